@@ -1,0 +1,116 @@
+/**
+ * Environment and file → one typed, frozen configuration. The only reader of `process.env`.
+ * A variable wins over the file, the file over the default; every mistake is reported at once, under its own name.
+ */
+import { existsSync, readFileSync } from 'node:fs';
+import { parse as parseToml } from 'smol-toml';
+import { describeError, Failure } from '../errors.ts';
+import type { Setting } from './setting.ts';
+import { settings } from './settings.ts';
+
+type Settings = typeof settings;
+type ValueOf<S> = S extends Setting<infer T> ? T : never;
+
+export type Config = {
+  readonly [Section in keyof Settings]: {
+    readonly [Name in keyof Settings[Section]]: ValueOf<Settings[Section][Name]>;
+  };
+};
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Reads the environment of this process and the file it names. Throws one `invalid` failure that lists every mistake. */
+export function readConfig(environment: Environment = process.env): Config {
+  const file = readFile(environment);
+  return parseConfig(environment, file.values, file.name);
+}
+
+/** The same from values alone. `file` has the sections as keys, `fileName` stands in the messages. */
+export function parseConfig(environment: Environment, file: Record<string, unknown> = {}, fileName = 'file'): Config {
+  const mistakes: string[] = findUnknownNames(file, fileName);
+  const config: Record<string, Record<string, unknown>> = {};
+  for (const [section, definitions] of Object.entries(settings)) {
+    const values: Record<string, unknown> = {};
+    for (const [name, definition] of Object.entries(definitions) as [string, Setting<unknown>][]) {
+      const given = findGiven(definition, [section, name], environment, file, fileName);
+      values[name] = parseSetting(definition, given, mistakes);
+    }
+    config[section] = Object.freeze(values);
+  }
+  if (mistakes.length > 0)
+    throw new Failure(
+      'invalid',
+      `Cannot start, the configuration has mistakes:\n${mistakes.map((mistake) => `  ${mistake}`).join('\n')}`,
+      { mistakes },
+    );
+  return Object.freeze(config) as Config;
+}
+
+interface Given {
+  readonly source: string;
+  readonly value: unknown;
+}
+
+function findGiven(
+  definition: Setting<unknown>,
+  [section, name]: [string, string],
+  environment: Environment,
+  file: Record<string, unknown>,
+  fileName: string,
+): Given | undefined {
+  const variable = environment[definition.env];
+  if (variable !== undefined && variable !== '') return { source: definition.env, value: variable };
+  const value = (file[section] as Record<string, unknown> | undefined)?.[toSnakeCase(name)];
+  if (value !== undefined)
+    return { source: `${definition.env} (${section}.${toSnakeCase(name)} in ${fileName})`, value };
+  return definition.fallback === undefined ? undefined : { source: definition.env, value: definition.fallback };
+}
+
+function parseSetting(definition: Setting<unknown>, given: Given | undefined, mistakes: string[]): unknown {
+  if (given === undefined) return undefined;
+  const parsed = definition.schema.safeParse(given.value);
+  if (parsed.success) return parsed.data;
+  const shown = definition.secret ? '' : `, got ${JSON.stringify(given.value)}`;
+  mistakes.push(`${given.source}: ${parsed.error.issues[0]?.message ?? 'is not valid'}${shown}`);
+  return undefined;
+}
+
+function findUnknownNames(file: Record<string, unknown>, fileName: string): string[] {
+  return Object.entries(file).flatMap(([section, values]) => {
+    const known = (settings as Record<string, object>)[section];
+    if (known === undefined)
+      return [`${section} in ${fileName}: no such section, allowed are ${Object.keys(settings).join(', ')}`];
+    const names = Object.keys(known).map(toSnakeCase);
+    if (typeof values !== 'object' || values === null) return [`${section} in ${fileName}: must be a table`];
+    return Object.keys(values)
+      .filter((name) => !names.includes(name))
+      .map((name) => `${section}.${name} in ${fileName}: no such setting, allowed are ${names.join(', ')}`);
+  });
+}
+
+/** `httpPort` → `http_port`, as it is written in a file. */
+export function toSnakeCase(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+interface ConfigFile {
+  readonly name: string;
+  readonly values: Record<string, unknown>;
+}
+
+const DEFAULT_FILES = ['trivet.toml', 'trivet.json'];
+
+function readFile(environment: Environment): ConfigFile {
+  const named = environment.TRIVET_CONFIG;
+  const name = named ?? DEFAULT_FILES.find((candidate) => existsSync(candidate));
+  if (name === undefined) return { name: 'file', values: {} };
+  try {
+    const content = readFileSync(name, 'utf8');
+    return {
+      name,
+      values: (name.endsWith('.json') ? JSON.parse(content) : parseToml(content)) as Record<string, unknown>,
+    };
+  } catch (error) {
+    throw new Failure('invalid', `Cannot read the configuration file "${name}": ${describeError(error)}`);
+  }
+}

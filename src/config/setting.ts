@@ -1,0 +1,75 @@
+import { z } from 'zod';
+
+/** One setting: its environment variable, what it means, how it is read and what it is when nobody says. */
+export interface Setting<T> {
+  readonly env: string;
+  readonly about: string;
+  /** Turns the text of a variable, or the value of a file, into the setting; its messages say what is allowed. */
+  readonly schema: z.ZodType<T>;
+  /** As a person would write it; undefined when the setting is off or derived unless given. */
+  readonly fallback: string | undefined;
+  readonly secret?: true;
+}
+
+export const text = z.coerce.string().min(1, 'must not be empty');
+
+export function integer(minimum: number, maximum: number): z.ZodType<number> {
+  const message = `must be a whole number from ${minimum} to ${maximum}`;
+  return z.coerce
+    .string()
+    .regex(/^-?\d+$/, message)
+    .transform(Number)
+    .refine((value) => value >= minimum && value <= maximum, message);
+}
+
+export function choice<const T extends string>(...allowed: readonly T[]): z.ZodType<T> {
+  return z.custom<T>((value) => allowed.includes(value as T), { message: `must be one of ${allowed.join(', ')}` });
+}
+
+export const flag: z.ZodType<boolean> = z
+  .union([z.boolean(), z.string()])
+  .transform((value) => (typeof value === 'boolean' ? value : FLAG_WORDS[value.toLowerCase()]))
+  .refine((value): value is boolean => value !== undefined, 'must be true or false');
+
+const FLAG_WORDS: Record<string, boolean | undefined> = {
+  true: true,
+  yes: true,
+  on: true,
+  '1': true,
+  false: false,
+  no: false,
+  off: false,
+  '0': false,
+};
+
+export const httpUrl: z.ZodType<string> = z.coerce
+  .string()
+  .refine(isHttpUrl, 'must be an http or https URL without query and fragment')
+  .transform((value) => value.replace(/\/+$/, ''));
+
+function isHttpUrl(value: string): boolean {
+  const url = URL.canParse(value) ? new URL(value) : undefined;
+  return url !== undefined && /^https?:$/.test(url.protocol) && url.search === '' && url.hash === '';
+}
+
+/** A comma-separated list, or an array in a file. */
+export function list<T>(item: z.ZodType<T>): z.ZodType<readonly T[]> {
+  return z.preprocess((value) => (typeof value === 'string' ? splitList(value) : value), z.array(item)).readonly();
+}
+
+function splitList(value: string): string[] {
+  return value
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== '');
+}
+
+/** Fixes the type of one setting inside the table. */
+export function setting<T>(definition: Setting<T>): Setting<T> {
+  return definition;
+}
+
+/** A setting that may be absent. */
+export function optional<T>(definition: Omit<Setting<T>, 'fallback'>): Setting<T | undefined> {
+  return { ...definition, fallback: undefined, schema: definition.schema as z.ZodType<T | undefined> };
+}

@@ -1,0 +1,132 @@
+import { choice, flag, httpUrl, integer, list, optional, setting, text } from './setting.ts';
+
+/**
+ * Every setting there is, by section. The section and the name, in snake case, are its place in `trivet.toml`;
+ * `docs/configuration.md` is generated from this table.
+ */
+export const settings = {
+  server: {
+    host: setting({
+      env: 'HOST',
+      about: 'Address that HTTP and gRPC listen on.',
+      schema: text,
+      fallback: '127.0.0.1',
+    }),
+    httpPort: setting({
+      env: 'HTTP_PORT',
+      about: 'Port of HTTP; 0 takes any free one and prints it.',
+      schema: integer(0, 65535),
+      fallback: '8080',
+    }),
+    grpcPort: setting({
+      env: 'GRPC_PORT',
+      about: 'Port of gRPC; 0 takes any free one and prints it.',
+      schema: integer(0, 65535),
+      fallback: '50051',
+    }),
+    baseUrl: optional({
+      env: 'BASE_URL',
+      about: 'Address of the resource API as clients see it. Defaults to the HTTP address.',
+      schema: httpUrl,
+    }),
+    authUrl: optional({
+      env: 'AUTH_URL',
+      about:
+        'Address of the authorization server as clients see it, and its issuer name. Defaults to the HTTP address.',
+      schema: httpUrl,
+    }),
+    parts: setting({
+      env: 'PARTS',
+      about: 'Which areas this process starts.',
+      schema: list(choice('prediction', 'authorization', 'webhooks')),
+      fallback: 'prediction,authorization,webhooks',
+    }),
+    stopTimeoutMs: setting({
+      env: 'STOP_TIMEOUT_MS',
+      about: 'How long a stop waits for calls under way before it ends them, in milliseconds.',
+      schema: integer(0, 600_000),
+      fallback: '15000',
+    }),
+    maxBodyBytes: setting({
+      env: 'HTTP_MAX_BODY_BYTES',
+      about: 'Largest accepted HTTP request body, in bytes.',
+      schema: integer(1024, 1_073_741_824),
+      fallback: '1048576',
+    }),
+  },
+  grpc: {
+    unixSocket: optional({
+      env: 'GRPC_UNIX_SOCKET',
+      about: 'Path of a unix socket on which gRPC listens too.',
+      schema: text,
+    }),
+    maxMessageBytes: setting({
+      env: 'GRPC_MAX_MESSAGE_BYTES',
+      about: 'Largest accepted gRPC message, in bytes.',
+      schema: integer(1024, 1_073_741_824),
+      fallback: '4194304',
+    }),
+    tlsCertFile: optional({
+      env: 'GRPC_TLS_CERT_FILE',
+      about: 'Certificate chain (PEM) of the gRPC listener; with it and the key, gRPC speaks TLS.',
+      schema: text,
+    }),
+    tlsKeyFile: optional({ env: 'GRPC_TLS_KEY_FILE', about: 'Private key (PEM) of that certificate.', schema: text }),
+    tlsClientCaFile: optional({
+      env: 'GRPC_TLS_CLIENT_CA_FILE',
+      about: 'Authorities (PEM) that must have signed a client certificate; with it, clients must show one (mTLS).',
+      schema: text,
+    }),
+    reflection: setting({
+      env: 'GRPC_REFLECTION',
+      about: 'Whether server reflection is served.',
+      schema: flag,
+      fallback: 'true',
+    }),
+  },
+  store: {
+    dataDir: setting({
+      env: 'TRIVET_DATA_DIR',
+      about: 'Folder of the embedded store and its keys; made when absent. Must be on a local disk.',
+      schema: text,
+      fallback: './data',
+    }),
+    databaseUrl: optional({
+      env: 'DATABASE_URL',
+      about:
+        'PostgreSQL 15 or newer, as postgres://user:password@host/database; without it, SQLite in the data folder.',
+      schema: text.refine((value) => /^postgres(ql)?:/.test(value), 'must start with postgres:// or postgresql://'),
+      secret: true,
+    }),
+    poolSize: setting({
+      env: 'DATABASE_POOL_SIZE',
+      about: 'Connections to PostgreSQL that this process may hold.',
+      schema: integer(1, 1000),
+      fallback: '10',
+    }),
+  },
+  log: {
+    level: setting({
+      env: 'LOG_LEVEL',
+      about: 'Least severe line that is written.',
+      schema: choice('trace', 'debug', 'info', 'warn', 'error', 'silent'),
+      fallback: 'info',
+    }),
+  },
+  prediction: {
+    auth: setting({
+      env: 'PREDICTION_AUTH',
+      about:
+        'Who may call the prediction service: `auto` asks for a bearer token unless the caller is on loopback or a unix socket, `on` always asks, `off` never.',
+      schema: choice('auto', 'on', 'off'),
+      fallback: 'auto',
+    }),
+    unknownModel: setting({
+      env: 'PREDICTION_UNKNOWN_MODEL',
+      about:
+        'What to do for a target model nobody trained: `prior` answers from the prior, `reject` answers NOT_FOUND.',
+      schema: choice('prior', 'reject'),
+      fallback: 'prior',
+    }),
+  },
+} as const;

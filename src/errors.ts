@@ -1,0 +1,41 @@
+/** The closed set of ways a request can be refused. Every edge (HTTP, gRPC, command line) has a total table over it. */
+export type FailureCode =
+  | 'invalid'
+  | 'unauthenticated'
+  | 'forbidden'
+  | 'not_found'
+  | 'conflict'
+  | 'too_large'
+  | 'too_many'
+  | 'unavailable'
+  | 'deadline'
+  | 'internal';
+
+/** What a refusal may carry beside its text: which field was wrong, how long to wait, and data an edge renders. */
+export interface FailureDetails {
+  readonly field?: string;
+  readonly retryAfterSeconds?: number;
+  readonly [name: string]: unknown;
+}
+
+/** A refusal. Its message is written for the caller and is safe to show; anything secret belongs in `cause`. */
+export class Failure extends Error {
+  readonly code: FailureCode;
+  readonly details: FailureDetails;
+
+  constructor(code: FailureCode, message: string, details: FailureDetails = {}, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'Failure';
+    this.code = code;
+    this.details = details;
+  }
+}
+
+export function isFailure(error: unknown): error is Failure {
+  return error instanceof Failure;
+}
+
+/** The text of anything thrown, for logs and summaries. */
+export function describeError(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

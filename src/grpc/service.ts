@@ -1,0 +1,36 @@
+/** What a handler may know of the call it answers. */
+export interface GrpcCall {
+  /** Lower-case metadata value, or undefined. */
+  metadata(name: string): string | undefined;
+  /** Aborted when the caller cancels or its deadline passes. */
+  readonly signal: AbortSignal;
+  /** Undefined on a unix socket. */
+  readonly peerAddress: string | undefined;
+  readonly isLoopback: boolean;
+}
+
+/**
+ * One unary method over the raw message bytes. Decoding and encoding belong to the method, so that a hot one can use a
+ * codec of its own. `handle` may be synchronous: then the answer goes out in the same turn. Refusals are thrown as
+ * `Failure` and become a gRPC status.
+ */
+export interface GrpcUnaryMethod {
+  readonly kind: 'unary';
+  readonly name: string;
+  handle(request: Uint8Array, call: GrpcCall): Uint8Array | Promise<Uint8Array>;
+}
+
+/** A client-streaming method: messages in, one answer out. Pulling from `requests` is the back-pressure. */
+export interface GrpcClientStreamMethod {
+  readonly kind: 'client-stream';
+  readonly name: string;
+  handle(requests: AsyncIterable<Uint8Array>, call: GrpcCall): Promise<Uint8Array>;
+}
+
+export type GrpcMethod = GrpcUnaryMethod | GrpcClientStreamMethod;
+
+/** A service by its full name, for example `prediction.v1.PredictionService`. */
+export interface GrpcService {
+  readonly name: string;
+  readonly methods: readonly GrpcMethod[];
+}

@@ -1,0 +1,10 @@
+import type { Log } from '../telemetry/log.ts';
+
+/** What every HTTP handler finds in its context. */
+export interface HttpEnv {
+  Variables: {
+    /** 32 lower-case hex digits: the caller's `traceparent` when it sent one, else new. Also in the log line. */
+    traceId: string;
+    log: Log;
+  };
+}

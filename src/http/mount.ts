@@ -1,0 +1,15 @@
+import type { OpenAPIHono } from '@hono/zod-openapi';
+import type { HttpEnv } from './context.ts';
+
+/**
+ * How a mounted path words its refusals: `problem` is RFC 9457, `platform` is the error body of the platform's API v5,
+ * `oauth` is RFC 6749 §5.2, `page` is a page for a person.
+ */
+export type ErrorStyle = 'problem' | 'platform' | 'oauth' | 'page';
+
+/** Routes of one area below one path, with one style of errors. */
+export interface RouteMount {
+  readonly path: string;
+  readonly errors: ErrorStyle;
+  readonly routes: OpenAPIHono<HttpEnv>;
+}

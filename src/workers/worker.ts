@@ -1,0 +1,8 @@
+/** A background part. Every one has the same contract, so that the program can start and stop them as a list. */
+export interface Worker {
+  readonly name: string;
+  /** Returns at once; the work goes on in the background. */
+  start(): void;
+  /** Resolves when the work has ended. May be called twice, and before `start`. */
+  stop(): Promise<void>;
+}
