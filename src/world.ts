@@ -11,8 +11,24 @@ export interface World {
   random(): number;
   randomBytes(size: number): Uint8Array;
   uuid(): string;
+  /** A positive integer below 2^53, rising with time: milliseconds and 12 bits that keep two in one millisecond apart. */
+  id(): number;
   /** Resolves after `ms`; rejects with the signal's reason when it is aborted. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
+}
+
+/** 2025-01-01: 41 bits of milliseconds from here last until 2094. */
+const ID_EPOCH_MS = 1_735_689_600_000;
+const IDS_PER_MS = 4096;
+
+/** Rising ids from a clock. Two processes can, rarely, make the same one: a unique index decides, the caller tries again. */
+export function createIdSource(nowMs: () => number, random: () => number): () => number {
+  let last = 0;
+  return () => {
+    const fresh = (nowMs() - ID_EPOCH_MS) * IDS_PER_MS + Math.floor(random() * IDS_PER_MS);
+    last = Math.max(fresh, last + 1);
+    return last;
+  };
 }
 
 export const realWorld: World = {
@@ -21,5 +37,6 @@ export const realWorld: World = {
   random: () => Math.random(),
   randomBytes: (size) => randomBytes(size),
   uuid: () => randomUUID(),
+  id: createIdSource(Date.now, Math.random),
   sleep: (ms, signal) => sleep(ms, undefined, signal ? { signal } : {}),
 };

@@ -1,0 +1,24 @@
+import type { MiddlewareHandler } from 'hono';
+import type { HttpEnv } from './http/context.ts';
+
+/** Who a bearer token speaks for. */
+export interface Identity {
+  readonly userId: string;
+  readonly login: string;
+  readonly isAdmin: boolean;
+  readonly scopes: readonly string[];
+  /** `access` was granted to an application, `personal` was made by its user. */
+  readonly tokenKind: 'access' | 'personal';
+  /** The application, for an access token. */
+  readonly clientId?: string;
+}
+
+/** The identity behind a token, or undefined when it is unknown, expired or revoked. A revocation shows at once. */
+export type VerifyToken = (token: string) => Promise<Identity | undefined>;
+
+export interface IdentityEnv extends HttpEnv {
+  Variables: HttpEnv['Variables'] & { identity: Identity };
+}
+
+/** Middleware that lets a request pass only with a bearer token of this scope, and puts its `identity` into the context. */
+export type RequireScope = (scope: string) => MiddlewareHandler<IdentityEnv>;
