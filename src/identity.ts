@@ -22,3 +22,18 @@ export interface IdentityEnv extends HttpEnv {
 
 /** Middleware that lets a request pass only with a bearer token of this scope, and puts its `identity` into the context. */
 export type RequireScope = (scope: string) => MiddlewareHandler<IdentityEnv>;
+
+/** Who owns a repository: a person or an organization, under one name space of logins. */
+export interface Owner {
+  readonly kind: 'user' | 'organization';
+  readonly id: string;
+  readonly login: string;
+  readonly name: string;
+}
+
+/** What other areas may ask about people and organizations. */
+export interface Owners {
+  findOwner(login: string): Promise<Owner | undefined>;
+  /** The owner itself, an owner of the organization, or an administrator of the service. */
+  canAdminister(identity: Pick<Identity, 'userId' | 'isAdmin'>, owner: Owner): Promise<boolean>;
+}

@@ -1,0 +1,74 @@
+/**
+ * One Predict call as columns: what the wire codec fills, what the feature computation reads. The arrays are reused
+ * from call to call; only the first `count` entries are valid, and only until the handler returns.
+ */
+export interface PredictColumns {
+  count: number;
+  capacity: number;
+  inputId: Int32Array;
+  /** Index into `podTypes`. */
+  podType: Uint16Array;
+  /** The distinct pod types of this call, in order of appearance. */
+  podTypes: string[];
+  inputTokenLength: Float64Array;
+  prefixCacheScore: Float64Array;
+  numRequestWaiting: Float64Array;
+  numRequestRunning: Float64Array;
+  kvCacheUsage: Float64Array;
+  inflightTokens: Float64Array;
+  hbmUtilization: Float64Array;
+  aiCoreUtilization: Float64Array;
+  bandwidthUtilization: Float64Array;
+  /** The UTF-8 of `server_ip` is `source[serverIpStart[i] … + serverIpLength[i])`; never made into a string on the hot path. */
+  source: Uint8Array;
+  serverIpStart: Int32Array;
+  serverIpLength: Int32Array;
+}
+
+/** The names of the numeric columns of `PredictColumns`, in the order of their field numbers. */
+export const METRIC_COLUMNS = [
+  'inputTokenLength',
+  'prefixCacheScore',
+  'numRequestWaiting',
+  'numRequestRunning',
+  'kvCacheUsage',
+  'inflightTokens',
+  'hbmUtilization',
+  'aiCoreUtilization',
+  'bandwidthUtilization',
+] as const satisfies readonly (keyof PredictColumns)[];
+
+/** What a predictor answers for the same rows, in milliseconds. Entries of omitted rows are undefined. */
+export interface PredictedColumns {
+  ttftMs: Float64Array;
+  tpotMs: Float64Array;
+}
+
+/** Answers for a whole call, synchronously. Rows with impossible numbers were left out before. */
+export interface Predictor {
+  /** Fills the first `columns.count` entries of `predicted`; returns the version of the model that answered. */
+  predict(targetModel: string, columns: PredictColumns, predicted: PredictedColumns): string;
+  hasModel(targetModel: string): boolean;
+}
+
+export function createPredictColumns(capacity: number): PredictColumns {
+  return {
+    count: 0,
+    capacity,
+    inputId: new Int32Array(capacity),
+    podType: new Uint16Array(capacity),
+    podTypes: [],
+    inputTokenLength: new Float64Array(capacity),
+    prefixCacheScore: new Float64Array(capacity),
+    numRequestWaiting: new Float64Array(capacity),
+    numRequestRunning: new Float64Array(capacity),
+    kvCacheUsage: new Float64Array(capacity),
+    inflightTokens: new Float64Array(capacity),
+    hbmUtilization: new Float64Array(capacity),
+    aiCoreUtilization: new Float64Array(capacity),
+    bandwidthUtilization: new Float64Array(capacity),
+    source: new Uint8Array(0),
+    serverIpStart: new Int32Array(capacity),
+    serverIpLength: new Int32Array(capacity),
+  };
+}
