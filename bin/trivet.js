@@ -1,0 +1,15 @@
+#!/usr/bin/env node
+// Starts the command line on the Node that the package brings along, whatever Node started this file.
+import { spawn } from 'node:child_process';
+import { createRequire } from 'node:module';
+import { constants } from 'node:os';
+import { fileURLToPath } from 'node:url';
+
+const node = createRequire(import.meta.url).resolve('node/bin/node');
+const trivet = fileURLToPath(new URL('../src/cli/trivet.ts', import.meta.url));
+const child = spawn(node, [trivet, ...process.argv.slice(2)], { stdio: 'inherit' });
+
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
+child.on('exit', (code, signal) => {
+  process.exitCode = code ?? 128 + (constants.signals[signal] ?? 0);
+});

@@ -1,0 +1,49 @@
+/** What a command prints is its answer and goes to standard output; progress and remarks go to standard error. */
+export function print(text: string): void {
+  process.stdout.write(`${text}\n`);
+}
+
+export function printJson(value: unknown): void {
+  print(JSON.stringify(value));
+}
+
+/** A line for the person who waits. */
+export function remark(text: string): void {
+  process.stderr.write(`${text}\n`);
+}
+
+export type Cell = string | number | boolean | null | undefined;
+
+/** Columns as wide as their content, numbers to the right, no borders. */
+export function formatTable(headings: readonly string[], rows: readonly (readonly Cell[])[]): string {
+  const texts = rows.map((row) => row.map(formatCell));
+  const widths = headings.map((heading, column) =>
+    Math.max(heading.length, ...texts.map((row) => row[column]?.length ?? 0)),
+  );
+  const isNumeric = headings.map(
+    (_, column) => rows.length > 0 && rows.every((row) => typeof row[column] === 'number'),
+  );
+  const formatRow = (cells: readonly string[]) =>
+    cells
+      .map((cell, column) =>
+        isNumeric[column] ? cell.padStart(widths[column] ?? 0) : cell.padEnd(widths[column] ?? 0),
+      )
+      .join('  ')
+      .trimEnd();
+  return [formatRow(headings), ...texts.map(formatRow)].join('\n');
+}
+
+function formatCell(cell: Cell): string {
+  return cell === null || cell === undefined ? '-' : String(cell);
+}
+
+/** Progress on standard error: a self-replacing line on a terminal, a plain line every few seconds elsewhere. */
+export function createProgress(nowMs: () => number): (text: string) => void {
+  let lastMs = Number.NEGATIVE_INFINITY;
+  const intervalMs = process.stderr.isTTY ? 100 : 3000;
+  return (text) => {
+    if (nowMs() - lastMs < intervalMs) return;
+    lastMs = nowMs();
+    process.stderr.write(process.stderr.isTTY ? `\r\x1b[2K${text}` : `${text}\n`);
+  };
+}

@@ -1,0 +1,40 @@
+/**
+ * The command line. Exit codes: 0 done, 1 the work failed, 2 the call or the configuration was wrong.
+ */
+import { readFileSync } from 'node:fs';
+import { Command, CommanderError } from 'commander';
+import { describeError, isFailure } from '../errors.ts';
+import { remark } from './output.ts';
+import { createServeCommand } from './serve.ts';
+
+function createProgram(): Command {
+  const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  const { version, description } = JSON.parse(manifest) as { version: string; description: string };
+  const program = new Command('trivet').description(description).version(version);
+  program.addCommand(createServeCommand());
+  return refuseAlike(program);
+}
+
+/** Every command of the tree reports its own usage errors in the same way, and never ends the process by itself. */
+function refuseAlike(command: Command): Command {
+  command.exitOverride().showHelpAfterError('Run with --help to see what is allowed.');
+  for (const child of command.commands) refuseAlike(child);
+  return command;
+}
+
+async function runTrivet(argv: readonly string[]): Promise<number> {
+  try {
+    await createProgram().parseAsync([...argv], { from: 'user' });
+    return 0;
+  } catch (error) {
+    return reportError(error);
+  }
+}
+
+function reportError(error: unknown): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+  remark(isFailure(error) ? error.message : `Unexpected: ${(error as Error).stack ?? describeError(error)}`);
+  return isFailure(error) && error.code === 'invalid' ? 2 : 1;
+}
+
+process.exitCode = await runTrivet(process.argv.slice(2));

@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { Failure } from '../errors.ts';
+import { parseConfig, readConfig } from './config.ts';
+
+function mistakesOf(read: () => unknown): string {
+  try {
+    read();
+  } catch (error) {
+    assert.ok(error instanceof Failure);
+    return error.message;
+  }
+  return assert.fail('it was accepted');
+}
+
+test('parseConfig() gives the documented defaults', () => {
+  const config = parseConfig({});
+  assert.equal(config.server.host, '127.0.0.1');
+  assert.equal(config.server.httpPort, 8080);
+  assert.equal(config.server.grpcPort, 50051);
+  assert.equal(config.store.dataDir, './data');
+  assert.equal(config.store.databaseUrl, undefined);
+  assert.deepEqual(config.server.parts, ['prediction', 'authorization', 'webhooks']);
+});
+
+test('parseConfig() reports every mistake at once, each under its variable', () => {
+  const text = mistakesOf(() =>
+    parseConfig({
+      HTTP_PORT: '80x',
+      LOG_LEVEL: 'loud',
+      BASE_URL: 'ftp://x',
+      PARTS: 'prediction,web',
+      GRPC_REFLECTION: 'perhaps',
+    }),
+  );
+  assert.match(text, /HTTP_PORT: must be a whole number from 0 to 65535, got "80x"/);
+  assert.match(text, /LOG_LEVEL: must be one of trace, debug, info, warn, error, silent, got "loud"/);
+  assert.match(text, /BASE_URL: must be an http or https URL/);
+  assert.match(text, /PARTS: must be one of prediction, authorization, webhooks/);
+  assert.match(text, /GRPC_REFLECTION: must be true or false/);
+});
+
+test('parseConfig() never shows a secret', () => {
+  const text = mistakesOf(() => parseConfig({ DATABASE_URL: 'mysql://u:hunter2@h/db' }));
+  assert.match(text, /DATABASE_URL: must start with postgres/);
+  assert.doesNotMatch(text, /hunter2/);
+});
+
+test('parseConfig() takes a variable before the file, and the file before the default', () => {
+  const file = { server: { http_port: 1234, host: '::1' } };
+  const config = parseConfig({ HTTP_PORT: '4321' }, file);
+  assert.equal(config.server.httpPort, 4321);
+  assert.equal(config.server.host, '::1');
+});
+
+test('parseConfig() names what a file may hold when it holds something else', () => {
+  const text = mistakesOf(() => parseConfig({}, { server: { prot: 1 }, sevrer: {} }, 'trivet.toml'));
+  assert.match(text, /server\.prot in trivet\.toml: no such setting, allowed are host, http_port/);
+  assert.match(text, /sevrer in trivet\.toml: no such section/);
+});
+
+test('parseConfig() is frozen', () => {
+  const config = parseConfig({});
+  assert.throws(() => Object.assign(config.server, { httpPort: 1 }), TypeError);
+});
+
+test('readConfig() reads TOML and JSON alike', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'trivet-config-'));
+  writeFileSync(join(folder, 'a.toml'), '[server]\nhttp_port = 7\nparts = ["webhooks"]\n');
+  writeFileSync(join(folder, 'a.json'), '{"server":{"http_port":7,"parts":["webhooks"]}}');
+  for (const name of ['a.toml', 'a.json']) {
+    const config = readConfig({ TRIVET_CONFIG: join(folder, name) });
+    assert.equal(config.server.httpPort, 7);
+    assert.deepEqual(config.server.parts, ['webhooks']);
+  }
+});
+
+test('readConfig() refuses a file that is not there or not readable', () => {
+  assert.match(
+    mistakesOf(() => readConfig({ TRIVET_CONFIG: '/nowhere/trivet.toml' })),
+    /Cannot read the configuration file/,
+  );
+});

@@ -1,0 +1,126 @@
+/** Three renderers of the same `Failure`, and a plain page; which one speaks is decided where a path is mounted. */
+import type { Context } from 'hono';
+import { html } from 'hono/html';
+import { HTTPException } from 'hono/http-exception';
+import { Failure, type FailureCode, isFailure } from '../errors.ts';
+import type { HttpEnv } from './context.ts';
+import type { ErrorStyle } from './mount.ts';
+
+export const STATUS_OF = {
+  invalid: 400,
+  unauthenticated: 401,
+  forbidden: 403,
+  not_found: 404,
+  conflict: 409,
+  too_large: 413,
+  too_many: 429,
+  internal: 500,
+  unavailable: 503,
+  deadline: 504,
+} as const satisfies Record<FailureCode, number>;
+
+/** The platform's `error_code_name` for each refusal; a handler may set its own through `details`. */
+const PLATFORM_NAME_OF: Record<FailureCode, string> = {
+  invalid: 'BAD_REQUEST',
+  unauthenticated: 'UNAUTHORIZED',
+  forbidden: 'FORBIDDEN',
+  not_found: 'NOT_FOUND',
+  conflict: 'CONFLICT',
+  too_large: 'PAYLOAD_TOO_LARGE',
+  too_many: 'TOO_MANY_REQUESTS',
+  internal: 'FAIL',
+  unavailable: 'SERVICE_UNAVAILABLE',
+  deadline: 'TIMEOUT',
+};
+
+/** RFC 6749 §5.2 has few codes; the ones of §4.1.2.1 stand for trouble of our own. */
+const OAUTH_ERROR_OF: Record<FailureCode, string> = {
+  invalid: 'invalid_request',
+  unauthenticated: 'invalid_client',
+  forbidden: 'access_denied',
+  not_found: 'invalid_request',
+  conflict: 'invalid_request',
+  too_large: 'invalid_request',
+  too_many: 'temporarily_unavailable',
+  internal: 'server_error',
+  unavailable: 'temporarily_unavailable',
+  deadline: 'temporarily_unavailable',
+};
+
+type FailureContext = Context<HttpEnv>;
+type Renderer = (failure: Failure, status: number, c: FailureContext) => Response | Promise<Response>;
+
+const RENDERER_OF: Record<ErrorStyle, Renderer> = {
+  problem: renderProblem,
+  platform: renderPlatform,
+  oauth: renderOAuth,
+  page: renderPage,
+};
+
+/**
+ * Answers for anything thrown. `details` may carry `status` (another HTTP status), `headers`, and for each style the
+ * words of its body: `errorCode` and `errorCodeName` (platform), `oauthError` (oauth).
+ */
+export function respondToError(error: unknown, style: ErrorStyle, c: FailureContext): Response | Promise<Response> {
+  const failure = toFailure(error, c);
+  const status = (failure.details.status as number | undefined) ?? STATUS_OF[failure.code];
+  for (const [name, value] of Object.entries((failure.details.headers as object | undefined) ?? {}))
+    c.header(name, value);
+  if (failure.details.retryAfterSeconds !== undefined)
+    c.header('Retry-After', String(failure.details.retryAfterSeconds));
+  return RENDERER_OF[style](failure, status, c);
+}
+
+function toFailure(error: unknown, c: FailureContext): Failure {
+  if (isFailure(error) && error.code !== 'internal') return error;
+  if (error instanceof HTTPException && error.status < 500)
+    return new Failure('invalid', error.message, { status: error.status });
+  c.get('log').error({ traceId: c.get('traceId'), err: error }, 'A request failed unexpectedly');
+  return new Failure('internal', 'The service failed; the trace id finds the reason in its log');
+}
+
+function renderProblem(failure: Failure, status: number, c: FailureContext): Response {
+  const { field, retryAfterSeconds } = failure.details;
+  const body = {
+    type: 'about:blank',
+    title: failure.code.replaceAll('_', ' '),
+    status,
+    detail: failure.message,
+    code: failure.code,
+    field,
+    retryAfterSeconds,
+    traceId: c.get('traceId'),
+  };
+  return c.body(JSON.stringify(body), status as 400, { 'Content-Type': 'application/problem+json' });
+}
+
+function renderPlatform(failure: Failure, status: number, c: FailureContext): Response {
+  const body = {
+    error_code: failure.details.errorCode ?? status,
+    error_code_name: failure.details.errorCodeName ?? PLATFORM_NAME_OF[failure.code],
+    error_message: failure.message,
+    message: failure.message,
+    trace_id: c.get('traceId'),
+  };
+  return c.json(body, status as 400);
+}
+
+function renderOAuth(failure: Failure, status: number, c: FailureContext): Response {
+  c.header('Cache-Control', 'no-store');
+  c.header('Pragma', 'no-cache');
+  const error = failure.details.oauthError ?? OAUTH_ERROR_OF[failure.code];
+  return c.json({ error, error_description: toOAuthText(failure.message) }, status as 400);
+}
+
+/** RFC 6749 §5.2: %x20-21 / %x23-5B / %x5D-7E only. */
+function toOAuthText(message: string): string {
+  return message.replaceAll('"', "'").replace(/[^\x20-\x21\x23-\x5B\x5D-\x7E]/g, ' ');
+}
+
+function renderPage(failure: Failure, status: number, c: FailureContext): Response | Promise<Response> {
+  c.header('Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'");
+  return c.html(
+    html`<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${status} · Trivet</title></head><body><main><h1>${failure.message}</h1><p>Trace ${c.get('traceId')}</p></main></body></html>`,
+    status as 400,
+  );
+}

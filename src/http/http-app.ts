@@ -1,0 +1,132 @@
+/**
+ * Puts the mounted routes together: trace id, one log line a request (never its query: the contract lets secrets travel
+ * there), a bounded body, metrics, and refusals in the words of the mount they happen under.
+ */
+import { OpenAPIHono } from '@hono/zod-openapi';
+import type { Context, MiddlewareHandler } from 'hono';
+import { bodyLimit } from 'hono/body-limit';
+import { Counter, Histogram } from 'prom-client';
+import { Failure } from '../errors.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import type { World } from '../world.ts';
+import type { HttpEnv } from './context.ts';
+import { respondToError } from './failure-response.ts';
+import type { ErrorStyle, RouteMount } from './mount.ts';
+
+export interface HttpAppParts {
+  readonly mounts: readonly RouteMount[];
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly world: World;
+  readonly maxBodyBytes: number;
+  /** Rejects when something that requests need is not there. */
+  readonly checkReady: () => Promise<void>;
+}
+
+export function createHttpApp(parts: HttpAppParts): OpenAPIHono<HttpEnv> {
+  const app = new OpenAPIHono<HttpEnv>();
+  const styleOf = createStyleFinder(parts.mounts);
+  app.use(traceRequests(parts));
+  app.use(bodyLimit({ maxSize: parts.maxBodyBytes, onError: () => refuseBody(parts.maxBodyBytes) }));
+  app.onError((error, c) => respondToError(error, styleOf(c.req.path), c));
+  app.notFound((c) => respondToError(describeMissing(app, c), styleOf(c.req.path), c));
+  app.route('/', createOperationRoutes(parts));
+  for (const mount of parts.mounts) app.route(mount.path, mount.routes);
+  return app;
+}
+
+function traceRequests({ log, metrics, world }: HttpAppParts): MiddlewareHandler<HttpEnv> {
+  const seconds = new Histogram({
+    name: 'trivet_http_request_duration_seconds',
+    help: 'Time from the head of a request to the head of its answer.',
+    labelNames: ['method', 'status'],
+    buckets: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 15],
+    registers: [metrics],
+  });
+  return async (c, next) => {
+    const startedMs = world.monotonicMs();
+    const traceId = readTraceId(c.req.header('traceparent')) ?? Buffer.from(world.randomBytes(16)).toString('hex');
+    c.set('traceId', traceId);
+    c.set('log', log);
+    c.header('X-Trace-Id', traceId);
+    await next();
+    const durationMs = world.monotonicMs() - startedMs;
+    seconds.observe({ method: c.req.method, status: c.res.status }, durationMs / 1000);
+    const line = {
+      traceId,
+      method: c.req.method,
+      path: c.req.path,
+      status: c.res.status,
+      durationMs: Math.round(durationMs * 1000) / 1000,
+    };
+    if (isProbe(c.req.path)) log.trace(line, 'request');
+    else log.info(line, 'request');
+  };
+}
+
+function isProbe(path: string): boolean {
+  return path === '/healthz' || path === '/readyz' || path === '/metrics';
+}
+
+/** W3C Trace Context: `version-traceid-parentid-flags`; an all-zero id is invalid. */
+function readTraceId(traceparent: string | undefined): string | undefined {
+  const match = /^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}/.exec(traceparent ?? '');
+  return match?.[1] === '0'.repeat(32) ? undefined : match?.[1];
+}
+
+function refuseBody(maxBodyBytes: number): never {
+  throw new Failure('too_large', `Cannot read the request: its body must be at most ${maxBodyBytes} bytes`);
+}
+
+/** The style of the longest mount that holds the path; paths outside of all are our own. */
+function createStyleFinder(mounts: readonly RouteMount[]): (path: string) => ErrorStyle {
+  const byLength = [...mounts].sort((a, b) => b.path.length - a.path.length);
+  return (path) => byLength.find((mount) => isBelow(path, mount.path))?.errors ?? 'problem';
+}
+
+function isBelow(path: string, mountPath: string): boolean {
+  return mountPath === '/' || path === mountPath || path.startsWith(`${mountPath}/`);
+}
+
+const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
+
+/** 405 with `Allow` where the path exists for another method (RFC 9110 §15.5.6), else 404. */
+function describeMissing(app: OpenAPIHono<HttpEnv>, c: Context<HttpEnv>): Failure {
+  const { method, path } = c.req;
+  const allowed = METHODS.filter((candidate) => hasHandler(app, candidate, path));
+  if (allowed.length === 0 || allowed.includes(method)) {
+    return new Failure('not_found', `No handler found for ${method} ${path}`, { errorCodeName: 'NOT_PATH' });
+  }
+  return new Failure('invalid', `Request method '${method}' not supported, allowed: ${allowed.join(', ')}`, {
+    status: 405,
+    headers: { Allow: allowed.join(', ') },
+    errorCodeName: 'METHOD_NOT_ALLOWED',
+  });
+}
+
+function hasHandler(app: OpenAPIHono<HttpEnv>, method: string, path: string): boolean {
+  const [matches] = app.router.match(method, path);
+  return matches.some(([[, route]]) => route.method === method);
+}
+
+function createOperationRoutes({ metrics, checkReady }: HttpAppParts): OpenAPIHono<HttpEnv> {
+  const routes = new OpenAPIHono<HttpEnv>();
+  const unready = new Counter({
+    name: 'trivet_unready_total',
+    help: 'Answers of /readyz that were no.',
+    registers: [metrics],
+  });
+  routes.get('/healthz', (c) => c.json({ status: 'ok' }));
+  routes.get('/readyz', async (c) => {
+    try {
+      await checkReady();
+      return c.json({ status: 'ready' });
+    } catch (error) {
+      unready.inc();
+      return c.json({ status: 'not ready', reason: (error as Error).message }, 503);
+    }
+  });
+  routes.get('/metrics', async (c) => c.text(await metrics.metrics(), 200, { 'Content-Type': metrics.contentType }));
+  return routes;
+}

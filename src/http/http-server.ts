@@ -1,0 +1,62 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { getRequestListener } from '@hono/node-server';
+import { Failure } from '../errors.ts';
+
+type FetchHandler = (request: Request, env: unknown) => Response | Promise<Response>;
+
+/** A bound HTTP port. The program listens first, since areas must know their own address, and serves once they are built. */
+export interface HttpServer {
+  readonly port: number;
+  /** `http://host:port`, as a client on this machine reaches it. */
+  readonly url: string;
+  serve(handler: FetchHandler): void;
+  /** Takes no new connection, lets requests under way end, and cuts what is left after `deadlineMs`. */
+  drain(deadlineMs: number): Promise<void>;
+}
+
+export async function listenHttp(options: { readonly host: string; readonly port: number }): Promise<HttpServer> {
+  let handler: FetchHandler = () => new Response('Starting\n', { status: 503, headers: { 'Retry-After': '1' } });
+  const listener = getRequestListener((request, env) => handler(request, env), { overrideGlobalObjects: false });
+  const server = createServer((incoming, outgoing) => void listener(incoming, outgoing));
+  await listen(server, options);
+  const { port } = server.address() as AddressInfo;
+  return {
+    port,
+    url: `http://${toUrlHost(options.host)}:${port}`,
+    serve: (next) => {
+      handler = next;
+    },
+    drain: (deadlineMs) => drain(server, deadlineMs),
+  };
+}
+
+/** A wildcard address is no address to call. */
+function toUrlHost(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return 'localhost';
+  return host.includes(':') ? `[${host}]` : host;
+}
+
+function listen(server: Server, { host, port }: { readonly host: string; readonly port: number }): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (cause: NodeJS.ErrnoException) => reject(describeListenError(cause, host, port)));
+    server.listen(port, host, resolve);
+  });
+}
+
+function describeListenError(cause: NodeJS.ErrnoException, host: string, port: number): Failure {
+  const reason =
+    cause.code === 'EADDRINUSE' ? 'the port is taken; set HTTP_PORT to another one, or to 0 for any' : cause.message;
+  return new Failure('unavailable', `Cannot listen for HTTP on ${host}:${port}: ${reason}`, {}, { cause });
+}
+
+function drain(server: Server, deadlineMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    const cut = setTimeout(() => server.closeAllConnections(), deadlineMs);
+    server.close(() => {
+      clearTimeout(cut);
+      resolve();
+    });
+    server.closeIdleConnections();
+  });
+}

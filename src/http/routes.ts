@@ -1,0 +1,24 @@
+import { OpenAPIHono } from '@hono/zod-openapi';
+import type { Env } from 'hono';
+import type { z } from 'zod';
+import { Failure } from '../errors.ts';
+import type { HttpEnv } from './context.ts';
+
+/** An empty set of routes whose schemas refuse bad input as a `Failure` that names the field. */
+export function createRoutes<E extends Env = HttpEnv>(): OpenAPIHono<E> {
+  return new OpenAPIHono<E>({
+    defaultHook: (result) => {
+      if (!result.success) throw describeInvalid(result.target, result.error);
+    },
+  });
+}
+
+function describeInvalid(target: string, error: Pick<z.ZodError, 'issues'>): Failure {
+  const mistakes = error.issues.map((issue) => `${issue.path.join('.') || target} ${lowerFirst(issue.message)}`);
+  const field = error.issues[0]?.path.join('.') || target;
+  return new Failure('invalid', `Cannot read the request: ${mistakes.join('; ')}`, { field });
+}
+
+function lowerFirst(text: string): string {
+  return text.charAt(0).toLowerCase() + text.slice(1);
+}

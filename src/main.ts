@@ -1,0 +1,34 @@
+/** Reads the configuration, starts the program, waits for a signal, stops it in order. */
+import { startApp } from './app.ts';
+import { readConfig } from './config/config.ts';
+import { describeError, isFailure } from './errors.ts';
+
+/** Resolves once the program has stopped after SIGTERM or SIGINT. A second signal ends the process at once. */
+export async function serve(): Promise<void> {
+  const stopped = waitForSignal();
+  const app = await startApp(readConfig());
+  process.stdout.write(`${app.banner}\n`);
+  const signal = await stopped;
+  app.log.info({ signal }, 'stopping');
+  process.once('SIGTERM', () => process.exit(1));
+  process.once('SIGINT', () => process.exit(1));
+  await app[Symbol.asyncDispose]();
+  app.log.info('stopped');
+}
+
+function waitForSignal(): Promise<string> {
+  return new Promise((resolve) => {
+    process.once('SIGTERM', () => resolve('SIGTERM'));
+    process.once('SIGINT', () => resolve('SIGINT'));
+  });
+}
+
+if (import.meta.main) {
+  try {
+    await serve();
+    process.exit(0);
+  } catch (error) {
+    process.stderr.write(`${isFailure(error) ? error.message : ((error as Error).stack ?? describeError(error))}\n`);
+    process.exit(isFailure(error) && error.code === 'invalid' ? 2 : 1);
+  }
+}
