@@ -1,0 +1,20 @@
+/**
+ * Writes the files that are made from the code: `docs/configuration.md` from the settings. With `--check` it writes
+ * nothing and fails when one differs.
+ */
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { describeConfiguration } from './describe-configuration.ts';
+
+const isCheck = process.argv.includes('--check');
+const generated: Readonly<Record<string, string>> = {
+  'docs/configuration.md': describeConfiguration(),
+};
+
+const stale = Object.entries(generated).filter(
+  ([path, content]) => !existsSync(path) || readFileSync(path, 'utf8') !== content,
+);
+for (const [path, content] of stale) {
+  if (isCheck) process.stderr.write(`${path} is not what the code generates; run: npm run generate\n`);
+  else writeFileSync(path, content);
+}
+process.exitCode = isCheck && stale.length > 0 ? 1 : 0;
