@@ -1,0 +1,39 @@
+import type { Event } from '../event.ts';
+import type { EventKind } from '../event-kind.ts';
+import type { EncryptionType, HookSecrets } from '../hook.ts';
+import type { Repository } from '../repository.ts';
+
+/** What a body speaks of beside its event. */
+export interface Occasion {
+  readonly repository: Repository;
+  readonly hookId: number;
+  /** Names this delivery to its receiver, through every retry and redelivery. */
+  readonly deliveryUuid: string;
+  readonly nowMs: number;
+}
+
+/** One attempt to deliver a stored body. */
+export interface Attempt {
+  readonly hookId: number;
+  readonly encryptionType: EncryptionType;
+  readonly secrets: HookSecrets;
+  readonly eventKind: EventKind;
+  readonly deliveryUuid: string;
+  readonly body: Uint8Array;
+  /** When this attempt is made. */
+  readonly timestampMs: number;
+}
+
+/** How one platform words its deliveries. */
+export interface Profile {
+  /** The body, made once and stored; every attempt sends these bytes. Holds no secret. */
+  render(event: Event, occasion: Occasion): Uint8Array;
+  headers(attempt: Attempt): Record<string, string>;
+  /** Only where a platform puts a password or a time into the body: the bytes as this attempt sends them. */
+  complete?(attempt: Attempt): Uint8Array;
+}
+
+export interface PreparedRequest {
+  readonly headers: Record<string, string>;
+  readonly body: Uint8Array;
+}
