@@ -7,7 +7,11 @@ import { fileURLToPath } from 'node:url';
 
 const node = createRequire(import.meta.url).resolve('node/bin/node');
 const trivet = fileURLToPath(new URL('../src/cli/trivet.ts', import.meta.url));
-const child = spawn(node, [trivet, ...process.argv.slice(2)], { stdio: 'inherit' });
+const stripTypes = new URL('./strip-types.js', import.meta.url).href;
+const options = trivet.includes('/node_modules/') ? ['--import', stripTypes] : [];
+const child = spawn(node, [...options, '--disable-warning=ExperimentalWarning', trivet, ...process.argv.slice(2)], {
+  stdio: 'inherit',
+});
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
 child.on('exit', (code, signal) => {
