@@ -1,0 +1,280 @@
+/** OAuth applications and their secrets. Secrets are kept as SHA-256; two may live at once. */
+import { type Procedure, procedure, type Step, type Store, statement } from '../database/store.ts';
+
+export type GrantType = 'authorization_code' | 'refresh_token' | 'client_credentials' | 'device_code';
+
+export interface Application {
+  readonly clientId: string;
+  readonly name: string;
+  /** Undefined for one that the service itself registered. */
+  readonly ownerId: string | undefined;
+  readonly homepage: string;
+  readonly description: string;
+  /** A native or browser application: it has no secret and must use PKCE. */
+  readonly isPublic: boolean;
+  readonly redirectUris: readonly string[];
+  readonly grantTypes: readonly GrantType[];
+  /** Refuse a refresh without client authentication. */
+  readonly authenticatedRefresh: boolean;
+  /** May ask about tokens of other applications. */
+  readonly mayIntrospect: boolean;
+  /** When its secret last travelled in a query string, where logs can keep it. */
+  readonly secretInQueryAtMs: number | undefined;
+  readonly disabledAtMs: number | undefined;
+  readonly createdAtMs: number;
+}
+
+/** One of the two secrets, as its owner may see it. */
+export interface ApplicationSecret {
+  readonly slot: number;
+  /** The last four characters. */
+  readonly hint: string;
+  readonly createdAtMs: number;
+  readonly lastUsedAtMs: number | undefined;
+}
+
+/** What a client is authenticated against. */
+export interface ClientCredentials {
+  readonly application: Application;
+  readonly secrets: readonly { readonly slot: number; readonly hash: Uint8Array; readonly lastUsedAtMs: number }[];
+}
+
+interface ApplicationRow {
+  readonly client_id: string;
+  readonly name: string;
+  readonly owner_id: string | null;
+  readonly homepage: string;
+  readonly description: string;
+  readonly is_public: number;
+  readonly redirect_uris: string;
+  readonly grant_types: string;
+  readonly authenticated_refresh: number;
+  readonly may_introspect: number;
+  readonly secret_in_query_at_ms: number | null;
+  readonly disabled_at_ms: number | null;
+  readonly created_at_ms: number;
+}
+
+interface CredentialsRow extends ApplicationRow {
+  readonly hash1: Uint8Array | null;
+  readonly used1: number | null;
+  readonly hash2: Uint8Array | null;
+  readonly used2: number | null;
+}
+
+const COLUMNS = `a.client_id, a.name, a.owner_id, a.homepage, a.description, a.is_public, a.redirect_uris, a.grant_types,
+  a.authenticated_refresh, a.may_introspect, a.secret_in_query_at_ms, a.disabled_at_ms, a.created_at_ms`;
+
+const credentialsByClient = statement<CredentialsRow>(
+  'client-credentials',
+  `SELECT ${COLUMNS}, s1.secret_hash AS hash1, s1.last_used_at_ms AS used1, s2.secret_hash AS hash2, s2.last_used_at_ms AS used2
+   FROM applications a
+   LEFT JOIN application_secrets s1 ON s1.client_id = a.client_id AND s1.slot = 1
+   LEFT JOIN application_secrets s2 ON s2.client_id = a.client_id AND s2.slot = 2
+   WHERE a.client_id = $1`,
+);
+const applicationById = statement<ApplicationRow>(
+  'application-by-id',
+  `SELECT ${COLUMNS} FROM applications a WHERE a.client_id = $1`,
+);
+const applicationsOfOwner = statement<ApplicationRow>(
+  'applications-of-owner',
+  `SELECT ${COLUMNS} FROM applications a WHERE a.owner_id = $1 ORDER BY a.created_at_ms DESC, a.client_id`,
+);
+const applicationsAfter = statement<ApplicationRow>(
+  'applications-after',
+  `SELECT ${COLUMNS} FROM applications a WHERE a.client_id > $1 ORDER BY a.client_id LIMIT $2`,
+);
+const insertApplication = statement(
+  'insert-application',
+  `INSERT INTO applications (client_id, name, owner_id, homepage, description, is_public, redirect_uris, grant_types,
+     authenticated_refresh, may_introspect, created_at_ms)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+);
+const updateApplication = statement<{ client_id: string }>(
+  'update-application',
+  `UPDATE applications SET name = $2, homepage = $3, description = $4, redirect_uris = $5, grant_types = $6,
+     authenticated_refresh = $7
+   WHERE client_id = $1 RETURNING client_id`,
+);
+const setIntrospection = statement(
+  'set-application-introspection',
+  'UPDATE applications SET may_introspect = $2 WHERE client_id = $1',
+);
+const setDisabled = statement(
+  'set-application-disabled',
+  'UPDATE applications SET disabled_at_ms = $2 WHERE client_id = $1',
+);
+const deleteSecrets = statement('delete-application-secrets', 'DELETE FROM application_secrets WHERE client_id = $1');
+const deleteConsents = statement('delete-application-consents', 'DELETE FROM consents WHERE client_id = $1');
+const deleteApplication = statement<{ client_id: string }>(
+  'delete-application',
+  'DELETE FROM applications WHERE client_id = $1 RETURNING client_id',
+);
+const secretsOf = statement<{ slot: number; hint: string; created_at_ms: number; last_used_at_ms: number | null }>(
+  'application-secrets',
+  'SELECT slot, hint, created_at_ms, last_used_at_ms FROM application_secrets WHERE client_id = $1 ORDER BY created_at_ms, slot',
+);
+// The primary key decides when two secrets are added at once: one of them finds its slot taken.
+const insertSecret = statement<{ slot: number }>(
+  'insert-application-secret',
+  `INSERT INTO application_secrets (client_id, slot, secret_hash, hint, created_at_ms)
+   VALUES ($1, $2, $3, $4, $5) ON CONFLICT (client_id, slot) DO NOTHING RETURNING slot`,
+);
+const deleteSecret = statement<{ slot: number }>(
+  'delete-application-secret',
+  'DELETE FROM application_secrets WHERE client_id = $1 AND slot = $2 RETURNING slot',
+);
+const markSecretUsed = statement(
+  'mark-secret-used',
+  'UPDATE application_secrets SET last_used_at_ms = $3 WHERE client_id = $1 AND slot = $2',
+);
+const markSecretInQuery = statement(
+  'mark-secret-in-query',
+  'UPDATE applications SET secret_in_query_at_ms = $2 WHERE client_id = $1',
+);
+
+function toApplication(row: ApplicationRow): Application {
+  return {
+    clientId: row.client_id,
+    name: row.name,
+    ownerId: row.owner_id ?? undefined,
+    homepage: row.homepage,
+    description: row.description,
+    isPublic: row.is_public === 1,
+    redirectUris: JSON.parse(row.redirect_uris) as string[],
+    grantTypes: row.grant_types.split(' ') as GrantType[],
+    authenticatedRefresh: row.authenticated_refresh === 1,
+    mayIntrospect: row.may_introspect === 1,
+    secretInQueryAtMs: row.secret_in_query_at_ms ?? undefined,
+    disabledAtMs: row.disabled_at_ms ?? undefined,
+    createdAtMs: row.created_at_ms,
+  };
+}
+
+export async function findApplication(store: Store, clientId: string): Promise<Application | undefined> {
+  const [row] = await store.read(applicationById, [clientId]);
+  return row && toApplication(row);
+}
+
+export async function findClientCredentials(store: Store, clientId: string): Promise<ClientCredentials | undefined> {
+  const [row] = await store.read(credentialsByClient, [clientId]);
+  if (row === undefined) return undefined;
+  const secrets = [
+    { slot: 1, hash: row.hash1, lastUsedAtMs: row.used1 ?? 0 },
+    { slot: 2, hash: row.hash2, lastUsedAtMs: row.used2 ?? 0 },
+  ].filter((secret): secret is { slot: number; hash: Uint8Array; lastUsedAtMs: number } => secret.hash !== null);
+  return { application: toApplication(row), secrets };
+}
+
+/** Newest first. */
+export async function listApplications(store: Store, ownerId: string): Promise<Application[]> {
+  return (await store.read(applicationsOfOwner, [ownerId])).map(toApplication);
+}
+
+/** In the order of their ids; `afterClientId` goes on where a page ended. */
+export async function listAllApplications(store: Store, limit: number, afterClientId = ''): Promise<Application[]> {
+  return (await store.read(applicationsAfter, [afterClientId, limit])).map(toApplication);
+}
+
+export function insertApplicationStep(application: Application): Step {
+  return {
+    statement: insertApplication,
+    parameters: [
+      application.clientId,
+      application.name,
+      application.ownerId ?? null,
+      application.homepage,
+      application.description,
+      application.isPublic ? 1 : 0,
+      JSON.stringify(application.redirectUris),
+      application.grantTypes.join(' '),
+      application.authenticatedRefresh ? 1 : 0,
+      application.mayIntrospect ? 1 : 0,
+      application.createdAtMs,
+    ],
+  };
+}
+
+export function updateApplicationStep(application: Application): Step {
+  return {
+    statement: updateApplication,
+    parameters: [
+      application.clientId,
+      application.name,
+      application.homepage,
+      application.description,
+      JSON.stringify(application.redirectUris),
+      application.grantTypes.join(' '),
+      application.authenticatedRefresh ? 1 : 0,
+    ],
+  };
+}
+
+export function setIntrospectionStep(clientId: string, mayIntrospect: 0 | 1): Step {
+  return { statement: setIntrospection, parameters: [clientId, mayIntrospect] };
+}
+
+/** `null` enables it again. Its tokens stop at once, and live again with it. */
+export function setApplicationDisabledStep(clientId: string, disabledAtMs: number | null): Step {
+  return { statement: setDisabled, parameters: [clientId, disabledAtMs] };
+}
+
+/** Its tokens have no application any more and are dead from here on; the sweeper takes their rows in time. */
+export function deleteApplicationSteps(clientId: string): Step[] {
+  return [deleteSecrets, deleteConsents, deleteApplication].map((each) => ({
+    statement: each,
+    parameters: [clientId],
+  }));
+}
+
+export async function listSecrets(store: Store, clientId: string): Promise<ApplicationSecret[]> {
+  const rows = await store.read(secretsOf, [clientId]);
+  return rows.map((row) => ({
+    slot: row.slot,
+    hint: row.hint,
+    createdAtMs: row.created_at_ms,
+    lastUsedAtMs: row.last_used_at_ms ?? undefined,
+  }));
+}
+
+export interface SecretInsert {
+  readonly clientId: string;
+  readonly secretHash: Uint8Array;
+  readonly hint: string;
+  readonly nowMs: number;
+  readonly audit: Step;
+}
+
+/** The slot, or `full` when two secrets live already. */
+export const insertSecretOnce: Procedure<SecretInsert, number | 'full'> = procedure(
+  import.meta.url,
+  'insertSecretOnce',
+  async (transaction, input) => {
+    for (const slot of [1, 2]) {
+      const added = await transaction.run(insertSecret, [
+        input.clientId,
+        slot,
+        input.secretHash,
+        input.hint,
+        input.nowMs,
+      ]);
+      if (added.length === 0) continue;
+      await transaction.run(input.audit.statement, input.audit.parameters);
+      return slot;
+    }
+    return 'full';
+  },
+);
+
+export function deleteSecretStep(clientId: string, slot: number): Step {
+  return { statement: deleteSecret, parameters: [clientId, slot] };
+}
+
+export function markSecretUsedStep(clientId: string, slot: number, nowMs: number): Step {
+  return { statement: markSecretUsed, parameters: [clientId, slot, nowMs] };
+}
+
+export function markSecretInQueryStep(clientId: string, nowMs: number): Step {
+  return { statement: markSecretInQuery, parameters: [clientId, nowMs] };
+}

@@ -1,0 +1,74 @@
+/** Personal access tokens: the rules, shared by the pages, the API and the command line. */
+import type { Store } from '../database/store.ts';
+import { Failure } from '../errors.ts';
+import type { World } from '../world.ts';
+import { auditStep } from './audit-store.ts';
+import { deletePersonalTokenOnce, insertPersonalTokenStep, type PersonalToken } from './personal-token-store.ts';
+import type { Scope } from './scope.ts';
+import { createSecret, hashSecret } from './secret-text.ts';
+
+export interface PersonalTokenForm {
+  readonly userId: string;
+  readonly name: string;
+  readonly scopes: readonly Scope[];
+  /** Undefined for a token that does not expire. */
+  readonly expiresAtMs: number | undefined;
+  readonly actorId?: string | undefined;
+  readonly address?: string | undefined;
+}
+
+/** What the pages and the API offer when nobody says. */
+export const DEFAULT_PERSONAL_TOKEN_DAYS = 30;
+
+/** The token's text is in the answer and nowhere else. Throws `invalid` with the field. */
+export async function createPersonalToken(
+  store: Store,
+  world: World,
+  form: PersonalTokenForm,
+): Promise<{ readonly token: PersonalToken; readonly secret: string }> {
+  const nowMs = world.nowMs();
+  checkForm(form, nowMs);
+  const secret = createSecret('personal', world);
+  const token: PersonalToken = {
+    tokenId: world.uuid(),
+    userId: form.userId,
+    name: form.name.trim(),
+    scopes: form.scopes,
+    hint: secret.slice(-4),
+    createdAtMs: nowMs,
+    expiresAtMs: form.expiresAtMs,
+    lastUsedAtMs: undefined,
+  };
+  const { userId, actorId, address } = form;
+  const details = { name: token.name, scope: token.scopes.join(' ') };
+  await store.writeAll([
+    insertPersonalTokenStep(token, hashSecret(secret)),
+    auditStep({ kind: 'personal_token_created', userId, actorId, address, details }, nowMs),
+  ]);
+  return { token, secret };
+}
+
+/** Throws `not_found` when this user has no such token. It is refused from the next call on, on every process. */
+export async function revokePersonalToken(
+  store: Store,
+  world: World,
+  target: { readonly userId: string; readonly tokenId: string; readonly actorId?: string; readonly address?: string },
+): Promise<void> {
+  const { userId, tokenId, actorId, address } = target;
+  const audit = auditStep({ kind: 'personal_token_revoked', userId, actorId, address }, world.nowMs());
+  const isDeleted = await store.call(deletePersonalTokenOnce, { userId, tokenId, audit });
+  if (!isDeleted) throw new Failure('not_found', 'Cannot revoke the token: there is none with this id');
+}
+
+function checkForm({ name, scopes, expiresAtMs }: PersonalTokenForm, nowMs: number): void {
+  const trimmed = name.trim();
+  if (trimmed === '' || trimmed.length > 100 || /\p{Cc}/u.test(trimmed) || !trimmed.isWellFormed())
+    throw refuse('name', 'must be 1 to 100 characters');
+  if (scopes.length === 0) throw refuse('scopes', 'must name at least one scope');
+  if (scopes.includes('openid')) throw refuse('scopes', 'must not have openid: it is for applications');
+  if (expiresAtMs !== undefined && !(expiresAtMs > nowMs)) throw refuse('expires_at', 'must be in the future');
+}
+
+function refuse(field: string, rule: string): Failure {
+  return new Failure('invalid', `Cannot create the token: ${field} ${rule}`, { field });
+}

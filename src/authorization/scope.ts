@@ -1,0 +1,51 @@
+/** The scope names of the contract, and `openid` for an identity token. */
+export const SCOPES = [
+  'all_user',
+  'all_key',
+  'all_groups',
+  'all_projects',
+  'all_pr',
+  'all_issue',
+  'all_note',
+  'all_hook',
+  'all_repository',
+  'openid',
+] as const;
+
+export type Scope = (typeof SCOPES)[number];
+
+/** What an authorization request gets that asks for nothing. */
+export const DEFAULT_SCOPE: readonly Scope[] = ['all_user'];
+
+const ORDER: ReadonlyMap<string, number> = new Map(SCOPES.map((scope, index) => [scope, index]));
+
+export function isScope(name: string): name is Scope {
+  return ORDER.has(name);
+}
+
+/** The names of a space-separated list, each once, in the order of the contract, with the unknown ones apart. */
+export function parseScope(text: string): { readonly known: readonly Scope[]; readonly unknown: readonly string[] } {
+  const names = [...new Set(text.split(' ').filter((name) => name !== ''))];
+  return { known: sortScopes(names.filter(isScope)), unknown: names.filter((name) => !isScope(name)) };
+}
+
+export function formatScope(scopes: readonly Scope[]): string {
+  return scopes.join(' ');
+}
+
+/** From a column of ours, where only known names were written. */
+export function readScopes(text: string): readonly Scope[] {
+  return text === '' ? [] : (text.split(' ') as Scope[]);
+}
+
+export function isWithin(asked: readonly string[], granted: readonly string[]): boolean {
+  return asked.every((scope) => granted.includes(scope));
+}
+
+export function uniteScopes(some: readonly Scope[], more: readonly Scope[]): readonly Scope[] {
+  return sortScopes([...new Set([...some, ...more])]);
+}
+
+function sortScopes(scopes: readonly Scope[]): readonly Scope[] {
+  return [...scopes].sort((a, b) => (ORDER.get(a) ?? 0) - (ORDER.get(b) ?? 0));
+}

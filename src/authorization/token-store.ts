@@ -1,0 +1,325 @@
+/**
+ * Access and refresh tokens, and the families they belong to. Only digests are stored.
+ *
+ * A family is one grant of a user to an application; refresh tokens are its generations. What is guaranteed, under any
+ * number of processes and through a crash at any point:
+ *  - a refresh token has at most one successor: rotation is one conditional UPDATE, and (family, generation) is unique;
+ *  - within the grace a rotated token whose successor was not used yet answers with that same successor, which is kept
+ *    sealed under a key that only the holder of the old token can derive;
+ *  - a rotated token shown later kills its whole family (RFC 9700 §4.14.2).
+ */
+import { type Procedure, procedure, type Step, type Store, statement, type Transaction } from '../database/store.ts';
+import { auditStep } from './audit-store.ts';
+
+export interface NewToken {
+  readonly hash: Uint8Array;
+  readonly expiresAtMs: number;
+}
+
+export interface NewFamily {
+  readonly familyId: string;
+  readonly clientId: string;
+  readonly userId: string | null;
+  readonly scope: string;
+  readonly authTimeMs: number;
+  readonly nowMs: number;
+  readonly expiresAtMs: number;
+}
+
+export interface NewTokens {
+  readonly access: NewToken;
+  readonly refresh?: NewToken | undefined;
+}
+
+const insertFamily = statement(
+  'insert-token-family',
+  `INSERT INTO token_families (family_id, client_id, user_id, scope, auth_time_ms, created_at_ms, expires_at_ms)
+   VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+);
+const insertRefresh = statement(
+  'insert-refresh-token',
+  `INSERT INTO refresh_tokens (token_hash, family_id, generation, issued_at_ms, expires_at_ms) VALUES ($1, $2, $3, $4, $5)`,
+);
+const insertAccess = statement(
+  'insert-access-token',
+  'INSERT INTO access_tokens (token_hash, family_id, scope, issued_at_ms, expires_at_ms) VALUES ($1, $2, $3, $4, $5)',
+);
+
+/** A family with its first tokens. */
+export function insertFamilySteps(family: NewFamily, tokens: NewTokens): Step[] {
+  const { familyId, clientId, userId, scope, authTimeMs, nowMs, expiresAtMs } = family;
+  const { access, refresh } = tokens;
+  return [
+    { statement: insertFamily, parameters: [familyId, clientId, userId, scope, authTimeMs, nowMs, expiresAtMs] },
+    { statement: insertAccess, parameters: [access.hash, familyId, scope, nowMs, access.expiresAtMs] },
+    ...(refresh === undefined
+      ? []
+      : [{ statement: insertRefresh, parameters: [refresh.hash, familyId, 0, nowMs, refresh.expiresAtMs] }]),
+  ];
+}
+
+export async function runSteps(transaction: Transaction, steps: readonly Step[]): Promise<void> {
+  for (const step of steps) await transaction.run(step.statement, step.parameters);
+}
+
+export interface Rotation {
+  readonly tokenHash: Uint8Array;
+  readonly nowMs: number;
+  readonly graceMs: number;
+  /** The client that authenticated, or that was only named, if any. */
+  readonly clientId: string | undefined;
+  readonly isAuthenticated: boolean;
+  /** A narrower scope for the new access token. */
+  readonly askedScopes: readonly string[] | undefined;
+  readonly access: NewToken;
+  readonly refresh: NewToken;
+  /** The new pair, sealed under the old token. */
+  readonly successor: Uint8Array;
+  readonly address: string | undefined;
+}
+
+interface Granted {
+  readonly clientId: string;
+  readonly userId: string;
+  readonly familyScope: string;
+  readonly authTimeMs: number;
+}
+
+export type RotationOutcome =
+  | ({ readonly kind: 'rotated'; readonly scope: string } & Granted)
+  | ({ readonly kind: 'repeated'; readonly successor: Uint8Array } & Granted)
+  | { readonly kind: 'refused' | 'unauthenticated' | 'scope_too_wide' };
+
+interface RefreshRow {
+  readonly family_id: string;
+  readonly generation: number;
+  readonly expires_at_ms: number;
+  readonly rotated_at_ms: number | null;
+  readonly successor: Uint8Array | null;
+  readonly client_id: string;
+  readonly user_id: string;
+  readonly scope: string;
+  readonly auth_time_ms: number;
+  readonly family_expires_at_ms: number;
+  readonly authenticated_refresh: number;
+}
+
+// Whatever stops a family stops it here: revoked, application gone or disabled, user gone or disabled, password changed.
+const liveRefresh = statement<RefreshRow>(
+  'live-refresh-token',
+  `SELECT r.family_id, r.generation, r.expires_at_ms, r.rotated_at_ms, r.successor, f.client_id, f.user_id, f.scope,
+     f.auth_time_ms, f.expires_at_ms AS family_expires_at_ms, a.authenticated_refresh
+   FROM refresh_tokens r
+   JOIN token_families f ON f.family_id = r.family_id
+   JOIN applications a ON a.client_id = f.client_id
+   JOIN users u ON u.id = f.user_id
+   WHERE r.token_hash = $1 AND f.revoked_at_ms IS NULL AND a.disabled_at_ms IS NULL AND u.disabled_at_ms IS NULL
+     AND (u.password_changed_at_ms IS NULL OR u.password_changed_at_ms <= f.created_at_ms)`,
+);
+const markRotated = statement<{ family_id: string }>(
+  'mark-refresh-token-rotated',
+  `UPDATE refresh_tokens SET rotated_at_ms = $2, successor = $3
+   WHERE token_hash = $1 AND rotated_at_ms IS NULL RETURNING family_id`,
+);
+const generationUnused = statement<{ generation: number }>(
+  'unused-generation',
+  'SELECT generation FROM refresh_tokens WHERE family_id = $1 AND generation = $2 AND rotated_at_ms IS NULL',
+);
+const revokeFamilyById = statement<{ family_id: string; client_id: string; user_id: string | null }>(
+  'revoke-family',
+  `UPDATE token_families SET revoked_at_ms = $2 WHERE family_id = $1 AND revoked_at_ms IS NULL
+   RETURNING family_id, client_id, user_id`,
+);
+
+/** RFC 6749 §6 with rotation. The outcome says what to answer; everything it decides is committed with it. */
+export const rotateRefresh: Procedure<Rotation, RotationOutcome> = procedure(
+  import.meta.url,
+  'rotateRefresh',
+  async (transaction, rotation) => {
+    const [row] = await transaction.run(liveRefresh, [rotation.tokenHash]);
+    if (row === undefined || (rotation.clientId ?? row.client_id) !== row.client_id) return { kind: 'refused' };
+    if (row.authenticated_refresh === 1 && !rotation.isAuthenticated) return { kind: 'unauthenticated' };
+    if (Math.min(row.expires_at_ms, row.family_expires_at_ms) <= rotation.nowMs) return { kind: 'refused' };
+    const familyScopes = row.scope.split(' ');
+    if (rotation.askedScopes?.some((scope) => !familyScopes.includes(scope))) return { kind: 'scope_too_wide' };
+    if (row.rotated_at_ms !== null) return repeatOrRevoke(transaction, row, rotation);
+    return rotate(transaction, row, rotation);
+  },
+);
+
+async function rotate(transaction: Transaction, row: RefreshRow, rotation: Rotation): Promise<RotationOutcome> {
+  const { tokenHash, nowMs, access, refresh } = rotation;
+  const won = await transaction.run(markRotated, [tokenHash, nowMs, rotation.successor]);
+  if (won.length === 0) return { kind: 'refused' };
+  const scope = rotation.askedScopes?.join(' ') ?? row.scope;
+  const refreshExpiresAtMs = Math.min(refresh.expiresAtMs, row.family_expires_at_ms);
+  await transaction.run(insertRefresh, [refresh.hash, row.family_id, row.generation + 1, nowMs, refreshExpiresAtMs]);
+  await transaction.run(insertAccess, [access.hash, row.family_id, scope, nowMs, access.expiresAtMs]);
+  return { kind: 'rotated', scope, ...toGranted(row) };
+}
+
+/** The distance counts in both directions: a clock that was put back must not stretch the grace. */
+async function repeatOrRevoke(transaction: Transaction, row: RefreshRow, rotation: Rotation): Promise<RotationOutcome> {
+  const inGrace = Math.abs(rotation.nowMs - (row.rotated_at_ms ?? 0)) <= rotation.graceMs;
+  if (inGrace && row.successor !== null) {
+    const unused = await transaction.run(generationUnused, [row.family_id, row.generation + 1]);
+    if (unused.length > 0) return { kind: 'repeated', successor: row.successor, ...toGranted(row) };
+  }
+  await revokeFamily(transaction, row.family_id, { kind: 'refresh_reused', ...rotation });
+  return { kind: 'refused' };
+}
+
+function toGranted(row: RefreshRow): Granted {
+  return { clientId: row.client_id, userId: row.user_id, familyScope: row.scope, authTimeMs: row.auth_time_ms };
+}
+
+export interface RevocationReason {
+  readonly kind: 'refresh_reused' | 'code_replayed' | 'token_revoked';
+  readonly nowMs: number;
+  readonly address: string | undefined;
+}
+
+/** Nothing happens, and nothing is recorded, when the family is dead already. */
+export async function revokeFamily(
+  transaction: Transaction,
+  familyId: string,
+  reason: RevocationReason,
+): Promise<void> {
+  const [family] = await transaction.run(revokeFamilyById, [familyId, reason.nowMs]);
+  if (family === undefined) return;
+  const { kind, address } = reason;
+  const event = { kind, userId: family.user_id ?? undefined, clientId: family.client_id, address };
+  await runSteps(transaction, [auditStep(event, reason.nowMs)]);
+}
+
+export interface Revocation {
+  readonly tokenHash: Uint8Array;
+  readonly kind: 'access' | 'refresh';
+  /** Only a token of this client is revoked. */
+  readonly clientId: string;
+  readonly nowMs: number;
+  readonly address: string | undefined;
+}
+
+const familyOfRefresh = statement<{ family_id: string }>(
+  'family-of-refresh-token',
+  `SELECT r.family_id FROM refresh_tokens r JOIN token_families f ON f.family_id = r.family_id
+   WHERE r.token_hash = $1 AND f.client_id = $2`,
+);
+const revokeAccess = statement<{ family_id: string }>(
+  'revoke-access-token',
+  `UPDATE access_tokens SET revoked_at_ms = $3 WHERE token_hash = $1 AND revoked_at_ms IS NULL
+     AND family_id IN (SELECT family_id FROM token_families WHERE client_id = $2)
+   RETURNING family_id`,
+);
+const familyOwner = statement<{ user_id: string | null }>(
+  'family-owner',
+  'SELECT user_id FROM token_families WHERE family_id = $1',
+);
+
+/** RFC 7009 §2.1: a refresh token takes its family with it, an access token dies alone. */
+export const revokeToken: Procedure<Revocation, void> = procedure(
+  import.meta.url,
+  'revokeToken',
+  async (transaction, input) => {
+    const { tokenHash, clientId, nowMs, address } = input;
+    if (input.kind === 'refresh') {
+      const [found] = await transaction.run(familyOfRefresh, [tokenHash, clientId]);
+      if (found) await revokeFamily(transaction, found.family_id, { kind: 'token_revoked', nowMs, address });
+      return;
+    }
+    const [revoked] = await transaction.run(revokeAccess, [tokenHash, clientId, nowMs]);
+    if (revoked === undefined) return;
+    const [owner] = await transaction.run(familyOwner, [revoked.family_id]);
+    const event = { kind: 'token_revoked' as const, userId: owner?.user_id ?? undefined, clientId, address };
+    await runSteps(transaction, [auditStep(event, nowMs)]);
+  },
+);
+
+const revokeFamiliesOfUser = statement(
+  'revoke-families-of-user',
+  'UPDATE token_families SET revoked_at_ms = $2 WHERE user_id = $1 AND revoked_at_ms IS NULL',
+);
+const revokeFamiliesOfConsent = statement(
+  'revoke-families-of-consent',
+  'UPDATE token_families SET revoked_at_ms = $3 WHERE user_id = $1 AND client_id = $2 AND revoked_at_ms IS NULL',
+);
+
+/** Ends every token that applications hold for this user. */
+export function revokeFamiliesOfUserStep(userId: string, nowMs: number): Step {
+  return { statement: revokeFamiliesOfUser, parameters: [userId, nowMs] };
+}
+
+export function revokeFamiliesOfConsentStep(userId: string, clientId: string, nowMs: number): Step {
+  return { statement: revokeFamiliesOfConsent, parameters: [userId, clientId, nowMs] };
+}
+
+/** A token that may be used now, and whom it speaks for. */
+export interface LiveToken {
+  readonly kind: 'access' | 'refresh';
+  readonly clientId: string;
+  readonly scope: string;
+  readonly issuedAtMs: number;
+  readonly expiresAtMs: number;
+  readonly familyId: string;
+  /** Undefined for a token that an application got for itself. */
+  readonly user: { readonly id: string; readonly login: string; readonly isAdmin: boolean } | undefined;
+}
+
+interface LiveTokenRow {
+  readonly family_id: string;
+  readonly client_id: string;
+  readonly scope: string;
+  readonly issued_at_ms: number;
+  readonly expires_at_ms: number;
+  readonly user_id: string | null;
+  readonly login: string | null;
+  readonly is_admin: number | null;
+}
+
+// One point read over four primary keys: a revocation, a disabled user or application shows on the very next call, on
+// every process, with nothing cached that would have to be told.
+const liveAccess = statement<LiveTokenRow>(
+  'live-access-token',
+  `SELECT t.family_id, f.client_id, t.scope, t.issued_at_ms, t.expires_at_ms, f.user_id, u.login, u.is_admin
+   FROM access_tokens t
+   JOIN token_families f ON f.family_id = t.family_id
+   JOIN applications a ON a.client_id = f.client_id
+   LEFT JOIN users u ON u.id = f.user_id
+   WHERE t.token_hash = $1 AND t.expires_at_ms > $2 AND t.revoked_at_ms IS NULL AND f.revoked_at_ms IS NULL
+     AND a.disabled_at_ms IS NULL AND (f.user_id IS NULL OR (u.id IS NOT NULL AND u.disabled_at_ms IS NULL))`,
+);
+const unusedRefresh = statement<LiveTokenRow>(
+  'unused-refresh-token',
+  `SELECT r.family_id, f.client_id, f.scope, r.issued_at_ms, r.expires_at_ms, f.user_id, u.login, u.is_admin
+   FROM refresh_tokens r
+   JOIN token_families f ON f.family_id = r.family_id
+   JOIN applications a ON a.client_id = f.client_id
+   JOIN users u ON u.id = f.user_id
+   WHERE r.token_hash = $1 AND r.expires_at_ms > $2 AND r.rotated_at_ms IS NULL AND f.revoked_at_ms IS NULL
+     AND a.disabled_at_ms IS NULL AND u.disabled_at_ms IS NULL
+     AND (u.password_changed_at_ms IS NULL OR u.password_changed_at_ms <= f.created_at_ms)`,
+);
+
+export async function findLiveToken(
+  store: Store,
+  kind: 'access' | 'refresh',
+  { hash, nowMs }: { readonly hash: Uint8Array; readonly nowMs: number },
+): Promise<LiveToken | undefined> {
+  const [row] = await store.read(kind === 'access' ? liveAccess : unusedRefresh, [hash, nowMs]);
+  return row && toLiveToken(row, kind);
+}
+
+function toLiveToken(row: LiveTokenRow, kind: 'access' | 'refresh'): LiveToken {
+  const user =
+    row.user_id === null ? undefined : { id: row.user_id, login: row.login ?? '', isAdmin: row.is_admin === 1 };
+  return {
+    kind,
+    clientId: row.client_id,
+    scope: row.scope,
+    issuedAtMs: row.issued_at_ms,
+    expiresAtMs: row.expires_at_ms,
+    familyId: row.family_id,
+    user,
+  };
+}
