@@ -1,0 +1,23 @@
+/** A small seeded generator (mulberry32), so that a simulation can be run again exactly. */
+export type Random = () => number;
+
+export function createRandom(seed: number): Random {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
+
+/** Exponential with the given mean. */
+export function drawExponential(random: Random, mean: number): number {
+  return -mean * Math.log(1 - random());
+}
+
+/** Log-normal with the given median and sigma of the logarithm (Box and Muller 1958). */
+export function drawLogNormal(random: Random, median: number, sigma: number): number {
+  const normal = Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
+  return median * Math.exp(sigma * normal);
+}

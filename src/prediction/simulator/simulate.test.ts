@@ -1,0 +1,178 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createLeastRequests, createLoadAndPrefix, createRoundRobin } from './policies.ts';
+import { createPrefixCache } from './prefix-cache.ts';
+import { createRandom } from './random.ts';
+import { createServer, type SimulatedServer } from './server.ts';
+import { simulate } from './simulate.ts';
+import { createRooflineTimer, GPUS, type StepLoad } from './step-time.ts';
+import { createWorkload, fromTrace, type SimulatedRequest, type WorkloadOptions } from './workload.ts';
+
+const [LARGE, , SMALL] = GPUS;
+const BLOCK_TOKENS = 64;
+
+function createTestServer(
+  name: string,
+  kvCapacityTokens: number,
+  onStep: (load: StepLoad) => void = () => {},
+): SimulatedServer {
+  const timer = createRooflineTimer(LARGE!);
+  return createServer({
+    name,
+    kvCapacityTokens,
+    maxBatchTokens: 2048,
+    maxSequences: 64,
+    blockTokens: BLOCK_TOKENS,
+    timer: (load) => {
+      onStep(load);
+      return timer(load);
+    },
+  });
+}
+
+function createRequest(
+  id: number,
+  arrivalMs: number,
+  inputTokens: number,
+  outputTokens: number,
+  blocks: readonly number[] = [],
+): SimulatedRequest {
+  return { id, arrivalMs, inputTokens, outputTokens, blocks };
+}
+
+function run(servers: readonly SimulatedServer[], requests: readonly SimulatedRequest[], policy = createRoundRobin()) {
+  return simulate({ servers, requests, policy, scrapeIntervalMs: 100, scrapeDelayMs: 20 });
+}
+
+const WORKLOAD: WorkloadOptions = {
+  kind: 'bursts',
+  requestsPerSecond: 12,
+  durationMs: 60_000,
+  medianInputTokens: 800,
+  medianOutputTokens: 60,
+  prefixGroups: 8,
+  sharedShare: 0.5,
+  blockTokens: BLOCK_TOKENS,
+};
+
+test('every request finishes once, its first token before its last, and not before its work could be done', () => {
+  const requests = createWorkload(WORKLOAD, createRandom(1));
+  const observations = run([createTestServer('a', 100_000), createTestServer('b', 100_000)], requests);
+  assert.equal(observations.length, requests.length);
+  assert.equal(new Set(observations.map(({ outcome }) => outcome.request.id)).size, requests.length);
+  for (const { outcome, ttftMs, tpotMs } of observations) {
+    assert.ok(ttftMs >= LARGE!.weightsMs);
+    assert.ok(tpotMs === undefined || tpotMs >= LARGE!.weightsMs);
+    assert.ok(outcome.firstTokenMs <= outcome.finishedMs);
+  }
+});
+
+test('the same seed gives the same simulation', () => {
+  const once = () =>
+    run([createTestServer('a', 50_000)], createWorkload(WORKLOAD, createRandom(7))).map(({ ttftMs, tpotMs }) => [
+      ttftMs,
+      tpotMs,
+    ]);
+  assert.deepEqual(once(), once());
+});
+
+test('a lone request takes the time its tokens need: chunks of the prompt, then one step a token', () => {
+  const loads: StepLoad[] = [];
+  const [observation] = run(
+    [createTestServer('a', 100_000, (load) => loads.push(load))],
+    [createRequest(0, 0, 5000, 4)],
+  );
+  assert.deepEqual(
+    loads.map((load) => load.prefillTokens),
+    [2048, 2048, 904, 0, 0, 0],
+  );
+  assert.deepEqual(
+    loads.slice(3).map((load) => load.decodeContextTokens),
+    [5001, 5002, 5003],
+  );
+  const timer = createRooflineTimer(LARGE!);
+  assert.equal(
+    observation?.ttftMs,
+    loads.slice(0, 3).reduce((sum, load) => sum + timer(load).ms, 0),
+  );
+});
+
+test('a prompt that begins like an earlier one computes only its end', () => {
+  const loads: StepLoad[] = [];
+  const blocks = Array.from({ length: 15 }, (_, index) => index);
+  run(
+    [createTestServer('a', 100_000, (load) => loads.push(load))],
+    [createRequest(0, 0, 1000, 1, blocks), createRequest(1, 60_000, 1000, 1, blocks)],
+  );
+  assert.deepEqual(
+    loads.map((load) => load.prefillTokens),
+    [1000, 1000 - 15 * BLOCK_TOKENS],
+  );
+});
+
+test('a full memory preempts the newest sequence, which is computed again and still finishes', () => {
+  const requests = Array.from({ length: 6 }, (_, id) => createRequest(id, id, 300, 400));
+  const observations = run([createTestServer('a', 2400)], requests);
+  assert.equal(observations.length, 6);
+  assert.ok(observations.some(({ outcome }) => outcome.preemptions > 0));
+  assert.equal(observations.find(({ outcome }) => outcome.request.id === 0)?.outcome.preemptions, 0);
+});
+
+test('the memory never holds more than its capacity, and the cache gives way to what is in use', () => {
+  const cache = createPrefixCache(10 * BLOCK_TOKENS, BLOCK_TOKENS);
+  assert.ok(cache.acquire([1, 2, 3, 4, 5, 6], 0));
+  assert.equal(cache.acquire([7, 8, 9, 10], 1), false);
+  cache.release([1, 2, 3, 4, 5, 6], 0);
+  assert.equal(cache.usedTokens(), 0);
+  assert.equal(cache.countMatching([1, 2, 3, 99]), 3);
+  assert.ok(cache.acquire([20, 21, 22, 23, 24, 25, 26], 0));
+  assert.equal(cache.countMatching([1, 2, 3, 4, 5, 6]), 0);
+  assert.equal(cache.countMatching([4, 5, 6]), 3);
+});
+
+test('the gateway sees metrics only after the scrape and its delay', () => {
+  const seen: number[] = [];
+  const requests = [0, 10, 50, 130].map((atMs, id) => createRequest(id, atMs, 200, 500));
+  const policy = {
+    name: 'spy',
+    choose: (_request: SimulatedRequest, candidates: readonly { numRequestRunning: number }[]) => {
+      seen.push(candidates[0]!.numRequestRunning);
+      return 0;
+    },
+  };
+  run([createTestServer('a', 100_000)], requests, policy);
+  assert.deepEqual(seen, [0, 0, 1, 3]);
+});
+
+test('on unlike servers under load, a policy that sees load is faster than round robin', () => {
+  const createPool = () => [
+    createTestServer('fast', 200_000),
+    createServer({
+      name: 'slow',
+      timer: createRooflineTimer(SMALL!),
+      kvCapacityTokens: 48_000,
+      maxBatchTokens: 2048,
+      maxSequences: 64,
+      blockTokens: BLOCK_TOKENS,
+    }),
+  ];
+  const requests = createWorkload({ ...WORKLOAD, requestsPerSecond: 14 }, createRandom(3));
+  const meanTtft = (policy: ReturnType<typeof createRoundRobin>) => {
+    const observations = run(createPool(), requests, policy);
+    return observations.reduce((sum, { ttftMs }) => sum + ttftMs, 0) / observations.length;
+  };
+  const roundRobin = meanTtft(createRoundRobin());
+  assert.ok(meanTtft(createLeastRequests()) < roundRobin);
+  assert.ok(meanTtft(createLoadAndPrefix()) < roundRobin);
+});
+
+test('fromTrace() keeps order and lengths, scales time, and shares blocks by hash id', () => {
+  const lines = [
+    { timestamp: 1000, input_length: 1100, output_length: 5, hash_ids: [0, 1, 2] },
+    { timestamp: 1500, input_length: 600, output_length: 0, hash_ids: [0, 7] },
+  ];
+  assert.deepEqual(fromTrace(lines, 0.5, 512), [
+    { id: 0, arrivalMs: 0, inputTokens: 1100, outputTokens: 5, blocks: [0, 1] },
+    { id: 1, arrivalMs: 250, inputTokens: 600, outputTokens: 1, blocks: [0] },
+  ]);
+});

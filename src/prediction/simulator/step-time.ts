@@ -1,0 +1,87 @@
+/**
+ * How long one step of a serving engine takes. A step runs chunks of prompts (prefill) and one token of every decoding
+ * sequence through the model together.
+ */
+
+/** What one step computes. Tokens are counted once per step, contexts are summed over sequences. */
+export interface StepLoad {
+  readonly prefillTokens: number;
+  /** Σ over prefilled tokens of the context each attends to; what attention over a prompt costs. */
+  readonly prefillAttention: number;
+  readonly prefillSequences: number;
+  readonly decodeSequences: number;
+  /** Σ over decoding sequences of their context length. */
+  readonly decodeContextTokens: number;
+}
+
+export interface StepTime {
+  readonly ms: number;
+  /** Share of the step bound by arithmetic, and by memory bandwidth, in [0, 1]. */
+  readonly computeShare: number;
+  readonly bandwidthShare: number;
+}
+
+export type StepTimer = (load: StepLoad) => StepTime;
+
+/** A server's speed in the terms of the roofline model (Williams et al. 2009). */
+export interface Gpu {
+  readonly name: string;
+  /** Tokens per millisecond when bound by arithmetic. */
+  readonly tokensPerMs: number;
+  /** Milliseconds to read the weights once: the floor of every step. */
+  readonly weightsMs: number;
+  /** Context tokens whose keys and values are read per millisecond. */
+  readonly contextTokensPerMs: number;
+  /** Token pairs of prompt attention per millisecond. */
+  readonly attentionPairsPerMs: number;
+  /** Host time of a step, and of each sequence in it. */
+  readonly overheadMs: number;
+  readonly perSequenceMs: number;
+  readonly kvCapacityTokens: number;
+}
+
+/** Round figures for an 8-billion-parameter model in 16 bits on three classes of hardware, fast to slow. */
+export const GPUS: readonly Gpu[] = [
+  {
+    name: 'large',
+    tokensPerMs: 42,
+    weightsMs: 4.8,
+    contextTokensPerMs: 26_000,
+    attentionPairsPerMs: 2_400_000,
+    overheadMs: 1.2,
+    perSequenceMs: 0.012,
+    kvCapacityTokens: 900_000,
+  },
+  {
+    name: 'medium',
+    tokensPerMs: 17,
+    weightsMs: 9.4,
+    contextTokensPerMs: 13_000,
+    attentionPairsPerMs: 950_000,
+    overheadMs: 1.6,
+    perSequenceMs: 0.016,
+    kvCapacityTokens: 420_000,
+  },
+  {
+    name: 'small',
+    tokensPerMs: 7.5,
+    weightsMs: 17,
+    contextTokensPerMs: 7_200,
+    attentionPairsPerMs: 420_000,
+    overheadMs: 2.2,
+    perSequenceMs: 0.022,
+    kvCapacityTokens: 48_000,
+  },
+];
+
+/** `slowdown` multiplies every time: a throttled or shared GPU. */
+export function createRooflineTimer(gpu: Gpu, slowdown = 1): StepTimer {
+  return (load) => {
+    const tokens = load.prefillTokens + load.decodeSequences;
+    const computeMs = tokens / gpu.tokensPerMs + load.prefillAttention / gpu.attentionPairsPerMs;
+    const memoryMs = gpu.weightsMs + load.decodeContextTokens / gpu.contextTokensPerMs;
+    const sequences = load.decodeSequences + load.prefillSequences;
+    const ms = Math.max(computeMs, memoryMs) + gpu.overheadMs + sequences * gpu.perSequenceMs;
+    return { ms: ms * slowdown, computeShare: Math.min(1, computeMs / ms), bandwidthShare: Math.min(1, memoryMs / ms) };
+  };
+}

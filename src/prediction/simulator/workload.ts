@@ -1,0 +1,75 @@
+/** What arrives, and when: Poisson, bursts, or a recorded trace. */
+import { drawExponential, drawLogNormal, type Random } from './random.ts';
+
+export interface SimulatedRequest {
+  readonly id: number;
+  readonly arrivalMs: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  /** Identities of the prompt's leading full blocks; two prompts with the same beginning have the same first ids. */
+  readonly blocks: readonly number[];
+}
+
+export interface WorkloadOptions {
+  readonly kind: 'poisson' | 'bursts';
+  readonly requestsPerSecond: number;
+  readonly durationMs: number;
+  readonly medianInputTokens: number;
+  readonly medianOutputTokens: number;
+  /** Groups of prompts that begin alike (one system prompt, one conversation), and that beginning's share of a prompt. */
+  readonly prefixGroups: number;
+  readonly sharedShare: number;
+  readonly blockTokens: number;
+}
+
+/** Bursts alternate every 20 s between 1.75 and 0.25 of the mean rate. */
+const BURST_PERIOD_MS = 20_000;
+
+export function createWorkload(options: WorkloadOptions, random: Random): SimulatedRequest[] {
+  const requests: SimulatedRequest[] = [];
+  let nowMs = 0;
+  while (true) {
+    nowMs += drawExponential(random, 1000 / (options.requestsPerSecond * rateFactor(options.kind, nowMs)));
+    if (nowMs >= options.durationMs) return requests;
+    requests.push(drawRequest(options, requests.length, nowMs, random));
+  }
+}
+
+function rateFactor(kind: WorkloadOptions['kind'], nowMs: number): number {
+  if (kind === 'poisson') return 1;
+  return Math.floor(nowMs / BURST_PERIOD_MS) % 2 === 0 ? 1.75 : 0.25;
+}
+
+const MAX_BLOCKS = 1_000_000;
+
+function drawRequest(options: WorkloadOptions, id: number, arrivalMs: number, random: Random): SimulatedRequest {
+  const inputTokens = Math.max(16, Math.round(drawLogNormal(random, options.medianInputTokens, 0.8)));
+  const outputTokens = Math.max(1, Math.round(drawLogNormal(random, options.medianOutputTokens, 0.7)));
+  const blockCount = Math.floor(inputTokens / options.blockTokens);
+  const shared = Math.round(blockCount * options.sharedShare);
+  const group = Math.floor(random() * options.prefixGroups);
+  const blocks = Array.from({ length: blockCount }, (_, index) =>
+    index < shared ? -(group * MAX_BLOCKS + index + 1) : id * MAX_BLOCKS + index,
+  );
+  return { id, arrivalMs, inputTokens, outputTokens, blocks };
+}
+
+/** A line of a trace: `{timestamp (ms), input_length, output_length, hash_ids?}`, as the Mooncake traces have it. */
+export interface TraceLine {
+  readonly timestamp: number;
+  readonly input_length: number;
+  readonly output_length: number;
+  readonly hash_ids?: readonly number[];
+}
+
+/** `timeScale` 0.5 replays twice as fast. Ids of the trace stand for full blocks of `blockTokens`. */
+export function fromTrace(lines: readonly TraceLine[], timeScale: number, blockTokens: number): SimulatedRequest[] {
+  const startMs = Math.min(...lines.slice(0, 1).map((line) => line.timestamp));
+  return lines.map((line, id) => ({
+    id,
+    arrivalMs: (line.timestamp - startMs) * timeScale,
+    inputTokens: Math.max(1, line.input_length),
+    outputTokens: Math.max(1, line.output_length),
+    blocks: (line.hash_ids ?? []).slice(0, Math.floor(line.input_length / blockTokens)),
+  }));
+}
