@@ -1,0 +1,42 @@
+import { createHmac } from 'node:crypto';
+import type { HookSecrets } from '../hook.ts';
+import type { Attempt } from './profile.ts';
+
+/** `sha256=` and the lower-case hex HMAC-SHA256 of the bytes as they are sent, as GitHub and GitCode do. */
+export function signBody(key: Uint8Array, body: Uint8Array, algorithm: 'sha256' | 'sha1' = 'sha256'): string {
+  return `${algorithm}=${createHmac(algorithm, key).update(body).digest('hex')}`;
+}
+
+/** Gitee signs the time, not the body: base64 HMAC-SHA256 of `<milliseconds>\n<secret>`. */
+export function signTimestamp(secret: Uint8Array, timestampMs: number): string {
+  return createHmac('sha256', secret).update(`${timestampMs}\n`).update(secret).digest('base64');
+}
+
+/**
+ * The headers of the Standard Webhooks specification 1.0. There is one signature for each key that is valid now, so that
+ * a receiver may hold either while the key is being changed.
+ */
+export function standardHeaders(attempt: Attempt): Record<string, string> {
+  const seconds = String(Math.floor(attempt.timestampMs / 1000));
+  const signatures = listKeys(attempt.secrets).map((key) => {
+    const hmac = createHmac('sha256', standardKey(key)).update(`${attempt.deliveryUuid}.${seconds}.`);
+    return `v1,${hmac.update(attempt.body).digest('base64')}`;
+  });
+  return {
+    'webhook-id': attempt.deliveryUuid,
+    'webhook-timestamp': seconds,
+    ...(signatures.length > 0 && { 'webhook-signature': signatures.join(' ') }),
+  };
+}
+
+function listKeys({ current, previous }: HookSecrets): Buffer[] {
+  return [current, previous].filter((key) => key !== null);
+}
+
+const STANDARD_PREFIX = 'whsec_';
+
+/** A key written as `whsec_<base64>` stands for the bytes behind it, any other text for its own bytes. */
+export function standardKey(secret: Buffer): Buffer {
+  const text = secret.toString('utf8');
+  return text.startsWith(STANDARD_PREFIX) ? Buffer.from(text.slice(STANDARD_PREFIX.length), 'base64') : secret;
+}
