@@ -6,12 +6,14 @@ import { Command, CommanderError } from 'commander';
 import { describeError, isFailure } from '../errors.ts';
 import { remark } from './output.ts';
 import { createServeCommand } from './serve.ts';
+import { createSimulateCommand } from './simulate.ts';
 
 function createProgram(): Command {
   const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
   const { version, description } = JSON.parse(manifest) as { version: string; description: string };
   const program = new Command('trivet').description(description).version(version);
   program.addCommand(createServeCommand());
+  program.addCommand(createSimulateCommand());
   return refuseAlike(program);
 }
 

@@ -1,0 +1,208 @@
+import { once } from 'node:events';
+import { createWriteStream, readFileSync } from 'node:fs';
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { Failure } from '../errors.ts';
+import { createLeastRequests, createLoadAndPrefix, createRoundRobin } from '../prediction/simulator/policies.ts';
+import { createRandom } from '../prediction/simulator/random.ts';
+import { createServer } from '../prediction/simulator/server.ts';
+import { type RoutingPolicy, type SimulatedObservation, simulate } from '../prediction/simulator/simulate.ts';
+import { createRooflineTimer, GPUS, type Gpu } from '../prediction/simulator/step-time.ts';
+import {
+  createWorkload,
+  fromTrace,
+  type SimulatedRequest,
+  type TraceLine,
+  type WorkloadOptions,
+} from '../prediction/simulator/workload.ts';
+import { formatTable, print, printJson } from './output.ts';
+
+interface SimulateOptions {
+  readonly servers: readonly Gpu[];
+  readonly workload: 'poisson' | 'bursts';
+  readonly trace?: string;
+  readonly timeScale: number;
+  readonly rate: number;
+  readonly duration: number;
+  readonly seed: number;
+  readonly policy: keyof typeof POLICIES;
+  readonly output?: string;
+  readonly format: 'observations' | 'requests';
+  readonly json?: boolean;
+}
+
+const POLICIES = {
+  'round-robin': createRoundRobin,
+  'least-requests': createLeastRequests,
+  'load+prefix': createLoadAndPrefix,
+};
+
+/** Blocks of the traces with hash ids; for our own workloads finer ones would only cost time. */
+const BLOCK_TOKENS = 512;
+
+export function createSimulateCommand(): Command {
+  return new Command('simulate')
+    .description('Simulate a pool of vLLM-like servers behind a gateway, and write what it would have observed')
+    .addOption(
+      new Option('--servers <list>', `the pool, as GPU:count,…; GPUs: ${GPUS.map((gpu) => gpu.name).join(', ')}`)
+        .default(parsePool('large:1,medium:2,small:1'), 'large:1,medium:2,small:1')
+        .argParser(parsePool),
+    )
+    .addOption(new Option('--workload <kind>', 'how requests arrive').choices(['poisson', 'bursts']).default('bursts'))
+    .option('--trace <file>', 'replay JSON lines {timestamp, input_length, output_length, hash_ids?} instead')
+    .option('--time-scale <factor>', 'stretch the times of the trace', parsePositive, 1)
+    .option('--rate <requests>', 'mean requests a second', parsePositive, 12)
+    .option('--duration <seconds>', 'simulated time during which requests arrive', parsePositive, 600)
+    .option('--seed <number>', 'another seed gives another, equally likely run', parsePositive, 1)
+    .addOption(
+      new Option('--policy <name>', 'how the gateway routes').choices(Object.keys(POLICIES)).default('load+prefix'),
+    )
+    .option('--output <file>', 'write one JSON line a request')
+    .addOption(
+      new Option('--format <kind>', 'lines of --output: observations (input of `model train`) or a request-level log')
+        .choices(['observations', 'requests'])
+        .default('observations'),
+    )
+    .option('--json', 'print the summary as JSON')
+    .action(runSimulation);
+}
+
+function parsePositive(text: string): number {
+  const value = Number(text);
+  if (!(value > 0)) throw new InvalidArgumentError('it must be a number above 0.');
+  return value;
+}
+
+function parsePool(text: string): Gpu[] {
+  return text.split(',').flatMap((part) => {
+    const [name, count = '1'] = part.split(':');
+    const gpu = GPUS.find((candidate) => candidate.name === name);
+    if (gpu === undefined || !/^[1-9]\d{0,3}$/.test(count))
+      throw new InvalidArgumentError(
+        `"${part}" must be one of ${GPUS.map((known) => known.name).join(', ')}, with a count as in large:2.`,
+      );
+    return Array.from({ length: Number(count) }, () => gpu);
+  });
+}
+
+async function runSimulation(options: SimulateOptions): Promise<void> {
+  const requests = readRequests(options);
+  const policy: RoutingPolicy = POLICIES[options.policy]();
+  const servers = options.servers.map((gpu, index) =>
+    createServer({
+      name: `${gpu.name}-${index}`,
+      timer: createRooflineTimer(gpu),
+      kvCapacityTokens: gpu.kvCapacityTokens,
+      maxBatchTokens: 2048,
+      maxSequences: 256,
+      blockTokens: BLOCK_TOKENS,
+    }),
+  );
+  checkFits(requests, options.servers);
+  const observations = simulate({ servers, requests, policy, scrapeIntervalMs: 200, scrapeDelayMs: 50 });
+  if (options.output !== undefined)
+    await writeLines(
+      options.output,
+      observations.map(options.format === 'requests' ? toRequestLine : toObservationLine),
+    );
+  printSummary(observations, options);
+}
+
+function readRequests(options: SimulateOptions): SimulatedRequest[] {
+  if (options.trace !== undefined) {
+    const lines = readFileSync(options.trace, 'utf8')
+      .split('\n')
+      .filter((line) => line !== '');
+    return fromTrace(
+      lines.map((line) => JSON.parse(line) as TraceLine),
+      options.timeScale,
+      BLOCK_TOKENS,
+    );
+  }
+  const workload: WorkloadOptions = {
+    kind: options.workload,
+    requestsPerSecond: options.rate,
+    durationMs: options.duration * 1000,
+    medianInputTokens: 900,
+    medianOutputTokens: 120,
+    prefixGroups: 24,
+    sharedShare: 0.5,
+    blockTokens: BLOCK_TOKENS,
+  };
+  return createWorkload(workload, createRandom(options.seed));
+}
+
+/** A request that no server could ever hold would wait for ever. */
+function checkFits(requests: readonly SimulatedRequest[], pool: readonly Gpu[]): void {
+  const smallest = Math.min(...pool.map((gpu) => gpu.kvCapacityTokens));
+  const tooLong = requests.find((request) => request.inputTokens + request.outputTokens + BLOCK_TOKENS > smallest);
+  if (tooLong === undefined) return;
+  const tokens = tooLong.inputTokens + tooLong.outputTokens;
+  throw new Failure(
+    'invalid',
+    `Cannot simulate: request ${tooLong.id} needs ${tokens} tokens of memory, the smallest server has ${smallest}; leave that server out of --servers`,
+  );
+}
+
+/** Our own observation line: the candidate as the gateway saw it, and what happened then. */
+function toObservationLine({ candidate, outcome, ttftMs, tpotMs }: SimulatedObservation): object {
+  return {
+    at: Math.round(outcome.dispatchedMs),
+    server_ip: candidate.server,
+    input_token_length: candidate.inputTokenLength,
+    prefix_cache_score: candidate.prefixCacheScore,
+    num_request_waiting: candidate.numRequestWaiting,
+    num_request_running: candidate.numRequestRunning,
+    kv_cache_usage: candidate.kvCacheUsage,
+    inflight_tokens: candidate.inflightTokens,
+    ai_core_utilization: candidate.aiCoreUtilization,
+    bandwidth_utilization: candidate.bandwidthUtilization,
+    ttft_millis: ttftMs,
+    ...(tpotMs === undefined ? {} : { tpot_millis: tpotMs }),
+    output_tokens: outcome.request.outputTokens,
+  };
+}
+
+function toRequestLine({ candidate, outcome }: SimulatedObservation): object {
+  return {
+    run: 'simulated',
+    server: candidate.server,
+    start_ms: outcome.dispatchedMs,
+    first_token_ms: outcome.firstTokenMs,
+    end_ms: outcome.finishedMs,
+    input_tokens: outcome.request.inputTokens,
+    output_tokens: outcome.request.outputTokens,
+  };
+}
+
+async function writeLines(path: string, lines: readonly object[]): Promise<void> {
+  const stream = createWriteStream(path);
+  for (const line of lines) if (!stream.write(`${JSON.stringify(line)}\n`)) await once(stream, 'drain');
+  stream.end();
+  await once(stream, 'close');
+}
+
+function printSummary(observations: readonly SimulatedObservation[], options: SimulateOptions): void {
+  const ttft = summarize(observations.map(({ ttftMs }) => ttftMs));
+  const tpot = summarize(observations.flatMap(({ tpotMs }) => tpotMs ?? []));
+  if (options.json) {
+    printJson({ policy: options.policy, requests: observations.length, ttft, tpot });
+    return;
+  }
+  print(`${observations.length} requests over ${options.servers.length} servers, routed by ${options.policy}\n`);
+  print(
+    formatTable(
+      ['milliseconds', 'p50', 'p95', 'p99'],
+      [
+        ['TTFT', ...Object.values(ttft)],
+        ['TPOT', ...Object.values(tpot)],
+      ],
+    ),
+  );
+}
+
+function summarize(values: readonly number[]): { p50: number; p95: number; p99: number } {
+  const sorted = Float64Array.from(values).sort();
+  const at = (share: number) =>
+    Math.round((sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0) * 10) / 10;
+  return { p50: at(0.5), p95: at(0.95), p99: at(0.99) };
+}
