@@ -1,3 +1,5 @@
+import { Failure } from '../errors.ts';
+
 /** What a parameter or a column can be on both engines. Booleans are 0 or 1; times are epoch milliseconds. */
 export type SqlValue = string | number | null | Uint8Array;
 
@@ -15,13 +17,31 @@ export interface Statement<R extends object = Row> {
   readonly row?: R;
 }
 
+const registered = new Map<string, Statement>();
+
+/** A name means one text, for good: the engines keep what they prepared under the name. */
 export function statement<R extends object = Row>(name: string, text: string): Statement<R> {
-  return { name, text };
+  const known = registered.get(name);
+  if (known === undefined) {
+    // PostgreSQL cuts longer names, and two of them could become the same.
+    if (name.length > 63)
+      throw new Failure('internal', `Cannot register the statement "${name}": the name is too long`);
+    registered.set(name, { name, text });
+    return { name, text };
+  }
+  if (known.text !== text)
+    throw new Failure('internal', `Cannot register the statement "${name}": another text has that name`);
+  return known as Statement<R>;
+}
+
+/** Every statement that a module loaded so far has written out. */
+export function listStatements(): readonly Statement[] {
+  return [...registered.values()];
 }
 
 /** One statement of a unit with its parameters. */
-export interface Step<R extends object = Row> {
-  readonly statement: Statement<R>;
+export interface Step {
+  readonly statement: Statement<object>;
   readonly parameters: readonly SqlValue[];
 }
 
@@ -53,6 +73,7 @@ export function procedure<Input, Result>(
 /** The one way to the database, the same on SQLite and PostgreSQL. Every write is durable when its promise resolves. */
 export interface Store {
   readonly engine: 'sqlite' | 'postgres';
+  /** A statement that only reads (SELECT, WITH, VALUES); it sees every write whose promise has resolved. */
   read<R extends object>(statement: Statement<R>, parameters?: readonly SqlValue[]): Promise<R[]>;
   /** One statement, atomic by itself. */
   write<R extends object>(statement: Statement<R>, parameters?: readonly SqlValue[]): Promise<R[]>;
@@ -70,7 +91,10 @@ export interface Store {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** A numbered, forward-only change of the schema. `{INT} {REAL} {TEXT} {BLOB}` stand for the engine's own types. */
+/**
+ * A numbered, forward-only change of the schema; it commits as a whole. Tables are made STRICT on SQLite. `{INT} {REAL} {TEXT} {BLOB}`
+ * stand for the engine's own types; a `{TEXT}` column compares by bytes on both.
+ */
 export interface Migration {
   readonly id: number;
   readonly name: string;

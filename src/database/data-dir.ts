@@ -1,0 +1,42 @@
+import { mkdirSync, statfsSync } from 'node:fs';
+import { describeError, Failure } from '../errors.ts';
+
+/** statfs(2) magic numbers of file systems whose locks and flushes a database cannot rely on. */
+const NETWORK_FILE_SYSTEMS: Readonly<Record<number, string>> = {
+  26985: 'NFS',
+  20859: 'SMB',
+  4283649346: 'CIFS',
+  4266872130: 'SMB',
+  1702057286: 'FUSE',
+  12805120: 'Ceph',
+  198183888: 'Lustre',
+  1397113167: 'AFS',
+  1937076805: 'Coda',
+  16914839: '9P',
+  18225520: 'GFS2',
+  1952539503: 'OCFS2',
+  1196443219: 'GPFS',
+  428016422: 'BeeGFS',
+  2020557398: 'a folder shared with the host',
+  3133910204: 'a folder shared with the host',
+};
+
+/** Makes the folder when it is absent, for its owner alone, and refuses one that is not on a local disk. */
+export function ensureDataDir(dataDir: string): void {
+  try {
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw new Failure(
+      'invalid',
+      `Cannot use the data folder "${dataDir}": ${describeError(error)}`,
+      {},
+      { cause: error },
+    );
+  }
+  const network = NETWORK_FILE_SYSTEMS[statfsSync(dataDir).type >>> 0];
+  if (network !== undefined)
+    throw new Failure(
+      'invalid',
+      `Cannot use the data folder "${dataDir}": it must be on a local disk, and ${network} is not; use DATABASE_URL instead`,
+    );
+}

@@ -1,0 +1,14 @@
+import type { EngineName } from './portable-sql.ts';
+import type { Procedure, Row, SqlValue, Statement, Step } from './store.ts';
+
+/** What SQLite and PostgreSQL each do in their own way; `openStore` makes a Store of it. */
+export interface Engine {
+  readonly name: EngineName;
+  read(statement: Statement<object>, parameters: readonly SqlValue[]): Promise<Row[]>;
+  /** The steps in one transaction; a single one is atomic by itself. */
+  writeAll(steps: readonly Step[]): Promise<Row[][]>;
+  call<Input, Result>(procedure: Procedure<Input, Result>, input: Input): Promise<Result>;
+  /** False only when certainly nothing was committed since the last time; asking is cheap. */
+  mayHaveChanged(): boolean;
+  close(): Promise<void>;
+}

@@ -1,0 +1,73 @@
+import { type Row, type Statement, type Store, statement } from './store.ts';
+
+/**
+ * Who may do a piece of work of which there must be only one: a lease, not a lock, so that when its owner dies the work
+ * goes on once it has run out. `epoch` grows with every change of owner and is the fencing token: a statement that
+ * writes under the lease compares it, so that an owner who slept through its expiry changes nothing.
+ */
+export interface Lease {
+  readonly name: string;
+  readonly owner: string;
+  readonly epoch: number;
+  readonly expiresAtMs: number;
+}
+
+export const LEASE_TABLE = `CREATE TABLE IF NOT EXISTS lease (
+  name {TEXT} NOT NULL PRIMARY KEY,
+  owner {TEXT} NOT NULL,
+  epoch {INT} NOT NULL,
+  expires_at_ms {INT} NOT NULL
+)`;
+
+interface EpochRow {
+  readonly epoch: number;
+}
+
+/** $1 name, $2 owner, $3 expiry, $4 now. A row comes back to the one who has it. */
+export const acquireLeaseStatement: Statement<EpochRow> = statement(
+  'lease_acquire',
+  `INSERT INTO lease (name, owner, epoch, expires_at_ms) VALUES ($1, $2, 1, $3)
+   ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, epoch = lease.epoch + 1, expires_at_ms = excluded.expires_at_ms
+   WHERE lease.expires_at_ms <= $4
+   RETURNING epoch`,
+);
+
+// Also after its end, as long as nobody else took it: the epoch tells. Not after a release.
+const renewLeaseStatement: Statement<EpochRow> = statement(
+  'lease_renew',
+  `UPDATE lease SET expires_at_ms = $1
+   WHERE name = $2 AND owner = $3 AND epoch = $4 AND expires_at_ms > 0
+   RETURNING epoch`,
+);
+
+// The row stays, and its epoch with it; a row that began again at 1 would let an old owner pass.
+export const releaseLeaseStatement: Statement<Row> = statement(
+  'lease_release',
+  `UPDATE lease SET expires_at_ms = 0 WHERE name = $1 AND owner = $2 AND epoch = $3`,
+);
+
+export interface LeaseRequest {
+  readonly name: string;
+  readonly owner: string;
+  readonly nowMs: number;
+  readonly durationMs: number;
+}
+
+/** The lease, or nothing while somebody has it (this owner too: who has it renews it). */
+export async function acquireLease(store: Store, request: LeaseRequest): Promise<Lease | undefined> {
+  const { name, owner, nowMs, durationMs } = request;
+  const expiresAtMs = nowMs + durationMs;
+  const [row] = await store.write(acquireLeaseStatement, [name, owner, expiresAtMs, nowMs]);
+  return row === undefined ? undefined : { name, owner, epoch: row.epoch, expiresAtMs };
+}
+
+/** The lease with a later end, or nothing when it was lost. */
+export async function renewLease(store: Store, lease: Lease, expiresAtMs: number): Promise<Lease | undefined> {
+  const rows = await store.write(renewLeaseStatement, [expiresAtMs, lease.name, lease.owner, lease.epoch]);
+  return rows.length === 0 ? undefined : { ...lease, expiresAtMs };
+}
+
+/** Lets the next one begin at once. Harmless when the lease was lost. */
+export async function releaseLease(store: Store, lease: Lease): Promise<void> {
+  await store.write(releaseLeaseStatement, [lease.name, lease.owner, lease.epoch]);
+}

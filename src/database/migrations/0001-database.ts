@@ -1,0 +1,19 @@
+import type { Migration } from '../store.ts';
+
+/** What the database mechanism itself needs; the leases are made earlier, since a migration needs one. */
+export const database: Migration = {
+  id: 1,
+  name: 'database',
+  statements: [
+    `CREATE TABLE topic (
+       name {TEXT} NOT NULL PRIMARY KEY,
+       version {INT} NOT NULL,
+       changed_at_ms {INT} NOT NULL
+     )`,
+    // One row: something known, sealed with the first key, so that a wrong key is noticed before it seals anything.
+    `CREATE TABLE vault_canary (
+       id {INT} NOT NULL PRIMARY KEY,
+       sealed {BLOB} NOT NULL
+     )`,
+  ],
+};

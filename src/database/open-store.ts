@@ -1,0 +1,103 @@
+import { join } from 'node:path';
+import { Failure } from '../errors.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { World } from '../world.ts';
+import { ensureDataDir } from './data-dir.ts';
+import type { Engine } from './engine.ts';
+import { migratePostgres } from './migrate-postgres.ts';
+import { migrateSqlite } from './migrate-sqlite.ts';
+import { checkParameters, isReadOnly } from './portable-sql.ts';
+import { openPostgresEngine } from './postgres-engine.ts';
+import { openSqliteEngine } from './sqlite-engine.ts';
+import type { Migration, Row, SqlValue, Statement, Step, Store } from './store.ts';
+import { createTopicWatcher, createTouch } from './topics.ts';
+
+export interface StoreOptions {
+  /** Folder of the SQLite database; made when absent. Not used with a `databaseUrl`. */
+  readonly dataDir: string;
+  /** PostgreSQL; without it, SQLite. */
+  readonly databaseUrl?: string | undefined;
+  readonly poolSize?: number;
+  readonly migrations: readonly Migration[];
+  readonly log: Log;
+  readonly world: World;
+}
+
+const DATABASE_FILE = 'trivet.db';
+
+export function databaseFileOf(dataDir: string): string {
+  return join(dataDir, DATABASE_FILE);
+}
+
+/** Opens the database, brings its schema up to date and answers with the one way to it. */
+export async function openStore(options: StoreOptions): Promise<Store> {
+  const engine =
+    options.databaseUrl === undefined ? openSqlite(options) : await openPostgres(options.databaseUrl, options);
+  return createStore(engine, options.log);
+}
+
+function openSqlite({ dataDir, migrations, log, world }: StoreOptions): Engine {
+  ensureDataDir(dataDir);
+  const path = databaseFileOf(dataDir);
+  migrateSqlite({ path, migrations, nowMs: world.nowMs(), log });
+  return openSqliteEngine({ path, log });
+}
+
+async function openPostgres(
+  databaseUrl: string,
+  { poolSize = 10, migrations, log, world }: StoreOptions,
+): Promise<Engine> {
+  const engine = openPostgresEngine({ databaseUrl, poolSize, log, world });
+  try {
+    await migratePostgres({ pool: engine.pool, migrations, world, log });
+    return engine;
+  } catch (error) {
+    await engine.close();
+    if (error instanceof Failure) throw error;
+    throw new Failure('unavailable', `Cannot open the database: ${describe(error)}`, {}, { cause: error });
+  }
+}
+
+// A refused connection to a name with several addresses is an AggregateError without a message.
+function describe(error: unknown): string {
+  const { message, code } = error as { message?: string; code?: string };
+  return message || code || String(error);
+}
+
+function createStore(engine: Engine, log: Log): Store {
+  const topics = createTopicWatcher(engine, log);
+  const readOnly = new Set<string>();
+
+  const checkRead = ({ name, text }: Statement<object>): void => {
+    if (readOnly.has(name)) return;
+    if (!isReadOnly(text)) throw new Failure('internal', `Cannot read with "${name}": it is not a reading statement`);
+    readOnly.add(name);
+  };
+
+  const writeAll = async (steps: readonly Step[]): Promise<Row[][]> => {
+    if (steps.length === 0) return [];
+    for (const step of steps) checkParameters(step.statement.name, step.parameters);
+    return await engine.writeAll(steps);
+  };
+
+  return {
+    engine: engine.name,
+    read: async <R extends object>(statement: Statement<R>, parameters: readonly SqlValue[] = []) => {
+      checkRead(statement);
+      checkParameters(statement.name, parameters);
+      return (await engine.read(statement, parameters)) as R[];
+    },
+    write: async <R extends object>(statement: Statement<R>, parameters: readonly SqlValue[] = []) => {
+      const [rows] = await writeAll([{ statement, parameters }]);
+      return rows as R[];
+    },
+    writeAll,
+    call: (procedure, input) => engine.call(procedure, input),
+    watch: (topic, listener) => topics.watch(topic, listener),
+    touch: createTouch,
+    [Symbol.asyncDispose]: async () => {
+      topics.close();
+      await engine.close();
+    },
+  };
+}

@@ -1,0 +1,52 @@
+import { Failure } from '../errors.ts';
+import type { SqlValue } from './store.ts';
+
+/** The little in which the two engines differ, so that every statement is written once. */
+
+export type EngineName = 'sqlite' | 'postgres';
+
+// A text column of PostgreSQL sorts by the database's locale unless told otherwise; SQLite sorts by bytes.
+const TYPES: Record<EngineName, Record<string, string>> = {
+  sqlite: { INT: 'INTEGER', REAL: 'REAL', TEXT: 'TEXT', BLOB: 'BLOB' },
+  postgres: { INT: 'BIGINT', REAL: 'DOUBLE PRECISION', TEXT: 'TEXT COLLATE "C"', BLOB: 'BYTEA' },
+};
+
+/** One statement of a migration in the words of an engine. */
+export function renderDdl(engine: EngineName, text: string): string {
+  const typed = text.replace(/\{(\w+)\}/g, (_, word: string) => {
+    const type = TYPES[engine][word];
+    if (type === undefined) throw new Failure('internal', `Cannot read the migration: {${word}} is not a type word`);
+    return type;
+  });
+  const isTable = /^\s*CREATE\s+TABLE\b/i.test(typed);
+  return engine === 'sqlite' && isTable ? `${typed.replace(/[\s;]+$/, '')} STRICT` : typed;
+}
+
+const QUOTED_OR_PARAMETER = /'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\$(\d+)/g;
+
+/** `$1` → `?1`, which is how SQLite numbers a parameter; text in quotes and comments stays. */
+export function toSqliteParameters(text: string): string {
+  return text.replace(QUOTED_OR_PARAMETER, (match, number: string | undefined) =>
+    number === undefined ? match : `?${number}`,
+  );
+}
+
+/** Whether `read` may take it. PostgreSQL would run a write there without a word. */
+export function isReadOnly(text: string): boolean {
+  return /^\s*(?:SELECT|WITH|VALUES|EXPLAIN)\b/i.test(text);
+}
+
+/** Refuses the values that one engine would take and the other not, or that one would quietly change. */
+export function checkParameters(name: string, parameters: readonly SqlValue[]): void {
+  for (let index = 0; index < parameters.length; index += 1) {
+    const value = parameters[index];
+    if (value === null || value instanceof Uint8Array) continue;
+    if (typeof value === 'string') {
+      if (value.includes('\0'))
+        throw new Failure('invalid', 'Cannot store a text: it must not contain the character NUL');
+      continue;
+    }
+    if (typeof value !== 'number' || Number.isNaN(value))
+      throw new Failure('internal', `Cannot run "${name}": $${index + 1} must be a string, number, bytes or null`);
+  }
+}

@@ -1,0 +1,174 @@
+import type pg from 'pg';
+import { Failure } from '../errors.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { World } from '../world.ts';
+import type { Engine } from './engine.ts';
+import { checkParameters } from './portable-sql.ts';
+import { createPostgresPool, isConnectionLost, isRetryable, translatePostgresError } from './postgres-pool.ts';
+import { runProcedure } from './procedure-run.ts';
+import type { Row, SqlValue, Statement, Step } from './store.ts';
+
+export interface PostgresOptions {
+  readonly databaseUrl: string;
+  readonly poolSize: number;
+  readonly log: Log;
+  readonly world: World;
+  /** Calls that may wait for a connection; one more is refused. */
+  readonly maxWaiting?: number;
+}
+
+/** Waits before a lost connection is tried again. Together they outlast a quick restart of the server. */
+const RECONNECT_DELAYS_MS = [20, 100, 400, 1_000];
+const MAX_CONFLICTS = 12;
+const DEFAULT_MAX_WAITING = 20_000;
+
+export interface PostgresEngine extends Engine {
+  readonly pool: pg.Pool;
+}
+
+export function openPostgresEngine(options: PostgresOptions): PostgresEngine {
+  const { databaseUrl, poolSize, log, world, maxWaiting = DEFAULT_MAX_WAITING } = options;
+  const pool = createPostgresPool(databaseUrl, poolSize, log);
+  let closing: Promise<void> | undefined;
+
+  const connect = async (): Promise<pg.PoolClient> => {
+    if (closing !== undefined) throw new Failure('unavailable', 'Cannot use the database: it is closed');
+    if (pool.waitingCount >= maxWaiting)
+      throw new Failure('unavailable', 'Cannot use the database: too many calls are waiting', { retryAfterSeconds: 1 });
+    return await pool.connect().catch((error: unknown) => {
+      throw translatePostgresError(error, 'connect');
+    });
+  };
+
+  const reconnect = (): Promise<pg.PoolClient> => retryWhile(isConnectionLost, RECONNECT_DELAYS_MS, world, connect);
+
+  // Sent again when its connection breaks: it changes nothing.
+  const read = (statement: Statement<object>, parameters: readonly SqlValue[]): Promise<Row[]> =>
+    retryWhile(isConnectionLost, RECONNECT_DELAYS_MS, world, async () =>
+      useClient(await connect(), (client) => runOn(client, statement, parameters)),
+    );
+
+  // Sent again only when the server says that it undid everything.
+  const transact = <Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result> =>
+    retryWhile(isRetryable, createConflictDelays(world), world, async () => useClient(await reconnect(), work));
+
+  return {
+    name: 'postgres',
+    pool,
+    read,
+    writeAll: (steps) => transact((client) => runSteps(client, steps)),
+    call: (procedure, input) =>
+      transact((client) =>
+        inTransaction(client, 'BEGIN ISOLATION LEVEL SERIALIZABLE', () =>
+          runProcedure(procedure, input, async (statement, parameters) => {
+            checkParameters(statement.name, parameters);
+            return await runOn(client, statement, parameters);
+          }),
+        ),
+      ),
+    mayHaveChanged: () => true,
+    close: () => {
+      closing ??= pool.end();
+      return closing;
+    },
+  };
+}
+
+async function runOn(
+  client: pg.PoolClient,
+  statement: Statement<object>,
+  parameters: readonly SqlValue[],
+): Promise<Row[]> {
+  const { name, text } = statement;
+  try {
+    const result = await client.query<Row>({ name, text, values: parameters as SqlValue[] });
+    return result.rows;
+  } catch (error) {
+    throw translatePostgresError(error, name);
+  }
+}
+
+async function runSteps(client: pg.PoolClient, steps: readonly Step[]): Promise<Row[][]> {
+  const only = steps[0];
+  if (steps.length === 1 && only !== undefined)
+    return await guardOutcome(async () => [await runOn(client, only.statement, only.parameters)]);
+  return await inTransaction(client, 'BEGIN', async () => {
+    const results: Row[][] = [];
+    for (const step of steps) results.push(await runOn(client, step.statement, step.parameters));
+    return results;
+  });
+}
+
+async function useClient<Result>(
+  client: pg.PoolClient,
+  work: (client: pg.PoolClient) => Promise<Result>,
+): Promise<Result> {
+  let isLost = false;
+  try {
+    return await work(client);
+  } catch (error) {
+    isLost = isConnectionLost(error);
+    throw error;
+  } finally {
+    client.release(isLost);
+  }
+}
+
+async function inTransaction<Result>(
+  client: pg.PoolClient,
+  begin: string,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  await client.query(begin).catch((error: unknown) => {
+    throw translatePostgresError(error, 'begin');
+  });
+  const result = await work().catch(async (error: unknown) => {
+    // When it fails the connection is gone, and the server rolls back by itself; the pool sees that it is gone.
+    await client.query('ROLLBACK').catch(() => {});
+    throw error;
+  });
+  await guardOutcome(() => commit(client));
+  return result;
+}
+
+async function commit(client: pg.PoolClient): Promise<void> {
+  const { command } = await client.query('COMMIT').catch((error: unknown) => {
+    throw translatePostgresError(error, 'commit');
+  });
+  // What a COMMIT answers in a transaction that had failed.
+  if (command === 'ROLLBACK') throw new Failure('internal', 'Cannot commit: the transaction had failed');
+}
+
+// When the connection breaks in the middle of a commit, nobody here can say whether it took place.
+async function guardOutcome<Result>(work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!isConnectionLost(error)) throw error;
+    const message = 'Cannot tell whether the write was stored: the connection to the database was lost';
+    const cause = (error as Failure).cause;
+    throw new Failure('unavailable', message, { isUnknown: true, retryAfterSeconds: 1 }, { cause });
+  }
+}
+
+/** Growing, and different for each, so that those who collided do not collide again. */
+function createConflictDelays(world: World): number[] {
+  return Array.from({ length: MAX_CONFLICTS }, (_, attempt) => world.random() * Math.min(200, 2 ** attempt * 2));
+}
+
+async function retryWhile<Result>(
+  isTransient: (error: unknown) => boolean,
+  delaysMs: readonly number[],
+  world: World,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  for (const delayMs of delaysMs) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isTransient(error)) throw error;
+      await world.sleep(delayMs);
+    }
+  }
+  return await work();
+}

@@ -1,0 +1,37 @@
+import type { Log } from '../telemetry/log.ts';
+import type { Engine } from './engine.ts';
+import { openSqliteConnection } from './sqlite-connection.ts';
+import { createSqliteWriter } from './sqlite-writer.ts';
+
+export interface SqliteOptions {
+  readonly path: string;
+  readonly log: Log;
+  readonly maxWaiting?: number;
+}
+
+/** Reads run here, in the process, from the newest commit; writes go to the writer thread. */
+export function openSqliteEngine(options: SqliteOptions): Engine {
+  const reader = openSqliteConnection(options.path, 'read');
+  const writer = createSqliteWriter(options);
+  let isClosed = false;
+  let lastDataVersion = -1;
+
+  return {
+    name: 'sqlite',
+    read: (statement, parameters) => Promise.resolve(reader.run(statement, parameters)),
+    writeAll: (steps) => writer.writeAll(steps),
+    call: (procedure, input) => writer.call(procedure, input),
+    mayHaveChanged: () => {
+      const version = reader.dataVersion();
+      const hasChanged = version !== lastDataVersion;
+      lastDataVersion = version;
+      return hasChanged;
+    },
+    close: async () => {
+      if (isClosed) return;
+      isClosed = true;
+      await writer.close();
+      reader.close();
+    },
+  };
+}

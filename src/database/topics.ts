@@ -1,0 +1,86 @@
+import type { Log } from '../telemetry/log.ts';
+import type { Engine } from './engine.ts';
+import { type Row, type Statement, type Step, statement } from './store.ts';
+
+/**
+ * How a process learns that another one changed something it keeps in memory: a version per topic, moved in the
+ * transaction of the change, and looked at several times a second by those who watch.
+ */
+
+interface TopicVersion {
+  readonly name: string;
+  readonly version: number;
+}
+
+const touchStatement: Statement<Row> = statement(
+  'topic_touch',
+  `INSERT INTO topic (name, version, changed_at_ms) VALUES ($1, 1, $2)
+   ON CONFLICT (name) DO UPDATE SET version = topic.version + 1, changed_at_ms = excluded.changed_at_ms`,
+);
+
+const listVersionsStatement: Statement<TopicVersion> = statement('topic_list', 'SELECT name, version FROM topic');
+
+export function createTouch(topic: string, nowMs: number): Step {
+  return { statement: touchStatement, parameters: [topic, nowMs] };
+}
+
+const POLL_MS = 400;
+
+export interface TopicWatcher {
+  watch(topic: string, listener: () => void): () => void;
+  close(): void;
+}
+
+export function createTopicWatcher(engine: Engine, log: Log): TopicWatcher {
+  const listenersByTopic = new Map<string, Set<() => void>>();
+  let versions: ReadonlyMap<string, number> = new Map();
+  // True until the first look too: what changed between a listener's own first read and that look is not known.
+  let isUncertain = true;
+  let isLooking = false;
+  let timer: NodeJS.Timeout | undefined;
+
+  const compare = (rows: readonly TopicVersion[]): void => {
+    const before = versions;
+    versions = new Map(rows.map((row) => [row.name, row.version]));
+    for (const [topic, listeners] of listenersByTopic)
+      if (isUncertain || before.get(topic) !== versions.get(topic))
+        for (const listener of listeners) callListener(listener, topic, log);
+    isUncertain = false;
+  };
+
+  const look = async (): Promise<void> => {
+    if (isLooking || listenersByTopic.size === 0) return;
+    isLooking = true;
+    try {
+      const mayHaveChanged = engine.mayHaveChanged();
+      if (isUncertain || mayHaveChanged) compare((await engine.read(listVersionsStatement, [])) as never);
+    } catch (error) {
+      isUncertain = true;
+      log.warn({ err: error }, 'cannot look for changes made by other processes');
+    } finally {
+      isLooking = false;
+    }
+  };
+
+  return {
+    watch: (topic, listener) => {
+      const listeners = listenersByTopic.get(topic) ?? new Set();
+      listenersByTopic.set(topic, listeners.add(listener));
+      if (timer === undefined) void look();
+      timer ??= setInterval(() => void look(), POLL_MS).unref();
+      return () => {
+        listeners.delete(listener);
+        if (listeners.size === 0) listenersByTopic.delete(topic);
+      };
+    },
+    close: () => clearInterval(timer),
+  };
+}
+
+function callListener(listener: () => void, topic: string, log: Log): void {
+  try {
+    listener();
+  } catch (error) {
+    log.error({ err: error, topic }, 'a listener of a topic failed');
+  }
+}

@@ -1,0 +1,95 @@
+import { type Migration, procedure, type Row, type Statement, statement } from '../../src/database/store.ts';
+import { Failure } from '../../src/errors.ts';
+
+/** A small table with a statement of every kind, for the tests of the database itself. */
+
+export const noteMigration: Migration = {
+  id: 1000,
+  name: 'note',
+  statements: [
+    `CREATE TABLE note (
+       id {TEXT} NOT NULL PRIMARY KEY,
+       number {INT} NOT NULL,
+       ratio {REAL},
+       body {BLOB},
+       parent_id {TEXT} REFERENCES note (id)
+     )`,
+    'CREATE INDEX note_number ON note (number)',
+  ],
+};
+
+export interface NoteRow {
+  readonly id: string;
+  readonly number: number;
+  readonly ratio: number | null;
+  readonly body: Uint8Array | null;
+}
+
+export const insertNote: Statement<{ readonly id: string }> = statement(
+  'test_note_insert',
+  'INSERT INTO note (id, number) VALUES ($1, $2) RETURNING id',
+);
+
+export const insertFullNote: Statement<Row> = statement(
+  'test_note_insert_full',
+  'INSERT INTO note (id, number, ratio, body, parent_id) VALUES ($1, $2, $3, $4, $5)',
+);
+
+export const findNote: Statement<NoteRow> = statement(
+  'test_note_find',
+  'SELECT id, number, ratio, body FROM note WHERE id = $1',
+);
+
+export const listNotes: Statement<{ readonly id: string; readonly number: number }> = statement(
+  'test_note_list',
+  'SELECT id, number FROM note ORDER BY id',
+);
+
+export const takeNote: Statement<{ readonly id: string }> = statement(
+  'test_note_take',
+  'UPDATE note SET number = number - 1 WHERE id = $1 AND number > 0 RETURNING id',
+);
+
+const sumNotes: Statement<{ readonly total: number | null }> = statement(
+  'test_note_sum',
+  'SELECT SUM(number) AS total FROM note',
+);
+
+/** Write skew, if nobody prevents it: everyone adds one more while the sum is below the limit. */
+export const insertWithinLimit = procedure(
+  import.meta.url,
+  'insertWithinLimit',
+  async (transaction, input: { readonly id: string; readonly limit: number }) => {
+    const [row] = await transaction.run(sumNotes, []);
+    if ((row?.total ?? 0) >= input.limit) return { isInserted: false };
+    await transaction.run(insertNote, [input.id, 1]);
+    return { isInserted: true };
+  },
+);
+
+export const insertAndRefuse = procedure(import.meta.url, 'insertAndRefuse', async (transaction, id: string) => {
+  await transaction.run(insertNote, [id, 1]);
+  throw new Failure('forbidden', 'Cannot insert: not today', { field: 'id' });
+});
+
+export const insertAndForgive = procedure(import.meta.url, 'insertAndForgive', async (transaction, id: string) => {
+  await transaction.run(insertNote, [`${id}-before`, 1]);
+  await transaction.run(insertNote, [id, 1]).catch(() => undefined);
+  return 'forgiven';
+});
+
+export const insertAndWait = procedure(import.meta.url, 'insertAndWait', async (transaction, id: string) => {
+  await transaction.run(insertNote, [id, 1]);
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  await transaction.run(insertNote, [`${id}-late`, 1]);
+});
+
+export const insertAndBreak = procedure(import.meta.url, 'insertAndBreak', async (transaction, id: string) => {
+  await transaction.run(insertNote, [id, 1]);
+  throw new TypeError('broken');
+});
+
+export const insertPair = procedure(import.meta.url, 'insertPair', async (transaction, id: string) => {
+  await transaction.run(insertNote, [`${id}-a`, 1]);
+  await transaction.run(insertNote, [`${id}-b`, 1]);
+});
