@@ -27,7 +27,7 @@ export interface EngineContext {
   /** Where the database is, for another process or another `openStore`. */
   readonly place: StorePlace;
   /** Another store on the same database, as another process has it. Closed with the test. */
-  openAnother(overrides?: Partial<StoreOptions>): Promise<Store>;
+  readonly openAnother: (overrides?: Partial<StoreOptions>) => Promise<Store>;
 }
 
 export interface StorePlace {
