@@ -1,3 +1,5 @@
+import { isIP } from 'node:net';
+import { z } from 'zod';
 import { choice, flag, httpUrl, integer, list, optional, setting, text } from './setting.ts';
 
 /**
@@ -129,4 +131,19 @@ export const settings = {
       fallback: 'prior',
     }),
   },
+  webhooks: {
+    allowCidrs: setting({
+      env: 'WEBHOOK_ALLOW_CIDRS',
+      about:
+        'Address ranges beside the public ones that webhooks may be delivered to, as `10.1.0.0/16,::1/128`; for receivers inside your own network.',
+      schema: list(z.string().refine(isCidr, 'must be address ranges as 10.1.0.0/16 or fd00::/8')),
+      fallback: '',
+    }),
+  },
 } as const;
+
+function isCidr(value: string): boolean {
+  const [address = '', bits = ''] = value.split('/');
+  const family = isIP(address);
+  return family !== 0 && /^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128);
+}
