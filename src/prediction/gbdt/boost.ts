@@ -1,0 +1,193 @@
+import type { BinnedRows } from './binning.ts';
+import { assignLeaves, createPlainGrower, type TreeGrower } from './grow-tree.ts';
+import { fitLeaves } from './leaf-values.ts';
+import { computeGradient, computeLoss, fitConstant, type Loss } from './loss.ts';
+import { countGradientBits, countWeightBits, quantiseGradients, quantiseWeights } from './quantise.ts';
+import { createRandom, sampleMask } from './random.ts';
+import type { SplitRule } from './split.ts';
+import { createForest, type FittedTree, type Forest, MAX_DEPTH } from './tree.ts';
+
+/** Rows with what is to be learned about them. */
+export interface TrainingSet {
+  readonly rows: BinnedRows;
+  /** One a row. For latencies: log(observed / physics). */
+  readonly target: Float64Array;
+  /** One a row, 0 or more; all 1 when left out. */
+  readonly weights?: Float64Array;
+}
+
+export interface BoostOptions {
+  readonly trees: number;
+  /** 1 … 6. */
+  readonly depth: number;
+  readonly learningRate: number;
+  /** Pulls leaf values to 0: as if each leaf also held this weight of residuals 0. */
+  readonly l2: number;
+  readonly minChildWeight: number;
+  /** Share of the rows, and of the features, that each tree sees. */
+  readonly rowShare: number;
+  readonly featureShare: number;
+  readonly loss: Loss;
+  /** One a feature: +1 may only rise with it, -1 may only fall, 0 free. */
+  readonly monotone?: readonly number[];
+  readonly seed: number;
+  /** What the first prediction is; the best constant when left out. */
+  readonly base?: number;
+  readonly kernel: 'wasm' | 'plain';
+}
+
+export interface EarlyStopping {
+  readonly validation: TrainingSet;
+  /** Training ends when the validation loss has not fallen for this many trees; the best count is kept. */
+  readonly patience: number;
+}
+
+export const DEFAULT_BOOST_OPTIONS: BoostOptions = {
+  trees: 200,
+  depth: MAX_DEPTH,
+  learningRate: 0.2,
+  l2: 1,
+  minChildWeight: 1,
+  rowShare: 1,
+  featureShare: 1,
+  loss: { kind: 'squared' },
+  seed: 1,
+  kernel: 'wasm',
+};
+
+/** Gradient boosting (Friedman 2001, algorithm 1) with symmetric trees. The same input and seed give the same forest. */
+export function trainForest(
+  training: TrainingSet,
+  options: Partial<BoostOptions> = {},
+  stopping?: EarlyStopping,
+): Forest {
+  const chosen: BoostOptions = { ...DEFAULT_BOOST_OPTIONS, ...options };
+  checkOptions(training, chosen);
+  const run = startRun(training, chosen);
+  const watch = stopping && startWatch(stopping, chosen.loss, run.base);
+  for (let t = 0; t < chosen.trees; t++) {
+    const tree = run.addTree();
+    if (tree === undefined) break;
+    if (watch?.isOver(tree) === true) break;
+  }
+  const trees = watch === undefined ? run.trees : run.trees.slice(0, watch.bestCount());
+  return createForest(training.rows.binning, run.base, trees);
+}
+
+interface Run {
+  readonly base: number;
+  readonly trees: readonly FittedTree[];
+  /** Undefined when nothing is left to gain. */
+  addTree(): FittedTree | undefined;
+}
+
+function startRun(training: TrainingSet, options: BoostOptions): Run {
+  const { rows, target } = training;
+  const grower = createPlainGrower(rows);
+  const weights = training.weights ?? new Float64Array(rows.rowCount).fill(1);
+  const quantised = quantiseWeights(training.weights, rows.rowCount);
+  const bits = countGradientBits(countWeightBits(quantised.weights), rows.rowCount);
+  const base = options.base ?? fitConstant(options.loss, { residuals: target, weights });
+  const residuals = target.map((value) => value - base);
+  const monotone = Int8Array.from(rows.binning.edges, (_, feature) => options.monotone?.[feature] ?? 0);
+  const leafRule = { loss: options.loss, l2: options.l2, learningRate: options.learningRate, monotone };
+  const random = createRandom(options.seed);
+  const trees: FittedTree[] = [];
+  return {
+    base,
+    trees,
+    addTree() {
+      const sampled = sampleWeights(weights, options.rowShare, random);
+      const allowed = sampleFeatures(rows.binning.edges.length, options.featureShare, random);
+      const rule: SplitRule = {
+        l2: Math.max(options.l2 / quantised.scale, 1e-9),
+        minChildWeight: options.minChildWeight / quantised.scale,
+        monotone,
+        allowed,
+      };
+      fillGrower(grower, { residuals, sampled, quantised: quantised.weights, bits, loss: options.loss });
+      const levels = grower.grow(options.depth, rule);
+      if (levels.features.length === 0) return undefined;
+      const tree = fitLeaves({ levels, leafOfRow: grower.leafOfRow, residuals, weights: sampled }, leafRule);
+      subtractTree(tree, grower.leafOfRow, residuals);
+      trees.push(tree);
+      return tree;
+    },
+  };
+}
+
+interface GradientInput {
+  readonly residuals: Float64Array;
+  readonly sampled: Float64Array;
+  readonly quantised: Int32Array;
+  readonly bits: number;
+  readonly loss: Loss;
+}
+
+function fillGrower(grower: TreeGrower, { residuals, sampled, quantised, bits, loss }: GradientInput): void {
+  const gradients = new Float64Array(residuals.length);
+  for (let row = 0; row < residuals.length; row++) {
+    gradients[row] = sampled[row]! * computeGradient(loss, residuals[row]!);
+    grower.weights[row] = sampled[row]! > 0 ? quantised[row]! : 0;
+  }
+  quantiseGradients(gradients, bits, grower.gradients);
+}
+
+function sampleWeights(weights: Float64Array, share: number, random: () => number): Float64Array {
+  if (share >= 1) return weights;
+  const mask = sampleMask(weights.length, Math.max(1, Math.round(share * weights.length)), random);
+  return weights.map((weight, row) => weight * mask[row]!);
+}
+
+function sampleFeatures(count: number, share: number, random: () => number): Uint8Array {
+  if (share >= 1) return new Uint8Array(count).fill(1);
+  return sampleMask(count, Math.max(1, Math.round(share * count)), random);
+}
+
+function subtractTree(tree: FittedTree, leafOfRow: Uint8Array, residuals: Float64Array): void {
+  for (let row = 0; row < residuals.length; row++) residuals[row]! -= tree.values[leafOfRow[row]!]!;
+}
+
+interface Watch {
+  isOver(tree: FittedTree): boolean;
+  bestCount(): number;
+}
+
+function startWatch(stopping: EarlyStopping, loss: Loss, base: number): Watch {
+  const { rows, target, weights } = stopping.validation;
+  const residuals = target.map((value) => value - base);
+  const leafOfRow = new Uint8Array(rows.rowCount);
+  const average = (): number => residuals.reduce((sum, r, i) => sum + (weights?.[i] ?? 1) * computeLoss(loss, r), 0);
+  let [count, bestCount, bestLoss] = [0, 0, average()];
+  return {
+    bestCount: () => bestCount,
+    isOver(tree) {
+      assignLeaves(rows, tree, leafOfRow);
+      subtractTree(tree, leafOfRow, residuals);
+      count += 1;
+      const current = average();
+      if (current < bestLoss) [bestCount, bestLoss] = [count, current];
+      return count - bestCount >= stopping.patience;
+    },
+  };
+}
+
+function checkOptions({ rows, target, weights }: TrainingSet, options: BoostOptions): void {
+  if (target.length !== rows.rowCount || (weights !== undefined && weights.length !== rows.rowCount)) {
+    throw new RangeError(`Cannot train: ${rows.rowCount} rows, but ${target.length} targets`);
+  }
+  if (!target.every(Number.isFinite)) throw new RangeError('Cannot train: every target must be finite');
+  const ranges: [name: string, value: number, low: number, high: number][] = [
+    ['depth', options.depth, 1, MAX_DEPTH],
+    ['learningRate', options.learningRate, 1e-6, 1],
+    ['rowShare', options.rowShare, 1e-6, 1],
+    ['featureShare', options.featureShare, 1e-6, 1],
+    ['l2', options.l2, 0, Number.MAX_VALUE],
+    ['minChildWeight', options.minChildWeight, 0, Number.MAX_VALUE],
+  ];
+  for (const [name, value, low, high] of ranges) {
+    if (!(value >= low && value <= high)) {
+      throw new RangeError(`Cannot train: ${name} must be ${low} … ${high}, got ${value}`);
+    }
+  }
+}

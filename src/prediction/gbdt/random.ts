@@ -1,0 +1,23 @@
+/** A seeded stream of numbers in 0 … 1 (mulberry32): small, and the same everywhere. */
+export function createRandom(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
+
+/** `count` of the numbers 0 … total - 1 as a mask of ones. */
+export function sampleMask(total: number, count: number, random: () => number): Uint8Array {
+  const mask = new Uint8Array(total);
+  let missing = count;
+  // Knuth 1998, volume 2, algorithm S: every subset is equally likely.
+  for (let i = 0; i < total; i++) {
+    if (random() * (total - i) >= missing) continue;
+    mask[i] = 1;
+    missing -= 1;
+  }
+  return mask;
+}
