@@ -1,6 +1,9 @@
 /** The composition root: every part and every link, in order of construction. */
 import type { Area } from './area.ts';
 import type { Config } from './config/config.ts';
+import { checkStoreReady } from './database/check-ready.ts';
+import { migrations } from './database/migrations/list.ts';
+import { openStore } from './database/open-store.ts';
 import { createHttpApp } from './http/http-app.ts';
 import { listenHttp } from './http/http-server.ts';
 import { createLog, type Log } from './telemetry/log.ts';
@@ -21,6 +24,7 @@ export async function startApp(config: Config, world: World = realWorld): Promis
   await using undo = new AsyncDisposableStack();
   const log = createLog(config.log.level);
   const metrics = createMetrics();
+  const store = undo.use(await openStore({ ...config.store, migrations, log, world }));
 
   const http = await listenHttp({ host: config.server.host, port: config.server.httpPort });
   undo.defer(() => http.drain(config.server.stopTimeoutMs));
@@ -33,7 +37,7 @@ export async function startApp(config: Config, world: World = realWorld): Promis
     metrics,
     world,
     maxBodyBytes: config.server.maxBodyBytes,
-    checkReady: async () => {},
+    checkReady: () => checkStoreReady(store),
   });
   http.serve(httpApp.fetch);
   startWorkers(workers, undo);
