@@ -159,3 +159,16 @@ export function endOtherSessionsStep(userId: string, keptSessionId: string): Ste
 export async function sweepExpiredSessions(store: Store, nowMs: number, limit: number): Promise<number> {
   return (await store.write(sweepSessions, [nowMs - IDLE_MS, limit])).length;
 }
+
+export interface SessionEnd {
+  readonly sessionId: string;
+  readonly userId: string;
+  readonly address: string;
+  readonly kind: 'sign_out' | 'session_ended';
+  readonly nowMs: number;
+}
+
+export async function endSession(store: Store, end: SessionEnd): Promise<void> {
+  const { sessionId, userId, kind, address, nowMs } = end;
+  await store.writeAll([endSessionStep(sessionId, userId), auditStep({ kind, userId, address }, nowMs)]);
+}

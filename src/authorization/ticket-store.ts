@@ -29,7 +29,6 @@ const takeTicketStatement = statement<{ content: Uint8Array }>(
   'take-ticket',
   'DELETE FROM tickets WHERE token_hash = $1 AND kind = $2 AND expires_at_ms > $3 RETURNING content',
 );
-const dropTickets = statement('drop-tickets-of-kind', 'DELETE FROM tickets WHERE kind = $1');
 const sweepTickets = statement<{ kind: string }>(
   'sweep-tickets',
   `DELETE FROM tickets WHERE token_hash IN
@@ -79,11 +78,6 @@ function openTicket<T>(
   const [row] = rows;
   if (row === undefined) return undefined;
   return JSON.parse(vault.open(row.content, bindTicket(kind, hashTicket(token))).toString('utf8')) as T;
-}
-
-/** Makes every ticket of a kind worthless: a fresh set-up link replaces the one before. */
-export async function dropTicketsOfKind(store: Store, kind: TicketKind): Promise<void> {
-  await store.write(dropTickets, [kind]);
 }
 
 /** Removes at most `limit` tickets whose time is over; returns how many. */

@@ -1,0 +1,111 @@
+/**
+ * The two frames of every page. `renderFocusPage` is one card for one decision (sign in, allow, confirm);
+ * `renderConsolePage` is the signed-in console with its navigation. No page needs a script.
+ */
+import { html } from 'hono/html';
+import type { User } from '../user-store.ts';
+import { assetPath } from './assets.ts';
+import { texts } from './texts.ts';
+
+export type Html = ReturnType<typeof html>;
+
+/** Three legs under one plate. */
+const MARK = html`<svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="2.3" stroke-linecap="round" aria-hidden="true"><path d="M3.5 7.5h17"/><path d="M7 7.5 4.5 19M12 7.5V19M17 7.5 19.5 19"/></svg>`;
+
+interface Frame {
+  readonly title: string;
+  readonly body: Html;
+  /** A module of our own that improves the page; it works without. */
+  readonly script?: 'passkey.js' | undefined;
+  /** Goes on to this address by itself after a moment. */
+  readonly refreshTo?: string | undefined;
+}
+
+function renderDocument({ title, body, script, refreshTo }: Frame): Html {
+  return html`<!doctype html>
+<html lang="${texts.language}">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${title} · ${texts.product}</title>
+<meta name="color-scheme" content="light dark">
+<link rel="stylesheet" href="${assetPath('styles.css')}">
+<link rel="icon" href="${assetPath('icon.svg')}" type="image/svg+xml">
+${refreshTo === undefined ? '' : html`<meta http-equiv="refresh" content="1;url=${refreshTo}">`}
+${script === undefined ? '' : html`<script type="module" src="${assetPath(script)}"></script>`}
+</head>
+${body}
+</html>`;
+}
+
+export interface FocusPage extends Omit<Frame, 'body'> {
+  readonly content: Html;
+  readonly wide?: boolean | undefined;
+}
+
+export function renderFocusPage(page: FocusPage): Html {
+  const body = html`<body class="focus${page.wide ? ' wide' : ''}">
+<header><span class="brand">${MARK} ${texts.product}</span></header>
+<main class="stack">${page.content}</main>
+<footer class="foot">${texts.footer}</footer>
+</body>`;
+  return renderDocument({ ...page, body });
+}
+
+export interface ConsolePage extends Omit<Frame, 'body'> {
+  readonly user: User;
+  readonly csrfToken: string;
+  /** The path of the entry in the navigation that this page belongs to. */
+  readonly here: string;
+  readonly content: Html;
+}
+
+export function renderConsolePage(page: ConsolePage): Html {
+  const body = html`<body>
+<a class="skip" href="#content">${texts.skipToContent}</a>
+<header class="top"><div class="row spread">
+<a class="brand" href="/">${MARK} ${texts.product}</a>
+<form method="post" action="/sign-out" class="row">
+<input type="hidden" name="csrf_token" value="${page.csrfToken}">
+<span class="small soft">${texts.signedInAs} <strong>${page.user.login}</strong></span>
+<button class="plain quiet">${texts.signOut}</button>
+</form>
+</div></header>
+<div class="shell">
+<nav class="nav" aria-label="${texts.navigation}"><ul>${navigationOf(page.user).map((entry) => renderEntry(entry, page.here))}</ul></nav>
+<main id="content" class="stack" tabindex="-1">${page.content}</main>
+</div>
+</body>`;
+  return renderDocument({ ...page, body });
+}
+
+type Entry = { readonly group: string } | { readonly path: string; readonly label: string };
+
+function navigationOf(user: User): Entry[] {
+  const { nav } = texts;
+  const own: Entry[] = [
+    { path: '/', label: nav.home },
+    { group: nav.you },
+    { path: '/account', label: nav.profile },
+    { path: '/account/security', label: nav.security },
+    { path: '/account/sessions', label: nav.sessions },
+    { path: '/account/authorizations', label: nav.authorizations },
+    { path: '/account/activity', label: nav.activity },
+    { group: nav.build },
+    { path: '/account/tokens', label: nav.tokens },
+    { path: '/account/applications', label: nav.applications },
+  ];
+  if (!user.isAdmin) return own;
+  return [
+    ...own,
+    { group: nav.administer },
+    { path: '/admin/users', label: nav.users },
+    { path: '/admin/activity', label: nav.allActivity },
+  ];
+}
+
+function renderEntry(entry: Entry, here: string): Html {
+  if ('group' in entry) return html`<li class="group">${entry.group}</li>`;
+  const current = entry.path === here ? html` aria-current="page"` : '';
+  return html`<li><a href="${entry.path}"${current}>${entry.label}</a></li>`;
+}

@@ -1,0 +1,38 @@
+/** Pages that end or interrupt a way: refusals, and going on to an address that a redirect cannot reach. */
+import { html } from 'hono/html';
+import { type Html, renderFocusPage } from './layout.ts';
+import { texts } from './texts.ts';
+
+export interface ErrorView {
+  readonly title?: string | undefined;
+  readonly message: string;
+  /** Further facts in plain words, for whoever built the application. */
+  readonly details?: string | undefined;
+  readonly traceId?: string | undefined;
+}
+
+export function renderErrorPage(view: ErrorView): Html {
+  const title = view.title ?? texts.error.title;
+  const content = html`<div class="card stack">
+<h1>${title}</h1>
+<p>${view.message}</p>
+${view.details ? html`<p class="soft small">${view.details}</p>` : ''}
+${view.traceId ? html`<p class="soft small">${texts.error.trace} <code>${view.traceId}</code></p>` : ''}
+<p><a href="/">${texts.error.home}</a></p>
+</div>`;
+  return renderFocusPage({ title, content });
+}
+
+/**
+ * Goes on to `url` by a link and, after a second, by itself: for private-use schemes (`cursor://…`), which browsers
+ * refuse as the end of a form's redirects whatever `form-action` says. `target` is what the person is told.
+ */
+export function renderGoOnPage(view: { readonly url: string; readonly target: string }): Html {
+  const t = texts.goOn;
+  const content = html`<div class="card stack">
+<h1>${t.title}</h1>
+<p>${t.lead(view.target)}</p>
+<p><a class="button full" href="${view.url}">${t.link}</a></p>
+</div>`;
+  return renderFocusPage({ title: t.title, content, refreshTo: view.url });
+}

@@ -1,0 +1,38 @@
+/** Sends a page under the strictest policy that lets it work. */
+import type { Context } from 'hono';
+import type { HttpEnv } from '../../http/context.ts';
+import type { Html } from './layout.ts';
+
+export interface PageOptions {
+  readonly status?: 200 | 400 | 403 | 404 | 409 | 410 | 413 | 422 | 429 | 500 | 503 | undefined;
+  /**
+   * Origins that a form of this page may end up at. Browsers apply `form-action` to every redirect after a post, so a
+   * form whose answer leads to a client names that client's validated origin.
+   */
+  readonly formActionOrigins?: readonly string[] | undefined;
+  /** Lets the page load a script of ours and lets that speak with us. */
+  readonly withScript?: boolean | undefined;
+}
+
+export function contentSecurityPolicy({ formActionOrigins = [], withScript }: PageOptions): string {
+  const script = withScript ? ["script-src 'self'", "connect-src 'self'"] : [];
+  return [
+    "default-src 'none'",
+    "style-src 'self'",
+    "img-src 'self' data:",
+    ...script,
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+    ["form-action 'self'", ...formActionOrigins].join(' '),
+  ].join('; ');
+}
+
+export async function respondPage(c: Context<HttpEnv>, page: Html, options: PageOptions = {}): Promise<Response> {
+  c.header('Content-Security-Policy', contentSecurityPolicy(options));
+  // `no-referrer` would make browsers send `Origin: null` with our own forms.
+  c.header('Referrer-Policy', 'same-origin');
+  c.header('X-Frame-Options', 'DENY');
+  c.header('X-Content-Type-Options', 'nosniff');
+  c.header('Cache-Control', 'no-store');
+  return c.html(await page, options.status ?? 200);
+}

@@ -1,0 +1,113 @@
+/** The small pieces that pages are made of. */
+import { html } from 'hono/html';
+import type { Html } from './layout.ts';
+import { texts } from './texts.ts';
+
+/** What was wrong with a form, and with which field of it. */
+export interface Mistake {
+  readonly message: string;
+  readonly field?: string | undefined;
+}
+
+export interface Field {
+  readonly name: string;
+  readonly label: string;
+  readonly hint?: string | undefined;
+  readonly type?: 'text' | 'password' | 'email' | 'url' | undefined;
+  readonly value?: string | undefined;
+  readonly autocomplete?: string | undefined;
+  readonly inputMode?: 'numeric' | undefined;
+  readonly className?: string | undefined;
+  readonly isOptional?: boolean | undefined;
+  readonly hasFocus?: boolean | undefined;
+  readonly mistake?: Mistake | undefined;
+}
+
+/** Of three kinds of attribute: always, when given, when true. */
+export function renderField(field: Field): Html {
+  const id = `field-${field.name}`;
+  const isWrong = field.mistake?.field === field.name;
+  const described = [field.hint && `${id}-hint`, isWrong && `${id}-wrong`].filter(Boolean).join(' ');
+  return html`<div>
+<label for="${id}">${field.label}</label>
+${field.hint ? html`<span class="hint" id="${id}-hint">${field.hint}</span>` : ''}
+<input id="${id}" name="${field.name}" type="${field.type ?? 'text'}" value="${field.value ?? ''}"${
+    field.autocomplete ? html` autocomplete="${field.autocomplete}"` : ''
+  }${field.inputMode ? html` inputmode="${field.inputMode}"` : ''}${
+    field.className ? html` class="${field.className}"` : ''
+  }${described ? html` aria-describedby="${described}"` : ''}${isWrong ? html` aria-invalid="true"` : ''}${
+    field.isOptional ? '' : html` required`
+  }${field.hasFocus || isWrong ? html` autofocus` : ''} autocapitalize="none" spellcheck="false">
+${isWrong ? renderWrong(id, field.mistake) : ''}
+</div>`;
+}
+
+export function renderTextArea(field: Field): Html {
+  const id = `field-${field.name}`;
+  const isWrong = field.mistake?.field === field.name;
+  const described = [field.hint && `${id}-hint`, isWrong && `${id}-wrong`].filter(Boolean).join(' ');
+  return html`<div>
+<label for="${id}">${field.label}</label>
+${field.hint ? html`<span class="hint" id="${id}-hint">${field.hint}</span>` : ''}
+<textarea id="${id}" name="${field.name}"${described ? html` aria-describedby="${described}"` : ''}${
+    isWrong ? html` aria-invalid="true" autofocus` : ''
+  } autocapitalize="none" spellcheck="false">${field.value ?? ''}</textarea>
+${isWrong ? renderWrong(id, field.mistake) : ''}
+</div>`;
+}
+
+function renderWrong(id: string, mistake: Mistake | undefined): Html {
+  return html`<p class="wrong" id="${id}-wrong">${mistake?.message}</p>`;
+}
+
+export interface Choice {
+  readonly name: string;
+  readonly value: string;
+  readonly label: string | Html;
+  readonly hint?: string | undefined;
+  readonly isChosen?: boolean | undefined;
+}
+
+export function renderCheck(choice: Choice, type: 'checkbox' | 'radio' = 'checkbox'): Html {
+  return html`<label class="check"><input type="${type}" name="${choice.name}" value="${choice.value}"${
+    choice.isChosen ? html` checked` : ''
+  }><span>${choice.label}${choice.hint ? html` <span class="hint">${choice.hint}</span>` : ''}</span></label>`;
+}
+
+/** A refusal that belongs to the whole form; read out at once, and first in the focus order. */
+export function renderMistake(mistake: Mistake | undefined): Html | '' {
+  if (mistake === undefined) return '';
+  return html`<div class="notice bad" role="alert" tabindex="-1"${mistake.field ? '' : html` autofocus`}><strong>${texts.mistakes}.</strong> ${mistake.message}</div>`;
+}
+
+export function renderDone(message: string | undefined): Html | '' {
+  return message === undefined ? '' : html`<div class="notice" role="status">${message}</div>`;
+}
+
+export function renderCsrf(token: string): Html {
+  return html`<input type="hidden" name="csrf_token" value="${token}">`;
+}
+
+export function renderHidden(fields: Readonly<Record<string, string | undefined>>): Html[] {
+  return Object.entries(fields)
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`);
+}
+
+const DATE = new Intl.DateTimeFormat('en', { day: 'numeric', month: 'short', year: 'numeric', timeZone: 'UTC' });
+
+export function formatDate(ms: number): string {
+  return DATE.format(ms);
+}
+
+/** To the minute, in UTC, as every log says it. */
+export function renderMoment(ms: number): Html {
+  const iso = new Date(ms).toISOString();
+  return html`<time datetime="${iso}">${iso.slice(0, 10)} ${iso.slice(11, 16)}</time>`;
+}
+
+/** The letters that stand for a name where others show a picture. */
+export function renderBadge(name: string): Html {
+  const [first] = new Intl.Segmenter().segment(name.trim());
+  return html`<span class="who" aria-hidden="true">${first?.segment.toUpperCase() ?? '?'}</span>`;
+}

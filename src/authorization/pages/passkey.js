@@ -1,0 +1,86 @@
+// Passkeys: the one thing that needs a script. A form that carries `data-passkey` is shown when the browser can do it;
+// on submit the browser's answer is put into the form's fields and the form is sent as any other.
+const encode = (buffer) =>
+  btoa(String.fromCharCode(...new Uint8Array(buffer)))
+    .replaceAll('+', '-')
+    .replaceAll('/', '_')
+    .replaceAll('=', '');
+const decode = (text) =>
+  Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (letter) => letter.charCodeAt(0));
+const decodeIds = (list = []) => list.map((item) => ({ ...item, id: decode(item.id) }));
+
+async function fetchOptions(form) {
+  const body = new URLSearchParams({ csrf_token: form.elements.csrf_token.value });
+  const response = await fetch(form.dataset.options, { method: 'POST', body });
+  if (!response.ok) throw new Error(`options: ${response.status}`);
+  return response.json();
+}
+
+const ceremonies = {
+  async get(options) {
+    const publicKey = {
+      ...options,
+      challenge: decode(options.challenge),
+      allowCredentials: decodeIds(options.allowCredentials),
+    };
+    const { id, rawId, type, response } = await navigator.credentials.get({ publicKey });
+    return {
+      id,
+      rawId: encode(rawId),
+      type,
+      clientExtensionResults: {},
+      response: {
+        authenticatorData: encode(response.authenticatorData),
+        clientDataJSON: encode(response.clientDataJSON),
+        signature: encode(response.signature),
+        userHandle: response.userHandle ? encode(response.userHandle) : undefined,
+      },
+    };
+  },
+  async create(options) {
+    const publicKey = {
+      ...options,
+      challenge: decode(options.challenge),
+      user: { ...options.user, id: decode(options.user.id) },
+      excludeCredentials: decodeIds(options.excludeCredentials),
+    };
+    const { id, rawId, type, response } = await navigator.credentials.create({ publicKey });
+    return {
+      id,
+      rawId: encode(rawId),
+      type,
+      clientExtensionResults: {},
+      response: {
+        attestationObject: encode(response.attestationObject),
+        clientDataJSON: encode(response.clientDataJSON),
+        transports: response.getTransports?.() ?? [],
+      },
+    };
+  },
+};
+
+async function submit(form) {
+  const failure = form.querySelector('[data-failure]');
+  failure.hidden = true;
+  try {
+    const { ticket, options } = await fetchOptions(form);
+    const credential = await ceremonies[form.dataset.passkey](options);
+    form.elements.ticket.value = ticket;
+    form.elements.credential.value = JSON.stringify(credential);
+    form.submit();
+  } catch {
+    failure.hidden = false;
+  }
+}
+
+if (window.PublicKeyCredential) {
+  for (const form of document.querySelectorAll('form[data-passkey]')) {
+    form.hidden = false;
+    const parent = form.closest('[data-other-ways]');
+    if (parent) parent.hidden = false;
+    form.addEventListener('submit', (event) => {
+      event.preventDefault();
+      void submit(form);
+    });
+  }
+}

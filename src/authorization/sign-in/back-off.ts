@@ -1,0 +1,51 @@
+/**
+ * How long a guesser waits. Three subjects count at once: an account from one address (a few free tries), the account
+ * from anywhere (more, and a short wait only, so that a stranger cannot lock its owner out), and the address (a host
+ * that walks through accounts). Pure: the store keeps the counts.
+ */
+import { createHash } from 'node:crypto';
+
+export interface BackOffPolicy {
+  /** Failures without any wait. */
+  readonly free: number;
+  readonly longestWaitMs: number;
+}
+
+export interface AttemptSubject {
+  /** What is counted, as a digest: the table is no list of addresses. */
+  readonly key: string;
+  readonly policy: BackOffPolicy;
+}
+
+const FIRST_WAIT_MS = 1000;
+/** Failures older than this are forgotten. */
+export const FORGET_AFTER_MS = 24 * 3_600_000;
+
+const ACCOUNT_AT_ADDRESS: BackOffPolicy = { free: 5, longestWaitMs: 15 * 60_000 };
+const ACCOUNT: BackOffPolicy = { free: 50, longestWaitMs: 30_000 };
+const ADDRESS: BackOffPolicy = { free: 30, longestWaitMs: 5 * 60_000 };
+
+/** After the free failures the wait doubles with each one, from a second to the longest. */
+export function waitAfter(failures: number, policy: BackOffPolicy): number {
+  const beyond = failures - policy.free;
+  if (beyond < 0) return 0;
+  return Math.min(policy.longestWaitMs, FIRST_WAIT_MS * 2 ** Math.min(beyond, 30));
+}
+
+/** The subjects of one attempt; those that a success clears come first. */
+export function attemptSubjects(kind: string, account: string, address: string): AttemptSubject[] {
+  const name = `${kind} ${account.toLowerCase()}`;
+  return [
+    { key: digest(`account ${name} at ${address}`), policy: ACCOUNT_AT_ADDRESS },
+    { key: digest(`account ${name}`), policy: ACCOUNT },
+    addressSubject(kind, address),
+  ];
+}
+
+export function addressSubject(kind: string, address: string): AttemptSubject {
+  return { key: digest(`address ${kind} ${address}`), policy: ADDRESS };
+}
+
+function digest(subject: string): string {
+  return createHash('sha256').update(subject).digest('base64url');
+}

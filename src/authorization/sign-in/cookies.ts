@@ -1,0 +1,77 @@
+/**
+ * The cookies of the pages. Over https their names carry the `__Host-` prefix, so that no sibling host and no plain
+ * connection can plant one; a service on plain http (loopback, a lab) cannot have it, since the prefix demands
+ * `Secure`, and uses the bare names.
+ */
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { Context } from 'hono';
+import { deleteCookie, getCookie, setCookie } from 'hono/cookie';
+import { Failure } from '../../errors.ts';
+import type { HttpEnv } from '../../http/context.ts';
+
+export type CookieName = 'session' | 'form' | 'step' | 'upstream';
+
+export interface Cookies {
+  read(c: Context<HttpEnv>, name: CookieName): string | undefined;
+  /** `maxAgeSeconds` absent: it ends with the browser. */
+  write(c: Context<HttpEnv>, name: CookieName, cookie: { value: string; maxAgeSeconds?: number }): void;
+  drop(c: Context<HttpEnv>, name: CookieName): void;
+}
+
+export function createCookies(baseUrl: string): Cookies {
+  const secure = new URL(baseUrl).protocol === 'https:';
+  const fullName = (name: CookieName) => (secure ? `__Host-trivet_${name}` : `trivet_${name}`);
+  const options = { path: '/', httpOnly: true, sameSite: 'Lax', secure } as const;
+  return {
+    read: (c, name) => getCookie(c, fullName(name)),
+    write: (c, name, { value, maxAgeSeconds }) =>
+      setCookie(c, fullName(name), value, {
+        ...options,
+        ...(maxAgeSeconds === undefined ? {} : { maxAge: maxAgeSeconds }),
+      }),
+    drop: (c, name) => void deleteCookie(c, fullName(name), options),
+  };
+}
+
+/** The token that a form must bring back, made from a cookie that only our own pages are sent. */
+export function formToken(cookieValue: string): string {
+  return createHash('sha256').update(`trivet form ${cookieValue}`).digest('base64url');
+}
+
+export interface FormFields {
+  get(name: string): unknown;
+}
+
+/** Throws `forbidden` unless `form` was made from the cookie's page (S06, A26). */
+export function checkFormToken(form: FormFields, cookieValue: string | undefined): void {
+  const sent = form.get('csrf_token');
+  const isRight = cookieValue !== undefined && typeof sent === 'string' && isSameText(sent, formToken(cookieValue));
+  if (!isRight)
+    throw new Failure(
+      'forbidden',
+      'This form is too old or was not made by this service: go back, reload and try again',
+    );
+}
+
+export function isSameText(a: string, b: string): boolean {
+  const [left, right] = [a, b].map((text) => createHash('sha256').update(text).digest());
+  return timingSafeEqual(left!, right!);
+}
+
+/**
+ * Throws `forbidden` for a form posted from another site. A browser always sends `Origin` with a cross-site post; our
+ * own pages send it too, because their referrer policy is `same-origin`.
+ */
+export function checkOrigin(c: Context<HttpEnv>, baseUrl: string): void {
+  const origin = c.req.header('origin');
+  const site = c.req.header('sec-fetch-site');
+  if (origin === undefined && (site === undefined || site === 'same-origin' || site === 'none')) return;
+  if (origin !== undefined && isOwnOrigin(origin, baseUrl, c.req.header('host'))) return;
+  throw new Failure('forbidden', 'This form was sent from another site');
+}
+
+/** The name clients know us by, or the one this request came to (a browser does not let a page choose `Host`). */
+function isOwnOrigin(origin: string, baseUrl: string, host: string | undefined): boolean {
+  if (origin === new URL(baseUrl).origin) return true;
+  return URL.canParse(origin) && host !== undefined && new URL(origin).host === host;
+}

@@ -1,0 +1,130 @@
+import type { OpenAPIHono } from '@hono/zod-openapi';
+import type { Context } from 'hono';
+import { isFailure } from '../../errors.ts';
+import type { HttpEnv } from '../../http/context.ts';
+import { checkAttempt, forgiveAttempt } from '../attempt-store.ts';
+import { auditStep } from '../audit-store.ts';
+import { respondPage } from '../pages/page-response.ts';
+import type { Mistake } from '../pages/parts.ts';
+import { renderSignInPage } from '../pages/sign-in-page.ts';
+import { texts } from '../pages/texts.ts';
+import { endSession } from '../session-store.ts';
+import { hasTotp } from '../totp-store.ts';
+import { findCredentials, rehashPassword, type User } from '../user-store.ts';
+import { type AttemptSubject, attemptSubjects } from './back-off.ts';
+import { clientAddress } from './client-address.ts';
+import { type Flow, formatFlow, readFlow } from './flow.ts';
+import { readField, readForm } from './page-routes.ts';
+import { hashPassword, isPassword, needsRehash } from './password.ts';
+import { askSecondStep } from './second-step-routes.ts';
+import type { SignInKit } from './sign-in-kit.ts';
+
+export interface UpstreamLink {
+  readonly name: string;
+}
+
+const DONE: Readonly<Record<string, string>> = { signed_out: texts.signIn.ended };
+
+export function addPasswordRoutes(
+  routes: OpenAPIHono<HttpEnv>,
+  kit: SignInKit,
+  upstream: UpstreamLink | undefined,
+): void {
+  routes.get('/sign-in', async (c) => {
+    const query = new URL(c.req.url).searchParams;
+    const login = query.get('login_hint') ?? '';
+    const done = DONE[query.get('done') ?? ''];
+    return showSignIn(c, { kit, upstream, flow: readFlow(kit.vault, query), login: login.slice(0, 64), done });
+  });
+
+  routes.post('/sign-in', async (c) => {
+    const form = await readForm(c);
+    kit.checkOpenForm(c, form);
+    const flow = readFlow(kit.vault, form);
+    const login = readField(form, 'login').trim().slice(0, 64);
+    const again = { kit, upstream, flow, login };
+    const subjects = attemptSubjects('password', login, clientAddress(c));
+    try {
+      await checkAttempt(kit.store, { subjects, nowMs: kit.world.nowMs() });
+    } catch (error) {
+      return showWait(c, again, error);
+    }
+    const user = await checkPassword(c, kit, { login, password: readField(form, 'password') });
+    if (user === undefined) return showSignIn(c, { ...again, mistake: { message: texts.signIn.wrong } });
+    return goOn(c, kit, { user, flow, subjects });
+  });
+
+  routes.post('/sign-out', async (c) => {
+    const form = await readForm(c);
+    kit.checkForm(c, form);
+    const session = await kit.currentSession(c);
+    if (session !== undefined) {
+      const end = { sessionId: session.id, userId: session.user.id, address: clientAddress(c) };
+      await endSession(kit.store, { ...end, kind: 'sign_out', nowMs: kit.world.nowMs() });
+    }
+    kit.cookies.drop(c, 'session');
+    return c.redirect('/sign-in?done=signed_out', 303);
+  });
+}
+
+async function goOn(
+  c: Context<HttpEnv>,
+  kit: SignInKit,
+  { user, flow, subjects }: { readonly user: User; readonly flow: Flow; readonly subjects: readonly AttemptSubject[] },
+): Promise<Response> {
+  await forgiveAttempt(kit.store, subjects);
+  if (await hasTotp(kit.store, user.id)) return askSecondStep(c, kit, { user, flow });
+  return kit.finishSignIn(c, { user, method: 'password', flow });
+}
+
+/** The same answer in the same time for a wrong password, an unknown login and a disabled person (S07). */
+async function checkPassword(
+  c: Context<HttpEnv>,
+  { store, world }: SignInKit,
+  given: { readonly login: string; readonly password: string },
+): Promise<User | undefined> {
+  const credentials = await findCredentials(store, given.login);
+  const hash = credentials?.passwordHash;
+  const isRight = await isPassword(hash, given.password);
+  if (!isRight || credentials === undefined || credentials.user.disabledAtMs !== null) {
+    const reason = credentials === undefined ? 'unknown login' : isRight ? 'disabled' : 'wrong password';
+    const event = { kind: 'sign_in_failed', userId: credentials?.user.id, address: clientAddress(c) } as const;
+    await store.writeAll([auditStep({ ...event, details: { method: 'password', reason } }, world.nowMs())]);
+    return undefined;
+  }
+  if (typeof hash === 'string' && needsRehash(hash))
+    await rehashPassword(store, credentials.user.id, hash, await hashPassword(given.password));
+  return credentials.user;
+}
+
+interface SignInShown {
+  readonly kit: SignInKit;
+  readonly upstream: UpstreamLink | undefined;
+  readonly flow: Flow;
+  readonly login: string;
+  readonly mistake?: Mistake | undefined;
+  readonly done?: string | undefined;
+}
+
+async function showSignIn(c: Context<HttpEnv>, shown: SignInShown, status?: 429): Promise<Response> {
+  const { kit, upstream, flow, login, mistake, done } = shown;
+  const session = await kit.currentSession(c);
+  const page = renderSignInPage({
+    csrfToken: kit.openForm(c),
+    hidden: flow.hidden,
+    login,
+    mistake,
+    done,
+    current: session && { login: session.user.login, path: flow.returnTo },
+    upstream: upstream && { name: upstream.name, path: `/sign-in/upstream${formatFlow(flow)}` },
+  });
+  const { formActionOrigins } = flow;
+  return respondPage(c, page, { status: status ?? (mistake ? 422 : 200), formActionOrigins, withScript: true });
+}
+
+function showWait(c: Context<HttpEnv>, shown: SignInShown, error: unknown): Promise<Response> {
+  const seconds = isFailure(error) ? error.details.retryAfterSeconds : undefined;
+  if (seconds === undefined) throw error;
+  c.header('Retry-After', String(seconds));
+  return showSignIn(c, { ...shown, mistake: { message: texts.signIn.wait(seconds) } }, 429);
+}

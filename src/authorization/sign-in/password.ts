@@ -1,0 +1,51 @@
+import { hash, type Options, parseOptions, verify } from '@node-rs/argon2';
+import { Failure } from '../../errors.ts';
+
+/** Argon2id by OWASP's Password Storage Cheat Sheet: 19 MiB, two passes, one lane (the library's algorithm is id). */
+const PARAMETERS: Options = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
+
+const MIN_LENGTH = 10;
+const MAX_LENGTH = 256;
+
+/** What an unknown person's password is compared with, so that their refusal takes as long as any other. */
+let nobodysHash: Promise<string> | undefined;
+
+/** Throws `invalid` for a password that is too short, endless, or says who it belongs to (NIST SP 800-63B §3.1.1). */
+export function checkNewPassword(password: string, owner: { readonly login: string }): void {
+  const length = [...password].length;
+  if (length < MIN_LENGTH || length > MAX_LENGTH)
+    throw refuse(`it must be ${MIN_LENGTH} to ${MAX_LENGTH} characters long, got ${length}`);
+  if (new Set(password).size < 4) throw refuse('it must have at least 4 different characters');
+  if (password.toLowerCase().replaceAll(owner.login.toLowerCase(), '').length < MIN_LENGTH / 2)
+    throw refuse('it must be more than the login');
+}
+
+function refuse(reason: string): Failure {
+  return new Failure('invalid', `Cannot take the password: ${reason}`, { field: 'password' });
+}
+
+/** The same character may be typed in several ways; NFKC makes them one before hashing. */
+function normalize(password: string): string {
+  return password.normalize('NFKC');
+}
+
+export async function hashPassword(password: string): Promise<string> {
+  return hash(normalize(password), PARAMETERS);
+}
+
+/** Takes the same time whether or not there is a hash to compare with. */
+export async function isPassword(passwordHash: string | null | undefined, password: string): Promise<boolean> {
+  nobodysHash ??= hash('nobody has this password', PARAMETERS);
+  const matches = await verify(passwordHash ?? (await nobodysHash), normalize(password.slice(0, 4 * MAX_LENGTH)));
+  return matches && typeof passwordHash === 'string';
+}
+
+/** True for a hash made under other parameters than today's. */
+export function needsRehash(passwordHash: string): boolean {
+  const made = parseOptions(passwordHash);
+  return (
+    made.memoryCost !== PARAMETERS.memoryCost ||
+    made.timeCost !== PARAMETERS.timeCost ||
+    made.parallelism !== PARAMETERS.parallelism
+  );
+}

@@ -1,0 +1,18 @@
+/**
+ * Where to go after signing in: a path of this service, or undefined. A browser reads `//evil.example` and
+ * `/\evil.example` as another host, and drops tabs and line ends, so only what still is a path after parsing passes.
+ */
+export function parseReturnTo(value: string | null | undefined): string | undefined {
+  if (!value?.startsWith('/') || value.length > 4096 || hasControlCharacter(value)) return undefined;
+  const base = 'http://self.invalid';
+  if (!URL.canParse(value, base)) return undefined;
+  const url = new URL(value, base);
+  // Parsing also resolves dots: "/.//evil.example" would become "//evil.example".
+  if (url.origin !== base || url.pathname.startsWith('//') || value.includes('\\')) return undefined;
+  return url.pathname + url.search + url.hash;
+}
+
+function hasControlCharacter(value: string): boolean {
+  for (const character of value) if (character < ' ' || character === '\x7f') return true;
+  return false;
+}

@@ -1,0 +1,128 @@
+/**
+ * The second step: digits of an authenticator app, or a recovery code. Between the steps nobody is signed in; the
+ * browser holds a ticket that is good for ten minutes, for one person, and for nothing but this step.
+ */
+import type { OpenAPIHono } from '@hono/zod-openapi';
+import type { Context } from 'hono';
+import { isFailure } from '../../errors.ts';
+import type { HttpEnv } from '../../http/context.ts';
+import { checkAttempt, forgiveAttempt } from '../attempt-store.ts';
+import { auditStep } from '../audit-store.ts';
+import { respondPage } from '../pages/page-response.ts';
+import type { Mistake } from '../pages/parts.ts';
+import { renderSecondStepPage } from '../pages/sign-in-page.ts';
+import { texts } from '../pages/texts.ts';
+import type { SignInMethod } from '../session-store.ts';
+import { findTicket, issueTicket, takeTicket } from '../ticket-store.ts';
+import { findTotpSeed, spendRecoveryCode, spendTotpTimeStep } from '../totp-store.ts';
+import { findUserById, type User } from '../user-store.ts';
+import { attemptSubjects } from './back-off.ts';
+import { clientAddress } from './client-address.ts';
+import { type Flow, formatFlow, readFlow } from './flow.ts';
+import { readField, readForm } from './page-routes.ts';
+import type { SignInKit } from './sign-in-kit.ts';
+import { findTimeStep } from './totp.ts';
+
+const LIFETIME_SECONDS = 600;
+
+interface PendingSignIn {
+  readonly userId: string;
+  /** A password set meanwhile makes the first step worthless. */
+  readonly passwordChangedAtMs: number | null;
+}
+
+/** The password was right; asks for the second step. */
+export async function askSecondStep(
+  c: Context<HttpEnv>,
+  kit: SignInKit,
+  { user, flow }: { readonly user: User; readonly flow: Flow },
+): Promise<Response> {
+  const content: PendingSignIn = { userId: user.id, passwordChangedAtMs: user.passwordChangedAtMs };
+  const value = await issueTicket(kit, 'second-step', { content, lifetimeMs: LIFETIME_SECONDS * 1000 });
+  kit.cookies.write(c, 'step', { value, maxAgeSeconds: LIFETIME_SECONDS });
+  return c.redirect(`/sign-in/second-step${formatFlow(flow)}`, 303);
+}
+
+export function addSecondStepRoutes(routes: OpenAPIHono<HttpEnv>, kit: SignInKit): void {
+  routes.get('/sign-in/second-step', async (c) => {
+    const flow = readFlow(kit.vault, new URL(c.req.url).searchParams);
+    if (kit.cookies.read(c, 'step') === undefined) return c.redirect(`/sign-in${formatFlow(flow)}`, 303);
+    return showSecondStep(c, kit, { flow });
+  });
+
+  routes.post('/sign-in/second-step', async (c) => {
+    const form = await readForm(c);
+    kit.checkOpenForm(c, form);
+    const flow = readFlow(kit.vault, form);
+    const ticket = kit.cookies.read(c, 'step') ?? '';
+    const user = await findPendingUser(kit, ticket);
+    if (user === undefined) return c.redirect(`/sign-in${formatFlow(flow)}`, 303);
+    const subjects = attemptSubjects('second-step', user.id, clientAddress(c));
+    try {
+      await checkAttempt(kit.store, { subjects, nowMs: kit.world.nowMs() });
+    } catch (error) {
+      return showWait(c, kit, { flow, error });
+    }
+    const method = await spendCode(kit, user, readField(form, 'code'));
+    if (method === undefined) return refuseCode(c, kit, { user, flow });
+    // Taken now, so that a ticket signs in once even if two codes were right at once.
+    if ((await takeTicket(kit, 'second-step', ticket)) === undefined) return c.redirect('/sign-in', 303);
+    await forgiveAttempt(kit.store, subjects);
+    return kit.finishSignIn(c, { user, method, flow, steps: auditRecovery(c, kit, { user, method }) });
+  });
+}
+
+async function findPendingUser(kit: SignInKit, ticket: string): Promise<User | undefined> {
+  const pending = await findTicket<PendingSignIn>(kit, 'second-step', ticket);
+  const user = pending && (await findUserById(kit.store, pending.userId));
+  const isSame = user?.passwordChangedAtMs === pending?.passwordChangedAtMs && user?.disabledAtMs === null;
+  return isSame ? user : undefined;
+}
+
+/** How the code was right, or undefined. A right code is spent. */
+async function spendCode(
+  { store, vault, world }: SignInKit,
+  user: User,
+  code: string,
+): Promise<SignInMethod | undefined> {
+  const nowMs = world.nowMs();
+  const seed = await findTotpSeed(store, vault, user.id);
+  const timeStep = seed && findTimeStep(seed, code, nowMs);
+  if (timeStep && (await spendTotpTimeStep(store, user.id, timeStep))) return 'password+totp';
+  const isRecovery = code.length >= 16 && (await spendRecoveryCode(store, { userId: user.id, code, nowMs }));
+  return isRecovery ? 'password+recovery' : undefined;
+}
+
+function auditRecovery(c: Context<HttpEnv>, kit: SignInKit, proof: { user: User; method: SignInMethod }) {
+  if (proof.method !== 'password+recovery') return [];
+  const event = { kind: 'recovery_code_used', userId: proof.user.id, address: clientAddress(c) } as const;
+  return [auditStep(event, kit.world.nowMs())];
+}
+
+async function refuseCode(
+  c: Context<HttpEnv>,
+  kit: SignInKit,
+  { user, flow }: { readonly user: User; readonly flow: Flow },
+): Promise<Response> {
+  const event = { kind: 'sign_in_failed', userId: user.id, address: clientAddress(c) } as const;
+  const details = { method: 'second step', reason: 'wrong code' };
+  await kit.store.writeAll([auditStep({ ...event, details }, kit.world.nowMs())]);
+  return showSecondStep(c, kit, { flow, mistake: { message: texts.secondStep.wrong }, status: 422 });
+}
+
+function showWait(c: Context<HttpEnv>, kit: SignInKit, shown: { flow: Flow; error: unknown }): Promise<Response> {
+  const { flow, error } = shown;
+  const seconds = isFailure(error) ? error.details.retryAfterSeconds : undefined;
+  if (seconds === undefined) throw error;
+  c.header('Retry-After', String(seconds));
+  return showSecondStep(c, kit, { flow, mistake: { message: texts.signIn.wait(seconds) }, status: 429 });
+}
+
+function showSecondStep(
+  c: Context<HttpEnv>,
+  kit: SignInKit,
+  { flow, mistake, status }: { readonly flow: Flow; readonly mistake?: Mistake; readonly status?: 422 | 429 },
+): Promise<Response> {
+  const page = renderSecondStepPage({ csrfToken: kit.openForm(c), hidden: flow.hidden, mistake });
+  return respondPage(c, page, { status, formActionOrigins: flow.formActionOrigins });
+}

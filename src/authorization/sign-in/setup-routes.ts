@@ -1,0 +1,78 @@
+/** The first start: nobody has an account, so a one-time link lets whoever reads the service's output make the first. */
+import type { OpenAPIHono } from '@hono/zod-openapi';
+import type { Context } from 'hono';
+import { Failure } from '../../errors.ts';
+import type { HttpEnv } from '../../http/context.ts';
+import { respondPage } from '../pages/page-response.ts';
+import type { Mistake } from '../pages/parts.ts';
+import { renderSetupPage } from '../pages/sign-in-page.ts';
+import { texts } from '../pages/texts.ts';
+import { findTicket, issueTicket, takeTicket } from '../ticket-store.ts';
+import { createFirstUser, hasUsers } from '../user-store.ts';
+import { readField, readForm, toMistake } from './page-routes.ts';
+import { checkNewPassword, hashPassword } from './password.ts';
+import type { SignInKit } from './sign-in-kit.ts';
+
+const LIFETIME_MS = 24 * 3_600_000;
+
+/** The link that sets up a service without anybody in it; undefined once somebody is. */
+export async function createSetupLink(
+  kit: Pick<SignInKit, 'store' | 'world' | 'vault' | 'baseUrl'>,
+): Promise<string | undefined> {
+  if (await hasUsers(kit.store)) return undefined;
+  const token = await issueTicket(kit, 'setup', { content: {}, lifetimeMs: LIFETIME_MS });
+  // In the query, which is never logged; a path would be.
+  return `${kit.baseUrl}/setup?token=${token}`;
+}
+
+export function addSetupRoutes(routes: OpenAPIHono<HttpEnv>, kit: SignInKit): void {
+  routes.get('/setup', async (c) => {
+    const token = c.req.query('token') ?? '';
+    await checkSetupToken(kit, token);
+    return showSetup(c, kit, { token, login: '', name: '', email: '' });
+  });
+
+  routes.post('/setup', async (c) => {
+    const form = await readForm(c);
+    kit.checkOpenForm(c, form);
+    const token = readField(form, 'token');
+    await checkSetupToken(kit, token);
+    const given = {
+      login: readField(form, 'login').trim(),
+      name: readField(form, 'name').trim(),
+      email: readField(form, 'email').trim(),
+    };
+    try {
+      return await setUp(c, kit, { ...given, token, password: readField(form, 'password') });
+    } catch (error) {
+      return showSetup(c, kit, { ...given, token, mistake: toMistake(error) });
+    }
+  });
+}
+
+async function checkSetupToken(kit: SignInKit, token: string): Promise<void> {
+  const isLive = (await findTicket(kit, 'setup', token)) !== undefined && !(await hasUsers(kit.store));
+  if (!isLive) throw new Failure('forbidden', texts.setup.worthless);
+}
+
+async function setUp(
+  c: Context<HttpEnv>,
+  kit: SignInKit,
+  given: { login: string; name: string; email: string; token: string; password: string },
+): Promise<Response> {
+  const { login, name, email, token, password } = given;
+  checkNewPassword(password, { login });
+  const passwordHash = await hashPassword(password);
+  const user = await createFirstUser(kit.store, kit.world, { login, name, email: email || null, passwordHash });
+  await takeTicket(kit, 'setup', token);
+  return kit.finishSignIn(c, { user, method: 'setup', flow: { returnTo: '/' } });
+}
+
+function showSetup(
+  c: Context<HttpEnv>,
+  kit: SignInKit,
+  shown: { token: string; login: string; name: string; email: string; mistake?: Mistake },
+): Promise<Response> {
+  const page = renderSetupPage({ ...shown, csrfToken: kit.openForm(c) });
+  return respondPage(c, page, { status: shown.mistake ? 422 : 200 });
+}

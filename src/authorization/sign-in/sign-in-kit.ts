@@ -1,0 +1,94 @@
+/** What every way of signing in shares: who is signed in, forms that cannot be forged, and the one way to finish. */
+import type { Context } from 'hono';
+import type { Step, Store } from '../../database/store.ts';
+import type { HttpEnv } from '../../http/context.ts';
+import type { Vault } from '../../vault/vault.ts';
+import type { World } from '../../world.ts';
+import { createSession, endSessionStep, findSession, type SignInMethod, type StoredSession } from '../session-store.ts';
+import type { User } from '../user-store.ts';
+import { clientAddress } from './client-address.ts';
+import { type Cookies, checkFormToken, checkOrigin, createCookies, type FormFields, formToken } from './cookies.ts';
+import type { Flow } from './flow.ts';
+
+/** A signed-in browser. */
+export interface Session extends StoredSession {
+  /** Goes into the hidden field `csrf_token` of every form. */
+  readonly csrfToken: string;
+}
+
+export interface SignInKit {
+  readonly store: Store;
+  readonly world: World;
+  readonly vault: Vault;
+  /** Where browsers reach these pages. */
+  readonly baseUrl: string;
+  readonly cookies: Cookies;
+  readonly currentSession: (c: Context<HttpEnv>) => Promise<Session | undefined>;
+  /** Throws `forbidden` unless the form came from a page of this session and of this site. */
+  readonly checkForm: (c: Context<HttpEnv>, form: FormFields) => void;
+  /** The token of a form that is shown before anybody is signed in; makes its cookie. */
+  readonly openForm: (c: Context<HttpEnv>) => string;
+  /** The same check for such a form. */
+  readonly checkOpenForm: (c: Context<HttpEnv>, form: FormFields) => void;
+  readonly finishSignIn: (c: Context<HttpEnv>, proof: Proof) => Promise<Response>;
+}
+
+/** Somebody has proved who they are. */
+export interface Proof {
+  readonly user: User;
+  readonly method: SignInMethod;
+  readonly flow: Pick<Flow, 'returnTo'>;
+  /** What commits together with the session. */
+  readonly steps?: readonly Step[];
+}
+
+export interface KitParts {
+  readonly store: Store;
+  readonly world: World;
+  readonly vault: Vault;
+  readonly baseUrl: string;
+}
+
+export function createSignInKit(parts: KitParts): SignInKit {
+  const { store, world, baseUrl } = parts;
+  const cookies = createCookies(baseUrl);
+  const currentSession = async (c: Context<HttpEnv>): Promise<Session | undefined> => {
+    const token = cookies.read(c, 'session');
+    if (token === undefined) return undefined;
+    const session = await findSession(store, token, world.nowMs());
+    return session && { ...session, csrfToken: formToken(token) };
+  };
+  return {
+    ...parts,
+    cookies,
+    currentSession,
+    checkForm(c, form) {
+      checkOrigin(c, baseUrl);
+      checkFormToken(form, cookies.read(c, 'session'));
+    },
+    openForm(c) {
+      const known = cookies.read(c, 'form');
+      const value = known ?? Buffer.from(world.randomBytes(24)).toString('base64url');
+      if (known === undefined) cookies.write(c, 'form', { value });
+      return formToken(value);
+    },
+    checkOpenForm(c, form) {
+      checkOrigin(c, baseUrl);
+      checkFormToken(form, cookies.read(c, 'form'));
+    },
+    async finishSignIn(c, { user, method, flow, steps = [] }) {
+      const address = clientAddress(c);
+      const userAgent = c.req.header('user-agent') ?? '';
+      // Always a fresh session: one that was planted before the sign-in is worth nothing after it (S04).
+      const before = await currentSession(c);
+      const ends = before === undefined ? [] : [endSessionStep(before.id, before.user.id)];
+      const session = { userId: user.id, method, address, userAgent, steps: [...ends, ...steps] };
+      const { token } = await createSession(store, world, session);
+      cookies.write(c, 'session', { value: token });
+      cookies.drop(c, 'form');
+      cookies.drop(c, 'step');
+      // 303: the browser comes back with GET, and never posts the password on (RFC 9700 §4.12).
+      return c.redirect(flow.returnTo, 303);
+    },
+  };
+}

@@ -1,0 +1,49 @@
+/** Signing in and out: passwords with a second step, passkeys, an upstream provider, and the set-up of a fresh service. */
+import type { OpenAPIHono } from '@hono/zod-openapi';
+import type { Context } from 'hono';
+import type { HttpEnv } from '../../http/context.ts';
+import type { FormFields } from './cookies.ts';
+import { createFlow, formatFlow } from './flow.ts';
+import { createPageRoutes } from './page-routes.ts';
+import { addPasswordRoutes } from './password-routes.ts';
+import { parseReturnTo } from './return-to.ts';
+import { addSecondStepRoutes } from './second-step-routes.ts';
+import { addSetupRoutes } from './setup-routes.ts';
+import { createSignInKit, type KitParts, type Session, type SignInKit } from './sign-in-kit.ts';
+
+export type { Session } from './sign-in-kit.ts';
+
+export interface SignIn {
+  /** To be mounted at `/`. */
+  readonly routes: OpenAPIHono<HttpEnv>;
+  readonly kit: SignInKit;
+  currentSession(c: Context<HttpEnv>): Promise<Session | undefined>;
+  /** 303 to the sign-in page, which leads back to `returnTo` (a path of this service). */
+  redirectToSignIn(c: Context<HttpEnv>, returnTo: string, options?: SignInOptions): Response;
+  /** Throws `forbidden` unless the form came from a page of this session and of this site. */
+  checkForm(c: Context<HttpEnv>, form: FormFields): void;
+}
+
+export interface SignInOptions {
+  readonly loginHint?: string | undefined;
+  /** The validated origin that the browser may be redirected to straight after signing in. */
+  readonly formActionOrigin?: string | undefined;
+}
+
+export function createSignIn(parts: KitParts): SignIn {
+  const kit = createSignInKit(parts);
+  const routes = createPageRoutes();
+  addPasswordRoutes(routes, kit, undefined);
+  addSecondStepRoutes(routes, kit);
+  addSetupRoutes(routes, kit);
+  return {
+    routes,
+    kit,
+    currentSession: kit.currentSession,
+    checkForm: kit.checkForm,
+    redirectToSignIn(c, returnTo, options = {}) {
+      const flow = createFlow(parts.vault, parseReturnTo(returnTo) ?? '/', options.formActionOrigin);
+      return c.redirect(`/sign-in${formatFlow(flow, { login_hint: options.loginHint })}`, 303);
+    },
+  };
+}
