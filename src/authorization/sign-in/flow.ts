@@ -44,7 +44,7 @@ export function readFlow(vault: Vault, fields: URLSearchParams): Flow {
 export function formatFlow(flow: Flow, more: Readonly<Record<string, string | undefined>> = {}): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries({ ...flow.hidden, ...more })) if (value) query.set(name, value);
-  return query.size === 0 ? '' : `?${query}`;
+  return query.size === 0 ? '' : `?${query.toString()}`;
 }
 
 function openOrigin(vault: Vault, returnTo: string, sealed: string | null): string | undefined {

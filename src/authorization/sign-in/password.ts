@@ -12,7 +12,7 @@ let nobodysHash: Promise<string> | undefined;
 
 /** Throws `invalid` for a password that is too short, endless, or says who it belongs to (NIST SP 800-63B §3.1.1). */
 export function checkNewPassword(password: string, owner: { readonly login: string }): void {
-  const length = [...password].length;
+  const length = Array.from(password).length;
   if (length < MIN_LENGTH || length > MAX_LENGTH)
     throw refuse(`it must be ${MIN_LENGTH} to ${MAX_LENGTH} characters long, got ${length}`);
   if (new Set(password).size < 4) throw refuse('it must have at least 4 different characters');
