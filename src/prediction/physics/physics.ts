@@ -1,0 +1,154 @@
+import {
+  addEquation,
+  createNormalEquations,
+  type NormalEquations,
+  solveNonNegative,
+} from './non-negative-least-squares.ts';
+import {
+  countTerms,
+  createTypicalLoad,
+  type LoadColumns,
+  listPriorCoefficients,
+  type PhysicsTarget,
+  readTerms,
+} from './terms.ts';
+
+/**
+ * Time as a sum of terms with coefficients of 0 or more: sane before anything was seen, never falling as load rises,
+ * and it extrapolates. The trees correct it.
+ */
+export interface PhysicsModel {
+  readonly target: PhysicsTarget;
+  /** Milliseconds a unit of each term. */
+  readonly coefficients: Float64Array;
+  /** No prediction is below, so that logarithms exist. */
+  readonly floorMs: number;
+}
+
+export interface FitPhysicsOptions {
+  /** One a row; all 1 when left out. */
+  readonly weights?: ArrayLike<number>;
+  /** The prior counts as this many observations. */
+  readonly priorWeight?: number;
+}
+
+const PRIOR_WEIGHT = 8;
+const ROUNDS = 6;
+/** Log errors beyond count linearly: a stalled request says little about the load. */
+const HUBER_DELTA = 0.7;
+/** A microsecond and eleven days: no request takes less or more. */
+const LEAST_MS = 1e-3;
+const MOST_MS = 1e9;
+const PRIOR_FLOOR_MS: Readonly<Record<PhysicsTarget, number>> = { ttft: 1, tpot: 0.5 };
+
+export function createPriorPhysics(target: PhysicsTarget): PhysicsModel {
+  return { target, coefficients: listPriorCoefficients(target), floorMs: PRIOR_FLOOR_MS[target] };
+}
+
+/**
+ * Fits the coefficients to observed milliseconds, by relative error: non-negative least squares, re-weighted until
+ * the squared log error (Huber beyond `HUBER_DELTA`) is smallest. Impossible times are left out.
+ */
+export function fitPhysics(
+  target: PhysicsTarget,
+  load: LoadColumns,
+  observedMs: ArrayLike<number>,
+  options: FitPhysicsOptions = {},
+): PhysicsModel {
+  const data = listRows(target, load, observedMs, options.weights);
+  const prior = scalePrior(target, data, options.priorWeight ?? PRIOR_WEIGHT);
+  const rows = [...data, ...prior.rows];
+  const floorMs = chooseFloor(target, data);
+  let coefficients = prior.coefficients;
+  for (let round = 0; round < ROUNDS; round++) {
+    coefficients = solveNonNegative(weighEquations(rows, coefficients, floorMs));
+  }
+  return { target, coefficients, floorMs };
+}
+
+/** Fills the first `count` entries of `predictedMs`. */
+export function evaluatePhysics(
+  model: PhysicsModel,
+  load: LoadColumns,
+  count: number,
+  predictedMs: Float64Array,
+): void {
+  const terms = new Float64Array(model.coefficients.length);
+  for (let row = 0; row < count; row++) {
+    readTerms(model.target, load, row, terms);
+    predictedMs[row] = Math.max(model.floorMs, multiply(model.coefficients, terms));
+  }
+}
+
+interface Row {
+  readonly terms: Float64Array;
+  readonly observedMs: number;
+  readonly weight: number;
+}
+
+function listRows(
+  target: PhysicsTarget,
+  load: LoadColumns,
+  observedMs: ArrayLike<number>,
+  weights: ArrayLike<number> | undefined,
+): Row[] {
+  const rows: Row[] = [];
+  for (let row = 0; row < observedMs.length; row++) {
+    const weight = weights?.[row] ?? 1;
+    const observed = observedMs[row]!;
+    if (!(observed >= LEAST_MS && observed <= MOST_MS && weight > 0)) continue;
+    const terms = new Float64Array(countTerms(target));
+    readTerms(target, load, row, terms);
+    if (terms.every(Number.isFinite)) rows.push({ terms, observedMs: observed, weight });
+  }
+  return rows;
+}
+
+/** The prior, faster or slower as a whole as the data say, as observations of typical loads. */
+function scalePrior(
+  target: PhysicsTarget,
+  data: readonly Row[],
+  totalWeight: number,
+): { readonly coefficients: Float64Array; readonly rows: readonly Row[] } {
+  const prior = createPriorPhysics(target);
+  const ratios = data
+    .map((row) => Math.log(row.observedMs / multiply(prior.coefficients, row.terms)))
+    .sort((a, b) => a - b);
+  const median = ratios[ratios.length >> 1] ?? 0;
+  const scale = Math.exp((median * data.length) / (data.length + 2));
+  const coefficients = prior.coefficients.map((coefficient) => coefficient * scale);
+  const load = createTypicalLoad();
+  const count = load.inputTokenLength.length;
+  const predicted = new Float64Array(count);
+  evaluatePhysics({ ...prior, coefficients }, load, count, predicted);
+  return { coefficients, rows: listRows(target, load, predicted, new Float64Array(count).fill(totalWeight / count)) };
+}
+
+/** Half of what is rarely undercut. */
+function chooseFloor(target: PhysicsTarget, data: readonly Row[]): number {
+  if (data.length === 0) return PRIOR_FLOOR_MS[target];
+  const sorted = Float64Array.from(data, (row) => row.observedMs).sort();
+  return sorted[Math.floor(sorted.length / 100)]! / 2;
+}
+
+/**
+ * The normal equations whose solution lowers the squared log error: near the present prediction p of an observation
+ * y, log(p / y)² is (p − y)² · (log(p / y) / (p − y))².
+ */
+function weighEquations(rows: readonly Row[], coefficients: Float64Array, floorMs: number): NormalEquations {
+  const equations = createNormalEquations(coefficients.length);
+  for (const { terms, observedMs, weight } of rows) {
+    const predicted = Math.max(floorMs, multiply(coefficients, terms));
+    const logError = Math.abs(Math.log(predicted / observedMs));
+    const slope = logError < 1e-6 ? 1 / observedMs : logError / Math.abs(predicted - observedMs);
+    const huber = logError <= HUBER_DELTA ? 1 : HUBER_DELTA / logError;
+    addEquation(equations, terms, { value: observedMs, weight: weight * huber * slope * slope });
+  }
+  return equations;
+}
+
+function multiply(coefficients: Float64Array, terms: Float64Array): number {
+  let sum = 0;
+  for (let term = 0; term < terms.length; term++) sum += coefficients[term]! * terms[term]!;
+  return sum;
+}
