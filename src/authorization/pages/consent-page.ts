@@ -1,0 +1,58 @@
+/** The page that asks: who wants in, what for, and where the answer goes. Both answers weigh the same. */
+import { html } from 'hono/html';
+import type { ConsentView } from '../consent.ts';
+import { type Html, renderFocusPage } from './layout.ts';
+import { formatDate, renderBadge, renderCsrf, renderHidden } from './parts.ts';
+import { describeScope, texts } from './texts.ts';
+
+export function renderConsentPage(view: ConsentView): Html {
+  const t = texts.consent;
+  const { application, user } = view;
+  const content = html`<div class="card stack">
+<div class="row">${renderBadge(application.name)}<span aria-hidden="true" class="soft">→</span>${renderBadge(user.name)}</div>
+<div class="tight">
+<h1>${t.title(application.name)}</h1>
+<p class="soft">${describeOrigin(view)}</p>
+</div>
+<p><strong>${application.name}</strong> ${t.asks}, <strong>${user.login}</strong>. <a href="${view.switchAccountUrl}">${t.another}</a></p>
+${application.description ? html`<p class="soft">${application.description}</p>` : ''}
+<section aria-labelledby="may">
+<h2 id="may">${t.may}</h2>
+<ul class="grants">${view.scopes.map(renderScope)}</ul>
+</section>
+<p class="small soft">${t.mayNot}</p>
+${view.redirectHost === undefined ? html`<p class="notice warn">${texts.device.check}</p>` : renderTarget(view.redirectHost)}
+<form method="post" action="${view.action}" class="pair">
+${renderCsrf(view.csrfToken)}${renderHidden({ request: view.request })}
+<button class="plain" name="decision" value="deny">${t.deny}</button>
+<button name="decision" value="allow">${t.allow}</button>
+</form>
+<p class="small soft">${t.lasts(Math.max(1, Math.round(view.accessLifetimeSeconds / 86_400)))} ${t.takeBack}</p>
+</div>`;
+  return renderFocusPage({ title: t.title(application.name), content, wide: true });
+}
+
+function describeOrigin({ application, ownerLogin, homepageHost }: ConsentView): Html {
+  const t = texts.consent;
+  const facts = [
+    ownerLogin === undefined ? t.byService : t.by(ownerLogin),
+    homepageHost,
+    t.registered(formatDate(application.createdAtMs)),
+    application.isPublic ? t.publicClient : undefined,
+  ];
+  return html`${facts.filter((fact) => fact !== undefined).join(' · ')}`;
+}
+
+function renderScope({ scope, isNew }: ConsentView['scopes'][number]): Html {
+  const t = texts.consent;
+  const { title, about, power } = describeScope(scope);
+  const shade = power === 'danger' ? 'bad' : power === 'write' ? 'warn' : 'good';
+  return html`<li><strong>${title}</strong><span class="row">${isNew ? html`<span class="tag good">${t.isNew}</span>` : ''}<span class="tag ${shade}">${t.powers[power]}</span></span><span class="hint">${about} <code>${scope}</code></span></li>`;
+}
+
+function renderTarget(host: string): Html {
+  const t = texts.consent;
+  const isHere = /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/.test(host);
+  const isPunycode = host.includes('xn--');
+  return html`<p class="notice${isPunycode ? ' warn' : ''}">${t.leadsTo} <strong>${host}</strong>${isHere ? ` (${t.loopback})` : ''}.${isPunycode ? ` ${t.punycode}` : ''}</p>`;
+}
