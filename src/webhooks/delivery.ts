@@ -1,0 +1,96 @@
+/**
+ * The states of a delivery and what an attempt makes of it; values only.
+ *
+ * ```
+ * pending ─claim→ in flight ─2xx→ succeeded
+ *    ▲              │ ├─ failure, n < max ──→ pending (due = now + backoff)
+ *    │              │ ├─ failure, n = max ──→ dead
+ *    │              │ ├─ 410 Gone ─────────→ dead, and the hook is disabled
+ *    │              │ ├─ address refused ──→ blocked
+ *    └ lease ended ─┘ └─ stop requested: the attempt finishes; it never counts as failed
+ * pending ─hook disabled→ held ─enabled→ pending (or expired after 7 days)      any ─hook deleted→ canceled
+ * ```
+ * Two of these are never written into a delivery's row. `in flight` is covered by the lease of the shard that the
+ * endpoint belongs to: a row per claim would double the writes and say nothing that the lease does not. `held` is a mark
+ * on the endpoint: a hook with a million deliveries is held and let go by one update.
+ */
+import { MAX_ATTEMPTS, planRetryMs } from './retry-policy.ts';
+
+export const STORED_STATES = ['pending', 'succeeded', 'dead', 'blocked', 'expired', 'canceled'] as const;
+/** What a delivery's row says. */
+export type StoredState = (typeof STORED_STATES)[number];
+
+export const DELIVERY_STATES = [...STORED_STATES, 'held'] as const;
+/** What is shown to people. */
+export type DeliveryState = (typeof DELIVERY_STATES)[number];
+
+export const HOLD_MS = 7 * 24 * 3600 * 1000;
+export const KEEP_LOG_MS = 30 * 24 * 3600 * 1000;
+/** An endpoint that did nothing but fail for so long, and so often, is disabled. */
+export const DISABLE_AFTER_MS = 5 * 24 * 3600 * 1000;
+export const DISABLE_AFTER_FAILS = 20;
+
+/** What came of one attempt. */
+export type Outcome =
+  | { readonly kind: 'accepted'; readonly status: number }
+  | { readonly kind: 'gone'; readonly status: 410 }
+  | { readonly kind: 'refused'; readonly status: number; readonly retryAfterMs?: number | undefined }
+  | { readonly kind: 'unreachable'; readonly reason: string }
+  | { readonly kind: 'blocked' };
+
+export interface NextStep {
+  readonly state: 'pending' | 'succeeded' | 'dead' | 'blocked';
+  /** When it is due, if it is pending. */
+  readonly dueAtMs?: number;
+}
+
+export interface AttemptMoment {
+  /** Which attempt of the schedule in force it was, from 1. */
+  readonly attempt: number;
+  readonly nowMs: number;
+  readonly random: number;
+}
+
+export function nextStep(outcome: Outcome, { attempt, nowMs, random }: AttemptMoment): NextStep {
+  switch (outcome.kind) {
+    case 'accepted':
+      return { state: 'succeeded' };
+    case 'gone':
+      return { state: 'dead' };
+    case 'blocked':
+      return { state: 'blocked' };
+    case 'refused':
+    case 'unreachable': {
+      const retryAfterMs = outcome.kind === 'refused' ? outcome.retryAfterMs : undefined;
+      const delayMs = attempt >= MAX_ATTEMPTS ? undefined : planRetryMs({ attempt, random, retryAfterMs });
+      return delayMs === undefined ? { state: 'dead' } : { state: 'pending', dueAtMs: nowMs + delayMs };
+    }
+  }
+}
+
+/** The outcome behind a status code. Redirects are not followed, so they are refusals as well. */
+export function judgeStatus(status: number, retryAfterMs?: number): Outcome {
+  if (status >= 200 && status < 300) return { kind: 'accepted', status };
+  if (status === 410) return { kind: 'gone', status };
+  return { kind: 'refused', status, retryAfterMs };
+}
+
+/** How an endpoint has fared: what decides that its hook is disabled. */
+export interface EndpointHealth {
+  /** Failed attempts since the last that was accepted. */
+  readonly fails: number;
+  readonly failingSinceMs: number | null;
+}
+
+export function updateHealth(health: EndpointHealth, outcome: Outcome, nowMs: number): EndpointHealth {
+  if (outcome.kind === 'accepted') return { fails: 0, failingSinceMs: null };
+  return { fails: health.fails + 1, failingSinceMs: health.failingSinceMs ?? nowMs };
+}
+
+/** Why the hook must be disabled now, if it must. */
+export function findDisableReason(health: EndpointHealth, outcome: Outcome, nowMs: number): string | undefined {
+  if (outcome.kind === 'gone') return 'The receiver answered 410 Gone';
+  if (health.fails < DISABLE_AFTER_FAILS || health.failingSinceMs === null) return undefined;
+  if (nowMs - health.failingSinceMs < DISABLE_AFTER_MS) return undefined;
+  return `Nothing but failure since ${new Date(health.failingSinceMs).toISOString()}, in ${health.fails} attempts`;
+}

@@ -1,0 +1,52 @@
+/** When a delivery that failed is tried again. */
+
+const SECOND_MS = 1000;
+const MINUTE_MS = 60 * SECOND_MS;
+const HOUR_MS = 60 * MINUTE_MS;
+
+/** Waits after the first, second, … failed attempt; there is one attempt more than waits. About three days in all. */
+const DELAYS_MS: readonly number[] = [
+  5 * SECOND_MS,
+  5 * MINUTE_MS,
+  30 * MINUTE_MS,
+  2 * HOUR_MS,
+  5 * HOUR_MS,
+  10 * HOUR_MS,
+  14 * HOUR_MS,
+  20 * HOUR_MS,
+  24 * HOUR_MS,
+];
+
+export const MAX_ATTEMPTS = DELAYS_MS.length + 1;
+
+const JITTER = 0.2;
+const MAX_EXTRA_MS = HOUR_MS;
+
+export interface RetryMoment {
+  /** Which attempt failed, from 1. */
+  readonly attempt: number;
+  /** Uniform in [0, 1): spreads what failed together. */
+  readonly random: number;
+  /** What the receiver asked for, from the end of the attempt. */
+  readonly retryAfterMs?: number | undefined;
+}
+
+/**
+ * The wait before the next attempt, or undefined when there is none. A receiver's wish counts between the planned wait
+ * and twice that, and by an hour at most: it may ask for patience, not for oblivion.
+ */
+export function planRetryMs({ attempt, random, retryAfterMs = 0 }: RetryMoment): number | undefined {
+  const delayMs = DELAYS_MS[attempt - 1];
+  if (delayMs === undefined) return undefined;
+  const plannedMs = Math.round(delayMs * (1 - JITTER + 2 * JITTER * random));
+  return Math.min(Math.max(plannedMs, retryAfterMs), 2 * plannedMs, plannedMs + MAX_EXTRA_MS);
+}
+
+/** `Retry-After` of RFC 9110 §10.2.3: seconds or a date. What cannot be read is as if it were not there. */
+export function parseRetryAfterMs(value: string | undefined, nowMs: number): number | undefined {
+  const text = value?.trim() ?? '';
+  if (/^\d{1,15}$/.test(text)) return Number(text) * SECOND_MS;
+  if (!/^[A-Za-z]{3,9},? /.test(text)) return undefined;
+  const atMs = Date.parse(text);
+  return Number.isNaN(atMs) ? undefined : Math.max(0, atMs - nowMs);
+}

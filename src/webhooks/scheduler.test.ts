@@ -1,0 +1,162 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { type Caps, createScheduler, type Job, type Lane } from './scheduler.ts';
+
+const WIDE: Caps = { worker: 1000, owner: 1000, origin: 1000, hook: 1000 };
+
+let lastId = 0;
+function job(hookId: number, overrides: Partial<Job> = {}): Job {
+  lastId += 1;
+  const base = { id: lastId, hookId, origin: `http://o${hookId}`, ownerId: `w${hookId}`, bodyBytes: 100 };
+  return { lane: 'first', ...base, ...overrides };
+}
+
+function takeAll(next: () => Job | undefined): Job[] {
+  const taken: Job[] = [];
+  for (let found = next(); found !== undefined; found = next()) taken.push(found);
+  return taken;
+}
+
+const jobs = fc.array(
+  fc.record({
+    hookId: fc.integer({ min: 0, max: 11 }),
+    lane: fc.constantFrom<Lane>('first', 'retry'),
+    bodyBytes: fc.integer({ min: 0, max: 200_000 }),
+  }),
+  { maxLength: 200 },
+);
+const smallCaps = fc.record({
+  worker: fc.integer({ min: 1, max: 20 }),
+  owner: fc.integer({ min: 1, max: 8 }),
+  origin: fc.integer({ min: 1, max: 6 }),
+  hook: fc.integer({ min: 1, max: 4 }),
+});
+
+/** Hooks share origins, and origins are shared by owners, as they are on the internet. */
+function place(hookId: number, overrides: Partial<Job>): Job {
+  return job(hookId, { origin: `http://o${hookId % 4}`, ownerId: `w${hookId % 3}`, ...overrides });
+}
+
+function countBy(list: readonly Job[], key: (item: Job) => string): number[] {
+  return [...Map.groupBy(list, key).values()].map((group) => group.length);
+}
+
+test('no cap is ever passed, everything is sent once, and nothing waits while it could go', () => {
+  fc.assert(
+    fc.property(jobs, smallCaps, fc.infiniteStream(fc.nat()), (specs, caps, choices) => {
+      const scheduler = createScheduler<Job>({ caps });
+      const added = specs.map((spec) => place(spec.hookId, spec));
+      for (const item of added) scheduler.add(item);
+      const underWay: Job[] = [];
+      const sent: Job[] = [];
+      while (sent.length < added.length) {
+        const taken = takeAll(scheduler.next);
+        sent.push(...taken);
+        underWay.push(...taken);
+        assert.ok(underWay.length <= caps.worker);
+        assert.ok(countBy(underWay, (item) => item.ownerId).every((count) => count <= caps.owner));
+        assert.ok(countBy(underWay, (item) => item.origin).every((count) => count <= caps.origin));
+        assert.ok(countBy(underWay, (item) => String(item.hookId)).every((count) => count <= caps.hook));
+        assert.ok(underWay.length > 0, 'nothing is under way, and yet nothing was given');
+        assert.equal(scheduler.underWay, underWay.length);
+        const [ended] = underWay.splice((choices.next().value as number) % underWay.length, 1);
+        scheduler.finish(ended!);
+      }
+      assert.equal(new Set(sent.map((item) => item.id)).size, added.length);
+      assert.equal(scheduler.waiting, 0);
+    }),
+    { numRuns: 200 },
+  );
+});
+
+test('deliveries of one hook and lane keep their order', () => {
+  fc.assert(
+    fc.property(jobs, (specs) => {
+      const scheduler = createScheduler<Job>({ caps: WIDE });
+      for (const spec of specs) scheduler.add(place(spec.hookId, spec));
+      const sent = takeAll(scheduler.next);
+      for (const group of Map.groupBy(sent, (item) => `${item.hookId} ${item.lane}`).values())
+        assert.deepEqual(
+          group.map((item) => item.id),
+          group.map((item) => item.id).sort((a, b) => a - b),
+        );
+    }),
+  );
+});
+
+test('a loud owner gets no more turns than a quiet one', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 2, max: 6 }), fc.integer({ min: 1, max: 20 }), (owners, each) => {
+      const scheduler = createScheduler<Job>({ caps: WIDE });
+      for (let count = 0; count < 500; count += 1) scheduler.add(job(0));
+      for (let owner = 1; owner < owners; owner += 1)
+        for (let count = 0; count < each; count += 1) scheduler.add(job(owner));
+      const sent = takeAll(scheduler.next);
+      const lastQuiet = sent.findLastIndex((item) => item.hookId !== 0);
+      assert.ok(lastQuiet <= each * owners, `the last quiet delivery came at ${lastQuiet}`);
+    }),
+  );
+});
+
+test('an owner with many hooks has the share of one owner', () => {
+  const scheduler = createScheduler<Job>({ caps: WIDE });
+  for (let hook = 0; hook < 50; hook += 1) scheduler.add(job(hook, { ownerId: 'many' }));
+  for (let count = 0; count < 50; count += 1) scheduler.add(job(99, { ownerId: 'one' }));
+  const firstHalf = takeAll(scheduler.next).slice(0, 50);
+  assert.equal(firstHalf.filter((item) => item.ownerId === 'one').length, 25);
+});
+
+test('large bodies pay with turns', () => {
+  const scheduler = createScheduler<Job>({ caps: WIDE });
+  for (let count = 0; count < 40; count += 1) {
+    scheduler.add(job(1, { bodyBytes: 16_384 * 3 }));
+    scheduler.add(job(2, { bodyBytes: 10 }));
+  }
+  const first = takeAll(scheduler.next).slice(0, 25);
+  assert.equal(first.filter((item) => item.hookId === 1).length, 5);
+});
+
+test('retries get a fifth of the turns while there are first attempts, and all of them otherwise', () => {
+  const scheduler = createScheduler<Job>({ caps: WIDE });
+  for (let count = 0; count < 200; count += 1) scheduler.add(job(count % 5));
+  for (let count = 0; count < 100; count += 1) scheduler.add(job(count % 5, { lane: 'retry' }));
+  const sent = takeAll(scheduler.next);
+  assert.equal(sent.length, 300);
+  assert.equal(sent.slice(0, 100).filter((item) => item.lane === 'retry').length, 20);
+});
+
+test('retries leave a quarter of the worker to first attempts', () => {
+  const scheduler = createScheduler<Job>({ caps: { ...WIDE, worker: 100 } });
+  for (let count = 0; count < 200; count += 1) scheduler.add(job(count, { lane: 'retry' }));
+  assert.equal(takeAll(scheduler.next).length, 75);
+  for (let count = 0; count < 200; count += 1) scheduler.add(job(count));
+  assert.deepEqual(
+    takeAll(scheduler.next).map((item) => item.lane),
+    Array.from({ length: 25 }, () => 'first'),
+  );
+});
+
+test('what a breaker keeps back goes on after a recheck', () => {
+  let allowed = 0;
+  const scheduler = createScheduler<Job>({ caps: WIDE, allowedOfOrigin: () => allowed });
+  for (let count = 0; count < 5; count += 1) scheduler.add(job(1));
+  assert.equal(scheduler.next(), undefined);
+  allowed = 1;
+  scheduler.recheck('http://o1', 1);
+  assert.equal(takeAll(scheduler.next).length, 1);
+  allowed = 4;
+  scheduler.recheck('http://o1', 1);
+  assert.equal(takeAll(scheduler.next).length, 3);
+});
+
+test('a dropped hook is forgotten in both lanes, and can come again', () => {
+  const scheduler = createScheduler<Job>({ caps: WIDE });
+  scheduler.add(job(1));
+  scheduler.add(job(1, { lane: 'retry' }));
+  scheduler.add(job(2));
+  assert.equal(scheduler.drop(1).length, 2);
+  assert.equal(scheduler.countWaiting(1, 'first'), 0);
+  scheduler.add(job(1));
+  assert.equal(takeAll(scheduler.next).length, 2);
+});
