@@ -52,6 +52,15 @@ function isHttpUrl(value: string): boolean {
   return url !== undefined && /^https?:$/.test(url.protocol) && url.search === '' && url.hash === '';
 }
 
+/** Base64 of a key of so many bytes. */
+export function key(bytes: number): z.ZodType<Uint8Array> {
+  return z
+    .string()
+    .regex(/^[A-Za-z0-9+/]+=*$/, 'must be base64')
+    .transform((value) => new Uint8Array(Buffer.from(value, 'base64')))
+    .refine((value) => value.length === bytes, `must be base64 of ${bytes} bytes`);
+}
+
 /** A comma-separated list, or an array in a file. */
 export function list<T>(item: z.ZodType<T>): z.ZodType<readonly T[]> {
   return z.preprocess((value) => (typeof value === 'string' ? splitList(value) : value), z.array(item)).readonly();

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
-import { choice, flag, httpUrl, integer, list, optional, setting, text } from './setting.ts';
+import { choice, flag, httpUrl, integer, key, list, optional, setting, text } from './setting.ts';
 
 /**
  * Every setting there is, by section. The section and the name, in snake case, are its place in `trivet.toml`;
@@ -105,6 +105,13 @@ export const settings = {
       about: 'Connections to PostgreSQL that this process may hold.',
       schema: integer(1, 1000),
       fallback: '10',
+    }),
+    secretKeys: optional({
+      env: 'SECRET_KEYS',
+      about:
+        'Keys that seal stored secrets, each base64 of 32 bytes: the first seals, all open. Without it, the file `keys` in the data folder, made at the first start.',
+      schema: list(key(32)),
+      secret: true,
     }),
   },
   log: {

@@ -33,10 +33,15 @@ export function ensureDataDir(dataDir: string): void {
       { cause: error },
     );
   }
-  const network = NETWORK_FILE_SYSTEMS[statfsSync(dataDir).type >>> 0];
+  const network = findNetworkFileSystem(statfsSync(dataDir).type);
   if (network !== undefined)
     throw new Failure(
       'invalid',
       `Cannot use the data folder "${dataDir}": it must be on a local disk, and ${network} is not; use DATABASE_URL instead`,
     );
+}
+
+/** The name of the network file system with this statfs type, or nothing when it is a local one. */
+export function findNetworkFileSystem(type: number): string | undefined {
+  return NETWORK_FILE_SYSTEMS[type >>> 0];
 }

@@ -5,13 +5,13 @@ export const database: Migration = {
   id: 1,
   name: 'database',
   statements: [
-    `CREATE TABLE topic (
+    `CREATE TABLE topics (
        name {TEXT} NOT NULL PRIMARY KEY,
        version {INT} NOT NULL,
        changed_at_ms {INT} NOT NULL
      )`,
     // One row: something known, sealed with the first key, so that a wrong key is noticed before it seals anything.
-    `CREATE TABLE vault_canary (
+    `CREATE TABLE vault_canaries (
        id {INT} NOT NULL PRIMARY KEY,
        sealed {BLOB} NOT NULL
      )`,
