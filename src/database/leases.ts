@@ -12,7 +12,7 @@ export interface Lease {
   readonly expiresAtMs: number;
 }
 
-export const LEASE_TABLE = `CREATE TABLE IF NOT EXISTS lease (
+export const LEASE_TABLE = `CREATE TABLE IF NOT EXISTS leases (
   name {TEXT} NOT NULL PRIMARY KEY,
   owner {TEXT} NOT NULL,
   epoch {INT} NOT NULL,
@@ -26,16 +26,16 @@ interface EpochRow {
 /** $1 name, $2 owner, $3 expiry, $4 now. A row comes back to the one who has it. */
 export const acquireLeaseStatement: Statement<EpochRow> = statement(
   'lease_acquire',
-  `INSERT INTO lease (name, owner, epoch, expires_at_ms) VALUES ($1, $2, 1, $3)
-   ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, epoch = lease.epoch + 1, expires_at_ms = excluded.expires_at_ms
-   WHERE lease.expires_at_ms <= $4
+  `INSERT INTO leases (name, owner, epoch, expires_at_ms) VALUES ($1, $2, 1, $3)
+   ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, epoch = leases.epoch + 1, expires_at_ms = excluded.expires_at_ms
+   WHERE leases.expires_at_ms <= $4
    RETURNING epoch`,
 );
 
 // Also after its end, as long as nobody else took it: the epoch tells. Not after a release.
 const renewLeaseStatement: Statement<EpochRow> = statement(
   'lease_renew',
-  `UPDATE lease SET expires_at_ms = $1
+  `UPDATE leases SET expires_at_ms = $1
    WHERE name = $2 AND owner = $3 AND epoch = $4 AND expires_at_ms > 0
    RETURNING epoch`,
 );
@@ -43,7 +43,7 @@ const renewLeaseStatement: Statement<EpochRow> = statement(
 // The row stays, and its epoch with it; a row that began again at 1 would let an old owner pass.
 export const releaseLeaseStatement: Statement<Row> = statement(
   'lease_release',
-  `UPDATE lease SET expires_at_ms = 0 WHERE name = $1 AND owner = $2 AND epoch = $3`,
+  `UPDATE leases SET expires_at_ms = 0 WHERE name = $1 AND owner = $2 AND epoch = $3`,
 );
 
 export interface LeaseRequest {

@@ -121,7 +121,7 @@ async function applyOne(
 // The row stays locked until the commit, so nobody can take the lease in between, however long it takes.
 async function renew(client: pg.PoolClient, held: Held, nowMs: number): Promise<void> {
   const { rowCount } = await client.query(
-    'UPDATE lease SET expires_at_ms = $1 WHERE name = $2 AND owner = $3 AND epoch = $4',
+    'UPDATE leases SET expires_at_ms = $1 WHERE name = $2 AND owner = $3 AND epoch = $4',
     [nowMs + LEASE_MS, LEASE_NAME, held.owner, held.epoch],
   );
   if (rowCount === 0) throw new Failure('conflict', 'another process has taken the lease');

@@ -37,7 +37,7 @@ export function migrateSqlite(options: SqliteMigrationOptions): void {
 // Without the write lock, so that a command can start while the service writes.
 function isUpToDate(connection: SqliteConnection, migrations: readonly Migration[]): boolean {
   const tables = connection.run(
-    { name: 'migration_table', text: `SELECT 1 AS found FROM sqlite_schema WHERE name = 'schema_migration'` },
+    { name: 'migration_table', text: `SELECT 1 AS found FROM sqlite_schema WHERE name = 'schema_migrations'` },
     [],
   );
   return tables.length > 0 && planMigrations(migrations, listApplied(connection)).length === 0;

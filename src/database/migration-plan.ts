@@ -13,7 +13,7 @@ export interface AppliedMigration {
 
 /** Made before any migration, by whoever comes first. */
 export const FOUNDATION: readonly string[] = [
-  `CREATE TABLE IF NOT EXISTS schema_migration (
+  `CREATE TABLE IF NOT EXISTS schema_migrations (
      id {INT} NOT NULL PRIMARY KEY,
      name {TEXT} NOT NULL,
      checksum {TEXT} NOT NULL,
@@ -24,12 +24,12 @@ export const FOUNDATION: readonly string[] = [
 
 export const listAppliedStatement: Statement<AppliedMigration> = statement(
   'migration_list',
-  'SELECT id, name, checksum FROM schema_migration ORDER BY id',
+  'SELECT id, name, checksum FROM schema_migrations ORDER BY id',
 );
 
 export const recordMigrationStatement: Statement<Row> = statement(
   'migration_record',
-  'INSERT INTO schema_migration (id, name, checksum, applied_at_ms) VALUES ($1, $2, $3, $4)',
+  'INSERT INTO schema_migrations (id, name, checksum, applied_at_ms) VALUES ($1, $2, $3, $4)',
 );
 
 export function checksumOf(migration: Migration): string {

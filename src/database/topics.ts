@@ -14,11 +14,11 @@ interface TopicVersion {
 
 const touchStatement: Statement<Row> = statement(
   'topic_touch',
-  `INSERT INTO topic (name, version, changed_at_ms) VALUES ($1, 1, $2)
-   ON CONFLICT (name) DO UPDATE SET version = topic.version + 1, changed_at_ms = excluded.changed_at_ms`,
+  `INSERT INTO topics (name, version, changed_at_ms) VALUES ($1, 1, $2)
+   ON CONFLICT (name) DO UPDATE SET version = topics.version + 1, changed_at_ms = excluded.changed_at_ms`,
 );
 
-const listVersionsStatement: Statement<TopicVersion> = statement('topic_list', 'SELECT name, version FROM topic');
+const listVersionsStatement: Statement<TopicVersion> = statement('topic_list', 'SELECT name, version FROM topics');
 
 export function createTouch(topic: string, nowMs: number): Step {
   return { statement: touchStatement, parameters: [topic, nowMs] };

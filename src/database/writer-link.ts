@@ -29,7 +29,6 @@ export function startWriterLink(
   const thread = new Worker(new URL('./sqlite-writer-thread.ts', import.meta.url), {
     workerData: { path, port: farPort } satisfies WriterThreadData,
     transferList: [farPort],
-    execArgv: [],
   });
   const numbers = new Map<string, number>();
   let definitions: WriterRequest['definitions'][number][] = [];
