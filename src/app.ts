@@ -2,8 +2,10 @@
 import type { Area } from './area.ts';
 import type { Config } from './config/config.ts';
 import { checkStoreReady } from './database/check-ready.ts';
+import { lockDataDir } from './database/data-dir-lock.ts';
 import { migrations } from './database/migrations/list.ts';
 import { openStore } from './database/open-store.ts';
+import { openVault } from './database/vault-keys.ts';
 import { createHttpApp } from './http/http-app.ts';
 import { listenHttp } from './http/http-server.ts';
 import { createLog, type Log } from './telemetry/log.ts';
@@ -24,7 +26,10 @@ export async function startApp(config: Config, world: World = realWorld): Promis
   await using undo = new AsyncDisposableStack();
   const log = createLog(config.log.level);
   const metrics = createMetrics();
+  // Only the embedded database is one process's own; commands work beside it without the lock.
+  if (config.store.databaseUrl === undefined) undo.use(lockDataDir(config.store.dataDir));
   const store = undo.use(await openStore({ ...config.store, migrations, log, world }));
+  await openVault(store, { ...config.store, configured: config.store.secretKeys, world });
 
   const http = await listenHttp({ host: config.server.host, port: config.server.httpPort });
   undo.defer(() => http.drain(config.server.stopTimeoutMs));

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Failure } from '../errors.ts';
-import type { Vault } from '../vault/vault.ts';
+import { createVault, type Vault } from '../vault/vault.ts';
 import type { World } from '../world.ts';
 import { ensureDataDir } from './data-dir.ts';
 import { createDurableFile } from './durable-file.ts';
@@ -47,6 +47,13 @@ function readIfPresent(path: string): string | undefined {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw error;
   }
+}
+
+/** The vault of this database, with the keys checked against it. */
+export async function openVault(store: Store, source: VaultKeySource): Promise<Vault> {
+  const vault = createVault(readVaultKeys(source), source.world);
+  await checkVaultKeys(store, vault);
+  return vault;
 }
 
 const insertCanaryStatement: Statement<Row> = statement(
