@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { decodeMessage, encodeMessage, PredictRequest, PredictResponse } from '../../test/support/proto-messages.ts';
-import { isFailure } from '../errors.ts';
+import { describeError, isFailure } from '../errors.ts';
 import { createPredictColumns, METRIC_COLUMNS, type PredictColumns } from './columns.ts';
 import { addRow, MAX_INPUTS, startColumns } from './predict-call.ts';
 import { PredictRequestDecoder } from './predict-codec-request.ts';
@@ -39,12 +39,16 @@ function readRow(from: PredictColumns, row: number): Input {
   return input;
 }
 
+let lastRefusal = '';
+
 /** What a decoder makes of the bytes, or undefined when it refuses them. */
 function attempt(read: () => Request): Request | undefined {
+  lastRefusal = '';
   try {
     return read();
   } catch (error) {
     if (isFailure(error)) assert.equal(error.code, 'invalid');
+    lastRefusal = describeError(error);
     return undefined;
   }
 }
@@ -121,6 +125,8 @@ test('bytes that were damaged are accepted or refused as protobufjs does, with t
       let bytes: Buffer = encodeMessage(PredictRequest, request);
       for (const { at, value, kind } of damages) bytes = damageBytes(bytes, at, value, kind);
       const ours = attempt(() => decode(bytes));
+      // protobufjs skips an unknown varint of any length; the format, and we, allow 10 bytes.
+      if (lastRefusal.includes('longer than 10 bytes')) return;
       assert.deepEqual(
         ours,
         attempt(() => decodeIndependently(bytes)),
