@@ -4,8 +4,9 @@ export interface GrpcCall {
   metadata(name: string): string | undefined;
   /** Aborted when the caller cancels or its deadline passes. */
   readonly signal: AbortSignal;
-  /** Undefined on a unix socket. */
+  /** Undefined on a unix socket, and when the caller is gone already. */
   readonly peerAddress: string | undefined;
+  /** True when the caller is on this machine: loopback or a unix socket. */
   readonly isLoopback: boolean;
 }
 
@@ -13,6 +14,8 @@ export interface GrpcCall {
  * One unary method over the raw message bytes. Decoding and encoding belong to the method, so that a hot one can use a
  * codec of its own. `handle` may be synchronous: then the answer goes out in the same turn. Refusals are thrown as
  * `Failure` and become a gRPC status.
+ *
+ * A synchronous answer may lie in a buffer that the next call overwrites: whoever keeps it beyond the turn copies it.
  */
 export interface GrpcUnaryMethod {
   readonly kind: 'unary';
@@ -20,14 +23,27 @@ export interface GrpcUnaryMethod {
   handle(request: Uint8Array, call: GrpcCall): Uint8Array | Promise<Uint8Array>;
 }
 
-/** A client-streaming method: messages in, one answer out. Pulling from `requests` is the back-pressure. */
+/**
+ * A client-streaming method: messages in, one answer out. Pulling from `requests` is the back-pressure. When the server
+ * drains, `requests` ends early, so that what was taken is answered.
+ */
 export interface GrpcClientStreamMethod {
   readonly kind: 'client-stream';
   readonly name: string;
   handle(requests: AsyncIterable<Uint8Array>, call: GrpcCall): Promise<Uint8Array>;
 }
 
-export type GrpcMethod = GrpcUnaryMethod | GrpcClientStreamMethod;
+/**
+ * Messages in, messages out; the next is asked for once the caller can take it. When the server drains, `requests` ends
+ * and the signal is aborted.
+ */
+export interface GrpcStreamMethod {
+  readonly kind: 'stream';
+  readonly name: string;
+  handle(requests: AsyncIterable<Uint8Array>, call: GrpcCall): AsyncIterable<Uint8Array>;
+}
+
+export type GrpcMethod = GrpcUnaryMethod | GrpcClientStreamMethod | GrpcStreamMethod;
 
 /** A service by its full name, for example `prediction.v1.PredictionService`. */
 export interface GrpcService {

@@ -9,6 +9,7 @@ import { Counter, Histogram } from 'prom-client';
 import { Failure } from '../errors.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
+import { traceIdOf } from '../telemetry/trace-id.ts';
 import type { World } from '../world.ts';
 import type { HttpEnv } from './context.ts';
 import { respondToError } from './failure-response.ts';
@@ -46,7 +47,7 @@ function traceRequests({ log, metrics, world }: HttpAppParts): MiddlewareHandler
   });
   return async (c, next) => {
     const startedMs = world.monotonicMs();
-    const traceId = readTraceId(c.req.header('traceparent')) ?? Buffer.from(world.randomBytes(16)).toString('hex');
+    const traceId = traceIdOf(c.req.header('traceparent'), world);
     c.set('traceId', traceId);
     c.set('log', log);
     c.header('X-Trace-Id', traceId);
@@ -67,12 +68,6 @@ function traceRequests({ log, metrics, world }: HttpAppParts): MiddlewareHandler
 
 function isProbe(path: string): boolean {
   return path === '/healthz' || path === '/readyz' || path === '/metrics';
-}
-
-/** W3C Trace Context: `version-traceid-parentid-flags`; an all-zero id is invalid. */
-function readTraceId(traceparent: string | undefined): string | undefined {
-  const match = /^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}/.exec(traceparent ?? '');
-  return match?.[1] === '0'.repeat(32) ? undefined : match?.[1];
 }
 
 function refuseBody(maxBodyBytes: number): never {
