@@ -9,7 +9,7 @@ import pg from 'pg';
 export interface PostgresCluster {
   /** The folder of the socket; also in the URLs. */
   readonly socketDir: string;
-  /** Ends the server as a crash of the machine's process would: SIGKILL for it and its children. */
+  /** Ends the server with SIGKILL for it and its children; the folder stays, and so does this until `start` and `stop`. */
   kill(): Promise<void>;
   /** Starts it again after `kill`, with its crash recovery. */
   start(): Promise<void>;
@@ -63,11 +63,12 @@ function askId(flag: string): number | undefined {
 // removes the folder. So no server is left behind, not even after a kill -9 of the tests.
 const KEEPER = `
   "$1/postgres" -D "$2/data" "$3" "$4" "$5" "$6" "$7" "$8" "$9" >>"$2/log" 2>&1 </dev/null & server=$!
-  echo $server
   read -r word
   if [ "$word" = kill ]; then
-    kill -9 $(ps -o pid= --ppid $server) $server 2>/dev/null || pkill -9 -P $server; kill -9 $server 2>/dev/null
-    wait $server; exit 0
+    kill -STOP $server
+    kill -9 $(cat /proc/$server/task/$server/children) $server
+    wait $server
+    exit 0
   fi
   kill -QUIT $server; wait $server; cd /; rm -rf "$2"
 `;
