@@ -1,4 +1,5 @@
 /** The composition root: every part and every link, in order of construction. */
+import { readFileSync } from 'node:fs';
 import type { Area } from './area.ts';
 import type { Config } from './config/config.ts';
 import { checkStoreReady } from './database/check-ready.ts';
@@ -6,15 +7,19 @@ import { lockDataDir } from './database/data-dir-lock.ts';
 import { migrations } from './database/migrations/list.ts';
 import { openStore } from './database/open-store.ts';
 import { openVault } from './database/vault-keys.ts';
+import { Failure } from './errors.ts';
+import type { TlsFiles } from './grpc/listen.ts';
+import { openGrpcServer } from './grpc/server.ts';
 import { createHttpApp } from './http/http-app.ts';
 import { listenHttp } from './http/http-server.ts';
 import { createLog, type Log } from './telemetry/log.ts';
 import { createMetrics } from './telemetry/metrics.ts';
-import type { Worker } from './workers/worker.ts';
 import { realWorld, type World } from './world.ts';
 
 export interface App {
   readonly httpUrl: string;
+  /** `host:port`, as a client on this machine reaches it. */
+  readonly grpcAddress: string;
   /** What to print once the program is up: where it listens. */
   readonly banner: string;
   readonly log: Log;
@@ -30,36 +35,64 @@ export async function startApp(config: Config, world: World = realWorld): Promis
   if (config.store.databaseUrl === undefined) undo.use(lockDataDir(config.store.dataDir));
   const store = undo.use(await openStore({ ...config.store, migrations, log, world }));
   await openVault(store, { ...config.store, configured: config.store.secretKeys, world });
+  const { host, stopTimeoutMs } = config.server;
 
-  const http = await listenHttp({ host: config.server.host, port: config.server.httpPort });
-  undo.defer(() => http.drain(config.server.stopTimeoutMs));
+  const http = await listenHttp({ host, port: config.server.httpPort });
+  undo.defer(() => http.drain(stopTimeoutMs));
 
   const areas: readonly Area[] = [];
-  const workers = areas.flatMap((area) => area.workers ?? []);
-  const httpApp = createHttpApp({
-    mounts: areas.flatMap((area) => area.routes ?? []),
+  const grpc = await openGrpcServer({
+    services: areas.flatMap((area) => area.services ?? []),
+    host,
+    port: config.server.grpcPort,
+    unixSocket: config.grpc.unixSocket,
+    tls: readTlsFiles(config.grpc),
+    maxMessageBytes: config.grpc.maxMessageBytes,
+    reflection: config.grpc.reflection ? readFileSync(new URL('gen/descriptors.binpb', import.meta.url)) : undefined,
     log,
     metrics,
     world,
-    maxBodyBytes: config.server.maxBodyBytes,
-    checkReady: () => checkStoreReady(store),
   });
-  http.serve(httpApp.fetch);
-  startWorkers(workers, undo);
+  const workers = areas.flatMap((area) => area.workers ?? []);
+  undo.defer(() =>
+    stopTogether([
+      () => http.drain(stopTimeoutMs),
+      () => grpc.drain(stopTimeoutMs),
+      ...workers.map((worker) => () => worker.stop()),
+    ]),
+  );
+  for (const worker of workers) worker.start();
+  const mounts = areas.flatMap((area) => area.routes ?? []);
+  const { maxBodyBytes } = config.server;
+  const checkReady = () => checkStoreReady(store);
+  http.serve(createHttpApp({ mounts, log, metrics, world, maxBodyBytes, checkReady }).fetch);
+  grpc.setServing(true);
 
-  log.info({ http: http.url }, 'started');
+  const grpcAddress = `${new URL(http.url).hostname}:${grpc.port}`;
+  log.info({ http: http.url, grpc: grpcAddress, store: store.engine }, 'started');
   const running = undo.move();
   return {
     httpUrl: http.url,
-    banner: `Trivet is ready\n  HTTP  ${http.url}`,
+    grpcAddress,
+    banner: `Trivet is ready\n  HTTP  ${http.url}\n  gRPC  ${grpcAddress}`,
     log,
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   };
 }
 
-function startWorkers(workers: readonly Worker[], undo: AsyncDisposableStack): void {
-  for (const worker of workers) {
-    worker.start();
-    undo.defer(() => worker.stop());
+/** Listeners and workers end at the same time, so that all of it fits into one deadline. */
+async function stopTogether(stops: readonly (() => Promise<void>)[]): Promise<void> {
+  await Promise.all(stops.map((stop) => stop()));
+}
+
+function readTlsFiles({ tlsCertFile, tlsKeyFile, tlsClientCaFile }: Config['grpc']): TlsFiles | undefined {
+  if (tlsCertFile === undefined && tlsKeyFile === undefined && tlsClientCaFile === undefined) return undefined;
+  if (tlsCertFile === undefined || tlsKeyFile === undefined) {
+    throw new Failure('invalid', 'Cannot start: GRPC_TLS_CERT_FILE and GRPC_TLS_KEY_FILE must be given together');
   }
+  return {
+    certFile: tlsCertFile,
+    keyFile: tlsKeyFile,
+    ...(tlsClientCaFile === undefined ? {} : { clientCaFile: tlsClientCaFile }),
+  };
 }
