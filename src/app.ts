@@ -1,6 +1,7 @@
 /** The composition root: every part and every link, in order of construction. */
 import { readFileSync } from 'node:fs';
 import type { Area } from './area.ts';
+import { createAuthorizationArea } from './authorization/area.ts';
 import type { Config } from './config/config.ts';
 import { checkStoreReady } from './database/check-ready.ts';
 import { lockDataDir } from './database/data-dir-lock.ts';
@@ -34,13 +35,22 @@ export async function startApp(config: Config, world: World = realWorld): Promis
   // Only the embedded database is one process's own; commands work beside it without the lock.
   if (config.store.databaseUrl === undefined) undo.use(lockDataDir(config.store.dataDir));
   const store = undo.use(await openStore({ ...config.store, migrations, log, world }));
-  await openVault(store, { ...config.store, configured: config.store.secretKeys, world });
+  const vault = await openVault(store, { ...config.store, configured: config.store.secretKeys, world });
   const { host, stopTimeoutMs } = config.server;
 
   const http = await listenHttp({ host, port: config.server.httpPort });
   undo.defer(() => http.drain(stopTimeoutMs));
 
-  const areas: readonly Area[] = [];
+  const authorization = createAuthorizationArea({
+    store,
+    world,
+    log,
+    vault,
+    config: config.authorization,
+    baseUrl: config.server.baseUrl ?? http.url,
+    authUrl: config.server.authUrl ?? http.url,
+  });
+  const areas: readonly Area[] = config.server.parts.includes('authorization') ? [authorization] : [];
   const grpc = await openGrpcServer({
     services: areas.flatMap((area) => area.services ?? []),
     host,

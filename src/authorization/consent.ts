@@ -1,7 +1,10 @@
 /** What a consent page shows: who asks, for whom, for what, and where it leads. */
+import { Failure } from '../errors.ts';
 import type { Application } from './application-store.ts';
+import type { ProtocolParts } from './parts.ts';
 import type { Scope } from './scope.ts';
-import type { User } from './user-store.ts';
+import type { Session } from './sign-in/sign-in-kit.ts';
+import { findUserById, type User } from './user-store.ts';
 
 export interface ConsentView {
   readonly application: Pick<
@@ -24,4 +27,74 @@ export interface ConsentView {
   readonly action: string;
   /** Where "use another account" leads. */
   readonly switchAccountUrl: string;
+}
+
+export interface ConsentFacts {
+  readonly application: Application;
+  readonly session: Session;
+  readonly scopes: readonly Scope[];
+  readonly consented: readonly Scope[];
+  readonly redirectUri: string | undefined;
+  readonly request: string;
+  readonly action: string;
+  readonly switchAccountUrl: string;
+}
+
+export async function createConsentView(parts: ProtocolParts, facts: ConsentFacts): Promise<ConsentView> {
+  const { application, session, consented, redirectUri } = facts;
+  const owner = application.ownerId === undefined ? undefined : await findUserById(parts.store, application.ownerId);
+  return {
+    application,
+    ownerLogin: owner?.login,
+    homepageHost: application.homepage === '' ? undefined : new URL(application.homepage).host,
+    redirectHost: redirectUri === undefined ? undefined : readTarget(redirectUri),
+    scopes: facts.scopes.map((scope) => ({ scope, isNew: !consented.includes(scope) })),
+    accessLifetimeSeconds: parts.lifetimes.accessTokenSeconds,
+    user: session.user,
+    csrfToken: session.csrfToken,
+    request: facts.request,
+    action: facts.action,
+    switchAccountUrl: facts.switchAccountUrl,
+  };
+}
+
+function readTarget(redirectUri: string): string {
+  const url = new URL(redirectUri);
+  return url.host === '' ? url.protocol : url.host;
+}
+
+interface Sealed {
+  readonly atMs: number;
+  readonly content: unknown;
+}
+
+/** A page may lie open for an hour. */
+const PAGE_LIFETIME_MS = 3_600_000;
+
+/** What the person was asked, in a hidden field that only this service can read and only this session can send. */
+export function sealRequest(
+  { vault, world }: ProtocolParts,
+  session: Session,
+  { kind, content }: { readonly kind: string; readonly content: unknown },
+): string {
+  const sealed: Sealed = { atMs: world.nowMs(), content };
+  return Buffer.from(vault.seal(JSON.stringify(sealed), `${kind}:${session.id}`)).toString('base64url');
+}
+
+export function openRequest<Content>(
+  { vault, world }: ProtocolParts,
+  session: Session,
+  { kind, sealed }: { readonly kind: string; readonly sealed: string },
+): Content {
+  try {
+    const text = vault.open(Buffer.from(sealed, 'base64url'), `${kind}:${session.id}`).toString();
+    const { atMs, content } = JSON.parse(text) as Sealed;
+    if (world.nowMs() - atMs <= PAGE_LIFETIME_MS) return content as Content;
+  } catch {
+    // Answered below, whatever was wrong with it.
+  }
+  throw new Failure(
+    'forbidden',
+    'This page is too old or belongs to another session: go back to the application and try again',
+  );
 }

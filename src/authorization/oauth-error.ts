@@ -17,6 +17,9 @@ export type OAuthErrorCode =
   | 'expired_token'
   | 'login_required'
   | 'consent_required'
+  | 'request_not_supported'
+  | 'request_uri_not_supported'
+  | 'unsupported_token_type'
   | 'temporarily_unavailable';
 
 const CODE_OF: Partial<Record<OAuthErrorCode, FailureCode>> = {

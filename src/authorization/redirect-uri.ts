@@ -59,8 +59,8 @@ export function isPrivateScheme(uri: string): boolean {
   return !/^https?:/.test(uri);
 }
 
-export function isLoopback(uri: string): boolean {
-  return URL.canParse(uri) && LOOPBACK_HOSTS.has(new URL(uri).hostname);
+export function isLoopbackIp(uri: string): boolean {
+  return LOOPBACK_IP.test(uri);
 }
 
 /** RFC 6749 §4.1.2: the query of the registered URI is kept; a parameter of ours takes the place of its namesake. */

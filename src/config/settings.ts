@@ -122,6 +122,39 @@ export const settings = {
       fallback: 'info',
     }),
   },
+  authorization: {
+    accessTokenSeconds: setting({
+      env: 'ACCESS_TOKEN_SECONDS',
+      about: 'Lifetime of an access token, in seconds.',
+      schema: integer(60, 31_536_000),
+      fallback: '1296000',
+    }),
+    codeSeconds: setting({
+      env: 'AUTHORIZATION_CODE_SECONDS',
+      about: 'Lifetime of an authorization code, in seconds.',
+      schema: integer(10, 600),
+      fallback: '60',
+    }),
+    refreshIdleDays: setting({
+      env: 'REFRESH_IDLE_DAYS',
+      about: 'How long a refresh token that nobody uses lives, in days.',
+      schema: integer(1, 3650),
+      fallback: '90',
+    }),
+    refreshMaxDays: setting({
+      env: 'REFRESH_MAX_DAYS',
+      about: 'How long a grant can be refreshed at all, in days; then the user is asked again.',
+      schema: integer(1, 3650),
+      fallback: '365',
+    }),
+    refreshGraceSeconds: setting({
+      env: 'REFRESH_GRACE_SECONDS',
+      about:
+        'How long a refresh token that was used answers once more with the same tokens, in seconds: an answer can get lost.',
+      schema: integer(0, 600),
+      fallback: '30',
+    }),
+  },
   prediction: {
     auth: setting({
       env: 'PREDICTION_AUTH',

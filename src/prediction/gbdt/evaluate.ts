@@ -1,5 +1,4 @@
 import { findBin } from './binning.ts';
-import { createWasmEvaluator } from './evaluate-wasm.ts';
 import { type Forest, LEAVES, MAX_DEPTH } from './tree.ts';
 
 /**
@@ -8,7 +7,7 @@ import { type Forest, LEAVES, MAX_DEPTH } from './tree.ts';
  */
 export interface Evaluator {
   readonly kernel: 'wasm' | 'plain';
-  /** Most rows of one call; at least what was asked for. */
+  /** Most rows of one call. */
   readonly capacity: number;
   /** To be filled by the caller, one column after the other: row `i` of feature `f` is `values[f * capacity + i]`. */
   readonly values: Float32Array;
@@ -19,7 +18,6 @@ export interface Evaluator {
 }
 
 export interface EvaluatorOptions {
-  /** `wasm` unless it is said otherwise, or the machine cannot. */
   readonly kernel?: 'wasm' | 'plain';
   readonly capacity?: number;
 }
@@ -30,9 +28,7 @@ export function createEvaluator(forests: readonly Forest[], options: EvaluatorOp
   if (forests.some((forest) => forest.binning !== first.binning)) {
     throw new RangeError('Cannot create the evaluator: the forests must share one binning');
   }
-  const capacity = options.capacity ?? 64;
-  const wasm = options.kernel === 'plain' ? undefined : createWasmEvaluator(forests, capacity);
-  return wasm ?? createPlainEvaluator(forests, first.binning.edges, capacity);
+  return createPlainEvaluator(forests, first.binning.edges, options.capacity ?? 64);
 }
 
 function createPlainEvaluator(forests: readonly Forest[], edges: readonly Float32Array[], capacity: number): Evaluator {

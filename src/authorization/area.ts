@@ -1,0 +1,74 @@
+/** Authorization: OAuth 2.0 for applications, sign-in and pages for people, and the check of every bearer token. */
+import type { Area } from '../area.ts';
+import type { Config } from '../config/config.ts';
+import type { Store } from '../database/store.ts';
+import type { RouteMount } from '../http/mount.ts';
+import type { Owners, RequireScope, VerifyToken } from '../identity.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { Vault } from '../vault/vault.ts';
+import type { World } from '../world.ts';
+import { createAttemptLimits } from './attempt-limits.ts';
+import { createAuthorizeMount } from './authorize.ts';
+import { createDeviceMount } from './device-routes.ts';
+import { createSigningKeys } from './openid/signing-keys.ts';
+import { createOwners } from './owners.ts';
+import { createProtocolMounts } from './protocol-routes.ts';
+import { createRequireScope } from './require-scope.ts';
+import { withRisingClock } from './rising-clock.ts';
+import { createSignIn } from './sign-in/sign-in.ts';
+import { createSweeper } from './sweeper-worker.ts';
+import { createUserMount } from './user-routes.ts';
+import { createVerifyToken } from './verify-token.ts';
+
+export interface AuthorizationParts {
+  readonly store: Store;
+  readonly world: World;
+  readonly log: Log;
+  readonly vault: Vault;
+  readonly config: Config['authorization'];
+  /** The address of the resource API. */
+  readonly baseUrl: string;
+  /** The address of the authorization server, and its issuer name. */
+  readonly authUrl: string;
+}
+
+export interface AuthorizationArea extends Area {
+  readonly routes: readonly RouteMount[];
+  readonly requireScope: RequireScope;
+  readonly verifyToken: VerifyToken;
+  readonly owners: Owners;
+}
+
+export function createAuthorizationArea(parts: AuthorizationParts): AuthorizationArea {
+  const { store, log, vault, baseUrl, authUrl } = parts;
+  const world = withRisingClock(parts.world);
+  const signingKeys = createSigningKeys({ store, vault, world });
+  const limits = createAttemptLimits();
+  const protocol = {
+    store,
+    world,
+    log,
+    vault,
+    baseUrl,
+    issuer: authUrl,
+    lifetimes: parts.config,
+    limits,
+    signingKeys,
+  };
+  const signIn = createSignIn({ store, world, vault, baseUrl: authUrl });
+  const verifyToken = createVerifyToken(protocol);
+  const requireScope = createRequireScope(verifyToken);
+  return {
+    routes: [
+      ...createProtocolMounts(protocol),
+      createAuthorizeMount({ ...protocol, signIn }),
+      createDeviceMount({ ...protocol, signIn }),
+      createUserMount(protocol, requireScope),
+      { path: '/', errors: 'page', routes: signIn.routes },
+    ],
+    workers: [createSweeper(protocol)],
+    requireScope,
+    verifyToken,
+    owners: createOwners(store),
+  };
+}

@@ -1,0 +1,239 @@
+/**
+ * `/oauth/authorize`: check the request, know the user, ask for what is new, answer by redirect with `iss` (RFC 9207).
+ * The request that a person saw comes back with the form sealed and bound to the session, so that nothing can be swapped
+ * between the page and the answer; who asks and where to is checked again all the same.
+ */
+import type { Context } from 'hono';
+import { isFailure } from '../errors.ts';
+import type { HttpEnv } from '../http/context.ts';
+import type { RouteMount } from '../http/mount.ts';
+import { type Application, findApplication } from './application-store.ts';
+import { auditStep } from './audit-store.ts';
+import {
+  type AuthorizationRequest,
+  type AuthorizeQuery,
+  checkTarget,
+  parseAuthorizationRequest,
+  parseAuthorizeQuery,
+  readClientId,
+} from './authorize-request.ts';
+import { insertCodeStep } from './code-store.ts';
+import { createConsentView, openRequest, sealRequest } from './consent.ts';
+import { findConsentedScopes, saveConsentStep } from './consent-store.ts';
+import { createOAuthFailure } from './oauth-error.ts';
+import { renderConsentPage } from './pages/consent-page.ts';
+import { renderGoOnPage } from './pages/notice-pages.ts';
+import { respondPage } from './pages/page-response.ts';
+import type { ProtocolParts } from './parts.ts';
+import { addToQuery, isLoopbackIp, isPrivateScheme } from './redirect-uri.ts';
+import { formatScope, isWithin, type Scope, uniteScopes } from './scope.ts';
+import { createSecret, hashSecret } from './secret-text.ts';
+import { clientAddress } from './sign-in/client-address.ts';
+import { createPageRoutes, readForm } from './sign-in/page-routes.ts';
+import type { Session, SignIn } from './sign-in/sign-in.ts';
+
+export interface AuthorizeParts extends ProtocolParts {
+  readonly signIn: SignIn;
+}
+
+export const AUTHORIZE_PATH = '/oauth/authorize';
+const SEAL_KIND = 'authorize';
+
+export function createAuthorizeMount(parts: AuthorizeParts): RouteMount {
+  const routes = createPageRoutes();
+  routes.get('/', (c) => beginAuthorization(parts, c));
+  routes.post('/', (c) => postAuthorization(parts, c));
+  return { path: AUTHORIZE_PATH, errors: 'page', routes };
+}
+
+async function beginAuthorization(parts: AuthorizeParts, c: Context<HttpEnv>): Promise<Response> {
+  const query = parseAuthorizeQuery(new URL(c.req.url).searchParams);
+  const application = await findApplication(parts.store, readClientId(query));
+  const redirectUri = checkTarget(query, application);
+  try {
+    const request = parseAuthorizationRequest(query, application as Application, redirectUri);
+    return await askUser(parts, c, { request, application: application as Application, query });
+  } catch (error) {
+    return refuseByRedirect(parts, c, { error, redirectUri, state: readState(query) });
+  }
+}
+
+/** A state that came twice is nobody's. */
+function readState({ values, repeated }: AuthorizeQuery): string | undefined {
+  return repeated.has('state') ? undefined : values.get('state');
+}
+
+interface Pending {
+  readonly request: AuthorizationRequest;
+  readonly application: Application;
+  readonly query: AuthorizeQuery;
+}
+
+async function askUser(parts: AuthorizeParts, c: Context<HttpEnv>, pending: Pending): Promise<Response> {
+  const { request, application } = pending;
+  const session = await parts.signIn.currentSession(c);
+  if (session === undefined || mustSignInAgain(parts, session, pending)) return sendToSignIn(parts, c, pending);
+  const consented = await findConsentedScopes(parts.store, session.user.id, application.clientId);
+  if (mayPassSilently(pending, consented)) return answerWithCode(parts, c, { request, session, steps: [] });
+  if (request.prompts.includes('none')) throw createOAuthFailure('consent_required', 'The user has to be asked');
+  const view = await createConsentView(parts, {
+    application,
+    session,
+    scopes: request.scopes,
+    consented,
+    redirectUri: request.redirectUri,
+    request: sealRequest(parts, session, { kind: SEAL_KIND, content: request }),
+    action: AUTHORIZE_PATH,
+    switchAccountUrl: formatRequestPath(pending.query, { prompt: 'select_account' }),
+  });
+  return respondPage(c, renderConsentPage(view), { formActionOrigins: listOrigins(request.redirectUri) });
+}
+
+/** `again` names the moment of a request that sent the user to sign in; sealed, since it is ours to say. */
+function mustSignInAgain(parts: AuthorizeParts, session: Session, { request, query }: Pending): boolean {
+  const askedAtMs = readAskedAt(parts, query);
+  if (askedAtMs !== undefined) return session.authTimeMs < askedAtMs;
+  if (request.prompts.includes('login') || request.prompts.includes('select_account')) return true;
+  const ageMs = parts.world.nowMs() - session.authTimeMs;
+  return request.maxAgeSeconds !== undefined && ageMs > request.maxAgeSeconds * 1000;
+}
+
+function sendToSignIn(parts: AuthorizeParts, c: Context<HttpEnv>, { request, query }: Pending): Response {
+  if (request.prompts.includes('none')) throw createOAuthFailure('login_required', 'The user has to sign in');
+  const askedAt = Buffer.from(parts.vault.seal(String(parts.world.nowMs()), AGAIN_BINDING)).toString('base64url');
+  const [formActionOrigin] = listOrigins(request.redirectUri);
+  return parts.signIn.redirectToSignIn(c, formatRequestPath(query, { again: askedAt }), {
+    loginHint: request.loginHint,
+    formActionOrigin,
+  });
+}
+
+const AGAIN_BINDING = 'authorize-again';
+
+function readAskedAt({ vault }: AuthorizeParts, { values }: AuthorizeQuery): number | undefined {
+  const sealed = values.get('again');
+  if (sealed === undefined) return undefined;
+  try {
+    return Number(vault.open(Buffer.from(sealed, 'base64url'), AGAIN_BINDING).toString());
+  } catch {
+    return undefined;
+  }
+}
+
+function formatRequestPath({ values }: AuthorizeQuery, changes: Readonly<Record<string, string>>): string {
+  const parameters = new URLSearchParams([...values].filter(([name]) => name !== 'again'));
+  for (const [name, value] of Object.entries(changes)) parameters.set(name, value);
+  return `${AUTHORIZE_PATH}?${parameters.toString()}`;
+}
+
+/**
+ * Nothing new to ask. A public client cannot prove who it is, so it is shown every time (RFC 6749 §10.2, RFC 8252 §8.6),
+ * but for one on loopback that was allowed the same before.
+ */
+function mayPassSilently({ request, application }: Pending, consented: readonly Scope[]): boolean {
+  if (request.prompts.includes('consent') || !isWithin(request.scopes, consented)) return false;
+  return !application.isPublic || isLoopbackIp(request.redirectUri);
+}
+
+async function postAuthorization(parts: AuthorizeParts, c: Context<HttpEnv>): Promise<Response> {
+  const form = await readForm(c);
+  const sealed = form.get('request');
+  // RFC 6749 §3.1: an authorization request may come by POST; it goes on as if it had been a GET.
+  if (sealed === null || !form.has('decision')) return c.redirect(`${AUTHORIZE_PATH}?${form.toString()}`, 303);
+  parts.signIn.checkForm(c, form);
+  const session = await parts.signIn.currentSession(c);
+  if (session === undefined) return c.redirect('/sign-in', 303);
+  const request = openRequest<AuthorizationRequest>(parts, session, { kind: SEAL_KIND, sealed });
+  const application = await findApplication(parts.store, request.clientId);
+  checkTarget(parseAuthorizeQuery([['redirect_uri', request.redirectUri]]), application);
+  return form.get('decision') === 'allow'
+    ? allow(parts, c, { request, session })
+    : deny(parts, c, { request, session });
+}
+
+interface Decided {
+  readonly request: AuthorizationRequest;
+  readonly session: Session;
+}
+
+async function allow(parts: AuthorizeParts, c: Context<HttpEnv>, { request, session }: Decided): Promise<Response> {
+  const nowMs = parts.world.nowMs();
+  const userId = session.user.id;
+  const { clientId, scopes } = request;
+  const consented = await findConsentedScopes(parts.store, userId, clientId);
+  const details = { scope: formatScope(scopes) };
+  const steps = [
+    saveConsentStep(userId, clientId, { scope: formatScope(uniteScopes(consented, scopes)), nowMs }),
+    auditStep({ kind: 'consent_granted', userId, clientId, address: clientAddress(c), details }, nowMs),
+  ];
+  return answerWithCode(parts, c, { request, session, steps });
+}
+
+async function deny(parts: AuthorizeParts, c: Context<HttpEnv>, { request, session }: Decided): Promise<Response> {
+  const { clientId, redirectUri, state } = request;
+  const event = { kind: 'consent_denied' as const, userId: session.user.id, clientId, address: clientAddress(c) };
+  await parts.store.writeAll([auditStep(event, parts.world.nowMs())]);
+  const error = createOAuthFailure('access_denied', 'The user refused');
+  return refuseByRedirect(parts, c, { error, redirectUri, state });
+}
+
+interface CodeAnswer extends Decided {
+  /** Committed together with the code. */
+  readonly steps: readonly ReturnType<typeof saveConsentStep>[];
+}
+
+async function answerWithCode(parts: AuthorizeParts, c: Context<HttpEnv>, answer: CodeAnswer): Promise<Response> {
+  const { request, session, steps } = answer;
+  const code = createSecret('code', parts.world);
+  const issuedAtMs = parts.world.nowMs();
+  const step = insertCodeStep({
+    codeHash: hashSecret(code),
+    clientId: request.clientId,
+    userId: session.user.id,
+    redirectUri: request.redirectUri,
+    codeChallenge: request.codeChallenge,
+    scope: formatScope(request.scopes),
+    nonce: request.nonce,
+    authTimeMs: session.authTimeMs,
+    issuedAtMs,
+    expiresAtMs: issuedAtMs + parts.lifetimes.codeSeconds * 1000,
+  });
+  await parts.store.writeAll([...steps, step]);
+  return redirectToClient(parts, c, request.redirectUri, { code, state: request.state });
+}
+
+interface Refusal {
+  readonly error: unknown;
+  readonly redirectUri: string;
+  readonly state: string | undefined;
+}
+
+/** Only what the protocol lets a client know; anything else is ours to show. */
+function refuseByRedirect(parts: AuthorizeParts, c: Context<HttpEnv>, refusal: Refusal): Promise<Response> | Response {
+  const { error, redirectUri, state } = refusal;
+  if (!isFailure(error) || typeof error.details.oauthError !== 'string') throw error;
+  const parameters = { error: error.details.oauthError, error_description: error.message, state };
+  return redirectToClient(parts, c, redirectUri, parameters);
+}
+
+function redirectToClient(
+  parts: AuthorizeParts,
+  c: Context<HttpEnv>,
+  redirectUri: string,
+  parameters: Readonly<Record<string, string | undefined>>,
+): Promise<Response> | Response {
+  const url = addToQuery(redirectUri, { ...parameters, iss: parts.issuer });
+  if (isPrivateScheme(redirectUri))
+    return respondPage(c, renderGoOnPage({ url, target: redirectUri.split(':')[0] ?? '' }));
+  c.header('Cache-Control', 'no-store');
+  c.header('Referrer-Policy', 'no-referrer');
+  c.header('X-Frame-Options', 'DENY');
+  c.header('Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'");
+  // 303 after a form (RFC 9700 §4.12): the browser must not post the form on to the client.
+  return c.redirect(url, c.req.method === 'POST' ? 303 : 302);
+}
+
+/** For `form-action`, which browsers apply to the redirect after a form too. */
+function listOrigins(redirectUri: string): string[] {
+  return isPrivateScheme(redirectUri) ? [] : [new URL(redirectUri).origin];
+}

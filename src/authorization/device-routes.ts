@@ -1,0 +1,133 @@
+/** RFC 8628 §3.3, the user's side: type the code, see who asks for what, decide. */
+import type { Context } from 'hono';
+import { Failure } from '../errors.ts';
+import type { HttpEnv } from '../http/context.ts';
+import type { RouteMount } from '../http/mount.ts';
+import { type Application, findApplication } from './application-store.ts';
+import { auditStep } from './audit-store.ts';
+import { createConsentView, openRequest, sealRequest } from './consent.ts';
+import { findConsentedScopes, saveConsentStep } from './consent-store.ts';
+import { parseUserCode } from './device.ts';
+import { decideDeviceOnce, findPendingDevice, type PendingDevice } from './device-store.ts';
+import { renderConsentPage } from './pages/consent-page.ts';
+import { renderDeviceDonePage, renderDevicePage } from './pages/device-page.ts';
+import { respondPage } from './pages/page-response.ts';
+import type { ProtocolParts } from './parts.ts';
+import { formatScope, readScopes, uniteScopes } from './scope.ts';
+import { clientAddress } from './sign-in/client-address.ts';
+import { createPageRoutes, readForm } from './sign-in/page-routes.ts';
+import type { Session, SignIn } from './sign-in/sign-in.ts';
+
+interface DeviceParts extends ProtocolParts {
+  readonly signIn: SignIn;
+}
+
+const PATH = '/device';
+const SEAL_KIND = 'device';
+const UNKNOWN_CODE = 'This code is unknown or has expired. Check it on the device.';
+
+export function createDeviceMount(parts: DeviceParts): RouteMount {
+  const routes = createPageRoutes();
+  routes.get('/', async (c) => {
+    const session = await parts.signIn.currentSession(c);
+    const typed = c.req.query('user_code') ?? '';
+    if (session === undefined) {
+      const query = typed === '' ? '' : `?${new URLSearchParams({ user_code: typed.slice(0, 20) }).toString()}`;
+      return parts.signIn.redirectToSignIn(c, PATH + query);
+    }
+    return showCodePage(c, session, { typed: typed.slice(0, 20) });
+  });
+  routes.post('/', async (c) => {
+    const form = await readForm(c);
+    parts.signIn.checkForm(c, form);
+    const session = await parts.signIn.currentSession(c);
+    if (session === undefined) return parts.signIn.redirectToSignIn(c, PATH);
+    const sealed = form.get('request');
+    if (sealed === null) return showRequest(parts, c, { session, typed: form.get('user_code') ?? '' });
+    const device = openRequest<PendingDevice>(parts, session, { kind: SEAL_KIND, sealed });
+    return decide(parts, c, { session, device, isAllowed: form.get('decision') === 'allow' });
+  });
+  return { path: PATH, errors: 'page', routes };
+}
+
+function showCodePage(
+  c: Context<HttpEnv>,
+  session: Session,
+  { typed, mistake }: { readonly typed: string; readonly mistake?: string },
+): Promise<Response> {
+  const view = { csrfToken: session.csrfToken, action: PATH, userCode: typed };
+  if (mistake === undefined) return respondPage(c, renderDevicePage(view));
+  return respondPage(c, renderDevicePage({ ...view, mistake: { message: mistake, field: 'user_code' } }), {
+    status: 400,
+  });
+}
+
+interface Typed {
+  readonly session: Session;
+  readonly typed: string;
+}
+
+/** §5.1: a code is short, so that guesses are limited for whoever guesses. */
+async function showRequest(parts: DeviceParts, c: Context<HttpEnv>, { session, typed }: Typed): Promise<Response> {
+  const subjects = [session.user.id, clientAddress(c)];
+  for (const subject of subjects) await parts.limits.check('user_code', subject);
+  const userCode = parseUserCode(typed);
+  const device = userCode && (await findPendingDevice(parts.store, userCode, parts.world.nowMs()));
+  if (!device) {
+    for (const subject of subjects) await parts.limits.countFailure('user_code', subject);
+    return showCodePage(c, session, { typed: typed.slice(0, 20), mistake: UNKNOWN_CODE });
+  }
+  const application = await requireApplication(parts, device);
+  const scopes = readScopes(device.scope);
+  const view = await createConsentView(parts, {
+    application,
+    session,
+    scopes,
+    consented: await findConsentedScopes(parts.store, session.user.id, application.clientId),
+    redirectUri: undefined,
+    request: sealRequest(parts, session, { kind: SEAL_KIND, content: device }),
+    action: PATH,
+    switchAccountUrl: '/sign-in?return_to=%2Fdevice',
+  });
+  return respondPage(c, renderConsentPage(view));
+}
+
+async function requireApplication(parts: DeviceParts, { clientId }: PendingDevice): Promise<Application> {
+  const application = await findApplication(parts.store, clientId);
+  if (application !== undefined && application.disabledAtMs === undefined) return application;
+  throw new Failure('invalid', 'The application that asks is not known any more');
+}
+
+interface Decision {
+  readonly session: Session;
+  readonly device: PendingDevice;
+  readonly isAllowed: boolean;
+}
+
+async function decide(
+  parts: DeviceParts,
+  c: Context<HttpEnv>,
+  { session, device, isAllowed }: Decision,
+): Promise<Response> {
+  const { clientId } = await requireApplication(parts, device);
+  const nowMs = parts.world.nowMs();
+  const userId = session.user.id;
+  const scopes = readScopes(device.scope);
+  const consented = await findConsentedScopes(parts.store, userId, clientId);
+  const scope = formatScope(uniteScopes(consented, scopes));
+  const kind = isAllowed ? 'device_approved' : 'device_denied';
+  const audit = auditStep(
+    { kind, userId, clientId, address: clientAddress(c), details: { scope: device.scope } },
+    nowMs,
+  );
+  const isDecided = await parts.store.call(decideDeviceOnce, {
+    userCode: device.userCode,
+    state: isAllowed ? 'approved' : 'denied',
+    userId,
+    authTimeMs: session.authTimeMs,
+    nowMs,
+    steps: isAllowed ? [saveConsentStep(userId, clientId, { scope, nowMs }), audit] : [audit],
+  });
+  if (!isDecided) return showCodePage(c, session, { typed: '', mistake: UNKNOWN_CODE });
+  return respondPage(c, renderDeviceDonePage(isAllowed ? 'approved' : 'denied'));
+}

@@ -1,0 +1,155 @@
+/** Device codes (RFC 8628): `pending` → `approved` or `denied` by the user, then redeemed once. */
+import { type Procedure, procedure, type Step, type Store, statement } from '../database/store.ts';
+import { auditStep } from './audit-store.ts';
+import { insertFamilySteps, type NewTokens, runSteps } from './token-store.ts';
+
+export interface NewDeviceCode {
+  readonly deviceHash: Uint8Array;
+  readonly userCode: string;
+  readonly clientId: string;
+  readonly scope: string;
+  readonly intervalSeconds: number;
+  readonly issuedAtMs: number;
+  readonly expiresAtMs: number;
+}
+
+export interface PendingDevice {
+  readonly userCode: string;
+  readonly clientId: string;
+  readonly scope: string;
+}
+
+const insertDevice = statement<{ user_code: string }>(
+  'insert-device-code',
+  `INSERT INTO device_codes (device_hash, user_code, client_id, scope, state, interval_s, issued_at_ms, expires_at_ms)
+   VALUES ($1, $2, $3, $4, 'pending', $5, $6, $7) ON CONFLICT (user_code) DO NOTHING RETURNING user_code`,
+);
+const pendingDevice = statement<{ user_code: string; client_id: string; scope: string }>(
+  'pending-device',
+  `SELECT user_code, client_id, scope FROM device_codes WHERE user_code = $1 AND state = 'pending' AND expires_at_ms > $2`,
+);
+const decideDevice = statement<{ client_id: string }>(
+  'decide-device',
+  `UPDATE device_codes SET state = $2, user_id = $3, auth_time_ms = $4
+   WHERE user_code = $1 AND state = 'pending' AND expires_at_ms > $5 RETURNING client_id`,
+);
+
+/** Whether the user code was free. */
+export async function insertDeviceCode(store: Store, code: NewDeviceCode): Promise<boolean> {
+  const { deviceHash, userCode, clientId, scope, intervalSeconds, issuedAtMs, expiresAtMs } = code;
+  const rows = await store.write(insertDevice, [
+    deviceHash,
+    userCode,
+    clientId,
+    scope,
+    intervalSeconds,
+    issuedAtMs,
+    expiresAtMs,
+  ]);
+  return rows.length > 0;
+}
+
+export async function findPendingDevice(
+  store: Store,
+  userCode: string,
+  nowMs: number,
+): Promise<PendingDevice | undefined> {
+  const [row] = await store.read(pendingDevice, [userCode, nowMs]);
+  return row && { userCode: row.user_code, clientId: row.client_id, scope: row.scope };
+}
+
+export interface DeviceDecision {
+  readonly userCode: string;
+  readonly state: 'approved' | 'denied';
+  readonly userId: string;
+  readonly authTimeMs: number;
+  readonly nowMs: number;
+  /** Committed with the decision, and only with it. */
+  readonly steps: readonly Step[];
+}
+
+/** False when it was decided already, or has expired. */
+export const decideDeviceOnce: Procedure<DeviceDecision, boolean> = procedure(
+  import.meta.url,
+  'decideDeviceOnce',
+  async (transaction, { userCode, state, userId, authTimeMs, nowMs, steps }) => {
+    const decided = await transaction.run(decideDevice, [userCode, state, userId, authTimeMs, nowMs]);
+    if (decided.length === 0) return false;
+    await runSteps(transaction, steps);
+    return true;
+  },
+);
+
+export interface DevicePoll {
+  readonly deviceHash: Uint8Array;
+  readonly clientId: string;
+  readonly nowMs: number;
+  readonly familyId: string;
+  readonly familyExpiresAtMs: number;
+  readonly tokens: NewTokens;
+  readonly address: string;
+}
+
+export type DevicePollOutcome =
+  | { readonly kind: 'redeemed'; readonly userId: string; readonly scope: string; readonly authTimeMs: number }
+  | { readonly kind: 'authorization_pending' | 'slow_down' | 'expired_token' | 'access_denied' | 'invalid_grant' };
+
+interface DeviceRow {
+  readonly client_id: string;
+  readonly scope: string;
+  readonly state: 'pending' | 'approved' | 'denied' | 'redeemed';
+  readonly user_id: string | null;
+  readonly auth_time_ms: number | null;
+  readonly interval_s: number;
+  readonly polled_at_ms: number | null;
+  readonly expires_at_ms: number;
+}
+
+const deviceByHash = statement<DeviceRow>(
+  'device-by-hash',
+  `SELECT client_id, scope, state, user_id, auth_time_ms, interval_s, polled_at_ms, expires_at_ms
+   FROM device_codes WHERE device_hash = $1`,
+);
+const notePoll = statement(
+  'note-device-poll',
+  'UPDATE device_codes SET polled_at_ms = $2, interval_s = $3 WHERE device_hash = $1',
+);
+const redeemDevice = statement<{ user_id: string }>(
+  'redeem-device',
+  `UPDATE device_codes SET state = 'redeemed', family_id = $2 WHERE device_hash = $1 AND state = 'approved'
+     AND EXISTS (SELECT 1 FROM users u WHERE u.id = device_codes.user_id AND u.disabled_at_ms IS NULL)
+   RETURNING user_id`,
+);
+/** RFC 8628 §3.5. */
+const SLOW_DOWN_SECONDS = 5;
+
+export const pollDevice: Procedure<DevicePoll, DevicePollOutcome> = procedure(
+  import.meta.url,
+  'pollDevice',
+  async (transaction, poll) => {
+    const { deviceHash, nowMs } = poll;
+    const [row] = await transaction.run(deviceByHash, [deviceHash]);
+    if (row === undefined || row.client_id !== poll.clientId || row.state === 'redeemed')
+      return { kind: 'invalid_grant' };
+    if (row.expires_at_ms <= nowMs) return { kind: 'expired_token' };
+    if (row.state === 'denied') return { kind: 'access_denied' };
+    if (row.state === 'pending') {
+      const isTooFast = row.polled_at_ms !== null && nowMs - row.polled_at_ms < row.interval_s * 1000;
+      const interval = row.interval_s + (isTooFast ? SLOW_DOWN_SECONDS : 0);
+      await transaction.run(notePoll, [deviceHash, nowMs, interval]);
+      return { kind: isTooFast ? 'slow_down' : 'authorization_pending' };
+    }
+    const [redeemed] = await transaction.run(redeemDevice, [deviceHash, poll.familyId]);
+    if (redeemed === undefined) return { kind: 'invalid_grant' };
+    const authTimeMs = row.auth_time_ms ?? nowMs;
+    const { clientId, familyId, familyExpiresAtMs: expiresAtMs, address } = poll;
+    const { user_id: userId } = redeemed;
+    const family = { familyId, clientId, userId, scope: row.scope, authTimeMs, nowMs, expiresAtMs };
+    const details = { scope: row.scope, device: true };
+    await runSteps(transaction, [
+      ...insertFamilySteps(family, poll.tokens),
+      auditStep({ kind: 'token_issued', userId, clientId, address, details }, nowMs),
+    ]);
+    return { kind: 'redeemed', userId, scope: row.scope, authTimeMs };
+  },
+);

@@ -1,0 +1,40 @@
+/** RFC 6749 §4.4: an application acts for itself. It owns nothing here; its token serves machine-to-machine calls. */
+import { auditStep } from '../audit-store.ts';
+import { createTokenPair, formatTokenAnswer, toNewAccess } from '../issue-tokens.ts';
+import { createOAuthFailure, refuseClient } from '../oauth-error.ts';
+import { DEFAULT_SCOPE, formatScope, parseScope, type Scope } from '../scope.ts';
+import { insertFamilySteps } from '../token-store.ts';
+import type { Exchange, Grant } from './grant.ts';
+import { requireClient } from './require-client.ts';
+
+export const grantToClient: Grant = async (parts, exchange) => {
+  const { clientId, isPublic } = requireClient(exchange, 'client_credentials');
+  if (isPublic) throw refuseClient();
+  const { nowMs, address } = exchange;
+  const scope = formatScope(readScope(exchange));
+  const { accessToken } = createTokenPair(parts.world);
+  const access = toNewAccess(parts, accessToken, nowMs);
+  const family = {
+    familyId: parts.world.uuid(),
+    clientId,
+    userId: null,
+    scope,
+    authTimeMs: nowMs,
+    nowMs,
+    expiresAtMs: access.expiresAtMs,
+  };
+  await parts.store.writeAll([
+    ...insertFamilySteps(family, { access }),
+    auditStep({ kind: 'token_issued', clientId, address, details: { scope } }, nowMs),
+  ]);
+  return formatTokenAnswer({ accessToken, scope, issuedAtMs: nowMs, expiresAtMs: access.expiresAtMs });
+};
+
+/** There is no user whose identity a token could carry, so `openid` is left out like an unknown name. */
+function readScope({ values }: Exchange): readonly Scope[] {
+  const text = values.get('scope');
+  if (text === undefined) return DEFAULT_SCOPE;
+  const scopes = parseScope(text).known.filter((scope) => scope !== 'openid');
+  if (scopes.length === 0) throw createOAuthFailure('invalid_scope', 'None of the scopes is known');
+  return scopes;
+}

@@ -1,0 +1,80 @@
+/**
+ * RFC 6749 §6 with rotation (RFC 9700 §4.14.2). The contract's clients send the token alone; credentials that are sent
+ * are checked, before the token is touched.
+ */
+
+import type { TokenAnswer } from '../issue-tokens.ts';
+import {
+  createTokenPair,
+  formatTokenAnswer,
+  openSuccessor,
+  sealSuccessor,
+  toNewAccess,
+  toNewRefresh,
+} from '../issue-tokens.ts';
+import { createOAuthFailure, refuseClient, refuseGrant } from '../oauth-error.ts';
+import { requireParameter } from '../parameters.ts';
+import type { ProtocolParts } from '../parts.ts';
+import type { Scope } from '../scope.ts';
+import { parseScope } from '../scope.ts';
+import { hashSecret, isSecretOf } from '../secret-text.ts';
+import { findLiveToken, rotateRefresh } from '../token-store.ts';
+import type { Exchange, Grant } from './grant.ts';
+import { checkGrantAllowed } from './require-client.ts';
+
+export const refreshTokens: Grant = async (parts, exchange) => {
+  const { client, nowMs } = exchange;
+  if (client !== undefined) checkGrantAllowed(client.application, 'refresh_token');
+  const oldToken = requireParameter(exchange.values, 'refresh_token');
+  if (!isSecretOf('refresh', oldToken)) throw refuseGrant();
+  const pair = createTokenPair(parts.world);
+  const access = toNewAccess(parts, pair.accessToken, nowMs);
+  const outcome = await parts.store.call(rotateRefresh, {
+    tokenHash: hashSecret(oldToken),
+    nowMs,
+    graceMs: parts.lifetimes.refreshGraceSeconds * 1000,
+    clientId: client?.application.clientId,
+    isAuthenticated: client?.isAuthenticated ?? false,
+    askedScopes: readAskedScopes(exchange),
+    access,
+    refresh: toNewRefresh(parts, pair.refreshToken, nowMs),
+    successor: sealSuccessor(oldToken, pair, parts.world),
+    address: exchange.address,
+  });
+  switch (outcome.kind) {
+    case 'rotated':
+      return formatTokenAnswer({ ...pair, scope: outcome.scope, issuedAtMs: nowMs, expiresAtMs: access.expiresAtMs });
+    case 'repeated':
+      return repeatAnswer(parts, { oldToken, successor: outcome.successor, nowMs });
+    case 'scope_too_wide':
+      throw createOAuthFailure('invalid_scope', 'The scope is wider than the one that was granted');
+    case 'unauthenticated':
+      throw refuseClient();
+    case 'refused':
+      throw refuseGrant();
+  }
+};
+
+/** A name nobody knows is wider than anything that was granted. */
+function readAskedScopes({ values }: Exchange): readonly Scope[] | undefined {
+  const text = values.get('scope');
+  if (text === undefined) return undefined;
+  const { known, unknown } = parseScope(text);
+  if (unknown.length > 0 || known.length === 0)
+    throw createOAuthFailure('invalid_scope', 'The scope is wider than the one that was granted');
+  return known;
+}
+
+interface Repeat {
+  readonly oldToken: string;
+  readonly successor: Uint8Array;
+  readonly nowMs: number;
+}
+
+/** The answer to the first try, byte for byte: it was lost on its way, or two tabs asked at once. */
+async function repeatAnswer(parts: ProtocolParts, { oldToken, successor, nowMs }: Repeat): Promise<TokenAnswer> {
+  const pair = openSuccessor(oldToken, successor);
+  const access = await findLiveToken(parts.store, 'access', { hash: hashSecret(pair.accessToken), nowMs });
+  if (access === undefined) throw refuseGrant();
+  return formatTokenAnswer({ ...pair, ...access });
+}

@@ -1,0 +1,94 @@
+/**
+ * RFC 7662. An application may ask about its own tokens; one with the role "may introspect" (a resource server), and an
+ * administrator, about all. Whatever else is asked gets `{"active":false}` and nothing more (§2.2).
+ */
+import type { Context } from 'hono';
+import type { HttpEnv } from '../http/context.ts';
+import { authenticateClient, readClient } from './client-authentication.ts';
+import { refuseClient } from './oauth-error.ts';
+import { type RequestParameters, readParameters, requireParameter } from './parameters.ts';
+import type { ProtocolParts } from './parts.ts';
+import { findLivePersonalToken } from './personal-token-store.ts';
+import { identify } from './require-scope.ts';
+import { hashSecret, isSecretOf } from './secret-text.ts';
+import { clientAddress } from './sign-in/client-address.ts';
+import { NO_STORE } from './token.ts';
+import { findLiveToken, type LiveToken } from './token-store.ts';
+import { createVerifyToken } from './verify-token.ts';
+
+/** Whose tokens the caller may see. */
+interface Asker {
+  readonly clientId: string | undefined;
+  readonly seesAll: boolean;
+}
+
+const INACTIVE = { active: false };
+
+export async function answerIntrospection(parts: ProtocolParts, c: Context<HttpEnv>): Promise<Response> {
+  const parameters = await readParameters(c);
+  const asker = await findAsker(parts, c, parameters);
+  const token = requireParameter(parameters.values, 'token');
+  return c.json((await describeToken(parts, token, asker)) ?? INACTIVE, 200, NO_STORE);
+}
+
+async function findAsker(parts: ProtocolParts, c: Context<HttpEnv>, parameters: RequestParameters): Promise<Asker> {
+  const authorization = c.req.header('authorization');
+  if (authorization !== undefined && /^bearer /i.test(authorization)) {
+    const { clientId, isAdmin, tokenKind } = await identify(c, createVerifyToken(parts));
+    return { clientId, seesAll: isAdmin && tokenKind === 'personal' };
+  }
+  const presented = readClient(authorization, parameters);
+  const { clientId } = presented;
+  if (clientId === undefined) throw refuseClient();
+  const client = await authenticateClient(parts, { ...presented, clientId }, clientAddress(c));
+  if (!client.isAuthenticated) throw refuseClient();
+  return { clientId, seesAll: client.application.mayIntrospect };
+}
+
+async function describeToken(parts: ProtocolParts, token: string, asker: Asker): Promise<object | undefined> {
+  const nowMs = parts.world.nowMs();
+  if (isSecretOf('personal', token)) return asker.seesAll ? describePersonal(parts, token, nowMs) : undefined;
+  const kind = isSecretOf('access', token) ? 'access' : 'refresh';
+  if (kind === 'refresh' && !isSecretOf('refresh', token)) return undefined;
+  const live = await findLiveToken(parts.store, kind, { hash: hashSecret(token), nowMs });
+  if (live === undefined || !(asker.seesAll || asker.clientId === live.clientId)) return undefined;
+  return describeLive(parts, live);
+}
+
+function describeLive({ issuer }: ProtocolParts, token: LiveToken): object {
+  return {
+    active: true,
+    scope: token.scope,
+    client_id: token.clientId,
+    ...(token.user === undefined ? {} : { username: token.user.login }),
+    ...(token.kind === 'access' ? { token_type: 'Bearer' } : {}),
+    exp: toSeconds(token.expiresAtMs),
+    iat: toSeconds(token.issuedAtMs),
+    sub: token.user?.id ?? token.clientId,
+    iss: issuer,
+  };
+}
+
+async function describePersonal(
+  { store, issuer }: ProtocolParts,
+  token: string,
+  nowMs: number,
+): Promise<object | undefined> {
+  const personal = await findLivePersonalToken(store, hashSecret(token), nowMs);
+  return (
+    personal && {
+      active: true,
+      scope: personal.scopes.join(' '),
+      username: personal.login,
+      token_type: 'Bearer',
+      ...(personal.expiresAtMs === undefined ? {} : { exp: toSeconds(personal.expiresAtMs) }),
+      iat: toSeconds(personal.createdAtMs),
+      sub: personal.userId,
+      iss: issuer,
+    }
+  );
+}
+
+function toSeconds(timeMs: number): number {
+  return Math.floor(timeMs / 1000);
+}

@@ -1,0 +1,54 @@
+/** Keys that sign identity tokens: the public half in clear, the private half sealed. */
+import { type Step, type Store, statement } from '../../database/store.ts';
+
+export interface StoredKey {
+  readonly kid: string;
+  readonly publicJwk: string;
+  readonly sealedPrivateKey: Uint8Array;
+  readonly createdAtMs: number;
+  /** From then on it is published no more. */
+  readonly expiresAtMs: number;
+}
+
+interface KeyRow {
+  readonly kid: string;
+  readonly public_jwk: string;
+  readonly private_key: Uint8Array;
+  readonly created_at_ms: number;
+  readonly expires_at_ms: number;
+}
+
+const liveKeys = statement<KeyRow>(
+  'live-signing-keys',
+  `SELECT kid, public_jwk, private_key, created_at_ms, expires_at_ms FROM signing_keys
+   WHERE expires_at_ms > $1 ORDER BY created_at_ms, kid`,
+);
+const insertKey = statement(
+  'insert-signing-key',
+  'INSERT INTO signing_keys (kid, public_jwk, private_key, created_at_ms, expires_at_ms) VALUES ($1, $2, $3, $4, $5)',
+);
+const deleteExpiredKeys = statement(
+  'delete-expired-signing-keys',
+  'DELETE FROM signing_keys WHERE expires_at_ms <= $1',
+);
+
+/** Oldest first. */
+export async function listSigningKeys(store: Store, nowMs: number): Promise<StoredKey[]> {
+  const rows = await store.read(liveKeys, [nowMs]);
+  return rows.map((row) => ({
+    kid: row.kid,
+    publicJwk: row.public_jwk,
+    sealedPrivateKey: row.private_key,
+    createdAtMs: row.created_at_ms,
+    expiresAtMs: row.expires_at_ms,
+  }));
+}
+
+/** Adds a key and forgets those nobody needs any more. */
+export function insertSigningKeySteps(key: StoredKey): Step[] {
+  const { kid, publicJwk, sealedPrivateKey, createdAtMs, expiresAtMs } = key;
+  return [
+    { statement: deleteExpiredKeys, parameters: [createdAtMs] },
+    { statement: insertKey, parameters: [kid, publicJwk, sealedPrivateKey, createdAtMs, expiresAtMs] },
+  ];
+}

@@ -1,0 +1,94 @@
+/**
+ * The keys behind the JWKS. A key is published a while before it signs and long after, so that no client ever meets a
+ * token whose key it cannot find: born → published → signs (after 10 minutes, or at once when there is no other) →
+ * followed by the next after 30 days → published 30 days more.
+ */
+import { createPrivateKey, generateKeyPair as generateKeyPairCallback, type KeyObject } from 'node:crypto';
+import { promisify } from 'node:util';
+import { calculateJwkThumbprint, exportJWK, type JWK } from 'jose';
+import type { Store } from '../../database/store.ts';
+import { Failure } from '../../errors.ts';
+import type { Vault } from '../../vault/vault.ts';
+import type { World } from '../../world.ts';
+import { insertSigningKeySteps, listSigningKeys, type StoredKey } from './signing-key-store.ts';
+
+export interface SigningKey {
+  readonly kid: string;
+  readonly privateKey: KeyObject;
+}
+
+export interface SigningKeys {
+  /** The one that signs now. Makes the first one when there is none. */
+  findCurrent(): Promise<SigningKey>;
+  /** What the JWKS shows. */
+  listPublic(): Promise<JWK[]>;
+  /** Makes the next key when the newest is old. */
+  ensureFresh(): Promise<void>;
+}
+
+const DAY_MS = 86_400_000;
+const SIGNS_AFTER_MS = 600_000;
+const FOLLOWED_AFTER_MS = 30 * DAY_MS;
+const PUBLISHED_FOR_MS = 60 * DAY_MS;
+const LOOK_AGAIN_AFTER_MS = 60_000;
+
+const generateKeyPair = promisify(generateKeyPairCallback);
+
+interface KeyParts {
+  readonly store: Store;
+  readonly vault: Vault;
+  readonly world: World;
+}
+
+export function createSigningKeys({ store, vault, world }: KeyParts): SigningKeys {
+  let cached: { readonly key: SigningKey; readonly untilMs: number } | undefined;
+
+  async function ensureFresh(): Promise<void> {
+    const nowMs = world.nowMs();
+    const newest = (await listSigningKeys(store, nowMs)).at(-1);
+    if (newest !== undefined && newest.createdAtMs + FOLLOWED_AFTER_MS > nowMs) return;
+    await store.writeAll(insertSigningKeySteps(await createKey(vault, nowMs)));
+  }
+
+  async function findCurrent(): Promise<SigningKey> {
+    const nowMs = world.nowMs();
+    if (cached !== undefined && cached.untilMs > nowMs) return cached.key;
+    await ensureFresh();
+    const keys = await listSigningKeys(store, nowMs);
+    const current = keys.findLast((key) => key.createdAtMs + SIGNS_AFTER_MS <= nowMs) ?? keys[0];
+    if (current === undefined) throw new Failure('internal', 'Cannot sign: there is no key');
+    const key = openKey(vault, current);
+    cached = { key, untilMs: nowMs + LOOK_AGAIN_AFTER_MS };
+    return key;
+  }
+
+  async function listPublic(): Promise<JWK[]> {
+    await findCurrent();
+    const keys = await listSigningKeys(store, world.nowMs());
+    return keys.map((key) => JSON.parse(key.publicJwk) as JWK);
+  }
+
+  return { findCurrent, listPublic, ensureFresh };
+}
+
+async function createKey(vault: Vault, nowMs: number): Promise<StoredKey> {
+  const { publicKey, privateKey } = await generateKeyPair('rsa', { modulusLength: 2048 });
+  const jwk = await exportJWK(publicKey);
+  const kid = await calculateJwkThumbprint(jwk);
+  return {
+    kid,
+    publicJwk: JSON.stringify({ ...jwk, kid, use: 'sig', alg: 'RS256' }),
+    sealedPrivateKey: vault.seal(privateKey.export({ type: 'pkcs8', format: 'der' }), bindingOf(kid)),
+    createdAtMs: nowMs,
+    expiresAtMs: nowMs + PUBLISHED_FOR_MS,
+  };
+}
+
+function openKey(vault: Vault, { kid, sealedPrivateKey }: StoredKey): SigningKey {
+  const der = vault.open(sealedPrivateKey, bindingOf(kid));
+  return { kid, privateKey: createPrivateKey({ key: der, format: 'der', type: 'pkcs8' }) };
+}
+
+function bindingOf(kid: string): string {
+  return `signing-key:${kid}`;
+}

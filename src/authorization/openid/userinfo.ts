@@ -1,0 +1,22 @@
+/** OpenID Connect Core §5.3. `openid` alone names the subject; `all_user` adds the profile. */
+import type { Context } from 'hono';
+import type { HttpEnv } from '../../http/context.ts';
+import { createOAuthFailure } from '../oauth-error.ts';
+import type { ProtocolParts } from '../parts.ts';
+import { identify, refuseToken } from '../require-scope.ts';
+import { NO_STORE } from '../token.ts';
+import { findUserById } from '../user-store.ts';
+import { createVerifyToken } from '../verify-token.ts';
+
+export async function answerUserinfo(parts: ProtocolParts, c: Context<HttpEnv>): Promise<Response> {
+  const { scopes, userId } = await identify(c, createVerifyToken(parts));
+  if (!scopes.includes('openid'))
+    throw createOAuthFailure('insufficient_scope', 'The token needs the scope openid', {
+      'WWW-Authenticate': 'Bearer realm="trivet", error="insufficient_scope", scope="openid"',
+    });
+  const user = await findUserById(parts.store, userId);
+  if (user === undefined) throw refuseToken();
+  const { name, login, email } = user;
+  const profile = { name, preferred_username: login, ...(email === null ? {} : { email }) };
+  return c.json({ sub: user.id, ...(scopes.includes('all_user') ? profile : {}) }, 200, NO_STORE);
+}

@@ -1,0 +1,22 @@
+import type { Config } from '../config/config.ts';
+import type { Store } from '../database/store.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { Vault } from '../vault/vault.ts';
+import type { World } from '../world.ts';
+import type { AttemptLimits } from './attempt-limits.ts';
+import type { SigningKeys } from './openid/signing-keys.ts';
+
+/** What every endpoint of the protocol is built from. */
+export interface ProtocolParts {
+  readonly store: Store;
+  readonly world: World;
+  readonly log: Log;
+  readonly vault: Vault;
+  /** The address of the authorization server, and its name in `iss`. */
+  readonly issuer: string;
+  /** The address of the resource API. */
+  readonly baseUrl: string;
+  readonly lifetimes: Config['authorization'];
+  readonly limits: AttemptLimits;
+  readonly signingKeys: SigningKeys;
+}

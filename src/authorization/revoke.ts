@@ -1,0 +1,37 @@
+/** RFC 7009. The answer is the same for a token that was revoked, one that never was, and somebody else's. */
+import type { Context } from 'hono';
+import type { HttpEnv } from '../http/context.ts';
+import { authenticateClient, readClient } from './client-authentication.ts';
+import { createOAuthFailure, refuseClient } from './oauth-error.ts';
+import { readParameters, requireParameter } from './parameters.ts';
+import type { ProtocolParts } from './parts.ts';
+import { hashSecret, isSecretOf } from './secret-text.ts';
+import { clientAddress } from './sign-in/client-address.ts';
+import { NO_STORE } from './token.ts';
+import { revokeToken } from './token-store.ts';
+
+export async function answerRevocation(parts: ProtocolParts, c: Context<HttpEnv>): Promise<Response> {
+  const parameters = await readParameters(c);
+  const address = clientAddress(c);
+  const presented = readClient(c.req.header('authorization'), parameters);
+  const { clientId } = presented;
+  if (clientId === undefined) throw refuseClient();
+  const { application, isAuthenticated } = await authenticateClient(parts, { ...presented, clientId }, address);
+  if (!application.isPublic && !isAuthenticated) throw refuseClient();
+  const token = requireParameter(parameters.values, 'token');
+  // The token says itself what it is: `token_type_hint` is of no use here, and a wrong one does no harm (§2.1).
+  const kind = readKind(token);
+  if (kind !== undefined) {
+    const nowMs = parts.world.nowMs();
+    await parts.store.call(revokeToken, { tokenHash: hashSecret(token), kind, clientId, nowMs, address });
+  }
+  return c.body(null, 200, NO_STORE);
+}
+
+function readKind(token: string): 'access' | 'refresh' | undefined {
+  if (isSecretOf('access', token)) return 'access';
+  if (isSecretOf('refresh', token)) return 'refresh';
+  if (isSecretOf('personal', token))
+    throw createOAuthFailure('unsupported_token_type', 'A personal token is revoked by its user');
+  return undefined;
+}

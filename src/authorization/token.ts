@@ -1,0 +1,62 @@
+/** `POST /oauth/token`: which client, which grant. Each grant is a file in grants/. */
+import type { Context } from 'hono';
+import { isFailure } from '../errors.ts';
+import type { HttpEnv } from '../http/context.ts';
+import { type AuthenticatedClient, authenticateClient, readClient } from './client-authentication.ts';
+import { exchangeCode } from './grants/authorization-code.ts';
+import { grantToClient } from './grants/client-credentials.ts';
+import { exchangeDeviceCode } from './grants/device-code.ts';
+import type { Exchange, Grant } from './grants/grant.ts';
+import { refreshTokens } from './grants/refresh-token.ts';
+import { createOAuthFailure } from './oauth-error.ts';
+import { type RequestParameters, readParameters, requireParameter } from './parameters.ts';
+import type { ProtocolParts } from './parts.ts';
+import { clientAddress } from './sign-in/client-address.ts';
+
+export const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
+
+export const GRANTS: ReadonlyMap<string, Grant> = new Map([
+  ['authorization_code', exchangeCode],
+  ['refresh_token', refreshTokens],
+  ['client_credentials', grantToClient],
+  [DEVICE_GRANT, exchangeDeviceCode],
+]);
+
+/** RFC 6749 §5.1: whoever keeps this answer keeps credentials. */
+export const NO_STORE = { 'Cache-Control': 'no-store', Pragma: 'no-cache' } as const;
+
+export async function answerTokenRequest(parts: ProtocolParts, c: Context<HttpEnv>): Promise<Response> {
+  const parameters = await readParameters(c);
+  const grant = GRANTS.get(requireParameter(parameters.values, 'grant_type'));
+  if (grant === undefined) throw createOAuthFailure('unsupported_grant_type', 'This grant type is not supported');
+  const address = clientAddress(c);
+  const client = await findClient(parts, { parameters, authorization: c.req.header('authorization'), address });
+  const exchange = { values: parameters.values, client, address, nowMs: parts.world.nowMs() };
+  return c.json(await runGrant(parts, grant, exchange), 200, NO_STORE);
+}
+
+interface ClientSource {
+  readonly parameters: RequestParameters;
+  readonly authorization: string | undefined;
+  readonly address: string;
+}
+
+async function findClient(parts: ProtocolParts, source: ClientSource): Promise<AuthenticatedClient | undefined> {
+  const presented = readClient(source.authorization, source.parameters);
+  const { clientId } = presented;
+  if (clientId !== undefined) return authenticateClient(parts, { ...presented, clientId }, source.address);
+  if (presented.secret === undefined) return undefined;
+  throw createOAuthFailure('invalid_request', 'A client_secret without a client_id says nothing');
+}
+
+async function runGrant(parts: ProtocolParts, grant: Grant, exchange: Exchange) {
+  const subject = `${exchange.client?.application.clientId ?? '-'}|${exchange.address}`;
+  await parts.limits.check('grant', subject);
+  try {
+    return await grant(parts, exchange);
+  } catch (error) {
+    if (isFailure(error) && error.details.oauthError === 'invalid_grant')
+      await parts.limits.countFailure('grant', subject);
+    throw error;
+  }
+}

@@ -1,0 +1,235 @@
+/** The authorization area behind a real socket, on a given store, with a clock that a test moves. */
+import {
+  type ApplicationForm,
+  type CreatedApplication,
+  createApplication,
+} from '../../src/authorization/application.ts';
+import { type AuthorizationArea, createAuthorizationArea } from '../../src/authorization/area.ts';
+import { createSession } from '../../src/authorization/session-store.ts';
+import { createUser, type User } from '../../src/authorization/user-store.ts';
+import { parseConfig } from '../../src/config/config.ts';
+import type { Store } from '../../src/database/store.ts';
+import { createHttpApp } from '../../src/http/http-app.ts';
+import { listenHttp } from '../../src/http/http-server.ts';
+import { createLog } from '../../src/telemetry/log.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { createVault } from '../../src/vault/vault.ts';
+import { realWorld, type World } from '../../src/world.ts';
+
+export interface AuthorizationServer {
+  readonly url: string;
+  readonly store: Store;
+  readonly world: World;
+  readonly area: AuthorizationArea;
+  /** Everything the service logged. */
+  readonly lines: readonly string[];
+  /** Moves the clock. */
+  advance(ms: number): void;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export interface ServerOptions {
+  readonly environment?: Readonly<Record<string, string>>;
+  /** Shares a clock between servers that play two processes. */
+  readonly clock?: { offsetMs: number };
+  /** The name both of two processes go by; this server's own address unless given. */
+  readonly issuer?: string;
+}
+
+const TEST_KEY = new Uint8Array(32).fill(7);
+
+export async function startAuthorizationServer(
+  store: Store,
+  options: ServerOptions = {},
+): Promise<AuthorizationServer> {
+  const clock = options.clock ?? { offsetMs: 0 };
+  const world: World = { ...realWorld, nowMs: () => Date.now() + clock.offsetMs };
+  const lines: string[] = [];
+  const log = createLog('info', { write: (line: string) => void lines.push(line) });
+  const http = await listenHttp({ host: '127.0.0.1', port: 0 });
+  const vault = createVault([TEST_KEY], world);
+  const config = parseConfig(options.environment ?? {}).authorization;
+  const authUrl = options.issuer ?? http.url;
+  const area = createAuthorizationArea({ store, world, log, vault, config, baseUrl: authUrl, authUrl });
+  const app = createHttpApp({
+    mounts: area.routes,
+    log,
+    metrics: createMetrics(),
+    world,
+    maxBodyBytes: 1_048_576,
+    checkReady: async () => {},
+  });
+  http.serve(app.fetch);
+  return {
+    url: http.url,
+    store,
+    world,
+    area,
+    lines,
+    advance: (ms) => {
+      clock.offsetMs += ms;
+    },
+    [Symbol.asyncDispose]: async () => {
+      await http.drain(0);
+    },
+  };
+}
+
+/** A person, and the cookie of a browser in which this person is signed in. */
+export interface SignedIn {
+  readonly user: User;
+  readonly cookie: string;
+}
+
+let people = 0;
+
+export async function createPerson(server: AuthorizationServer, login = `person${++people}`): Promise<SignedIn> {
+  const { store, world } = server;
+  const user = await createUser(store, world, {
+    login,
+    name: `Person ${login}`,
+    email: `${login}@example.com`,
+    isAdmin: false,
+    passwordHash: null,
+  });
+  return { user, cookie: await signIn(server, user) };
+}
+
+export async function signIn({ store, world }: AuthorizationServer, user: User): Promise<string> {
+  const session = { userId: user.id, method: 'password' as const, address: '127.0.0.1', userAgent: 'test' };
+  const { token } = await createSession(store, world, session);
+  return `trivet_session=${token}`;
+}
+
+export const CALLBACK = 'https://client.example/callback';
+
+export async function registerApplication(
+  { store, world }: AuthorizationServer,
+  form: Partial<ApplicationForm> = {},
+  userId?: string,
+): Promise<CreatedApplication & { readonly clientId: string; readonly clientSecret: string }> {
+  const created = await createApplication(store, world, {
+    form: {
+      name: 'Example',
+      homepage: 'https://client.example',
+      description: '',
+      redirectUris: [CALLBACK],
+      isPublic: false,
+      ...form,
+    },
+    actor: { userId },
+  });
+  return {
+    ...created,
+    clientId: created.application.clientId,
+    clientSecret: created.clientSecret ?? '',
+  };
+}
+
+/** What a browser or a client gets: never followed, so that a redirect is an answer. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  /** The body as JSON; throws when it is none. */
+  readonly json: Readonly<Record<string, unknown>>;
+}
+
+export async function request(url: string, init: RequestInit = {}): Promise<Answer> {
+  const response = await fetch(url, { redirect: 'manual', ...init });
+  const text = await response.text();
+  return {
+    status: response.status,
+    headers: response.headers,
+    text,
+    get json() {
+      return JSON.parse(text) as Record<string, unknown>;
+    },
+  };
+}
+
+export type Fields = Readonly<Record<string, string>>;
+
+export function postForm(url: string, fields: Fields | URLSearchParams, headers: Fields = {}): Promise<Answer> {
+  return request(url, { method: 'POST', body: new URLSearchParams(fields), headers });
+}
+
+export function basic(clientId: string, secret: string): Fields {
+  return { authorization: `Basic ${Buffer.from(`${clientId}:${secret}`).toString('base64')}` };
+}
+
+/** The page of an authorization request, in a signed-in browser. */
+export function authorize(server: AuthorizationServer, cookie: string, fields: Fields): Promise<Answer> {
+  return request(`${server.url}/oauth/authorize?${new URLSearchParams(fields).toString()}`, { headers: { cookie } });
+}
+
+export function readHidden(page: string, name: string): string {
+  const input = new RegExp(`<input[^>]*name="${name}"[^>]*>`).exec(page)?.[0] ?? '';
+  return /value="([^"]*)"/.exec(input)?.[1] ?? '';
+}
+
+/** Presses a button of the consent page. */
+export function decide(
+  server: AuthorizationServer,
+  cookie: string,
+  { page, decision, path = '/oauth/authorize' }: { page: string; decision: 'allow' | 'deny'; path?: string },
+): Promise<Answer> {
+  const fields = { csrf_token: readHidden(page, 'csrf_token'), request: readHidden(page, 'request'), decision };
+  return postForm(server.url + path, fields, { cookie, origin: server.url });
+}
+
+/** The parameters of the redirect to the client. */
+export function readRedirect(answer: Answer): URLSearchParams {
+  return new URL(answer.headers.get('location') ?? 'http://none.invalid').searchParams;
+}
+
+/** All the way to a code: asks, allows when asked to, and takes the code from the redirect. */
+export async function obtainCode(
+  server: AuthorizationServer,
+  { cookie }: SignedIn,
+  fields: Fields & { readonly client_id: string },
+): Promise<string> {
+  const query = { response_type: 'code', redirect_uri: CALLBACK, ...fields };
+  const asked = await authorize(server, cookie, query);
+  const answer = asked.status === 302 ? asked : await decide(server, cookie, { page: asked.text, decision: 'allow' });
+  const code = readRedirect(answer).get('code');
+  if (code === null) throw new Error(`No code: ${answer.status} ${answer.headers.get('location')} ${answer.text}`);
+  return code;
+}
+
+export interface Tokens {
+  readonly access_token: string;
+  readonly refresh_token: string;
+  readonly scope: string;
+  readonly expires_in: number;
+  readonly created_at: string;
+}
+
+/** Tokens of a person for a confidential application. */
+export async function obtainTokens(
+  server: AuthorizationServer,
+  person: SignedIn,
+  application: { readonly clientId: string; readonly clientSecret: string },
+  scope = 'all_user all_hook',
+): Promise<Tokens> {
+  const { clientId, clientSecret } = application;
+  const code = await obtainCode(server, person, { client_id: clientId, scope });
+  const answer = await postForm(`${server.url}/oauth/token`, {
+    grant_type: 'authorization_code',
+    code,
+    client_id: clientId,
+    client_secret: clientSecret,
+  });
+  if (answer.status !== 200) throw new Error(`No tokens: ${answer.status} ${answer.text}`);
+  return answer.json as unknown as Tokens;
+}
+
+export async function refresh(server: AuthorizationServer, refreshToken: string, fields: Fields = {}): Promise<Answer> {
+  return postForm(`${server.url}/oauth/token`, { grant_type: 'refresh_token', refresh_token: refreshToken, ...fields });
+}
+
+/** The status of `GET /api/v5/user` with this token. */
+export async function callApi(server: AuthorizationServer, token: string): Promise<number> {
+  const answer = await request(`${server.url}/api/v5/user`, { headers: { authorization: `Bearer ${token}` } });
+  return answer.status;
+}
