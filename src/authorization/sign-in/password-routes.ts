@@ -24,6 +24,7 @@ export interface UpstreamLink {
 }
 
 const DONE: Readonly<Record<string, string>> = { signed_out: texts.signIn.ended };
+const REFUSED: Readonly<Record<string, string>> = { passkey_refused: texts.signIn.passkeyFailed };
 
 export function addPasswordRoutes(
   routes: OpenAPIHono<HttpEnv>,
@@ -33,8 +34,10 @@ export function addPasswordRoutes(
   routes.get('/sign-in', async (c) => {
     const query = new URL(c.req.url).searchParams;
     const login = query.get('login_hint') ?? '';
-    const done = DONE[query.get('done') ?? ''];
-    return showSignIn(c, { kit, upstream, flow: readFlow(kit.vault, query), login: login.slice(0, 64), done });
+    const word = query.get('done') ?? '';
+    const refusal = REFUSED[word];
+    const shown = { kit, upstream, flow: readFlow(kit.vault, query), login: login.slice(0, 64), done: DONE[word] };
+    return showSignIn(c, { ...shown, mistake: refusal === undefined ? undefined : { message: refusal } });
   });
 
   routes.post('/sign-in', async (c) => {

@@ -23,6 +23,8 @@ export interface SignInKit {
   /** Where browsers reach these pages. */
   readonly baseUrl: string;
   readonly cookies: Cookies;
+  /** An OpenID provider that people may sign in with too. */
+  readonly upstream: Upstream | undefined;
   readonly currentSession: (c: Context<HttpEnv>) => Promise<Session | undefined>;
   /** Throws `forbidden` unless the form came from a page of this session and of this site. */
   readonly checkForm: (c: Context<HttpEnv>, form: FormFields) => void;
@@ -42,11 +44,19 @@ export interface Proof {
   readonly steps?: readonly Step[];
 }
 
+/** How the pages know the upstream provider. */
+export interface Upstream {
+  /** As people call it. */
+  readonly name: string;
+  readonly issuer: string;
+}
+
 export interface KitParts {
   readonly store: Store;
   readonly world: World;
   readonly vault: Vault;
   readonly baseUrl: string;
+  readonly upstream?: Upstream | undefined;
 }
 
 export function createSignInKit(parts: KitParts): SignInKit {
@@ -60,6 +70,7 @@ export function createSignInKit(parts: KitParts): SignInKit {
   };
   return {
     ...parts,
+    upstream: parts.upstream,
     cookies,
     currentSession,
     checkForm(c, form) {

@@ -5,6 +5,7 @@ import type { HttpEnv } from '../../http/context.ts';
 import type { FormFields } from './cookies.ts';
 import { createFlow, formatFlow } from './flow.ts';
 import { createPageRoutes } from './page-routes.ts';
+import { addPasskeyRoutes } from './passkey-routes.ts';
 import { addPasswordRoutes } from './password-routes.ts';
 import { parseReturnTo } from './return-to.ts';
 import { addSecondStepRoutes } from './second-step-routes.ts';
@@ -33,8 +34,9 @@ export interface SignInOptions {
 export function createSignIn(parts: KitParts): SignIn {
   const kit = createSignInKit(parts);
   const routes = createPageRoutes();
-  addPasswordRoutes(routes, kit, undefined);
+  addPasswordRoutes(routes, kit, kit.upstream);
   addSecondStepRoutes(routes, kit);
+  addPasskeyRoutes(routes, kit);
   addSetupRoutes(routes, kit);
   return {
     routes,

@@ -1,0 +1,81 @@
+import { html } from 'hono/html';
+import { auditStep } from '../audit-store.ts';
+import { listOrganizationsOfUser } from '../organization-store.ts';
+import { readField, toMistake } from '../sign-in/page-routes.ts';
+import { countRecoveryCodes, hasTotp } from '../totp-store.ts';
+import { changeProfile, type User } from '../user-store.ts';
+import { type Console, findDone, type Visit } from './console.ts';
+import type { Html } from './layout.ts';
+import { formatDate, type Mistake, renderCsrf, renderDone, renderField, renderMistake } from './parts.ts';
+import { texts } from './texts.ts';
+
+export function addHomeRoutes({ kit, page, form }: Console): void {
+  page('/', async ({ session, show }) => {
+    const left = (await hasTotp(kit.store, session.user.id))
+      ? await countRecoveryCodes(kit.store, session.user.id)
+      : 10;
+    return show({ title: texts.nav.home, here: '/', content: renderHome(session.user, left) });
+  });
+
+  page('/account', async (visit) => showProfile(kit.store, visit, { values: visit.session.user }));
+
+  form('/account', async (submission) => {
+    const { c, session } = submission;
+    const values = {
+      name: readField(submission.form, 'name'),
+      email: readField(submission.form, 'email').trim() || null,
+    };
+    try {
+      await changeProfile(kit.store, session.user.id, values);
+    } catch (error) {
+      return showProfile(kit.store, submission, { values, mistake: toMistake(error) });
+    }
+    await kit.store.writeAll([auditStep({ kind: 'user_changed', userId: session.user.id }, kit.world.nowMs())]);
+    return c.redirect('/account?done=saved', 303);
+  });
+}
+
+function renderHome(user: User, recoveryCodesLeft: number): Html {
+  const { home, nav } = texts;
+  const tiles = [
+    ['/account', nav.profile, home.profile],
+    ['/account/security', nav.security, home.security],
+    ['/account/sessions', nav.sessions, home.sessions],
+    ['/account/authorizations', nav.authorizations, home.authorizations],
+    ['/account/activity', nav.activity, home.activity],
+    ['/account/tokens', nav.tokens, home.tokens],
+    ['/account/applications', nav.applications, home.applications],
+    ...(user.isAdmin
+      ? [
+          ['/admin/users', nav.users, home.users],
+          ['/admin/activity', nav.allActivity, home.allActivity],
+        ]
+      : []),
+  ];
+  return html`<div class="tight"><h1>${home.title(user.name)}</h1><p class="soft">${home.lead}</p></div>
+${recoveryCodesLeft < 3 ? html`<p class="notice warn">${home.fewCodes(recoveryCodesLeft)} <a href="/account/security">${nav.security}</a></p>` : ''}
+<ul class="tiles">${tiles.map(([path, label, about]) => html`<li><a href="${path}"><strong>${label}</strong> <span class="hint">${about}</span></a></li>`)}</ul>`;
+}
+
+async function showProfile(
+  store: Console['kit']['store'],
+  { c, session, show }: Visit,
+  { values, mistake }: { readonly values: Pick<User, 'name' | 'email'>; readonly mistake?: Mistake },
+): Promise<Response> {
+  const t = texts.profile;
+  const { user, csrfToken } = session;
+  const organizations = await listOrganizationsOfUser(store, user.id);
+  const content = html`<div class="tight"><h1>${t.title}</h1><p class="soft">${t.lead}</p></div>
+${renderDone(findDone(c, { saved: t.saved }))}${renderMistake(mistake)}
+<section class="card stack">
+<dl class="facts"><dt>${t.login}</dt><dd>${user.login}</dd><dt>${t.since}</dt><dd>${formatDate(user.createdAtMs)}</dd>
+${organizations.length === 0 ? '' : html`<dt>${t.organizations}</dt><dd>${organizations.map(({ login, role }) => `${login} (${t.roles[role]})`).join(', ')}</dd>`}</dl>
+<form method="post" action="/account" class="stack">
+${renderCsrf(csrfToken)}
+${renderField({ name: 'name', label: t.name, value: values.name, autocomplete: 'name', mistake })}
+${renderField({ name: 'email', label: t.email, hint: t.emailHint, type: 'email', value: values.email ?? '', autocomplete: 'email', isOptional: true, mistake })}
+<button>${texts.save}</button>
+</form>
+</section>`;
+  return show({ title: t.title, here: '/account', content }, { status: mistake ? 422 : 200 });
+}

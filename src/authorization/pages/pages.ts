@@ -1,0 +1,31 @@
+/** The console: every page for somebody who is signed in, and the files that pages load. */
+import type { OpenAPIHono } from '@hono/zod-openapi';
+import type { HttpEnv } from '../../http/context.ts';
+import { createPageRoutes } from '../sign-in/page-routes.ts';
+import type { SignInKit } from '../sign-in/sign-in-kit.ts';
+import { addActivityRoutes } from './activity-routes.ts';
+import { addApplicationRoutes } from './application-routes.ts';
+import { addAssetRoutes } from './assets.ts';
+import { createConsole } from './console.ts';
+import { addHomeRoutes } from './home-routes.ts';
+import { addSecurityRoutes } from './security-routes.ts';
+import { addSessionRoutes } from './session-routes.ts';
+import { addTokenRoutes } from './token-routes.ts';
+import { addTotpRoutes } from './totp-routes.ts';
+import { addUserRoutes } from './user-routes.ts';
+
+/** To be mounted at `/`, beside the sign-in. */
+export function createPages(kit: SignInKit): OpenAPIHono<HttpEnv> {
+  const routes = createPageRoutes();
+  const console = createConsole(routes, kit);
+  addAssetRoutes(routes);
+  addHomeRoutes(console);
+  addSecurityRoutes(console);
+  addTotpRoutes(console);
+  addSessionRoutes(console);
+  addTokenRoutes(console);
+  addApplicationRoutes(console);
+  addActivityRoutes(console);
+  addUserRoutes(console);
+  return routes;
+}

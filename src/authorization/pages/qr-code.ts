@@ -1,0 +1,20 @@
+import { html } from 'hono/html';
+import qrcode from 'qrcode-generator';
+import type { Html } from './layout.ts';
+
+/** Quiet zone of ISO/IEC 18004. */
+const MARGIN = 4;
+
+/** `text` as a picture for a phone's camera: one path, dark on light in both colour schemes. */
+export function renderQrCode(text: string, label: string): Html {
+  const code = qrcode(0, 'M');
+  code.addData(text);
+  code.make();
+  const size = code.getModuleCount();
+  let path = '';
+  for (let row = 0; row < size; row += 1)
+    for (let column = 0; column < size; column += 1)
+      if (code.isDark(row, column)) path += `M${column + MARGIN} ${row + MARGIN}h1v1h-1z`;
+  const edge = size + 2 * MARGIN;
+  return html`<div class="qr"><svg viewBox="0 0 ${edge} ${edge}" role="img" aria-label="${label}" shape-rendering="crispEdges"><path fill="#fff" d="M0 0h${edge}v${edge}H0z"/><path fill="#000" d="${path}"/></svg></div>`;
+}

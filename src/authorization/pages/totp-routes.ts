@@ -1,0 +1,99 @@
+import { Failure } from '../../errors.ts';
+import { auditStep } from '../audit-store.ts';
+import { clientAddress } from '../sign-in/client-address.ts';
+import { readField, toMistake } from '../sign-in/page-routes.ts';
+import { createRecoveryCodes, createTotpSeed, findTimeStep, formatTotpUri } from '../sign-in/totp.ts';
+import {
+  confirmTotpStep,
+  deleteTotpSteps,
+  findPendingTotpSeed,
+  hasTotp,
+  offerTotpSeed,
+  replaceRecoveryCodesSteps,
+} from '../totp-store.ts';
+import { askToSignInAgain, type Console, type Visit } from './console.ts';
+import type { Mistake } from './parts.ts';
+import { renderRecoveryCodes, renderTotpSetup, type SecurityForm } from './security-page.ts';
+import { checkCurrentPassword, SECURITY, showSecurity } from './security-routes.ts';
+import { texts } from './texts.ts';
+
+/** Turning the second step on and off. It is on only once its person has shown that their app has the seed. */
+export function addTotpRoutes(console: Console): void {
+  addSetUp(console);
+  addStop(console);
+}
+
+function addSetUp({ kit, page, form }: Console): void {
+  form(`${SECURITY}/totp`, async (submission) => {
+    const again = askToSignInAgain(submission, kit, SECURITY);
+    if (again !== undefined) return again;
+    const offer = { userId: submission.session.user.id, seed: createTotpSeed(kit.world) };
+    await offerTotpSeed(kit.store, kit.vault, offer);
+    return submission.c.redirect(`${SECURITY}/totp`, 303);
+  });
+
+  page(`${SECURITY}/totp`, (visit) => showSetUp(kit, visit));
+
+  form(`${SECURITY}/totp/confirm`, async (submission) => {
+    const { c, session } = submission;
+    const nowMs = kit.world.nowMs();
+    const seed = await findPendingTotpSeed(kit.store, kit.vault, session.user.id);
+    const timeStep = seed && findTimeStep(seed, readField(submission.form, 'code'), nowMs);
+    if (!timeStep) return showSetUp(kit, submission, { message: texts.security.totpWrong, field: 'code' });
+    const codes = createRecoveryCodes(kit.world);
+    const event = { kind: 'totp_enabled', userId: session.user.id, address: clientAddress(c) } as const;
+    await kit.store.writeAll([
+      confirmTotpStep(session.user.id, timeStep, nowMs),
+      ...replaceRecoveryCodesSteps(session.user.id, codes),
+      auditStep(event, nowMs),
+    ]);
+    return showRecoveryCodes(submission, codes);
+  });
+}
+
+async function showSetUp(
+  { store, vault }: Console['kit'],
+  { c, session, show }: Visit,
+  mistake?: Mistake,
+): Promise<Response> {
+  const seed = await findPendingTotpSeed(store, vault, session.user.id);
+  if (seed === undefined) return c.redirect(SECURITY, 303);
+  const uri = formatTotpUri(seed, { issuer: texts.product, login: session.user.login });
+  const content = renderTotpSetup({ csrfToken: session.csrfToken, seed, uri, mistake });
+  return show({ title: texts.security.totpStart, here: SECURITY, content }, { status: mistake ? 422 : 200 });
+}
+
+function showRecoveryCodes({ show }: Visit, codes: readonly string[]): Promise<Response> {
+  return show({ title: texts.security.recovery, here: SECURITY, content: renderRecoveryCodes(codes) });
+}
+
+function addStop({ kit, form }: Console): void {
+  const proven = (path: string, name: SecurityForm, act: (visit: Visit) => Promise<Response>) =>
+    form(path, async (submission) => {
+      const again = submission.session.user.passwordChangedAtMs === null && askToSignInAgain(submission, kit, SECURITY);
+      if (again) return again;
+      try {
+        await checkCurrentPassword(kit, submission, `${name}_password`);
+      } catch (error) {
+        return showSecurity(kit, submission, { mistake: { ...toMistake(error), form: name } });
+      }
+      return act(submission);
+    });
+
+  proven(`${SECURITY}/totp/stop`, 'totp', async ({ c, session }) => {
+    const event = { kind: 'totp_disabled', userId: session.user.id, address: clientAddress(c) } as const;
+    await kit.store.writeAll([...deleteTotpSteps(session.user.id), auditStep(event, kit.world.nowMs())]);
+    return c.redirect(`${SECURITY}?done=totp_stopped`, 303);
+  });
+
+  proven(`${SECURITY}/recovery-codes`, 'recovery', async (visit) => {
+    const { c, session } = visit;
+    if (!(await hasTotp(kit.store, session.user.id)))
+      throw new Failure('conflict', 'Cannot make recovery codes: the authenticator app is off');
+    const codes = createRecoveryCodes(kit.world);
+    const event = { kind: 'recovery_codes_renewed', userId: session.user.id, address: clientAddress(c) } as const;
+    const steps = replaceRecoveryCodesSteps(session.user.id, codes);
+    await kit.store.writeAll([...steps, auditStep(event, kit.world.nowMs())]);
+    return showRecoveryCodes(visit, codes);
+  });
+}

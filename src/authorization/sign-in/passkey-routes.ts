@@ -1,0 +1,37 @@
+import type { OpenAPIHono } from '@hono/zod-openapi';
+import type { HttpEnv } from '../../http/context.ts';
+import { checkAttempt, forgiveAttempt } from '../attempt-store.ts';
+import { auditStep } from '../audit-store.ts';
+import { addressSubject } from './back-off.ts';
+import { clientAddress } from './client-address.ts';
+import { formatFlow, readFlow } from './flow.ts';
+import { readField, readForm } from './page-routes.ts';
+import { beginSignIn, finishSignIn } from './passkeys.ts';
+import type { SignInKit } from './sign-in-kit.ts';
+
+/** Signing in with a passkey: the script of the page fetches a challenge and posts the answer as a form. */
+export function addPasskeyRoutes(routes: OpenAPIHono<HttpEnv>, kit: SignInKit): void {
+  routes.post('/sign-in/passkey/options', async (c) => {
+    kit.checkOpenForm(c, await readForm(c));
+    // Each challenge is a row: whoever asks for many of them waits.
+    const subjects = [addressSubject('passkey', clientAddress(c))];
+    await checkAttempt(kit.store, { subjects, nowMs: kit.world.nowMs() });
+    c.header('Cache-Control', 'no-store');
+    return c.json(await beginSignIn(kit));
+  });
+
+  routes.post('/sign-in/passkey', async (c) => {
+    const form = await readForm(c);
+    kit.checkOpenForm(c, form);
+    const flow = readFlow(kit.vault, form);
+    const answer = { ticket: readField(form, 'ticket'), credential: readField(form, 'credential') };
+    const user = await finishSignIn(kit, answer);
+    if (user !== undefined) {
+      await forgiveAttempt(kit.store, [addressSubject('passkey', clientAddress(c))]);
+      return kit.finishSignIn(c, { user, method: 'passkey', flow });
+    }
+    const event = { kind: 'sign_in_failed', address: clientAddress(c), details: { method: 'passkey' } } as const;
+    await kit.store.writeAll([auditStep(event, kit.world.nowMs())]);
+    return c.redirect(`/sign-in${formatFlow(flow, { done: 'passkey_refused' })}`, 303);
+  });
+}

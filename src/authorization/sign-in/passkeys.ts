@@ -1,0 +1,140 @@
+/** WebAuthn Level 3 ceremonies. The challenge is in a ticket, so an answer is good once and only for what it was asked. */
+import {
+  type AuthenticationResponseJSON,
+  generateAuthenticationOptions,
+  generateRegistrationOptions,
+  type RegistrationResponseJSON,
+  verifyAuthenticationResponse,
+  verifyRegistrationResponse,
+} from '@simplewebauthn/server';
+import { Failure } from '../../errors.ts';
+import { auditStep } from '../audit-store.ts';
+import { findPasskey, insertPasskeyStep, listPasskeys, type Passkey, usePasskey } from '../passkey-store.ts';
+import { issueTicket, takeTicket } from '../ticket-store.ts';
+import { findUserById, type User } from '../user-store.ts';
+import type { SignInKit } from './sign-in-kit.ts';
+
+const CHALLENGE_MS = 5 * 60_000;
+
+type Transports = NonNullable<Parameters<typeof generateRegistrationOptions>[0]['excludeCredentials']>;
+
+export interface Ceremony<Options> {
+  /** Comes back with the answer. */
+  readonly ticket: string;
+  readonly options: Options;
+}
+
+export interface CeremonyAnswer {
+  readonly ticket: string;
+  /** JSON, as the script of the page sends it. */
+  readonly credential: string;
+}
+
+function relyingParty(baseUrl: string) {
+  const url = new URL(baseUrl);
+  return { rpID: url.hostname, origin: url.origin };
+}
+
+/** Browsers know no passkeys for an IP address; such a service must be opened under a name (`localhost` will do). */
+export function canUsePasskeys(baseUrl: string): boolean {
+  const { hostname, protocol } = new URL(baseUrl);
+  const isAddress = /^[\d.]+$/.test(hostname) || hostname.startsWith('[');
+  return !isAddress && (protocol === 'https:' || hostname === 'localhost');
+}
+
+export async function beginRegistration(kit: SignInKit, user: User) {
+  const { rpID } = relyingParty(kit.baseUrl);
+  const known = await listPasskeys(kit.store, user.id);
+  const options = await generateRegistrationOptions({
+    rpName: 'Trivet',
+    rpID,
+    userName: user.login,
+    userDisplayName: user.name,
+    userID: Uint8Array.from(Buffer.from(user.id)),
+    excludeCredentials: known.map(({ id, transports }) => ({ id, transports: [...transports] })) as Transports,
+    authenticatorSelection: { residentKey: 'required', userVerification: 'required' },
+  });
+  const content = { challenge: options.challenge, userId: user.id };
+  const ticket = await issueTicket(kit, 'passkey-registration', { content, lifetimeMs: CHALLENGE_MS });
+  return { ticket, options } satisfies Ceremony<typeof options>;
+}
+
+/** Throws `invalid` for an answer that is not what was asked, or not from here. */
+export async function finishRegistration(
+  kit: SignInKit,
+  { user, name, answer }: { readonly user: User; readonly name: string; readonly answer: CeremonyAnswer },
+): Promise<void> {
+  const asked = await takeTicket<{ challenge: string; userId: string }>(kit, 'passkey-registration', answer.ticket);
+  if (asked?.userId !== user.id) throw refuse();
+  const { rpID, origin } = relyingParty(kit.baseUrl);
+  const response = parseCredential<RegistrationResponseJSON>(answer.credential);
+  const verified = await verifyRegistrationResponse({
+    response,
+    expectedChallenge: asked.challenge,
+    expectedOrigin: origin,
+    expectedRPID: rpID,
+    requireUserVerification: true,
+  }).catch(refuseWith);
+  if (!verified.verified) throw refuse();
+  const { id, publicKey, counter } = verified.registrationInfo.credential;
+  const nowMs = kit.world.nowMs();
+  const transports = (response.response.transports ?? []).filter((transport) => /^[a-z-]{1,20}$/.test(transport));
+  const [added] = await kit.store.writeAll([
+    insertPasskeyStep({ id, userId: user.id, name, publicKey, counter, transports, createdAtMs: nowMs }),
+    auditStep({ kind: 'passkey_added', userId: user.id, details: { name } }, nowMs),
+  ]);
+  if (added?.length === 0) throw refuse();
+}
+
+export async function beginSignIn(kit: SignInKit) {
+  const { rpID } = relyingParty(kit.baseUrl);
+  // No list of credentials: the browser offers what it has, and we tell nobody who has a passkey here.
+  const options = await generateAuthenticationOptions({ rpID, userVerification: 'required' });
+  const content = { challenge: options.challenge };
+  const ticket = await issueTicket(kit, 'passkey-sign-in', { content, lifetimeMs: CHALLENGE_MS });
+  return { ticket, options } satisfies Ceremony<typeof options>;
+}
+
+/** Who answered, or undefined. A passkey is something one has and, verified, something one is or knows: both steps. */
+export async function finishSignIn(kit: SignInKit, answer: CeremonyAnswer): Promise<User | undefined> {
+  const asked = await takeTicket<{ challenge: string }>(kit, 'passkey-sign-in', answer.ticket);
+  const response = parseCredential<AuthenticationResponseJSON>(answer.credential);
+  const passkey = asked && typeof response.id === 'string' ? await findPasskey(kit.store, response.id) : undefined;
+  if (asked === undefined || passkey === undefined) return undefined;
+  const { rpID, origin } = relyingParty(kit.baseUrl);
+  const verified = await verifyAuthenticationResponse({
+    response,
+    expectedChallenge: asked.challenge,
+    expectedOrigin: origin,
+    expectedRPID: rpID,
+    credential: toCredential(passkey),
+    requireUserVerification: true,
+  }).catch(() => undefined);
+  if (!verified?.verified) return undefined;
+  const use = { id: passkey.id, counter: verified.authenticationInfo.newCounter, nowMs: kit.world.nowMs() };
+  if (!(await usePasskey(kit.store, use))) return undefined;
+  const user = await findUserById(kit.store, passkey.userId);
+  return user?.disabledAtMs === null ? user : undefined;
+}
+
+function toCredential({ id, publicKey, counter }: Passkey) {
+  return { id, publicKey: Uint8Array.from(publicKey), counter };
+}
+
+function parseCredential<T>(text: string): T {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === 'object' && value !== null && 'response' in value) return value as T;
+  } catch {
+    // Not JSON: refused below like anything else that is no credential.
+  }
+  throw refuse();
+}
+
+function refuse(): Failure {
+  return new Failure('invalid', 'The passkey was not accepted', { field: 'passkey' });
+}
+
+function refuseWith(cause: unknown): never {
+  throw new Failure('invalid', 'The passkey was not accepted', { field: 'passkey' }, { cause });
+}
