@@ -1,8 +1,9 @@
-/** Three renderers of the same `Failure`, and a plain page; which one speaks is decided where a path is mounted. */
+/** Four renderers of the same `Failure`, and a plain page; which one speaks is decided where a path is mounted. */
 import type { Context } from 'hono';
 import { html } from 'hono/html';
 import { HTTPException } from 'hono/http-exception';
 import { Failure, type FailureCode, isFailure } from '../errors.ts';
+import { statusNameOfFailure } from '../grpc/status.ts';
 import type { HttpEnv } from './context.ts';
 import type { ErrorStyle } from './mount.ts';
 
@@ -54,6 +55,7 @@ const RENDERER_OF: Record<ErrorStyle, Renderer> = {
   problem: renderProblem,
   platform: renderPlatform,
   oauth: renderOAuth,
+  rpc: renderRpc,
   page: renderPage,
 };
 
@@ -115,6 +117,12 @@ function renderOAuth(failure: Failure, status: number, c: FailureContext): Respo
 /** RFC 6749 §5.2: %x20-21 / %x23-5B / %x5D-7E only. */
 function toOAuthText(message: string): string {
   return message.replaceAll('"', "'").replace(/[^\x20-\x21\x23-\x5B\x5D-\x7E]/g, ' ');
+}
+
+/** The unary error of the Connect protocol: the name of the gRPC status in lower case, and the text. */
+function renderRpc(failure: Failure, status: number, c: FailureContext): Response {
+  const code = statusNameOfFailure(failure.code).toLowerCase();
+  return c.json({ code, message: failure.message }, status as 400);
 }
 
 function renderPage(failure: Failure, status: number, c: FailureContext): Response | Promise<Response> {

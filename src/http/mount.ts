@@ -3,9 +3,9 @@ import type { HttpEnv } from './context.ts';
 
 /**
  * How a mounted path words its refusals: `problem` is RFC 9457, `platform` is the error body of the platform's API v5,
- * `oauth` is RFC 6749 §5.2, `page` is a page for a person.
+ * `oauth` is RFC 6749 §5.2, `rpc` is the error of the Connect protocol, `page` is a page for a person.
  */
-export type ErrorStyle = 'problem' | 'platform' | 'oauth' | 'page';
+export type ErrorStyle = 'problem' | 'platform' | 'oauth' | 'rpc' | 'page';
 
 /** Routes of one area below one path, with one style of errors. */
 export interface RouteMount {

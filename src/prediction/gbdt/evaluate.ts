@@ -1,4 +1,5 @@
 import { findBin } from './binning.ts';
+import { createWasmEvaluator } from './evaluate-wasm.ts';
 import { type Forest, LEAVES, MAX_DEPTH } from './tree.ts';
 
 /**
@@ -7,7 +8,7 @@ import { type Forest, LEAVES, MAX_DEPTH } from './tree.ts';
  */
 export interface Evaluator {
   readonly kernel: 'wasm' | 'plain';
-  /** Most rows of one call. */
+  /** Most rows of one call; at least what was asked for. */
   readonly capacity: number;
   /** To be filled by the caller, one column after the other: row `i` of feature `f` is `values[f * capacity + i]`. */
   readonly values: Float32Array;
@@ -18,6 +19,7 @@ export interface Evaluator {
 }
 
 export interface EvaluatorOptions {
+  /** `wasm` unless it is said otherwise, or the machine cannot. */
   readonly kernel?: 'wasm' | 'plain';
   readonly capacity?: number;
 }
@@ -28,7 +30,9 @@ export function createEvaluator(forests: readonly Forest[], options: EvaluatorOp
   if (forests.some((forest) => forest.binning !== first.binning)) {
     throw new RangeError('Cannot create the evaluator: the forests must share one binning');
   }
-  return createPlainEvaluator(forests, first.binning.edges, options.capacity ?? 64);
+  const capacity = options.capacity ?? 64;
+  const wasm = options.kernel === 'plain' ? undefined : createWasmEvaluator(forests, capacity);
+  return wasm ?? createPlainEvaluator(forests, first.binning.edges, capacity);
 }
 
 function createPlainEvaluator(forests: readonly Forest[], edges: readonly Float32Array[], capacity: number): Evaluator {

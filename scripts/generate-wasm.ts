@@ -1,0 +1,8 @@
+/** Compiles the WebAssembly kernels, which are committed so that nobody needs the compiler to run the service. */
+import { writeFileSync } from 'node:fs';
+import { compileKernels } from './compile-kernels.ts';
+
+for (const [path, bytes] of await compileKernels()) {
+  writeFileSync(path, bytes);
+  process.stdout.write(`${path} ${bytes.length} bytes\n`);
+}

@@ -1,0 +1,82 @@
+import type { Evaluator } from './evaluate.ts';
+import { findKernelModule, planMemory } from './kernel.ts';
+import { type Forest, LEAVES, MAX_DEPTH } from './tree.ts';
+
+/** 16 rows a step: rows are compared as the lanes of one register, leaves looked up by byte shuffles. */
+const LANES = 16;
+const EDGE_TABLE_FLOATS = 16 + 256;
+const TREE_BYTES = 32 + 2 * LEAVES;
+
+interface EvaluateExports {
+  bin(edges: number, values: number, bins: number, features: number, capacity: number, count: number): void;
+  evaluate(
+    trees: number,
+    treeCount: number,
+    bins: number,
+    count: number,
+    sums: number,
+    outputs: number,
+    base: number,
+    scale: number,
+  ): void;
+}
+
+/** Undefined where the machine cannot run the kernel. */
+export function createWasmEvaluator(forests: readonly Forest[], capacity: number): Evaluator | undefined {
+  const module = findKernelModule('evaluate');
+  if (module === undefined) return undefined;
+  const edges = forests[0]!.binning.edges;
+  const stride = Math.ceil(capacity / LANES) * LANES;
+  const plan = planMemory();
+  const edgesAt = plan.reserve(edges.length * EDGE_TABLE_FLOATS * 4);
+  const valuesAt = plan.reserve(edges.length * stride * 4);
+  const binsAt = plan.reserve(edges.length * stride);
+  const sumsAt = plan.reserve(LANES * 4);
+  const parts = forests.map((forest) => ({
+    forest,
+    treesAt: plan.reserve(forest.treeCount * TREE_BYTES),
+    outputAt: plan.reserve(stride * 8),
+  }));
+  const memory = plan.create();
+  writeEdges(edges, new Float32Array(memory.buffer, edgesAt, edges.length * EDGE_TABLE_FLOATS));
+  for (const { forest, treesAt } of parts) writeTrees(forest, stride, new DataView(memory.buffer, treesAt));
+  const kernel = new WebAssembly.Instance(module, { env: { memory } }).exports as unknown as EvaluateExports;
+  return {
+    kernel: 'wasm',
+    capacity: stride,
+    values: new Float32Array(memory.buffer, valuesAt, edges.length * stride),
+    outputs: parts.map(({ outputAt }) => new Float64Array(memory.buffer, outputAt, stride)),
+    evaluate(count) {
+      kernel.bin(edgesAt, valuesAt, binsAt, edges.length, stride, count);
+      for (const { forest, treesAt, outputAt } of parts) {
+        kernel.evaluate(treesAt, forest.treeCount, binsAt, count, sumsAt, outputAt, forest.base, forest.leafScale);
+      }
+    },
+  };
+}
+
+/** 16 coarse cut points, each the last of a block of 16, then all of them; infinity is below nothing. */
+function writeEdges(edges: readonly Float32Array[], tables: Float32Array): void {
+  tables.fill(Number.POSITIVE_INFINITY);
+  edges.forEach((cuts, feature) => {
+    const coarse = feature * EDGE_TABLE_FLOATS;
+    tables.set(cuts, coarse + 16);
+    for (let block = 0; block < 16; block++) tables[coarse + block] = tables[coarse + 16 + block * 16 + 15]!;
+  });
+}
+
+function writeTrees(forest: Forest, stride: number, view: DataView): void {
+  for (let tree = 0; tree < forest.treeCount; tree++) {
+    const at = tree * TREE_BYTES;
+    for (let level = 0; level < MAX_DEPTH; level++) {
+      view.setUint32(at + level * 4, forest.features[tree * MAX_DEPTH + level]! * stride, true);
+      // Signed comparisons are one instruction, unsigned ones two.
+      view.setUint8(at + 24 + level, forest.thresholds[tree * MAX_DEPTH + level]! ^ 0x80);
+    }
+    for (let leaf = 0; leaf < LEAVES; leaf++) {
+      const value = forest.leaves[tree * LEAVES + leaf]!;
+      view.setUint8(at + 32 + leaf, value & 0xff);
+      view.setInt8(at + 32 + LEAVES + leaf, value >> 8);
+    }
+  }
+}

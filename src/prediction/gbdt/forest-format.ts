@@ -1,0 +1,144 @@
+import { createHash } from 'node:crypto';
+import type { Binning } from './binning.ts';
+import { MAX_BINS } from './binning.ts';
+import { type Forest, LEAVES, MAX_DEPTH } from './tree.ts';
+
+/**
+ * Forests of one binning as bytes: a magic word, the version of this format, the cut points, the forests, and the
+ * SHA-256 of all that. Little-endian. A reader refuses what it does not know or what was damaged.
+ */
+
+const MAGIC = 'TRVFORST';
+const VERSION = 1;
+const CHECKSUM_BYTES = 32;
+
+export function encodeForests(forests: readonly Forest[]): Uint8Array {
+  const binning = forests[0]?.binning ?? { edges: [] };
+  if (forests.some((forest) => forest.binning !== binning)) {
+    throw new RangeError('Cannot encode the forests: they must share one binning');
+  }
+  const parts: Uint8Array[] = [
+    new TextEncoder().encode(MAGIC),
+    encodeNumbers([VERSION, binning.edges.length, forests.length]),
+    ...binning.edges.flatMap((edges) => [encodeNumbers([edges.length]), encodeFloats(edges)]),
+    ...forests.flatMap(encodeForest),
+  ];
+  const body = Buffer.concat(parts);
+  return new Uint8Array(Buffer.concat([body, checksum(body)]));
+}
+
+export function decodeForests(bytes: Uint8Array): Forest[] {
+  const reader = openReader(bytes);
+  const [featureCount, forestCount] = [reader.count(256), reader.count(1024)];
+  const edges = Array.from({ length: featureCount }, () => reader.floats(reader.count(MAX_BINS)));
+  const binning: Binning = { edges };
+  const forests = Array.from({ length: forestCount }, () => decodeForest(binning, reader));
+  reader.end();
+  return forests;
+}
+
+function encodeForest(forest: Forest): Uint8Array[] {
+  const numbers = new DataView(new ArrayBuffer(16));
+  numbers.setFloat64(0, forest.base, true);
+  numbers.setFloat64(8, forest.leafScale, true);
+  const leaves = new DataView(new ArrayBuffer(forest.leaves.length * 2));
+  forest.leaves.forEach((leaf, i) => {
+    leaves.setInt16(i * 2, leaf, true);
+  });
+  return [
+    encodeNumbers([forest.treeCount]),
+    new Uint8Array(numbers.buffer),
+    forest.features,
+    forest.thresholds,
+    new Uint8Array(leaves.buffer),
+    encodeFloats(forest.covers),
+  ];
+}
+
+function decodeForest(binning: Binning, reader: Reader): Forest {
+  const treeCount = reader.count(1_000_000);
+  const [base, leafScale] = [reader.double(), reader.double()];
+  const features = reader.bytes(treeCount * MAX_DEPTH);
+  const thresholds = reader.bytes(treeCount * MAX_DEPTH);
+  const leafBytes = reader.bytes(treeCount * LEAVES * 2);
+  const view = new DataView(leafBytes.buffer, leafBytes.byteOffset);
+  const leaves = Int16Array.from({ length: treeCount * LEAVES }, (_, i) => view.getInt16(i * 2, true));
+  const covers = reader.floats(treeCount * LEAVES);
+  if (!Number.isFinite(base) || !(leafScale > 0)) throw refuse('its numbers are not finite');
+  if (features.some((feature) => feature >= binning.edges.length)) throw refuse('a tree splits a feature it lacks');
+  return { binning, treeCount, base, leafScale, features, thresholds, leaves, covers };
+}
+
+interface Reader {
+  count(atMost: number): number;
+  double(): number;
+  floats(count: number): Float32Array;
+  bytes(count: number): Uint8Array;
+  end(): void;
+}
+
+/** A reader after the checks that need no knowledge of the content. */
+function openReader(bytes: Uint8Array): Reader {
+  const magic = new TextDecoder().decode(bytes.subarray(0, MAGIC.length));
+  if (magic !== MAGIC) throw refuse('this is not a file of forests');
+  const body = bytes.subarray(0, Math.max(MAGIC.length, bytes.length - CHECKSUM_BYTES));
+  const reader = createReader(body, MAGIC.length);
+  // Before the checksum: a later version may sum differently.
+  const version = reader.count(0xffff_ffff);
+  if (version !== VERSION) throw refuse(`its format is version ${version}, this program reads version ${VERSION}`);
+  if (!checksum(body).equals(bytes.subarray(body.length))) throw refuse('it is damaged, the checksum differs');
+  return reader;
+}
+
+function createReader(body: Uint8Array, start: number): Reader {
+  const view = new DataView(body.buffer, body.byteOffset, body.byteLength);
+  let at = start;
+  const take = (length: number): number => {
+    if (at + length > body.length) throw refuse('it ends too early');
+    at += length;
+    return at - length;
+  };
+  return {
+    count(atMost) {
+      const value = view.getUint32(take(4), true);
+      if (value > atMost) throw refuse(`a count of ${value} is over ${atMost}`);
+      return value;
+    },
+    double: () => view.getFloat64(take(8), true),
+    floats(count) {
+      const from = take(count * 4);
+      return Float32Array.from({ length: count }, (_, i) => view.getFloat32(from + i * 4, true));
+    },
+    bytes(count) {
+      const from = take(count);
+      return new Uint8Array(body.subarray(from, from + count));
+    },
+    end() {
+      if (at !== body.length) throw refuse('there is more in it than there should be');
+    },
+  };
+}
+
+function encodeNumbers(values: readonly number[]): Uint8Array {
+  const view = new DataView(new ArrayBuffer(values.length * 4));
+  values.forEach((value, i) => {
+    view.setUint32(i * 4, value, true);
+  });
+  return new Uint8Array(view.buffer);
+}
+
+function encodeFloats(values: Float32Array): Uint8Array {
+  const view = new DataView(new ArrayBuffer(values.length * 4));
+  values.forEach((value, i) => {
+    view.setFloat32(i * 4, value, true);
+  });
+  return new Uint8Array(view.buffer);
+}
+
+function checksum(body: Uint8Array): Buffer {
+  return createHash('sha256').update(body).digest();
+}
+
+function refuse(reason: string): Error {
+  return new RangeError(`Cannot read the forests: ${reason}`);
+}

@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict';
+import { globSync, readFileSync, rmSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { before, test } from 'node:test';
+import pg from 'pg';
+import { databaseFileOf } from '../src/database/open-store.ts';
+import { toSqliteParameters } from '../src/database/portable-sql.ts';
+import { listStatements, type Statement } from '../src/database/store.ts';
+import { createStorePlace, findReasonToSkip, openTestStore } from './support/engines.ts';
+
+/**
+ * Every statement of the program, on both engines: it must be understood, and its columns must have the same names.
+ * So none leaves the portable subset unnoticed, not even one that no other test runs.
+ */
+
+const sources = globSync('src/**/*.ts').filter((path) => !path.endsWith('.test.ts'));
+const writers = sources.filter((path) => /\bstatement(<[^(]*>)?\(\s*['`]/.test(readFileSync(path, 'utf8')));
+for (const path of writers) await import(resolve(path));
+const statements = listStatements();
+
+/** Words that PostgreSQL understands and another database of its kind, or SQLite, does not; or that hide the clock. */
+const FORBIDDEN =
+  /\b(now\s*\(|current_timestamp|for\s+(no\s+key\s+)?update|for\s+share|array\s*\[|any\s*\(|unnest|generate_series|nextval|serial|listen|notify|pg_\w+|ilike|::\w+)/i;
+
+test('the statements of every store are looked at', () => {
+  assert.ok(writers.some((path) => path.endsWith('-store.ts')));
+  const stores = globSync('src/**/*-store.ts').filter((path) => readFileSync(path, 'utf8').includes('statement<'));
+  assert.deepEqual(
+    stores.filter((path) => !writers.includes(path)),
+    [],
+  );
+  assert.ok(statements.length > writers.length);
+});
+
+test('no statement uses what only one database has', () => {
+  const offences = statements.filter(({ text }) => FORBIDDEN.test(text)).map(({ name, text }) => `${name}: ${text}`);
+  assert.deepEqual(offences, []);
+});
+
+test('the parameters of a statement are numbered without a gap', () => {
+  for (const { name, text } of statements) {
+    const used = new Set([...text.matchAll(/\$(\d+)/g)].map((match) => Number(match[1])));
+    assert.deepEqual(
+      [...used].sort((one, other) => one - other),
+      [...used].map((_, index) => index + 1),
+      name,
+    );
+  }
+});
+
+let sqliteColumns: ReadonlyMap<string, readonly string[]>;
+
+before(async () => {
+  sqliteColumns = await describeOnSqlite();
+});
+
+async function describeOnSqlite(): Promise<ReadonlyMap<string, readonly string[]>> {
+  const place = await createStorePlace('sqlite');
+  await using _store = await openTestStore(place);
+  using database = new DatabaseSync(databaseFileOf(place.dataDir));
+  const described = new Map(statements.map((statement) => [statement.name, describeStatement(database, statement)]));
+  rmSync(place.dataDir, { recursive: true });
+  return described;
+}
+
+function describeStatement(database: DatabaseSync, { name, text }: Statement): readonly string[] {
+  try {
+    return database
+      .prepare(toSqliteParameters(text))
+      .columns()
+      .map((column) => column.name);
+  } catch (error) {
+    return [`${name} is not understood: ${(error as Error).message}`];
+  }
+}
+
+test('SQLite understands every statement', () => {
+  const refused = [...sqliteColumns.values()].flat().filter((column) => column.includes('is not understood'));
+  assert.deepEqual(refused, []);
+});
+
+test('PostgreSQL understands every statement, and its columns have the same names', {
+  skip: findReasonToSkip('postgres'),
+}, async (t) => {
+  const place = await createStorePlace('postgres');
+  rmSync(place.dataDir, { recursive: true });
+  await using _store = await openTestStore(place);
+  const client = new pg.Client(place.databaseUrl);
+  await client.connect();
+  await using _client = { [Symbol.asyncDispose]: () => client.end() };
+  const differences: string[] = [];
+  for (const statement of statements) {
+    const columns = await describeOnPostgres(client, statement);
+    const expected = sqliteColumns.get(statement.name) ?? [];
+    if (columns.join() !== expected.join())
+      differences.push(`${statement.name}: ${columns.join()} instead of ${expected.join()}`);
+  }
+  assert.deepEqual(differences, []);
+  t.diagnostic(`${statements.length} statements`);
+});
+
+interface FieldsEvent {
+  readonly fields: readonly { readonly name: string }[];
+}
+
+// Runs it with NULL everywhere and undoes it. The server names the columns before it runs anything, so a row that is
+// refused (class 22 or 23) does not matter.
+async function describeOnPostgres(connected: pg.Client, { name, text }: Statement): Promise<readonly string[]> {
+  const connection = (connected as unknown as { connection: NodeJS.EventEmitter }).connection;
+  let columns: readonly string[] = [];
+  const note = (event: FieldsEvent): void => {
+    columns = event.fields.map((field) => field.name);
+  };
+  const count = new Set(text.match(/\$\d+/g)).size;
+  await connected.query('BEGIN');
+  connection.on('rowDescription', note);
+  try {
+    await connected.query({ text, values: Array.from({ length: count }, () => null) });
+  } catch (error) {
+    const { code = '', message } = error as { code?: string; message: string };
+    if (!/^2[23]/.test(code)) columns = [`${name} is not understood: ${message}`];
+  }
+  connection.off('rowDescription', note);
+  await connected.query('ROLLBACK');
+  return columns;
+}
