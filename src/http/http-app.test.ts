@@ -136,6 +136,22 @@ test('bad input names the field; a body over the limit is refused', async () => 
   });
 });
 
+test('a body that comes in chunks is read and limited too, and one that is not there is no matter', async () => {
+  await withServer(async (url) => {
+    const post = (chunk: string) =>
+      fetch(`${url}/own/things`, {
+        method: 'POST',
+        body: new Blob([chunk, '}']).stream(),
+        duplex: 'half',
+        headers: { 'content-type': 'application/json' },
+      } as RequestInit);
+    assert.equal((await post('{"size":1')).status, 200);
+    assert.equal((await post(`{"size":1,"more":"${'x'.repeat(2000)}"`)).status, 413);
+    assert.equal((await fetch(`${url}/own/things`, { method: 'DELETE' })).status, 405);
+    assert.equal((await fetch(`${url}/own/missing`)).status, 404);
+  });
+});
+
 test('a refusal for now says when to come back', async () => {
   await withServer(async (url) => {
     const response = await fetch(`${url}/own/busy`);

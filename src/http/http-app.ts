@@ -4,7 +4,6 @@
  */
 import { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context, MiddlewareHandler } from 'hono';
-import { bodyLimit } from 'hono/body-limit';
 import { Counter, Histogram } from 'prom-client';
 import { Failure } from '../errors.ts';
 import type { Log } from '../telemetry/log.ts';
@@ -13,6 +12,7 @@ import { traceIdOf } from '../telemetry/trace-id.ts';
 import type { World } from '../world.ts';
 import type { HttpEnv } from './context.ts';
 import { respondToError } from './failure-response.ts';
+import { limitBody } from './limit-body.ts';
 import type { ErrorStyle, RouteMount } from './mount.ts';
 
 export interface HttpAppParts {
@@ -29,7 +29,7 @@ export function createHttpApp(parts: HttpAppParts): OpenAPIHono<HttpEnv> {
   const app = new OpenAPIHono<HttpEnv>();
   const styleOf = createStyleFinder(parts.mounts);
   app.use(traceRequests(parts));
-  app.use(bodyLimit({ maxSize: parts.maxBodyBytes, onError: () => refuseBody(parts.maxBodyBytes) }));
+  app.use(limitBody(parts.maxBodyBytes));
   app.onError((error, c) => respondToError(error, styleOf(c.req.path), c));
   app.notFound((c) => respondToError(describeMissing(app, c), styleOf(c.req.path), c));
   app.route('/', createOperationRoutes(parts));
@@ -68,10 +68,6 @@ function traceRequests({ log, metrics, world }: HttpAppParts): MiddlewareHandler
 
 function isProbe(path: string): boolean {
   return path === '/healthz' || path === '/readyz' || path === '/metrics';
-}
-
-function refuseBody(maxBodyBytes: number): never {
-  throw new Failure('too_large', `Cannot read the request: its body must be at most ${maxBodyBytes} bytes`);
 }
 
 /** The style of the longest mount that holds the path; paths outside of all are our own. */
