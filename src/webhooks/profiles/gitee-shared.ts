@@ -165,7 +165,7 @@ export function renderPullRequest(request: MergeRequest, repository: Repository)
     labels: request.labels.map((label) => ({ id: label.id, name: label.title, color: label.color.replace('#', '') })),
     languages: [],
     milestone: null,
-    head: renderBranch(request.source_branch, request.last_commit.id, sourceOf(request, repository)),
+    head: renderBranch(request.source_branch, request.last_commit?.id ?? '', sourceOf(request, repository)),
     base: renderBranch(request.target_branch, request.target_commit?.id ?? '', repository),
     merged: request.state === 'merged',
     mergeable: request.merge_status === 'can_be_merged',

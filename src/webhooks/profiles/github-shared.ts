@@ -100,7 +100,7 @@ export function renderPullRequest(request: MergeRequest, repository: Repository)
     updated_at: request.updated_at ?? request.created_at,
     head: {
       ref: request.source_branch,
-      sha: request.last_commit.id,
+      sha: request.last_commit?.id ?? null,
       label: `${source?.owner ?? repository.ownerLogin}:${request.source_branch}`,
       repo: source
         ? { id: source.id, name: source.name, full_name: `${source.owner}/${source.name}`, html_url: source.web_url }

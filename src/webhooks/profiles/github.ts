@@ -104,7 +104,7 @@ function renderMergeRequestEvent(event: EventOf<'merge_request'>, repository: Re
     action: changed ? 'synchronize' : { ...ISSUE_ACTION_OF, merge: 'closed' }[event.action],
     number: event.merge_request.number,
     pull_request: renderPullRequest(event.merge_request, repository),
-    ...(changed && { before: event.previous_head, after: event.merge_request.last_commit.id }),
+    ...(changed && { before: event.previous_head, after: event.merge_request.last_commit?.id }),
   };
 }
 

@@ -1,0 +1,47 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import type { EventInput } from '../event.ts';
+
+/** Reads a header, whatever its case. */
+export type ReadHeader = (name: string) => string | undefined;
+
+/** Webhooks of another code host, taken as announcements. */
+export interface Bridge {
+  /** Whether these are the headers of that host. */
+  recognises(header: ReadHeader): boolean;
+  /** By that host's own scheme, over the bytes as they came. */
+  verifies(secret: Buffer, header: ReadHeader, body: Buffer): boolean;
+  /** What names this delivery to us, so that a repeated one sends nothing twice. */
+  deliveryId(header: ReadHeader): string | undefined;
+  /** Undefined for an event of a kind that hooks here cannot subscribe to. */
+  translate(header: ReadHeader, payload: Json): EventInput | undefined;
+}
+
+/** A JSON object nobody has checked yet; what is read from it is checked by the event's schema in the end. */
+// biome-ignore lint/suspicious/noExplicitAny: payloads of strangers have no type, and every field may be absent
+export type Json = any;
+
+export function verifyHexHmac(secret: Buffer, body: Buffer, signature: string | undefined): boolean {
+  const expected = createHmac('sha256', secret).update(body).digest('hex');
+  return isEqual(Buffer.from(expected), Buffer.from((signature ?? '').toLowerCase()));
+}
+
+/** In a time that tells nothing about where they differ. */
+export function isEqual(expected: Buffer, given: Buffer): boolean {
+  return expected.length === given.length && timingSafeEqual(expected, given);
+}
+
+/** Hosts write times in several ways, `2026-03-01 10:28:03 UTC` among them. */
+export function toTime(value: unknown): string | undefined {
+  if (typeof value === 'number') return new Date(value * 1000).toISOString();
+  if (typeof value !== 'string' || value === '') return undefined;
+  if (/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/.test(value)) return value;
+  const ms = Date.parse(value);
+  return Number.isNaN(ms) ? undefined : new Date(ms).toISOString();
+}
+
+/** Leaves out what is absent, so that the schema's defaults apply. */
+export function compact<T extends object>(value: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== undefined && field !== null)) as {
+    [K in keyof T]: Exclude<T[K], undefined>;
+  };
+}

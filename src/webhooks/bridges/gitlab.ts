@@ -1,0 +1,87 @@
+import { createHmac } from 'node:crypto';
+import type { EventInput } from '../event.ts';
+import { standardKey } from '../profiles/signature.ts';
+import { type Bridge, compact, isEqual, type Json, type ReadHeader, toTime } from './bridge.ts';
+import { toCommit, toIssue, toMergeRequest, toPerson } from './gitlab-objects.ts';
+
+type InputOf<Kind extends EventInput['kind']> = Extract<EventInput, { kind: Kind }>;
+
+/** A token in clear, or from version 19 on the signature of Standard Webhooks; a signature, once there, must hold. */
+export const gitlab: Bridge = {
+  recognises: (header) => header('x-gitlab-event') !== undefined,
+  verifies: (secret, header, body) =>
+    header('webhook-signature') === undefined
+      ? isEqual(secret, Buffer.from(header('x-gitlab-token') ?? ''))
+      : verifyStandard(secret, header, body),
+  deliveryId: (header) => header('idempotency-key') ?? header('x-gitlab-webhook-uuid'),
+  translate: (_, payload) => TRANSLATE_OF[String(payload.object_kind)]?.(payload),
+};
+
+function verifyStandard(secret: Buffer, header: ReadHeader, body: Buffer): boolean {
+  const signed = `${header('webhook-id')}.${header('webhook-timestamp')}.`;
+  const expected = createHmac('sha256', standardKey(secret)).update(signed).update(body).digest('base64');
+  const given = (header('webhook-signature') ?? '').split(' ');
+  return given.some((signature) => isEqual(Buffer.from(`v1,${expected}`), Buffer.from(signature)));
+}
+
+/** Others, like approvals, are updates to us. */
+const MERGE_ACTIONS = new Set(['open', 'update', 'merge', 'close', 'reopen']);
+
+const TRANSLATE_OF: Record<string, ((payload: Json) => EventInput) | undefined> = {
+  push: (payload) => ({ kind: 'push', ref: payload.ref, ...toReference(payload) }),
+  tag_push: (payload) =>
+    compact({ kind: 'tag_push' as const, ref: payload.ref, checkout: payload.checkout_sha, ...toReference(payload) }),
+  issue: (payload) => ({
+    kind: 'issue',
+    action: payload.object_attributes?.action ?? 'update',
+    actor: toPerson(payload.user),
+    issue: toIssue(payload.object_attributes, payload),
+    changes: payload.changes ?? {},
+  }),
+  merge_request: (payload) =>
+    compact({
+      kind: 'merge_request' as const,
+      action: MERGE_ACTIONS.has(payload.object_attributes?.action) ? payload.object_attributes.action : 'update',
+      actor: toPerson(payload.user),
+      merge_request: toMergeRequest(payload.object_attributes, payload),
+      previous_head: payload.object_attributes?.oldrev || undefined,
+      changes: payload.changes ?? {},
+    }),
+  note: (payload) => ({
+    kind: 'note',
+    actor: toPerson(payload.user),
+    note: compact({
+      id: payload.object_attributes?.id,
+      body: payload.object_attributes?.note ?? '',
+      discussion_id: payload.object_attributes?.discussion_id,
+      created_at: toTime(payload.object_attributes?.created_at) ?? '',
+      updated_at: toTime(payload.object_attributes?.updated_at),
+      url: payload.object_attributes?.url,
+    }),
+    target: toTarget(payload),
+  }),
+};
+
+function toReference(payload: Json) {
+  return {
+    before: payload.before,
+    after: payload.after,
+    message: payload.message ?? '',
+    commits: (payload.commits ?? []).map(toCommit),
+    total_commits: payload.total_commits_count ?? 0,
+    actor: compact({
+      id: payload.user_id,
+      username: payload.user_username,
+      name: payload.user_name,
+      email: payload.user_email,
+      avatar_url: payload.user_avatar,
+    }),
+  };
+}
+
+function toTarget(payload: Json): InputOf<'note'>['target'] {
+  if (payload.merge_request)
+    return { type: 'merge_request', merge_request: toMergeRequest(payload.merge_request, payload) };
+  if (payload.issue) return { type: 'issue', issue: toIssue(payload.issue, payload) };
+  return { type: 'commit', commit: toCommit(payload.commit ?? {}) };
+}

@@ -1,0 +1,46 @@
+/** Everything that manages repositories, hooks and events works with; built once, by the area or by a command. */
+import type { Store } from '../database/store.ts';
+import type { Owners, RequireScope } from '../identity.ts';
+import type { Vault } from '../vault/vault.ts';
+import type { World } from '../world.ts';
+import type { AddressGuard } from './address-guard.ts';
+import { type BridgeStore, createBridgeStore } from './bridge-store.ts';
+import { createEventStore, type EventStore } from './event-store.ts';
+import { createHookStore, type HookStore } from './hook-store.ts';
+import { createRepositoryAccess, type RepositoryAccess } from './repository-access.ts';
+import { createRepositoryStore, type RepositoryStore } from './repository-store.ts';
+
+export interface Management {
+  readonly store: Store;
+  readonly world: World;
+  readonly vault: Vault;
+  readonly owners: Owners;
+  /** Address of the resource API as clients see it. */
+  readonly baseUrl: string;
+  readonly guard: Pick<AddressGuard, 'checkTarget'>;
+  /** Tells the workers of this process that there is something to send. */
+  readonly pokeDeliveries: () => void;
+  readonly repositories: RepositoryStore;
+  readonly hooks: HookStore;
+  readonly events: EventStore;
+  readonly bridges: BridgeStore;
+  readonly access: RepositoryAccess;
+}
+
+type Given = Pick<Management, 'store' | 'world' | 'vault' | 'owners' | 'baseUrl' | 'guard' | 'pokeDeliveries'>;
+
+export function createManagement(given: Given): Management {
+  const repositories = createRepositoryStore(given.store);
+  return {
+    ...given,
+    repositories,
+    hooks: createHookStore(given.store),
+    events: createEventStore(given.store),
+    bridges: createBridgeStore(given.store),
+    access: createRepositoryAccess(repositories, given.owners),
+  };
+}
+
+export interface ManagementParts extends Management {
+  readonly requireScope: RequireScope;
+}

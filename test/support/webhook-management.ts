@@ -1,0 +1,133 @@
+import type { Store } from '../../src/database/store.ts';
+import { Failure } from '../../src/errors.ts';
+import { createHttpApp } from '../../src/http/http-app.ts';
+import { type HttpServer, listenHttp } from '../../src/http/http-server.ts';
+import { createRoutes } from '../../src/http/routes.ts';
+import type { Identity, IdentityEnv, Owner, Owners, RequireScope } from '../../src/identity.ts';
+import { createLog } from '../../src/telemetry/log.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { createVault } from '../../src/vault/vault.ts';
+import { createAddressGuard } from '../../src/webhooks/address-guard.ts';
+import { createBridgeRoutes } from '../../src/webhooks/bridge-routes.ts';
+import { createEventRoutes } from '../../src/webhooks/event-routes.ts';
+import { createHookRoutes } from '../../src/webhooks/hook-routes.ts';
+import { createManagement, type Management } from '../../src/webhooks/management.ts';
+import { createRepositoryRoutes } from '../../src/webhooks/repository-routes.ts';
+import { realWorld, type World } from '../../src/world.ts';
+
+/**
+ * The management routes over a real socket and a real store. Only who somebody is, is made up here: the token is
+ * `<login>` or `<login>:<scope>,<scope>`; a login that starts with `org-` is an organization owned by `grace`.
+ */
+export interface ManagementServer {
+  readonly url: string;
+  readonly management: Management;
+  /** Ids of the deliveries that were attempted for the tests endpoint. */
+  readonly attempts: number[];
+  call(method: string, path: string, options?: CallOptions): Promise<Answer>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export interface CallOptions {
+  readonly token?: string | undefined;
+  readonly json?: unknown;
+  readonly form?: Record<string, string>;
+  readonly body?: string | Uint8Array<ArrayBuffer>;
+  readonly headers?: Record<string, string>;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  // biome-ignore lint/suspicious/noExplicitAny: a test looks into any answer
+  readonly body: any;
+}
+
+const ALL_SCOPES = ['all_hook', 'all_projects', 'all_user'];
+
+const requireScope: RequireScope = (scope) => async (c, next) => {
+  const token = c.req.header('authorization')?.replace('Bearer ', '') ?? c.req.query('access_token');
+  if (token === undefined) throw new Failure('unauthenticated', '401, token not found');
+  const [login = '', scopes] = token.split(':');
+  const identity: Identity = {
+    userId: `id-${login}`,
+    login,
+    isAdmin: login === 'admin',
+    scopes: scopes === undefined ? ALL_SCOPES : scopes.split(','),
+    tokenKind: 'personal',
+  };
+  if (!identity.scopes.includes(scope)) throw new Failure('forbidden', `Forbidden: the token lacks ${scope}`);
+  c.set('identity', identity);
+  await next();
+};
+
+const owners: Owners = {
+  findOwner: async (login) => (/^(grace|linus|org-\w+)$/i.test(login) ? toOwner(login.toLowerCase()) : undefined),
+  canAdminister: async (identity, owner) =>
+    identity.isAdmin ||
+    identity.userId === owner.id ||
+    (owner.kind === 'organization' && identity.userId === 'id-grace'),
+};
+
+function toOwner(login: string): Owner {
+  return { kind: login.startsWith('org-') ? 'organization' : 'user', id: `id-${login}`, login, name: login };
+}
+
+export async function startManagement(store: Store, world: World = realWorld): Promise<ManagementServer> {
+  const http = await listenHttp({ host: '127.0.0.1', port: 0 });
+  const attempts: number[] = [];
+  const management = createManagement({
+    store,
+    world,
+    vault: createVault([Buffer.alloc(32, 7)], realWorld),
+    owners,
+    baseUrl: http.url,
+    guard: createAddressGuard({ allowCidrs: ['127.0.0.0/8'] }),
+    pokeDeliveries: () => {},
+  });
+  serve(http, management, attempts, world);
+  return {
+    url: http.url,
+    management,
+    attempts,
+    call: (method, path, options = {}) => call(`${http.url}/api/v5${path}`, method, options),
+    [Symbol.asyncDispose]: () => http.drain(0),
+  };
+}
+
+function serve(http: HttpServer, management: Management, attempts: number[], world: World): void {
+  const parts = { ...management, requireScope, attemptNow: async (id: number) => void attempts.push(id) };
+  const routes = createRoutes<IdentityEnv>();
+  for (const some of [
+    createRepositoryRoutes(parts),
+    createHookRoutes(parts),
+    createBridgeRoutes(parts),
+    createEventRoutes(parts),
+  ])
+    routes.route('/', some);
+  const app = createHttpApp({
+    mounts: [{ path: '/api/v5', errors: 'platform', routes: routes as never }],
+    log: createLog('silent'),
+    metrics: createMetrics(),
+    world,
+    maxBodyBytes: 1_048_576,
+    checkReady: async () => {},
+  });
+  http.serve(app.fetch);
+}
+
+async function call(url: string, method: string, options: CallOptions): Promise<Answer> {
+  const { token = 'grace', json, form, body, headers = {} } = options;
+  const response = await fetch(url, {
+    method,
+    headers: {
+      ...(token !== '' && { authorization: `Bearer ${token}` }),
+      ...(json !== undefined && { 'content-type': 'application/json' }),
+      ...(form !== undefined && { 'content-type': 'application/x-www-form-urlencoded' }),
+      ...headers,
+    },
+    body: body ?? (json === undefined ? form && new URLSearchParams(form) : JSON.stringify(json)) ?? null,
+  });
+  const text = await response.text();
+  return { status: response.status, headers: response.headers, body: text === '' ? undefined : JSON.parse(text) };
+}
