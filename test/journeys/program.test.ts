@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { runTrivet } from '../support/run-trivet.ts';
-import { startProgram } from '../support/start-program.ts';
+import { createDataDir, startProgram } from '../support/start-program.ts';
 
 test('the program starts, answers its probes, and stops on SIGTERM with exit code 0', async () => {
   await using program = await startProgram();
@@ -16,6 +16,27 @@ test('the program starts, answers its probes, and stops on SIGTERM with exit cod
   }
   assert.equal(await program.stop(), 0);
   for (const line of program.log().trim().split('\n')) assert.ok(JSON.parse(line));
+});
+
+test('a second start on the same data folder is refused, and names the folder', async () => {
+  await using program = await startProgram();
+  await assert.rejects(startProgram({}, program.dataDir), (error: Error) => error.message.includes(program.dataDir));
+  assert.equal((await fetch(`${program.httpUrl}/readyz`)).status, 200);
+});
+
+test('a start after kill -9 just works', async () => {
+  const first = await startProgram();
+  await first.kill();
+  await using second = await startProgram({}, first.dataDir);
+  assert.equal((await fetch(`${second.httpUrl}/readyz`)).status, 200);
+});
+
+test('a wish for TLS without its key is refused before anything listens', async () => {
+  const run = await runTrivet(['serve'], {
+    env: { GRPC_TLS_CERT_FILE: 'cert.pem', HTTP_PORT: '0', TRIVET_DATA_DIR: createDataDir() },
+  });
+  assert.equal(run.code, 2);
+  assert.match(run.stderr, /GRPC_TLS_CERT_FILE and GRPC_TLS_KEY_FILE must be given together/);
 });
 
 test('trivet suggests the command that was meant, with exit code 2', async () => {
