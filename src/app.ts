@@ -17,6 +17,8 @@ import { createLog, type Log } from './telemetry/log.ts';
 import { createMetrics } from './telemetry/metrics.ts';
 import { realWorld, type World } from './world.ts';
 
+type Part = Config['server']['parts'][number];
+
 export interface App {
   readonly httpUrl: string;
   /** `host:port`, as a client on this machine reaches it. */
@@ -50,7 +52,10 @@ export async function startApp(config: Config, world: World = realWorld): Promis
     baseUrl: config.server.baseUrl ?? http.url,
     authUrl: config.server.authUrl ?? http.url,
   });
-  const areas: readonly Area[] = config.server.parts.includes('authorization') ? [authorization] : [];
+  // An area that this process does not serve still lends its functions to the others.
+  const areaByPart: Partial<Record<Part, Area>> = { authorization };
+  const areas = config.server.parts.flatMap((part) => areaByPart[part] ?? []);
+
   const grpc = await openGrpcServer({
     services: areas.flatMap((area) => area.services ?? []),
     host,
