@@ -67,7 +67,7 @@ export function renderConsolePage(page: ConsolePage): Html {
 <a class="brand" href="/">${MARK} ${texts.product}</a>
 <form method="post" action="/sign-out" class="row">
 <input type="hidden" name="csrf_token" value="${page.csrfToken}">
-<span class="small soft">${texts.signedInAs} <strong>${page.user.login}</strong></span>
+<span class="small soft"><span class="as">${texts.signedInAs}</span> <strong>${page.user.login}</strong></span>
 <button class="plain quiet">${texts.signOut}</button>
 </form>
 </div></header>

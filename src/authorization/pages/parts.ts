@@ -103,7 +103,7 @@ export function formatDate(ms: number): string {
 /** To the minute, in UTC, as every log says it. */
 export function renderMoment(ms: number): Html {
   const iso = new Date(ms).toISOString();
-  return html`<time datetime="${iso}">${iso.slice(0, 10)} ${iso.slice(11, 16)}</time>`;
+  return html`<time datetime="${iso}">${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC</time>`;
 }
 
 /** The letters that stand for a name where others show a picture. */

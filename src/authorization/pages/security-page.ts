@@ -50,7 +50,7 @@ function renderPassword(view: SecurityView): Html {
   return html`<section class="card stack" aria-labelledby="password"><div class="tight"><h2 id="password">${t.changePassword}</h2>
 <p class="soft">${has ? t.passwordAge(formatDate(user.passwordChangedAtMs ?? 0)) : t.noPassword}</p></div>
 <form method="post" action="/account/security/password" class="stack">${renderCsrf(view.csrfToken)}
-<input class="hidden" type="text" name="username" value="${user.login}" autocomplete="username" tabindex="-1" aria-hidden="true" readonly>
+<input hidden type="text" name="username" value="${user.login}" autocomplete="username" readonly>
 ${has ? renderField({ name: 'current', label: t.current, type: 'password', autocomplete: 'current-password', mistake }) : ''}
 ${renderField({ name: 'password', label: t.fresh, hint: texts.setup.passwordHint, type: 'password', autocomplete: 'new-password', mistake })}
 ${renderCheck({ name: 'revoke', value: '1', label: t.alsoRevoke, hint: t.alsoRevokeHint })}

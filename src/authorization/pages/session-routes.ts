@@ -84,7 +84,7 @@ function addAuthorizations({ kit, page, form }: Console): void {
     const list = entries.map(
       (entry) => html`<li class="item"><div class="row">${renderBadge(entry.name)}<div class="tight">
 <p><strong>${entry.name}</strong> <span class="soft small">${hostOf(entry.homepage)}</span></p>
-<p class="row">${entry.scopes.map((scope) => html`<span class="tag">${describeScope(scope).title}</span>`)}</p>
+<p class="tags">${entry.scopes.map((scope) => html`<span class="tag">${describeScope(scope).title}</span>`)}</p>
 <p class="small soft">${t.since(formatDate(entry.firstAllowedAtMs))}${entry.lastUsedAtMs === undefined ? '' : ` · ${t.used(formatDate(entry.lastUsedAtMs))}`} · ${t.live(entry.liveTokens)}</p></div></div>
 <form method="post" action="/account/authorizations/revoke">${renderCsrf(session.csrfToken)}${renderHidden({ client_id: entry.clientId })}<button class="danger quiet">${t.revoke}<span class="hidden"> ${entry.name}</span></button></form></li>`,
     );

@@ -336,7 +336,7 @@ export const texts = {
     addSecret: 'New secret',
     deleteSecret: 'Delete',
     secretEnds: (hint: string) => `Ends in ${hint}`,
-    secretMade: (date: string) => `made ${date}`,
+    secretMade: (date: string) => `Made ${date}`,
     secretUsed: (date: string) => `last used ${date}`,
     secretNever: 'never used',
     secretOnce: 'The new secret. Copy it now: it is shown only this once.',

@@ -105,7 +105,7 @@ function renderToken(token: PersonalToken, csrfToken: string, nowMs: number): Ht
   const used = token.lastUsedAtMs === undefined ? t.neverUsed : t.used(formatDate(token.lastUsedAtMs));
   return html`<li class="item"><div class="tight">
 <p><strong>${token.name}</strong> <code class="soft">…${token.hint}</code> ${isOver ? html`<span class="tag bad">${t.ended}</span>` : ''}</p>
-<p class="row">${token.scopes.map((scope) => html`<span class="tag">${scope}</span>`)}</p>
+<p class="tags">${token.scopes.map((scope) => html`<span class="tag">${scope}</span>`)}</p>
 <p class="small soft">${t.made(formatDate(token.createdAtMs))} · ${used} · ${ends}</p></div>
 <form method="post" action="/account/tokens/delete">${renderCsrf(csrfToken)}${renderHidden({ token_id: token.tokenId })}<button class="danger quiet">${t.delete}<span class="hidden"> ${token.name}</span></button></form></li>`;
 }

@@ -1,0 +1,81 @@
+/** The pages on a real port over a real store, for browsers and for plain requests. */
+import { rmSync } from 'node:fs';
+import { createPages } from '../../src/authorization/pages/pages.ts';
+import { hashPassword } from '../../src/authorization/sign-in/password.ts';
+import { createSignIn, type SignIn } from '../../src/authorization/sign-in/sign-in.ts';
+import { createUser, type User } from '../../src/authorization/user-store.ts';
+import type { Store } from '../../src/database/store.ts';
+import { createHttpApp } from '../../src/http/http-app.ts';
+import { listenHttp } from '../../src/http/http-server.ts';
+import { createLog } from '../../src/telemetry/log.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { createVault, type Vault } from '../../src/vault/vault.ts';
+import { createStorePlace, openTestStore } from './engines.ts';
+import { createStillWorld, type StillWorld } from './still-world.ts';
+
+export interface PageService {
+  readonly url: string;
+  readonly store: Store;
+  readonly world: StillWorld;
+  readonly vault: Vault;
+  readonly signIn: SignIn;
+  /** What was logged so far. */
+  readonly log: () => string;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export interface PageServiceOptions {
+  /** Under which name browsers come; passkeys need one. */
+  readonly hostname?: string;
+  /** What clients see instead, to test what https changes. */
+  readonly baseUrl?: string;
+}
+
+export const PASSWORD = 'correct horse battery';
+
+/** Nobody has an account in it yet. */
+export async function startPageService({
+  hostname = '127.0.0.1',
+  baseUrl,
+}: PageServiceOptions = {}): Promise<PageService> {
+  await using undo = new AsyncDisposableStack();
+  const place = await createStorePlace('sqlite');
+  undo.defer(() => rmSync(place.dataDir, { recursive: true, force: true }));
+  const world = createStillWorld(Date.now());
+  const store = undo.use(await openTestStore(place));
+  const server = await listenHttp({ host: '127.0.0.1', port: 0 });
+  undo.defer(() => server.drain(0));
+  const url = `http://${hostname}:${server.port}`;
+  const vault = createVault([new Uint8Array(32).fill(1)], world);
+  const signIn = createSignIn({ store, world, vault, baseUrl: baseUrl ?? url });
+  const lines: string[] = [];
+  const app = createHttpApp({
+    mounts: [signIn.routes, createPages(signIn.kit)].map((routes) => ({ path: '/', errors: 'page', routes }) as const),
+    log: createLog('trace', { write: (line) => void lines.push(line) }),
+    metrics: createMetrics(),
+    world,
+    maxBodyBytes: 1_000_000,
+    checkReady: () => Promise.resolve(),
+  });
+  server.serve(app.fetch);
+  const kept = undo.move();
+  return {
+    url,
+    store,
+    world,
+    vault,
+    signIn,
+    log: () => lines.join(''),
+    [Symbol.asyncDispose]: () => kept.disposeAsync(),
+  };
+}
+
+export async function addUser(
+  { store, world }: Pick<PageService, 'store' | 'world'>,
+  login: string,
+  isAdmin = false,
+): Promise<User> {
+  const name = `${login.charAt(0).toUpperCase()}${login.slice(1)} Lovelace`;
+  const passwordHash = await hashPassword(PASSWORD);
+  return createUser(store, world, { login, name, email: `${login}@example.org`, isAdmin, passwordHash });
+}
