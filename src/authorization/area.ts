@@ -7,11 +7,13 @@ import type { Owners, RequireScope, VerifyToken } from '../identity.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Vault } from '../vault/vault.ts';
 import type { World } from '../world.ts';
+import { createAccountsWorker } from './accounts-worker.ts';
 import { createAttemptLimits } from './attempt-limits.ts';
 import { createAuthorizeMount } from './authorize.ts';
 import { createDeviceMount } from './device-routes.ts';
 import { createSigningKeys } from './openid/signing-keys.ts';
 import { createOwners } from './owners.ts';
+import { createPages } from './pages/pages.ts';
 import { createProtocolMounts } from './protocol-routes.ts';
 import { createRequireScope } from './require-scope.ts';
 import { withRisingClock } from './rising-clock.ts';
@@ -65,8 +67,9 @@ export function createAuthorizationArea(parts: AuthorizationParts): Authorizatio
       createDeviceMount({ ...protocol, signIn }),
       createUserMount(protocol, requireScope),
       { path: '/', errors: 'page', routes: signIn.routes },
+      { path: '/', errors: 'page', routes: createPages(signIn.kit) },
     ],
-    workers: [createSweeper(protocol)],
+    workers: [createSweeper(protocol), createAccountsWorker(signIn.kit, log)],
     requireScope,
     verifyToken,
     owners: createOwners(store),

@@ -4,9 +4,12 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { describeError, isFailure } from '../errors.ts';
+import { createAuditCommand } from './audit.ts';
+import { createOrgCommand } from './org.ts';
 import { remark } from './output.ts';
 import { createServeCommand } from './serve.ts';
 import { createSimulateCommand } from './simulate.ts';
+import { createUserCommand } from './user.ts';
 
 function createProgram(): Command {
   const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
@@ -14,6 +17,9 @@ function createProgram(): Command {
   const program = new Command('trivet').description(description).version(version);
   program.addCommand(createServeCommand());
   program.addCommand(createSimulateCommand());
+  program.addCommand(createUserCommand());
+  program.addCommand(createOrgCommand());
+  program.addCommand(createAuditCommand());
   return refuseAlike(program);
 }
 

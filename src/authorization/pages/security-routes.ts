@@ -94,19 +94,18 @@ function addPasswordForm({ kit, form }: Console): void {
       setPasswordStep(user.id, await hashPassword(password), nowMs),
       // Whoever knew the old password is out (S10).
       endOtherSessionsStep(user.id, session.id),
-      ...(revokesTokens ? revokeAllTokensSteps(kit, user.id, nowMs) : []),
+      ...(revokesTokens ? revokeAllTokensSteps(user.id, nowMs) : []),
       auditStep({ ...event, details: { tokens_revoked: revokesTokens } }, nowMs),
     ]);
     return c.redirect(`${SECURITY}?done=changed`, 303);
   });
 }
 
-function revokeAllTokensSteps({ store }: Console['kit'], userId: string, nowMs: number): Step[] {
+function revokeAllTokensSteps(userId: string, nowMs: number): Step[] {
   return [
     revokeFamiliesOfUserStep(userId, nowMs),
     deletePersonalTokensStep(userId),
     auditStep({ kind: 'token_revoked', userId, details: { which: 'all' } }, nowMs),
-    store.touch('access-tokens', nowMs),
   ];
 }
 

@@ -80,7 +80,6 @@ async function switchUser({ store, world }: Console['kit'], { c, session }: Visi
     isDisabled ? enableUserStep(user.id) : disableUserStep(user.id, nowMs),
     ...(isDisabled ? [] : [endOtherSessionsStep(user.id, '')]),
     auditStep({ ...event, kind: isDisabled ? 'user_enabled' : 'user_disabled' }, nowMs),
-    store.touch('access-tokens', nowMs),
   ]);
 }
 

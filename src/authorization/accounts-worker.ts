@@ -1,0 +1,58 @@
+/** Says how to set up a service that nobody has an account in, and removes what people's sign-ins leave behind. */
+import type { Log } from '../telemetry/log.ts';
+import type { Worker } from '../workers/worker.ts';
+import { sweepForgottenAttempts } from './attempt-store.ts';
+import { sweepExpiredSessions } from './session-store.ts';
+import { createSetupLink } from './sign-in/setup-routes.ts';
+import type { SignInKit } from './sign-in/sign-in-kit.ts';
+import { sweepExpiredTickets } from './ticket-store.ts';
+
+const ROUND_EVERY_MS = 10 * 60_000;
+/** Small, so that a sweep never holds up the writes of others. */
+const BATCH = 500;
+const PAUSE_MS = 20;
+
+export function createAccountsWorker(kit: SignInKit, log: Log): Worker {
+  const stopping = new AbortController();
+  let running: Promise<void> | undefined;
+
+  async function run(): Promise<void> {
+    await guard(log, () => announceSetup(kit, log));
+    while (!stopping.signal.aborted) {
+      await guard(log, () => sweepAccounts(kit, stopping.signal));
+      await kit.world.sleep(ROUND_EVERY_MS, stopping.signal).catch(() => {});
+    }
+  }
+
+  return {
+    name: 'accounts',
+    start() {
+      running ??= run();
+    },
+    async stop() {
+      stopping.abort();
+      await running;
+    },
+  };
+}
+
+async function guard(log: Log, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (err) {
+    log.error({ err }, 'A round of the accounts worker failed');
+  }
+}
+
+/** The one secret that is logged on purpose: whoever reads the log of a fresh service may set it up. */
+async function announceSetup(kit: SignInKit, log: Log): Promise<void> {
+  const link = await createSetupLink(kit);
+  if (link !== undefined) log.warn(`Nobody has an account yet. Create the first one within a day: ${link}`);
+}
+
+/** Exported for its test. Several processes may sweep at once: each batch removes only what is still there. */
+export async function sweepAccounts({ store, world }: SignInKit, signal: AbortSignal): Promise<void> {
+  for (const sweep of [sweepExpiredSessions, sweepExpiredTickets, sweepForgottenAttempts])
+    while (!signal.aborted && (await sweep(store, world.nowMs(), BATCH)) === BATCH)
+      await world.sleep(PAUSE_MS, signal).catch(() => {});
+}

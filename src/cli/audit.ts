@@ -1,0 +1,46 @@
+/** `trivet audit`: the audit log, newest first. */
+import { Command, InvalidArgumentError } from 'commander';
+import { listEvents, type RecordedEvent } from '../authorization/audit-store.ts';
+import { findUserByLogin } from '../authorization/user-store.ts';
+import { Failure } from '../errors.ts';
+import { openCliStore } from './open-cli-store.ts';
+import { formatTable, print, printJson } from './output.ts';
+
+interface AuditOptions {
+  readonly user?: string;
+  readonly limit: number;
+  readonly json?: true;
+}
+
+export function createAuditCommand(): Command {
+  return new Command('audit')
+    .description('show the audit log, newest first')
+    .option('--user <login>', 'only what touches this account')
+    .option('--limit <count>', 'how many events', parseLimit, 50)
+    .option('--json', 'one JSON object a line')
+    .action(audit);
+}
+
+function parseLimit(value: string): number {
+  const limit = Number(value);
+  if (Number.isInteger(limit) && limit >= 1 && limit <= 10_000) return limit;
+  throw new InvalidArgumentError('It must be a whole number from 1 to 10000.');
+}
+
+async function audit({ user: login, limit, json }: AuditOptions): Promise<void> {
+  await using cli = await openCliStore();
+  const user = login === undefined ? undefined : await findUserByLogin(cli.store, login);
+  if (login !== undefined && user === undefined) throw new Failure('not_found', `Nobody has the login "${login}"`);
+  const events = await listEvents(cli.store, { userId: user?.id, limit });
+  if (json) {
+    for (const event of events) printJson({ ...event, at: new Date(event.atMs).toISOString() });
+    return;
+  }
+  print(formatTable(['WHEN', 'WHAT', 'USER', 'BY', 'CLIENT', 'FROM', 'DETAILS'], events.map(toCells)));
+}
+
+function toCells(event: RecordedEvent) {
+  const details = Object.entries(event.details ?? {}).map(([name, value]) => `${name}=${value}`);
+  const { kind, userId, actorId, clientId, address } = event;
+  return [new Date(event.atMs).toISOString(), kind, userId, actorId, clientId, address, details.join(' ')];
+}
