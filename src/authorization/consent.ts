@@ -48,7 +48,7 @@ export async function createConsentView(parts: ProtocolParts, facts: ConsentFact
     ownerLogin: owner?.login,
     homepageHost: application.homepage === '' ? undefined : new URL(application.homepage).host,
     redirectHost: redirectUri === undefined ? undefined : readTarget(redirectUri),
-    scopes: facts.scopes.map((scope) => ({ scope, isNew: !consented.includes(scope) })),
+    scopes: facts.scopes.map((scope) => ({ scope, isNew: consented.length > 0 && !consented.includes(scope) })),
     accessLifetimeSeconds: parts.lifetimes.accessTokenSeconds,
     user: session.user,
     csrfToken: session.csrfToken,

@@ -238,8 +238,9 @@ const cases: Case[] = [
       const answers = await Promise.all(
         Array.from({ length: 50 }, (_, i) => postForm(`${servers[i % 2]?.url}/oauth/token`, exchange)),
       );
-      const statuses = answers.map((answer) => answer.status).sort();
-      assert.deepEqual(statuses, [200, ...Array<number>(49).fill(400)]);
+      const statuses = answers.map((answer) => answer.status);
+      assert.equal(statuses.filter((status) => status === 200).length, 1);
+      assert.equal(statuses.filter((status) => status === 400).length, 49);
     },
   ],
   [
@@ -314,7 +315,7 @@ const cases: Case[] = [
       ];
       for (const init of tries) {
         const { status } = await request(tokenUrl, init);
-        assert.ok([400, 401, 413].includes(status), `${String(init.body).slice(0, 80)}: ${status}`);
+        assert.ok([400, 401, 413].includes(status), `${JSON.stringify(init).slice(0, 150)}: ${status}`);
       }
       assert.equal(await announceBody(tokenUrl, 1_100_000), 413);
       const scoped = await postForm(tokenUrl, { ...exchange, 'scope[a]': 'b' });

@@ -3,7 +3,7 @@
  * `/\evil.example` as another host, and drops tabs and line ends, so only what still is a path after parsing passes.
  */
 export function parseReturnTo(value: string | null | undefined): string | undefined {
-  if (!value?.startsWith('/') || value.length > 4096 || hasControlCharacter(value)) return undefined;
+  if (!value?.startsWith('/') || value.length > 12_000 || hasControlCharacter(value)) return undefined;
   const base = 'http://self.invalid';
   if (!URL.canParse(value, base)) return undefined;
   const url = new URL(value, base);
