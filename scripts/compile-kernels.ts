@@ -1,7 +1,7 @@
 import { main } from 'assemblyscript/asc';
 
 const FOLDER = 'src/prediction/gbdt/assembly';
-const KERNELS = ['evaluate'];
+const KERNELS = ['evaluate', 'train'];
 
 /** The WebAssembly of each kernel by its path, compiled from the AssemblyScript beside it. The same source gives the same bytes. */
 export async function compileKernels(): Promise<ReadonlyMap<string, Uint8Array>> {

@@ -1,5 +1,6 @@
 import type { BinnedRows } from './binning.ts';
 import { assignLeaves, createPlainGrower, type TreeGrower } from './grow-tree.ts';
+import { createWasmGrower } from './grow-tree-wasm.ts';
 import { fitLeaves } from './leaf-values.ts';
 import { computeGradient, computeLoss, fitConstant, type Loss } from './loss.ts';
 import { countGradientBits, countWeightBits, quantiseGradients, quantiseWeights } from './quantise.ts';
@@ -33,6 +34,7 @@ export interface BoostOptions {
   readonly seed: number;
   /** What the first prediction is; the best constant when left out. */
   readonly base?: number;
+  /** Both give the same forest; `wasm` falls back to `plain` where the machine cannot. */
   readonly kernel: 'wasm' | 'plain';
 }
 
@@ -83,7 +85,7 @@ interface Run {
 
 function startRun(training: TrainingSet, options: BoostOptions): Run {
   const { rows, target } = training;
-  const grower = createPlainGrower(rows);
+  const grower = (options.kernel === 'plain' ? undefined : createWasmGrower(rows)) ?? createPlainGrower(rows);
   const weights = training.weights ?? new Float64Array(rows.rowCount).fill(1);
   const quantised = quantiseWeights(training.weights, rows.rowCount);
   const bits = countGradientBits(countWeightBits(quantised.weights), rows.rowCount);

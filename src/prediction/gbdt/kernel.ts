@@ -20,7 +20,7 @@ const PAGE_BYTES = 65_536;
 
 /** Hands out a kernel's memory from the front, in steps of 16 bytes; nothing is ever given back. */
 export interface MemoryPlan {
-  reserve(bytes: number): number;
+  readonly reserve: (bytes: number) => number;
   create(): WebAssembly.Memory;
 }
 

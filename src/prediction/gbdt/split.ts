@@ -63,7 +63,7 @@ function addLeafGains(layout: HistogramLayout, level: LevelHistograms, rule: Spl
     gradient += histograms[start + 2 * bin]!;
     weight += histograms[start + 2 * bin + 1]!;
   }
-  if (weight < 2 * minChildWeight) return;
+  if (weight < 2 * minChildWeight || weight === 0) return;
   const whole = (gradient * gradient) / (weight + l2);
   let left = 0;
   let leftWeight = 0;
