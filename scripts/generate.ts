@@ -1,13 +1,16 @@
 /**
- * Writes the files that are made from the code: `docs/configuration.md` from the settings. With `--check` it writes
+ * Writes the files that are made from the code: `docs/configuration.md` from the settings, `docs/openapi.json`
+ * from the routes. With `--check` it writes
  * nothing and fails when one differs.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { describeConfiguration } from './describe-configuration.ts';
+import { readOpenApi } from './read-openapi.ts';
 
 const isCheck = process.argv.includes('--check');
 const generated: Readonly<Record<string, string>> = {
   'docs/configuration.md': describeConfiguration(),
+  'docs/openapi.json': await readOpenApi(),
 };
 
 const stale = Object.entries(generated).filter(

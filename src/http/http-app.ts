@@ -34,7 +34,22 @@ export function createHttpApp(parts: HttpAppParts): OpenAPIHono<HttpEnv> {
   app.notFound((c) => respondToError(describeMissing(app, c), styleOf(c.req.path), c));
   app.route('/', createOperationRoutes(parts));
   for (const mount of parts.mounts) app.route(mount.path, mount.routes);
+  app.get('/openapi.json', (c) => c.json(describeApi(app)));
   return app;
+}
+
+/** OpenAPI 3.1 of every route that has a schema. */
+function describeApi(app: OpenAPIHono<HttpEnv>): object {
+  return app.getOpenAPI31Document({
+    openapi: '3.1.0',
+    info: {
+      title: 'Trivet',
+      version: '1',
+      description:
+        'Latency prediction, authorization and repository webhooks. Prediction over gRPC is described in proto/.',
+      license: { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
+    },
+  });
 }
 
 function traceRequests({ log, metrics, world }: HttpAppParts): MiddlewareHandler<HttpEnv> {

@@ -1,0 +1,20 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startApp } from '../src/app.ts';
+import { parseConfig } from '../src/config/config.ts';
+
+/** The description that the running program gives of itself. */
+export async function readOpenApi(): Promise<string> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'trivet-generate-'));
+  const config = parseConfig({ HTTP_PORT: '0', GRPC_PORT: '0', LOG_LEVEL: 'silent', TRIVET_DATA_DIR: dataDir });
+  try {
+    await using app = await startApp(config);
+    const response = await fetch(`${app.httpUrl}/openapi.json`);
+    const text = await response.text();
+    if (!response.ok) throw new Error(`The program cannot describe itself: ${text}`);
+    return `${JSON.stringify(JSON.parse(text), null, 2)}\n`;
+  } finally {
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+}
