@@ -8,7 +8,7 @@ import { announce } from './announce.ts';
 import { repositoryPath } from './api-documents.ts';
 import { bridgeBinding } from './bridge-routes.ts';
 import type { Json } from './bridges/bridge.ts';
-import { findBridge, type RecognisedBridge } from './bridges/bridges.ts';
+import { findBridge, type RecognisedBridge, translateWebhook } from './bridges/bridges.ts';
 import { eventSchema } from './event.ts';
 import type { ManagementParts } from './management.ts';
 import { parseJsonObject, parseParameters } from './parameters.ts';
@@ -48,15 +48,16 @@ export function createEventRoutes(parts: ManagementParts): OpenAPIHono<IdentityE
 async function takeFromBridge(
   c: Context<IdentityEnv>,
   parts: ManagementParts,
-  { name, bridge }: RecognisedBridge,
+  recognised: RecognisedBridge,
 ): Promise<Response> {
+  const { name, bridge } = recognised;
   const header = (headerName: string) => c.req.header(headerName);
   const body = Buffer.from(await c.req.arrayBuffer());
   const { owner = '', repo = '' } = c.req.param();
   const { repository, secret } = await findBridgeSecret(parts, owner, repo, name);
   if (!bridge.verifies(secret, header, body)) throw refuseBridge(name);
   const payload = parseJsonObject(readPayload(c, body), c.req.header('content-type') ?? '') as Json;
-  const translated = bridge.translate(header, payload);
+  const translated = translateWebhook(recognised, header, payload);
   if (translated === undefined)
     return c.json({ ignored: true, reason: 'Hooks cannot subscribe to this kind of event' });
   const event = parseParameters(eventSchema, translated, `translate the event from ${name}`);

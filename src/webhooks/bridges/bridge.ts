@@ -32,8 +32,7 @@ export function isEqual(expected: Buffer, given: Buffer): boolean {
 
 /** Hosts write times in several ways, `2026-03-01 10:28:03 UTC` among them. */
 export function toTime(value: unknown): string | undefined {
-  if (typeof value === 'number') return new Date(value * 1000).toISOString();
-  if (typeof value !== 'string' || value === '') return undefined;
+  if (typeof value !== 'string') return undefined;
   if (/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/.test(value)) return value;
   const ms = Date.parse(value);
   return Number.isNaN(ms) ? undefined : new Date(ms).toISOString();

@@ -1,4 +1,6 @@
-import type { Bridge, ReadHeader } from './bridge.ts';
+import { Failure } from '../../errors.ts';
+import type { EventInput } from '../event.ts';
+import type { Bridge, Json, ReadHeader } from './bridge.ts';
 import { gitea } from './gitea.ts';
 import { github } from './github.ts';
 import { gitlab } from './gitlab.ts';
@@ -17,4 +19,18 @@ export interface RecognisedBridge {
 export function findBridge(header: ReadHeader): RecognisedBridge | undefined {
   const name = BRIDGE_NAMES.find((candidate) => BRIDGES[candidate].recognises(header));
   return name && { name, bridge: BRIDGES[name] };
+}
+
+/** Throws `invalid` for a payload that is built otherwise than its host's; undefined as `Bridge.translate`. */
+export function translateWebhook(
+  { name, bridge }: RecognisedBridge,
+  header: ReadHeader,
+  payload: Json,
+): EventInput | undefined {
+  try {
+    return bridge.translate(header, payload);
+  } catch (cause) {
+    // Reading on in what is not there throws; a stranger's mistake is no failure of ours.
+    throw new Failure('invalid', `Cannot read the webhook: it is not built as ${name} builds them`, {}, { cause });
+  }
 }

@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict';
+import { createHmac } from 'node:crypto';
+import { globSync, readFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { Webhook } from 'standardwebhooks';
+import { isFailure } from '../../errors.ts';
+import { eventSchema } from '../event.ts';
+import type { Json, ReadHeader } from './bridge.ts';
+import { findBridge, translateWebhook } from './bridges.ts';
+
+const fixtures = new URL('fixtures/', import.meta.url);
+const pairs = globSync('*/*.json', { cwd: fixtures }).filter((path) => !path.endsWith('.event.json'));
+
+function readJson(path: string): Json {
+  return JSON.parse(readFileSync(new URL(path, fixtures), 'utf8'));
+}
+
+function readHeaderOf(headers: Record<string, string>): ReadHeader {
+  return (name) => headers[name];
+}
+
+test('there are pairs for every bridge', () => {
+  assert.deepEqual([...new Set(pairs.map((path) => dirname(path)))].sort(), ['gitea', 'github', 'gitlab']);
+});
+
+for (const path of pairs)
+  test(`${path} becomes its event`, () => {
+    const { headers, payload } = readJson(path);
+    const found = findBridge(readHeaderOf(headers));
+    assert.equal(found?.name, dirname(path));
+    const event = eventSchema.parse(found?.bridge.translate(readHeaderOf(headers), payload));
+    assert.deepEqual(event, readJson(path.replace('.json', '.event.json')));
+  });
+
+const SECRET = Buffer.from('a secret of a bridge');
+const BODY = Buffer.from('{"some":"body"}');
+const hex = createHmac('sha256', SECRET).update(BODY).digest('hex');
+
+const PROOFS: [title: string, headers: Record<string, string>, isAccepted: boolean][] = [
+  ['github with its signature', { 'x-github-event': 'push', 'x-hub-signature-256': `sha256=${hex}` }, true],
+  ['github with another', { 'x-github-event': 'push', 'x-hub-signature-256': `sha256=${'0'.repeat(64)}` }, false],
+  ['github with an empty one', { 'x-github-event': 'push', 'x-hub-signature-256': 'sha256=' }, false],
+  ['github without', { 'x-github-event': 'push' }, false],
+  ['gitea with its signature', { 'x-gitea-event': 'push', 'x-gitea-signature': hex }, true],
+  ['gitea with an empty one', { 'x-gitea-event': 'push', 'x-gitea-signature': '' }, false],
+  ['forgejo with its signature', { 'x-forgejo-event': 'push', 'x-forgejo-signature': hex }, true],
+  ['gitlab with its token', { 'x-gitlab-event': 'Push Hook', 'x-gitlab-token': SECRET.toString() }, true],
+  ['gitlab with another', { 'x-gitlab-event': 'Push Hook', 'x-gitlab-token': 'a secret of a bridgf' }, false],
+  ['gitlab without', { 'x-gitlab-event': 'Push Hook' }, false],
+];
+
+for (const [title, headers, isAccepted] of PROOFS)
+  test(`${title} is ${isAccepted ? 'accepted' : 'refused'}`, () => {
+    const found = findBridge(readHeaderOf(headers));
+    assert.equal(found?.bridge.verifies(SECRET, readHeaderOf(headers), BODY), isAccepted);
+  });
+
+test('gitlab may sign as Standard Webhooks, and a wrong signature is not mended by the right token', () => {
+  const key = `whsec_${SECRET.toString('base64')}`;
+  const nowMs = Date.now();
+  const headers = {
+    'x-gitlab-event': 'Push Hook',
+    'x-gitlab-token': key,
+    'webhook-id': 'msg_1',
+    'webhook-timestamp': String(Math.floor(nowMs / 1000)),
+    'webhook-signature': new Webhook(key).sign('msg_1', new Date(nowMs), BODY.toString()),
+  };
+  const verify = (changes: object) => {
+    const readHeader = readHeaderOf({ ...headers, ...changes });
+    return findBridge(readHeader)?.bridge.verifies(Buffer.from(key), readHeader, BODY);
+  };
+  assert.equal(verify({}), true);
+  assert.equal(verify({ 'webhook-id': 'msg_2' }), false);
+  assert.equal(verify({ 'webhook-signature': 'v1,AAAA' }), false);
+});
+
+test('what hooks cannot subscribe to is no event', () => {
+  for (const name of ['ping', 'fork', 'create', 'star'])
+    assert.equal(
+      findBridge(readHeaderOf({ 'x-github-event': name }))?.bridge.translate(() => name, {}),
+      undefined,
+    );
+});
+
+test('a plain request belongs to no bridge', () => {
+  assert.equal(findBridge(readHeaderOf({ 'content-type': 'application/json' })), undefined);
+});
+
+/** A stranger may leave out or retype anything: that is a refusal by the schema, never a crash. */
+test('a damaged payload is refused, not crashed on', () => {
+  fc.assert(
+    fc.property(fc.constantFrom(...pairs), fc.nat(), fc.jsonValue(), (path, position, replacement) => {
+      const { headers, payload } = readJson(path);
+      const damaged = damage(payload, position, replacement);
+      const found = findBridge(readHeaderOf(headers));
+      try {
+        const translated = found && translateWebhook(found, readHeaderOf(headers), damaged);
+        if (translated !== undefined) eventSchema.safeParse(translated);
+      } catch (error) {
+        assert.ok(isFailure(error), String(error));
+        assert.equal(error.code, 'invalid');
+      }
+    }),
+    { numRuns: 500 },
+  );
+});
+
+/** Replaces the value at one place of a tree, counted in depth-first order. */
+function damage(value: Json, position: number, replacement: Json): Json {
+  const places: [holder: Json, key: string][] = [];
+  const visit = (node: Json): void => {
+    if (typeof node !== 'object' || node === null) return;
+    for (const key of Object.keys(node)) {
+      places.push([node, key]);
+      visit(node[key]);
+    }
+  };
+  visit(value);
+  const place = places[position % places.length];
+  if (place) place[0][place[1]] = replacement;
+  return value;
+}
