@@ -88,12 +88,12 @@ async function importProcedure(module: string, name: string): Promise<Procedure<
     const exported = ((await import(module)) as Record<string, unknown>)[name] as Procedure<unknown, unknown>;
     if (typeof exported?.run === 'function') return exported;
     return refuse(name, new Failure('internal', `Cannot call "${name}": ${module} does not export it`));
-  } catch (error) {
-    return refuse(name, error);
+  } catch (cause) {
+    return refuse(name, new Failure('internal', `Cannot call "${name}": ${module} cannot be loaded`, {}, { cause }));
   }
 }
 
-function refuse(name: string, error: unknown): Procedure<unknown, unknown> {
+function refuse(name: string, error: Failure): Procedure<unknown, unknown> {
   return { name, module: '', run: () => Promise.reject(error) };
 }
 

@@ -93,3 +93,18 @@ export const insertPair = procedure(import.meta.url, 'insertPair', async (transa
   await transaction.run(insertNote, [`${id}-a`, 1]);
   await transaction.run(insertNote, [`${id}-b`, 1]);
 });
+
+/** Ends the thread that it runs in; only for SQLite, where that is the writer's. */
+export const insertAndExit = procedure(import.meta.url, 'insertAndExit', async (transaction, id: string) => {
+  await transaction.run(insertNote, [id, 1]);
+  process.exit(1);
+});
+
+export const insertAndAnswerFunction = procedure(
+  import.meta.url,
+  'insertAndAnswerFunction',
+  async (transaction, id: string) => {
+    await transaction.run(insertNote, [id, 1]);
+    return () => id;
+  },
+);
