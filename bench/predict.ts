@@ -1,0 +1,163 @@
+/**
+ * `Predict` over the wire: how many calls a second one core answers, and how long callers wait at half of that.
+ * `node bench/predict.ts [--json] [--seconds 3] [--model none] [--candidates 16,64]`
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { cpus, release } from 'node:os';
+import { parseArgs } from 'node:util';
+import protobuf from 'protobufjs';
+import { type LoadConnection, openConnection } from './predict/grpc-load.ts';
+import { type Measured, runClosedLoop, runOpenLoop } from './predict/load-patterns.ts';
+
+const { values: flags } = parseArgs({
+  options: {
+    json: { type: 'boolean', default: false },
+    seconds: { type: 'string', default: '3' },
+    model: { type: 'string', default: 'none' },
+    candidates: { type: 'string', default: '16,64' },
+    'cpu-prof': { type: 'boolean', default: false },
+  },
+});
+
+const CONNECTIONS = 4;
+const IN_FLIGHT = 32;
+const TASKSET = '/usr/bin/taskset';
+const durationMs = Number(flags.seconds) * 1000;
+
+interface Row extends Measured {
+  readonly candidates: number;
+  readonly pattern: string;
+  /** Processor time of the server: unlike the rate, hardly disturbed by what else runs on the machine. */
+  readonly cpuMicrosPerCall: number;
+}
+
+interface ServerProcess {
+  readonly port: number;
+  /** Processor time spent so far. */
+  readCpuMicros(): Promise<number>;
+  stop(): Promise<void>;
+}
+
+async function main(): Promise<void> {
+  const rows: Row[] = [];
+  for (const candidates of flags.candidates.split(',').map(Number)) rows.push(...(await measure(candidates)));
+  const machine = `${cpus()[0]?.model ?? 'unknown'}, Linux ${release()}, Node ${process.version}`;
+  const report = { date: new Date().toISOString(), machine, pinned: existsSync(TASKSET), model: flags.model, rows };
+  process.stdout.write(flags.json ? `${JSON.stringify(report)}\n` : renderTable(report));
+}
+
+async function measure(candidates: number): Promise<Row[]> {
+  const server = await startServer();
+  const target = {
+    host: '127.0.0.1',
+    path: '/prediction.v1.PredictionService/Predict',
+    message: createRequest(candidates),
+  };
+  const connections = await Promise.all(
+    Array.from({ length: CONNECTIONS }, () => openConnection({ ...target, port: server.port })),
+  );
+  try {
+    return await measurePatterns(connections, candidates, server);
+  } finally {
+    for (const connection of connections) connection.close();
+    await server.stop();
+  }
+}
+
+async function measurePatterns(
+  connections: readonly LoadConnection[],
+  candidates: number,
+  server: ServerProcess,
+): Promise<Row[]> {
+  const withCpu = async (pattern: string, run: () => Promise<Measured>): Promise<Row> => {
+    const before = await server.readCpuMicros();
+    const measured = await run();
+    const calls = measured.callsPerSecond * measured.elapsedSeconds;
+    return { candidates, pattern, ...measured, cpuMicrosPerCall: ((await server.readCpuMicros()) - before) / calls };
+  };
+  await runClosedLoop(connections, { inFlight: IN_FLIGHT, durationMs: Math.min(durationMs, 2000) });
+  const closed = await withCpu(`closed loop, ${IN_FLIGHT} in flight`, () =>
+    runClosedLoop(connections, { inFlight: IN_FLIGHT, durationMs }),
+  );
+  const callsPerSecond = closed.callsPerSecond / 2;
+  const open = await withCpu('open loop, half of that', () => runOpenLoop(connections, { callsPerSecond, durationMs }));
+  return [closed, open];
+}
+
+async function startServer(): Promise<ServerProcess> {
+  const node = [
+    ...(flags['cpu-prof'] ? ['--cpu-prof', '--cpu-prof-dir=out'] : []),
+    new URL('predict/server.ts', import.meta.url).pathname,
+    '--model',
+    flags.model,
+  ];
+  const [command, ...parameters] = existsSync(TASKSET) ? [TASKSET, '-c', '0', process.execPath] : [process.execPath];
+  const child = spawn(command!, [...parameters, ...node], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  const { port } = await nextMessage<{ port: number }>(child);
+  return {
+    port,
+    readCpuMicros: async () => {
+      child.send('cpu');
+      return (await nextMessage<{ cpuMicros: number }>(child)).cpuMicros;
+    },
+    stop: () => end(child),
+  };
+}
+
+function nextMessage<T>(child: ChildProcess): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const fail = (): void => reject(new Error('The server ended'));
+    child.once('close', fail);
+    child.once('message', (message) => {
+      child.off('close', fail);
+      resolve(message as T);
+    });
+  });
+}
+
+function end(child: ChildProcess): Promise<void> {
+  return new Promise((resolve) => {
+    child.once('close', () => resolve());
+    child.kill('SIGTERM');
+  });
+}
+
+function createRequest(candidates: number): Uint8Array {
+  const type = protobuf.loadSync('proto/prediction/v1/prediction.proto').lookupType('prediction.v1.PredictRequest');
+  const inputs = Array.from({ length: candidates }, (_, index) => ({
+    inputId: index + 1,
+    podType: 'decode',
+    inputTokenLength: 1000 + index * 37,
+    prefixCacheScore: (index % 10) / 10,
+    numRequestWaiting: index % 5,
+    numRequestRunning: 3 + (index % 20),
+    kvCacheUsage: 0.3 + (index % 60) / 100,
+    inflightTokens: 5000 + index * 211,
+    hbmUtilization: 0.7,
+    aiCoreUtilization: 0.5,
+    bandwidthUtilization: 0.4,
+    serverIp: `10.12.${index % 16}.${100 + (index % 100)}`,
+  }));
+  return type.encode(type.fromObject({ targetModel: 'qwen3-32b', inputs })).finish();
+}
+
+function renderTable(report: { date: string; machine: string; pinned: boolean; model: string; rows: Row[] }): string {
+  const head = ['candidates', 'pattern', 'calls/s', 'cpu µs/call', 'p50 ms', 'p99 ms', 'max ms', 'failed'];
+  const lines = report.rows.map((row) => [
+    String(row.candidates),
+    row.pattern,
+    row.callsPerSecond.toFixed(0),
+    row.cpuMicrosPerCall.toFixed(0),
+    row.p50Ms.toFixed(2),
+    row.p99Ms.toFixed(2),
+    row.maxMs.toFixed(2),
+    String(row.failed),
+  ]);
+  const widths = head.map((title, index) => Math.max(title.length, ...lines.map((line) => line[index]!.length)));
+  const table = [head, ...lines].map((line) => line.map((cell, index) => cell.padEnd(widths[index]!)).join('  '));
+  const pinned = report.pinned ? 'server pinned to one core' : 'server not pinned';
+  return `Predict over the wire, model ${report.model}, ${pinned}\n${report.machine}, ${report.date}\n\n${table.join('\n')}\n`;
+}
+
+await main();

@@ -1,0 +1,172 @@
+/**
+ * A gRPC load generator over bare HTTP/2 frames: one message, sent again and again. It costs a small part of what a real
+ * client costs, so that one core of load can keep one core of server busy.
+ */
+import { connect, type Socket } from 'node:net';
+
+const FRAME = { data: 0, headers: 1, reset: 3, settings: 4, ping: 6, goaway: 7, windowUpdate: 8 } as const;
+const END_STREAM = 0x1;
+const ACK = 0x1;
+const END_HEADERS = 0x4;
+const HEAD_BYTES = 9;
+const MAX_FRAME_BYTES = 16_384;
+const LARGE_WINDOW = 0x3fff_ffff;
+
+export interface LoadConnection {
+  /** Sends the message; `done` gets whether it was answered. */
+  send(done: (isAnswered: boolean) => void): void;
+  close(): void;
+}
+
+export interface Target {
+  readonly host: string;
+  readonly port: number;
+  readonly path: string;
+  readonly message: Uint8Array;
+}
+
+export async function openConnection(target: Target): Promise<LoadConnection> {
+  const socket = connect(target.port, target.host);
+  socket.setNoDelay(true);
+  await new Promise<void>((resolve, reject) => {
+    socket.once('connect', resolve);
+    socket.once('error', reject);
+  });
+  return createConnection(socket, target);
+}
+
+interface Stream {
+  readonly done: (isAnswered: boolean) => void;
+  hasData: boolean;
+}
+
+function createConnection(socket: Socket, target: Target): LoadConnection {
+  const streams = new Map<number, Stream>();
+  const waiting: ((isAnswered: boolean) => void)[] = [];
+  const data = frameMessage(target.message);
+  const headers = encodeRequestHeaders(target);
+  let nextStream = 1;
+  let sendWindow = 65_535;
+  let received: Buffer = Buffer.alloc(0);
+
+  socket.write(
+    Buffer.concat([
+      Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
+      frame(FRAME.settings, 0, 0, setting(4, LARGE_WINDOW)),
+      frame(FRAME.windowUpdate, 0, 0, uint32(LARGE_WINDOW)),
+    ]),
+  );
+
+  const sendNow = (done: (isAnswered: boolean) => void): void => {
+    const id = nextStream;
+    nextStream += 2;
+    streams.set(id, { done, hasData: false });
+    sendWindow -= data.length;
+    const block = id === 1 ? headers.first : headers.again;
+    const head = frame(FRAME.headers, END_HEADERS, id, block);
+    socket.write(Buffer.concat([head, ...splitData(data, id)]));
+  };
+
+  const settle = (id: number, isAnswered: boolean): void => {
+    const stream = streams.get(id);
+    streams.delete(id);
+    stream?.done(isAnswered && stream.hasData);
+  };
+
+  const handle = (type: number, flags: number, id: number, payload: Buffer): void => {
+    if (type === FRAME.data) {
+      const stream = streams.get(id);
+      if (stream !== undefined) stream.hasData = true;
+    } else if (type === FRAME.headers && (flags & END_STREAM) !== 0) settle(id, true);
+    else if (type === FRAME.reset) settle(id, false);
+    else if (type === FRAME.settings && (flags & ACK) === 0) socket.write(frame(FRAME.settings, ACK, 0));
+    else if (type === FRAME.ping && (flags & ACK) === 0) socket.write(frame(FRAME.ping, ACK, 0, payload));
+    else if (type === FRAME.windowUpdate && id === 0) {
+      sendWindow += payload.readUInt32BE(0);
+      while (waiting.length > 0 && sendWindow >= data.length) sendNow(waiting.shift()!);
+    }
+  };
+
+  socket.on('data', (chunk: Buffer) => {
+    received = received.length === 0 ? chunk : Buffer.concat([received, chunk]);
+    let position = 0;
+    while (received.length - position >= HEAD_BYTES) {
+      const length = received.readUIntBE(position, 3);
+      const end = position + HEAD_BYTES + length;
+      if (received.length < end) break;
+      const payload = received.subarray(position + HEAD_BYTES, end);
+      handle(received[position + 3]!, received[position + 4]!, received.readUInt32BE(position + 5), payload);
+      position = end;
+    }
+    received = received.subarray(position);
+  });
+  socket.on('close', () => {
+    for (const id of [...streams.keys()]) settle(id, false);
+  });
+
+  return {
+    send: (done) => {
+      if (sendWindow >= data.length) sendNow(done);
+      else waiting.push(done);
+    },
+    close: () => socket.destroy(),
+  };
+}
+
+/** The five bytes of gRPC, then the message. */
+function frameMessage(message: Uint8Array): Buffer {
+  const head = Buffer.alloc(5);
+  head.writeUInt32BE(message.length, 1);
+  return Buffer.concat([head, message]);
+}
+
+function splitData(data: Buffer, id: number): Buffer[] {
+  const frames: Buffer[] = [];
+  for (let start = 0; start < data.length; start += MAX_FRAME_BYTES) {
+    const part = data.subarray(start, start + MAX_FRAME_BYTES);
+    frames.push(frame(FRAME.data, start + part.length === data.length ? END_STREAM : 0, id, part));
+  }
+  return frames;
+}
+
+function frame(type: number, flags: number, id: number, payload: Buffer = Buffer.alloc(0)): Buffer {
+  const head = Buffer.allocUnsafe(HEAD_BYTES);
+  head.writeUIntBE(payload.length, 0, 3);
+  head[3] = type;
+  head[4] = flags;
+  head.writeUInt32BE(id, 5);
+  return Buffer.concat([head, payload]);
+}
+
+function setting(id: number, value: number): Buffer {
+  const bytes = Buffer.alloc(6);
+  bytes.writeUInt16BE(id, 0);
+  bytes.writeUInt32BE(value, 2);
+  return bytes;
+}
+
+function uint32(value: number): Buffer {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32BE(value, 0);
+  return bytes;
+}
+
+/** HPACK: the first request of a connection puts its headers into the table, the others point there, as real clients do. */
+function encodeRequestHeaders({ host, port, path }: Target): { first: Buffer; again: Buffer } {
+  const fields: [name: string, value: string][] = [
+    [':path', path],
+    [':authority', `${host}:${port}`],
+    ['content-type', 'application/grpc'],
+    ['te', 'trailers'],
+    ['user-agent', 'trivet-bench'],
+    ['grpc-timeout', '1S'],
+  ];
+  const method = Buffer.from([0x83, 0x86]);
+  const indexed = fields.map(([name, value]) => Buffer.concat([Buffer.from([0x40]), text(name), text(value)]));
+  const pointers = fields.map((_, index) => 0x80 | (61 + fields.length - index));
+  return { first: Buffer.concat([method, ...indexed]), again: Buffer.concat([method, Buffer.from(pointers)]) };
+}
+
+function text(value: string): Buffer {
+  return Buffer.concat([Buffer.from([value.length]), Buffer.from(value)]);
+}

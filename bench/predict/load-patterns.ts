@@ -1,0 +1,86 @@
+import type { LoadConnection } from './grpc-load.ts';
+
+export interface Measured {
+  readonly callsPerSecond: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly maxMs: number;
+  readonly failed: number;
+  readonly elapsedSeconds: number;
+}
+
+/** Everybody asks again as soon as answered: how much the server can do. */
+export async function runClosedLoop(
+  connections: readonly LoadConnection[],
+  { inFlight, durationMs }: { readonly inFlight: number; readonly durationMs: number },
+): Promise<Measured> {
+  const latencies: number[] = [];
+  const startedMs = performance.now();
+  const endMs = startedMs + durationMs;
+  let failed = 0;
+  const ask = (connection: LoadConnection): Promise<void> =>
+    new Promise((resolve) => {
+      const next = (): void => {
+        const sentMs = performance.now();
+        if (sentMs >= endMs) {
+          resolve();
+          return;
+        }
+        connection.send((isAnswered) => {
+          if (isAnswered) latencies.push(performance.now() - sentMs);
+          else failed += 1;
+          next();
+        });
+      };
+      next();
+    });
+  await Promise.all(Array.from({ length: inFlight }, (_, index) => ask(connections[index % connections.length]!)));
+  return summarize(latencies, failed, performance.now() - startedMs);
+}
+
+/**
+ * Calls leave on a schedule, whether or not those before were answered, and their latency counts from the scheduled
+ * time: a server that stalls is charged for all who would have come meanwhile (no coordinated omission).
+ */
+export async function runOpenLoop(
+  connections: readonly LoadConnection[],
+  { callsPerSecond, durationMs }: { readonly callsPerSecond: number; readonly durationMs: number },
+): Promise<Measured> {
+  const latencies: number[] = [];
+  const count = Math.floor((callsPerSecond * durationMs) / 1000);
+  const intervalMs = 1000 / callsPerSecond;
+  const startedMs = performance.now();
+  let failed = 0;
+  let sent = 0;
+  let settled = 0;
+  await new Promise<void>((resolve) => {
+    const sendDue = (): void => {
+      for (; sent < count && startedMs + sent * intervalMs <= performance.now(); sent++) {
+        const dueMs = startedMs + sent * intervalMs;
+        connections[sent % connections.length]!.send((isAnswered) => {
+          if (isAnswered) latencies.push(performance.now() - dueMs);
+          else failed += 1;
+          settled += 1;
+          if (settled === count) resolve();
+        });
+      }
+      // A timer would be late by a millisecond: the load generator has a core of its own to spin on.
+      if (sent < count) setImmediate(sendDue);
+    };
+    sendDue();
+  });
+  return summarize(latencies, failed, performance.now() - startedMs);
+}
+
+function summarize(latencies: number[], failed: number, elapsedMs: number): Measured {
+  const sorted = Float64Array.from(latencies).sort();
+  const at = (share: number): number => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0;
+  return {
+    callsPerSecond: (latencies.length / elapsedMs) * 1000,
+    p50Ms: at(0.5),
+    p99Ms: at(0.99),
+    maxMs: at(1),
+    failed,
+    elapsedSeconds: elapsedMs / 1000,
+  };
+}
