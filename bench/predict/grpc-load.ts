@@ -101,7 +101,7 @@ function createConnection(socket: Socket, target: Target): LoadConnection {
     received = received.subarray(position);
   });
   socket.on('close', () => {
-    for (const id of [...streams.keys()]) settle(id, false);
+    for (const id of streams.keys()) settle(id, false);
   });
 
   return {
