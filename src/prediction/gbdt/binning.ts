@@ -68,39 +68,37 @@ export function countBins(binning: Binning, feature: number): number {
 }
 
 function fitEdges(column: Float32Array, maxBins: number): Float32Array {
-  const sorted = Float32Array.from(column)
-    .filter((value) => !Number.isNaN(value))
-    .sort();
-  const { values, counts } = countDistinct(sorted);
+  const sorted = sortNumbers(column);
   const edges: number[] = [];
-  // Greedy: a bin is closed once it holds its share of the rows that are left, so that one frequent value
-  // (a queue that is mostly empty) does not use up the cut points of the others.
-  let rowsLeft = sorted.length;
+  let valuesLeft = countDistinct(sorted);
   let binsLeft = maxBins;
-  let inBin = 0;
-  for (let i = 0; i + 1 < values.length && binsLeft > 1; i++) {
-    inBin += counts[i]!;
-    const isRoomForAll = values.length - i <= binsLeft;
-    if (!isRoomForAll && inBin < rowsLeft / binsLeft) continue;
-    edges.push(cutBetween(values[i]!, values[i + 1]!));
-    rowsLeft -= inBin;
+  let binStart = 0;
+  for (let i = 0; i + 1 < sorted.length && binsLeft > 1; i++) {
+    if (sorted[i] === sorted[i + 1]) continue;
+    // A bin is closed once it holds its share of the rows that are left, so that one frequent value (a queue that is
+    // mostly empty) does not use up the cut points of the others.
+    const isFull = valuesLeft <= binsLeft || i + 1 - binStart >= (sorted.length - binStart) / binsLeft;
+    valuesLeft -= 1;
+    if (!isFull) continue;
+    edges.push(cutBetween(sorted[i]!, sorted[i + 1]!));
+    binStart = i + 1;
     binsLeft -= 1;
-    inBin = 0;
   }
   return Float32Array.from(edges);
 }
 
-function countDistinct(sorted: Float32Array): { values: number[]; counts: number[] } {
-  const values: number[] = [];
-  const counts: number[] = [];
-  for (const value of sorted) {
-    if (values.length > 0 && values[values.length - 1] === value) counts[counts.length - 1]! += 1;
-    else {
-      values.push(value);
-      counts.push(1);
-    }
-  }
-  return { values, counts };
+/** In rising order, without NaN, which sorts to the end. */
+function sortNumbers(column: Float32Array): Float32Array {
+  const sorted = column.slice().sort();
+  let end = sorted.length;
+  while (end > 0 && Number.isNaN(sorted[end - 1])) end -= 1;
+  return sorted.subarray(0, end);
+}
+
+function countDistinct(sorted: Float32Array): number {
+  let count = 0;
+  for (let i = 0; i < sorted.length; i++) if (i === 0 || sorted[i] !== sorted[i - 1]) count += 1;
+  return count;
 }
 
 /** A cut with `lower <= cut < upper`. The middle can round up to `upper`, or overflow: then `lower` itself is the cut. */

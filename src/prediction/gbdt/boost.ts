@@ -1,8 +1,8 @@
 import type { BinnedRows } from './binning.ts';
-import { assignLeaves, createPlainGrower, type TreeGrower } from './grow-tree.ts';
+import { assignLeaves, createPlainGrower } from './grow-tree.ts';
 import { createWasmGrower } from './grow-tree-wasm.ts';
 import { fitLeaves } from './leaf-values.ts';
-import { computeGradient, computeLoss, fitConstant, type Loss } from './loss.ts';
+import { computeGradients, computeLoss, fitConstant, type Loss } from './loss.ts';
 import { countGradientBits, countWeightBits, quantiseGradients, quantiseWeights } from './quantise.ts';
 import { createRandom, sampleMask } from './random.ts';
 import type { SplitRule } from './split.ts';
@@ -85,10 +85,14 @@ interface Run {
 
 function startRun(training: TrainingSet, options: BoostOptions): Run {
   const { rows, target } = training;
-  const grower = (options.kernel === 'plain' ? undefined : createWasmGrower(rows)) ?? createPlainGrower(rows);
   const weights = training.weights ?? new Float64Array(rows.rowCount).fill(1);
   const quantised = quantiseWeights(training.weights, rows.rowCount);
-  const bits = countGradientBits(countWeightBits(quantised.weights), rows.rowCount);
+  const weightBits = countWeightBits(quantised.weights);
+  const bits = countGradientBits(weightBits, rows.rowCount);
+  const wasm = options.kernel === 'plain' ? undefined : createWasmGrower(rows, weightBits);
+  const grower = wasm ?? createPlainGrower(rows);
+  grower.weights.set(quantised.weights);
+  const gradients = new Float64Array(rows.rowCount);
   const base = options.base ?? fitConstant(options.loss, { residuals: target, weights });
   const residuals = target.map((value) => value - base);
   const monotone = Int8Array.from(rows.binning.edges, (_, feature) => options.monotone?.[feature] ?? 0);
@@ -103,11 +107,14 @@ function startRun(training: TrainingSet, options: BoostOptions): Run {
       const allowed = sampleFeatures(rows.binning.edges.length, options.featureShare, random);
       const rule: SplitRule = {
         l2: Math.max(options.l2 / quantised.scale, 1e-9),
-        minChildWeight: options.minChildWeight / quantised.scale,
+        // At least one unit: a side without rows is no side.
+        minChildWeight: Math.max(options.minChildWeight / quantised.scale, 1),
         monotone,
         allowed,
       };
-      fillGrower(grower, { residuals, sampled, quantised: quantised.weights, bits, loss: options.loss });
+      if (sampled !== weights) keepSampled(quantised.weights, sampled, grower.weights);
+      computeGradients(options.loss, { residuals, weights: sampled }, gradients);
+      quantiseGradients(gradients, bits, grower.gradients);
       const levels = grower.grow(options.depth, rule);
       if (levels.features.length === 0) return undefined;
       const tree = fitLeaves({ levels, leafOfRow: grower.leafOfRow, residuals, weights: sampled }, leafRule);
@@ -118,21 +125,8 @@ function startRun(training: TrainingSet, options: BoostOptions): Run {
   };
 }
 
-interface GradientInput {
-  readonly residuals: Float64Array;
-  readonly sampled: Float64Array;
-  readonly quantised: Int32Array;
-  readonly bits: number;
-  readonly loss: Loss;
-}
-
-function fillGrower(grower: TreeGrower, { residuals, sampled, quantised, bits, loss }: GradientInput): void {
-  const gradients = new Float64Array(residuals.length);
-  for (let row = 0; row < residuals.length; row++) {
-    gradients[row] = sampled[row]! * computeGradient(loss, residuals[row]!);
-    grower.weights[row] = sampled[row]! > 0 ? quantised[row]! : 0;
-  }
-  quantiseGradients(gradients, bits, grower.gradients);
+function keepSampled(quantised: Int32Array, sampled: Float64Array, kept: Int32Array): void {
+  for (let row = 0; row < kept.length; row++) kept[row] = sampled[row]! > 0 ? quantised[row]! : 0;
 }
 
 function sampleWeights(weights: Float64Array, share: number, random: () => number): Float64Array {

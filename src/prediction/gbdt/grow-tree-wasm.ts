@@ -2,7 +2,6 @@ import type { BinnedRows } from './binning.ts';
 import type { TreeGrower } from './grow-tree.ts';
 import { createLayout } from './histogram.ts';
 import { findKernelModule, planMemory } from './kernel.ts';
-import { countWeightBits } from './quantise.ts';
 import type { Split, SplitRule } from './split.ts';
 import { MAX_DEPTH } from './tree.ts';
 
@@ -42,9 +41,8 @@ interface TrainExports {
     count: number,
     wordCount: number,
     stride: number,
-    wordIndex: number,
-    bitShift: bigint,
-    threshold: bigint,
+    tested: number,
+    threshold: number,
   ): number;
   assign(column: number, threshold: number, leaves: number, rowCount: number): void;
 }
@@ -54,7 +52,8 @@ interface UsedFeature {
   readonly feature: number;
   readonly binCount: number;
   readonly word: number;
-  readonly bitShift: bigint;
+  /** Which byte of the word. */
+  readonly position: number;
   readonly columnAt: number;
   readonly offsetBytes: number;
 }
@@ -86,8 +85,8 @@ interface Layout {
   readonly histogramsAt: readonly [number, number];
 }
 
-/** Undefined where the machine cannot run the kernel. */
-export function createWasmGrower(rows: BinnedRows): TreeGrower | undefined {
+/** `weightBits` bits hold the sum of all quantised weights. Undefined where the machine cannot run the kernel. */
+export function createWasmGrower(rows: BinnedRows, weightBits: number): TreeGrower | undefined {
   const module = findKernelModule('train');
   if (module === undefined) return undefined;
   const plan = planMemory();
@@ -104,8 +103,7 @@ export function createWasmGrower(rows: BinnedRows): TreeGrower | undefined {
     weights,
     leafOfRow,
     grow(depth, rule) {
-      const shift = countWeightBits(weights);
-      const splits = growLevels({ kernel, layout, gains, shift: BigInt(shift), rule }, depth);
+      const splits = growLevels({ kernel, layout, gains, shift: BigInt(weightBits), rule }, depth);
       leafOfRow.fill(0);
       for (const split of splits) {
         kernel.assign(split.used.columnAt, split.threshold, layout.leavesAt, rows.rowCount);
@@ -132,7 +130,7 @@ function planLayout(rows: BinnedRows, reserve: (bytes: number) => number): Layou
       feature,
       binCount,
       word: Math.floor(features.length / FEATURES_PER_WORD),
-      bitShift: BigInt(8 * position),
+      position,
       columnAt: reserve(columnBytes),
       offsetBytes: histogram.offsets[feature]! * 8,
     });
@@ -161,11 +159,11 @@ function planLayout(rows: BinnedRows, reserve: (bytes: number) => number): Layou
 function writeRows(rows: BinnedRows, layout: Layout, buffer: ArrayBuffer): void {
   const words = new Uint8Array(buffer, layout.sourceWordsAt, layout.stride * layout.wordCount);
   const binCounts = new Uint32Array(buffer, layout.binCountsAt, layout.features.length);
-  layout.features.forEach(({ feature, binCount, word, bitShift, columnAt }, i) => {
+  layout.features.forEach(({ feature, binCount, word, position, columnAt }, i) => {
     binCounts[i] = binCount;
     const column = rows.bins.subarray(feature * rows.rowCount, (feature + 1) * rows.rowCount);
     new Uint8Array(buffer, columnAt, rows.rowCount).set(column);
-    const first = word * layout.stride + Number(bitShift) / 8;
+    const first = word * layout.stride + position;
     for (let row = 0; row < rows.rowCount; row++) words[first + row * 8] = column[row]!;
   });
 }
@@ -251,7 +249,7 @@ interface Move {
 
 function splitPartition({ kernel, layout }: Growth, { from, to, starts }: Move, split: UsedSplit): number[] {
   const next = [0];
-  const { word, bitShift } = split.used;
+  const tested = from.wordsAt + split.used.word * layout.stride + split.used.position;
   for (let leaf = 0; leaf + 1 < starts.length; leaf++) {
     const start = starts[leaf]!;
     const count = starts[leaf + 1]! - start;
@@ -263,9 +261,8 @@ function splitPartition({ kernel, layout }: Growth, { from, to, starts }: Move, 
       count,
       layout.wordCount,
       layout.stride,
-      word,
-      bitShift,
-      BigInt(split.threshold),
+      tested + start * 8,
+      split.threshold,
     );
     next.push(start + left, start + count);
   }

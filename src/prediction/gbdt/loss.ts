@@ -13,10 +13,20 @@ export interface WeightedResiduals {
   readonly weights: Float64Array;
 }
 
-export function computeGradient(loss: Loss, residual: number): number {
+/** Fills `gradients` with weight × gradient. */
+export function computeGradients(loss: Loss, of: WeightedResiduals, gradients: Float64Array): void {
+  const { residuals, weights } = of;
+  if (loss.kind === 'squared') {
+    for (let row = 0; row < residuals.length; row++) gradients[row] = weights[row]! * residuals[row]!;
+    return;
+  }
+  for (let row = 0; row < residuals.length; row++) {
+    gradients[row] = weights[row]! * computeGradient(loss, residuals[row]!);
+  }
+}
+
+function computeGradient(loss: Exclude<Loss, { readonly kind: 'squared' }>, residual: number): number {
   switch (loss.kind) {
-    case 'squared':
-      return residual;
     case 'absolute':
       return Math.sign(residual);
     case 'quantile':

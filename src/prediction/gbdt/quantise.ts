@@ -40,8 +40,8 @@ export function countGradientBits(weightBits: number, rowCount: number): number 
 /** Writes `gradients` as whole numbers of up to `bits` bits; they share one scale. */
 export function quantiseGradients(gradients: Float64Array, bits: number, quantised: Int32Array): void {
   let largest = 0;
-  for (const gradient of gradients) {
-    const size = Math.abs(gradient);
+  for (let i = 0; i < gradients.length; i++) {
+    const size = Math.abs(gradients[i]!);
     if (size > largest) largest = size;
   }
   const scale = largest > 0 ? (2 ** bits - 1) / largest : 0;

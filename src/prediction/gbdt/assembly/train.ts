@@ -128,26 +128,70 @@ export function scan(
         const left = <f64>(sum >> shift);
         const leftWeight = <f64>(sum & mask);
         const rightWeight = weight - leftWeight;
+        if (leftWeight < minChildWeight) continue;
+        // The right side only gets lighter from here.
+        if (rightWeight < minChildWeight) break;
         const sums = f64x2.replace_lane(f64x2.splat(left), 1, gradient - left);
         const weights = f64x2.replace_lane(f64x2.splat(leftWeight), 1, rightWeight);
         const values = f64x2.div(sums, f64x2.add(weights, penalty));
         const scores = f64x2.mul(sums, values);
-        const isAllowed =
-          i32(leftWeight >= minChildWeight) &
-          i32(rightWeight >= minChildWeight) &
-          i32(sign * (f64x2.extract_lane(values, 1) - f64x2.extract_lane(values, 0)) >= 0);
+        if (sign * (f64x2.extract_lane(values, 1) - f64x2.extract_lane(values, 0)) < 0) continue;
         const gain = f64x2.extract_lane(scores, 0) + f64x2.extract_lane(scores, 1) - whole;
         const entry = gains + (bin << 3);
-        store<f64>(entry, load<f64>(entry) + select<f64>(gain, 0, isAllowed));
+        store<f64>(entry, load<f64>(entry) + gain);
       }
     }
     histogram += leafStride;
   }
 }
 
+// @ts-ignore: decorator
+@inline
+function moveWords(words: usize, targetWords: usize, wordCount: i32, stride: usize): void {
+  store<i64>(targetWords, load<i64>(words));
+  if (wordCount > 1) store<i64>(targetWords + stride, load<i64>(words + stride));
+  if (wordCount > 2) store<i64>(targetWords + 2 * stride, load<i64>(words + 2 * stride));
+  if (wordCount > 3) store<i64>(targetWords + 3 * stride, load<i64>(words + 3 * stride));
+  for (let word = 4; word < wordCount; word++) {
+    store<i64>(targetWords + <usize>word * stride, load<i64>(words + <usize>word * stride));
+  }
+}
+
+// @ts-ignore: decorator
+@inline
+function moveRows(
+  packed: usize,
+  words: usize,
+  targetPacked: usize,
+  targetWords: usize,
+  count: i32,
+  wordCount: i32,
+  stride: usize,
+  tested: usize,
+  threshold: i32,
+): i32 {
+  let left: usize = 0;
+  let right: usize = <usize>count << 3;
+  const end = packed + right;
+  while (packed < end) {
+    // Where a row goes is a coin toss: arithmetic, since a branch would be mispredicted half of the time.
+    const isAbove = <usize>(<i32>load<u8>(tested) > threshold);
+    right -= isAbove << 3;
+    const to = left ^ ((left ^ right) & (0 - isAbove));
+    store<i64>(targetPacked + to, load<i64>(packed));
+    moveWords(words, targetWords + to, wordCount, stride);
+    left += 8 - (isAbove << 3);
+    packed += 8;
+    words += 8;
+    tested += 8;
+  }
+  return <i32>(left >> 3);
+}
+
 /**
- * Splits the rows of one leaf: those not above the threshold go to the front of the same range in the target, the
- * others, backwards, to its end. Addresses are of the first row; returns how many stayed in front.
+ * Splits the rows of one leaf: those whose byte at `tested` is not above the threshold go to the front of the same
+ * range in the target, the others, backwards, to its end. Addresses are of the first row; returns how many stayed in
+ * front.
  */
 export function partition(
   packed: usize,
@@ -157,28 +201,13 @@ export function partition(
   count: i32,
   wordCount: i32,
   stride: usize,
-  wordIndex: i32,
-  bitShift: i64,
-  threshold: i64,
+  tested: usize,
+  threshold: i32,
 ): i32 {
-  let left: usize = 0;
-  let right: usize = <usize>count - 1;
-  const tested = words + <usize>wordIndex * stride;
-  for (let row: usize = 0; row < <usize>count; row++) {
-    const isAbove = ((load<i64>(tested + (row << 3)) >> bitShift) & 0xff) > threshold;
-    const to = select<usize>(right, left, isAbove) << 3;
-    store<i64>(targetPacked + to, load<i64>(packed + (row << 3)));
-    let from = words + (row << 3);
-    let target = targetWords + to;
-    for (let word = 0; word < wordCount; word++) {
-      store<i64>(target, load<i64>(from));
-      from += stride;
-      target += stride;
-    }
-    left += <usize>!isAbove;
-    right -= <usize>isAbove;
-  }
-  return <i32>left;
+  if (wordCount == 1) return moveRows(packed, words, targetPacked, targetWords, count, 1, stride, tested, threshold);
+  if (wordCount == 2) return moveRows(packed, words, targetPacked, targetWords, count, 2, stride, tested, threshold);
+  if (wordCount == 3) return moveRows(packed, words, targetPacked, targetWords, count, 3, stride, tested, threshold);
+  return moveRows(packed, words, targetPacked, targetWords, count, wordCount, stride, tested, threshold);
 }
 
 /** Doubles the leaf of every row and adds its digit: 1 where the column is above the threshold. 16 rows a step. */
