@@ -1,0 +1,153 @@
+/**
+ * Connections that are kept for the next delivery to the same origin, one undici client each.
+ *
+ * HTTP/1.1 has no name for an answer: a receiver that answers twice makes its second answer look like the answer to the
+ * next request, and a delivery that was refused would count as accepted. What arrives while a connection is idle shows
+ * this at once. What arrives later shows it one answer later, when the true answer has no request left; so a connection
+ * remembers the deliveries whose answers it carried until it has been silent for as long as an attempt may take, and when
+ * something arrives unasked, they are reported as doubtful (they are sent again) and the origin gets no kept connections
+ * any more. At least once holds; a wrong success does not stay.
+ */
+import { Client, errors } from 'undici';
+import type { VettedTarget } from './address-guard.ts';
+import { type OpenSocket, openSocket, type SocketOptions } from './delivery-socket.ts';
+
+const KEEP_MS = 15_000;
+const MAX_USES = 200;
+const MAX_HEADER_BYTES = 16_384;
+const MAX_MISBEHAVING_ORIGINS = 10_000;
+
+export interface Connection {
+  readonly origin: string;
+  readonly client: Client;
+  readonly socket: OpenSocket['socket'];
+  readonly remoteAddress: string;
+  readonly opened: OpenSocket['timings'];
+  /** Ids of the deliveries that it carried, the last one last. */
+  readonly carried: number[];
+  isClosed: boolean;
+}
+
+export interface ConnectionPoolOptions extends SocketOptions {
+  /** Deliveries whose answers may have been another's. */
+  readonly onDoubt: (deliveryIds: readonly number[], origin: string) => void;
+}
+
+export interface ConnectionPool {
+  acquire(target: VettedTarget, signal: AbortSignal): Promise<Connection>;
+  /** Gives it back after a whole answer. */
+  release(connection: Connection): void;
+  /** Ends it after anything else. */
+  discard(connection: Connection): void;
+  close(): Promise<void>;
+  readonly size: number;
+}
+
+export function createConnectionPool(options: ConnectionPoolOptions): ConnectionPool {
+  const idle = new Map<string, Connection[]>();
+  const all = new Set<Connection>();
+  const misbehaving = new Set<string>();
+
+  const discard = (connection: Connection): void => {
+    connection.isClosed = true;
+    all.delete(connection);
+    removeIdle(connection);
+    // Its errors have been told to whoever used it.
+    connection.client.destroy().catch(() => {});
+  };
+  const removeIdle = (connection: Connection): void => {
+    const list = idle.get(connection.origin);
+    const at = list?.indexOf(connection) ?? -1;
+    if (at >= 0) list?.splice(at, 1);
+    if (list?.length === 0) idle.delete(connection.origin);
+  };
+  const distrust = (connection: Connection): void => {
+    if (misbehaving.size >= MAX_MISBEHAVING_ORIGINS) misbehaving.clear();
+    misbehaving.add(connection.origin);
+    // The first answer on a connection can only have been its own.
+    const doubtful = connection.carried.slice(1);
+    if (doubtful.length > 0) options.onDoubt(doubtful, connection.origin);
+  };
+
+  const open = async (target: VettedTarget, signal: AbortSignal): Promise<Connection> => {
+    const { socket, timings } = await openSocket(target, options, signal);
+    const client = createClient(target.origin, socket);
+    const remoteAddress = socket.remoteAddress ?? '';
+    const connection: Connection = {
+      origin: target.origin,
+      client,
+      socket,
+      remoteAddress,
+      opened: timings,
+      carried: [],
+      isClosed: false,
+    };
+    client.on('disconnect', (_, __, error) => {
+      const isIdle = idle.get(connection.origin)?.includes(connection) ?? false;
+      if (isIdle && error instanceof errors.HTTPParserError) distrust(connection);
+      discard(connection);
+    });
+    all.add(connection);
+    return connection;
+  };
+
+  return {
+    acquire: async (target, signal) => {
+      const list = idle.get(target.origin);
+      // The one that has been silent longest.
+      for (let found = list?.[0]; found !== undefined; found = list?.[0]) {
+        removeIdle(found);
+        if (isUsable(found) && target.addresses.includes(normalizeAddress(found.remoteAddress))) return found;
+        discard(found);
+      }
+      return await open(target, signal);
+    },
+    release: (connection) => {
+      if (!isUsable(connection)) return discard(connection);
+      if (connection.carried.length >= MAX_USES || misbehaving.has(connection.origin)) return discard(connection);
+      const list = idle.get(connection.origin) ?? [];
+      idle.set(connection.origin, list);
+      list.push(connection);
+    },
+    discard,
+    close: async () => {
+      const closing = [...all].map((connection) => connection.client.destroy());
+      for (const connection of all) connection.isClosed = true;
+      all.clear();
+      idle.clear();
+      await Promise.allSettled(closing);
+    },
+    get size() {
+      return all.size;
+    },
+  };
+}
+
+/** The end of a socket shows here before its event comes. */
+function isUsable({ isClosed, socket }: Connection): boolean {
+  return !isClosed && !socket.destroyed && socket.writable && !socket.readableEnded;
+}
+
+/** `::ffff:1.2.3.4`, which a dual-stack socket says, is `1.2.3.4`. */
+function normalizeAddress(address: string): string {
+  return address.replace(/^::ffff:(?=\d+\.)/i, '');
+}
+
+/** A client on one socket; when that has ended, so has the client. Deadlines are kept by the one who sends. */
+function createClient(origin: string, socket: OpenSocket['socket']): Client {
+  let isUsed = false;
+  return new Client(origin, {
+    pipelining: 1,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    keepAliveTimeout: KEEP_MS,
+    keepAliveMaxTimeout: KEEP_MS,
+    maxHeaderSize: MAX_HEADER_BYTES,
+    connect: (_, callback) => {
+      if (isUsed) return callback(new errors.SocketError('closed'), null);
+      isUsed = true;
+      // Not within the call: the client looks at its queue again only after one that comes later.
+      queueMicrotask(() => callback(null, socket));
+    },
+  });
+}

@@ -1,0 +1,290 @@
+/**
+ * Sends one attempt and reports what came of it; never throws. One absolute deadline covers name resolution, connection,
+ * request and answer, whatever trickles in. The status decides as soon as the head is there; of the body 64 KiB are read
+ * and 8 KiB kept, for the log only. Redirects are not followed and nothing is inflated.
+ */
+import { errors } from 'undici';
+import type { AddressGuard, VettedTarget } from './address-guard.ts';
+import { judgeStatus, type Outcome } from './delivery.ts';
+import { type Connection, type ConnectionPool, createConnectionPool } from './delivery-connection.ts';
+import { ForbiddenAddress, isTlsError } from './delivery-socket.ts';
+import { parseRetryAfterMs } from './retry-policy.ts';
+
+export const ATTEMPT_DEADLINE_MS = 15_000;
+const MAX_READ_BYTES = 65_536;
+const MAX_KEPT_BYTES = 8192;
+const MAX_INTERIM_ANSWERS = 16;
+
+export interface SendRequest {
+  readonly deliveryId: number;
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Uint8Array;
+  readonly deadlineMs?: number;
+}
+
+export interface SendTimings {
+  readonly dns: number | null;
+  /** Null on a connection that was kept. */
+  readonly connect: number | null;
+  readonly tls: number | null;
+  readonly firstByte: number | null;
+  readonly total: number;
+}
+
+export interface SendReport {
+  readonly outcome: Outcome;
+  /** 0 when there was no answer. */
+  readonly status: number;
+  readonly reason: string | null;
+  readonly remoteAddress: string | null;
+  readonly timingsMs: SendTimings;
+  readonly responseHeaders: Readonly<Record<string, string | string[]>>;
+  readonly responseBody: Uint8Array;
+}
+
+export interface SenderOptions {
+  readonly guard: AddressGuard;
+  readonly nowMs: () => number;
+  readonly monotonicMs: () => number;
+  readonly onDoubt?: (deliveryIds: readonly number[], origin: string) => void;
+  readonly ca?: string | undefined;
+}
+
+export interface Sender {
+  send(request: SendRequest): Promise<SendReport>;
+  close(): Promise<void>;
+  readonly connections: number;
+}
+
+/** What is known while an attempt goes on. */
+interface Progress {
+  dns: number | null;
+  connection: Connection | undefined;
+  isKept: boolean;
+  firstByte: number | null;
+  status: number;
+  headers: Record<string, string | string[]>;
+  kept: Uint8Array[];
+  keptBytes: number;
+}
+
+export function createSender(options: SenderOptions): Sender {
+  const { guard, monotonicMs } = options;
+  const pool = createConnectionPool({
+    isAllowed: (address) => guard.isAllowed(address),
+    monotonicMs,
+    ca: options.ca,
+    onDoubt: options.onDoubt ?? (() => {}),
+  });
+
+  const send = async (request: SendRequest): Promise<SendReport> => {
+    const startMs = monotonicMs();
+    const elapsed = () => monotonicMs() - startMs;
+    const progress = createProgress();
+    const deadline = new AbortController();
+    const timer = setTimeout(() => deadline.abort(new DeadlinePassed()), request.deadlineMs ?? ATTEMPT_DEADLINE_MS);
+    try {
+      const vetting = await raceDeadline(guard.vet(request.url), deadline.signal);
+      progress.dns = elapsed();
+      if (vetting.kind === 'refused') return report({ kind: 'blocked' }, 'blocked address', progress, elapsed());
+      if (vetting.kind === 'unresolved') return reportUnreachable(vetting.reason, progress, elapsed());
+      await exchange(request, vetting.target, { pool, progress, elapsed, signal: deadline.signal });
+      return reportAnswer(progress, elapsed(), options.nowMs());
+    } catch (error) {
+      if (progress.connection !== undefined) pool.discard(progress.connection);
+      if (error instanceof ForbiddenAddress) return report({ kind: 'blocked' }, 'blocked address', progress, elapsed());
+      // The head was whole: the receiver has decided, only its body did not end well.
+      if (progress.status >= 200) return reportAnswer(progress, elapsed(), options.nowMs());
+      return reportUnreachable(describeFailure(error, progress), progress, elapsed());
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+
+  return {
+    send,
+    close: () => pool.close(),
+    get connections() {
+      return pool.size;
+    },
+  };
+}
+
+class DeadlinePassed extends Error {}
+class EnoughRead extends Error {}
+class TooManyInterimAnswers extends Error {}
+
+function createProgress(): Progress {
+  return {
+    dns: null,
+    connection: undefined,
+    isKept: false,
+    firstByte: null,
+    status: 0,
+    headers: {},
+    kept: [],
+    keptBytes: 0,
+  };
+}
+
+function raceDeadline<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
+    work.then(resolve, reject);
+  });
+}
+
+interface Exchange {
+  readonly pool: ConnectionPool;
+  readonly progress: Progress;
+  readonly elapsed: () => number;
+  readonly signal: AbortSignal;
+}
+
+async function exchange(request: SendRequest, target: VettedTarget, parts: Exchange): Promise<void> {
+  const { pool, progress, signal } = parts;
+  const connection = await pool.acquire(target, signal);
+  progress.connection = connection;
+  progress.isKept = connection.carried.length > 0;
+  connection.carried.push(request.deliveryId);
+  try {
+    await readAnswer(request, target, connection, parts);
+    pool.release(connection);
+  } catch (error) {
+    if (!wasClosedMeanwhile(error, progress)) throw error;
+    pool.discard(connection);
+    await exchange(request, target, parts);
+  }
+}
+
+/** A receiver may close a kept connection at the very moment in which it is used again: that is no answer of its. */
+function wasClosedMeanwhile(error: unknown, progress: Progress): boolean {
+  if (!progress.isKept || progress.status !== 0) return false;
+  const code = (error as NodeJS.ErrnoException).code;
+  return error instanceof errors.SocketError || code === 'ECONNRESET' || code === 'EPIPE';
+}
+
+function readAnswer(
+  request: SendRequest,
+  { url }: VettedTarget,
+  { client }: Connection,
+  { progress, elapsed, signal }: Exchange,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let interim = 0;
+    let readBytes = 0;
+    let abort: ((reason: Error) => void) | undefined;
+    const give = (reason: Error) => {
+      abort?.(reason);
+      reject(reason);
+    };
+    signal.addEventListener('abort', () => give(signal.reason as Error), { once: true });
+    client.dispatch(
+      {
+        method: 'POST',
+        path: url.pathname + url.search,
+        headers: dropConnectionHeaders(request.headers),
+        body: request.body,
+      },
+      {
+        onRequestStart: (controller) => {
+          abort = (reason) => controller.abort(reason);
+          if (signal.aborted) give(signal.reason as Error);
+        },
+        onResponseStart: (_, status, headers) => {
+          if (status < 200) {
+            interim += 1;
+            if (interim > MAX_INTERIM_ANSWERS) give(new TooManyInterimAnswers());
+            return;
+          }
+          progress.firstByte = elapsed();
+          progress.status = status;
+          progress.headers = headers as Record<string, string | string[]>;
+        },
+        onResponseData: (_, chunk) => {
+          readBytes += chunk.byteLength;
+          keep(progress, chunk);
+          if (readBytes > MAX_READ_BYTES) give(new EnoughRead());
+        },
+        onResponseEnd: () => resolve(),
+        onResponseError: (_, error) => reject(error),
+      },
+    );
+  });
+}
+
+/** What belongs to the connection is ours alone to say. */
+const CONNECTION_HEADERS = new Set([
+  'host',
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'transfer-encoding',
+  'content-length',
+  'upgrade',
+  'te',
+  'trailer',
+  'expect',
+]);
+
+function dropConnectionHeaders(headers: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !CONNECTION_HEADERS.has(name.toLowerCase())));
+}
+
+function keep(progress: Progress, chunk: Uint8Array): void {
+  const room = MAX_KEPT_BYTES - progress.keptBytes;
+  if (room <= 0) return;
+  // A copy: the chunk is a view on the parser's memory.
+  progress.kept.push(Uint8Array.from(chunk.subarray(0, room)));
+  progress.keptBytes += Math.min(room, chunk.byteLength);
+}
+
+function reportAnswer(progress: Progress, totalMs: number, nowMs: number): SendReport {
+  const retryAfter = progress.headers['retry-after'];
+  const retryAfterMs = parseRetryAfterMs(Array.isArray(retryAfter) ? retryAfter[0] : retryAfter, nowMs);
+  return report(judgeStatus(progress.status, retryAfterMs), null, progress, totalMs);
+}
+
+function reportUnreachable(reason: string, progress: Progress, totalMs: number): SendReport {
+  return report({ kind: 'unreachable', reason }, reason, progress, totalMs);
+}
+
+function report(outcome: Outcome, reason: string | null, progress: Progress, totalMs: number): SendReport {
+  const { connection, isKept } = progress;
+  const opened = isKept ? undefined : connection?.opened;
+  return {
+    outcome,
+    status: progress.status,
+    reason,
+    remoteAddress: connection?.remoteAddress ?? null,
+    timingsMs: {
+      dns: round(progress.dns),
+      connect: round(opened?.connectMs),
+      tls: round(opened?.tlsMs),
+      firstByte: round(progress.firstByte),
+      total: round(totalMs) ?? 0,
+    },
+    responseHeaders: progress.headers,
+    responseBody: Buffer.concat(progress.kept),
+  };
+}
+
+function round(ms: number | null | undefined): number | null {
+  return ms === null || ms === undefined ? null : Math.round(ms * 100) / 100;
+}
+
+/** A few words for the owner of the hook; nothing about our side of the network. */
+function describeFailure(error: unknown, progress: Progress): string {
+  if (error instanceof DeadlinePassed)
+    return progress.connection === undefined ? 'connect timeout' : 'response timeout';
+  if (error instanceof TooManyInterimAnswers) return 'too many interim responses';
+  if (error instanceof errors.HeadersOverflowError) return 'response headers too large';
+  if (error instanceof errors.HTTPParserError) return 'malformed response';
+  if (isTlsError(error)) return `certificate or TLS error: ${(error as NodeJS.ErrnoException).code}`;
+  const code = (error as NodeJS.ErrnoException).code ?? '';
+  if (code === 'ECONNREFUSED') return 'connection refused';
+  if (code === 'EHOSTUNREACH' || code === 'ENETUNREACH') return 'host unreachable';
+  if (code === 'ETIMEDOUT') return 'connect timeout';
+  return progress.connection === undefined ? 'connection failed' : 'connection closed before the response';
+}
