@@ -2,7 +2,14 @@
 import { type OpenAPIHono, z } from '@hono/zod-openapi';
 import { Failure } from '../errors.ts';
 import type { Identity, IdentityEnv, RequireScope } from '../identity.ts';
-import { addSecret, createApplication, deleteApplication, removeSecret, updateApplication } from './application.ts';
+import {
+  type ApplicationForm,
+  addSecret,
+  createApplication,
+  deleteApplication,
+  removeSecret,
+  updateApplication,
+} from './application.ts';
 import { type Application, findApplication, listApplications, listSecrets } from './application-store.ts';
 import type { ProtocolParts } from './parts.ts';
 import { clientAddress } from './sign-in/client-address.ts';
@@ -31,14 +38,18 @@ const secretSchema = z.object({
   last_used_at: z.string().nullable(),
 });
 
-const formSchema = z.object({
-  name: z.string(),
-  homepage: z.string().default(''),
-  description: z.string().default(''),
-  redirect_uris: z.array(z.string()).default([]),
+const changeSchema = z.object({
+  name: z.string().optional(),
+  homepage: z.string().optional(),
+  description: z.string().optional(),
+  redirect_uris: z.array(z.string()).optional(),
   grant_types: z.array(grantType).optional(),
   authenticated_refresh: z.boolean().optional(),
 });
+
+const formSchema = changeSchema.extend({ name: z.string(), public: z.boolean().optional() });
+
+type ChangeBody = z.infer<typeof changeSchema>;
 
 const PATH = '/applications';
 const tags = ['User'];
@@ -78,7 +89,7 @@ function addCollectionRoutes(routes: OpenAPIHono<IdentityEnv>, parts: ProtocolPa
       summary: 'Register an OAuth application; its secret is in this answer only',
       tags,
       middleware,
-      request: { body: { required: true, ...json(formSchema.extend({ public: z.boolean().default(false) })) } },
+      request: { body: { required: true, ...json(formSchema) } },
       responses: {
         201: {
           description: 'The application',
@@ -88,7 +99,8 @@ function addCollectionRoutes(routes: OpenAPIHono<IdentityEnv>, parts: ProtocolPa
     },
     async (c) => {
       const body = c.req.valid('json');
-      const form = { ...toForm(body), isPublic: body.public };
+      const empty = { homepage: '', description: '', redirectUris: [], isPublic: body.public ?? false };
+      const form = { ...empty, ...toChange(body), name: body.name };
       const actor = { userId: requirePerson(c.get('identity')), address: clientAddress(c as never) };
       const { application, clientSecret } = await createApplication(parts.store, parts.world, { form, actor });
       const secret = clientSecret === undefined ? {} : { client_secret: clientSecret };
@@ -125,12 +137,12 @@ function addItemRoutes(routes: OpenAPIHono<IdentityEnv>, parts: ProtocolParts, r
       summary: 'Change an OAuth application',
       tags,
       middleware,
-      request: { params, body: { required: true, ...json(formSchema.partial()) } },
+      request: { params, body: { required: true, ...json(changeSchema) } },
       responses: { 200: { description: 'The application', ...json(applicationSchema) } },
     },
     async (c) => {
       const application = await findOwn(parts, c.get('identity'), c.req.valid('param').client_id);
-      const form = { ...application, ...dropUndefined(toForm(c.req.valid('json'))) };
+      const form = { ...application, ...toChange(c.req.valid('json')) };
       const actor = { userId: c.get('identity').userId, address: clientAddress(c as never) };
       const updated = await updateApplication(parts.store, parts.world, { application, form, actor });
       return c.json(formatApplication(updated), 200);
@@ -208,19 +220,16 @@ function requirePerson({ userId, clientId }: Identity): string {
   throw new Failure('forbidden', 'Forbidden: this token speaks for no user');
 }
 
-function toForm(body: z.infer<ReturnType<typeof formSchema.partial>>) {
+/** Only what was sent. */
+function toChange(body: ChangeBody): Partial<ApplicationForm> {
   return {
-    name: body.name as string,
-    homepage: body.homepage as string,
-    description: body.description as string,
-    redirectUris: body.redirect_uris as string[],
+    ...(body.name === undefined ? {} : { name: body.name }),
+    ...(body.homepage === undefined ? {} : { homepage: body.homepage }),
+    ...(body.description === undefined ? {} : { description: body.description }),
+    ...(body.redirect_uris === undefined ? {} : { redirectUris: body.redirect_uris }),
     grantTypes: body.grant_types,
     authenticatedRefresh: body.authenticated_refresh,
   };
-}
-
-function dropUndefined<T extends object>(values: T): Partial<T> {
-  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Partial<T>;
 }
 
 function formatApplication(application: Application): z.infer<typeof applicationSchema> {
