@@ -10,6 +10,7 @@ import { listenHttp } from '../../src/http/http-server.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { createVault, type Vault } from '../../src/vault/vault.ts';
+import type { World } from '../../src/world.ts';
 import { createStorePlace, openTestStore } from './engines.ts';
 import { createStillWorld, type StillWorld } from './still-world.ts';
 
@@ -71,7 +72,7 @@ export async function startPageService({
 }
 
 export async function addUser(
-  { store, world }: Pick<PageService, 'store' | 'world'>,
+  { store, world }: { readonly store: Store; readonly world: World },
   login: string,
   isAdmin = false,
 ): Promise<User> {

@@ -14,6 +14,8 @@ import { issueTicket, takeTicket } from '../ticket-store.ts';
 import { findUserById, type User } from '../user-store.ts';
 import type { SignInKit } from './sign-in-kit.ts';
 
+/** COSE: EdDSA, ES256, RS256. What every authenticator can do one of; newer ones are experimental in Node. */
+const ALGORITHMS = [-8, -7, -257];
 const CHALLENGE_MS = 5 * 60_000;
 
 type Transports = NonNullable<Parameters<typeof generateRegistrationOptions>[0]['excludeCredentials']>;
@@ -51,6 +53,7 @@ export async function beginRegistration(kit: SignInKit, user: User) {
     userName: user.login,
     userDisplayName: user.name,
     userID: Uint8Array.from(Buffer.from(user.id)),
+    supportedAlgorithmIDs: ALGORITHMS,
     excludeCredentials: known.map(({ id, transports }) => ({ id, transports: [...transports] })) as Transports,
     authenticatorSelection: { residentKey: 'required', userVerification: 'required' },
   });
@@ -74,6 +77,7 @@ export async function finishRegistration(
     expectedOrigin: origin,
     expectedRPID: rpID,
     requireUserVerification: true,
+    supportedAlgorithmIDs: ALGORITHMS,
   }).catch(refuseWith);
   if (!verified.verified) throw refuse();
   const { id, publicKey, counter } = verified.registrationInfo.credential;
