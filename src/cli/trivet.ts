@@ -5,6 +5,8 @@ import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { describeError, isFailure } from '../errors.ts';
 import { createAuditCommand } from './audit.ts';
+import { createBackupCommand } from './backup.ts';
+import { createMigrateCommand } from './migrate.ts';
 import { createModelCommand } from './model.ts';
 import { createOrgCommand } from './org.ts';
 import { remark } from './output.ts';
@@ -24,6 +26,8 @@ function createProgram(): Command {
   program.addCommand(createUserCommand());
   program.addCommand(createOrgCommand());
   program.addCommand(createAuditCommand());
+  program.addCommand(createBackupCommand());
+  program.addCommand(createMigrateCommand());
   return refuseAlike(program);
 }
 
