@@ -4,6 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { describeError, isFailure } from '../errors.ts';
+import { createAppCommand } from './app.ts';
 import { createAuditCommand } from './audit.ts';
 import { createBackupCommand } from './backup.ts';
 import { createMigrateCommand } from './migrate.ts';
@@ -13,6 +14,7 @@ import { remark } from './output.ts';
 import { createPredictCommand } from './predict.ts';
 import { createServeCommand } from './serve.ts';
 import { createSimulateCommand } from './simulate.ts';
+import { createTokenCommand } from './token.ts';
 import { createUserCommand } from './user.ts';
 
 function createProgram(): Command {
@@ -25,6 +27,8 @@ function createProgram(): Command {
   program.addCommand(createSimulateCommand());
   program.addCommand(createUserCommand());
   program.addCommand(createOrgCommand());
+  program.addCommand(createAppCommand());
+  program.addCommand(createTokenCommand());
   program.addCommand(createAuditCommand());
   program.addCommand(createBackupCommand());
   program.addCommand(createMigrateCommand());
