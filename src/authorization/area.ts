@@ -2,6 +2,7 @@
 import type { Area } from '../area.ts';
 import type { Config } from '../config/config.ts';
 import type { Store } from '../database/store.ts';
+import { Failure } from '../errors.ts';
 import type { RouteMount } from '../http/mount.ts';
 import type { Owners, RequireScope, VerifyToken } from '../identity.ts';
 import type { Log } from '../telemetry/log.ts';
@@ -18,6 +19,7 @@ import { createProtocolMounts } from './protocol-routes.ts';
 import { createRequireScope } from './require-scope.ts';
 import { withRisingClock } from './rising-clock.ts';
 import { createSignIn } from './sign-in/sign-in.ts';
+import type { UpstreamConfig } from './sign-in/upstream.ts';
 import { createSweeper } from './sweeper-worker.ts';
 import { createUserMount } from './user-routes.ts';
 import { createVerifyToken } from './verify-token.ts';
@@ -57,7 +59,7 @@ export function createAuthorizationArea(parts: AuthorizationParts): Authorizatio
     limits,
     signingKeys,
   };
-  const signIn = createSignIn({ store, world, vault, baseUrl: authUrl });
+  const signIn = createSignIn({ store, world, vault, baseUrl: authUrl, upstream: readUpstream(parts.config) });
   const verifyToken = createVerifyToken(protocol);
   const requireScope = createRequireScope(verifyToken);
   return {
@@ -73,5 +75,20 @@ export function createAuthorizationArea(parts: AuthorizationParts): Authorizatio
     requireScope,
     verifyToken,
     owners: createOwners(store),
+  };
+}
+
+function readUpstream(config: Config['authorization']): UpstreamConfig | undefined {
+  const { upstreamIssuer: issuer, upstreamClientId: clientId } = config;
+  if (issuer === undefined) return undefined;
+  if (clientId === undefined)
+    throw new Failure('invalid', 'Cannot start: with UPSTREAM_ISSUER, UPSTREAM_CLIENT_ID must be set too');
+  return {
+    issuer,
+    clientId,
+    clientSecret: config.upstreamClientSecret,
+    name: config.upstreamName,
+    scope: config.upstreamScope,
+    signUp: config.upstreamSignUp,
   };
 }

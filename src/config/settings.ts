@@ -154,6 +154,42 @@ export const settings = {
       schema: integer(0, 600),
       fallback: '30',
     }),
+    upstreamIssuer: optional({
+      env: 'UPSTREAM_ISSUER',
+      about: 'Issuer of an OpenID provider that people may sign in with too, exactly as its metadata names it.',
+      schema: text.refine((value) => URL.canParse(value) && /^https?:/.test(value), 'must be an http or https URL'),
+    }),
+    upstreamName: setting({
+      env: 'UPSTREAM_NAME',
+      about: 'How the pages call that provider.',
+      schema: text,
+      fallback: 'your company account',
+    }),
+    upstreamClientId: optional({
+      env: 'UPSTREAM_CLIENT_ID',
+      about:
+        'Client id that the provider knows this service by. Its redirect URI there is AUTH_URL/sign-in/upstream/callback.',
+      schema: text,
+    }),
+    upstreamClientSecret: optional({
+      env: 'UPSTREAM_CLIENT_SECRET',
+      about: 'Client secret at that provider; without it this service is a public client there.',
+      schema: text,
+      secret: true,
+    }),
+    upstreamScope: setting({
+      env: 'UPSTREAM_SCOPE',
+      about: 'What to ask that provider for.',
+      schema: text,
+      fallback: 'openid profile email',
+    }),
+    upstreamSignUp: setting({
+      env: 'UPSTREAM_SIGN_UP',
+      about:
+        'Whether somebody whom the provider knows and nobody here has linked gets an account (`open`) or is refused (`closed`).',
+      schema: choice('closed', 'open'),
+      fallback: 'closed',
+    }),
   },
   prediction: {
     auth: setting({

@@ -3,6 +3,7 @@ import { rmSync } from 'node:fs';
 import { createPages } from '../../src/authorization/pages/pages.ts';
 import { hashPassword } from '../../src/authorization/sign-in/password.ts';
 import { createSignIn, type SignIn } from '../../src/authorization/sign-in/sign-in.ts';
+import type { UpstreamConfig } from '../../src/authorization/sign-in/upstream.ts';
 import { createUser, type User } from '../../src/authorization/user-store.ts';
 import type { Store } from '../../src/database/store.ts';
 import { createHttpApp } from '../../src/http/http-app.ts';
@@ -30,6 +31,7 @@ export interface PageServiceOptions {
   readonly hostname?: string;
   /** What clients see instead, to test what https changes. */
   readonly baseUrl?: string;
+  readonly upstream?: UpstreamConfig;
 }
 
 export const PASSWORD = 'correct horse battery';
@@ -38,6 +40,7 @@ export const PASSWORD = 'correct horse battery';
 export async function startPageService({
   hostname = '127.0.0.1',
   baseUrl,
+  upstream,
 }: PageServiceOptions = {}): Promise<PageService> {
   await using undo = new AsyncDisposableStack();
   const place = await createStorePlace('sqlite');
@@ -48,7 +51,7 @@ export async function startPageService({
   undo.defer(() => server.drain(0));
   const url = `http://${hostname}:${server.port}`;
   const vault = createVault([new Uint8Array(32).fill(1)], world);
-  const signIn = createSignIn({ store, world, vault, baseUrl: baseUrl ?? url });
+  const signIn = createSignIn({ store, world, vault, baseUrl: baseUrl ?? url, upstream });
   const lines: string[] = [];
   const app = createHttpApp({
     mounts: [signIn.routes, createPages(signIn.kit)].map((routes) => ({ path: '/', errors: 'page', routes }) as const),

@@ -14,6 +14,7 @@ import { addSessionRoutes } from './session-routes.ts';
 import { texts } from './texts.ts';
 import { addTokenRoutes } from './token-routes.ts';
 import { addTotpRoutes } from './totp-routes.ts';
+import { addUpstreamLinkRoutes } from './upstream-routes.ts';
 import { addUserRoutes } from './user-routes.ts';
 
 /** To be mounted at `/`, beside the sign-in. */
@@ -24,6 +25,7 @@ export function createPages(kit: SignInKit): OpenAPIHono<HttpEnv> {
   addHomeRoutes(console);
   addSecurityRoutes(console);
   addTotpRoutes(console);
+  if (kit.upstream !== undefined) addUpstreamLinkRoutes(console, kit.upstream);
   addSessionRoutes(console);
   addTokenRoutes(console);
   addApplicationRoutes(console);

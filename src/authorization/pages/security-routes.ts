@@ -49,8 +49,8 @@ export async function showSecurity(
     passkeys,
     canUsePasskeys: canUsePasskeys(kit.baseUrl),
     upstream: kit.upstream && {
-      name: kit.upstream.name,
-      account: accounts.find((account) => account.issuer === kit.upstream?.issuer),
+      name: kit.upstream.config.name,
+      account: accounts.find((account) => account.issuer === kit.upstream?.config.issuer),
     },
     done: findDone(c, { changed: t.changed, totp_stopped: t.totpStopped, linked: t.linked, saved: t.saved }),
     mistake,

@@ -129,6 +129,11 @@ export const texts = {
     passkey: 'Sign in with a passkey',
     passkeyFailed: 'The passkey was not accepted. Try again, or use your password.',
     upstream: (name: string) => `Sign in with ${name}`,
+    upstreamUnknown: (name: string) =>
+      `Nobody here has linked this account of ${name}. Sign in another way, and link it under “Password and sign-in”.`,
+    upstreamRefused: (name: string) => `${name} did not let you in.`,
+    upstreamTaken: (name: string) => `This account of ${name} is linked already.`,
+    upstreamFailed: 'The other provider did not let you in. Try again, or use your password.',
     wrong: 'Login or password is not right.',
     current: (login: string) => `You are signed in as ${login}.`,
     goOn: 'Go on',

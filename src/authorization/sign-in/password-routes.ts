@@ -24,7 +24,10 @@ export interface UpstreamLink {
 }
 
 const DONE: Readonly<Record<string, string>> = { signed_out: texts.signIn.ended };
-const REFUSED: Readonly<Record<string, string>> = { passkey_refused: texts.signIn.passkeyFailed };
+const REFUSED: Readonly<Record<string, string>> = {
+  passkey_refused: texts.signIn.passkeyFailed,
+  upstream_refused: texts.signIn.upstreamFailed,
+};
 
 export function addPasswordRoutes(
   routes: OpenAPIHono<HttpEnv>,

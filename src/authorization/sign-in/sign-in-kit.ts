@@ -9,6 +9,7 @@ import type { User } from '../user-store.ts';
 import { clientAddress } from './client-address.ts';
 import { type Cookies, checkFormToken, checkOrigin, createCookies, type FormFields, formToken } from './cookies.ts';
 import type { Flow } from './flow.ts';
+import { createUpstreamProvider, type UpstreamConfig, type UpstreamProvider } from './upstream.ts';
 
 /** A signed-in browser. */
 export interface Session extends StoredSession {
@@ -24,7 +25,7 @@ export interface SignInKit {
   readonly baseUrl: string;
   readonly cookies: Cookies;
   /** An OpenID provider that people may sign in with too. */
-  readonly upstream: Upstream | undefined;
+  readonly upstream: UpstreamProvider | undefined;
   readonly currentSession: (c: Context<HttpEnv>) => Promise<Session | undefined>;
   /** Throws `forbidden` unless the form came from a page of this session and of this site. */
   readonly checkForm: (c: Context<HttpEnv>, form: FormFields) => void;
@@ -44,19 +45,12 @@ export interface Proof {
   readonly steps?: readonly Step[];
 }
 
-/** How the pages know the upstream provider. */
-export interface Upstream {
-  /** As people call it. */
-  readonly name: string;
-  readonly issuer: string;
-}
-
 export interface KitParts {
   readonly store: Store;
   readonly world: World;
   readonly vault: Vault;
   readonly baseUrl: string;
-  readonly upstream?: Upstream | undefined;
+  readonly upstream?: UpstreamConfig | undefined;
 }
 
 export function createSignInKit(parts: KitParts): SignInKit {
@@ -70,7 +64,7 @@ export function createSignInKit(parts: KitParts): SignInKit {
   };
   return {
     ...parts,
-    upstream: parts.upstream,
+    upstream: parts.upstream && createUpstreamProvider(parts.upstream),
     cookies,
     currentSession,
     checkForm(c, form) {

@@ -11,6 +11,7 @@ import { parseReturnTo } from './return-to.ts';
 import { addSecondStepRoutes } from './second-step-routes.ts';
 import { addSetupRoutes } from './setup-routes.ts';
 import { createSignInKit, type KitParts, type Session, type SignInKit } from './sign-in-kit.ts';
+import { addUpstreamRoutes } from './upstream-routes.ts';
 
 export type { Session } from './sign-in-kit.ts';
 
@@ -34,10 +35,11 @@ export interface SignInOptions {
 export function createSignIn(parts: KitParts): SignIn {
   const kit = createSignInKit(parts);
   const routes = createPageRoutes();
-  addPasswordRoutes(routes, kit, kit.upstream);
+  addPasswordRoutes(routes, kit, kit.upstream?.config);
   addSecondStepRoutes(routes, kit);
   addPasskeyRoutes(routes, kit);
   addSetupRoutes(routes, kit);
+  if (kit.upstream !== undefined) addUpstreamRoutes(routes, kit, kit.upstream);
   return {
     routes,
     kit,

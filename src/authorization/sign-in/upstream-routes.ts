@@ -1,0 +1,161 @@
+import type { OpenAPIHono } from '@hono/zod-openapi';
+import type { Context } from 'hono';
+import { Failure, isFailure } from '../../errors.ts';
+import type { HttpEnv } from '../../http/context.ts';
+import { checkAttempt } from '../attempt-store.ts';
+import { auditStep } from '../audit-store.ts';
+import { texts } from '../pages/texts.ts';
+import { issueTicket, takeTicket } from '../ticket-store.ts';
+import { findUpstreamAccount, linkUpstreamAccount } from '../upstream-account-store.ts';
+import { createUser, findUserById, type User } from '../user-store.ts';
+import { addressSubject } from './back-off.ts';
+import { clientAddress } from './client-address.ts';
+import { formToken, isSameText } from './cookies.ts';
+import { formatFlow, readFlow } from './flow.ts';
+import type { SignInKit } from './sign-in-kit.ts';
+import type { UpstreamPerson, UpstreamProof, UpstreamProvider } from './upstream.ts';
+
+const LIFETIME_SECONDS = 600;
+export const UPSTREAM_CALLBACK = '/sign-in/upstream/callback';
+
+/** A sign-in under way at the provider. Its ticket is the `state`, good once, and only in the browser that began. */
+interface UpstreamAttempt extends UpstreamProof {
+  readonly returnTo: string;
+  readonly browser: string;
+  /** Somebody signed in who links the account, instead of signing in with it. */
+  readonly linkUserId?: string | undefined;
+}
+
+/** Where to send the browser to; also keeps the cookie that the way back needs. */
+export async function beginUpstream(
+  c: Context<HttpEnv>,
+  kit: SignInKit,
+  attempt: { readonly provider: UpstreamProvider; readonly returnTo: string; readonly linkUserId?: string },
+): Promise<URL> {
+  const { provider, ...where } = attempt;
+  const value = Buffer.from(kit.world.randomBytes(24)).toString('base64url');
+  const proof = provider.createProof(kit.world);
+  const content: UpstreamAttempt = { ...proof, ...where, browser: formToken(value) };
+  const state = await issueTicket(kit, 'upstream', { content, lifetimeMs: LIFETIME_SECONDS * 1000 });
+  kit.cookies.write(c, 'upstream', { value, maxAgeSeconds: LIFETIME_SECONDS });
+  return provider.createAuthorizationUrl(proof, { redirectUri: kit.baseUrl + UPSTREAM_CALLBACK, state });
+}
+
+export function addUpstreamRoutes(routes: OpenAPIHono<HttpEnv>, kit: SignInKit, provider: UpstreamProvider): void {
+  routes.get('/sign-in/upstream', async (c) => {
+    const subjects = [addressSubject('upstream', clientAddress(c))];
+    await checkAttempt(kit.store, { subjects, nowMs: kit.world.nowMs() });
+    const { returnTo } = readFlow(kit.vault, new URL(c.req.url).searchParams);
+    const url = await beginUpstream(c, kit, { provider, returnTo });
+    return c.redirect(url.href, 303);
+  });
+
+  routes.get(UPSTREAM_CALLBACK, async (c) => {
+    const { search, searchParams } = new URL(c.req.url);
+    const state = searchParams.get('state') ?? '';
+    const attempt = await takeTicket<UpstreamAttempt>(kit, 'upstream', state);
+    const cookie = kit.cookies.read(c, 'upstream');
+    kit.cookies.drop(c, 'upstream');
+    // Otherwise somebody could finish their own sign-in in the browser of another.
+    if (attempt === undefined || cookie === undefined || !isSameText(attempt.browser, formToken(cookie)))
+      throw new Failure('forbidden', texts.secondStep.tooLate);
+    try {
+      const person = await provider.readPerson(attempt, {
+        url: new URL(UPSTREAM_CALLBACK + search, kit.baseUrl),
+        state,
+      });
+      return attempt.linkUserId === undefined
+        ? await enter(c, kit, { provider, person, returnTo: attempt.returnTo })
+        : await link(c, kit, { provider, person, userId: attempt.linkUserId });
+    } catch (error) {
+      return refuse(c, kit, { error, returnTo: attempt.returnTo });
+    }
+  });
+}
+
+interface Arrival {
+  readonly provider: UpstreamProvider;
+  readonly person: UpstreamPerson;
+}
+
+async function enter(
+  c: Context<HttpEnv>,
+  kit: SignInKit,
+  { provider, person, returnTo }: Arrival & { readonly returnTo: string },
+): Promise<Response> {
+  const { issuer, signUp, name } = provider.config;
+  const known = await findUpstreamAccount(kit.store, issuer, person.subject);
+  if (known === undefined && signUp === 'closed') throw new Failure('not_found', texts.signIn.upstreamUnknown(name));
+  const user = known ? await findUserById(kit.store, known.userId) : await welcome(kit, { provider, person });
+  if (user?.disabledAtMs !== null) throw new Failure('forbidden', texts.signIn.upstreamRefused(name));
+  return kit.finishSignIn(c, { user, method: 'upstream', flow: { returnTo } });
+}
+
+/** A first visit makes an account, under the login there or the nearest that is free. */
+async function welcome({ store, world }: SignInKit, { provider, person }: Arrival): Promise<User> {
+  const { issuer } = provider.config;
+  const wanted = toLogin(person.login ?? person.email?.split('@')[0] ?? person.name ?? 'user');
+  const profile = { name: (person.name ?? wanted).slice(0, 100), email: person.email ?? null };
+  for (let attempt = 1; attempt <= 50; attempt += 1) {
+    const login = attempt === 1 ? wanted : `${wanted.slice(0, 58)}-${attempt}`;
+    try {
+      const user = await createUser(store, world, { ...profile, login, isAdmin: false, passwordHash: null });
+      const nowMs = world.nowMs();
+      const label = person.email ?? person.login ?? person.subject;
+      await linkUpstreamAccount(store, { issuer, subject: person.subject, userId: user.id, label, linkedAtMs: nowMs });
+      await store.writeAll([auditStep({ kind: 'user_created', userId: user.id, details: { by: issuer } }, nowMs)]);
+      return user;
+    } catch (error) {
+      if (!isFailure(error) || error.code !== 'conflict') throw error;
+    }
+  }
+  throw new Failure('conflict', 'Cannot create the account: too many have this login');
+}
+
+/** The letters of a name that a login can have. */
+export function toLogin(text: string): string {
+  const letters = text
+    .normalize('NFKD')
+    .replace(/[^A-Za-z0-9._-]/g, '')
+    .replace(/\.{2,}/g, '.')
+    .slice(0, 60);
+  return letters.replace(/^[._-]+|[._-]+$/g, '') || 'user';
+}
+
+async function link(
+  c: Context<HttpEnv>,
+  kit: SignInKit,
+  { provider, person, userId }: Arrival & { readonly userId: string },
+): Promise<Response> {
+  const session = await kit.currentSession(c);
+  if (session?.user.id !== userId) throw new Failure('forbidden', texts.secondStep.tooLate);
+  const { issuer, name } = provider.config;
+  const nowMs = kit.world.nowMs();
+  const label = person.email ?? person.login ?? person.subject;
+  const isNew = await linkUpstreamAccount(kit.store, {
+    issuer,
+    subject: person.subject,
+    userId,
+    label,
+    linkedAtMs: nowMs,
+  });
+  if (!isNew) throw new Failure('conflict', texts.signIn.upstreamTaken(name));
+  const event = { kind: 'upstream_linked', userId, address: clientAddress(c), details: { issuer } } as const;
+  await kit.store.writeAll([auditStep(event, nowMs)]);
+  return c.redirect('/account/security?done=linked', 303);
+}
+
+/** A refusal by the provider leads back to the sign-in page; everything else is shown for what it is. */
+async function refuse(
+  c: Context<HttpEnv>,
+  kit: SignInKit,
+  { error, returnTo }: { readonly error: unknown; readonly returnTo: string },
+): Promise<Response> {
+  const reason = isFailure(error) ? error.code : 'internal';
+  const event = { kind: 'sign_in_failed', address: clientAddress(c), details: { method: 'upstream', reason } } as const;
+  await kit.store.writeAll([auditStep(event, kit.world.nowMs())]);
+  if (!isFailure(error) || error.cause === undefined) throw error;
+  c.get('log').info({ err: error.cause }, 'The upstream provider refused a sign-in');
+  const flow = readFlow(kit.vault, new URLSearchParams({ return_to: returnTo }));
+  return c.redirect(`/sign-in${formatFlow(flow, { done: 'upstream_refused' })}`, 303);
+}

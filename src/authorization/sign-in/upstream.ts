@@ -1,0 +1,115 @@
+/**
+ * An OpenID provider that people may sign in with too. We are its client: authorization code, PKCE, state and nonce.
+ * Which account there is whom here is decided by the link alone, never by an email address, which its owner may not own.
+ */
+import {
+  allowInsecureRequests,
+  authorizationCodeGrant,
+  buildAuthorizationUrl,
+  type Configuration,
+  calculatePKCECodeChallenge,
+  discovery,
+} from 'openid-client';
+import { Failure } from '../../errors.ts';
+import type { World } from '../../world.ts';
+
+export interface UpstreamConfig {
+  /** As people call it. */
+  readonly name: string;
+  readonly issuer: string;
+  readonly clientId: string;
+  readonly clientSecret: string | undefined;
+  readonly scope: string;
+  /** Whether an account there that nobody here has linked makes an account here. */
+  readonly signUp: 'open' | 'closed';
+}
+
+/** What must come back together with the provider's answer. */
+export interface UpstreamProof {
+  readonly codeVerifier: string;
+  readonly nonce: string;
+}
+
+/** Who the provider says it is. */
+export interface UpstreamPerson {
+  readonly subject: string;
+  readonly login: string | undefined;
+  readonly name: string | undefined;
+  /** Only when the provider has verified it. */
+  readonly email: string | undefined;
+}
+
+export interface UpstreamProvider {
+  readonly config: UpstreamConfig;
+  createProof(world: World): UpstreamProof;
+  /** Where to send the browser. Throws `unavailable` when the provider does not answer. */
+  createAuthorizationUrl(proof: UpstreamProof, request: { redirectUri: string; state: string }): Promise<URL>;
+  /** Throws `forbidden` for an answer that does not hold. */
+  readPerson(proof: UpstreamProof, answer: { url: URL; state: string }): Promise<UpstreamPerson>;
+}
+
+export function createUpstreamProvider(config: UpstreamConfig): UpstreamProvider {
+  const configure = createDiscovery(config);
+  return {
+    config,
+    createProof: (world) => ({ codeVerifier: randomText(world), nonce: randomText(world) }),
+    async createAuthorizationUrl(proof, { redirectUri, state }) {
+      return buildAuthorizationUrl(await configure(), {
+        redirect_uri: redirectUri,
+        scope: config.scope,
+        state,
+        nonce: proof.nonce,
+        code_challenge: await calculatePKCECodeChallenge(proof.codeVerifier),
+        code_challenge_method: 'S256',
+      });
+    },
+    async readPerson(proof, { url, state }) {
+      const configuration = await configure();
+      try {
+        const tokens = await authorizationCodeGrant(configuration, url, {
+          pkceCodeVerifier: proof.codeVerifier,
+          expectedNonce: proof.nonce,
+          expectedState: state,
+          idTokenExpected: true,
+        });
+        return toPerson(tokens.claims() ?? {});
+      } catch (cause) {
+        throw new Failure('forbidden', `${config.name} did not let you in`, {}, { cause });
+      }
+    },
+  };
+}
+
+function randomText(world: World): string {
+  return Buffer.from(world.randomBytes(32)).toString('base64url');
+}
+
+/** Asks for the provider's metadata when first needed, and again after it failed. */
+function createDiscovery(config: UpstreamConfig): () => Promise<Configuration> {
+  const isPlain = config.issuer.startsWith('http:');
+  let known: Promise<Configuration> | undefined;
+  return async () => {
+    known ??= discovery(new URL(config.issuer), config.clientId, config.clientSecret, undefined, {
+      timeout: 10,
+      ...(isPlain ? { execute: [allowInsecureRequests] } : {}),
+    });
+    try {
+      return await known;
+    } catch (cause) {
+      known = undefined;
+      throw new Failure('unavailable', `${config.name} does not answer at the moment`, {}, { cause });
+    }
+  };
+}
+
+function toPerson(claims: Readonly<Record<string, unknown>>): UpstreamPerson {
+  const text = (name: string) => (typeof claims[name] === 'string' && claims[name] !== '' ? claims[name] : undefined);
+  const subject = text('sub');
+  if (subject === undefined) throw new Failure('forbidden', 'The provider named nobody');
+  return {
+    subject,
+    login: text('preferred_username') ?? text('nickname'),
+    name: text('name'),
+    email: claims.email_verified === true ? text('email') : undefined,
+  };
+}
