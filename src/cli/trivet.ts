@@ -9,6 +9,7 @@ import { createAuditCommand } from './audit.ts';
 import { createBackupCommand } from './backup.ts';
 import { createMigrateCommand } from './migrate.ts';
 import { createModelCommand } from './model.ts';
+import { createDemoCommand } from './demo.ts';
 import { createOrgCommand } from './org.ts';
 import { remark } from './output.ts';
 import { createPredictCommand } from './predict.ts';
@@ -24,6 +25,7 @@ function createProgram(): Command {
   program.addCommand(createServeCommand());
   program.addCommand(createModelCommand());
   program.addCommand(createPredictCommand());
+  program.addCommand(createDemoCommand());
   program.addCommand(createSimulateCommand());
   program.addCommand(createUserCommand());
   program.addCommand(createOrgCommand());

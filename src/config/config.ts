@@ -19,6 +19,11 @@ export type Config = {
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
+/** The environment of this process, to hand it on with changes to another one. */
+export function readEnvironment(): Environment {
+  return process.env;
+}
+
 /** Reads the environment of this process and the file it names. Throws one `invalid` failure that lists every mistake. */
 export function readConfig(environment: Environment = process.env): Config {
   const file = readFile(environment);
