@@ -9,7 +9,7 @@ import { createAuditCommand } from './audit.ts';
 import { createBackupCommand } from './backup.ts';
 import { createDemoCommand } from './demo.ts';
 import { createMigrateCommand } from './migrate.ts';
-import { createModelCommand, createModelCommand } from './model.ts';
+import { createModelCommand } from './model.ts';
 import { createOrgCommand } from './org.ts';
 import { remark } from './output.ts';
 import { createPredictCommand } from './predict.ts';
