@@ -4,37 +4,20 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { describeError, isFailure } from '../errors.ts';
-import { createAppCommand } from './app.ts';
-import { createAuditCommand } from './audit.ts';
-import { createBackupCommand } from './backup.ts';
-import { createDemoCommand } from './demo.ts';
-import { createMigrateCommand } from './migrate.ts';
-import { createModelCommand } from './model.ts';
-import { createOrgCommand } from './org.ts';
 import { remark } from './output.ts';
-import { createPredictCommand } from './predict.ts';
-import { createServeCommand } from './serve.ts';
-import { createSimulateCommand } from './simulate.ts';
-import { createTokenCommand } from './token.ts';
-import { createUserCommand } from './user.ts';
 
-function createProgram(): Command {
+async function createProgram(first: string | undefined): Promise<Command> {
   const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
   const { version, description } = JSON.parse(manifest) as { version: string; description: string };
   const program = new Command('trivet').description(description).version(version);
-  program.addCommand(createServeCommand());
-  program.addCommand(createModelCommand());
-  program.addCommand(createPredictCommand());
-  program.addCommand(createDemoCommand());
-  program.addCommand(createSimulateCommand());
-  program.addCommand(createUserCommand());
-  program.addCommand(createOrgCommand());
-  program.addCommand(createAppCommand());
-  program.addCommand(createTokenCommand());
-  program.addCommand(createAuditCommand());
-  program.addCommand(createBackupCommand());
-  program.addCommand(createMigrateCommand());
+  for (const command of await loadCommands(first)) program.addCommand(command);
   return refuseAlike(program);
+}
+
+/** A push waits for `git-hook`, so that one comes without the rest of the program. */
+async function loadCommands(first: string | undefined): Promise<Command[]> {
+  if (first === 'git-hook') return [(await import('./git-hook.ts')).createGitHookCommand()];
+  return (await import('./commands.ts')).createCommands();
 }
 
 /** Every command of the tree reports its own usage errors in the same way, and never ends the process by itself. */
@@ -46,7 +29,8 @@ function refuseAlike(command: Command): Command {
 
 async function runTrivet(argv: readonly string[]): Promise<number> {
   try {
-    await createProgram().parseAsync([...argv], { from: 'user' });
+    const program = await createProgram(argv[0]);
+    await program.parseAsync([...argv], { from: 'user' });
     return 0;
   } catch (error) {
     return reportError(error);

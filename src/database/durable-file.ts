@@ -32,8 +32,7 @@ function writeDurably(path: string, content: string | Uint8Array): void {
   }
 }
 
-/** Makes what was created or renamed in the folder durable. */
-export function syncFolder(path: string): void {
+function syncFolder(path: string): void {
   const folder = openSync(path, 'r');
   try {
     fsyncSync(folder);

@@ -11,3 +11,6 @@ export type EventKind = keyof typeof FLAG_OF;
 export type EventFlag = (typeof FLAG_OF)[EventKind];
 
 export const EVENT_KINDS = Object.keys(FLAG_OF) as readonly EventKind[];
+
+/** A body lists this many commits at most, the newest; a count says how many there were. */
+export const MAX_LISTED_COMMITS = 20;

@@ -3,6 +3,7 @@
  * `git/`), receivers' payloads are rendered from it (`profiles/`).
  */
 import { z } from '@hono/zod-openapi';
+import { MAX_LISTED_COMMITS } from './event-kind.ts';
 
 const MAX_COMMITS = 1000;
 
@@ -197,9 +198,6 @@ export type MergeRequest = z.output<typeof mergeRequest>;
 export type Label = z.output<typeof label>;
 export type EventOf<Kind extends Event['kind']> = Extract<Event, { kind: Kind }>;
 export type ReferenceEvent = EventOf<'push' | 'tag_push'>;
-
-/** A body lists this many commits at most, the newest; the count says how many there were. */
-export const MAX_LISTED_COMMITS = 20;
 
 export function listCommits(event: ReferenceEvent): readonly Commit[] {
   return event.commits.slice(-MAX_LISTED_COMMITS);

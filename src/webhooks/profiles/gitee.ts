@@ -3,8 +3,8 @@
  * The stored body leaves these three fields out; every attempt appends its own.
  */
 import type { Event, EventOf, ReferenceEvent } from '../event.ts';
-import { countCommits, isZeroSha, listCommits, MAX_LISTED_COMMITS } from '../event.ts';
-import type { EventKind } from '../event-kind.ts';
+import { countCommits, isZeroSha, listCommits } from '../event.ts';
+import { type EventKind, MAX_LISTED_COMMITS } from '../event-kind.ts';
 import type { Repository } from '../repository.ts';
 import { EVENT_HEADER_OF } from './gitcode.ts';
 import {
