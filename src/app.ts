@@ -78,9 +78,9 @@ export async function startApp(config: Config, world: World = realWorld): Promis
   );
   for (const worker of workers) worker.start();
   const mounts = areas.flatMap((area) => area.routes ?? []);
-  const { maxBodyBytes } = config.server;
+  const { maxBodyBytes, trustedProxies } = config.server;
   const checkReady = () => checkStoreReady(store);
-  http.serve(createHttpApp({ mounts, log, metrics, world, maxBodyBytes, checkReady }).fetch);
+  http.serve(createHttpApp({ mounts, log, metrics, world, maxBodyBytes, trustedProxies, checkReady }).fetch);
   grpc.setServing(true);
 
   const grpcAddress = `${new URL(http.url).hostname}:${grpc.port}`;

@@ -55,6 +55,13 @@ export const settings = {
       schema: integer(1024, 1_073_741_824),
       fallback: '1048576',
     }),
+    trustedProxies: setting({
+      env: 'TRUSTED_PROXIES',
+      about:
+        'Addresses or CIDR ranges of the proxies in front. Only what they say in X-Forwarded-For counts as the address of a caller, by which guesses are limited.',
+      schema: list(text),
+      fallback: '',
+    }),
   },
   grpc: {
     unixSocket: optional({

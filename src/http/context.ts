@@ -6,5 +6,7 @@ export interface HttpEnv {
     /** 32 lower-case hex digits: the caller's `traceparent` when it sent one, else new. Also in the log line. */
     traceId: string;
     log: Log;
+    /** Where the request comes from, as far as the configured proxies are trusted. */
+    clientAddress?: string;
   };
 }

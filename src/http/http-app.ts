@@ -10,6 +10,7 @@ import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { traceIdOf } from '../telemetry/trace-id.ts';
 import type { World } from '../world.ts';
+import { createAddressReader } from './client-address.ts';
 import type { HttpEnv } from './context.ts';
 import { respondToError } from './failure-response.ts';
 import { limitBody } from './limit-body.ts';
@@ -21,6 +22,8 @@ export interface HttpAppParts {
   readonly metrics: Metrics;
   readonly world: World;
   readonly maxBodyBytes: number;
+  /** Addresses or ranges whose `X-Forwarded-For` is believed; none unless given. */
+  readonly trustedProxies?: readonly string[];
   /** Rejects when something that requests need is not there. */
   readonly checkReady: () => Promise<void>;
 }
@@ -52,7 +55,7 @@ function describeApi(app: OpenAPIHono<HttpEnv>): object {
   });
 }
 
-function traceRequests({ log, metrics, world }: HttpAppParts): MiddlewareHandler<HttpEnv> {
+function traceRequests({ log, metrics, world, trustedProxies = [] }: HttpAppParts): MiddlewareHandler<HttpEnv> {
   const seconds = new Histogram({
     name: 'trivet_http_request_duration_seconds',
     help: 'Time from the head of a request to the head of its answer.',
@@ -60,11 +63,13 @@ function traceRequests({ log, metrics, world }: HttpAppParts): MiddlewareHandler
     buckets: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 15],
     registers: [metrics],
   });
+  const readClientAddress = createAddressReader(trustedProxies);
   return async (c, next) => {
     const startedMs = world.monotonicMs();
     const traceId = traceIdOf(c.req.header('traceparent'), world);
     c.set('traceId', traceId);
     c.set('log', log);
+    c.set('clientAddress', readClientAddress(c));
     c.header('X-Trace-Id', traceId);
     await next();
     const durationMs = world.monotonicMs() - startedMs;

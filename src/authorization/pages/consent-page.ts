@@ -24,7 +24,7 @@ ${application.description ? html`<p class="soft">${application.description}</p>`
 ${view.redirectHost === undefined ? html`<p class="notice warn">${texts.device.check}</p>` : renderTarget(view.redirectHost)}
 <form method="post" action="${view.action}" class="pair">
 ${renderCsrf(view.csrfToken)}${renderHidden({ request: view.request })}
-<button class="plain" name="decision" value="deny">${t.deny}</button>
+<button class="equal" name="decision" value="deny">${t.deny}</button>
 <button name="decision" value="allow">${t.allow}</button>
 </form>
 <p class="small soft">${t.lasts(Math.max(1, Math.round(view.accessLifetimeSeconds / 86_400)))} ${t.takeBack}</p>
@@ -47,7 +47,7 @@ function renderScope({ scope, isNew }: ConsentView['scopes'][number]): Html {
   const t = texts.consent;
   const { title, about, power } = describeScope(scope);
   const shade = power === 'danger' ? 'bad' : power === 'write' ? 'warn' : 'good';
-  return html`<li><strong>${title}</strong><span class="row">${isNew ? html`<span class="tag good">${t.isNew}</span>` : ''}<span class="tag ${shade}">${t.powers[power]}</span></span><span class="hint">${about} <code>${scope}</code></span></li>`;
+  return html`<li><strong>${title}</strong><span class="tags">${isNew ? html`<span class="tag good">${t.isNew}</span>` : ''}<span class="tag ${shade}">${t.powers[power]}</span></span><span class="hint">${about} <code>${scope}</code></span></li>`;
 }
 
 function renderTarget(host: string): Html {

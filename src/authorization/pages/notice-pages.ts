@@ -15,7 +15,7 @@ export function renderErrorPage(view: ErrorView): Html {
   const title = view.title ?? texts.error.title;
   const content = html`<div class="card stack">
 <h1>${title}</h1>
-${view.message === title ? '' : html`<p>${view.message}</p>`}
+${view.message.replace(/\.$/, '') === title ? '' : html`<p>${view.message}</p>`}
 ${view.details ? html`<p class="soft small">${view.details}</p>` : ''}
 ${view.traceId ? html`<p class="soft small">${texts.error.trace} <code>${view.traceId}</code></p>` : ''}
 <p><a href="/">${texts.error.home}</a></p>

@@ -12,6 +12,7 @@ export interface SignInView {
   readonly done?: string | undefined;
   /** Somebody is signed in already and may simply go on. */
   readonly current?: { readonly login: string; readonly path: string } | undefined;
+  readonly canUsePasskeys: boolean;
   /** Name of the upstream provider and where its sign-in starts. */
   readonly upstream?: { readonly name: string; readonly path: string } | undefined;
 }
@@ -27,9 +28,9 @@ ${renderField({ name: 'login', label: t.login, value: view.login, autocomplete: 
 ${renderField({ name: 'password', label: t.password, type: 'password', autocomplete: 'current-password', hasFocus: view.login !== '' && !view.mistake })}
 <button class="full">${t.submit}</button>
 </form>
-${renderOtherWays(view)}
+${view.canUsePasskeys || view.upstream ? renderOtherWays(view) : ''}
 </div>`;
-  return renderFocusPage({ title: t.title, content, script: 'passkey.js' });
+  return renderFocusPage({ title: t.title, content, script: view.canUsePasskeys ? 'passkey.js' : undefined });
 }
 
 function renderCurrent(current: { readonly login: string; readonly path: string }): Html {
@@ -42,14 +43,19 @@ function renderOtherWays(view: SignInView): Html {
   const t = texts.signIn;
   return html`<div class="stack" data-other-ways${view.upstream ? '' : html` hidden`}>
 <p class="or">${t.or}</p>
-<form method="post" action="/sign-in/passkey" data-passkey="get" data-options="/sign-in/passkey/options" hidden>
+${view.canUsePasskeys ? renderPasskeyForm(view) : ''}
+${view.upstream ? html`<a class="button plain full" href="${view.upstream.path}">${t.upstream(view.upstream.name)}</a>` : ''}
+</div>`;
+}
+
+function renderPasskeyForm(view: SignInView): Html {
+  const t = texts.signIn;
+  return html`<form method="post" action="/sign-in/passkey" data-passkey="get" data-options="/sign-in/passkey/options" hidden>
 ${renderCsrf(view.csrfToken)}${renderHidden(view.hidden)}
 <input type="hidden" name="ticket"><input type="hidden" name="credential">
 <button class="plain full">${t.passkey}</button>
 <p class="wrong" role="alert" data-failure hidden>${t.passkeyFailed}</p>
-</form>
-${view.upstream ? html`<a class="button plain full" href="${view.upstream.path}">${t.upstream(view.upstream.name)}</a>` : ''}
-</div>`;
+</form>`;
 }
 
 export interface SecondStepView {

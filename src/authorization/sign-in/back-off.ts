@@ -4,6 +4,7 @@
  * that walks through accounts). Pure: the store keeps the counts.
  */
 import { createHash } from 'node:crypto';
+import ipaddr from 'ipaddr.js';
 
 export interface BackOffPolicy {
   /** Failures without any wait. */
@@ -36,14 +37,20 @@ export function waitAfter(failures: number, policy: BackOffPolicy): number {
 export function attemptSubjects(kind: string, account: string, address: string): AttemptSubject[] {
   const name = `${kind} ${account.toLowerCase()}`;
   return [
-    { key: digest(`account ${name} at ${address}`), policy: ACCOUNT_AT_ADDRESS },
+    { key: digest(`account ${name} at ${networkOf(address)}`), policy: ACCOUNT_AT_ADDRESS },
     { key: digest(`account ${name}`), policy: ACCOUNT },
     addressSubject(kind, address),
   ];
 }
 
 export function addressSubject(kind: string, address: string): AttemptSubject {
-  return { key: digest(`address ${kind} ${address}`), policy: ADDRESS };
+  return { key: digest(`address ${kind} ${networkOf(address)}`), policy: ADDRESS };
+}
+
+/** An IPv6 caller has a whole /64 to itself: all of it is one. */
+function networkOf(address: string): string {
+  if (!ipaddr.IPv6.isValid(address)) return address;
+  return ipaddr.IPv6.parse(address).parts.slice(0, 4).join(':');
 }
 
 function digest(subject: string): string {

@@ -26,7 +26,7 @@ export function respondFailurePage(c: Context<HttpEnv>, error: unknown): Promise
   const isMissing = failure.code === 'not_found';
   const page = renderErrorPage({
     title: isMissing ? texts.error.notFound : undefined,
-    message: failure.message,
+    message: toSentence(failure.message),
     traceId: isMissing ? undefined : traceId,
   });
   return respondPage(c, page, { status: STATUS_OF[failure.code] as PageOptions['status'] });
@@ -47,6 +47,10 @@ export function readField(form: URLSearchParams, name: string): string {
 /** What a refused form shows; anything else goes on being thrown. */
 export function toMistake(error: unknown): Mistake {
   if (isFailure(error) && (error.code === 'invalid' || error.code === 'conflict'))
-    return { message: `${error.message}.`, field: error.details.field };
+    return { message: toSentence(error.message), field: error.details.field };
   throw error;
+}
+
+function toSentence(message: string): string {
+  return /[.!?]$/.test(message) ? message : `${message}.`;
 }

@@ -15,6 +15,7 @@ import { type AttemptSubject, attemptSubjects } from './back-off.ts';
 import { clientAddress } from './client-address.ts';
 import { type Flow, formatFlow, readFlow } from './flow.ts';
 import { readField, readForm } from './page-routes.ts';
+import { canUsePasskeys } from './passkeys.ts';
 import { hashPassword, isPassword, needsRehash } from './password.ts';
 import { askSecondStep } from './second-step-routes.ts';
 import type { SignInKit } from './sign-in-kit.ts';
@@ -122,6 +123,7 @@ async function showSignIn(c: Context<HttpEnv>, shown: SignInShown, status?: 429)
     mistake,
     done,
     current: session && { login: session.user.login, path: flow.returnTo },
+    canUsePasskeys: canUsePasskeys(kit.baseUrl),
     upstream: upstream && { name: upstream.name, path: `/sign-in/upstream${formatFlow(flow)}` },
   });
   const { formActionOrigins } = flow;

@@ -107,9 +107,9 @@ test('S02 no address of another site is a way back', () => {
     null,
     undefined,
     '/a\\b',
-    `/${'a'.repeat(5000)}`,
+    `/${'a'.repeat(100_000)}`,
   ];
-  for (const value of refused) assert.equal(parseReturnTo(value), undefined, String(value));
+  for (const value of refused) assert.equal(parseReturnTo(value), undefined, String(value).slice(0, 40));
   assert.equal(parseReturnTo('/oauth/authorize?state=%2F%2Fx&a=b#c'), '/oauth/authorize?state=%2F%2Fx&a=b#c');
   assert.equal(parseReturnTo('/%2f%2fevil.example'), '/%2f%2fevil.example');
 });

@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Context } from 'hono';
+import type { Failure } from '../errors.ts';
+import { createAddressReader } from './client-address.ts';
+import type { HttpEnv } from './context.ts';
+
+function requestFrom(address: string, forwarded?: string): Context<HttpEnv> {
+  const socket = { remoteAddress: address, remotePort: 1, remoteFamily: 'IPv4' };
+  const c = { env: { incoming: { socket } }, req: { header: () => forwarded } };
+  return c as unknown as Context<HttpEnv>;
+}
+
+const cases: [title: string, trusted: string[], socket: string, forwarded: string | undefined, expected: string][] = [
+  ['is that of the socket', [], '203.0.113.7', undefined, '203.0.113.7'],
+  ['ignores the header of anybody', [], '203.0.113.7', '198.51.100.1', '203.0.113.7'],
+  ['ignores the header of an untrusted proxy', ['10.0.0.0/8'], '203.0.113.7', '198.51.100.1', '203.0.113.7'],
+  ['is what a trusted proxy says', ['10.0.0.0/8'], '10.1.2.3', '198.51.100.1', '198.51.100.1'],
+  ['is not what the caller told the proxy', ['10.0.0.0/8'], '10.1.2.3', '1.1.1.1, 198.51.100.1', '198.51.100.1'],
+  ['goes through a chain of proxies', ['10.0.0.0/8'], '10.1.2.3', '198.51.100.1, 10.9.9.9', '198.51.100.1'],
+  ['stays with the proxy when the header is missing', ['10.0.0.0/8'], '10.1.2.3', undefined, '10.1.2.3'],
+  ['stays with the proxy when the header is no address', ['10.1.2.3'], '10.1.2.3', 'unknown', '10.1.2.3'],
+  ['knows a mapped IPv4 address', ['127.0.0.1'], '::ffff:127.0.0.1', '2001:DB8::1', '2001:db8::1'],
+  ['knows IPv6 ranges', ['fd00::/8'], 'fd00::5', '198.51.100.1', '198.51.100.1'],
+];
+
+for (const [title, trusted, socket, forwarded, expected] of cases)
+  test(`the address of a client ${title}`, () =>
+    assert.equal(createAddressReader(trusted)(requestFrom(socket, forwarded)), expected));
+
+test('a proxy that is no address is refused at the start', () => {
+  for (const text of ['proxy.example', '10.0.0.0/99', ''])
+    assert.throws(
+      () => createAddressReader([text]),
+      (error: Failure) => error.code === 'invalid',
+    );
+});
