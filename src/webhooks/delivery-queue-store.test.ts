@@ -6,13 +6,13 @@ import {
   claimForTest,
   doubtSuccess,
   endpointSteps,
-  findNextDueMs,
   readContents,
   readDueEndpoints,
   readWaiting,
   restSteps,
   type Settlement,
   settleSteps,
+  wakeOriginStep,
 } from './delivery-queue-store.ts';
 import {
   cancelEndpointStep,
@@ -134,7 +134,7 @@ forEachEngine('an endpoint rests until its next retry, but not over what was jus
   const retry = settlement(1, id, { epoch, state: 'pending', lane: 1, dueAtMs: NOW + 5000 });
   await store.writeAll([...settleSteps([retry], OWNER), ...restSteps([{ hookId: 1, version: due!.version }])]);
   assert.deepEqual(await readDue(store), []);
-  assert.equal(await findNextDueMs(store, NOW), NOW + 5000);
+  assert.deepEqual(await readDue(store, NOW + 4999), []);
   const [later] = await readDue(store, NOW + 5000);
   await enqueue(store, 1, NOW + 5001);
   await store.writeAll(restSteps([{ hookId: 1, version: later!.version }]));
@@ -147,7 +147,7 @@ forEachEngine('an endpoint with nothing left sleeps until it is enqueued to', as
   const [due] = await readDue(store);
   const settled = settlement(1, id, { epoch: epochs.get(shardOf(ORIGIN))! });
   await store.writeAll([...settleSteps([settled], OWNER), ...restSteps([{ hookId: 1, version: due!.version }])]);
-  assert.equal(await findNextDueMs(store, NOW), undefined);
+  assert.deepEqual(await readDue(store, NOW * 1000), []);
   await enqueue(store, 1, NOW + 10);
   assert.equal((await readDue(store, NOW + 10)).length, 1);
 });
@@ -163,6 +163,23 @@ forEachEngine('a paused endpoint is not woken by an enqueue', async (store) => {
   await store.writeAll(endpointSteps([{ hookId: 1, fails: 0, failingSinceMs: null, pausedUntilMs: null }]));
   const [open] = await readDue(store, NOW + 9000);
   assert.deepEqual([open?.fails, open?.failing_since_ms, open?.parked], [0, null, 0]);
+});
+
+forEachEngine('when an origin works again, those who waited for it only are woken', async (store) => {
+  await ownAll(store);
+  for (const hookId of [1, 2]) await enqueue(store, hookId);
+  const pause = { failingSinceMs: NOW, pausedUntilMs: NOW + 9000 };
+  await store.writeAll(
+    endpointSteps([
+      { hookId: 1, fails: 5, ...pause },
+      { hookId: 2, fails: 10, ...pause },
+    ]),
+  );
+  await store.writeAll([wakeOriginStep(ORIGIN, 10, NOW)]);
+  assert.deepEqual(
+    (await readDue(store)).map((due) => due.hook_id),
+    [1],
+  );
 });
 
 forEachEngine('a held endpoint sleeps through enqueues and changes until it is released', async (store) => {

@@ -29,11 +29,6 @@ const dueEndpoints: Statement<DueEndpoint> = statement(
    ORDER BY q.next_at_ms, q.hook_id LIMIT $5`,
 );
 
-const nextDue: Statement<{ next_at_ms: number | null }> = statement(
-  'endpoint_next_due',
-  `SELECT q.next_at_ms FROM endpoint_queue q WHERE q.next_at_ms > $1 ORDER BY q.next_at_ms LIMIT 1`,
-);
-
 export interface DuePage {
   readonly owner: string;
   readonly nowMs: number;
@@ -44,12 +39,6 @@ export interface DuePage {
 
 export async function readDueEndpoints(store: Store, page: DuePage): Promise<DueEndpoint[]> {
   return await store.read(dueEndpoints, [page.nowMs, page.afterMs, page.afterHookId, page.owner, page.limit]);
-}
-
-/** When something is due that is not yet; of any shard, since a look too many costs little. */
-export async function findNextDueMs(store: Store, nowMs: number): Promise<number | undefined> {
-  const [row] = await store.read(nextDue, [nowMs]);
-  return row?.next_at_ms === null || row?.next_at_ms === NEVER_MS ? undefined : row?.next_at_ms;
 }
 
 export interface WaitingRow {
@@ -127,10 +116,11 @@ async function readSteps<R extends object>(store: Store, steps: readonly Step[])
   return pages.flat() as unknown as R[];
 }
 
-// A test's attempt takes its delivery by a due time beyond its own deadline; a worker goes on with it after that.
+// A test's attempt takes its delivery by a due time beyond its own deadline; a worker goes on with it after that. The lane
+// tells that it was taken.
 const claimDelivery: Statement<{ id: number; hook_id: number }> = statement(
   'delivery_claim',
-  `UPDATE deliveries SET due_at_ms = $2 WHERE state = 'pending' AND attempts = 0 AND id = $1
+  `UPDATE deliveries SET due_at_ms = $2, lane = 1 WHERE state = 'pending' AND attempts = 0 AND lane = 0 AND id = $1
      AND hook_id = (SELECT c.hook_id FROM delivery_contents c WHERE c.delivery_id = $1)
    RETURNING id, hook_id`,
 );
@@ -318,6 +308,17 @@ const wakeEndpoint: Statement = statement(
 
 export function wakeEndpointStep(hookId: number, atMs: number): Step {
   return { statement: wakeEndpoint, parameters: [hookId, atMs] };
+}
+
+const wakeOrigin: Statement = statement(
+  'endpoint_wake_origin',
+  `UPDATE endpoint_queue SET parked = 0, next_at_ms = $2, version = version + 1
+   WHERE origin = $1 AND parked = 1 AND fails < $3 AND held_since_ms IS NULL AND canceled_at_ms IS NULL`,
+);
+
+/** A destination works again: what waited only for it, and did not fail often by itself, may go. */
+export function wakeOriginStep(origin: string, belowFails: number, nowMs: number): Step {
+  return { statement: wakeOrigin, parameters: [origin, nowMs, belowFails] };
 }
 
 /** Deliveries whose answers were perhaps not theirs are sent again. */

@@ -246,6 +246,11 @@ function reportAnswer(progress: Progress, totalMs: number, nowMs: number): SendR
   return report(judgeStatus(progress.status, retryAfterMs), null, progress, totalMs);
 }
 
+/** An attempt that did not even begin. */
+export function reportUnsent(reason: string): SendReport {
+  return reportUnreachable(reason, createProgress(), 0);
+}
+
 function reportUnreachable(reason: string, progress: Progress, totalMs: number): SendReport {
   return report({ kind: 'unreachable', reason }, reason, progress, totalMs);
 }

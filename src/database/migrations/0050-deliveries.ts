@@ -62,6 +62,7 @@ export const deliveries: Migration = {
        canceled_at_ms {INT}
      )`,
     'CREATE INDEX endpoint_queue_due ON endpoint_queue (next_at_ms, hook_id)',
+    'CREATE INDEX endpoint_queue_parked ON endpoint_queue (origin) WHERE parked = 1',
     `CREATE TABLE delivery_shards (
        shard {INT} NOT NULL PRIMARY KEY,
        owner {TEXT} NOT NULL,

@@ -1,0 +1,56 @@
+/** What the delivery log keeps of an attempt, and what the hook shows as its last answer. */
+import type { AttemptRecord } from './delivery-queue-store.ts';
+import type { SendReport } from './send.ts';
+
+const SECRET_HEADER = /token|signature|authorization|cookie|secret|password|api-?key/i;
+const REDACTED = '[redacted]';
+
+export interface AttemptDetail {
+  readonly request_headers: Readonly<Record<string, string>>;
+  readonly response_headers: Readonly<Record<string, string | string[]>>;
+  readonly timings_ms: SendReport['timingsMs'];
+}
+
+export interface AttemptFacts {
+  readonly id: number;
+  readonly startedAtMs: number;
+  readonly requestHeaders: Readonly<Record<string, string>>;
+  readonly report: SendReport;
+}
+
+export function recordAttempt({ id, startedAtMs, requestHeaders, report }: AttemptFacts): AttemptRecord {
+  const detail: AttemptDetail = {
+    request_headers: redactHeaders(requestHeaders),
+    response_headers: report.responseHeaders,
+    timings_ms: report.timingsMs,
+  };
+  return {
+    id,
+    startedAtMs,
+    outcome: report.outcome.kind,
+    status: report.status,
+    reason: report.reason,
+    remoteAddress: report.remoteAddress,
+    detail: JSON.stringify(detail),
+    responseBody: report.responseBody.byteLength === 0 ? null : report.responseBody,
+  };
+}
+
+/** The names of what was sent stay, what would let a reader forge a delivery does not. */
+function redactHeaders(headers: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name, SECRET_HEADER.test(name) ? REDACTED : value]),
+  );
+}
+
+const decoder = new TextDecoder();
+
+/** The receiver's words, or why there were none. No engine stores the character NUL in a text. */
+export function describeResult(report: SendReport): string {
+  if (report.status === 0) return report.reason ?? '';
+  return decodeText(report.responseBody);
+}
+
+export function decodeText(bytes: Uint8Array): string {
+  return decoder.decode(bytes).replaceAll('\0', '\uFFFD');
+}

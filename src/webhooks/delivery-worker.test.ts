@@ -1,0 +1,227 @@
+import assert from 'node:assert/strict';
+import {
+  enqueueTestDelivery,
+  insertTestHook,
+  readAttempts,
+  readDelivery,
+  waitForDelivery,
+} from '../../test/support/deliveries-store.ts';
+import { forEachEngine } from '../../test/support/engines.ts';
+import { startReceiver } from '../../test/support/receiver.ts';
+import { type Store, statement } from '../database/store.ts';
+import { createLog } from '../telemetry/log.ts';
+import { createMetrics } from '../telemetry/metrics.ts';
+import { createVault } from '../vault/vault.ts';
+import { realWorld } from '../world.ts';
+import { createAddressGuard } from './address-guard.ts';
+import { createDeliveryWorker, type DeliveryWorker } from './delivery-worker.ts';
+import { bindingOf } from './hook.ts';
+
+const vault = createVault([new Uint8Array(32).fill(7)], realWorld);
+
+function createWorker(store: Store): DeliveryWorker & AsyncDisposable {
+  const guard = createAddressGuard({ allowCidrs: ['127.0.0.0/8'] });
+  const worker = createDeliveryWorker({
+    store,
+    world: realWorld,
+    log: createLog('warn'),
+    metrics: createMetrics(),
+    vault,
+    guard,
+  });
+  return { ...worker, [Symbol.asyncDispose]: () => worker.stop() };
+}
+
+function startWorker(store: Store): DeliveryWorker & AsyncDisposable {
+  const worker = createWorker(store);
+  worker.start();
+  return worker;
+}
+
+interface HookRow {
+  readonly result: string | null;
+  readonly result_code: number;
+  readonly disabled_at_ms: number | null;
+  readonly disabled_reason: string | null;
+}
+const hookRow = statement<HookRow>(
+  'test-hook-row',
+  'SELECT result, result_code, disabled_at_ms, disabled_reason FROM hooks WHERE id = $1',
+);
+const heldSince = statement<{ held_since_ms: number | null }>(
+  'test-held',
+  'SELECT held_since_ms FROM endpoint_queue WHERE hook_id = $1',
+);
+
+async function waitForHook(store: Store, id: number, isThere: (row: HookRow) => boolean): Promise<HookRow> {
+  for (;;) {
+    const [row] = await store.read(hookRow, [id]);
+    if (row !== undefined && isThere(row)) return row;
+    await realWorld.sleep(10);
+  }
+}
+
+forEachEngine('a delivery is sent with its stored bytes, signed, and logged', async (store) => {
+  await using receiver = await startReceiver();
+  const { url } = receiver;
+  const secret = vault.seal('key', bindingOf(1));
+  await insertTestHook(store, { id: 1, url, secret });
+  await using worker = startWorker(store);
+  const body = Buffer.from('{"text":"grüß"}');
+  const id = await enqueueTestDelivery(store, { hookId: 1, url, body });
+  worker.poke();
+  const row = await waitForDelivery(store, id);
+  assert.deepEqual([row.state, row.attempts, row.status], ['succeeded', 1, 200]);
+  const [request] = receiver.received;
+  assert.deepEqual(request?.body, body);
+  assert.equal(request?.headers['x-gitcode-event'], 'Push Hook');
+  assert.match(String(request?.headers['x-gitcode-signature-256']), /^sha256=[0-9a-f]{64}$/);
+  const [attempt] = await readAttempts(store, id);
+  assert.equal(attempt?.remote_address, '127.0.0.1');
+  const detail = JSON.parse(attempt?.detail ?? '{}');
+  assert.equal(detail.request_headers['X-GitCode-Signature-256'], '[redacted]');
+  assert.equal(typeof detail.timings_ms.firstByte, 'number');
+  assert.deepEqual(await waitForHook(store, 1, (hook) => hook.result !== null), {
+    result: 'ok',
+    result_code: 200,
+    disabled_at_ms: null,
+    disabled_reason: null,
+  });
+});
+
+forEachEngine('a thousand deliveries to many hooks arrive once each', async (store) => {
+  await using receiver = await startReceiver();
+  const { url } = receiver;
+  for (let hookId = 1; hookId <= 20; hookId += 1) await insertTestHook(store, { id: hookId, url });
+  const ids: number[] = [];
+  await Promise.all(
+    Array.from({ length: 1000 }, async (_, index) => {
+      const hookId = (index % 20) + 1;
+      ids.push(await enqueueTestDelivery(store, { hookId, url, ownerId: `owner-${hookId % 3}` }));
+    }),
+  );
+  await using worker = startWorker(store);
+  worker.poke();
+  for (const id of ids) assert.equal((await waitForDelivery(store, id)).attempts, 1);
+  assert.equal(receiver.received.length, 1000);
+  assert.equal(new Set(receiver.received.map((request) => request.headers['x-gitcode-delivery'])).size, 1000);
+});
+
+forEachEngine('a refused delivery is tried again with the same bytes and the same id', async (store) => {
+  await using receiver = await startReceiver((_, response, index) => {
+    response.statusCode = index === 0 ? 500 : 204;
+    response.end(index === 0 ? 'broken' : undefined);
+  });
+  const { url } = receiver;
+  await insertTestHook(store, { id: 1, url });
+  await using worker = startWorker(store);
+  const id = await enqueueTestDelivery(store, { hookId: 1, url });
+  worker.poke();
+  const refused = await waitForDelivery(store, id, (row) => row.attempts === 1);
+  assert.equal(refused.state, 'pending');
+  assert.deepEqual(await waitForHook(store, 1, (hook) => hook.result !== null), {
+    result: 'broken',
+    result_code: 500,
+    disabled_at_ms: null,
+    disabled_reason: null,
+  });
+  await store.write(statement('test-due', 'UPDATE deliveries SET due_at_ms = 0 WHERE id = $1'), [id]);
+  await store.write(statement('test-due-endpoint', 'UPDATE endpoint_queue SET next_at_ms = 0 WHERE hook_id = $1'), [1]);
+  assert.equal((await waitForDelivery(store, id)).state, 'succeeded');
+  const [first, second] = receiver.received;
+  assert.deepEqual(second?.body, first?.body);
+  assert.equal(second?.headers['x-gitcode-delivery'], first?.headers['x-gitcode-delivery']);
+  assert.equal(second?.headers['webhook-id'], first?.headers['webhook-id']);
+});
+
+forEachEngine('410 Gone ends the delivery, disables the hook and holds the rest', async (store) => {
+  await using receiver = await startReceiver((_, response) => {
+    response.statusCode = 410;
+    response.end();
+  });
+  const { url } = receiver;
+  await insertTestHook(store, { id: 1, url });
+  await using worker = startWorker(store);
+  const id = await enqueueTestDelivery(store, { hookId: 1, url });
+  worker.poke();
+  assert.equal((await waitForDelivery(store, id)).state, 'dead');
+  const hook = await waitForHook(store, 1, (row) => row.disabled_at_ms !== null);
+  assert.equal(hook.disabled_reason, 'The receiver answered 410 Gone');
+  const [endpoint] = await store.read(heldSince, [1]);
+  assert.notEqual(endpoint?.held_since_ms, null);
+  const later = await enqueueTestDelivery(store, { hookId: 1, url });
+  worker.poke();
+  await realWorld.sleep(300);
+  assert.equal((await readDelivery(store, later)).attempts, 0);
+});
+
+forEachEngine('a destination that is down gets few attempts, and the rest of its deliveries none', async (store) => {
+  const receiver = await startReceiver();
+  const { url } = receiver;
+  await receiver[Symbol.asyncDispose]();
+  await insertTestHook(store, { id: 1, url });
+  const ids: number[] = [];
+  for (let count = 0; count < 100; count += 1) ids.push(await enqueueTestDelivery(store, { hookId: 1, url }));
+  await using worker = startWorker(store);
+  worker.poke();
+  await waitForDelivery(store, ids[0]!, (row) => row.attempts > 0);
+  await realWorld.sleep(500);
+  const rows = await Promise.all(ids.map((id) => readDelivery(store, id)));
+  const attempted = rows.filter((row) => row.attempts > 0).length;
+  assert.ok(attempted >= 5 && attempted <= 8, `${attempted} were attempted`);
+});
+
+forEachEngine('a hook that was disabled behind our back is held, and one that is gone is cancelled', async (store) => {
+  await using receiver = await startReceiver();
+  const { url } = receiver;
+  await insertTestHook(store, { id: 1, url });
+  await store.write(statement('test-disable', 'UPDATE hooks SET disabled_at_ms = 1 WHERE id = 1'));
+  await enqueueTestDelivery(store, { hookId: 1, url });
+  await enqueueTestDelivery(store, { hookId: 2, url });
+  await using worker = startWorker(store);
+  worker.poke();
+  const counts = statement<{ held: number; canceled: number }>(
+    'test-held-canceled',
+    'SELECT COUNT(held_since_ms) AS held, COUNT(canceled_at_ms) AS canceled FROM endpoint_queue',
+  );
+  for (;;) {
+    const [row] = await store.read(counts);
+    if (row?.held === 1 && row.canceled === 1) break;
+    await realWorld.sleep(10);
+  }
+  assert.equal(receiver.received.length, 0);
+});
+
+forEachEngine('a test is attempted at once without a running worker, and once only', async (store) => {
+  await using receiver = await startReceiver();
+  const { url } = receiver;
+  await insertTestHook(store, { id: 1, url });
+  await using worker = createWorker(store);
+  const nowMs = realWorld.nowMs();
+  const id = await enqueueTestDelivery(store, { hookId: 1, url, dueAtMs: nowMs + 30_000 });
+  const [first, second] = await Promise.all([1, 2].map(() => worker.attemptNow(id, nowMs + 10_000)));
+  assert.equal([first, second].filter((report) => report !== undefined).length, 1);
+  assert.equal((await readDelivery(store, id)).state, 'succeeded');
+  const [hook] = await store.read(hookRow, [1]);
+  assert.deepEqual([hook?.result, hook?.result_code], ['ok', 200]);
+  assert.equal(receiver.received.length, 1);
+});
+
+forEachEngine('a stop lets the attempt under way end and stores it', async (store) => {
+  await using receiver = await startReceiver((_, response) => void setTimeout(() => response.end('late'), 300));
+  const { url } = receiver;
+  await insertTestHook(store, { id: 1, url });
+  const worker = startWorker(store);
+  const ids: number[] = [];
+  for (let count = 0; count < 10; count += 1) ids.push(await enqueueTestDelivery(store, { hookId: 1, url }));
+  worker.poke();
+  await receiver.waitFor(4);
+  await worker.stop();
+  await worker.stop();
+  const rows = await Promise.all(ids.map((id) => readDelivery(store, id)));
+  assert.equal(rows.filter((row) => row.state === 'succeeded').length, receiver.received.length);
+  assert.equal(
+    rows.filter((row) => row.state === 'pending' && row.attempts === 0).length,
+    10 - receiver.received.length,
+  );
+});

@@ -1,0 +1,144 @@
+/**
+ * The endpoints that a worker has in hand: what is known of each, how it fares, and which breakers keep it back. Memory
+ * only; a row of `endpoint_queue` tells as much as is needed to begin again.
+ */
+import {
+  allowedAttempts,
+  type Breaker,
+  beginAttempt,
+  CLOSED_BREAKER,
+  ENDPOINT_BREAKER,
+  ORIGIN_BREAKER,
+  recordFailure,
+  recordSuccess,
+  restoreBreaker,
+} from './breaker.ts';
+import { type EndpointHealth, type Outcome, updateHealth } from './delivery.ts';
+import type { DueEndpoint } from './delivery-queue-store.ts';
+
+export interface Endpoint {
+  readonly hookId: number;
+  readonly ownerId: string;
+  readonly origin: string;
+  readonly shard: number;
+  /** As the row said when it was last seen. */
+  version: number;
+  /** The last look found all that is due. */
+  isDry: boolean;
+  /** Nothing more is loaded: it waits out a failure, is held or gone. Forgotten once nothing is under way. */
+  isClosed: boolean;
+  /** Ids of its deliveries that wait in memory, are sent, or whose results are not stored. */
+  readonly known: Set<number>;
+  health: EndpointHealth;
+  breaker: Breaker;
+}
+
+interface Moment {
+  readonly nowMs: number;
+  readonly random: number;
+}
+
+export interface EndpointBook {
+  readonly endpoints: ReadonlyMap<number, Endpoint>;
+  /** Takes notice of a due row. Undefined while a former self of it has something under way. */
+  note(row: DueEndpoint): Endpoint | undefined;
+  forget(endpoint: Endpoint): void;
+  /** How many attempts its breakers allow. */
+  allowed(endpoint: Endpoint, nowMs: number): number;
+  allowedOfOrigin(origin: string, nowMs: number): number;
+  allowedOfHook(hookId: number, nowMs: number): number;
+  begin(endpoint: Endpoint, nowMs: number): void;
+  record(endpoint: Endpoint, outcome: Outcome, moment: Moment): Change;
+  /** Until when its breakers keep it back; undefined when they do not. */
+  pausedUntilMs(endpoint: Endpoint, nowMs: number): number | undefined;
+  listOriginBreakers(): Iterable<Breaker>;
+}
+
+export interface Change {
+  readonly hasHealthChanged: boolean;
+  readonly hasOriginOpened: boolean;
+  readonly hasOriginRecovered: boolean;
+  readonly hasEndpointOpened: boolean;
+}
+
+export function createEndpointBook(): EndpointBook {
+  const endpoints = new Map<number, Endpoint>();
+  const originBreakers = new Map<string, Breaker>();
+  const breakerOf = (origin: string) => originBreakers.get(origin) ?? CLOSED_BREAKER;
+  const setBreaker = (origin: string, breaker: Breaker) => {
+    if (breaker === CLOSED_BREAKER) originBreakers.delete(origin);
+    else originBreakers.set(origin, breaker);
+  };
+  const allowedOfOrigin = (origin: string, nowMs: number) => allowedAttempts(breakerOf(origin), nowMs);
+
+  return {
+    endpoints,
+    note: (row) => {
+      const found = endpoints.get(row.hook_id);
+      if (found === undefined || (found.isClosed && found.known.size === 0)) {
+        const endpoint = createEndpoint(row);
+        endpoints.set(row.hook_id, endpoint);
+        return endpoint;
+      }
+      if (found.isClosed || found.origin !== row.origin) return undefined;
+      if (found.version !== row.version) {
+        found.version = row.version;
+        found.isDry = false;
+      }
+      return found;
+    },
+    forget: (endpoint) => {
+      if (endpoints.get(endpoint.hookId) === endpoint) endpoints.delete(endpoint.hookId);
+    },
+    allowed: (endpoint, nowMs) =>
+      Math.min(allowedOfOrigin(endpoint.origin, nowMs), allowedAttempts(endpoint.breaker, nowMs)),
+    allowedOfOrigin,
+    allowedOfHook: (hookId, nowMs) => allowedAttempts(endpoints.get(hookId)?.breaker ?? CLOSED_BREAKER, nowMs),
+    begin: (endpoint, nowMs) => {
+      endpoint.breaker = beginAttempt(endpoint.breaker, nowMs);
+      setBreaker(endpoint.origin, beginAttempt(breakerOf(endpoint.origin), nowMs));
+    },
+    record: (endpoint, outcome, moment) => {
+      const { health, breaker } = endpoint;
+      const origin = breakerOf(endpoint.origin);
+      endpoint.health = updateHealth(health, outcome, moment.nowMs);
+      endpoint.breaker =
+        outcome.kind === 'accepted' ? recordSuccess(breaker) : recordFailure(breaker, ENDPOINT_BREAKER, moment);
+      const nextOrigin = isOriginDown(outcome) ? recordFailure(origin, ORIGIN_BREAKER, moment) : recordSuccess(origin);
+      setBreaker(endpoint.origin, nextOrigin);
+      return {
+        hasHealthChanged: endpoint.health.fails !== health.fails,
+        hasOriginOpened: origin.state !== 'open' && nextOrigin.state === 'open',
+        hasOriginRecovered: origin.state === 'probing' && nextOrigin.state === 'closed',
+        hasEndpointOpened: breaker.state !== 'open' && endpoint.breaker.state === 'open',
+      };
+    },
+    pausedUntilMs: (endpoint, nowMs) => {
+      const breakers = [breakerOf(endpoint.origin), endpoint.breaker].filter(({ state }) => state === 'open');
+      const untilMs = Math.max(0, ...breakers.map((breaker) => breaker.untilMs));
+      return untilMs > nowMs ? untilMs : undefined;
+    },
+    listOriginBreakers: () => originBreakers.values(),
+  };
+}
+
+function createEndpoint(row: DueEndpoint): Endpoint {
+  return {
+    hookId: row.hook_id,
+    ownerId: row.owner_id,
+    origin: row.origin,
+    shard: row.shard,
+    version: row.version,
+    isDry: false,
+    isClosed: false,
+    known: new Set(),
+    health: { fails: row.fails, failingSinceMs: row.failing_since_ms },
+    breaker: restoreBreaker(row.fails, row.next_at_ms, ENDPOINT_BREAKER),
+  };
+}
+
+/** Whether the whole destination seems to be down. A refusal of one path says nothing about the others. */
+function isOriginDown(outcome: Outcome): boolean {
+  if (outcome.kind === 'refused') return outcome.status >= 500 || outcome.status === 429;
+  return outcome.kind === 'unreachable' || outcome.kind === 'blocked';
+}

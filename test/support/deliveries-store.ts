@@ -1,0 +1,103 @@
+import { type Store, statement } from '../../src/database/store.ts';
+import { enqueueSteps } from '../../src/webhooks/delivery-store.ts';
+import { realWorld } from '../../src/world.ts';
+
+/** Hooks, deliveries and their outcome, straight in the store, where no rule of the API stands between. */
+
+const insertRepository = statement(
+  'test_insert_repository',
+  `INSERT INTO repositories (id, owner_kind, owner_id, owner_login, path, path_key, name, description, is_private,
+     default_branch, web_url, http_url, ssh_url, created_at_ms, updated_at_ms)
+   VALUES ($1, 'user', $2, 'owner', $3, $3, $3, '', 0, 'main', '', '', '', 0, 0) ON CONFLICT (id) DO NOTHING`,
+);
+const insertHook = statement(
+  'test_insert_hook',
+  `INSERT INTO hooks (id, repository_id, url, encryption_type, profile, secret, push_events, tag_push_events, issues_events,
+     note_events, merge_requests_events, result_code, created_at_ms, updated_at_ms)
+   VALUES ($1, $2, $3, 1, 'gitcode', $4, 1, 0, 0, 0, 0, 0, 0, 0)`,
+);
+
+export interface TestHook {
+  readonly id: number;
+  readonly url: string;
+  readonly ownerId?: string;
+  readonly secret?: Uint8Array;
+}
+
+export async function insertTestHook(store: Store, { id, url, ownerId = 'owner', secret }: TestHook): Promise<void> {
+  await store.write(insertRepository, [id, ownerId, `repository-${id}`]);
+  await store.write(insertHook, [id, id, url, secret ?? null]);
+}
+
+export interface TestDelivery {
+  readonly hookId: number;
+  readonly url: string;
+  readonly body?: Uint8Array;
+  readonly ownerId?: string;
+  readonly dueAtMs?: number;
+  readonly nowMs?: number;
+}
+
+/** The origin may be made up: a row written past all checks has any text for a url. */
+export async function enqueueTestDelivery(store: Store, delivery: TestDelivery): Promise<number> {
+  const {
+    hookId,
+    url,
+    body = Buffer.from('{"a":1}'),
+    ownerId = 'owner',
+    dueAtMs,
+    nowMs = realWorld.nowMs(),
+  } = delivery;
+  const id = realWorld.id();
+  const origin = URL.canParse(url) ? new URL(url).origin : url.slice(0, 50);
+  const base = { id, hookId, eventId: 1, uuid: realWorld.uuid(), body, eventKind: 'push' as const, origin, ownerId };
+  await store.writeAll(enqueueSteps({ ...base, nowMs, ...(dueAtMs === undefined ? {} : { dueAtMs }) }));
+  return id;
+}
+
+export interface DeliveryRow {
+  readonly id: number;
+  readonly state: string;
+  readonly attempts: number;
+  readonly status: number;
+  readonly due_at_ms: number;
+}
+
+const deliveryById = statement<DeliveryRow>(
+  'test_delivery_by_id',
+  'SELECT id, state, attempts, status, due_at_ms FROM deliveries WHERE id = $1',
+);
+
+export async function readDelivery(store: Store, id: number): Promise<DeliveryRow> {
+  const [row] = await store.read(deliveryById, [id]);
+  if (row === undefined) throw new Error(`There is no delivery ${id}`);
+  return row;
+}
+
+/** Looks until the delivery has been attempted so often or has ended. */
+export async function waitForDelivery(
+  store: Store,
+  id: number,
+  isThere: (row: DeliveryRow) => boolean = (row) => row.state !== 'pending',
+): Promise<DeliveryRow> {
+  for (;;) {
+    const row = await readDelivery(store, id);
+    if (isThere(row)) return row;
+    await realWorld.sleep(10);
+  }
+}
+
+const attemptsOf = statement<{
+  outcome: string;
+  status: number;
+  reason: string | null;
+  remote_address: string | null;
+  detail: string;
+}>(
+  'test_attempts_of',
+  'SELECT outcome, status, reason, remote_address, detail FROM delivery_attempts WHERE delivery_id = $1 ORDER BY id',
+);
+
+export async function readAttempts(store: Store, id: number) {
+  return await store.read(attemptsOf, [id]);
+}
