@@ -13,6 +13,7 @@ import type { TlsFiles } from './grpc/listen.ts';
 import { openGrpcServer } from './grpc/server.ts';
 import { createHttpApp } from './http/http-app.ts';
 import { listenHttp } from './http/http-server.ts';
+import { createPredictionArea } from './prediction/area.ts';
 import { createLog, type Log } from './telemetry/log.ts';
 import { createMetrics } from './telemetry/metrics.ts';
 import { realWorld, type World } from './world.ts';
@@ -53,7 +54,16 @@ export async function startApp(config: Config, world: World = realWorld): Promis
     authUrl: config.server.authUrl ?? http.url,
   });
   // An area that this process does not serve still lends its functions to the others.
-  const areaByPart: Partial<Record<Part, Area>> = { authorization };
+  const prediction = createPredictionArea({
+    store,
+    world,
+    log,
+    metrics,
+    config: config.prediction,
+    verifyToken: authorization.verifyToken,
+  });
+  if (config.server.parts.includes('prediction')) await prediction.loadModels();
+  const areaByPart: Partial<Record<Part, Area>> = { authorization, prediction };
   const areas = config.server.parts.flatMap((part) => areaByPart[part] ?? []);
 
   const grpc = await openGrpcServer({

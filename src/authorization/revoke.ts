@@ -25,7 +25,8 @@ export async function answerRevocation(parts: ProtocolParts, c: Context<HttpEnv>
     const nowMs = parts.world.nowMs();
     await parts.store.call(revokeToken, { tokenHash: hashSecret(token), kind, clientId, nowMs, address });
   }
-  return c.body(null, 200, NO_STORE);
+  // The type says nothing about no body, but clients that read every answer as JSON insist on it.
+  return c.body(null, 200, { ...NO_STORE, 'Content-Type': 'application/json' });
 }
 
 function readKind(token: string): 'access' | 'refresh' | undefined {

@@ -32,7 +32,8 @@ function writeDurably(path: string, content: string | Uint8Array): void {
   }
 }
 
-function syncFolder(path: string): void {
+/** Makes what was created or renamed in the folder durable. */
+export function syncFolder(path: string): void {
   const folder = openSync(path, 'r');
   try {
     fsyncSync(folder);

@@ -93,7 +93,7 @@ function runPrepared({ statement, columns }: Prepared, parameters: readonly SqlV
 }
 
 // node:sqlite binds every number as REAL; `$1 / 2` and `'a' || $1` would then differ from PostgreSQL.
-function toSqliteValue(value: SqlValue): SQLInputValue {
+export function toSqliteValue(value: SqlValue): SQLInputValue {
   return Number.isSafeInteger(value) ? BigInt(value as number) : value;
 }
 

@@ -42,7 +42,7 @@ function readAddress(c: Context<HttpEnv>): string | undefined {
 }
 
 /** A content type of its own, unlike a form's, is also what keeps other sites' pages from calling. */
-function readContentType(header: string | undefined): string {
+export function readContentType(header: string | undefined): string {
   return header?.split(';')[0]?.trim().toLowerCase() ?? '';
 }
 

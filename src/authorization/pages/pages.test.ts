@@ -111,7 +111,7 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
 
     await page.click('nav >> text=OAuth applications');
     await page.click('text=New application');
-    await page.getByLabel('Name').fill('Harbour CI');
+    await page.getByLabel('Name', { exact: true }).fill('Harbour CI');
     await page.getByLabel('Redirect addresses').fill('https://ci.example.org/callback');
     await page.click('text=Create application');
     assert.match(await page.innerText('#new-secret'), /^tvt_/);
@@ -124,7 +124,7 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     assert.match(await page.innerText('main'), /You have no applications yet/);
 
     await page.click('nav >> text=Personal access tokens');
-    await page.getByLabel('Name').fill('Backup');
+    await page.getByLabel('Name', { exact: true }).fill('Backup');
     await page.getByLabel('all_repository').check();
     await page.click('text=Create token');
     assert.match(await page.innerText('#new-token'), /^tvt_p_/);
@@ -132,7 +132,7 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     assert.match(await page.innerText('main'), /no personal access tokens yet/);
 
     await page.click('nav >> text=Profile');
-    await page.getByLabel('Name').fill('Augusta Ada King');
+    await page.getByLabel('Name', { exact: true }).fill('Augusta Ada King');
     await page.click('text=Save');
     assert.match(await page.innerText('main'), /Your profile is saved/);
     await page.click('nav >> text=Activity');

@@ -1,0 +1,27 @@
+import { join } from 'node:path';
+import { Command } from 'commander';
+import { readConfig } from '../config/config.ts';
+import { backupSqlite } from '../database/backup.ts';
+import { databaseFileOf } from '../database/open-store.ts';
+import { Failure } from '../errors.ts';
+import { print, remark } from './output.ts';
+
+export function createBackupCommand(): Command {
+  return new Command('backup')
+    .description('Copy the embedded database into one file, while the service runs')
+    .argument('<file>', 'where the copy goes; must not exist')
+    .action(backup);
+}
+
+function backup(file: string): void {
+  const { dataDir, databaseUrl, secretKeys } = readConfig().store;
+  if (databaseUrl !== undefined)
+    throw new Failure(
+      'invalid',
+      'Cannot back up PostgreSQL: use pg_dump or your provider\'s backups, or "trivet migrate --from postgres --to sqlite:<folder>" for a copy of every table',
+    );
+  const { bytes } = backupSqlite(databaseFileOf(dataDir), file);
+  print(`${file}  ${bytes} bytes`);
+  if (secretKeys === undefined)
+    remark(`Keep a copy of ${join(dataDir, 'keys')} too, in another place: it opens the secrets in the backup.`);
+}

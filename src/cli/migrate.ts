@@ -1,0 +1,81 @@
+import { existsSync } from 'node:fs';
+import { Command } from 'commander';
+import { type Config, readConfig } from '../config/config.ts';
+import { copyDatabase } from '../database/copy-database.ts';
+import { lockDataDir } from '../database/data-dir-lock.ts';
+import { migrations } from '../database/migrations/list.ts';
+import { databaseFileOf, openStore } from '../database/open-store.ts';
+import { describeSchema } from '../database/schema.ts';
+import { openPostgresLink, openSqliteLink, type TableLink } from '../database/table-link.ts';
+import { Failure } from '../errors.ts';
+import { createLog } from '../telemetry/log.ts';
+import { realWorld } from '../world.ts';
+import { createProgress, formatTable, print, remark } from './output.ts';
+
+interface MigrateFlags {
+  readonly from: string;
+  readonly to: string;
+}
+
+/** A database as it is named on the command line: one of the two is there. */
+interface Place {
+  readonly dataDir: string;
+  readonly databaseUrl: string | undefined;
+}
+
+const FORMS = 'sqlite, sqlite:<folder>, postgres or postgres://…';
+
+export function createMigrateCommand(): Command {
+  return new Command('migrate')
+    .description('Copy everything from one database into another that is empty; stop the service before')
+    .requiredOption('--from <database>', `${FORMS}; without a place, the configured one`)
+    .requiredOption('--to <database>', FORMS)
+    .action(migrate);
+}
+
+async function migrate({ from, to }: MigrateFlags): Promise<void> {
+  const config = readConfig();
+  const [source, target] = [parsePlace('from', from, config), parsePlace('to', to, config)];
+  if (describePlace(source) === describePlace(target))
+    throw new Failure('invalid', 'Cannot copy: --from and --to must be two databases');
+  if (source.databaseUrl === undefined && !existsSync(databaseFileOf(source.dataDir)))
+    throw new Failure('not_found', `Cannot copy: there is no database in "${source.dataDir}"`);
+  await using undo = new AsyncDisposableStack();
+  for (const place of [source, target]) if (place.databaseUrl === undefined) undo.use(lockDataDir(place.dataDir));
+  const links = { source: undo.use(await openLink(source, 'read')), target: undo.use(await openLink(target, 'write')) };
+
+  const progress = createProgress(() => realWorld.monotonicMs());
+  const tables = describeSchema(migrations);
+  const copied = await copyDatabase({ ...links, tables, report: (table, rows) => progress(`${table}: ${rows} rows`) });
+  print(
+    formatTable(
+      ['table', 'rows'],
+      copied.map(({ table, rows }) => [table, rows]),
+    ),
+  );
+  remark('Copied and counted. The keys of the secrets are not in the database:');
+  remark('give the service that uses the copy the same "keys" file in its data folder, or the same SECRET_KEYS.');
+}
+
+function parsePlace(flag: string, text: string, { store }: Config): Place {
+  if (text === 'sqlite') return { dataDir: store.dataDir, databaseUrl: undefined };
+  if (text.startsWith('sqlite:')) return { dataDir: text.slice('sqlite:'.length), databaseUrl: undefined };
+  if (text === 'postgres' && store.databaseUrl !== undefined) return store;
+  if (/^postgres(ql)?:\/\//.test(text)) return { dataDir: '', databaseUrl: text };
+  // Not the text itself: it may hold a password.
+  throw new Failure('invalid', `Cannot copy: --${flag} must be one of ${FORMS} (with DATABASE_URL set)`);
+}
+
+function describePlace({ dataDir, databaseUrl }: Place): string {
+  return databaseUrl ?? dataDir;
+}
+
+/** With its schema brought up to date first, so that both have the same. */
+async function openLink(place: Place, access: 'read' | 'write'): Promise<TableLink> {
+  const log = createLog('warn');
+  const store = await openStore({ ...place, poolSize: 1, migrations, log, world: realWorld });
+  await store[Symbol.asyncDispose]();
+  return place.databaseUrl === undefined
+    ? openSqliteLink(databaseFileOf(place.dataDir), access)
+    : await openPostgresLink(place.databaseUrl, log);
+}

@@ -1,0 +1,78 @@
+import { writeFile } from 'node:fs/promises';
+import { Command, Option } from 'commander';
+import { Failure } from '../errors.ts';
+import { type Accuracy, measureAccuracy } from '../prediction/evaluation/accuracy.ts';
+import { evaluate, PROTOCOLS, type Protocol } from '../prediction/evaluation/protocols.ts';
+import { renderReport } from '../prediction/evaluation/report.ts';
+import { FORMATS, type Format } from '../prediction/formats/read-observations.ts';
+import { readTable } from '../prediction/formats/read-table.ts';
+import { TARGETS } from '../prediction/observation-table.ts';
+import { DEFAULT_TRAINING } from '../prediction/train-model.ts';
+import { realWorld } from '../world.ts';
+import { createProgress, formatTable, print, printJson, remark } from './output.ts';
+import { formatRefusals } from './read-rows.ts';
+
+interface EvaluateOptions {
+  readonly input: readonly string[];
+  readonly format?: Format;
+  readonly protocol: Protocol;
+  readonly json?: boolean;
+  readonly report?: string;
+}
+
+export function createEvaluateCommand(): Command {
+  return new Command('evaluate')
+    .description('Measure how well observations can be predicted, by models that have not seen them')
+    .requiredOption('--input <file...>', 'observations, as for train')
+    .addOption(new Option('--format <name>', 'what the input is; detected when left out').choices(FORMATS))
+    .addOption(
+      new Option(
+        '--protocol <name>',
+        'random: 90/10, 5 seeds; time: learn from the first 70 %; prequential: predict each row, then learn it; leave-…-out: learn from the other loads or servers',
+      )
+        .choices(PROTOCOLS)
+        .default('random'),
+    )
+    .option('--json', 'print JSON, all numbers but rows in percent')
+    .option('--report <file>', 'write an HTML page with plots')
+    .action(runEvaluation);
+}
+
+async function runEvaluation(options: EvaluateOptions): Promise<void> {
+  const showProgress = createProgress(() => realWorld.monotonicMs());
+  const { table, refusals } = await readTable(options.input, {
+    format: options.format,
+    targetModel: 'evaluated',
+    stdin: process.stdin,
+    onProgress: (rows) => showProgress(`Reading: ${rows} rows`),
+  });
+  if (refusals.length > 0) remark(`Rows left out\n${formatRefusals(refusals)}`);
+  const answers = evaluate(options.protocol, table, { parameters: DEFAULT_TRAINING, onProgress: showProgress });
+  const ttft = measureAccuracy(answers.ttft);
+  const tpot = measureAccuracy(answers.tpot);
+  if (ttft === undefined && tpot === undefined)
+    throw new Failure('invalid', `Cannot evaluate: the protocol "${options.protocol}" left no row to judge`);
+  if (options.json) printJson({ protocol: options.protocol, ttft: toJson(ttft), tpot: toJson(tpot) });
+  else print(formatAccuracies({ ttft, tpot }));
+  if (options.report === undefined) return;
+  await writeFile(options.report, renderReport({ protocol: options.protocol, inputs: options.input, table, answers }));
+  remark(`Wrote ${options.report}`);
+}
+
+/** The names are an interface: scripts read them. */
+function toJson(accuracy: Accuracy | undefined) {
+  if (accuracy === undefined) return { rows: 0, mape: null, mdape: null, wape: null, bias: null, p90_coverage: null };
+  const { rows, mape, mdape, wape, bias, p90Coverage } = accuracy;
+  return { rows, mape, mdape, wape, bias, p90_coverage: p90Coverage };
+}
+
+function formatAccuracies(accuracies: Record<'ttft' | 'tpot', Accuracy | undefined>): string {
+  return formatTable(
+    ['target', 'rows', 'MAPE %', 'MdAPE %', 'WAPE %', 'bias %', 'p90 coverage %', 'p90 pinball %'],
+    TARGETS.map((target) => {
+      const a = accuracies[target];
+      const percents = a && [a.mape, a.mdape, a.wape, a.bias, a.p90Coverage, a.p90Pinball];
+      return [target.toUpperCase(), a?.rows ?? 0, ...(percents?.map((value) => Number(value.toFixed(2))) ?? [])];
+    }),
+  );
+}

@@ -1,0 +1,42 @@
+import type { LatencyModel, SlotModels, TargetModel, Validation } from './model.ts';
+import { TARGETS, type Target } from './observation-table.ts';
+import { listTermNames } from './physics/terms.ts';
+
+/** What one target of one slot learned, in words and numbers that can be printed. */
+export interface TargetSummary {
+  /** `all` for the whole model. */
+  readonly podType: string;
+  readonly target: Target;
+  readonly rows: number;
+  readonly trees: number;
+  readonly treeShare: number;
+  readonly validation: Validation | undefined;
+  /** Milliseconds a unit of each term that counts. */
+  readonly physics: Readonly<Record<string, number>>;
+}
+
+export function describeModel(model: LatencyModel): TargetSummary[] {
+  return [
+    ...describeSlot('all', model.whole),
+    ...[...model.slots].flatMap(([podType, slot]) => describeSlot(podType || 'aggregate', slot)),
+  ];
+}
+
+function describeSlot(podType: string, slot: SlotModels): TargetSummary[] {
+  return TARGETS.flatMap((target) =>
+    slot[target] === undefined ? [] : [describeTarget(podType, target, slot[target])],
+  );
+}
+
+function describeTarget(podType: string, target: Target, model: TargetModel): TargetSummary {
+  const terms = listTermNames(target).map((name, t): [string, number] => [name, model.physics.coefficients[t]!]);
+  return {
+    podType,
+    target,
+    rows: model.rows,
+    trees: model.forestShare > 0 ? (model.forest?.treeCount ?? 0) : 0,
+    treeShare: model.forestShare,
+    validation: model.validation,
+    physics: Object.fromEntries(terms.filter(([, coefficient]) => coefficient > 0)),
+  };
+}

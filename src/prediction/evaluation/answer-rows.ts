@@ -1,0 +1,50 @@
+import { METRIC_COLUMNS } from '../columns.ts';
+import { findTargetModel, type LatencyModel } from '../model.ts';
+import { type MetricColumns, type ObservationTable, observedTimes, TARGETS } from '../observation-table.ts';
+import { createSlotEvaluator, type SlotEvaluator, toStatistic } from '../slot-evaluator.ts';
+import type { Answers } from './accuracy.ts';
+
+const ROWS_AT_ONCE = 1024;
+
+/** What this model, as it is, answers for these rows. */
+export function answerRows(model: LatencyModel, table: ObservationTable, rows: readonly number[], answers: Answers) {
+  const evaluators = new Map<number, SlotEvaluator>();
+  for (let from = 0; from < rows.length; from += ROWS_AT_ONCE)
+    for (const [podType, part] of groupByPodType(table, rows.slice(from, from + ROWS_AT_ONCE))) {
+      let evaluator = evaluators.get(podType);
+      if (evaluator === undefined) {
+        evaluator = createPodTypeEvaluator(model, table.podTypes[podType]!);
+        evaluators.set(podType, evaluator);
+      }
+      evaluator.evaluate(selectMetrics(table, part));
+      collectAnswers(evaluator, table, part, answers);
+    }
+}
+
+function createPodTypeEvaluator(model: LatencyModel, podType: string): SlotEvaluator {
+  const ttft = findTargetModel(model, podType, 'ttft');
+  return createSlotEvaluator(ttft, findTargetModel(model, podType, 'tpot'), ROWS_AT_ONCE);
+}
+
+function collectAnswers(evaluator: SlotEvaluator, table: ObservationTable, rows: readonly number[], answers: Answers) {
+  for (const target of TARGETS) {
+    const observed = observedTimes(table, target);
+    const medians = target === 'ttft' ? evaluator.ttftMs : evaluator.tpotMs;
+    for (const [i, row] of rows.entries()) {
+      if (!(observed[row]! > 0)) continue;
+      const predictedMs = medians[i]!;
+      const p90Ms = toStatistic(evaluator[target], 'p90', predictedMs);
+      answers[target].push({ row, observedMs: observed[row]!, predictedMs, p90Ms });
+    }
+  }
+}
+
+function groupByPodType(table: ObservationTable, rows: readonly number[]): Map<number, number[]> {
+  return Map.groupBy(rows, (row) => table.podType[row]!);
+}
+
+function selectMetrics(table: ObservationTable, rows: readonly number[]): MetricColumns {
+  const columns = { count: rows.length } as MetricColumns;
+  for (const name of METRIC_COLUMNS) columns[name] = Float64Array.from(rows, (row) => table[name][row]!);
+  return columns;
+}

@@ -1,0 +1,123 @@
+/**
+ * How a model is judged, each protocol answering another question. In none does a model see the rows it is judged on,
+ * nor, where order matters, anything that came after them.
+ */
+import { Failure } from '../../errors.ts';
+import { type ObservationTable, selectRows } from '../observation-table.ts';
+import { type TrainParameters, trainModel } from '../train-model.ts';
+import type { Answers } from './accuracy.ts';
+import { answerRows } from './answer-rows.ts';
+import { answerPrequentially } from './prequential.ts';
+
+export const PROTOCOLS = ['random', 'time', 'prequential', 'leave-load-out', 'leave-server-out'] as const;
+export type Protocol = (typeof PROTOCOLS)[number];
+
+export interface EvaluateOptions {
+  readonly parameters: TrainParameters;
+  readonly onProgress: (text: string) => void;
+}
+
+interface Fold {
+  readonly learn: readonly number[];
+  readonly judge: readonly number[];
+}
+
+export function evaluate(protocol: Protocol, table: ObservationTable, options: EvaluateOptions): Answers {
+  if (table.count < MIN_ROWS)
+    throw new Failure('invalid', `Cannot evaluate: at least ${MIN_ROWS} rows are needed, got ${table.count}`);
+  const answers: Answers = { ttft: [], tpot: [] };
+  if (protocol === 'prequential') {
+    answerPrequentially(table, options, answers);
+    return answers;
+  }
+  const folds = FOLDS_OF[protocol](table);
+  for (const [i, { learn, judge }] of folds.entries()) {
+    options.onProgress(`${protocol}: part ${i + 1} of ${folds.length}`);
+    const model = trainModel('evaluated@1', selectRows(table, learn), options.parameters);
+    answerRows(model, table, judge, answers);
+  }
+  return answers;
+}
+
+const MIN_ROWS = 20;
+const SEEDS = [1, 2, 3, 4, 5];
+
+const FOLDS_OF: Readonly<Record<Exclude<Protocol, 'prequential'>, (table: ObservationTable) => Fold[]>> = {
+  random: (table) => SEEDS.map((seed) => splitRandomly(table.count, seed)),
+  time: (table) => {
+    const rows = listRows(table);
+    const cut = Math.floor(0.7 * rows.length);
+    return [{ learn: rows.slice(0, cut), judge: rows.slice(cut) }];
+  },
+  'leave-load-out': (table) => leaveGroupsOut(table, labelLoads(table)),
+  'leave-server-out': leaveServersOut,
+};
+
+/** Rows in the order of time: as the file has them, or by their times when it has any. */
+function listRows(table: ObservationTable): number[] {
+  const rows = Array.from({ length: table.count }, (_, i) => i);
+  const timed = rows.every((row) => !Number.isNaN(table.atMs[row]!));
+  return timed ? rows.sort((a, b) => table.atMs[a]! - table.atMs[b]! || a - b) : rows;
+}
+
+function splitRandomly(count: number, seed: number): Fold {
+  const random = createRandom(seed);
+  const rows = Array.from({ length: count }, (_, i) => i);
+  for (let i = count - 1; i > 0; i--) {
+    const j = Math.floor(random() * (i + 1));
+    [rows[i], rows[j]] = [rows[j]!, rows[i]!];
+  }
+  const cut = Math.max(1, Math.round(count / 10));
+  // Learning happens in the order of time: only what is left out is random.
+  return { judge: rows.slice(0, cut), learn: rows.slice(cut).sort((a, b) => a - b) };
+}
+
+const LOAD_BANDS = 5;
+
+/** Five bands of equal size by how many requests the server had. */
+function labelLoads(table: ObservationTable): number[] {
+  const loads = Array.from(
+    { length: table.count },
+    (_, i) => table.numRequestWaiting[i]! + table.numRequestRunning[i]!,
+  );
+  const sorted = Float64Array.from(loads).sort();
+  const edges = Array.from(
+    { length: LOAD_BANDS - 1 },
+    (_, b) => sorted[Math.floor(((b + 1) * table.count) / LOAD_BANDS)]!,
+  );
+  return loads.map((load) => edges.filter((edge) => load >= edge).length);
+}
+
+function leaveGroupsOut(table: ObservationTable, labels: ArrayLike<number>): Fold[] {
+  const rows = Array.from({ length: table.count }, (_, i) => i);
+  const groups = [...new Set(Array.from(labels))].sort((a, b) => a - b);
+  if (groups.length < 2) throw new Failure('invalid', 'Cannot leave a load out: every row has the same');
+  return groups.map((group) => ({
+    learn: rows.filter((row) => labels[row] !== group),
+    judge: rows.filter((row) => labels[row] === group),
+  }));
+}
+
+const MAX_SERVER_FOLDS = 12;
+
+/** One fold a server; with many servers, several are left out together. */
+function leaveServersOut(table: ObservationTable): Fold[] {
+  const servers = new Set(table.server.subarray(0, table.count));
+  if (servers.size < 2)
+    throw new Failure('invalid', `Cannot leave a server out: rows must name at least 2 servers, got ${servers.size}`);
+  return leaveGroupsOut(
+    table,
+    Array.from(table.server.subarray(0, table.count), (server) => server % MAX_SERVER_FOLDS),
+  );
+}
+
+/** mulberry32: the same split on every machine. */
+function createRandom(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}

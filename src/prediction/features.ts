@@ -1,0 +1,82 @@
+/**
+ * Every feature, computed in this one place for training and for serving: whatever the model learned from is what it
+ * is asked with. Values lie feature by feature: feature `f` of row `i` is `values[f * stride + i]`, in 32-bit floats
+ * because that is what trees are learned from and evaluated on.
+ */
+import type { MetricColumns } from './observation-table.ts';
+
+/** Names are part of the model file; a model is served only while each of its features is still computed here. */
+export const FEATURE_NAMES = [
+  'input_token_length',
+  'prefix_cache_score',
+  'num_request_waiting',
+  'num_request_running',
+  'kv_cache_usage',
+  'inflight_tokens',
+  'hbm_utilization',
+  'ai_core_utilization',
+  'bandwidth_utilization',
+  'effective_tokens',
+  'tokens_ahead',
+  'tokens_per_request',
+  'running_minus_waiting',
+  'kv_per_running',
+] as const;
+
+/** Rows as the models see them. */
+export interface FeatureMatrix {
+  readonly values: Float32Array;
+  readonly stride: number;
+  readonly count: number;
+}
+
+export type FeatureName = (typeof FEATURE_NAMES)[number];
+export const FEATURE_COUNT = FEATURE_NAMES.length;
+
+export function featureIndex(name: FeatureName): number {
+  return FEATURE_NAMES.indexOf(name);
+}
+
+/** Fills the features of the first `columns.count` rows. */
+export function computeFeatures(columns: MetricColumns, values: Float32Array, stride: number): void {
+  copyRaw(columns, values, stride);
+  const { count } = columns;
+  const derived = FIRST_DERIVED * stride;
+  for (let i = 0; i < count; i++) {
+    const length = columns.inputTokenLength[i]!;
+    const waiting = columns.numRequestWaiting[i]!;
+    const running = columns.numRequestRunning[i]!;
+    const inflight = columns.inflightTokens[i]!;
+    const effective = (1 - Math.min(1, columns.prefixCacheScore[i]!)) * length;
+    const at = derived + i;
+    // The prompt tokens that must really be computed, alone and behind what is under way already.
+    values[at] = effective;
+    values[at + stride] = effective + inflight;
+    values[at + 2 * stride] = inflight / (waiting + running + 1);
+    // Some servers count waiting requests among the running ones: the difference is the batch.
+    values[at + 3 * stride] = running - waiting;
+    values[at + 4 * stride] = columns.kvCacheUsage[i]! / (running + 1);
+  }
+}
+
+const FIRST_DERIVED = FEATURE_NAMES.indexOf('effective_tokens');
+
+function copyRaw(columns: MetricColumns, values: Float32Array, stride: number): void {
+  const { count } = columns;
+  const raw = [
+    columns.inputTokenLength,
+    columns.prefixCacheScore,
+    columns.numRequestWaiting,
+    columns.numRequestRunning,
+    columns.kvCacheUsage,
+    columns.inflightTokens,
+    columns.hbmUtilization,
+    columns.aiCoreUtilization,
+    columns.bandwidthUtilization,
+  ];
+  for (let f = 0; f < raw.length; f++) {
+    const column = raw[f]!;
+    const at = f * stride;
+    for (let i = 0; i < count; i++) values[at + i] = column[i]!;
+  }
+}

@@ -1,0 +1,30 @@
+import { Failure } from '../../errors.ts';
+
+/** One line without its end, numbered from 1. */
+export interface Line {
+  readonly number: number;
+  readonly text: string;
+}
+
+const MAX_LINE_LENGTH = 4_194_304;
+
+/** The lines of a stream, one at a time; empty ones are left out, but counted. */
+export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Line> {
+  const decoder = new TextDecoder();
+  let rest = '';
+  let number = 0;
+  for await (const chunk of chunks) {
+    rest += decoder.decode(chunk, { stream: true });
+    const parts = rest.split('\n');
+    rest = parts.pop() ?? '';
+    if (rest.length > MAX_LINE_LENGTH)
+      throw new Failure('invalid', `Cannot read line ${number + parts.length + 1}: it is longer than 4 MiB`);
+    for (const part of parts) {
+      number++;
+      const text = part.endsWith('\r') ? part.slice(0, -1) : part;
+      if (text.trim() !== '') yield { number, text };
+    }
+  }
+  rest += decoder.decode();
+  if (rest.trim() !== '') yield { number: number + 1, text: rest };
+}

@@ -1,0 +1,104 @@
+/** Observations out of files and streams, row by row; a row that can not be learned from comes with its line and why. */
+import { createReadStream } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { describeError, Failure } from '../../errors.ts';
+import type { Observation } from '../observation.ts';
+import { type NumberedRecord, readCsvRecords } from './csv.ts';
+import { type Line, readLines } from './lines.ts';
+import { readParquetRecords } from './parquet.ts';
+import { type FieldNames, parseRecord, type RawRecord } from './record.ts';
+
+/** `jsonl` and `llm-d` are JSON lines with our field names or llm-d's; CSV and Parquet may have either. */
+export const FORMATS = ['jsonl', 'llm-d', 'csv', 'parquet'] as const;
+export type Format = (typeof FORMATS)[number];
+
+export type ReadRow =
+  | { readonly line: number; readonly observation: Observation }
+  | { readonly line: number; readonly refusal: string };
+
+export interface ReadOptions {
+  /** Detected when undefined. */
+  readonly format: Format | undefined;
+  /** The target model of rows that name none. */
+  readonly targetModel: string;
+  /** What `-` reads. */
+  readonly stdin: AsyncIterable<Uint8Array>;
+}
+
+/** `path` may be `-`. */
+export async function* readObservations(path: string, options: ReadOptions): AsyncGenerator<ReadRow> {
+  const names = FIELD_NAMES[options.format ?? 'csv'];
+  for await (const { line, record, problem } of await openRecords(path, options)) {
+    if (record === undefined) yield { line, refusal: problem ?? 'not a record' };
+    else yield { line, ...parseRecord(record, names, options.targetModel) };
+  }
+}
+
+const FIELD_NAMES: Readonly<Record<Format, FieldNames | undefined>> = {
+  jsonl: 'trivet',
+  'llm-d': 'llm-d',
+  csv: undefined,
+  parquet: undefined,
+};
+
+/** The records of a file or of standard input, before anything is made of them. */
+export async function openRecords(
+  path: string,
+  { format, stdin }: { readonly format: Format | undefined; readonly stdin: AsyncIterable<Uint8Array> },
+): Promise<AsyncIterable<NumberedRecord>> {
+  if (path === '-') return openStream(stdin, format);
+  const detected = format ?? (await detectFormat(path));
+  if (detected === 'parquet') return readParquetRecords(path);
+  const lines = readLines(createReadStream(path));
+  return detected === 'csv' ? readCsvRecords(lines) : readJsonRecords(lines);
+}
+
+function openStream(stdin: AsyncIterable<Uint8Array>, format: Format | undefined): AsyncIterable<NumberedRecord> {
+  if (format === 'parquet')
+    throw new Failure('invalid', 'Cannot read Parquet from standard input: it must be a file, its index is at the end');
+  const lines = readLines(stdin);
+  if (format !== undefined) return format === 'csv' ? readCsvRecords(lines) : readJsonRecords(lines);
+  return detectByFirstLine(lines);
+}
+
+async function* detectByFirstLine(lines: AsyncGenerator<Line>): AsyncGenerator<NumberedRecord> {
+  const first = await lines.next();
+  if (first.done) return;
+  const again = (async function* () {
+    yield first.value;
+    yield* lines;
+  })();
+  yield* first.value.text.trimStart().startsWith('{') ? readJsonRecords(again) : readCsvRecords(again);
+}
+
+async function detectFormat(path: string): Promise<'json' | 'csv' | 'parquet'> {
+  const head = await readHead(path);
+  if (head.startsWith('PAR1')) return 'parquet';
+  return head.trimStart().startsWith('{') ? 'json' : 'csv';
+}
+
+async function readHead(path: string): Promise<string> {
+  try {
+    await using file = await open(path);
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(64), 0, 64, 0);
+    return buffer.toString('latin1', 0, bytesRead).replace(/^\u00EF\u00BB\u00BF/, '');
+  } catch (error) {
+    throw new Failure('invalid', `Cannot read "${path}": ${describeError(error)}`);
+  }
+}
+
+async function* readJsonRecords(lines: AsyncIterable<Line>): AsyncGenerator<NumberedRecord> {
+  for await (const { number, text } of lines) {
+    const record = parseJson(text);
+    yield record === undefined ? { line: number, record, problem: 'not a JSON object' } : { line: number, record };
+  }
+}
+
+function parseJson(text: string): RawRecord | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as RawRecord) : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,49 @@
+import type { Observation } from '../observation.ts';
+import { appendObservation, createObservationTable, type ObservationTable } from '../observation-table.ts';
+import { type Format, readObservations } from './read-observations.ts';
+
+/** Why rows were refused: how many for each reason, and where the first of them stands. */
+export interface Refusals {
+  readonly reason: string;
+  readonly rows: number;
+  readonly firstAt: string;
+}
+
+export interface ReadTable {
+  readonly table: ObservationTable;
+  /** Most frequent first. */
+  readonly refusals: readonly Refusals[];
+}
+
+export interface ReadTableOptions {
+  readonly format: Format | undefined;
+  readonly targetModel: string;
+  readonly stdin: AsyncIterable<Uint8Array>;
+  /** Rows for which it says no are refused with what it answers. */
+  readonly check?: (observation: Observation) => string | undefined;
+  readonly onProgress?: (rows: number) => void;
+}
+
+/** Reads every file, one after the other, into one table. */
+export async function readTable(paths: readonly string[], options: ReadTableOptions): Promise<ReadTable> {
+  const table = createObservationTable();
+  const byReason = new Map<string, { reason: string; rows: number; firstAt: string }>();
+  for (const path of paths)
+    for await (const row of readObservations(path, options)) {
+      const refusal = 'refusal' in row ? row.refusal : options.check?.(row.observation);
+      if (refusal === undefined && 'observation' in row) appendObservation(table, row.observation);
+      else countRefusal(byReason, refusal ?? '', `${path === '-' ? 'standard input' : path}:${row.line}`);
+      if (row.line % 10_000 === 0) options.onProgress?.(table.count);
+    }
+  return { table, refusals: [...byReason.values()].sort((a, b) => b.rows - a.rows) };
+}
+
+function countRefusal(
+  byReason: Map<string, { reason: string; rows: number; firstAt: string }>,
+  reason: string,
+  at: string,
+) {
+  const known = byReason.get(reason);
+  if (known === undefined) byReason.set(reason, { reason, rows: 1, firstAt: at });
+  else known.rows++;
+}

@@ -1,0 +1,121 @@
+/** One record of any source, by the field names it carries: ours, or those of llm-d's training rows. */
+
+import { findInputMistake, findMistake, type Observation } from '../observation.ts';
+import type { ObservedInput } from '../observation-event.ts';
+
+export type FieldNames = 'trivet' | 'llm-d';
+export type RawRecord = Readonly<Record<string, unknown>>;
+
+/** A row that can be learned from, or why it can not. */
+export type ParsedRecord = { readonly observation: Observation } | { readonly refusal: string };
+
+const LLM_D_FIELDS = ['actual_ttft_ms', 'actual_tpot_ms', 'kv_cache_percentage'];
+
+export function detectFieldNames(record: RawRecord): FieldNames {
+  return LLM_D_FIELDS.some((name) => name in record) ? 'llm-d' : 'trivet';
+}
+
+/** `targetModel` stands in where the record names none. */
+export function parseRecord(record: RawRecord, names: FieldNames | undefined, targetModel: string): ParsedRecord {
+  const llmD = (names ?? detectFieldNames(record)) === 'llm-d';
+  const { number, text, problems } = openFields(record);
+  const observation: Observation = {
+    targetModel: text('target_model') || targetModel,
+    input: parseInput({ number, text }, llmD),
+    atMs: parseAt(record.at ?? record.timestamp, problems),
+    ttftMs: llmD ? presentTime(number('actual_ttft_ms')) : number('ttft_millis'),
+    tpotMs: llmD ? presentTime(number('actual_tpot_ms')) : number('tpot_millis'),
+  };
+  const mistake = problems[0] ?? findMistake(observation);
+  return mistake === undefined ? { observation } : { refusal: llmD ? toLlmDWords(mistake) : mistake };
+}
+
+/** A candidate alone, without times. */
+export function parseInputRecord(
+  record: RawRecord,
+  names: FieldNames,
+): { readonly input: ObservedInput } | { readonly refusal: string } {
+  const { number, text, problems } = openFields(record);
+  const input = parseInput({ number, text }, names === 'llm-d');
+  const mistake = problems[0] ?? findInputMistake(input);
+  return mistake === undefined ? { input } : { refusal: names === 'llm-d' ? toLlmDWords(mistake) : mistake };
+}
+
+interface Fields {
+  readonly number: (name: string) => number | undefined;
+  readonly text: (name: string) => string;
+}
+
+/** Typed access to a record; what is of another type becomes a problem. */
+function openFields(record: RawRecord): Fields & { readonly problems: string[] } {
+  const problems: string[] = [];
+  return {
+    problems,
+    number(name) {
+      const value = toNumber(record[name]);
+      if (value === undefined || !Number.isNaN(value)) return value;
+      problems.push(`${name} must be a number`);
+      return undefined;
+    },
+    text(name) {
+      const value = record[name];
+      if (value === undefined || value === null) return '';
+      if (typeof value === 'string') return value;
+      problems.push(`${name} must be a string`);
+      return '';
+    },
+  };
+}
+
+function parseInput({ number, text }: Fields, llmD: boolean): ObservedInput {
+  const inflight = llmD
+    ? (number('prefill_tokens_in_flight') ?? 0) + (number('decode_tokens_in_flight') ?? 0)
+    : number('inflight_tokens');
+  return {
+    podType: text('pod_type'),
+    inputTokenLength: number('input_token_length') ?? 0,
+    prefixCacheScore: number('prefix_cache_score') ?? 0,
+    numRequestWaiting: number('num_request_waiting') ?? 0,
+    numRequestRunning: number('num_request_running') ?? 0,
+    kvCacheUsage: number(llmD ? 'kv_cache_percentage' : 'kv_cache_usage') ?? 0,
+    inflightTokens: inflight ?? 0,
+    hbmUtilization: number('hbm_utilization') ?? 0,
+    aiCoreUtilization: number('ai_core_utilization') ?? 0,
+    bandwidthUtilization: number('bandwidth_utilization') ?? 0,
+    serverIp: text('server_ip'),
+  };
+}
+
+/** llm-d writes 0 for a time that was not observed. */
+function presentTime(value: number | undefined): number | undefined {
+  return value === 0 ? undefined : value;
+}
+
+/** Undefined when absent, NaN when it is no number. Texts come from CSV, big integers from Parquet. */
+function toNumber(value: unknown): number | undefined {
+  if (value === undefined || value === null || value === '') return undefined;
+  if (typeof value === 'number') return value;
+  if (typeof value === 'bigint') return Number(value);
+  return typeof value === 'string' && value.trim() !== '' ? Number(value) : Number.NaN;
+}
+
+/** Numbers below this are seconds since the epoch, as some exporters write: as milliseconds it would still be 1970. */
+const FIRST_MILLISECOND = 1e11;
+
+function parseAt(value: unknown, problems: string[]): number | undefined {
+  if (value === undefined || value === null || value === '') return undefined;
+  if (value instanceof Date) return value.getTime();
+  const number = toNumber(value);
+  const atMs = Number.isNaN(number) && typeof value === 'string' ? Date.parse(value) : number!;
+  if (Number.isFinite(atMs) && atMs >= 0) return atMs < FIRST_MILLISECOND && !Number.isNaN(number) ? atMs * 1000 : atMs;
+  problems.push('at must be an ISO 8601 time or milliseconds since the epoch');
+  return undefined;
+}
+
+function toLlmDWords(mistake: string): string {
+  return mistake
+    .replaceAll('ttft_millis', 'actual_ttft_ms')
+    .replaceAll('tpot_millis', 'actual_tpot_ms')
+    .replaceAll('kv_cache_usage', 'kv_cache_percentage')
+    .replaceAll('inflight_tokens', 'prefill_tokens_in_flight + decode_tokens_in_flight');
+}

@@ -1,0 +1,11 @@
+/** No prediction is below this: a time is never zero, and ratios are taken of it. */
+const MIN_MS = 0.01;
+
+/** A day: what a load beyond all numbers is answered with. */
+export const MAX_MS = 86_400_000;
+
+/** A finite time above 0, whatever overflowed on the way here. */
+export function clampMs(milliseconds: number): number {
+  // NaN comes of 0 × infinity, so of a load beyond all numbers.
+  return Number.isNaN(milliseconds) ? MAX_MS : Math.min(MAX_MS, Math.max(MIN_MS, milliseconds));
+}

@@ -1,0 +1,182 @@
+/**
+ * A model as one file: the same bytes in the database, in an export and between processes.
+ *
+ *   "TRVMODEL" · format version (u32) · length of the header (u32) · header (JSON, UTF-8) · forests of each slot, as
+ *   `gbdt/forest-format.ts` writes them · SHA-256 of everything before it (32 bytes); numbers little endian
+ *
+ * The header names the features, so that a reader knows whether it still computes what the trees ask for.
+ */
+import { createHash } from 'node:crypto';
+import { describeError, Failure } from '../errors.ts';
+import type { Calibration, Statistic } from './calibration.ts';
+import { FEATURE_NAMES } from './features.ts';
+import { decodeForests, encodeForests } from './gbdt/forest-format.ts';
+import type { Forest } from './gbdt/tree.ts';
+import type { LatencyModel, SlotModels, TargetModel } from './model.ts';
+import { TARGETS, type Target } from './observation-table.ts';
+import { countTerms, listTermNames } from './physics/terms.ts';
+
+const MAGIC = 'TRVMODEL';
+const FORMAT_VERSION = 1;
+const HEADER_AT = 16;
+const CHECKSUM_BYTES = 32;
+
+interface TargetHeader {
+  readonly rows: number;
+  readonly physics: { readonly coefficients: Readonly<Record<string, number>>; readonly floorMs: number };
+  readonly hasForest: boolean;
+  readonly forestShare: number;
+  readonly calibration: {
+    readonly edges: readonly number[];
+    readonly quantiles: readonly number[];
+    readonly logMeans: readonly number[];
+    readonly rows: number;
+  };
+  readonly validation: TargetModel['validation'] | null;
+}
+
+interface SlotHeader {
+  /** Null for the whole model. */
+  readonly podType: string | null;
+  readonly targets: Partial<Readonly<Record<Target, TargetHeader>>>;
+  readonly forestBytes: number;
+}
+
+interface ModelHeader {
+  readonly id: string;
+  readonly statistic: Statistic;
+  readonly features: readonly string[];
+  readonly slots: readonly SlotHeader[];
+}
+
+export function encodeModel(model: LatencyModel): Uint8Array {
+  const slots: readonly [string | null, SlotModels][] = [[null, model.whole], ...model.slots];
+  const forests = slots.map(([, slot]) => encodeSlotForests(slot));
+  const header: ModelHeader = {
+    id: model.id,
+    statistic: model.statistic,
+    features: FEATURE_NAMES,
+    slots: slots.map(([podType, slot], i) => describeSlot(podType, slot, forests[i]!.length)),
+  };
+  const text = Buffer.from(JSON.stringify(header));
+  const start = Buffer.alloc(HEADER_AT);
+  start.write(MAGIC, 'latin1');
+  start.writeUInt32LE(FORMAT_VERSION, 8);
+  start.writeUInt32LE(text.length, 12);
+  const content = Buffer.concat([start, text, ...forests]);
+  return Buffer.concat([content, createHash('sha256').update(content).digest()]);
+}
+
+function describeSlot(podType: string | null, slot: SlotModels, forestBytes: number): SlotHeader {
+  const targets = Object.fromEntries(
+    Object.entries(slot).map(([target, model]) => [target, describeTarget(target as Target, model)]),
+  );
+  return { podType, targets, forestBytes };
+}
+
+function describeTarget(target: Target, model: TargetModel): TargetHeader {
+  const names = listTermNames(target);
+  return {
+    rows: model.rows,
+    physics: {
+      coefficients: Object.fromEntries(names.map((name, t) => [name, model.physics.coefficients[t]!])),
+      floorMs: model.physics.floorMs,
+    },
+    hasForest: model.forest !== undefined,
+    forestShare: model.forestShare,
+    calibration: {
+      edges: [...model.calibration.edges],
+      quantiles: [...model.calibration.quantiles],
+      logMeans: [...model.calibration.logMeans],
+      rows: model.calibration.rows,
+    },
+    validation: model.validation ?? null,
+  };
+}
+
+/** The trees of both targets of a slot share one binning, and so one encoding. */
+function encodeSlotForests(slot: SlotModels): Uint8Array {
+  const forests = TARGETS.map((target) => slot[target]?.forest).filter((forest) => forest !== undefined);
+  return forests.length === 0 ? new Uint8Array(0) : encodeForests(forests);
+}
+
+/** The digest that tells two files apart; it is also the file's own end. */
+export function checksumOf(file: Uint8Array): string {
+  return Buffer.from(file.subarray(-CHECKSUM_BYTES)).toString('hex');
+}
+
+/** Throws `invalid` when this is no model, a damaged one, or one for features that are not computed here. */
+export function decodeModel(file: Uint8Array): LatencyModel {
+  const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength);
+  if (bytes.length < HEADER_AT + CHECKSUM_BYTES || bytes.toString('latin1', 0, 8) !== MAGIC)
+    throw refuse('it is not a model file');
+  // Before the checksum, so that a later format is named as such and not called damage.
+  const version = bytes.readUInt32LE(8);
+  if (version !== FORMAT_VERSION) throw refuse(`its format is ${version}, this program reads ${FORMAT_VERSION}`);
+  const content = bytes.subarray(0, -CHECKSUM_BYTES);
+  if (createHash('sha256').update(content).digest('hex') !== checksumOf(bytes))
+    throw refuse('its checksum does not match, the file is damaged');
+  try {
+    return restoreModel(content);
+  } catch (error) {
+    throw refuse(describeError(error));
+  }
+}
+
+function refuse(reason: string): Failure {
+  return new Failure('invalid', `Cannot read the model: ${reason}`);
+}
+
+function restoreModel(content: Buffer): LatencyModel {
+  let at = HEADER_AT + content.readUInt32LE(12);
+  const header = JSON.parse(content.toString('utf8', HEADER_AT, at)) as ModelHeader;
+  if (header.features.join() !== FEATURE_NAMES.join())
+    throw new RangeError('it was learned from other features than this program computes, train it again');
+  const slots = header.slots.map((slot): [string | null, SlotModels] => {
+    const forests = slot.forestBytes === 0 ? [] : decodeForests(content.subarray(at, at + slot.forestBytes));
+    at += slot.forestBytes;
+    return [slot.podType, restoreSlot(slot, forests)];
+  });
+  const [whole, ...others] = slots;
+  if (whole === undefined) throw new RangeError('it has no slot');
+  const named = others.map(([podType, slot]): [string, SlotModels] => [podType ?? '', slot]);
+  return { id: header.id, statistic: header.statistic, whole: whole[1], slots: new Map(named) };
+}
+
+function restoreSlot({ targets }: SlotHeader, forests: Forest[]): SlotModels {
+  const slot: Partial<Record<Target, TargetModel>> = {};
+  for (const target of TARGETS) {
+    const header = targets[target];
+    if (header !== undefined)
+      slot[target] = restoreTarget(target, header, header.hasForest ? forests.shift() : undefined);
+  }
+  return slot;
+}
+
+function restoreTarget(target: Target, header: TargetHeader, forest: Forest | undefined): TargetModel {
+  if (forest !== undefined && forest.binning.edges.length !== FEATURE_NAMES.length)
+    throw new RangeError('its trees have another number of features than it says');
+  const names = listTermNames(target);
+  // A term that a later program adds was not learned: it adds nothing.
+  const coefficients = Float64Array.from(
+    { length: countTerms(target) },
+    (_, t) => header.physics.coefficients[names[t]!] ?? 0,
+  );
+  return {
+    rows: header.rows,
+    physics: { target, coefficients, floorMs: header.physics.floorMs },
+    forest,
+    forestShare: header.forestShare,
+    calibration: restoreCalibration(header.calibration),
+    validation: header.validation ?? undefined,
+  };
+}
+
+function restoreCalibration(header: TargetHeader['calibration']): Calibration {
+  return {
+    edges: Float64Array.from(header.edges),
+    quantiles: Float64Array.from(header.quantiles),
+    logMeans: Float64Array.from(header.logMeans),
+    rows: header.rows,
+  };
+}

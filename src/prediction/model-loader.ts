@@ -1,0 +1,82 @@
+/** Keeps the predictor in step with the promotions in the store, whoever makes them. */
+import type { Store } from '../database/store.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { Worker } from '../workers/worker.ts';
+import { decodeModel } from './model-codec.ts';
+import { formatModelId } from './model-name.ts';
+import { listPromotedModels, MODELS_TOPIC, type PromotedModel, readModelFile } from './model-store.ts';
+import type { SwappablePredictor } from './predictor.ts';
+
+export interface ModelLoader extends Worker {
+  /** Loads what is promoted now. Never rejects: a model that cannot be read leaves the one before in service. */
+  load(): Promise<void>;
+}
+
+export function createModelLoader({
+  store,
+  predictor,
+  log,
+}: {
+  readonly store: Store;
+  readonly predictor: SwappablePredictor;
+  readonly log: Log;
+}): ModelLoader {
+  const loaded = new Map<string, string>();
+  let stopWatching: (() => void) | undefined;
+  let isDirty = false;
+  let running: Promise<void> | undefined;
+
+  async function loadChanged(): Promise<void> {
+    const promoted = await listPromotedModels(store);
+    for (const model of promoted) if (loaded.get(model.name) !== model.checksum) await loadModel(model);
+    const names = new Set(promoted.map((model) => model.name));
+    for (const name of loaded.keys())
+      if (!names.has(name)) {
+        predictor.swap(name, undefined);
+        loaded.delete(name);
+      }
+  }
+
+  async function loadModel({ name, version, checksum }: PromotedModel): Promise<void> {
+    try {
+      const model = decodeModel(await readModelFile(store, name, version));
+      predictor.swap(name, model);
+      loaded.set(name, checksum);
+      log.info({ model: model.id }, 'serving a model');
+    } catch (error) {
+      log.error({ err: error, model: formatModelId(name, version) }, 'cannot load a promoted model');
+    }
+  }
+
+  /** One load at a time; a change that comes meanwhile is looked at once more afterwards. */
+  async function loadUntilClean(): Promise<void> {
+    do {
+      isDirty = false;
+      try {
+        await loadChanged();
+      } catch (error) {
+        log.error({ err: error }, 'cannot look for promoted models');
+      }
+    } while (isDirty);
+    running = undefined;
+  }
+
+  function load(): Promise<void> {
+    isDirty = true;
+    running ??= loadUntilClean();
+    return running;
+  }
+
+  return {
+    name: 'model-loader',
+    load,
+    start() {
+      stopWatching ??= store.watch(MODELS_TOPIC, () => void load());
+      void load();
+    },
+    async stop() {
+      stopWatching?.();
+      await running;
+    },
+  };
+}

@@ -1,0 +1,73 @@
+/**
+ * A learned model: for each pod type and target, physics, trees on the logarithm of what physics missed, and how far
+ * off they were. Immutable values; `slot-evaluator.ts` computes with them.
+ */
+import { type Calibration, type Statistic, unknownCalibration } from './calibration.ts';
+import type { Forest } from './gbdt/tree.ts';
+import { TARGETS, type Target } from './observation-table.ts';
+import { createPriorPhysics, type PhysicsModel } from './physics/physics.ts';
+
+export interface TargetModel {
+  /** Rows it learned from. */
+  readonly rows: number;
+  readonly physics: PhysicsModel;
+  /** Undefined while rows are few. */
+  readonly forest: Forest | undefined;
+  /** How much of the trees' correction is believed, 0 to 1: decided on held-out rows. */
+  readonly forestShare: number;
+  readonly calibration: Calibration;
+  /** How far off it was on rows held out while learning; undefined without such rows. */
+  readonly validation: Validation | undefined;
+}
+
+/** Errors relative to the observed time, in percent. */
+export interface Validation {
+  readonly rows: number;
+  readonly mape: number;
+  readonly mdape: number;
+}
+
+/** The models of one pod type; a target nobody observed there is absent. */
+export type SlotModels = Partial<Readonly<Record<Target, TargetModel>>>;
+
+export interface LatencyModel {
+  /** `qwen3-32b@17`. */
+  readonly id: string;
+  readonly statistic: Statistic;
+  /** By pod type, as `normalizePodType` writes it. */
+  readonly slots: ReadonlyMap<string, SlotModels>;
+  /** Learned from the rows of every pod type. */
+  readonly whole: SlotModels;
+}
+
+export const PRIOR_ID = 'prior@1';
+
+export function createPriorModel(): LatencyModel {
+  return { id: PRIOR_ID, statistic: 'p50', slots: new Map(), whole: {} };
+}
+
+/** `aggregate` is the long name of the empty pod type. */
+export function normalizePodType(podType: string): string {
+  return podType === 'aggregate' ? '' : podType;
+}
+
+const PRIORS = Object.fromEntries(TARGETS.map((target) => [target, createPriorTarget(target)])) as Readonly<
+  Record<Target, TargetModel>
+>;
+
+function createPriorTarget(target: Target): TargetModel {
+  const calibration = unknownCalibration();
+  return {
+    rows: 0,
+    physics: createPriorPhysics(target),
+    forest: undefined,
+    forestShare: 0,
+    calibration,
+    validation: undefined,
+  };
+}
+
+/** What answers for a pod type: its own model, else the whole model's, else the prior. */
+export function findTargetModel(model: LatencyModel, podType: string, target: Target): TargetModel {
+  return model.slots.get(normalizePodType(podType))?.[target] ?? model.whole[target] ?? PRIORS[target];
+}

@@ -1,0 +1,31 @@
+/** Reports over plain HTTP: JSON lines for logs, or a batch as JSON or as bytes. */
+import type { OpenAPIHono } from '@hono/zod-openapi';
+import type { CallerRule } from '../grpc/require-caller.ts';
+import type { HttpEnv } from '../http/context.ts';
+import { createRoutes } from '../http/routes.ts';
+import { readJsonBatch } from './event-json.ts';
+import type { ObservationService } from './observation-service.ts';
+import { readContentType, readJson, refuseContentType, requireHttpCaller } from './predict-routes.ts';
+
+/** To be mounted at `/observation.v1.ObservationService`, with errors in the style `rpc`. */
+export function createObservationRoutes(service: ObservationService, rule: CallerRule): OpenAPIHono<HttpEnv> {
+  const routes = createRoutes();
+  routes.use(requireHttpCaller(rule));
+  routes.post('/ReportBatch', async (c) => {
+    const kind = readContentType(c.req.header('content-type'));
+    switch (kind) {
+      case 'application/json':
+        return c.json(await service.reportJson(readJsonBatch(await readJson(c))));
+      case 'application/jsonl':
+      case 'application/x-ndjson':
+        return c.json(await service.reportJsonLines(await c.req.text()));
+      case 'application/proto': {
+        const answer = await service.reportBytes(new Uint8Array(await c.req.arrayBuffer()));
+        return c.body(answer.slice(), 200, { 'Content-Type': 'application/proto' });
+      }
+      default:
+        throw refuseContentType(kind, 'application/json, application/jsonl or application/proto');
+    }
+  });
+  return routes;
+}

@@ -1,0 +1,103 @@
+/**
+ * Observations as columns, growing: what training, evaluation and the sample store hand to the feature computation,
+ * which reads the same columns of a Predict call. Rows stand in the order of time.
+ */
+import { METRIC_COLUMNS, type PredictColumns } from './columns.ts';
+import type { Observation } from './observation.ts';
+
+/** The numeric columns that features are computed from, of a call or of a table. */
+export type MetricColumns = Pick<PredictColumns, 'count' | (typeof METRIC_COLUMNS)[number]>;
+
+export interface ObservationTable extends MetricColumns {
+  readonly podTypes: string[];
+  readonly servers: string[];
+  readonly models: string[];
+  /** Index into `podTypes`. */
+  podType: Uint16Array;
+  /** Index into `servers`. */
+  server: Int32Array;
+  /** Index into `models`. */
+  model: Uint16Array;
+  /** NaN when the source has no times. */
+  atMs: Float64Array;
+  /** NaN when not observed. */
+  ttftMs: Float64Array;
+  /** NaN when not observed. */
+  tpotMs: Float64Array;
+}
+
+export type Target = 'ttft' | 'tpot';
+export const TARGETS: readonly Target[] = ['ttft', 'tpot'];
+
+export function createObservationTable(capacity = 1024): ObservationTable {
+  const table = { count: 0, podTypes: [], servers: [], models: [] } as unknown as ObservationTable;
+  for (const name of [...METRIC_COLUMNS, 'atMs', 'ttftMs', 'tpotMs'] as const) table[name] = new Float64Array(capacity);
+  table.podType = new Uint16Array(capacity);
+  table.model = new Uint16Array(capacity);
+  table.server = new Int32Array(capacity);
+  return table;
+}
+
+export function appendObservation(table: ObservationTable, row: Observation): void {
+  if (table.count === table.atMs.length) grow(table, table.count * 2);
+  const at = table.count++;
+  for (const name of METRIC_COLUMNS) table[name][at] = row.input[name];
+  table.podType[at] = internName(table.podTypes, row.input.podType);
+  table.server[at] = internName(table.servers, row.input.serverIp);
+  table.model[at] = internName(table.models, row.targetModel);
+  table.atMs[at] = row.atMs ?? Number.NaN;
+  table.ttftMs[at] = row.ttftMs ?? Number.NaN;
+  table.tpotMs[at] = row.tpotMs ?? Number.NaN;
+}
+
+/** A table of only these rows, in this order. Names are shared, so indices keep their meaning. */
+export function selectRows(table: ObservationTable, rows: ArrayLike<number>): ObservationTable {
+  const selected = createObservationTable(Math.max(1, rows.length));
+  for (const name of ['podTypes', 'servers', 'models'] as const) selected[name].push(...table[name]);
+  for (const name of ALL_COLUMNS) {
+    const from = table[name];
+    const to = selected[name];
+    for (let i = 0; i < rows.length; i++) to[i] = from[rows[i]!]!;
+  }
+  selected.count = rows.length;
+  return selected;
+}
+
+/** Positions of the rows that observed this target, in order. */
+export function rowsWith(table: ObservationTable, target: Target): Int32Array {
+  const observed = observedTimes(table, target);
+  const rows: number[] = [];
+  for (let i = 0; i < table.count; i++) if (observed[i]! > 0) rows.push(i);
+  return Int32Array.from(rows);
+}
+
+export function observedTimes(table: ObservationTable, target: Target): Float64Array {
+  return target === 'ttft' ? table.ttftMs : table.tpotMs;
+}
+
+/** Names are few (pod types, models) or looked up once per row while reading (servers): a map by table. */
+const INDEX_OF = new WeakMap<string[], Map<string, number>>();
+
+function internName(names: string[], name: string): number {
+  let index = INDEX_OF.get(names);
+  if (index === undefined) {
+    index = new Map(names.map((known, at) => [known, at]));
+    INDEX_OF.set(names, index);
+  }
+  const known = index.get(name);
+  if (known !== undefined) return known;
+  index.set(name, names.length);
+  names.push(name);
+  return names.length - 1;
+}
+
+const ALL_COLUMNS = [...METRIC_COLUMNS, 'atMs', 'ttftMs', 'tpotMs', 'podType', 'model', 'server'] as const;
+
+function grow(table: ObservationTable, capacity: number): void {
+  for (const name of ALL_COLUMNS) {
+    const old = table[name];
+    const grown = new (old.constructor as new (length: number) => typeof old)(capacity);
+    grown.set(old as never);
+    table[name] = grown as never;
+  }
+}

@@ -1,0 +1,37 @@
+import { MAX_MS } from './milliseconds.ts';
+import type { ObservedInput } from './observation-event.ts';
+
+/** One request that really happened: what its server looked like when it was chosen, and how long it took. */
+export interface Observation {
+  readonly targetModel: string;
+  readonly input: ObservedInput;
+  /** Milliseconds since the epoch; undefined when the source has no times, then order is time. */
+  readonly atMs: number | undefined;
+  readonly ttftMs: number | undefined;
+  readonly tpotMs: number | undefined;
+}
+
+/** Why this row can not be learned from, in words that name the field; undefined when it can. */
+export function findMistake(row: Observation): string | undefined {
+  const mistake = findInputMistake(row.input);
+  if (mistake !== undefined) return mistake;
+  if (row.ttftMs === undefined && row.tpotMs === undefined) return 'ttft_millis or tpot_millis must be present';
+  if (row.ttftMs !== undefined && !isTime(row.ttftMs)) return 'ttft_millis must be more than 0 and at most one day';
+  if (row.tpotMs !== undefined && !isTime(row.tpotMs)) return 'tpot_millis must be more than 0 and at most one day';
+  return undefined;
+}
+
+export function findInputMistake(input: ObservedInput): string | undefined {
+  for (const [name, value] of Object.entries(input))
+    if (typeof value === 'number' && !(value >= 0 && value < Number.POSITIVE_INFINITY))
+      return `${toSnakeCase(name)} must be a finite number of 0 or more`;
+  return undefined;
+}
+
+function isTime(value: number): boolean {
+  return value > 0 && value <= MAX_MS;
+}
+
+function toSnakeCase(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}

@@ -1,0 +1,196 @@
+/** Learns a model from a table of observations. Pure: same rows and parameters, same model. */
+import { calibrate, median, type Statistic } from './calibration.ts';
+import { computeFeatures, FEATURE_COUNT, type FeatureMatrix } from './features.ts';
+import { type BinnedRows, type Binning, binRows, fitBinning } from './gbdt/binning.ts';
+import { type BoostOptions, trainForest } from './gbdt/boost.ts';
+import { createEvaluator } from './gbdt/evaluate.ts';
+import type { Forest } from './gbdt/tree.ts';
+import { clampMs } from './milliseconds.ts';
+import { type LatencyModel, normalizePodType, type SlotModels, type TargetModel, type Validation } from './model.ts';
+import {
+  type ObservationTable,
+  observedTimes,
+  rowsWith,
+  selectRows,
+  TARGETS,
+  type Target,
+} from './observation-table.ts';
+import { evaluatePhysics, fitPhysics, type PhysicsModel } from './physics/physics.ts';
+
+export interface TrainParameters {
+  readonly statistic: Statistic;
+  readonly trees: Partial<BoostOptions>;
+}
+
+/** The absolute loss on logarithms makes the answer a median, and does not let a few wild times bend everything. */
+export const DEFAULT_TRAINING: TrainParameters = {
+  statistic: 'p50',
+  trees: { trees: 200, depth: 6, learningRate: 0.2, l2: 3, loss: { kind: 'absolute' } },
+};
+
+/** Fewer rows of a pod type than this learn nothing of their own: the whole model answers better. */
+const MIN_SLOT_ROWS = 50;
+/** Fewer rows than this leave physics alone. */
+const MIN_FOREST_ROWS = 40;
+/** With more rows than this, the model that was validated is kept, instead of learning once more from all rows. */
+const MAX_REFIT_ROWS = 30_000;
+const VALIDATION_EVERY = 5;
+
+export type Progress = (text: string) => void;
+
+export function trainModel(
+  id: string,
+  table: ObservationTable,
+  parameters: TrainParameters = DEFAULT_TRAINING,
+  onProgress: Progress = () => {},
+): LatencyModel {
+  const rowsByPodType = groupByPodType(table);
+  const whole = trainSlot(table, parameters, (target) => onProgress(`${target} of ${table.count} rows`));
+  const slots = new Map<string, SlotModels>();
+  if (rowsByPodType.size > 1)
+    for (const [podType, rows] of rowsByPodType) {
+      if (rows.length < MIN_SLOT_ROWS) continue;
+      const name = podType === '' ? 'aggregate' : podType;
+      const onTarget = (target: Target) => onProgress(`${target} of ${rows.length} ${name} rows`);
+      slots.set(podType, trainSlot(selectRows(table, rows), parameters, onTarget));
+    }
+  return { id, statistic: parameters.statistic, slots, whole };
+}
+
+function groupByPodType(table: ObservationTable): Map<string, number[]> {
+  const rowsByPodType = new Map<string, number[]>();
+  for (let i = 0; i < table.count; i++) {
+    const podType = normalizePodType(table.podTypes[table.podType[i]!]!);
+    const rows = rowsByPodType.get(podType);
+    if (rows === undefined) rowsByPodType.set(podType, [i]);
+    else rows.push(i);
+  }
+  return rowsByPodType;
+}
+
+function trainSlot(
+  table: ObservationTable,
+  parameters: TrainParameters,
+  onTarget: (target: Target) => void,
+): SlotModels {
+  const binning = fitBinning(toColumns(computeMatrix(table)));
+  const models: Partial<Record<Target, TargetModel>> = {};
+  for (const target of TARGETS) {
+    const rows = rowsWith(table, target);
+    if (rows.length === 0) continue;
+    onTarget(target);
+    models[target] = trainTarget(target, pickSamples(table, target, rows), { binning, trees: parameters.trees });
+  }
+  return models;
+}
+
+/** Rows of one target, ready to learn from. */
+interface Samples {
+  readonly table: ObservationTable;
+  readonly features: FeatureMatrix;
+  readonly observed: Float64Array;
+}
+
+interface TreeSettings {
+  readonly binning: Binning;
+  readonly trees: Partial<BoostOptions>;
+}
+
+export function computeMatrix(table: ObservationTable): FeatureMatrix {
+  const count = table.count;
+  const values = new Float32Array(FEATURE_COUNT * count);
+  computeFeatures(table, values, count);
+  return { values, stride: count, count };
+}
+
+function toColumns({ values, stride, count }: FeatureMatrix): Float32Array[] {
+  return Array.from({ length: FEATURE_COUNT }, (_, f) => values.subarray(f * stride, f * stride + count));
+}
+
+function trainTarget(target: Target, samples: Samples, settings: TreeSettings): TargetModel {
+  const rows = samples.table.count;
+  if (rows < MIN_FOREST_ROWS) {
+    const physics = fitPhysics(target, samples.table, samples.observed);
+    const calibration = calibrate(predictPhysics(physics, samples), samples.observed);
+    return { rows, physics, forest: undefined, forestShare: 0, calibration, validation: undefined };
+  }
+  const [learned, heldOut] = splitSamples(samples, target);
+  const trial = fitLayers(target, learned, settings);
+  const forestShare = chooseShare(trial, heldOut);
+  const predicted = predictWith(trial, forestShare, heldOut);
+  const calibration = calibrate(predicted, heldOut.observed);
+  const validation = validate(predicted, heldOut.observed);
+  const layers = rows > MAX_REFIT_ROWS ? trial : fitLayers(target, samples, settings);
+  return { rows, ...layers, forestShare, calibration, validation };
+}
+
+function validate(predicted: Float64Array, observed: Float64Array): Validation {
+  const errors = predicted.map((value, i) => (100 * Math.abs(value - observed[i]!)) / observed[i]!).sort();
+  const mape = errors.reduce((sum, error) => sum + error, 0) / errors.length;
+  return { rows: errors.length, mape, mdape: median(errors) };
+}
+
+interface Layers {
+  readonly physics: PhysicsModel;
+  readonly forest: Forest;
+}
+
+function fitLayers(target: Target, samples: Samples, { binning, trees }: TreeSettings): Layers {
+  const { table, features, observed } = samples;
+  const physics = fitPhysics(target, table, observed);
+  const expected = predictPhysics(physics, samples);
+  const logRatios = observed.map((value, i) => Math.log(value / expected[i]!));
+  const rows: BinnedRows = binRows(binning, toColumns(features));
+  const weights = logRatios.map(weighRatio);
+  return { physics, forest: trainForest({ rows, target: logRatios, weights }, trees) };
+}
+
+/** How much a ratio may count, at most: e^1.5 times what an ordinary one does. */
+const MAX_LOG_WEIGHT = 1.5;
+
+/** Errors are judged relative to the observed time, so one of a time shorter than expected weighs more. */
+function weighRatio(logRatio: number): number {
+  return Math.exp(Math.max(-MAX_LOG_WEIGHT, Math.min(MAX_LOG_WEIGHT, -logRatio)));
+}
+
+/** How much of the trees to believe: the share with the least absolute log error on rows they have not seen. */
+function chooseShare(layers: Layers, heldOut: Samples): number {
+  let best = { share: 0, error: Number.POSITIVE_INFINITY };
+  for (const share of [0, 0.25, 0.5, 0.75, 1]) {
+    const predicted = predictWith(layers, share, heldOut);
+    let error = 0;
+    for (let i = 0; i < predicted.length; i++) error += Math.abs(Math.log(heldOut.observed[i]! / predicted[i]!));
+    if (error < best.error) best = { share, error };
+  }
+  return best.share;
+}
+
+function predictWith({ physics, forest }: Layers, share: number, samples: Samples): Float64Array {
+  const predicted = predictPhysics(physics, samples);
+  const { count } = samples.table;
+  if (count === 0 || share === 0) return predicted;
+  const evaluator = createEvaluator([forest], { capacity: count });
+  computeFeatures(samples.table, evaluator.values, evaluator.capacity);
+  evaluator.evaluate(count);
+  const sums = evaluator.outputs[0]!;
+  return predicted.map((value, i) => clampMs(value * Math.exp(share * sums[i]!)));
+}
+
+function predictPhysics(physics: PhysicsModel, { table }: Samples): Float64Array {
+  const predicted = new Float64Array(table.count);
+  evaluatePhysics(physics, table, table.count, predicted);
+  return predicted.map(clampMs);
+}
+
+/** Every fifth row is held out, so that each load and each moment is among both parts. */
+function splitSamples({ table }: Samples, target: Target): [learned: Samples, heldOut: Samples] {
+  const learned: number[] = [];
+  const heldOut: number[] = [];
+  for (let i = 0; i < table.count; i++) (i % VALIDATION_EVERY === 2 ? heldOut : learned).push(i);
+  return [pickSamples(table, target, learned), pickSamples(table, target, heldOut)];
+}
+
+function pickSamples(source: ObservationTable, target: Target, rows: ArrayLike<number>): Samples {
+  const table = selectRows(source, rows);
+  return { table, features: computeMatrix(table), observed: observedTimes(table, target).slice(0, table.count) };
+}

@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict';
+import { existsSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { createStorePlace, findReasonToSkip } from '../support/engines.ts';
+import { runTrivet } from '../support/run-trivet.ts';
+import { createDataDir, startProgram } from '../support/start-program.ts';
+
+test('a second service on the same folder is refused, and names the folder and the first', async () => {
+  await using program = await startProgram();
+  await assert.rejects(startProgram({}, program.dataDir), (error: Error) =>
+    error.message.includes(`the data folder "${program.dataDir}" is in use by another trivet (process ${program.pid})`),
+  );
+});
+
+test('a backup is made while the service runs', async () => {
+  await using program = await startProgram();
+  const file = join(program.dataDir, 'backup.db');
+  const run = await runTrivet(['backup', file], { env: { TRIVET_DATA_DIR: program.dataDir } });
+  assert.equal(run.code, 0, run.stderr);
+  assert.ok(existsSync(file));
+  assert.match(run.stderr, /Keep a copy of .*keys too/);
+  const again = await runTrivet(['backup', file], { env: { TRIVET_DATA_DIR: program.dataDir } });
+  assert.equal(again.code, 1);
+});
+
+test('a service moves from SQLite to PostgreSQL with everything, and only with its keys', {
+  skip: findReasonToSkip('postgres'),
+}, async () => {
+  const place = await createStorePlace('postgres');
+  const env = { DATABASE_URL: place.databaseUrl ?? '' };
+  await using program = await startProgram();
+  const argv = ['migrate', '--from', `sqlite:${program.dataDir}`, '--to', 'postgres'];
+  const early = await runTrivet(argv, { env });
+  assert.equal(early.code, 1);
+  assert.match(early.stderr, /is in use by another trivet/);
+
+  assert.equal(await program.stop(), 0);
+  const run = await runTrivet(argv, { env });
+  assert.equal(run.code, 0, run.stderr);
+  assert.match(run.stdout, /vault_canaries +1/);
+
+  await assert.rejects(startProgram(env), /sealed with a key that this program was not given/);
+  await using moved = await startProgram(env, program.dataDir);
+  assert.equal((await fetch(`${moved.httpUrl}/readyz`)).status, 200);
+  rmSync(place.dataDir, { recursive: true });
+});
+
+test('trivet migrate refuses what is no database, without showing it', async () => {
+  const dataDir = createDataDir();
+  const run = (to: string) => runTrivet(['migrate', '--from', `sqlite:${dataDir}`, '--to', to]);
+  const unknown = await run('mysql://user:geheim@host/base');
+  assert.equal(unknown.code, 2);
+  assert.doesNotMatch(unknown.stderr, /geheim/);
+  const absent = await run(`sqlite:${dataDir}-other`);
+  assert.equal(absent.code, 1);
+  assert.match(absent.stderr, /there is no database in/);
+  rmSync(dataDir, { recursive: true });
+});
