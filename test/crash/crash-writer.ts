@@ -1,12 +1,13 @@
 /**
- * Writes as fast as it can until it is killed, and says on standard output what was acknowledged: `kind id`, one a line.
- * `node crash-writer.ts <data folder> <database url or ''> <prefix of the ids>`.
+ * Writes as fast as it can until it is killed, and notes in a file what was acknowledged: `kind id`, one a line.
+ * `node crash-writer.ts <data folder> <database url or ''> <prefix of the ids> <file>`.
  */
-import { writeSync } from 'node:fs';
+import { openSync, writeSync } from 'node:fs';
 import { insertNote, insertPair } from '../support/note-store.ts';
 import { openNoteStore } from './open-note-store.ts';
 
-const [dataDir = '', databaseUrl = '', prefix = ''] = process.argv.slice(2);
+const [dataDir = '', databaseUrl = '', prefix = '', file = ''] = process.argv.slice(2);
+const notes = openSync(file, 'a');
 const store = await openNoteStore({ dataDir, databaseUrl: databaseUrl === '' ? undefined : databaseUrl });
 
 const KINDS = {
@@ -26,8 +27,8 @@ async function writeForever(kind: keyof typeof KINDS, writer: number): Promise<v
   for (let count = 0; ; count += 1) {
     const id = `${prefix}${kind}-${writer}-${count}`;
     await KINDS[kind](id);
-    // At once and not through a stream: what is said must be in the pipe before the next write begins.
-    writeSync(1, `${kind} ${id}\n`);
+    // With the system before the next write begins, so a kill takes nothing of it.
+    writeSync(notes, `${kind} ${id}\n`);
   }
 }
 
