@@ -11,7 +11,7 @@ import { parseConfig } from '../../src/config/config.ts';
 import type { Store } from '../../src/database/store.ts';
 import { createHttpApp } from '../../src/http/http-app.ts';
 import { listenHttp } from '../../src/http/http-server.ts';
-import { createLog } from '../../src/telemetry/log.ts';
+import { createLog, type Log } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { createVault } from '../../src/vault/vault.ts';
 import { realWorld, type World } from '../../src/world.ts';
@@ -34,6 +34,7 @@ export interface ServerOptions {
   readonly clock?: { offsetMs: number };
   /** The name both of two processes go by; this server's own address unless given. */
   readonly issuer?: string;
+  readonly log?: Log;
 }
 
 const TEST_KEY = new Uint8Array(32).fill(7);
@@ -45,7 +46,7 @@ export async function startAuthorizationServer(
   const clock = options.clock ?? { offsetMs: 0 };
   const world: World = { ...realWorld, nowMs: () => Date.now() + clock.offsetMs };
   const lines: string[] = [];
-  const log = createLog('info', { write: (line: string) => void lines.push(line) });
+  const log = options.log ?? createLog('info', { write: (line: string) => void lines.push(line) });
   const http = await listenHttp({ host: '127.0.0.1', port: 0 });
   const vault = createVault([TEST_KEY], world);
   const config = parseConfig(options.environment ?? {}).authorization;

@@ -1,0 +1,77 @@
+/** Trivet's authorization area on its embedded store, durable, with its log as it ships. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { insertCodeStep } from '../../src/authorization/code-store.ts';
+import { createSecret, hashSecret } from '../../src/authorization/secret-text.ts';
+import { insertFamilySteps } from '../../src/authorization/token-store.ts';
+import { migrations } from '../../src/database/migrations/list.ts';
+import { openStore } from '../../src/database/open-store.ts';
+import type { Step } from '../../src/database/store.ts';
+import { createLog } from '../../src/telemetry/log.ts';
+import { realWorld } from '../../src/world.ts';
+import {
+  CALLBACK,
+  createPerson,
+  registerApplication,
+  startAuthorizationServer,
+} from '../../test/support/authorization-server.ts';
+import { type Kind, serveParent } from './protocol.ts';
+
+const dataDir = mkdtempSync(join(tmpdir(), 'trivet-bench-'));
+process.on('exit', () => rmSync(dataDir, { recursive: true, force: true }));
+const store = await openStore({ dataDir, migrations, world: realWorld, log: createLog('silent') });
+const server = await startAuthorizationServer(store, { log: createLog('warn') });
+const { user } = await createPerson(server, 'ada');
+const { clientId, clientSecret } = await registerApplication(server);
+
+const DAY_MS = 86_400_000;
+
+function prepareOne(kind: Kind): { readonly secret: string; readonly steps: readonly Step[] } {
+  const nowMs = realWorld.nowMs();
+  if (kind === 'exchange') {
+    const secret = createSecret('code', realWorld);
+    const code = {
+      clientId,
+      userId: user.id,
+      redirectUri: CALLBACK,
+      scope: 'all_user',
+      authTimeMs: nowMs,
+      issuedAtMs: nowMs,
+    };
+    const expiresAtMs = nowMs + 60_000;
+    const step = insertCodeStep({
+      ...code,
+      codeHash: hashSecret(secret),
+      codeChallenge: undefined,
+      nonce: undefined,
+      expiresAtMs,
+    });
+    return { secret, steps: [step] };
+  }
+  const [access, refresh] = [createSecret('access', realWorld), createSecret('refresh', realWorld)];
+  const familyId = realWorld.uuid();
+  const expiresAtMs = nowMs + 30 * DAY_MS;
+  const family = { familyId, clientId, userId: user.id, scope: 'all_user', authTimeMs: nowMs, nowMs, expiresAtMs };
+  const tokens = {
+    access: { hash: hashSecret(access), expiresAtMs },
+    refresh: { hash: hashSecret(refresh), expiresAtMs },
+  };
+  return { secret: kind === 'refresh' ? refresh : access, steps: insertFamilySteps(family, tokens) };
+}
+
+serveParent({
+  ready: {
+    port: Number(new URL(server.url).port),
+    clientId,
+    clientSecret,
+    tokenPath: '/oauth/token',
+    introspectPath: '/oauth/introspect',
+    userPath: '/api/v5/user',
+  },
+  prepare: async (kind, count) => {
+    const prepared = Array.from({ length: count }, () => prepareOne(kind));
+    await store.writeAll(prepared.flatMap(({ steps }) => steps));
+    return prepared.map(({ secret }) => secret);
+  },
+});
