@@ -1,5 +1,5 @@
 /** Makes tokens, words the answer that carries them, and seals a pair for the one who held the token before it. */
-import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto';
+import { createCipheriv, createDecipheriv, hash } from 'node:crypto';
 import type { World } from '../world.ts';
 import type { ProtocolParts } from './parts.ts';
 import { createSecret, hashSecret } from './secret-text.ts';
@@ -68,7 +68,8 @@ export function sealSuccessor(oldToken: string, pair: TokenPair, world: World): 
   const nonce = world.randomBytes(NONCE_LENGTH);
   const cipher = createCipheriv('aes-256-gcm', deriveSuccessorKey(oldToken), nonce);
   const body = Buffer.concat([cipher.update(`${pair.accessToken} ${pair.refreshToken}`), cipher.final()]);
-  return Buffer.concat([nonce, cipher.getAuthTag(), body]);
+  // A copy of its own: a Buffer out of Node's pool would take the whole pool along to the writer thread.
+  return new Uint8Array(Buffer.concat([nonce, cipher.getAuthTag(), body]));
 }
 
 export function openSuccessor(oldToken: string, box: Uint8Array): TokenPair {
@@ -80,6 +81,7 @@ export function openSuccessor(oldToken: string, box: Uint8Array): TokenPair {
   return { accessToken, refreshToken };
 }
 
+/** The old token has 256 random bits, so one hash with a name of its own is key derivation enough. */
 function deriveSuccessorKey(oldToken: string): Buffer {
-  return createHmac('sha256', oldToken).update('trivet refresh successor').digest();
+  return hash('sha256', `trivet refresh successor ${oldToken}`, 'buffer');
 }

@@ -61,7 +61,7 @@ function computeChecksum(body: string): string {
 }
 
 export function hashSecret(secret: string): Uint8Array {
-  return hash('sha256', secret, 'buffer');
+  return new Uint8Array(hash('sha256', secret, 'buffer'));
 }
 
 /** Compares in constant time, whatever the lengths. */

@@ -17,7 +17,7 @@ export interface HttpServer {
 
 export async function listenHttp(options: { readonly host: string; readonly port: number }): Promise<HttpServer> {
   let handler: FetchHandler = () => new Response('Starting\n', { status: 503, headers: { 'Retry-After': '1' } });
-  const listener = getRequestListener((request, env) => handler(request, env), { overrideGlobalObjects: false });
+  const listener = getRequestListener((request, env) => handler(request, env));
   const server = createServer((incoming, outgoing) => void listener(incoming, outgoing));
   await listen(server, options);
   const { port } = server.address() as AddressInfo;
