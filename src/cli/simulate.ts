@@ -1,12 +1,14 @@
 import { once } from 'node:events';
-import { createWriteStream, readFileSync } from 'node:fs';
+import { createWriteStream, existsSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { Failure } from '../errors.ts';
 import { createLeastRequests, createLoadAndPrefix, createRoundRobin } from '../prediction/simulator/policies.ts';
 import { createRandom } from '../prediction/simulator/random.ts';
 import { createServer } from '../prediction/simulator/server.ts';
 import { type RoutingPolicy, type SimulatedObservation, simulate } from '../prediction/simulator/simulate.ts';
-import { createRooflineTimer, GPUS, type Gpu } from '../prediction/simulator/step-time.ts';
+import { createTableTimer } from '../prediction/simulator/step-table.ts';
+import { createRooflineTimer, GPUS, type StepTimer } from '../prediction/simulator/step-time.ts';
 import {
   createWorkload,
   fromTrace,
@@ -16,8 +18,16 @@ import {
 } from '../prediction/simulator/workload.ts';
 import { formatTable, print, printJson } from './output.ts';
 
+interface PoolServer {
+  readonly name: string;
+  readonly timer: StepTimer;
+  /** Undefined for a table, which does not say. */
+  readonly kvCapacityTokens: number | undefined;
+}
+
 interface SimulateOptions {
-  readonly servers: readonly Gpu[];
+  readonly servers: readonly PoolServer[];
+  readonly kvCapacityTokens?: number;
   readonly workload: 'poisson' | 'bursts';
   readonly trace?: string;
   readonly timeScale: number;
@@ -38,15 +48,20 @@ const POLICIES = {
 
 /** Blocks of the traces with hash ids; for our own workloads finer ones would only cost time. */
 const BLOCK_TOKENS = 512;
+const DEFAULT_KV_TOKENS = 100_000;
 
 export function createSimulateCommand(): Command {
   return new Command('simulate')
     .description('Simulate a pool of vLLM-like servers behind a gateway, and write what it would have observed')
     .addOption(
-      new Option('--servers <list>', `the pool, as GPU:count,…; GPUs: ${GPUS.map((gpu) => gpu.name).join(', ')}`)
+      new Option(
+        '--servers <list>',
+        `the pool, as GPU:count,…; a GPU is one of ${GPUS.map((gpu) => gpu.name).join(', ')}, or a folder of measured step times`,
+      )
         .default(parsePool('large:1,medium:2,small:1'), 'large:1,medium:2,small:1')
         .argParser(parsePool),
     )
+    .option('--kv-capacity-tokens <tokens>', 'key-value memory of every server, in tokens', parsePositive)
     .addOption(new Option('--workload <kind>', 'how requests arrive').choices(['poisson', 'bursts']).default('bursts'))
     .option('--trace <file>', 'replay JSON lines {timestamp, input_length, output_length, hash_ids?} instead')
     .option('--time-scale <factor>', 'stretch the times of the trace', parsePositive, 1)
@@ -72,32 +87,54 @@ function parsePositive(text: string): number {
   return value;
 }
 
-function parsePool(text: string): Gpu[] {
+function parsePool(text: string): PoolServer[] {
   return text.split(',').flatMap((part) => {
-    const [name, count = '1'] = part.split(':');
-    const gpu = GPUS.find((candidate) => candidate.name === name);
-    if (gpu === undefined || !/^[1-9]\d{0,3}$/.test(count))
-      throw new InvalidArgumentError(
-        `"${part}" must be one of ${GPUS.map((known) => known.name).join(', ')}, with a count as in large:2.`,
-      );
-    return Array.from({ length: Number(count) }, () => gpu);
+    const [name = '', count = '1'] = part.split(':');
+    if (!/^[1-9]\d{0,3}$/.test(count)) throw new InvalidArgumentError(`"${part}" must have a count as in large:2.`);
+    const server = readServer(name);
+    return Array.from({ length: Number(count) }, () => server);
   });
+}
+
+function readServer(name: string): PoolServer {
+  const gpu = GPUS.find((candidate) => candidate.name === name);
+  if (gpu !== undefined) return { name, timer: createRooflineTimer(gpu), kvCapacityTokens: gpu.kvCapacityTokens };
+  if (existsSync(join(name, 'dense.csv')))
+    return { name: basename(name), timer: readTables(name), kvCapacityTokens: undefined };
+  const known = GPUS.map((candidate) => candidate.name).join(', ');
+  throw new InvalidArgumentError(
+    `"${name}" must be one of ${known}, or a folder with dense.csv, attention.csv and per_sequence.csv.`,
+  );
+}
+
+/** Layers of the models that such tables are measured for: 8 billion parameters, as in Llama 3. */
+const TABLE_LAYERS = 32;
+
+function readTables(folder: string): StepTimer {
+  const read = (file: string) => readFileSync(join(folder, file), 'utf8');
+  return createTableTimer(
+    { dense: read('dense.csv'), attention: read('attention.csv'), perSequence: read('per_sequence.csv') },
+    TABLE_LAYERS,
+  );
 }
 
 async function runSimulation(options: SimulateOptions): Promise<void> {
   const requests = readRequests(options);
   const policy: RoutingPolicy = POLICIES[options.policy]();
-  const servers = options.servers.map((gpu, index) =>
+  const capacities = options.servers.map(
+    (server) => options.kvCapacityTokens ?? server.kvCapacityTokens ?? DEFAULT_KV_TOKENS,
+  );
+  const servers = options.servers.map(({ name, timer }, index) =>
     createServer({
-      name: `${gpu.name}-${index}`,
-      timer: createRooflineTimer(gpu),
-      kvCapacityTokens: gpu.kvCapacityTokens,
+      name: `${name}-${index}`,
+      timer,
+      kvCapacityTokens: capacities[index]!,
       maxBatchTokens: 2048,
       maxSequences: 256,
       blockTokens: BLOCK_TOKENS,
     }),
   );
-  checkFits(requests, options.servers);
+  checkFits(requests, Math.min(...capacities));
   const observations = simulate({ servers, requests, policy, scrapeIntervalMs: 200, scrapeDelayMs: 50 });
   if (options.output !== undefined)
     await writeLines(
@@ -132,8 +169,7 @@ function readRequests(options: SimulateOptions): SimulatedRequest[] {
 }
 
 /** A request that no server could ever hold would wait for ever. */
-function checkFits(requests: readonly SimulatedRequest[], pool: readonly Gpu[]): void {
-  const smallest = Math.min(...pool.map((gpu) => gpu.kvCapacityTokens));
+function checkFits(requests: readonly SimulatedRequest[], smallest: number): void {
   const tooLong = requests.find((request) => request.inputTokens + request.outputTokens + BLOCK_TOKENS > smallest);
   if (tooLong === undefined) return;
   const tokens = tooLong.inputTokens + tooLong.outputTokens;
