@@ -77,7 +77,7 @@ const FRESH_MS = 30 * 60_000;
  * enough. Answers with the way to the sign-in page, or undefined to go on.
  */
 export function askToSignInAgain({ c, session }: Visit, kit: SignInKit, returnTo: string): Response | undefined {
-  if (kit.world.nowMs() - session.authTimeMs < FRESH_MS) return undefined;
+  if (isFresh(session, kit)) return undefined;
   return askToSignIn(c, kit.vault, { returnTo, loginHint: session.user.login });
 }
 
@@ -85,4 +85,8 @@ export function askToSignInAgain({ c, session }: Visit, kit: SignInKit, returnTo
 export function findDone(c: Context<HttpEnv>, sentences: Readonly<Record<string, string>>): string | undefined {
   const word = c.req.query('done');
   return word !== undefined && Object.hasOwn(sentences, word) ? sentences[word] : undefined;
+}
+
+export function isFresh(session: Session, { world }: SignInKit): boolean {
+  return world.nowMs() - session.authTimeMs < FRESH_MS;
 }

@@ -1,6 +1,7 @@
 import { html } from 'hono/html';
 import { auditStep } from '../audit-store.ts';
 import { listOrganizationsOfUser } from '../organization-store.ts';
+import { listPasskeys } from '../passkey-store.ts';
 import { readField, toMistake } from '../sign-in/page-routes.ts';
 import { countRecoveryCodes, hasTotp } from '../totp-store.ts';
 import { changeProfile, type User } from '../user-store.ts';
@@ -11,10 +12,8 @@ import { texts } from './texts.ts';
 
 export function addHomeRoutes({ kit, page, form }: Console): void {
   page('/', async ({ session, show }) => {
-    const left = (await hasTotp(kit.store, session.user.id))
-      ? await countRecoveryCodes(kit.store, session.user.id)
-      : 10;
-    return show({ title: texts.nav.home, here: '/', content: renderHome(session.user, left) });
+    const advice = await findAdvice(kit.store, session.user);
+    return show({ title: texts.nav.home, here: '/', content: renderHome(session.user, advice) });
   });
 
   page('/account', async (visit) => showProfile(kit.store, visit, { values: visit.session.user }));
@@ -35,7 +34,21 @@ export function addHomeRoutes({ kit, page, form }: Console): void {
   });
 }
 
-function renderHome(user: User, recoveryCodesLeft: number): Html {
+/** The one thing that would protect the account better, if there is one. */
+async function findAdvice(store: Console['kit']['store'], user: User): Promise<string | undefined> {
+  const [totp, left, passkeys] = await Promise.all([
+    hasTotp(store, user.id),
+    countRecoveryCodes(store, user.id),
+    listPasskeys(store, user.id),
+  ]);
+  if (totp && left < FEW_CODES) return texts.home.fewCodes(left);
+  const hasPasswordOnly = user.passwordChangedAtMs !== null && !totp && passkeys.length === 0;
+  return hasPasswordOnly ? texts.home.oneStep : undefined;
+}
+
+const FEW_CODES = 3;
+
+function renderHome(user: User, advice: string | undefined): Html {
   const { home, nav } = texts;
   const tiles = [
     ['/account', nav.profile, home.profile],
@@ -53,7 +66,7 @@ function renderHome(user: User, recoveryCodesLeft: number): Html {
       : []),
   ];
   return html`<div class="tight"><h1>${home.title(user.name)}</h1><p class="soft">${home.lead}</p></div>
-${recoveryCodesLeft < 3 ? html`<p class="notice warn">${home.fewCodes(recoveryCodesLeft)} <a href="/account/security">${nav.security}</a></p>` : ''}
+${advice === undefined ? '' : html`<p class="notice warn">${advice} <a href="/account/security">${nav.security}</a></p>`}
 <ul class="tiles">${tiles.map(([path, label, about]) => html`<li><a href="${path}"><strong>${label}</strong> <span class="hint">${about}</span></a></li>`)}</ul>`;
 }
 

@@ -24,6 +24,8 @@ export interface SecurityView {
   readonly recoveryCodesLeft: number;
   readonly passkeys: readonly Passkey[];
   readonly canUsePasskeys: boolean;
+  /** The sign-in is recent enough to open another way in. */
+  readonly isFresh: boolean;
   readonly upstream?: { readonly name: string; readonly account: UpstreamAccount | undefined } | undefined;
   readonly done?: string | undefined;
   readonly mistake?: (Mistake & { readonly form: SecurityForm }) | undefined;
@@ -96,15 +98,22 @@ function renderProof({ form, user, mistake }: { form: string; user: User; mistak
   });
 }
 
-function renderPasskeys({ passkeys, csrfToken }: SecurityView): Html {
+const SIGN_IN_AGAIN = '/sign-in?return_to=%2Faccount%2Fsecurity';
+
+function renderNewPasskey(csrfToken: string): Html {
   const t = texts.security;
-  return html`<section class="card stack" aria-labelledby="passkeys"><div class="tight"><h2 id="passkeys">${t.passkeys}</h2><p class="soft">${t.passkeysAbout}</p></div>
-${passkeys.length === 0 ? html`<p class="empty">${t.noPasskeys}</p>` : html`<ul class="list">${passkeys.map((passkey) => renderPasskey(passkey, csrfToken))}</ul>`}
-<form method="post" action="/account/security/passkeys" data-passkey="create" data-options="/account/security/passkeys/options" class="stack" hidden>
+  return html`<form method="post" action="/account/security/passkeys" data-passkey="create" data-options="/account/security/passkeys/options" class="stack" hidden>
 ${renderCsrf(csrfToken)}<input type="hidden" name="ticket"><input type="hidden" name="credential">
 ${renderField({ name: 'name', label: t.passkeyName, value: t.passkeyDefaultName, autocomplete: 'off' })}
 <button class="plain">${t.passkeyAdd}</button><p class="wrong" role="alert" data-failure hidden>${t.passkeyFailed}</p></form>
-<noscript><p class="small soft">${t.passkeyNeedsScript}</p></noscript></section>`;
+<noscript><p class="small soft">${t.passkeyNeedsScript}</p></noscript>`;
+}
+
+function renderPasskeys({ passkeys, csrfToken, isFresh, user }: SecurityView): Html {
+  const t = texts.security;
+  return html`<section class="card stack" aria-labelledby="passkeys"><div class="tight"><h2 id="passkeys">${t.passkeys}</h2><p class="soft">${t.passkeysAbout}</p></div>
+${passkeys.length === 0 ? html`<p class="empty">${t.noPasskeys}</p>` : html`<ul class="list">${passkeys.map((passkey) => renderPasskey(passkey, csrfToken))}</ul>`}
+${isFresh ? renderNewPasskey(csrfToken) : html`<p><a href="${SIGN_IN_AGAIN}&login_hint=${user.login}">${t.passkeySignInAgain}</a></p>`}</section>`;
 }
 
 function renderPasskey(passkey: Passkey, csrfToken: string): Html {

@@ -15,7 +15,7 @@ import { revokeFamiliesOfUserStep } from '../token-store.ts';
 import { countRecoveryCodes, hasTotp } from '../totp-store.ts';
 import { listUpstreamAccounts } from '../upstream-account-store.ts';
 import { findCredentials, setPasswordStep } from '../user-store.ts';
-import { askToSignInAgain, type Console, findDone, type Submission, type Visit } from './console.ts';
+import { askToSignInAgain, type Console, findDone, isFresh, type Submission, type Visit } from './console.ts';
 import { renderSecurity, type SecurityView } from './security-page.ts';
 import { texts } from './texts.ts';
 
@@ -48,6 +48,7 @@ export async function showSecurity(
     recoveryCodesLeft: left,
     passkeys,
     canUsePasskeys: canUsePasskeys(kit.baseUrl),
+    isFresh: isFresh(session, kit),
     upstream: kit.upstream && {
       name: kit.upstream.config.name,
       account: accounts.find((account) => account.issuer === kit.upstream?.config.issuer),

@@ -218,6 +218,7 @@ export const texts = {
     applications: 'Let people sign in to what you build.',
     users: 'Everybody who has an account here.',
     allActivity: 'The audit log of the service.',
+    oneStep: 'Your password is all that protects this account. Add a passkey or a second step:',
     fewCodes: (count: number) => `You have ${count} recovery codes left. Make new ones before they run out.`,
   },
   profile: {
@@ -273,6 +274,7 @@ export const texts = {
     passkeyAdd: 'Add a passkey',
     passkeyNeedsScript: 'Adding a passkey needs a browser with scripts turned on.',
     passkeyFailed: 'The passkey could not be added. Try again.',
+    passkeySignInAgain: 'Sign in again to add a passkey',
     passkeyUsed: (date: string) => `last used ${date}`,
     passkeyAdded: (date: string) => `Added ${date}`,
     passkeyNever: 'never used',

@@ -3,12 +3,14 @@ import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { Failure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';
+import { auditStep } from '../audit-store.ts';
 import { respondPage } from '../pages/page-response.ts';
 import type { Mistake } from '../pages/parts.ts';
 import { renderSetupPage } from '../pages/sign-in-page.ts';
 import { texts } from '../pages/texts.ts';
 import { findTicket, issueTicket, takeTicket } from '../ticket-store.ts';
 import { createFirstUser, hasUsers } from '../user-store.ts';
+import { clientAddress } from './client-address.ts';
 import { readField, readForm, toMistake } from './page-routes.ts';
 import { checkNewPassword, hashPassword } from './password.ts';
 import type { SignInKit } from './sign-in-kit.ts';
@@ -65,7 +67,14 @@ async function setUp(
   const passwordHash = await hashPassword(password);
   const user = await createFirstUser(kit.store, kit.world, { login, name, email: email || null, passwordHash });
   await takeTicket(kit, 'setup', token);
-  return kit.finishSignIn(c, { user, method: 'setup', flow: { returnTo: '/' } });
+  const event = {
+    kind: 'user_created',
+    userId: user.id,
+    address: clientAddress(c),
+    details: { by: 'set-up link' },
+  } as const;
+  const steps = [auditStep(event, kit.world.nowMs())];
+  return kit.finishSignIn(c, { user, method: 'setup', flow: { returnTo: '/' }, steps });
 }
 
 function showSetup(
