@@ -21,6 +21,11 @@ export interface World {
 const ID_EPOCH_MS = 1_735_689_600_000;
 const IDS_PER_MS = 4096;
 
+/** Smaller than every id made at that time or later, larger than those before. */
+export function idAtMs(nowMs: number): number {
+  return (nowMs - ID_EPOCH_MS) * IDS_PER_MS;
+}
+
 /** Rising ids from a clock. Two processes can, rarely, make the same one: a unique index decides, the caller tries again. */
 export function createIdSource(nowMs: () => number, random: () => number): () => number {
   let last = 0;

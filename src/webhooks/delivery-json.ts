@@ -1,0 +1,87 @@
+import { z } from '@hono/zod-openapi';
+import type { AttemptDetail } from './attempt-record.ts';
+import { decodeText } from './attempt-record.ts';
+import { DELIVERY_STATES } from './delivery.ts';
+import type { LoggedAttempt, LoggedDelivery } from './delivery-log-store.ts';
+import { EVENT_KINDS } from './event-kind.ts';
+import { toOffsetTime } from './profiles/json-body.ts';
+
+export const deliveryJson = z
+  .object({
+    id: z.int(),
+    hook_id: z.int(),
+    event_id: z.int(),
+    uuid: z.string().openapi({ description: 'As the receiver sees it, at every attempt.' }),
+    event: z.enum(EVENT_KINDS as [string, ...string[]]),
+    state: z.enum(DELIVERY_STATES),
+    attempts: z.int(),
+    status_code: z.int().openapi({ description: 'Of the last attempt; 0 when there was no answer.' }),
+    created_at: z.string(),
+    attempted_at: z.string().nullable(),
+    next_attempt_at: z.string().nullable(),
+  })
+  .openapi('Delivery');
+
+const headersJson = z.record(z.string(), z.union([z.string(), z.array(z.string())]));
+
+export const attemptJson = z
+  .object({
+    attempt: z.int(),
+    started_at: z.string(),
+    outcome: z.enum(['accepted', 'refused', 'gone', 'unreachable', 'blocked']),
+    status_code: z.int(),
+    reason: z.string().nullable().openapi({ description: 'Why there was no answer.' }),
+    remote_address: z.string().nullable(),
+    request_headers: headersJson.openapi({ description: 'What proves the sender is redacted.' }),
+    response_headers: headersJson,
+    response_body: z.string().openapi({ description: 'The first 8 KiB.' }),
+    timings_ms: z.object({
+      dns: z.number().nullable(),
+      connect: z.number().nullable().openapi({ description: 'Null on a connection that was kept.' }),
+      tls: z.number().nullable(),
+      firstByte: z.number().nullable(),
+      total: z.number(),
+    }),
+  })
+  .openapi('DeliveryAttempt');
+
+export const deliveryDetailJson = deliveryJson
+  .extend({
+    request_body: z.string().openapi({ description: 'The bytes that are sent, as text.' }),
+    attempt_log: z.array(attemptJson),
+  })
+  .openapi('DeliveryDetail');
+
+/** `isHookHeld`: what is pending of a held endpoint is shown as held. */
+export function toDeliveryJson(delivery: LoggedDelivery, isHookHeld: boolean): z.output<typeof deliveryJson> {
+  const isPending = delivery.state === 'pending';
+  return {
+    id: delivery.id,
+    hook_id: delivery.hook_id,
+    event_id: delivery.event_id,
+    uuid: delivery.uuid,
+    event: delivery.event_kind,
+    state: isPending && isHookHeld ? 'held' : delivery.state,
+    attempts: delivery.attempts,
+    status_code: delivery.status,
+    created_at: toOffsetTime(delivery.created_at_ms),
+    attempted_at: delivery.attempted_at_ms === null ? null : toOffsetTime(delivery.attempted_at_ms),
+    next_attempt_at: isPending && !isHookHeld ? toOffsetTime(delivery.due_at_ms) : null,
+  };
+}
+
+export function toAttemptJson(attempt: LoggedAttempt): z.output<typeof attemptJson> {
+  const detail = JSON.parse(attempt.detail) as AttemptDetail;
+  return {
+    attempt: attempt.attempt,
+    started_at: toOffsetTime(attempt.started_at_ms),
+    outcome: attempt.outcome as z.output<typeof attemptJson>['outcome'],
+    status_code: attempt.status,
+    reason: attempt.reason,
+    remote_address: attempt.remote_address,
+    request_headers: detail.request_headers,
+    response_headers: detail.response_headers as Record<string, string | string[]>,
+    response_body: attempt.response_body === null ? '' : decodeText(attempt.response_body),
+    timings_ms: detail.timings_ms,
+  };
+}
