@@ -8,6 +8,7 @@ import { migratePostgres } from './migrate-postgres.ts';
 import { migrateSqlite } from './migrate-sqlite.ts';
 import { checkParameters, isReadOnly } from './portable-sql.ts';
 import { openPostgresEngine } from './postgres-engine.ts';
+import { checkPostgresServer } from './postgres-server.ts';
 import { openSqliteEngine } from './sqlite-engine.ts';
 import type { Migration, Row, SqlValue, Statement, Step, Store } from './store.ts';
 import { createTopicWatcher, createTouch } from './topics.ts';
@@ -49,6 +50,7 @@ async function openPostgres(
 ): Promise<Engine> {
   const engine = openPostgresEngine({ databaseUrl, poolSize, log, world });
   try {
+    await checkPostgresServer(engine.pool, log);
     await migratePostgres({ pool: engine.pool, migrations, world, log });
     return engine;
   } catch (error) {

@@ -19,7 +19,7 @@ export interface PostgresOptions {
 
 /** Waits before a lost connection is tried again. Together they outlast a quick restart of the server. */
 const RECONNECT_DELAYS_MS = [20, 100, 400, 1_000];
-const MAX_CONFLICTS = 12;
+const MAX_ATTEMPTS = 12;
 const DEFAULT_MAX_WAITING = 20_000;
 
 export interface PostgresEngine extends Engine {
@@ -48,9 +48,9 @@ export function openPostgresEngine(options: PostgresOptions): PostgresEngine {
       useClient(await connect(), (client) => runOn(client, statement, parameters)),
     );
 
-  // Sent again only when the server says that it undid everything.
+  // Sent again only when it is certain that nothing was stored.
   const transact = <Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result> =>
-    retryWhile(isRetryable, createConflictDelays(world), world, async () => useClient(await reconnect(), work));
+    retryWhile(isUndone, createConflictDelays(world), world, async () => useClient(await reconnect(), work));
 
   return {
     name: 'postgres',
@@ -151,9 +151,14 @@ async function guardOutcome<Result>(work: () => Promise<Result>): Promise<Result
   }
 }
 
+/** The server said that it undid everything, or the connection broke before the commit was sent. */
+function isUndone(error: unknown): boolean {
+  return isRetryable(error) || (isConnectionLost(error) && (error as Failure).details?.isUnknown !== true);
+}
+
 /** Growing, and different for each, so that those who collided do not collide again. */
 function createConflictDelays(world: World): number[] {
-  return Array.from({ length: MAX_CONFLICTS }, (_, attempt) => world.random() * Math.min(200, 2 ** attempt * 2));
+  return Array.from({ length: MAX_ATTEMPTS }, (_, attempt) => world.random() * Math.min(200, 2 ** attempt * 2));
 }
 
 async function retryWhile<Result>(

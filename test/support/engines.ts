@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, type TestContext, test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { migrations as allMigrations } from '../../src/database/migrations/list.ts';
 import { openStore, type StoreOptions } from '../../src/database/open-store.ts';
 import type { Migration, Store } from '../../src/database/store.ts';
@@ -88,14 +88,10 @@ export async function openTestStore(
 
 let ownCluster: Promise<PostgresCluster> | undefined;
 
-/** The server of the whole run, or one of this file when it is run alone. */
+/** The server of the whole run, or one of this file when it is run alone; that one ends by itself with this process. */
 async function ensureCluster(): Promise<string> {
   const shared = process.env.TRIVET_TEST_POSTGRES;
   if (shared !== undefined) return shared;
   ownCluster ??= startPostgresCluster();
   return (await ownCluster).socketDir;
 }
-
-after(async () => {
-  if (ownCluster !== undefined) await (await ownCluster).stop();
-});
