@@ -1,10 +1,11 @@
 import type { BinnedRows } from './binning.ts';
 import { assignLeaves, createPlainGrower } from './grow-tree.ts';
 import { createWasmGrower } from './grow-tree-wasm.ts';
-import { fitLeaves } from './leaf-values.ts';
-import { computeGradients, computeLoss, fitConstant, type Loss } from './loss.ts';
+import { fitConstant, fitLeaves, type LeafRule } from './leaf-values.ts';
+import { computeGradients, computeLoss, type Loss } from './loss.ts';
 import { countGradientBits, countWeightBits, quantiseGradients, quantiseWeights } from './quantise.ts';
 import { createRandom, sampleMask } from './random.ts';
+import { createSample } from './sample.ts';
 import type { SplitRule } from './split.ts';
 import { createForest, type FittedTree, type Forest, MAX_DEPTH } from './tree.ts';
 
@@ -66,11 +67,13 @@ export function trainForest(
   const chosen: BoostOptions = { ...DEFAULT_BOOST_OPTIONS, ...options };
   checkOptions(training, chosen);
   const run = startRun(training, chosen);
+  const isSampled = chosen.rowShare < 1 || chosen.featureShare < 1;
   const watch = stopping && startWatch(stopping, chosen.loss, run.base);
   for (let t = 0; t < chosen.trees; t++) {
     const tree = run.addTree();
-    if (tree === undefined) break;
-    if (watch?.isOver(tree) === true) break;
+    // Other rows or features may still have something to gain.
+    if (tree === undefined && isSampled) continue;
+    if (tree === undefined || watch?.isOver(tree) === true) break;
   }
   const trees = watch === undefined ? run.trees : run.trees.slice(0, watch.bestCount());
   return createForest(training.rows.binning, run.base, trees);
@@ -88,56 +91,57 @@ function startRun(training: TrainingSet, options: BoostOptions): Run {
   const weights = training.weights ?? new Float64Array(rows.rowCount).fill(1);
   const quantised = quantiseWeights(training.weights, rows.rowCount);
   const weightBits = countWeightBits(quantised.weights);
-  const bits = countGradientBits(weightBits, rows.rowCount);
+  const gradientBits = countGradientBits(weightBits, rows.rowCount);
   const wasm = options.kernel === 'plain' ? undefined : createWasmGrower(rows, weightBits);
   const grower = wasm ?? createPlainGrower(rows);
-  grower.weights.set(quantised.weights);
-  const gradients = new Float64Array(rows.rowCount);
-  const base = options.base ?? fitConstant(options.loss, { residuals: target, weights });
-  const residuals = target.map((value) => value - base);
-  const monotone = Int8Array.from(rows.binning.edges, (_, feature) => options.monotone?.[feature] ?? 0);
-  const leafRule = { loss: options.loss, l2: options.l2, learningRate: options.learningRate, monotone };
   const random = createRandom(options.seed);
+  const sample = createSample(
+    { weights, quantised: quantised.weights, share: options.rowShare, random },
+    grower.weights,
+  );
+  const base = options.base ?? fitConstant(target, weights, options.loss);
+  const residuals = target.map((value) => value - base);
+  const gradients = new Float64Array(rows.rowCount);
+  const rules = createRules(rows.binning.edges.length, quantised.scale, options);
   const trees: FittedTree[] = [];
   return {
     base,
     trees,
     addTree() {
-      const sampled = sampleWeights(weights, options.rowShare, random);
-      const allowed = sampleFeatures(rows.binning.edges.length, options.featureShare, random);
-      const rule: SplitRule = {
-        l2: Math.max(options.l2 / quantised.scale, 1e-9),
-        // At least one unit: a side without rows is no side.
-        minChildWeight: Math.max(options.minChildWeight / quantised.scale, 1),
-        monotone,
-        allowed,
-      };
-      if (sampled !== weights) keepSampled(quantised.weights, sampled, grower.weights);
-      computeGradients(options.loss, { residuals, weights: sampled }, gradients);
-      quantiseGradients(gradients, bits, grower.gradients);
-      const levels = grower.grow(options.depth, rule);
+      sample.draw();
+      computeGradients(options.loss, { residuals, weights: sample.weights }, gradients);
+      quantiseGradients(gradients, gradientBits, grower.gradients);
+      const levels = grower.grow(options.depth, rules.nextSplitRule(random));
       if (levels.features.length === 0) return undefined;
-      const tree = fitLeaves({ levels, leafOfRow: grower.leafOfRow, residuals, weights: sampled }, leafRule);
-      subtractTree(tree, grower.leafOfRow, residuals);
+      const { leafOfRow } = grower;
+      const tree = fitLeaves(levels, { leafOfRow, residuals, weights: sample.weights }, rules.leaf);
+      subtractTree(tree, leafOfRow, residuals);
       trees.push(tree);
       return tree;
     },
   };
 }
 
-function keepSampled(quantised: Int32Array, sampled: Float64Array, kept: Int32Array): void {
-  for (let row = 0; row < kept.length; row++) kept[row] = sampled[row]! > 0 ? quantised[row]! : 0;
+interface Rules {
+  readonly leaf: LeafRule;
+  /** The split rule of one tree, with the features drawn for it. */
+  nextSplitRule(random: () => number): SplitRule;
 }
 
-function sampleWeights(weights: Float64Array, share: number, random: () => number): Float64Array {
-  if (share >= 1) return weights;
-  const mask = sampleMask(weights.length, Math.max(1, Math.round(share * weights.length)), random);
-  return weights.map((weight, row) => weight * mask[row]!);
-}
-
-function sampleFeatures(count: number, share: number, random: () => number): Uint8Array {
-  if (share >= 1) return new Uint8Array(count).fill(1);
-  return sampleMask(count, Math.max(1, Math.round(share * count)), random);
+function createRules(featureCount: number, weightScale: number, options: BoostOptions): Rules {
+  const { loss, l2, learningRate, featureShare } = options;
+  const monotone = Int8Array.from({ length: featureCount }, (_, feature) => options.monotone?.[feature] ?? 0);
+  const drawn = Math.max(1, Math.round(featureShare * featureCount));
+  return {
+    leaf: { loss, l2, learningRate, monotone },
+    nextSplitRule: (random) => ({
+      l2: Math.max(l2 / weightScale, 1e-9),
+      // At least one unit: a side without rows is no side.
+      minChildWeight: Math.max(options.minChildWeight / weightScale, 1),
+      monotone,
+      allowed: drawn === featureCount ? new Uint8Array(featureCount).fill(1) : sampleMask(featureCount, drawn, random),
+    }),
+  };
 }
 
 function subtractTree(tree: FittedTree, leafOfRow: Uint8Array, residuals: Float64Array): void {

@@ -1,14 +1,7 @@
-import { fitConstant, type Loss } from './loss.ts';
+import { type LeafRows, selectLeafQuantiles } from './leaf-quantiles.ts';
+import { clip, type Loss } from './loss.ts';
 import { projectMonotone } from './monotone.ts';
 import { type FittedTree, LEAVES, type TreeLevels } from './tree.ts';
-
-export interface LeafInput {
-  readonly levels: TreeLevels;
-  readonly leafOfRow: Uint8Array;
-  readonly residuals: Float64Array;
-  /** 0 for rows that do not take part. */
-  readonly weights: Float64Array;
-}
 
 export interface LeafRule {
   readonly loss: Loss;
@@ -18,59 +11,51 @@ export interface LeafRule {
 }
 
 /** Gives the tree its leaf values, from the true residuals rather than the quantised gradients. */
-export function fitLeaves(input: LeafInput, rule: LeafRule): FittedTree {
-  const { values, covers } = rule.loss.kind === 'squared' ? averageLeaves(input) : fitEachLeaf(input, rule.loss);
+export function fitLeaves(levels: TreeLevels, rows: LeafRows, rule: LeafRule): FittedTree {
+  const covers = sumCovers(rows);
+  const values = fitEachLeaf(rows, covers, rule.loss);
   for (let leaf = 0; leaf < LEAVES; leaf++) {
     // Equation 5 of Chen & Guestrin 2016: sum of gradients over weight + l2.
     values[leaf]! *= covers[leaf]! > 0 ? (rule.learningRate * covers[leaf]!) / (covers[leaf]! + rule.l2) : 0;
   }
-  projectMonotone(input.levels, rule.monotone, { values, weights: covers });
-  return { ...input.levels, values, covers };
+  projectMonotone(levels, rule.monotone, { values, weights: covers });
+  return { ...levels, values, covers };
 }
 
-interface LeafTable {
-  readonly values: Float64Array;
-  readonly covers: Float64Array;
+/** The constant that minimises the loss of these residuals. */
+export function fitConstant(residuals: Float64Array, weights: Float64Array, loss: Loss): number {
+  const rows = { leafOfRow: new Uint8Array(residuals.length), residuals, weights };
+  return fitEachLeaf(rows, sumCovers(rows), loss)[0]!;
 }
 
-function averageLeaves({ leafOfRow, residuals, weights }: LeafInput): LeafTable {
-  const values = new Float64Array(LEAVES);
-  const covers = new Float64Array(LEAVES);
-  for (let row = 0; row < leafOfRow.length; row++) {
-    const leaf = leafOfRow[row]!;
-    const weight = weights[row]!;
-    values[leaf]! += weight * residuals[row]!;
-    covers[leaf]! += weight;
+/** For every leaf, the constant that minimises the loss of its residuals. */
+function fitEachLeaf(rows: LeafRows, covers: Float64Array, loss: Loss): Float64Array {
+  switch (loss.kind) {
+    case 'squared':
+      return averageLeaves(rows, covers);
+    case 'absolute':
+      return selectLeafQuantiles(rows, 0.5);
+    case 'quantile':
+      return selectLeafQuantiles(rows, loss.level);
+    case 'huber': {
+      // One step from the median (Friedman 2001, equation 24).
+      const medians = selectLeafQuantiles(rows, 0.5);
+      const { leafOfRow } = rows;
+      const clipped = rows.residuals.map((residual, row) => clip(residual - medians[leafOfRow[row]!]!, loss.delta));
+      const steps = averageLeaves({ ...rows, residuals: clipped }, covers);
+      return medians.map((median, leaf) => median + steps[leaf]!);
+    }
   }
-  for (let leaf = 0; leaf < LEAVES; leaf++) values[leaf]! /= covers[leaf]! || 1;
-  return { values, covers };
 }
 
-function fitEachLeaf({ leafOfRow, residuals, weights }: LeafInput, loss: Loss): LeafTable {
-  const values = new Float64Array(LEAVES);
+function sumCovers({ leafOfRow, weights }: LeafRows): Float64Array {
   const covers = new Float64Array(LEAVES);
-  const rowsByLeaf = groupRows(leafOfRow, weights);
-  rowsByLeaf.forEach((rows, leaf) => {
-    const leafWeights = Float64Array.from(rows, (row) => weights[row]!);
-    values[leaf] = fitConstant(loss, {
-      residuals: Float64Array.from(rows, (row) => residuals[row]!),
-      weights: leafWeights,
-    });
-    covers[leaf] = leafWeights.reduce((sum, weight) => sum + weight, 0);
-  });
-  return { values, covers };
+  for (let row = 0; row < leafOfRow.length; row++) covers[leafOfRow[row]!]! += weights[row]!;
+  return covers;
 }
 
-/** The rows of each leaf that take part. */
-function groupRows(leafOfRow: Uint8Array, weights: Float64Array): Uint32Array[] {
-  const ends = new Uint32Array(LEAVES + 1);
-  for (let row = 0; row < leafOfRow.length; row++) if (weights[row]! > 0) ends[leafOfRow[row]! + 1]! += 1;
-  for (let leaf = 0; leaf < LEAVES; leaf++) ends[leaf + 1]! += ends[leaf]!;
-  const starts = ends.slice();
-  const order = new Uint32Array(ends[LEAVES]!);
-  for (let row = 0; row < leafOfRow.length; row++) {
-    const leaf = leafOfRow[row]!;
-    if (weights[row]! > 0) order[starts[leaf]!++] = row;
-  }
-  return Array.from({ length: LEAVES }, (_, leaf) => order.subarray(ends[leaf]!, ends[leaf + 1]!));
+function averageLeaves({ leafOfRow, residuals, weights }: LeafRows, covers: Float64Array): Float64Array {
+  const sums = new Float64Array(LEAVES);
+  for (let row = 0; row < leafOfRow.length; row++) sums[leafOfRow[row]!]! += weights[row]! * residuals[row]!;
+  return sums.map((sum, leaf) => (covers[leaf]! > 0 ? sum / covers[leaf]! : 0));
 }

@@ -9,15 +9,26 @@ export function createRandom(seed: number): () => number {
   };
 }
 
-/** `count` of the numbers 0 … total - 1 as a mask of ones. */
+/** `count` of the numbers 0 … total - 1 as a mask of ones; every subset is equally likely (Knuth's algorithm S). */
 export function sampleMask(total: number, count: number, random: () => number): Uint8Array {
   const mask = new Uint8Array(total);
   let missing = count;
-  // Knuth 1998, volume 2, algorithm S: every subset is equally likely.
   for (let i = 0; i < total; i++) {
     if (random() * (total - i) >= missing) continue;
     mask[i] = 1;
     missing -= 1;
   }
   return mask;
+}
+
+/** Fills `mask` with ones by a coin each (xorshift, Marsaglia 2003), of which `share` fall on one. */
+export function tossCoins(mask: Uint8Array, share: number, random: () => number): void {
+  const limit = share * 4_294_967_296;
+  let state = 1 + Math.floor(random() * 4_294_967_294);
+  for (let i = 0; i < mask.length; i++) {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+    mask[i] = state >>> 0 < limit ? 1 : 0;
+  }
 }
