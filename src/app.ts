@@ -16,6 +16,7 @@ import { listenHttp } from './http/http-server.ts';
 import { createPredictionArea } from './prediction/area.ts';
 import { createLog, type Log } from './telemetry/log.ts';
 import { createMetrics } from './telemetry/metrics.ts';
+import { createWebhooksArea } from './webhooks/area.ts';
 import { realWorld, type World } from './world.ts';
 
 type Part = Config['server']['parts'][number];
@@ -63,7 +64,18 @@ export async function startApp(config: Config, world: World = realWorld): Promis
     verifyToken: authorization.verifyToken,
   });
   if (config.server.parts.includes('prediction')) await prediction.loadModels();
-  const areaByPart: Partial<Record<Part, Area>> = { authorization, prediction };
+  const webhooks = createWebhooksArea({
+    store,
+    world,
+    log,
+    metrics,
+    vault,
+    config: config.webhooks,
+    baseUrl: config.server.baseUrl ?? http.url,
+    requireScope: authorization.requireScope,
+    owners: authorization.owners,
+  });
+  const areaByPart: Partial<Record<Part, Area>> = { authorization, prediction, webhooks };
   const areas = config.server.parts.flatMap((part) => areaByPart[part] ?? []);
 
   const grpc = await openGrpcServer({

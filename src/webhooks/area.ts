@@ -1,0 +1,72 @@
+/** Webhooks: repositories and their hooks, the intake of events, and the delivery of what hooks asked for. */
+import type { OpenAPIHono } from '@hono/zod-openapi';
+import type { Area } from '../area.ts';
+import type { Config } from '../config/config.ts';
+import type { Store } from '../database/store.ts';
+import type { HttpEnv } from '../http/context.ts';
+import type { RouteMount } from '../http/mount.ts';
+import { createRoutes } from '../http/routes.ts';
+import type { IdentityEnv, Owners, RequireScope } from '../identity.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import type { Vault } from '../vault/vault.ts';
+import type { Worker } from '../workers/worker.ts';
+import type { World } from '../world.ts';
+import { createAddressGuard } from './address-guard.ts';
+import { createBridgeRoutes } from './bridge-routes.ts';
+import { createDeliveryRoutes } from './delivery-routes.ts';
+import { createDeliverySweeper } from './delivery-sweeper.ts';
+import { createDeliveryWorker } from './delivery-worker.ts';
+import { createEventRoutes } from './event-routes.ts';
+import { createEventSweeper } from './event-sweeper-worker.ts';
+import { createHookRoutes } from './hook-routes.ts';
+import { createManagement, type Management } from './management.ts';
+import { createRepositoryRoutes } from './repository-routes.ts';
+
+export interface WebhooksParts {
+  readonly store: Store;
+  readonly world: World;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly vault: Vault;
+  readonly config: Config['webhooks'];
+  /** The address of the resource API. */
+  readonly baseUrl: string;
+  readonly requireScope: RequireScope;
+  readonly owners: Owners;
+}
+
+export interface WebhooksArea extends Area {
+  readonly routes: readonly RouteMount[];
+  readonly workers: readonly Worker[];
+  /** What the routes work with, for others in this process that show or change the same. */
+  readonly management: Management;
+}
+
+export function createWebhooksArea(parts: WebhooksParts): WebhooksArea {
+  const { store, world, log, metrics, vault, owners, baseUrl, requireScope } = parts;
+  const guard = createAddressGuard(parts.config);
+  const deliveries = createDeliveryWorker({ store, world, log, metrics, vault, guard });
+  const management = createManagement({
+    store,
+    world,
+    vault,
+    owners,
+    baseUrl,
+    guard,
+    pokeDeliveries: () => deliveries.poke(),
+  });
+  const managed = { ...management, requireScope };
+  const routes = createRoutes<IdentityEnv>();
+  routes.route('/', createRepositoryRoutes(managed));
+  routes.route('/', createHookRoutes({ ...managed, attemptNow: (id, untilMs) => deliveries.attemptNow(id, untilMs) }));
+  routes.route('/', createDeliveryRoutes(managed));
+  routes.route('/', createBridgeRoutes(managed));
+  routes.route('/', createEventRoutes(managed));
+  return {
+    // The identity is there only behind requireScope, which every route begins with.
+    routes: [{ path: '/api/v5', errors: 'platform', routes: routes as unknown as OpenAPIHono<HttpEnv> }],
+    workers: [deliveries, createDeliverySweeper({ store, world, log }), createEventSweeper({ store, world, log })],
+    management,
+  };
+}
