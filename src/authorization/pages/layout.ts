@@ -17,7 +17,7 @@ interface Frame {
   readonly body: Html;
   /** A module of our own that improves the page; it works without. */
   readonly script?: 'passkey.js' | undefined;
-  /** Goes on to this address by itself after a moment. */
+  /** Goes on to this address by itself, at once: a delay would be a time limit (WCAG 2.2.1). */
   readonly refreshTo?: string | undefined;
 }
 
@@ -31,7 +31,7 @@ function renderDocument({ title, body, script, refreshTo }: Frame): Html {
 <meta name="color-scheme" content="light dark">
 <link rel="stylesheet" href="${assetPath('styles.css')}">
 <link rel="icon" href="${assetPath('icon.svg')}" type="image/svg+xml">
-${refreshTo === undefined ? '' : html`<meta http-equiv="refresh" content="1;url=${refreshTo}">`}
+${refreshTo === undefined ? '' : html`<meta http-equiv="refresh" content="0;url=${refreshTo}">`}
 ${script === undefined ? '' : html`<script type="module" src="${assetPath(script)}"></script>`}
 </head>
 ${body}

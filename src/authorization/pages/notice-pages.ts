@@ -24,7 +24,7 @@ ${view.traceId ? html`<p class="soft small">${texts.error.trace} <code>${view.tr
 }
 
 /**
- * Goes on to `url` by a link and, after a second, by itself: for private-use schemes (`cursor://…`), which browsers
+ * Goes on to `url` by a link and by itself: for private-use schemes (`cursor://…`), which browsers
  * refuse as the end of a form's redirects whatever `form-action` says. `target` is what the person is told.
  */
 export function renderGoOnPage(view: { readonly url: string; readonly target: string }): Html {

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, type TestContext, test } from 'node:test';
+import { TOTP } from 'otpauth';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { registerApplication, startAuthorizationServer } from '../../../test/support/authorization-server.ts';
 import { findFlaws, findReasonToSkipPages, launchBrowser, VIEWS } from '../../../test/support/browser.ts';
@@ -102,6 +103,50 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     );
   });
 
+  test('an authenticator app is set up, asked for at the next sign-in, and replaced by a recovery code', async (t) => {
+    await using service = await startPageService();
+    await addUser(service, 'ada');
+    const page = await openPage(t, { viewport: { width: 320, height: 640 }, bypassCSP: true });
+    await signIn(page, service.url, PASSWORD);
+    await page.goto(`${service.url}/account/security`);
+    await page.click('text=Set up an authenticator app');
+    const seed = (await readText(page, '#totp-key')).replaceAll(' ', '');
+    const digits = () => new TOTP({ secret: seed }).generate({ timestamp: service.world.nowMs() });
+    await page.getByLabel('six digits').fill(digits());
+    await page.getByRole('button', { name: 'Turn on' }).click();
+    const codes = await page.locator('.codes code').allInnerTexts();
+    assert.equal(codes.length, 10);
+    assert.deepEqual(await findFlaws(page), []);
+    await page.click('text=I have kept them');
+    assert.match(await readText(page), /10 recovery codes left/);
+
+    await page.click('text=Sign out');
+    await fillSignIn(page, PASSWORD);
+    assert.equal(await page.title(), 'Second step · Trivet');
+    assert.deepEqual(await findFlaws(page), []);
+    service.world.moveMs(30_000);
+    await page.getByLabel('Code').fill(digits());
+    await page.click('text=Confirm');
+    assert.equal(await page.title(), 'Home · Trivet');
+    await page.click('text=Sign out');
+    await fillSignIn(page, PASSWORD);
+    await page.getByLabel('Code').fill(codes[3]!.toUpperCase().replaceAll('-', ' '));
+    await page.click('text=Confirm');
+    await page.click('nav >> text=Activity');
+    assert.match(await readText(page), /Recovery code used/);
+  });
+
+  test('a private scheme is reached by a page with a link, since a form may not redirect there', async (t) => {
+    const oauth = await startOAuth(t);
+    const page = await openPage(t, { bypassCSP: true });
+    await page.goto(oauth.nativeUrl());
+    await fillSignIn(page, PASSWORD);
+    await page.getByRole('button', { name: 'Allow', exact: true }).click();
+    const link = await page.getByRole('link', { name: 'Go on now' }).getAttribute('href');
+    assert.match(link ?? '', /^com\.example\.app:\/callback\?code=tvt_/);
+    assert.deepEqual(await findFlaws(page), []);
+  });
+
   test('everything but passkeys works without a script', async (t) => {
     await using service = await startPageService();
     await addUser(service, 'ada');
@@ -114,31 +159,31 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     await page.getByLabel('Name', { exact: true }).fill('Harbour CI');
     await page.getByLabel('Redirect addresses').fill('https://ci.example.org/callback');
     await page.click('text=Create application');
-    assert.match(await page.innerText('#new-secret'), /^tvt_/);
+    assert.match(await readText(page, '#new-secret'), /^tvt_/);
     await page.getByRole('button', { name: 'New secret' }).click();
     assert.equal(await page.locator('strong', { hasText: 'Ends in' }).count(), 2);
     await page.getByRole('button', { name: 'Delete Ends in' }).first().click();
     assert.equal(await page.locator('strong', { hasText: 'Ends in' }).count(), 1);
     await page.getByLabel('Type Harbour CI to confirm').fill('Harbour CI');
     await page.click('text=Delete application');
-    assert.match(await page.innerText('main'), /You have no applications yet/);
+    assert.match(await readText(page), /You have no applications yet/);
 
     await page.click('nav >> text=Personal access tokens');
     await page.getByLabel('Name', { exact: true }).fill('Backup');
     await page.getByLabel('all_repository').check();
     await page.click('text=Create token');
-    assert.match(await page.innerText('#new-token'), /^tvt_p_/);
+    assert.match(await readText(page, '#new-token'), /^tvt_p_/);
     await page.getByRole('button', { name: 'Delete Backup' }).click();
-    assert.match(await page.innerText('main'), /no personal access tokens yet/);
+    assert.match(await readText(page), /no personal access tokens yet/);
 
     await page.click('nav >> text=Profile');
     await page.getByLabel('Name', { exact: true }).fill('Augusta Ada King');
     await page.click('text=Save');
-    assert.match(await page.innerText('main'), /Your profile is saved/);
+    assert.match(await readText(page), /Your profile is saved/);
     await page.click('nav >> text=Activity');
-    assert.match(await page.innerText('main'), /Personal token deleted/);
+    assert.match(await readText(page), /Personal token deleted/);
     await page.click('text=Sign out');
-    assert.match(await page.innerText('main'), /You have signed out/);
+    assert.match(await readText(page), /You have signed out/);
   });
 
   test('sessions elsewhere are listed and ended', async (t) => {
@@ -177,15 +222,15 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     await page.getByLabel('Name of the new passkey').fill('Laptop');
     await page.click('text=Add a passkey');
     await page.waitForURL(/done=saved/);
-    assert.match(await page.innerText('.list'), /Laptop[\s\S]*never used/);
+    assert.match(await readText(page, '.list'), /Laptop[\s\S]*never used/);
 
     await page.click('text=Sign out');
     await page.click('text=Sign in with a passkey');
     await page.waitForURL(`${service.url}/`);
     await page.goto(`${service.url}/account/sessions`);
-    assert.match(await page.innerText('.list'), /with passkey/);
+    assert.match(await readText(page, '.list'), /with passkey/);
     await page.goto(`${service.url}/account/security`);
-    assert.match(await page.innerText('.list'), /last used/);
+    assert.match(await readText(page, '.list'), /last used/);
     await page.getByRole('button', { name: 'Remove Laptop' }).click();
     await page.click('text=Sign out');
     await page.click('text=Sign in with a passkey');
@@ -199,7 +244,7 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     page.on('console', (message) => complaints.push(message.text()));
     await page.goto(oauth.authorizeUrl());
     await fillSignIn(page, PASSWORD);
-    const asked = await page.innerText('main');
+    const asked = await readText(page);
     for (const part of ['Allow Harbour CI?', 'by ada', 'ada', 'Webhooks', 'all_hook', '127.0.0.1', '15 days'])
       assert.ok(asked.includes(part), `the page says "${part}"`);
     await page.getByRole('button', { name: 'Allow', exact: true }).click();
@@ -297,14 +342,25 @@ async function startOAuth(t: TestContext) {
   const server = undo.use(await startAuthorizationServer(store));
   const ada = await addUser(server, 'ada');
   const { clientId } = await registerApplication(server, { name: 'Harbour CI', redirectUris: [callback] }, ada.id);
-  const query = new URLSearchParams({
-    client_id: clientId,
-    redirect_uri: callback,
+  const native = { name: 'Native', isPublic: true, redirectUris: ['com.example.app:/callback'] };
+  const { clientId: nativeId } = await registerApplication(server, native, ada.id);
+  const common = {
     response_type: 'code',
     scope: 'all_user all_hook',
     state: 'a state',
     code_challenge: CHALLENGE,
     code_challenge_method: 'S256',
-  });
-  return { url: server.url, authorizeUrl: () => `${server.url}/oauth/authorize?${query.toString()}` };
+  };
+  const urlFor = (client_id: string, redirect_uri: string) => () =>
+    `${server.url}/oauth/authorize?${new URLSearchParams({ ...common, client_id, redirect_uri }).toString()}`;
+  return {
+    url: server.url,
+    authorizeUrl: urlFor(clientId, callback),
+    nativeUrl: urlFor(nativeId, 'com.example.app:/callback'),
+  };
+}
+
+async function readText(page: Page, selector = 'main'): Promise<string> {
+  // biome-ignore lint/performance/useDomNodeTextContent: what a person sees, not what is hidden
+  return page.innerText(selector);
 }

@@ -112,7 +112,7 @@ test('somebody signed in links the account, signs in with it, and lets it go', a
   await client.submit('/sign-in', '/sign-in', { login: 'ada', password: PASSWORD });
   const path = '/account/security';
   const begun = await client.submit(path, `${path}/upstream/link`, {});
-  const url = /http-equiv="refresh" content="1;url=([^"]+)"/.exec(begun.body)?.[1]?.replaceAll('&amp;', '&') ?? '';
+  const url = /http-equiv="refresh" content="0;url=([^"]+)"/.exec(begun.body)?.[1]?.replaceAll('&amp;', '&') ?? '';
   const back = await passProvider(url, 'ada.k');
   assert.equal((await client.get(back.slice(service.url.length))).location, `${path}?done=linked`);
   assert.match((await client.get(path)).body, /Linked with ada\.k@company\.example/);
