@@ -1,3 +1,4 @@
+import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { Failure } from '../errors.ts';
 import type { Log } from '../telemetry/log.ts';
@@ -40,6 +41,8 @@ export async function openStore(options: StoreOptions): Promise<Store> {
 function openSqlite({ dataDir, migrations, log, world }: StoreOptions): Engine {
   ensureDataDir(dataDir);
   const path = databaseFileOf(dataDir);
+  // The folder may have been there before, open to others; SQLite gives its log the rights of this file.
+  closeSync(openSync(path, 'a', 0o600));
   migrateSqlite({ path, migrations, nowMs: world.nowMs(), log });
   return openSqliteEngine({ path, log });
 }

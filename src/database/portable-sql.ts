@@ -33,7 +33,9 @@ export function toSqliteParameters(text: string): string {
 
 /** Whether `read` may take it. PostgreSQL would run a write there without a word. */
 export function isReadOnly(text: string): boolean {
-  return /^\s*(?:SELECT|WITH|VALUES|EXPLAIN)\b/i.test(text);
+  return (
+    /^\s*(?:SELECT|WITH|VALUES)\b/i.test(text) && !/\b(?:INSERT\s+INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM)\b/i.test(text)
+  );
 }
 
 /** Refuses the values that one engine would take and the other not, or that one would quietly change. */

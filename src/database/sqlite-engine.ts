@@ -1,3 +1,4 @@
+import { Failure } from '../errors.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Engine } from './engine.ts';
 import { openSqliteConnection } from './sqlite-connection.ts';
@@ -18,7 +19,10 @@ export function openSqliteEngine(options: SqliteOptions): Engine {
 
   return {
     name: 'sqlite',
-    read: (statement, parameters) => Promise.resolve(reader.run(statement, parameters)),
+    read: async (statement, parameters) => {
+      if (isClosed) throw new Failure('unavailable', 'Cannot use the database: it is closed');
+      return reader.run(statement, parameters);
+    },
     writeAll: (steps) => writer.writeAll(steps),
     call: (procedure, input) => writer.call(procedure, input),
     mayHaveChanged: () => {

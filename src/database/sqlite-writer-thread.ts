@@ -113,7 +113,8 @@ async function commitBatch(batch: readonly WriterUnit[]): Promise<WriterOutcome[
     return outcomes;
   } catch (error) {
     if (connection.isInTransaction()) connection.execute('ROLLBACK');
-    const taken = batch.slice(0, Math.max(1, outcomes.length));
+    // Before the first unit everyone fails: the next ones would only wait as long again, one after the other.
+    const taken = outcomes.length === 0 ? batch : batch.slice(0, outcomes.length);
     return taken.map(({ id }) => ({ id, error: toWireError(error) }));
   }
 }

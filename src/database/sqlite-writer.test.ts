@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { rmSync } from 'node:fs';
+import { chmodSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -110,6 +111,28 @@ testWriter('a procedure that its module does not export is refused', async (writ
   await assert.rejects(writer.call(nowhere, undefined), { code: 'internal', message: /cannot be loaded/ });
 });
 
+testWriter(
+  'when the disk is full its callers are told, and writing goes on once there is room',
+  async (writer, store) => {
+    const limitPages = (pages: number) =>
+      writer.writeAll([
+        { statement: statement(`test_limit_${pages}`, `PRAGMA max_page_count = ${pages}`), parameters: [] },
+      ]);
+    const insertLarge = (id: string) =>
+      writer.writeAll([{ statement: insertFullNote, parameters: [id, 1, null, new Uint8Array(5_000_000), null] }]);
+    await limitPages(1);
+    const outcomes = await Promise.allSettled([insert(writer, 'beside'), insertLarge('large'), insertLarge('larger')]);
+    assert.deepEqual(
+      outcomes.slice(1).map((outcome) => outcome.status === 'rejected' && (outcome.reason as { code: string }).code),
+      ['unavailable', 'unavailable'],
+    );
+    await limitPages(1_000_000);
+    await insertLarge('large');
+    const expected = outcomes[0]?.status === 'fulfilled' ? ['beside', 'large'] : ['large'];
+    assert.deepEqual(await listIds(store), expected);
+  },
+);
+
 test('a write waits while another process has the write lock', async () => {
   const place = await createStorePlace('sqlite');
   await using store = await openTestStore(place, { migrations: [...migrations, noteMigration] });
@@ -133,6 +156,17 @@ test('every commit is flushed to the disk before it is acknowledged', async () =
   assert.deepEqual(connection.run({ name: 'synchronous', text: 'PRAGMA synchronous' }, []), [{ synchronous: FULL }]);
   assert.deepEqual(connection.run({ name: 'journal', text: 'PRAGMA journal_mode' }, []), [{ journal_mode: 'wal' }]);
   connection.close();
+  rmSync(place.dataDir, { recursive: true });
+});
+
+test('the database and its log are readable by their owner alone, also in a folder that is not', async () => {
+  const place = await createStorePlace('sqlite');
+  chmodSync(place.dataDir, 0o755);
+  await using store = await openTestStore(place, { migrations: [...migrations, noteMigration] });
+  await store.write(insertNote, ['a', 1]);
+  const files = readdirSync(place.dataDir).filter((name) => name.startsWith('trivet.db'));
+  assert.equal(files.length, 3);
+  for (const name of files) assert.equal(statSync(join(place.dataDir, name)).mode & 0o077, 0, name);
   rmSync(place.dataDir, { recursive: true });
 });
 

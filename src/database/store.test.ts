@@ -225,6 +225,7 @@ forEachEngine(
     await closing[Symbol.asyncDispose]();
     assert.equal((await listIds(store)).length, 50);
     await assert.rejects(closing.write(insertNote, ['late', 1]), hasCode('unavailable'));
+    await assert.rejects(closing.read(listNotes), hasCode('unavailable'));
   },
   options,
 );
