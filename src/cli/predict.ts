@@ -3,10 +3,10 @@ import { Failure } from '../errors.ts';
 import { createPredictColumns, METRIC_COLUMNS } from '../prediction/columns.ts';
 import { FORMATS, type Format, openRecords } from '../prediction/formats/read-observations.ts';
 import { detectFieldNames, parseInputRecord, type RawRecord } from '../prediction/formats/record.ts';
+import { createLiveModel } from '../prediction/live-model.ts';
 import { createPriorModel, type LatencyModel } from '../prediction/model.ts';
 import { decodeModel } from '../prediction/model-codec.ts';
 import { listPromotedModels, readModelFile } from '../prediction/model-store.ts';
-import { serveModel } from '../prediction/predictor.ts';
 import { openCliStore } from './open-cli-store.ts';
 import { formatTable, print, printJson, remark } from './output.ts';
 
@@ -29,7 +29,7 @@ export function createPredictCommand(): Command {
 
 async function predict(options: PredictOptions): Promise<void> {
   const model = await loadModel(options.model);
-  const served = serveModel(model);
+  const served = createLiveModel(model);
   const columns = createPredictColumns(1);
   const predicted = { ttftMs: new Float64Array(1), tpotMs: new Float64Array(1) };
   const rows: (string | number)[][] = [];

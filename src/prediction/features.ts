@@ -30,12 +30,7 @@ export interface FeatureMatrix {
   readonly count: number;
 }
 
-export type FeatureName = (typeof FEATURE_NAMES)[number];
 export const FEATURE_COUNT = FEATURE_NAMES.length;
-
-export function featureIndex(name: FeatureName): number {
-  return FEATURE_NAMES.indexOf(name);
-}
 
 /** Fills the features of the first `columns.count` rows. */
 export function computeFeatures(columns: MetricColumns, values: Float32Array, stride: number): void {

@@ -5,10 +5,11 @@ import { observePool, tabulate } from '../../test/support/observed-pool.ts';
 import { createPredictColumns, METRIC_COLUMNS, type PredictColumns } from './columns.ts';
 import { measureAccuracy } from './evaluation/accuracy.ts';
 import { evaluate } from './evaluation/protocols.ts';
+import { createLiveModel } from './live-model.ts';
 import { createPriorModel, type LatencyModel } from './model.ts';
 import { decodeModel, encodeModel } from './model-codec.ts';
 import type { Observation } from './observation.ts';
-import { createPredictor, serveModel } from './predictor.ts';
+import { createPredictor } from './predictor.ts';
 import { DEFAULT_TRAINING, trainModel } from './train-model.ts';
 
 type Candidate = Partial<Observation['input']>;
@@ -27,7 +28,7 @@ function fillColumns(candidates: readonly Candidate[]): PredictColumns {
 
 function answer(model: LatencyModel, candidates: readonly Candidate[]): { ttft: number[]; tpot: number[] } {
   const predicted = { ttftMs: new Float64Array(candidates.length), tpotMs: new Float64Array(candidates.length) };
-  serveModel(model).predict(fillColumns(candidates), predicted);
+  createLiveModel(model).predict(fillColumns(candidates), predicted);
   return { ttft: [...predicted.ttftMs], tpot: [...predicted.tpotMs] };
 }
 

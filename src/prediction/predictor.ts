@@ -1,79 +1,50 @@
 /**
- * Serving: answers a whole call from the promoted model of its target model. Synchronous and without garbage per row;
- * a new version replaces the old one between two calls, so no call waits or sees half of each.
+ * Serving: answers a whole call from the promoted model of its target model. A new version replaces the old one
+ * between two calls, so no call waits or sees half of each.
  */
-import type { PredictColumns, PredictedColumns, Predictor } from './columns.ts';
-import { createPriorModel, findTargetModel, type LatencyModel, normalizePodType } from './model.ts';
-import { createSlotEvaluator, type SlotEvaluator, toStatistic } from './slot-evaluator.ts';
+import type { Predictor } from './columns.ts';
+import { createLiveModel, type LiveModel } from './live-model.ts';
+import { createPriorModel, type LatencyModel } from './model.ts';
 
 export interface SwappablePredictor extends Predictor {
-  /** Serves this model from the next call on; undefined goes back to the prior. */
+  /** Serves this model from the next call on; undefined goes back to the prior. What servers have shown stays. */
   swap(targetModel: string, model: LatencyModel | undefined): void;
+  /** The live part of a target model; of one nobody trained, it starts from the prior. */
+  live(targetModel: string): LiveModel;
   /** The names that are served, with their version ids. */
   list(): { readonly targetModel: string; readonly id: string }[];
 }
 
+/** Target models without a model of their own that may keep a live state: callers may send any name. */
+const MAX_UNTRAINED = 256;
+
 export function createPredictor(): SwappablePredictor {
-  const models = new Map<string, ServedModel>();
-  const prior = serveModel(createPriorModel());
+  const models = new Map<string, LiveModel>();
+  const trained = new Set<string>();
+  const prior = createPriorModel();
+  const untrained = createLiveModel(prior);
   return {
     swap(targetModel, model) {
-      if (model === undefined) models.delete(targetModel);
-      else models.set(targetModel, serveModel(model));
+      const live = models.get(targetModel);
+      if (live !== undefined) live.replaceModel(model ?? prior);
+      else if (model !== undefined) models.set(targetModel, createLiveModel(model));
+      if (model === undefined) trained.delete(targetModel);
+      else trained.add(targetModel);
     },
-    hasModel: (targetModel) => models.has(targetModel),
-    list: () => [...models].map(([targetModel, { model }]) => ({ targetModel, id: model.id })),
+    live(targetModel) {
+      const known = models.get(targetModel);
+      if (known !== undefined) return known;
+      if (models.size - trained.size >= MAX_UNTRAINED) return untrained;
+      const live = createLiveModel(prior);
+      models.set(targetModel, live);
+      return live;
+    },
+    hasModel: (targetModel) => trained.has(targetModel),
+    list: () => [...trained].map((targetModel) => ({ targetModel, id: models.get(targetModel)!.model.id })),
     predict(targetModel, columns, predicted) {
-      const served = models.get(targetModel) ?? prior;
-      served.predict(columns, predicted);
-      return served.model.id;
-    },
-  };
-}
-
-export interface ServedModel {
-  readonly model: LatencyModel;
-  /** Fills `predicted` for the first `columns.count` rows. */
-  predict(columns: PredictColumns, predicted: PredictedColumns): void;
-}
-
-/** Most calls have fewer candidates; those that have more make the evaluators grow once. */
-const FIRST_CAPACITY = 128;
-
-export function serveModel(model: LatencyModel): ServedModel {
-  const evaluators = new Map<string, SlotEvaluator>();
-
-  function findEvaluator(podType: string, count: number): SlotEvaluator {
-    // Pod types without models of their own share one evaluator: callers may send any text.
-    const slot = normalizePodType(podType);
-    const key = model.slots.has(slot) ? slot : '\0whole';
-    const known = evaluators.get(key);
-    if (known !== undefined && known.capacity >= count) return known;
-    const capacity = Math.max(FIRST_CAPACITY, 2 ** Math.ceil(Math.log2(count)));
-    const made = createSlotEvaluator(
-      findTargetModel(model, podType, 'ttft'),
-      findTargetModel(model, podType, 'tpot'),
-      capacity,
-    );
-    evaluators.set(key, made);
-    return made;
-  }
-
-  return {
-    model,
-    predict(columns, predicted) {
-      // A call has one pod type, or few: with several, each slot evaluates all rows and answers its own.
-      const slots = Math.max(1, columns.podTypes.length);
-      for (let podType = 0; podType < slots; podType++) {
-        const evaluator = findEvaluator(columns.podTypes[podType] ?? '', columns.count);
-        if (podType === 0 || evaluator !== findEvaluator(columns.podTypes[podType - 1]!, columns.count))
-          evaluator.evaluate(columns);
-        for (let i = 0; i < columns.count; i++) {
-          if (slots > 1 && columns.podType[i] !== podType) continue;
-          predicted.ttftMs[i] = toStatistic(evaluator.ttft, model.statistic, evaluator.ttftMs[i]!);
-          predicted.tpotMs[i] = toStatistic(evaluator.tpot, model.statistic, evaluator.tpotMs[i]!);
-        }
-      }
+      const live = models.get(targetModel) ?? untrained;
+      live.predict(columns, predicted);
+      return live.model.id;
     },
   };
 }

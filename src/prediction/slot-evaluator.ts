@@ -1,49 +1,48 @@
 /** Computes with the two target models of a slot: features once, bins once when the trees share them. */
 import { type Statistic, statisticOffset } from './calibration.ts';
-import { computeFeatures, FEATURE_COUNT, type FeatureMatrix } from './features.ts';
+import { computeFeatures, FEATURE_COUNT } from './features.ts';
 import { createEvaluator, type Evaluator } from './gbdt/evaluate.ts';
 import { clampMs } from './milliseconds.ts';
 import type { TargetModel } from './model.ts';
 import type { MetricColumns } from './observation-table.ts';
 import { evaluatePhysics } from './physics/physics.ts';
 
+/** One target's answers for the rows of the last call, in milliseconds. */
+export interface TargetAnswers {
+  readonly model: TargetModel;
+  /** By physics alone. */
+  readonly physicsMs: Float64Array;
+  /** The median: physics corrected by the trees, as far as they are believed. */
+  readonly medianMs: Float64Array;
+}
+
 export interface SlotEvaluator {
-  readonly ttft: TargetModel;
-  readonly tpot: TargetModel;
+  readonly ttft: TargetAnswers;
+  readonly tpot: TargetAnswers;
   /** Most rows of one call. */
   readonly capacity: number;
-  /** The features of the last call. */
-  readonly features: FeatureMatrix;
-  /** Medians of the last call. */
-  readonly ttftMs: Float64Array;
-  readonly tpotMs: Float64Array;
-  /** Fills the medians of all rows; `columns.count` must not be above the capacity. */
+  /** Answers all rows; `columns.count` must not be above the capacity. */
   evaluate(columns: MetricColumns): void;
 }
 
 export function createSlotEvaluator(ttft: TargetModel, tpot: TargetModel, capacity: number): SlotEvaluator {
   const trees = connectTrees(ttft, tpot, capacity);
   const stride = trees.values.length / FEATURE_COUNT;
-  const features = { values: trees.values, stride, count: 0 };
-  const ttftMs = new Float64Array(capacity);
-  const tpotMs = new Float64Array(capacity);
+  const answers = { ttft: createAnswers(ttft, capacity), tpot: createAnswers(tpot, capacity) };
   return {
-    ttft,
-    tpot,
+    ...answers,
     capacity,
-    features,
-    ttftMs,
-    tpotMs,
     evaluate(columns) {
-      features.count = columns.count;
-      computeFeatures(columns, features.values, stride);
+      computeFeatures(columns, trees.values, stride);
       trees.evaluate(columns.count);
-      evaluatePhysics(ttft.physics, columns, columns.count, ttftMs);
-      evaluatePhysics(tpot.physics, columns, columns.count, tpotMs);
-      correct(ttftMs, trees.ttft, ttft.forestShare, columns.count);
-      correct(tpotMs, trees.tpot, tpot.forestShare, columns.count);
+      answerTarget(answers.ttft, columns, trees.ttft);
+      answerTarget(answers.tpot, columns, trees.tpot);
     },
   };
+}
+
+function createAnswers(model: TargetModel, capacity: number): TargetAnswers {
+  return { model, physicsMs: new Float64Array(capacity), medianMs: new Float64Array(capacity) };
 }
 
 interface Trees {
@@ -83,10 +82,15 @@ function believedForest(model: TargetModel) {
   return model.forestShare > 0 ? model.forest : undefined;
 }
 
-function correct(milliseconds: Float64Array, sums: Float64Array | undefined, share: number, count: number): void {
-  for (let i = 0; i < count; i++) {
-    const factor = sums === undefined ? 1 : Math.exp(share * sums[i]!);
-    milliseconds[i] = clampMs(milliseconds[i]! * factor);
+function answerTarget(
+  { model, physicsMs, medianMs }: TargetAnswers,
+  columns: MetricColumns,
+  sums?: Float64Array,
+): void {
+  evaluatePhysics(model.physics, columns, columns.count, physicsMs);
+  for (let i = 0; i < columns.count; i++) {
+    physicsMs[i] = clampMs(physicsMs[i]!);
+    medianMs[i] = sums === undefined ? physicsMs[i]! : clampMs(physicsMs[i]! * Math.exp(model.forestShare * sums[i]!));
   }
 }
 

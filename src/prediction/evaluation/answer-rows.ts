@@ -29,11 +29,11 @@ function createPodTypeEvaluator(model: LatencyModel, podType: string): SlotEvalu
 function collectAnswers(evaluator: SlotEvaluator, table: ObservationTable, rows: readonly number[], answers: Answers) {
   for (const target of TARGETS) {
     const observed = observedTimes(table, target);
-    const medians = target === 'ttft' ? evaluator.ttftMs : evaluator.tpotMs;
+    const { model, medianMs } = evaluator[target];
     for (const [i, row] of rows.entries()) {
       if (!(observed[row]! > 0)) continue;
-      const predictedMs = medians[i]!;
-      const p90Ms = toStatistic(evaluator[target], 'p90', predictedMs);
+      const predictedMs = medianMs[i]!;
+      const p90Ms = toStatistic(model, 'p90', predictedMs);
       answers[target].push({ row, observedMs: observed[row]!, predictedMs, p90Ms });
     }
   }

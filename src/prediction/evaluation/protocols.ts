@@ -3,11 +3,12 @@
  * nor, where order matters, anything that came after them.
  */
 import { Failure } from '../../errors.ts';
+import { createLiveModel } from '../live-model.ts';
 import { type ObservationTable, selectRows } from '../observation-table.ts';
 import { type TrainParameters, trainModel } from '../train-model.ts';
 import type { Answers } from './accuracy.ts';
 import { answerRows } from './answer-rows.ts';
-import { answerPrequentially } from './prequential.ts';
+import { answerLive, answerPrequentially } from './prequential.ts';
 
 export const PROTOCOLS = ['random', 'time', 'prequential', 'leave-load-out', 'leave-server-out'] as const;
 export type Protocol = (typeof PROTOCOLS)[number];
@@ -27,7 +28,11 @@ export function evaluate(protocol: Protocol, table: ObservationTable, options: E
     throw new Failure('invalid', `Cannot evaluate: at least ${MIN_ROWS} rows are needed, got ${table.count}`);
   const answers: Answers = { ttft: [], tpot: [] };
   if (protocol === 'prequential') {
-    answerPrequentially(table, options, answers);
+    answerPrequentially(table, listRows(table), { ...options, answers });
+    return answers;
+  }
+  if (protocol === 'time') {
+    answerInTime(table, options, answers);
     return answers;
   }
   const folds = FOLDS_OF[protocol](table);
@@ -42,16 +47,20 @@ export function evaluate(protocol: Protocol, table: ObservationTable, options: E
 const MIN_ROWS = 20;
 const SEEDS = [1, 2, 3, 4, 5];
 
-const FOLDS_OF: Readonly<Record<Exclude<Protocol, 'prequential'>, (table: ObservationTable) => Fold[]>> = {
+const FOLDS_OF: Readonly<Record<Exclude<Protocol, 'prequential' | 'time'>, (table: ObservationTable) => Fold[]>> = {
   random: (table) => SEEDS.map((seed) => splitRandomly(table.count, seed)),
-  time: (table) => {
-    const rows = listRows(table);
-    const cut = Math.floor(0.7 * rows.length);
-    return [{ learn: rows.slice(0, cut), judge: rows.slice(cut) }];
-  },
   'leave-load-out': (table) => leaveGroupsOut(table, labelLoads(table)),
   'leave-server-out': leaveServersOut,
 };
+
+/** The trees stay as the first 70 % taught them; what each row shows corrects the following ones, as in service. */
+function answerInTime(table: ObservationTable, { parameters, onProgress }: EvaluateOptions, answers: Answers): void {
+  const rows = listRows(table);
+  const cut = Math.floor(0.7 * rows.length);
+  onProgress('time: learning from the first 70 %');
+  const live = createLiveModel(trainModel('evaluated@1', selectRows(table, rows.slice(0, cut)), parameters));
+  answerLive(live, table, rows.slice(cut), answers);
+}
 
 /** Rows in the order of time: as the file has them, or by their times when it has any. */
 function listRows(table: ObservationTable): number[] {

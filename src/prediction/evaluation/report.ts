@@ -25,7 +25,7 @@ ${TARGETS.map((target) => renderTarget(target, input)).join('\n')}
 
 const ABOUT: Readonly<Record<string, string>> = {
   random: 'A tenth of the rows, drawn at random, is judged by a model of the others; five times.',
-  time: 'The last 30 % of the rows are judged by a model of the first 70 %.',
+  time: 'The last 30 % of the rows are judged in order by a model of the first 70 %, corrected as in service by the rows before each.',
   prequential: 'Each row is predicted before it is learned from.',
   'leave-load-out': 'Rows of each band of load are judged by a model that has seen only the other bands.',
   'leave-server-out': 'Rows of each server are judged by a model that has seen only the other servers.',

@@ -1,0 +1,93 @@
+/**
+ * Quantiles that keep their promise while things drift: adaptive conformal inference (Gibbs & Candès 2021). The
+ * residuals of the last events give the quantile; its level is moved a little after each event, up when the observed
+ * time was above what was promised, down when it was below, so that in the long run the stated share stays below.
+ * Residuals are in units of the spread that the model measured at that load while learning.
+ */
+import { conformalQuantile } from './calibration.ts';
+
+/** The quantiles that can be asked for. */
+export const PROMISES = [0.5, 0.9, 0.95, 0.99] as const;
+export type Promised = (typeof PROMISES)[number];
+
+const WINDOW = 300;
+/** Step of each level after an event: the rarer a miss is meant to be, the more it moves the level already. */
+const STEPS = PROMISES.map((promised) => Math.min(0.05, 0.25 * (1 - promised)));
+/** Above it the largest residual of the window, some stalled request, would be promised to everyone. */
+const MAX_LEVEL = 0.995;
+/** Fewer residuals than this say less than what the model measured while learning. */
+const MIN_RESIDUALS = 20;
+/** The quantiles are sorted out again after this many events. */
+const REFRESH_EVERY = 8;
+
+export interface AdaptiveQuantiles {
+  /** The residual, in units of the spread, that this share stays below; undefined while too little is known. */
+  quantile(promised: Promised): number | undefined;
+  observe(residual: number): void;
+  /** Share of events that stayed below each promise, lately. */
+  coverage(promised: Promised): number;
+  readonly count: number;
+  save(): SavedQuantiles;
+  restore(saved: SavedQuantiles): void;
+}
+
+export interface SavedQuantiles {
+  readonly residuals: readonly number[];
+  readonly levels: readonly number[];
+  readonly coverages: readonly number[];
+}
+
+export function createAdaptiveQuantiles(): AdaptiveQuantiles {
+  const window = new Float64Array(WINDOW);
+  const levels = Float64Array.from(PROMISES);
+  const coverages = Float64Array.from(PROMISES);
+  const quantiles = new Float64Array(PROMISES.length);
+  let count = 0;
+  let sorted = new Float64Array(0);
+
+  function refresh(): void {
+    sorted = window.slice(0, Math.min(count, WINDOW)).sort();
+    for (let p = 0; p < PROMISES.length; p++) placeQuantile(p);
+  }
+
+  function placeQuantile(p: number): void {
+    quantiles[p] = conformalQuantile(sorted, levels[p]!);
+  }
+
+  return {
+    get count() {
+      return count;
+    },
+    quantile: (promised) => (count < MIN_RESIDUALS ? undefined : quantiles[PROMISES.indexOf(promised)]!),
+    coverage: (promised) => coverages[PROMISES.indexOf(promised)]!,
+    observe(residual) {
+      if (count >= MIN_RESIDUALS)
+        for (let p = 0; p < PROMISES.length; p++) {
+          const covered = residual <= quantiles[p]! ? 1 : 0;
+          coverages[p] = coverages[p]! * 0.99 + 0.01 * covered;
+          const next = levels[p]! + STEPS[p]! * (PROMISES[p]! - covered);
+          levels[p] = Math.max(0.02, Math.min(MAX_LEVEL, next));
+        }
+      window[count % WINDOW] = residual;
+      count++;
+      if (count <= MIN_RESIDUALS || count % REFRESH_EVERY === 0) refresh();
+      else for (let p = 0; p < PROMISES.length; p++) placeQuantile(p);
+    },
+    save: () => ({
+      residuals:
+        count <= WINDOW
+          ? [...window.subarray(0, count)]
+          : [...window.subarray(count % WINDOW), ...window.subarray(0, count % WINDOW)],
+      levels: [...levels],
+      coverages: [...coverages],
+    }),
+    restore(saved) {
+      if (saved.levels.length !== PROMISES.length) return;
+      window.set(saved.residuals.slice(-WINDOW));
+      count = Math.min(WINDOW, saved.residuals.length);
+      levels.set(saved.levels);
+      coverages.set(saved.coverages);
+      if (count > 0) refresh();
+    },
+  };
+}
