@@ -5,6 +5,7 @@ import { type Store, statement } from '../database/store.ts';
 import { createVault } from '../vault/vault.ts';
 import { checkAttempt, forgiveAttempt, sweepForgottenAttempts } from './attempt-store.ts';
 import { auditStep, listEvents } from './audit-store.ts';
+import { deletePasskeyStep, findPasskey, insertPasskeyStep, listPasskeys, usePasskey } from './passkey-store.ts';
 import {
   createSession,
   endOtherSessionsStep,
@@ -26,6 +27,12 @@ import {
   spendRecoveryCode,
   spendTotpTimeStep,
 } from './totp-store.ts';
+import {
+  findUpstreamAccount,
+  linkUpstreamAccount,
+  listUpstreamAccounts,
+  unlinkUpstreamStep,
+} from './upstream-account-store.ts';
 import { createUser, disableUserStep } from './user-store.ts';
 
 const HOUR_MS = 3_600_000;
@@ -204,4 +211,52 @@ forEachEngine('S12 events are read newest first, page by page, for one person or
     before = found;
   }
   assert.deepEqual(paged, [3, 2, 1]);
+});
+
+forEachEngine('a passkey whose counter does not rise is refused, but for one that never counts', async (store) => {
+  const passkey = {
+    userId: 'u1',
+    name: 'Key',
+    publicKey: Uint8Array.of(1, 2),
+    transports: ['usb', 'nfc'],
+    createdAtMs: 1,
+  };
+  const [added] = await store.writeAll([insertPasskeyStep({ ...passkey, id: 'k1', counter: 5 })]);
+  assert.equal(added?.length, 1);
+  await store.writeAll([insertPasskeyStep({ ...passkey, id: 'k2', counter: 0 })]);
+  const [twice] = await store.writeAll([insertPasskeyStep({ ...passkey, id: 'k1', userId: 'thief', counter: 0 })]);
+  assert.equal(twice?.length, 0);
+  const uses = [];
+  for (const [id, counter] of [
+    ['k1', 5],
+    ['k1', 6],
+    ['k1', 6],
+    ['k1', 0],
+    ['k2', 0],
+    ['k2', 0],
+    ['k2', 3],
+    ['k2', 0],
+  ] as const)
+    uses.push(await usePasskey(store, { id, counter, nowMs: 2 }));
+  assert.deepEqual(uses, [false, true, false, false, true, true, true, false]);
+  const found = await findPasskey(store, 'k1');
+  assert.deepEqual([found?.userId, found?.transports, found?.lastUsedAtMs], ['u1', ['usb', 'nfc'], 2]);
+  assert.deepEqual(Uint8Array.from(found?.publicKey ?? []), Uint8Array.of(1, 2));
+  await store.writeAll([deletePasskeyStep('k1', 'thief')]);
+  assert.equal((await listPasskeys(store, 'u1')).length, 2);
+  await store.writeAll([deletePasskeyStep('k1', 'u1')]);
+  assert.equal((await listPasskeys(store, 'u1')).length, 1);
+});
+
+forEachEngine('one account at a provider is linked with one person, whoever is first', async (store) => {
+  const account = { issuer: 'https://op.example', subject: 's', label: 'ada', linkedAtMs: 1 };
+  const links = await Promise.all(
+    ['u1', 'u2', 'u3'].map((userId) => linkUpstreamAccount(store, { ...account, userId })),
+  );
+  assert.equal(links.filter(Boolean).length, 1);
+  const found = await findUpstreamAccount(store, account.issuer, account.subject);
+  assert.equal(found?.userId, ['u1', 'u2', 'u3'][links.indexOf(true)]);
+  assert.equal(await findUpstreamAccount(store, 'https://other.example', account.subject), undefined);
+  await store.writeAll([unlinkUpstreamStep(found!.userId, account.issuer)]);
+  assert.deepEqual(await listUpstreamAccounts(store, found!.userId), []);
 });

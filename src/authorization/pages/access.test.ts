@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { createFormClient, type FormClient, readHidden } from '../../../test/support/form-client.ts';
+import { addUser, PASSWORD, type PageService, startPageService } from '../../../test/support/page-service.ts';
+import { createApplication } from '../application.ts';
+import { listApplications, listSecrets } from '../application-store.ts';
+import { listEvents } from '../audit-store.ts';
+import { listAuthorizedApplications, saveConsentStep } from '../consent-store.ts';
+import { createPersonalToken } from '../personal-token.ts';
+import { listPersonalTokens } from '../personal-token-store.ts';
+import { listSessions } from '../session-store.ts';
+import { findUserByLogin } from '../user-store.ts';
+
+async function start(t: TestContext): Promise<PageService> {
+  const service = await startPageService();
+  t.after(() => service[Symbol.asyncDispose]());
+  return service;
+}
+
+async function openAs(service: PageService, login: string): Promise<FormClient> {
+  const client = createFormClient(service.url);
+  const answer = await client.submit('/sign-in', '/sign-in', { login, password: PASSWORD });
+  assert.equal(answer.status, 303);
+  return client;
+}
+
+async function tokenOf(client: FormClient): Promise<{ csrf_token: string }> {
+  return { csrf_token: readHidden((await client.get('/account')).body, '/account').csrf_token ?? '' };
+}
+
+async function makeApplication({ store, world }: PageService, userId: string) {
+  const form = { name: 'Harbour CI', homepage: '', description: '', isPublic: false };
+  const redirectUris = ['https://ci.example.org/callback'];
+  return (await createApplication(store, world, { form: { ...form, redirectUris }, actor: { userId } })).application;
+}
+
+test('nobody sees or changes an application, a token or a session of somebody else', async (t) => {
+  const service = await start(t);
+  const { store, world } = service;
+  const ada = await addUser(service, 'ada');
+  await addUser(service, 'eve');
+  const { clientId } = await makeApplication(service, ada.id);
+  const { token } = await createPersonalToken(store, world, {
+    userId: ada.id,
+    name: 'Backup',
+    scopes: ['all_user'],
+    expiresAtMs: undefined,
+  });
+  await store.writeAll([saveConsentStep(ada.id, clientId, { scope: 'all_user', nowMs: 1 })]);
+  await openAs(service, 'ada');
+  const [session] = await listSessions(store, ada.id, world.nowMs());
+  const eve = await openAs(service, 'eve');
+  const csrf = await tokenOf(eve);
+
+  const path = `/account/applications/${clientId}`;
+  assert.equal((await eve.get(path)).status, 404);
+  for (const action of ['', '/delete', '/secrets', '/secrets/delete'])
+    assert.equal((await eve.post(path + action, { ...csrf, name: 'x', confirm: 'Harbour CI', slot: '1' })).status, 404);
+  assert.equal((await eve.post('/account/tokens/delete', { ...csrf, token_id: token.tokenId })).status, 404);
+  await eve.post('/account/sessions/end', { ...csrf, session_id: session!.id });
+  await eve.post('/account/authorizations/revoke', { ...csrf, client_id: clientId });
+
+  assert.equal((await listApplications(store, ada.id))[0]?.name, 'Harbour CI');
+  assert.equal((await listSecrets(store, clientId)).length, 1);
+  assert.equal((await listPersonalTokens(store, ada.id)).length, 1);
+  assert.equal((await listSessions(store, ada.id, world.nowMs())).length, 1);
+  assert.equal((await listAuthorizedApplications(store, ada.id, world.nowMs())).length, 1);
+});
+
+test('the pages of administrators are not there for others, their forms neither', async (t) => {
+  const service = await start(t);
+  const ada = await addUser(service, 'ada');
+  await addUser(service, 'root', true);
+  const client = await openAs(service, 'ada');
+  for (const path of ['/admin/users', '/admin/activity']) assert.equal((await client.get(path)).status, 404, path);
+  const csrf = await tokenOf(client);
+  const given = { login: 'new', name: 'New', email: '', password: PASSWORD };
+  assert.equal((await client.post('/admin/users', { ...csrf, ...given })).status, 404);
+  assert.equal((await client.post('/admin/users/disabled', { ...csrf, user_id: ada.id })).status, 404);
+  assert.equal(await findUserByLogin(service.store, 'new'), undefined);
+});
+
+test('an administrator makes an account and disables it, but never the own one', async (t) => {
+  const service = await start(t);
+  const root = await addUser(service, 'root', true);
+  const client = await openAs(service, 'root');
+  const given = { login: 'grace', name: 'Grace', email: 'grace@example.org', password: PASSWORD };
+  const weak = await client.submit('/admin/users', '/admin/users', { ...given, password: 'grace' });
+  assert.deepEqual([weak.status, weak.body.includes('must be 10 to 256 characters')], [422, true]);
+  assert.equal((await client.submit('/admin/users', '/admin/users', given)).status, 303);
+  const grace = await openAs(service, 'grace');
+  const user = (await findUserByLogin(service.store, 'grace'))!;
+  const csrf = await tokenOf(client);
+  assert.equal((await client.post('/admin/users/disabled', { ...csrf, user_id: user.id })).status, 303);
+  assert.notEqual((await findUserByLogin(service.store, 'grace'))?.disabledAtMs, null);
+  assert.equal((await grace.get('/account')).status, 303, 'the session has ended');
+  assert.equal((await client.post('/admin/users/disabled', { ...csrf, user_id: user.id })).status, 303);
+  assert.equal((await findUserByLogin(service.store, 'grace'))?.disabledAtMs, null);
+  const self = await client.post('/admin/users/disabled', { ...csrf, user_id: root.id });
+  assert.deepEqual([self.status, self.body.includes('You cannot disable yourself')], [422, true]);
+  const taken = await client.submit('/admin/users', '/admin/users', { ...given, login: 'ROOT' });
+  assert.deepEqual([taken.status, taken.body.includes('is taken')], [422, true]);
+  const kinds = (await listEvents(service.store, { userId: user.id, limit: 9 })).map(({ kind, actorId }) => [
+    kind,
+    actorId,
+  ]);
+  for (const kind of ['user_created', 'user_disabled', 'user_enabled'])
+    assert.ok(
+      kinds.some(([seen, actor]) => seen === kind && actor === root.id),
+      kind,
+    );
+});
+
+test('whatever a person writes is shown as text', async (t) => {
+  const service = await start(t);
+  await addUser(service, 'ada');
+  const client = await openAs(service, 'ada');
+  const attack = '"><script>alert(1)</script>';
+  assert.equal((await client.submit('/account', '/account', { name: attack, email: '' })).status, 303);
+  const form = { name: attack, homepage: '', description: attack, redirect_uri: 'https://a.example/', kind: 'public' };
+  const made = await client.submit('/account/applications/new', '/account/applications', form);
+  assert.equal(made.status, 200);
+  await client.submit('/account/tokens', '/account/tokens', { name: attack, days: '7', scope: 'all_user' });
+  for (const path of ['/', '/account', '/account/applications', '/account/tokens', '/account/activity']) {
+    const { body } = await client.get(path);
+    assert.ok(!body.includes('<script>alert'), path);
+    if (path !== '/account/activity') assert.ok(body.includes('&lt;script&gt;alert(1)'), path);
+  }
+});
+
+test('a second secret is added and the first deleted; the last one and a third are refused', async (t) => {
+  const service = await start(t);
+  const ada = await addUser(service, 'ada');
+  const { clientId } = await makeApplication(service, ada.id);
+  const client = await openAs(service, 'ada');
+  const path = `/account/applications/${clientId}`;
+  const csrf = await tokenOf(client);
+  assert.equal((await client.post(`${path}/secrets/delete`, { ...csrf, slot: '1' })).status, 422);
+  assert.match((await client.post(`${path}/secrets`, csrf)).body, /id="new-secret">tvt_/);
+  assert.doesNotMatch((await client.get(path)).body, /new-secret/);
+  assert.equal((await client.post(`${path}/secrets`, csrf)).status, 422);
+  assert.equal((await client.post(`${path}/secrets/delete`, { ...csrf, slot: '1' })).status, 303);
+  assert.equal((await listSecrets(service.store, clientId)).length, 1);
+});
+
+test('the activity goes on page by page to the first event', async (t) => {
+  const service = await start(t);
+  await addUser(service, 'ada');
+  const client = await openAs(service, 'ada');
+  const csrf = await tokenOf(client);
+  for (let count = 0; count < 60; count += 1)
+    await client.post('/account', { ...csrf, name: `Ada ${count}`, email: '' });
+  const first = await client.get('/account/activity');
+  const more = /href="(\/account\/activity\?before=[^"]+)"/.exec(first.body)?.[1] ?? '';
+  const second = await client.get(more);
+  const countOf = (body: string) => body.split('<li class="item">').length - 1;
+  assert.deepEqual([countOf(first.body), countOf(second.body)], [50, 11]);
+  assert.match(second.body, /Signed in/);
+  assert.equal((await client.get('/account/activity?before=nonsense')).status, 200);
+});
