@@ -38,7 +38,7 @@ export async function startApp(config: Config, world: World = realWorld): Promis
   const metrics = createMetrics();
   // Only the embedded database is one process's own; commands work beside it without the lock.
   if (config.store.databaseUrl === undefined) undo.use(lockDataDir(config.store.dataDir));
-  const store = undo.use(await openStore({ ...config.store, migrations, log, world }));
+  const store = undo.use(await openStore({ ...config.store, migrations, log, world, metrics }));
   const vault = await openVault(store, { ...config.store, configured: config.store.secretKeys, world });
   const { host, stopTimeoutMs } = config.server;
 

@@ -10,5 +10,7 @@ export interface Engine {
   call<Input, Result>(procedure: Procedure<Input, Result>, input: Input): Promise<Result>;
   /** False only when certainly nothing was committed since the last time; asking is cheap. */
   mayHaveChanged(): boolean;
+  /** How many wait for their turn. */
+  countWaiting(): number;
   close(): Promise<void>;
 }

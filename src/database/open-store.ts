@@ -2,6 +2,7 @@ import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { Failure } from '../errors.ts';
 import type { Log } from '../telemetry/log.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
 import type { World } from '../world.ts';
 import { ensureDataDir } from './data-dir.ts';
 import type { Engine } from './engine.ts';
@@ -12,6 +13,7 @@ import { openPostgresEngine } from './postgres-engine.ts';
 import { checkPostgresServer } from './postgres-server.ts';
 import { openSqliteEngine } from './sqlite-engine.ts';
 import type { Migration, Row, SqlValue, Statement, Step, Store } from './store.ts';
+import { createStoreMetrics, noStoreMetrics } from './store-metrics.ts';
 import { createTopicWatcher, createTouch } from './topics.ts';
 
 export interface StoreOptions {
@@ -23,6 +25,8 @@ export interface StoreOptions {
   readonly migrations: readonly Migration[];
   readonly log: Log;
   readonly world: World;
+  /** Where writes are timed and counted; without it, nowhere. */
+  readonly metrics?: Metrics;
 }
 
 const DATABASE_FILE = 'trivet.db';
@@ -35,7 +39,7 @@ export function databaseFileOf(dataDir: string): string {
 export async function openStore(options: StoreOptions): Promise<Store> {
   const engine =
     options.databaseUrl === undefined ? openSqlite(options) : await openPostgres(options.databaseUrl, options);
-  return createStore(engine, options.log);
+  return createStore(engine, options);
 }
 
 function openSqlite({ dataDir, migrations, log, world }: StoreOptions): Engine {
@@ -69,7 +73,8 @@ function describe(error: unknown): string {
   return message || code || String(error);
 }
 
-function createStore(engine: Engine, log: Log): Store {
+function createStore(engine: Engine, { log, metrics }: StoreOptions): Store {
+  const { time } = metrics === undefined ? noStoreMetrics : createStoreMetrics(metrics, engine);
   const topics = createTopicWatcher(engine, log);
   const readOnly = new Set<string>();
 
@@ -82,7 +87,7 @@ function createStore(engine: Engine, log: Log): Store {
   const writeAll = async (steps: readonly Step[]): Promise<Row[][]> => {
     if (steps.length === 0) return [];
     for (const step of steps) checkParameters(step.statement.name, step.parameters);
-    return await engine.writeAll(steps);
+    return await time(() => engine.writeAll(steps));
   };
 
   return {
@@ -97,7 +102,7 @@ function createStore(engine: Engine, log: Log): Store {
       return rows as R[];
     },
     writeAll,
-    call: (procedure, input) => engine.call(procedure, input),
+    call: (procedure, input) => time(() => engine.call(procedure, input)),
     watch: (topic, listener) => topics.watch(topic, listener),
     touch: createTouch,
     [Symbol.asyncDispose]: async () => {

@@ -67,6 +67,7 @@ export function openPostgresEngine(options: PostgresOptions): PostgresEngine {
         ),
       ),
     mayHaveChanged: () => true,
+    countWaiting: () => pool.waitingCount,
     close: () => {
       closing ??= pool.end();
       return closing;

@@ -31,6 +31,7 @@ export function openSqliteEngine(options: SqliteOptions): Engine {
       lastDataVersion = version;
       return hasChanged;
     },
+    countWaiting: () => writer.countWaiting(),
     close: async () => {
       if (isClosed) return;
       isClosed = true;

@@ -8,6 +8,7 @@ import { fromWireError, type WriterOutcome, type WriterUnit } from './writer-pro
 export interface SqliteWriter {
   writeAll(steps: readonly Step[]): Promise<Row[][]>;
   call<Input, Result>(procedure: Procedure<Input, Result>, input: Input): Promise<Result>;
+  countWaiting(): number;
   /** Resolves when everything that waits is stored and the database is closed. */
   close(): Promise<void>;
 }
@@ -95,6 +96,7 @@ export function createSqliteWriter(options: SqliteWriterOptions): SqliteWriter {
         steps: steps.map((step) => [current.define(step.statement), step.parameters.map(compact)] as const),
       })),
     call: ({ module, name }, input) => submit(PROCEDURE_BYTES, (id) => ({ id, module, name, input })),
+    countWaiting: () => callers.size,
     close: () => {
       closing ??= link?.close() ?? Promise.resolve();
       return closing;

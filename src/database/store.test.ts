@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Registry } from 'prom-client';
 import { createStorePlace, forEachEngine, openTestStore } from '../../test/support/engines.ts';
 import {
   findNote,
@@ -247,6 +248,21 @@ forEachEngine(
     await other.writeAll([other.touch('tokens', 3), other.touch('models', 3)]);
     await waitUntil(() => heard.length > 2);
     assert.deepEqual(heard, ['tokens', 'models', 'models']);
+  },
+  options,
+);
+
+forEachEngine(
+  'writes are timed by how they ended, and nothing waits afterwards',
+  async (_, { openAnother }) => {
+    const metrics = new Registry();
+    const store = await openAnother({ metrics });
+    await store.write(insertNote, ['one', 1]);
+    await store.call(insertAndRefuse, 'two').catch(() => {});
+    const text = await metrics.metrics();
+    assert.match(text, /^trivet_database_write_duration_seconds_count\{outcome="stored"\} 1$/m);
+    assert.match(text, /^trivet_database_write_duration_seconds_count\{outcome="failed"\} 1$/m);
+    assert.match(text, /^trivet_database_waiting 0$/m);
   },
   options,
 );

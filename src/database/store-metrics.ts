@@ -1,0 +1,43 @@
+import { Gauge, Histogram } from 'prom-client';
+import type { Metrics } from '../telemetry/metrics.ts';
+import type { Engine } from './engine.ts';
+
+export interface StoreMetrics {
+  /** Runs a write and notes how long its caller waited for it, and whether it was stored. */
+  readonly time: <Result>(work: () => Promise<Result>) => Promise<Result>;
+}
+
+/** Reads are not timed: on SQLite that would cost as much as some of them take. */
+export function createStoreMetrics(metrics: Metrics, engine: Engine): StoreMetrics {
+  const seconds = new Histogram({
+    name: 'trivet_database_write_duration_seconds',
+    help: 'From the call of a write to its durable end, with the wait for others before it.',
+    labelNames: ['outcome'],
+    buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5],
+    registers: [metrics],
+  });
+  new Gauge({
+    name: 'trivet_database_waiting',
+    help: 'Writes (SQLite) or calls (PostgreSQL) that wait for their turn; beyond a limit they are refused.',
+    registers: [metrics],
+    collect() {
+      this.set(engine.countWaiting());
+    },
+  });
+  return {
+    time: async (work) => {
+      const startedAt = performance.now();
+      let outcome = 'failed';
+      try {
+        const result = await work();
+        outcome = 'stored';
+        return result;
+      } finally {
+        seconds.observe({ outcome }, (performance.now() - startedAt) / 1000);
+      }
+    },
+  };
+}
+
+/** For commands, which nobody scrapes. */
+export const noStoreMetrics: StoreMetrics = { time: (work) => work() };
