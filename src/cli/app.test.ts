@@ -40,6 +40,37 @@ test('trivet app and trivet token register, change and revoke on the store direc
     const { tokenId, hint } = JSON.parse(listed ?? '') as Record<string, string>;
     assert.equal(token.stdout.trim().slice(-4), hint);
     assert.equal((await run('token', 'revoke', 'ada', tokenId ?? '')).code, 0);
+    const dated = await run(
+      'token',
+      'create',
+      '--user',
+      'ada',
+      '--name',
+      'day',
+      '--scope',
+      'all_user all_hook',
+      '--expires',
+      '1d',
+      '--json',
+    );
+    const made = JSON.parse(dated.stdout) as Record<string, string>;
+    assert.match(made.token ?? '', /^tvt_p_/);
+    assert.equal(made.scope, 'all_user all_hook');
+    assert.match(made.expires_at ?? '', /^\d{4}-\d\d-\d\dT/);
+    const endless = await run(
+      'token',
+      'create',
+      '--user',
+      'ada',
+      '--name',
+      'x',
+      '--scope',
+      'all_user',
+      '--expires',
+      'soon',
+    );
+    assert.equal(endless.code, 2);
+    assert.match(endless.stderr, /must be like 30d, 12h, 45m, 2w, or never/);
     const refused = await run('token', 'create', '--user', 'ada', '--name', 'ci', '--scope', 'everything');
     assert.equal(refused.code, 2);
     assert.match(refused.stderr, /--scope must be of .*, got "everything"/);

@@ -1,5 +1,5 @@
 /** `trivet token`: personal access tokens, for whoever runs the service. Works whether the service is up or down. */
-import { Command } from 'commander';
+import { Command, InvalidArgumentError } from 'commander';
 import {
   createPersonalToken,
   DEFAULT_PERSONAL_TOKEN_DAYS,
@@ -22,8 +22,13 @@ export function createTokenCommand(): Command {
     .requiredOption('--user <login>', 'whom it speaks for')
     .requiredOption('--name <name>', 'what it is for')
     .requiredOption('--scope <name...>', `any of ${SCOPES.filter((scope) => scope !== 'openid').join(', ')}`)
-    .option('--days <number>', 'after how many days it ends', String(DEFAULT_PERSONAL_TOKEN_DAYS))
-    .option('--no-expiry', 'it does not end by itself')
+    .option(
+      '--expires <duration>',
+      'when it ends: 30d, 12h, or never',
+      parseDuration,
+      DEFAULT_PERSONAL_TOKEN_DAYS * DAY_MS,
+    )
+    .option('--json', 'one JSON object: token, id, scope, expires_at')
     .action(create);
   command
     .command('list <login>')
@@ -38,19 +43,33 @@ interface CreateOptions {
   readonly user: string;
   readonly name: string;
   readonly scope: readonly string[];
-  readonly days: string;
-  readonly expiry: boolean;
+  /** Milliseconds; infinite for never. */
+  readonly expires: number;
+  readonly json?: true;
 }
 
-async function create({ user: login, name, scope, days, expiry }: CreateOptions): Promise<void> {
+const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: DAY_MS, w: 7 * DAY_MS };
+
+function parseDuration(text: string): number {
+  if (text === 'never') return Number.POSITIVE_INFINITY;
+  const [, count, unit = ''] = /^([1-9]\d{0,4})([mhdw])$/.exec(text) ?? [];
+  const unitMs = UNIT_MS[unit];
+  if (unitMs === undefined) throw new InvalidArgumentError('it must be like 30d, 12h, 45m, 2w, or never.');
+  return Number(count) * unitMs;
+}
+
+async function create({ user: login, name, scope, expires, json }: CreateOptions): Promise<void> {
   const scopes = checkScopes(scope.flatMap((names) => names.split(/[ ,]+/)).filter((part) => part !== ''));
-  if (!/^[1-9]\d{0,4}$/.test(days))
-    throw new Failure('invalid', `Cannot create the token: --days must be 1 to 99999, got "${days}"`);
   await using cli = await openCliStore();
   const user = await requireUser(cli, login);
-  const expiresAtMs = expiry ? cli.world.nowMs() + Number(days) * DAY_MS : undefined;
-  const { secret } = await createPersonalToken(cli.store, cli.world, { userId: user.id, name, scopes, expiresAtMs });
-  print(secret);
+  const expiresAtMs = Number.isFinite(expires) ? cli.world.nowMs() + expires : undefined;
+  const created = await createPersonalToken(cli.store, cli.world, { userId: user.id, name, scopes, expiresAtMs });
+  if (!json) {
+    print(created.secret);
+    return;
+  }
+  const expires_at = formatTime(expiresAtMs) ?? null;
+  printJson({ token: created.secret, id: created.token.tokenId, name, scope: scopes.join(' '), expires_at });
 }
 
 function checkScopes(names: readonly string[]): Scope[] {
