@@ -1,6 +1,6 @@
 /**
  * `Predict` over the wire: how many calls a second one core answers, and how long callers wait at half of that.
- * `node bench/predict.ts [--json] [--seconds 3] [--model none] [--candidates 16,64]`
+ * `node bench/predict.ts [--json] [--seconds 3] [--model none|prior|trained] [--candidates 16,64]`
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -14,7 +14,7 @@ const { values: flags } = parseArgs({
   options: {
     json: { type: 'boolean', default: false },
     seconds: { type: 'string', default: '3' },
-    model: { type: 'string', default: 'none' },
+    model: { type: 'string', default: 'trained' },
     candidates: { type: 'string', default: '16,64' },
     'cpu-prof': { type: 'boolean', default: false },
   },

@@ -3,11 +3,13 @@ import { parseArgs } from 'node:util';
 import { openGrpcServer } from '../../src/grpc/server.ts';
 import type { Predictor } from '../../src/prediction/columns.ts';
 import { createPredictionService } from '../../src/prediction/prediction-service.ts';
+import { createPredictor } from '../../src/prediction/predictor.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { realWorld } from '../../src/world.ts';
+import { createTrainedPredictor } from './trained-predictor.ts';
 
-const { values: flags } = parseArgs({ options: { model: { type: 'string', default: 'none' } } });
+const { values: flags } = parseArgs({ options: { model: { type: 'string', default: 'trained' } } });
 
 /** Costs nothing: what is left is transport, codec and service. */
 const nothing: Predictor = {
@@ -19,7 +21,11 @@ const nothing: Predictor = {
   },
 };
 
-const PREDICTORS: Record<string, () => Predictor> = { none: () => nothing };
+const PREDICTORS: Record<string, () => Predictor> = {
+  none: () => nothing,
+  prior: createPredictor,
+  trained: createTrainedPredictor,
+};
 
 const predictor = PREDICTORS[flags.model]?.();
 if (predictor === undefined) throw new Error(`--model must be one of ${Object.keys(PREDICTORS).join(', ')}`);

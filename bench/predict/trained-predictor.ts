@@ -1,0 +1,51 @@
+import type { Observation } from '../../src/prediction/observation.ts';
+import { appendObservation, createObservationTable } from '../../src/prediction/observation-table.ts';
+import { createPredictor, type SwappablePredictor } from '../../src/prediction/predictor.ts';
+import { trainModel } from '../../src/prediction/train-model.ts';
+
+const ROWS = 5000;
+
+/** A model of full size (200 trees for each target) of made-up servers: what it predicts does not matter here. */
+export function createTrainedPredictor(): SwappablePredictor {
+  const table = createObservationTable(ROWS);
+  const random = createRandom(1);
+  for (let index = 0; index < ROWS; index++) appendObservation(table, createObservation(random));
+  const predictor = createPredictor();
+  predictor.swap('qwen3-32b', trainModel('qwen3-32b@1', table));
+  return predictor;
+}
+
+function createObservation(random: () => number): Observation {
+  const input = {
+    podType: 'decode',
+    inputTokenLength: Math.floor(100 + 4000 * random()),
+    prefixCacheScore: random(),
+    numRequestWaiting: Math.floor(8 * random() ** 2),
+    numRequestRunning: Math.floor(30 * random()),
+    kvCacheUsage: random(),
+    inflightTokens: Math.floor(20_000 * random()),
+    hbmUtilization: random(),
+    aiCoreUtilization: random(),
+    bandwidthUtilization: random(),
+    serverIp: `10.12.0.${Math.floor(20 * random())}`,
+  };
+  const noise = 0.9 + 0.2 * random();
+  return {
+    targetModel: 'qwen3-32b',
+    input,
+    atMs: undefined,
+    ttftMs: (20 + input.inputTokenLength * (1 - input.prefixCacheScore) * 0.05 + input.numRequestWaiting * 40) * noise,
+    tpotMs: (6 + input.numRequestRunning * 0.4 + input.kvCacheUsage * 5) * noise,
+  } as Observation;
+}
+
+/** Mulberry32: the same rows in every run. */
+function createRandom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
