@@ -84,7 +84,7 @@ function guardUnary(method: GrpcUnaryMethod, rule: CallerRule): GrpcUnaryMethod 
     await checkToken(rule.verifyToken, toCaller(call));
     const answer = method.handle(request, call);
     // The answer is sent in a later turn, and by then its buffer may hold that of another call.
-    return answer instanceof Uint8Array ? answer.slice() : answer;
+    return answer instanceof Uint8Array ? new Uint8Array(answer) : answer;
   };
   return {
     ...method,

@@ -1,17 +1,26 @@
 /**
- * The gRPC listener: services over `@grpc/grpc-js`, messages as raw bytes. Health, and reflection when asked for, are
- * served beside them. Nothing outside this folder knows the library, so that the transport can be replaced.
+ * The gRPC listener: services over raw message bytes, health, and reflection when asked for. The transport under it is
+ * ours (`http2/`), because a general HTTP/2 server costs ten times what a prediction does.
  */
-import { Metadata, Server } from '@grpc/grpc-js';
+import { readFileSync } from 'node:fs';
+import { describeError, Failure } from '../errors.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { World } from '../world.ts';
 import { createCallCounter } from './call-metrics.ts';
-import { createHealth, type Health } from './health.ts';
-import { bindTcp, bindUnixSocket, type Listener, shutDown, type TlsFiles } from './listen.ts';
-import { MethodServer } from './method-server.ts';
+import { createHealth } from './health.ts';
+import type { Route } from './http2/grpc-call.ts';
+import { type TlsOptions, Transport } from './http2/transport.ts';
 import { createReflection } from './reflection.ts';
 import type { GrpcService } from './service.ts';
+import { clearUnixSocket } from './unix-socket.ts';
+
+/** PEM files of the listener. With `clientCaFile`, clients must show a certificate that it signed. */
+export interface TlsFiles {
+  readonly certFile: string;
+  readonly keyFile: string;
+  readonly clientCaFile?: string;
+}
 
 export interface GrpcServerParts {
   readonly services: readonly GrpcService[];
@@ -26,7 +35,7 @@ export interface GrpcServerParts {
   readonly reflection?: Uint8Array | undefined;
   readonly log: Log;
   readonly metrics: Metrics;
-  readonly world: Pick<World, 'randomBytes'>;
+  readonly world: Pick<World, 'randomBytes' | 'monotonicMs'>;
 }
 
 export interface GrpcServer {
@@ -43,50 +52,46 @@ export async function openGrpcServer(parts: GrpcServerParts): Promise<GrpcServer
   const own = [...parts.services, health.service];
   const names = own.map((service) => service.name);
   const services = parts.reflection === undefined ? own : [...own, ...createReflection(parts.reflection, names)];
-  const methods = createMethodServer(parts);
-
-  const listeners: Listener[] = [];
-  const drain = createDrain(listeners, methods, health);
-  // One transport for each listener: who came through the socket file is known by where it came in, not by what it says.
-  const createTransport = (isUnixSocket: boolean): Server => {
-    const server = createServer(parts.maxMessageBytes);
-    for (const service of services) methods.register(server, service, isUnixSocket);
-    return server;
+  const transport = new Transport({ ...parts, routes: createRoutes(services, parts.metrics) });
+  const drain = async (deadlineMs: number): Promise<void> => {
+    health.setServing(false);
+    await transport.drain(deadlineMs);
   };
   try {
-    const tcp = await bindTcp(createTransport(false), parts, parts.tls);
-    listeners.push(tcp);
-    if (parts.unixSocket !== undefined) listeners.push(await bindUnixSocket(createTransport(true), parts.unixSocket));
-    return { port: tcp.port, setServing: (isServing) => health.setServing(isServing), drain };
+    const { host, port, unixSocket } = parts;
+    const tls = parts.tls === undefined ? {} : { tls: readTls(parts.tls) };
+    const boundPort = await transport.listen({ host, port, ...tls });
+    if (unixSocket !== undefined) {
+      await clearUnixSocket(unixSocket);
+      await transport.listen({ path: unixSocket });
+    }
+    return { port: boundPort, setServing: (isServing) => health.setServing(isServing), drain };
   } catch (error) {
     await drain(0);
     throw error;
   }
 }
 
-function createMethodServer({ log, metrics, world }: GrpcServerParts): MethodServer {
-  return new MethodServer({ log, world, countCalls: createCallCounter(metrics), createMetadata: () => new Metadata() });
+function createRoutes(services: readonly GrpcService[], metrics: Metrics): ReadonlyMap<string, Route> {
+  const countCalls = createCallCounter(metrics);
+  const routes = services.flatMap((service) =>
+    service.methods.map((method): Route => {
+      const path = `/${service.name}/${method.name}`;
+      return { path, method, count: countCalls(service.name, method.name) };
+    }),
+  );
+  return new Map(routes.map((route) => [route.path, route]));
 }
 
-function createServer(maxMessageBytes: number): Server {
-  return new Server({
-    'grpc.max_receive_message_length': maxMessageBytes,
-    'grpc.max_send_message_length': -1,
-    'grpc.max_concurrent_streams': 1024,
-    // Finds callers that vanished without a word.
-    'grpc.keepalive_time_ms': 60_000,
-    'grpc.keepalive_timeout_ms': 20_000,
-    // Nobody reads this bookkeeping, but without it the library does not find its connections to cut them at the end.
-    'grpc.enable_channelz': 1,
-  });
+function readTls({ certFile, keyFile, clientCaFile }: TlsFiles): TlsOptions {
+  const pair = { cert: readPem(certFile), key: readPem(keyFile) };
+  return clientCaFile === undefined ? pair : { ...pair, clientCa: readPem(clientCaFile) };
 }
 
-function createDrain(listeners: readonly Listener[], methods: MethodServer, health: Health): GrpcServer['drain'] {
-  let drained: Promise<unknown> | undefined;
-  return async (deadlineMs) => {
-    health.setServing(false);
-    methods.stopStreams();
-    drained ??= Promise.all(listeners.map((listener) => shutDown(listener, deadlineMs)));
-    await drained;
-  };
+function readPem(file: string): Buffer {
+  try {
+    return readFileSync(file);
+  } catch (error) {
+    throw new Failure('invalid', `Cannot read the TLS file "${file}": ${describeError(error)}`);
+  }
 }

@@ -1,4 +1,14 @@
-import { type Failure, type FailureCode, isFailure } from '../errors.ts';
+import { type FailureCode, isFailure } from '../errors.ts';
+
+/** A refusal in words that only gRPC has, for example UNIMPLEMENTED. Its message is safe to show. */
+export class StatusError extends Error {
+  readonly status: GrpcStatusName;
+
+  constructor(status: GrpcStatusName, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
 
 /** How a call ended, as gRPC words it. */
 export interface GrpcStatus {
@@ -63,7 +73,9 @@ export function statusNameOfFailure(code: FailureCode): GrpcStatusName {
 
 /** What the caller learns of anything thrown: the text of a refusal, and of all else only where to look it up. */
 export function toStatus(error: unknown, traceId: string): GrpcStatus {
-  if (!isExpected(error)) return { code: statusCodeOf('INTERNAL'), details: `Internal error, trace id ${traceId}` };
+  if (error instanceof StatusError) return { code: statusCodeOf(error.status), details: error.message };
+  if (!isFailure(error) || error.code === 'internal')
+    return { code: statusCodeOf('INTERNAL'), details: `Internal error, trace id ${traceId}` };
   const { retryAfterSeconds } = error.details;
   return {
     code: statusCodeOf(STATUS_OF[error.code]),
@@ -73,6 +85,6 @@ export function toStatus(error: unknown, traceId: string): GrpcStatus {
 }
 
 /** True for refusals that are the caller's; all else is ours and belongs in the log. */
-export function isExpected(error: unknown): error is Failure {
-  return isFailure(error) && error.code !== 'internal';
+export function isExpected(error: unknown): boolean {
+  return error instanceof StatusError || (isFailure(error) && error.code !== 'internal');
 }

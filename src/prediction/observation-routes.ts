@@ -21,7 +21,7 @@ export function createObservationRoutes(service: ObservationService, rule: Calle
         return c.json(await service.reportJsonLines(await c.req.text()));
       case 'application/proto': {
         const answer = await service.reportBytes(new Uint8Array(await c.req.arrayBuffer()));
-        return c.body(answer.slice(), 200, { 'Content-Type': 'application/proto' });
+        return c.body(new Uint8Array(answer), 200, { 'Content-Type': 'application/proto' });
       }
       default:
         throw refuseContentType(kind, 'application/json, application/jsonl or application/proto');

@@ -6,8 +6,8 @@ import { getConnInfo } from '@hono/node-server/conninfo';
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context, MiddlewareHandler } from 'hono';
 import { Failure } from '../errors.ts';
+import { isLoopbackAddress } from '../grpc/loopback.ts';
 import { type CallerRule, checkToken, needsToken } from '../grpc/require-caller.ts';
-import { isLoopbackAddress } from '../grpc/server-call.ts';
 import type { HttpEnv } from '../http/context.ts';
 import { createRoutes } from '../http/routes.ts';
 import type { PredictionService } from './prediction-service.ts';
@@ -21,7 +21,7 @@ export function createPredictRoutes(service: PredictionService, rule: CallerRule
     if (kind === 'application/json') return c.json(service.answerJson(await readJson(c)));
     if (kind !== 'application/proto') throw refuseContentType(kind);
     const answer = service.answerBytes(new Uint8Array(await c.req.arrayBuffer()));
-    return c.body(answer.slice(), 200, { 'Content-Type': 'application/proto' });
+    return c.body(new Uint8Array(answer), 200, { 'Content-Type': 'application/proto' });
   });
   return routes;
 }

@@ -1,0 +1,467 @@
+/**
+ * One HTTP/2 connection of the server, RFC 9113, as far as gRPC needs it: no push, no priorities, no trailers from the
+ * client beyond their end. Frames are read in place; what they cause goes out in one write when the read is used up.
+ */
+import type { Socket } from 'node:net';
+import {
+  ConnectionError,
+  DEFAULT_MAX_FRAME_BYTES,
+  DEFAULT_WINDOW,
+  ERROR,
+  FLAG,
+  FRAME,
+  FRAME_HEAD_BYTES,
+  FrameWriter,
+  MAX_WINDOW,
+  PREFACE,
+  SETTING,
+} from './frames.ts';
+import { type Headers, HpackDecoder, HpackError } from './hpack-decoder.ts';
+import { Http2Stream } from './stream.ts';
+
+export interface ConnectionOptions {
+  readonly monotonicMs: () => number;
+  /** A request whose head is complete; its data follows through `stream.onData`. */
+  readonly onRequest: (stream: Http2Stream, headers: Headers) => void;
+  /** Something threw that should not have: the connection ends, the program goes on. */
+  readonly onFault: (error: unknown) => void;
+  readonly onClosed: (connection: Http2Connection) => void;
+}
+
+export const STREAM_WINDOW = 262_144;
+const CONNECTION_WINDOW = 4_194_304;
+const MAX_STREAMS = 1024;
+const MAX_HEADER_BLOCK_BYTES = 32_768;
+/** Frames a second that cost us work and bring no call forward: resets, pings, settings. */
+const MAX_NUISANCES_PER_SECOND = 5000;
+const KEEPALIVE_MS = 60_000;
+const PING_OF_DRAIN = Buffer.from('drainnow');
+const PING_OF_KEEPALIVE = Buffer.from('areyouon');
+
+interface HeaderBlock {
+  readonly streamId: number;
+  readonly endsStream: boolean;
+  parts: Buffer[];
+  bytes: number;
+}
+
+export class Http2Connection {
+  readonly socket: Socket;
+  readonly #options: ConnectionOptions;
+  readonly #writer = new FrameWriter();
+  readonly #hpack = new HpackDecoder();
+  readonly #streams = new Map<number, Http2Stream>();
+  /** Streams with bytes that found a window closed, in the order in which they wait. */
+  readonly #blocked = new Set<Http2Stream>();
+  #rest: Buffer | undefined;
+  #hasPreface = false;
+  #isReading = false;
+  #headerBlock: HeaderBlock | undefined;
+  #lastStreamId = 0;
+  /** Streams above this are refused; rises no more once the peer knows it. */
+  #maxStreamId = MAX_WINDOW;
+  #peerInitialWindow = DEFAULT_WINDOW;
+  #peerMaxFrameBytes = DEFAULT_MAX_FRAME_BYTES;
+  #sendWindow = DEFAULT_WINDOW;
+  #receiveWindow = CONNECTION_WINDOW;
+  #nuisances = 0;
+  #nuisanceWindowEndMs = 0;
+  #isIdle = false;
+  #awaitsPing = false;
+  #isEnding = false;
+  readonly #keepalive: NodeJS.Timeout;
+
+  constructor(socket: Socket, options: ConnectionOptions) {
+    this.socket = socket;
+    this.#options = options;
+    socket.setNoDelay(true);
+    socket.on('data', (chunk: Buffer) => this.#receive(chunk));
+    socket.on('drain', () => socket.resume());
+    socket.on('error', () => socket.destroy());
+    socket.on('end', () => this.close());
+    socket.on('close', () => this.#onClosed());
+    this.#keepalive = setInterval(() => this.#checkAlive(), KEEPALIVE_MS).unref();
+    this.#sendSettings();
+  }
+
+  get writer(): FrameWriter {
+    return this.#writer;
+  }
+
+  get peerMaxFrameBytes(): number {
+    return this.#peerMaxFrameBytes;
+  }
+
+  get sendWindow(): number {
+    return this.#sendWindow;
+  }
+
+  useSendWindow(bytes: number): void {
+    this.#sendWindow -= bytes;
+  }
+
+  /** Puts what was written on its way, unless a read is being used up: then it goes out at its end. */
+  flush(): void {
+    if (this.#isReading || this.#writer.length === 0 || this.socket.destroyed) return;
+    // A client that does not read its answers is not read either, or they would fill the memory.
+    if (!this.socket.write(this.#writer.take())) this.socket.pause();
+    if (this.#isEnding && this.#streams.size === 0) this.socket.end();
+  }
+
+  waitForWindow(stream: Http2Stream): void {
+    this.#blocked.add(stream);
+  }
+
+  /** The stream is over on both sides. */
+  forget(stream: Http2Stream): void {
+    this.#streams.delete(stream.id);
+    this.#blocked.delete(stream);
+    if (this.#isEnding && this.#streams.size === 0) this.#endSoon();
+  }
+
+  /** Asks the client for no more calls; the connection ends with its last one. */
+  drain(): void {
+    if (this.#isEnding || this.socket.destroyed) return;
+    // Calls may be on their way: they are taken until the ping is back, by when the client knows.
+    this.#writeGoAway(MAX_WINDOW, ERROR.none);
+    this.#writer.frame(FRAME.ping, 0, 0, PING_OF_DRAIN);
+    this.flush();
+  }
+
+  close(): void {
+    this.socket.destroy();
+  }
+
+  #endSoon(): void {
+    this.flush();
+    if (!this.#isReading && !this.socket.destroyed) this.socket.end();
+  }
+
+  #receive(chunk: Buffer): void {
+    this.#isIdle = false;
+    this.#isReading = true;
+    try {
+      const bytes = this.#rest === undefined ? chunk : Buffer.concat([this.#rest, chunk]);
+      const used = this.#readFrames(bytes);
+      this.#rest = used === bytes.length ? undefined : bytes.subarray(used);
+    } catch (error) {
+      this.#fail(error);
+    }
+    this.#isReading = false;
+    this.flush();
+    if (this.#isEnding && this.#streams.size === 0) this.#endSoon();
+  }
+
+  /** Returns how many bytes were used; the others are the beginning of a frame. */
+  #readFrames(bytes: Buffer): number {
+    let position = 0;
+    if (!this.#hasPreface) {
+      const given = bytes.subarray(0, PREFACE.length);
+      if (!given.equals(PREFACE.subarray(0, given.length)))
+        throw new ConnectionError(ERROR.protocol, 'the client does not speak HTTP/2');
+      if (given.length < PREFACE.length) return 0;
+      this.#hasPreface = true;
+      position = PREFACE.length;
+    }
+    while (bytes.length - position >= FRAME_HEAD_BYTES) {
+      const length = (bytes[position]! << 16) | (bytes[position + 1]! << 8) | bytes[position + 2]!;
+      if (length > DEFAULT_MAX_FRAME_BYTES) throw new ConnectionError(ERROR.frameSize, 'a frame is too large');
+      const end = position + FRAME_HEAD_BYTES + length;
+      if (end > bytes.length) break;
+      const streamId = bytes.readUInt32BE(position + 5) & MAX_WINDOW;
+      const payload = bytes.subarray(position + FRAME_HEAD_BYTES, end);
+      this.#readFrame(bytes[position + 3]!, bytes[position + 4]!, streamId, payload);
+      position = end;
+    }
+    return position;
+  }
+
+  #readFrame(type: number, flags: number, streamId: number, payload: Buffer): void {
+    if (this.#headerBlock !== undefined && (type !== FRAME.continuation || streamId !== this.#headerBlock.streamId))
+      throw new ConnectionError(ERROR.protocol, 'a header block is interrupted');
+    switch (type) {
+      case FRAME.data:
+        this.#readData(flags, streamId, payload);
+        break;
+      case FRAME.headers:
+        this.#readHeaders(flags, streamId, payload);
+        break;
+      case FRAME.continuation:
+        this.#readContinuation(flags, payload);
+        break;
+      case FRAME.resetStream:
+        this.#readReset(streamId, payload);
+        break;
+      case FRAME.settings:
+        this.#readSettings(flags, streamId, payload);
+        break;
+      case FRAME.ping:
+        this.#readPing(flags, streamId, payload);
+        break;
+      case FRAME.windowUpdate:
+        this.#readWindowUpdate(streamId, payload);
+        break;
+      case FRAME.goAway:
+        this.#readGoAway(streamId);
+        break;
+      case FRAME.priority:
+        checkPriority(streamId, payload);
+        break;
+      case FRAME.pushPromise:
+        throw new ConnectionError(ERROR.protocol, 'a client can not push');
+      default:
+      // §4.1: frames of unknown types are passed over.
+    }
+  }
+
+  #readData(flags: number, streamId: number, payload: Buffer): void {
+    // §6.1: the whole payload counts, padding too, whatever became of the stream.
+    this.#receiveWindow -= payload.length;
+    if (this.#receiveWindow < 0)
+      throw new ConnectionError(ERROR.flowControl, 'the window of the connection is exceeded');
+    if (this.#receiveWindow < CONNECTION_WINDOW / 2) {
+      this.#writeWindowUpdate(0, CONNECTION_WINDOW - this.#receiveWindow);
+      this.#receiveWindow = CONNECTION_WINDOW;
+    }
+    const stream = this.#streams.get(streamId);
+    if (stream === undefined) {
+      this.#checkNotIdle(streamId);
+      return;
+    }
+    stream.receiveData(withoutPadding(flags, payload), payload.length, (flags & FLAG.endStream) !== 0);
+  }
+
+  #readHeaders(flags: number, streamId: number, payload: Buffer): void {
+    let block = withoutPadding(flags, payload);
+    if ((flags & FLAG.priority) !== 0) {
+      if (block.length < 5) throw new ConnectionError(ERROR.frameSize, 'a priority is cut off');
+      block = block.subarray(5);
+    }
+    if (streamId % 2 === 0) throw new ConnectionError(ERROR.protocol, 'a client opens odd streams only');
+    const endsStream = (flags & FLAG.endStream) !== 0;
+    if ((flags & FLAG.endHeaders) !== 0) this.#openStream(streamId, endsStream, block);
+    else this.#headerBlock = { streamId, endsStream, parts: [block], bytes: block.length };
+  }
+
+  #readContinuation(flags: number, payload: Buffer): void {
+    const block = this.#headerBlock;
+    if (block === undefined) throw new ConnectionError(ERROR.protocol, 'a continuation continues nothing');
+    block.parts.push(payload);
+    block.bytes += payload.length;
+    if (block.bytes > MAX_HEADER_BLOCK_BYTES || block.parts.length > 64)
+      throw new ConnectionError(ERROR.enhanceYourCalm, 'a header block is too large');
+    if ((flags & FLAG.endHeaders) === 0) return;
+    this.#headerBlock = undefined;
+    this.#openStream(block.streamId, block.endsStream, Buffer.concat(block.parts));
+  }
+
+  #openStream(streamId: number, endsStream: boolean, block: Buffer): void {
+    // Every block must be decoded, even of a stream that is refused: the blocks after it depend on it.
+    const headers = this.#hpack.decode(block);
+    const known = this.#streams.get(streamId);
+    if (known !== undefined) {
+      if (!endsStream) throw new ConnectionError(ERROR.protocol, 'trailers must end their stream');
+      known.receiveData(NOTHING, 0, true);
+      return;
+    }
+    if (streamId <= this.#lastStreamId) {
+      // Trailers of a stream that we have reset may still be on their way.
+      if (endsStream) return;
+      throw new ConnectionError(ERROR.streamClosed, 'a stream is opened twice');
+    }
+    this.#lastStreamId = streamId;
+    if (streamId > this.#maxStreamId || this.#streams.size >= MAX_STREAMS) {
+      this.resetStream(streamId, ERROR.refusedStream);
+      return;
+    }
+    const stream = new Http2Stream(this, streamId, this.#peerInitialWindow);
+    this.#streams.set(streamId, stream);
+    this.#options.onRequest(stream, headers);
+    if (endsStream) stream.receiveData(NOTHING, 0, true);
+  }
+
+  resetStream(streamId: number, code: number): void {
+    this.#writer.head(4, FRAME.resetStream, 0, streamId);
+    this.#writer.uint32(code);
+  }
+
+  #readReset(streamId: number, payload: Buffer): void {
+    if (payload.length !== 4) throw new ConnectionError(ERROR.frameSize, 'a reset has 4 bytes');
+    this.#checkNotIdle(streamId);
+    this.#countNuisance();
+    this.#streams.get(streamId)?.receiveReset();
+  }
+
+  #readSettings(flags: number, streamId: number, payload: Buffer): void {
+    if (streamId !== 0) throw new ConnectionError(ERROR.protocol, 'settings belong to the connection');
+    if ((flags & FLAG.ack) !== 0) {
+      if (payload.length > 0) throw new ConnectionError(ERROR.frameSize, 'an acknowledgement is empty');
+      return;
+    }
+    if (payload.length % 6 !== 0) throw new ConnectionError(ERROR.frameSize, 'settings have 6 bytes each');
+    this.#countNuisance();
+    for (let position = 0; position < payload.length; position += 6)
+      this.#applySetting(payload.readUInt16BE(position), payload.readUInt32BE(position + 2));
+    this.#writer.frame(FRAME.settings, FLAG.ack, 0);
+    this.#sendBlocked();
+  }
+
+  #applySetting(setting: number, value: number): void {
+    if (setting === SETTING.initialWindowSize) {
+      if (value > MAX_WINDOW) throw new ConnectionError(ERROR.flowControl, 'a window is too large');
+      const change = value - this.#peerInitialWindow;
+      this.#peerInitialWindow = value;
+      for (const stream of this.#streams.values()) stream.addSendWindow(change);
+    } else if (setting === SETTING.maxFrameSize) {
+      if (value < DEFAULT_MAX_FRAME_BYTES || value > 0xff_ffff)
+        throw new ConnectionError(ERROR.protocol, 'the largest frame is out of range');
+      this.#peerMaxFrameBytes = Math.min(value, 4 * DEFAULT_MAX_FRAME_BYTES);
+    } else if (setting === SETTING.enablePush && value > 1) {
+      throw new ConnectionError(ERROR.protocol, 'push is 0 or 1');
+    }
+  }
+
+  #readPing(flags: number, streamId: number, payload: Buffer): void {
+    if (streamId !== 0) throw new ConnectionError(ERROR.protocol, 'a ping belongs to the connection');
+    if (payload.length !== 8) throw new ConnectionError(ERROR.frameSize, 'a ping has 8 bytes');
+    if ((flags & FLAG.ack) === 0) {
+      this.#countNuisance();
+      this.#writer.frame(FRAME.ping, FLAG.ack, 0, payload);
+      return;
+    }
+    this.#awaitsPing = false;
+    if (payload.equals(PING_OF_DRAIN)) this.#finishDrain();
+  }
+
+  /** The client has seen that we go: what it opened until now is answered, and nothing after. */
+  #finishDrain(): void {
+    this.#maxStreamId = this.#lastStreamId;
+    this.#writeGoAway(this.#lastStreamId, ERROR.none);
+    this.#isEnding = true;
+  }
+
+  #readWindowUpdate(streamId: number, payload: Buffer): void {
+    if (payload.length !== 4) throw new ConnectionError(ERROR.frameSize, 'a window update has 4 bytes');
+    const increment = payload.readUInt32BE(0) & MAX_WINDOW;
+    if (increment === 0) throw new ConnectionError(ERROR.protocol, 'a window grows by 0');
+    if (streamId === 0) {
+      this.#sendWindow += increment;
+      if (this.#sendWindow > MAX_WINDOW) throw new ConnectionError(ERROR.flowControl, 'a window is too large');
+    } else {
+      this.#checkNotIdle(streamId);
+      this.#streams.get(streamId)?.addSendWindow(increment);
+    }
+    this.#sendBlocked();
+  }
+
+  #readGoAway(streamId: number): void {
+    if (streamId !== 0) throw new ConnectionError(ERROR.protocol, 'going away belongs to the connection');
+    this.#isEnding = true;
+  }
+
+  #sendBlocked(): void {
+    for (const stream of this.#blocked) {
+      this.#blocked.delete(stream);
+      stream.sendMore();
+      if (this.#sendWindow <= 0) return;
+    }
+  }
+
+  #checkNotIdle(streamId: number): void {
+    if (streamId === 0 || streamId > this.#lastStreamId)
+      throw new ConnectionError(ERROR.protocol, 'a frame belongs to a stream that was not opened');
+  }
+
+  #countNuisance(): void {
+    const nowMs = this.#options.monotonicMs();
+    if (nowMs >= this.#nuisanceWindowEndMs) {
+      this.#nuisanceWindowEndMs = nowMs + 1000;
+      this.#nuisances = 0;
+    }
+    this.#nuisances += 1;
+    if (this.#nuisances > MAX_NUISANCES_PER_SECOND) throw new ConnectionError(ERROR.enhanceYourCalm, 'too many resets');
+  }
+
+  /** A read that can not go on: says why, and ends. */
+  #fail(error: unknown): void {
+    this.#rest = undefined;
+    this.#writeGoAway(this.#lastStreamId, this.#toErrorCode(error));
+    if (!this.socket.destroyed) this.socket.end(this.#writer.take());
+    this.socket.destroySoon();
+  }
+
+  #toErrorCode(error: unknown): number {
+    if (error instanceof ConnectionError) return error.code;
+    if (error instanceof HpackError) return ERROR.compression;
+    this.#options.onFault(error);
+    return ERROR.internal;
+  }
+
+  #checkAlive(): void {
+    if (this.#awaitsPing) {
+      this.close();
+      return;
+    }
+    if (this.#isIdle) {
+      this.#awaitsPing = true;
+      this.#writer.frame(FRAME.ping, 0, 0, PING_OF_KEEPALIVE);
+      this.flush();
+    }
+    this.#isIdle = true;
+  }
+
+  #onClosed(): void {
+    clearInterval(this.#keepalive);
+    for (const stream of this.#streams.values()) stream.receiveReset();
+    this.#streams.clear();
+    this.#blocked.clear();
+    this.#options.onClosed(this);
+  }
+
+  #sendSettings(): void {
+    const settings: [number, number][] = [
+      [SETTING.maxConcurrentStreams, MAX_STREAMS],
+      [SETTING.initialWindowSize, STREAM_WINDOW],
+      [SETTING.maxHeaderListSize, MAX_HEADER_BLOCK_BYTES],
+    ];
+    this.#writer.head(6 * settings.length, FRAME.settings, 0, 0);
+    for (const [setting, value] of settings) {
+      this.#writer.byte(0);
+      this.#writer.byte(setting);
+      this.#writer.uint32(value);
+    }
+    this.#writeWindowUpdate(0, CONNECTION_WINDOW - DEFAULT_WINDOW);
+    this.flush();
+  }
+
+  writeWindowUpdate(streamId: number, increment: number): void {
+    this.#writeWindowUpdate(streamId, increment);
+    this.flush();
+  }
+
+  #writeWindowUpdate(streamId: number, increment: number): void {
+    this.#writer.head(4, FRAME.windowUpdate, 0, streamId);
+    this.#writer.uint32(increment);
+  }
+
+  #writeGoAway(lastStreamId: number, code: number): void {
+    this.#writer.head(8, FRAME.goAway, 0, 0);
+    this.#writer.uint32(lastStreamId);
+    this.#writer.uint32(code);
+  }
+}
+
+const NOTHING = Buffer.alloc(0);
+
+function withoutPadding(flags: number, payload: Buffer): Buffer {
+  if ((flags & FLAG.padded) === 0) return payload;
+  const padding = payload[0];
+  if (padding === undefined || padding >= payload.length)
+    throw new ConnectionError(ERROR.protocol, 'the padding is longer than the frame');
+  return payload.subarray(1, payload.length - padding);
+}
+
+function checkPriority(streamId: number, payload: Buffer): void {
+  if (streamId === 0) throw new ConnectionError(ERROR.protocol, 'a priority belongs to a stream');
+  if (payload.length !== 5) throw new ConnectionError(ERROR.frameSize, 'a priority has 5 bytes');
+}

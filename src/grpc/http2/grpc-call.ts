@@ -1,0 +1,330 @@
+/** gRPC on one HTTP/2 stream: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md */
+import { Failure } from '../../errors.ts';
+import type { Log } from '../../telemetry/log.ts';
+import { traceIdOf } from '../../telemetry/trace-id.ts';
+import type { World } from '../../world.ts';
+import type { CountCall } from '../call-metrics.ts';
+import { isLoopbackAddress } from '../loopback.ts';
+import type { GrpcCall, GrpcMethod } from '../service.ts';
+import { isExpected, StatusError, statusCodeOf, toStatus } from '../status.ts';
+import { encodeGrpcMessage, encodeHeaderBlock } from './header-block.ts';
+import type { Headers } from './hpack-decoder.ts';
+import {
+  ACCEPTED_ENCODINGS,
+  decompress,
+  type FramedMessage,
+  MessageSplitter,
+  readWholeMessage,
+} from './message-reader.ts';
+import { RequestQueue } from './request-queue.ts';
+import type { Http2Stream, StreamListener } from './stream.ts';
+
+export interface Route {
+  readonly path: string;
+  readonly method: GrpcMethod;
+  readonly count: CountCall;
+}
+
+export interface Peer {
+  readonly isUnixSocket: boolean;
+  readonly address: string | undefined;
+}
+
+export interface CallParts {
+  readonly stream: Http2Stream;
+  readonly headers: Headers;
+  readonly route: Route;
+  readonly peer: Peer;
+  readonly maxMessageBytes: number;
+  readonly log: Log;
+  readonly world: Pick<World, 'randomBytes'>;
+  /** The call is over: nothing must wait for it any more. */
+  readonly onEnd: (call: StreamedCall) => void;
+}
+
+const OK = statusCodeOf('OK');
+const CANCELLED = statusCodeOf('CANCELLED');
+
+export const CONTENT_TYPE = ['content-type', 'application/grpc'] as const;
+const RESPONSE_HEADERS = encodeHeaderBlock([
+  [':status', '200'],
+  CONTENT_TYPE,
+  ['grpc-accept-encoding', ACCEPTED_ENCODINGS],
+]);
+const OK_TRAILERS = encodeHeaderBlock([['grpc-status', '0']]);
+
+/** Messages that may wait for a streaming method before its caller is held back. */
+const MAX_WAITING_MESSAGES = 64;
+
+/** What the two kinds of call have in common: who calls, how it ends. */
+export class StreamedCall implements GrpcCall, StreamListener {
+  protected readonly parts: CallParts;
+  readonly #splitter: MessageSplitter;
+  /** The head of a message, written anew for each: the stream copies it at once. */
+  static readonly #head = Buffer.alloc(5);
+  #controller: AbortController | undefined;
+  #deadline: NodeJS.Timeout | undefined;
+  #isEnded = false;
+  #isCancelled = false;
+  #areHeadersSent = false;
+
+  constructor(parts: CallParts) {
+    this.parts = parts;
+    this.#splitter = new MessageSplitter(parts.maxMessageBytes);
+  }
+
+  metadata(name: string): string | undefined {
+    return this.parts.headers.get(name);
+  }
+
+  get peerAddress(): string | undefined {
+    return this.parts.peer.address;
+  }
+
+  get isLoopback(): boolean {
+    return this.parts.peer.isUnixSocket || isLoopbackAddress(this.parts.peer.address);
+  }
+
+  get signal(): AbortSignal {
+    this.#controller ??= new AbortController();
+    if (this.#isCancelled) this.#controller.abort();
+    return this.#controller.signal;
+  }
+
+  onData(_bytes: Buffer, _isLast: boolean): void {}
+
+  onReset(): void {
+    if (this.#isEnded) return;
+    this.parts.route.count(CANCELLED);
+    this.#end();
+    this.abort();
+  }
+
+  /** Tells the method to end, as if the caller had left. */
+  abort(): void {
+    this.#isCancelled = true;
+    this.#controller?.abort();
+  }
+
+  protected get isEnded(): boolean {
+    return this.#isEnded;
+  }
+
+  protected split(bytes: Buffer): readonly FramedMessage[] {
+    return this.#splitter.push(bytes);
+  }
+
+  protected checkNothingLeft(): void {
+    if (!this.#splitter.isEmpty) throw new StatusError('INTERNAL', 'Cannot read the message: it is cut off');
+  }
+
+  /** From here on the call takes time. A call that is answered in its turn needs no timer. */
+  protected startDeadline(): void {
+    const timeoutMs = readTimeoutMs(this.parts.headers.get('grpc-timeout'));
+    if (timeoutMs === undefined || this.#deadline !== undefined || this.#isEnded) return;
+    this.#deadline = setTimeout(() => {
+      this.fail(new Failure('deadline', 'Deadline exceeded'));
+      this.abort();
+    }, timeoutMs);
+  }
+
+  protected async expand(message: FramedMessage): Promise<Buffer> {
+    if (!message.isCompressed) return message.bytes;
+    const encoding = this.parts.headers.get('grpc-encoding') ?? 'identity';
+    return decompress(message, encoding, this.parts.maxMessageBytes);
+  }
+
+  protected sendMessage(answer: Uint8Array): void {
+    const { stream } = this.parts;
+    if (!this.#areHeadersSent) stream.sendHeaders(RESPONSE_HEADERS, false);
+    this.#areHeadersSent = true;
+    const head = StreamedCall.#head;
+    head.writeUInt32BE(answer.length, 1);
+    stream.sendData(head, answer);
+  }
+
+  protected succeed(): void {
+    if (this.#isEnded) return;
+    const { stream, route } = this.parts;
+    route.count(OK);
+    this.#end();
+    if (!this.#areHeadersSent) stream.sendHeaders(RESPONSE_HEADERS, false);
+    stream.sendTrailers(OK_TRAILERS);
+    stream.connection.flush();
+  }
+
+  fail(error: unknown): void {
+    if (this.#isEnded) return;
+    const { route, stream, log, world, headers } = this.parts;
+    const traceId = traceIdOf(headers.get('traceparent'), world);
+    const status = toStatus(error, traceId);
+    route.count(status.code);
+    if (!isExpected(error)) log.error({ err: error, traceId, path: route.path }, 'call failed');
+    this.#end();
+    const trailers: [string, string][] = [['grpc-status', String(status.code)]];
+    if (status.details !== '') trailers.push(['grpc-message', encodeGrpcMessage(status.details)]);
+    if (status.retryAfterMs !== undefined) trailers.push(['grpc-retry-pushback-ms', String(status.retryAfterMs)]);
+    if (this.#areHeadersSent) stream.sendTrailers(encodeHeaderBlock(trailers));
+    else stream.sendHeaders(encodeHeaderBlock([[':status', '200'], CONTENT_TYPE, ...trailers]), true);
+    stream.connection.flush();
+  }
+
+  #end(): void {
+    this.#isEnded = true;
+    clearTimeout(this.#deadline);
+    this.parts.onEnd(this);
+  }
+}
+
+type UnaryHandle = (request: Uint8Array, call: GrpcCall) => Uint8Array | Promise<Uint8Array>;
+
+/** One message, one answer; in the same turn when the method can. */
+export class UnaryCall extends StreamedCall {
+  readonly #handle: UnaryHandle;
+  readonly #messages: FramedMessage[] = [];
+
+  constructor(parts: CallParts, handle: UnaryHandle) {
+    super(parts);
+    this.#handle = handle;
+  }
+
+  override onData(bytes: Buffer, isLast: boolean): void {
+    if (this.isEnded) return;
+    try {
+      const whole = isLast && this.#isFirst ? readWholeMessage(bytes, this.parts.maxMessageBytes) : undefined;
+      if (whole === undefined) this.#collect(bytes, isLast);
+      else this.#answer(whole);
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  #isFirst = true;
+
+  #collect(bytes: Buffer, isLast: boolean): void {
+    this.#isFirst = false;
+    this.#messages.push(...this.split(bytes));
+    if (!isLast) {
+      this.parts.stream.grant(bytes.length);
+      this.startDeadline();
+      return;
+    }
+    this.checkNothingLeft();
+    const [message] = this.#messages;
+    if (message === undefined || this.#messages.length > 1)
+      throw new StatusError('UNIMPLEMENTED', `Cannot answer: the call needs one message, got ${this.#messages.length}`);
+    if (!message.isCompressed) {
+      this.#answer(message.bytes);
+      return;
+    }
+    this.startDeadline();
+    this.expand(message).then(
+      (expanded) => this.#answer(expanded),
+      (error: unknown) => this.fail(error),
+    );
+  }
+
+  #answer(message: Buffer): void {
+    if (this.isEnded) return;
+    try {
+      const answer = this.#handle(message, this);
+      if (answer instanceof Uint8Array) this.#send(answer);
+      else this.#sendLater(answer);
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  #sendLater(answer: Promise<Uint8Array>): void {
+    this.startDeadline();
+    answer.then(
+      (bytes) => this.#send(bytes),
+      (error: unknown) => this.fail(error),
+    );
+  }
+
+  #send(answer: Uint8Array): void {
+    if (this.isEnded) return;
+    this.sendMessage(answer);
+    this.succeed();
+  }
+}
+
+/** Messages in, one or more out. */
+export class StreamingCall extends StreamedCall {
+  readonly #queue = new RequestQueue<FramedMessage>();
+  #held = 0;
+
+  override onData(bytes: Buffer, isLast: boolean): void {
+    if (this.isEnded) return;
+    try {
+      for (const message of this.split(bytes)) this.#queue.push(message);
+      if (isLast) this.checkNothingLeft();
+    } catch (error) {
+      this.#queue.fail(error);
+      this.fail(error);
+    }
+    if (isLast) this.#queue.end();
+    else if (this.#queue.length < MAX_WAITING_MESSAGES) this.parts.stream.grant(bytes.length);
+    else this.#held += bytes.length;
+  }
+
+  override onReset(): void {
+    this.#queue.fail(new Failure('unavailable', 'Cannot read on: the caller left'));
+    super.onReset();
+  }
+
+  /** The server drains: no more messages, and the method is told to end. */
+  stop(): void {
+    this.#queue.end();
+    this.abort();
+  }
+
+  /** Starts the method. */
+  run(method: Exclude<GrpcMethod, { kind: 'unary' }>): void {
+    this.startDeadline();
+    const requests = { [Symbol.asyncIterator]: () => ({ next: () => this.#next() }) };
+    const run = Promise.try(() =>
+      method.kind === 'stream'
+        ? this.#sendAll(method.handle(requests, this))
+        : this.#sendOne(method.handle(requests, this)),
+    );
+    run.then(
+      () => this.succeed(),
+      (error: unknown) => this.fail(error),
+    );
+  }
+
+  async #next(): Promise<IteratorResult<Uint8Array>> {
+    const message = await this.#queue.next();
+    if (message === undefined) return { done: true, value: undefined };
+    if (this.#held > 0 && this.#queue.length < MAX_WAITING_MESSAGES) {
+      this.parts.stream.grant(this.#held);
+      this.#held = 0;
+    }
+    return { done: false, value: await this.expand(message) };
+  }
+
+  async #sendOne(answer: Promise<Uint8Array>): Promise<void> {
+    const bytes = await answer;
+    if (!this.isEnded) this.sendMessage(bytes);
+  }
+
+  async #sendAll(answers: AsyncIterable<Uint8Array>): Promise<void> {
+    for await (const answer of answers) {
+      if (this.isEnded) return;
+      this.sendMessage(answer);
+      this.parts.stream.connection.flush();
+      await this.parts.stream.whenSent();
+    }
+  }
+}
+
+const TIMEOUT_UNIT_MS: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1000, m: 1, u: 1e-3, n: 1e-6 };
+const MAX_TIMER_MS = 0x7fff_ffff;
+
+function readTimeoutMs(header: string | undefined): number | undefined {
+  const match = /^(\d{1,8})([HMSmun])$/.exec(header ?? '');
+  if (match === null) return undefined;
+  return Math.min(Number(match[1]) * TIMEOUT_UNIT_MS[match[2]!]!, MAX_TIMER_MS);
+}

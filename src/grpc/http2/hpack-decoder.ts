@@ -1,0 +1,172 @@
+/** RFC 7541: header blocks of one connection, in their order. */
+import { decodeHuffman } from './huffman.ts';
+
+export type Headers = ReadonlyMap<string, string>;
+
+interface Entry {
+  readonly name: string;
+  readonly value: string;
+}
+
+/** Appendix A. Names that share a value of "" are written as one list. */
+const STATIC_TABLE: readonly Entry[] = [
+  ':authority',
+  ':method GET',
+  ':method POST',
+  ':path /',
+  ':path /index.html',
+  ':scheme http',
+  ':scheme https',
+  ':status 200',
+  ':status 204',
+  ':status 206',
+  ':status 304',
+  ':status 400',
+  ':status 404',
+  ':status 500',
+  'accept-charset',
+  'accept-encoding gzip, deflate',
+  ...'accept-language accept-ranges accept access-control-allow-origin age allow authorization cache-control'.split(
+    ' ',
+  ),
+  ...'content-disposition content-encoding content-language content-length content-location content-range'.split(' '),
+  ...'content-type cookie date etag expect expires from host if-match if-modified-since if-none-match'.split(' '),
+  ...'if-range if-unmodified-since last-modified link location max-forwards proxy-authenticate'.split(' '),
+  ...'proxy-authorization range referer refresh retry-after server set-cookie strict-transport-security'.split(' '),
+  ...'transfer-encoding user-agent vary via www-authenticate'.split(' '),
+].map((line) => {
+  const space = line.indexOf(' ');
+  return space < 0 ? { name: line, value: '' } : { name: line.slice(0, space), value: line.slice(space + 1) };
+});
+
+/** §4.1: what an entry counts beside its bytes. */
+const ENTRY_OVERHEAD = 32;
+const TABLE_BYTES = 4096;
+const MAX_LIST_BYTES = 32_768;
+
+/** A fault of the block; the connection can not go on. */
+export class HpackError extends Error {}
+
+export class HpackDecoder {
+  /** Newest first. */
+  readonly #dynamic: Entry[] = [];
+  #dynamicBytes = 0;
+  #maxBytes = TABLE_BYTES;
+  #block: Buffer = Buffer.alloc(0);
+  #position = 0;
+  #end = 0;
+  /** Calls of one client carry the same headers: a block of references alone means the same as long as no entry is added. */
+  #lastBlock: Uint8Array = new Uint8Array(0);
+  #lastHeaders: Headers | undefined;
+
+  decode(block: Buffer): Headers {
+    if (this.#lastHeaders !== undefined && areEqual(block, this.#lastBlock)) return this.#lastHeaders;
+    this.#block = block;
+    this.#position = 0;
+    this.#end = block.length;
+    const headers = new Map<string, string>();
+    const areOnlyReferences = this.#readFields(headers);
+    this.#lastHeaders = areOnlyReferences ? headers : undefined;
+    if (areOnlyReferences) this.#lastBlock = Uint8Array.from(block);
+    return headers;
+  }
+
+  /** Returns whether nothing but references was there. */
+  #readFields(headers: Map<string, string>): boolean {
+    let areOnlyReferences = true;
+    let listBytes = 0;
+    while (this.#position < this.#end) {
+      const first = this.#block[this.#position]!;
+      if (first >= 0x20 && first < 0x40) {
+        this.#resize(this.#readInteger(5));
+        areOnlyReferences = false;
+        continue;
+      }
+      const isReference = first >= 0x80;
+      const entry = isReference ? this.#find(this.#readInteger(7)) : this.#readLiteral(first);
+      if (!isReference) areOnlyReferences = false;
+      listBytes += sizeOf(entry);
+      if (listBytes > MAX_LIST_BYTES) throw new HpackError('the headers are too large');
+      // The first of several counts: what comes later is a metadata list that nobody here reads.
+      if (!headers.has(entry.name)) headers.set(entry.name, entry.value);
+    }
+    return areOnlyReferences;
+  }
+
+  #readLiteral(first: number): Entry {
+    const isAdded = first >= 0x40;
+    const index = this.#readInteger(isAdded ? 6 : 4);
+    const name = index === 0 ? this.#readString() : this.#find(index).name;
+    const entry = { name, value: this.#readString() };
+    if (isAdded) this.#add(entry);
+    return entry;
+  }
+
+  #find(index: number): Entry {
+    const entry =
+      index <= STATIC_TABLE.length ? STATIC_TABLE[index - 1] : this.#dynamic[index - STATIC_TABLE.length - 1];
+    if (entry === undefined) throw new HpackError('a reference points nowhere');
+    return entry;
+  }
+
+  #add(entry: Entry): void {
+    this.#lastHeaders = undefined;
+    this.#dynamic.unshift(entry);
+    this.#dynamicBytes += sizeOf(entry);
+    this.#evict();
+  }
+
+  #resize(maxBytes: number): void {
+    if (maxBytes > TABLE_BYTES) throw new HpackError('the table is made larger than allowed');
+    this.#lastHeaders = undefined;
+    this.#maxBytes = maxBytes;
+    this.#evict();
+  }
+
+  #evict(): void {
+    while (this.#dynamicBytes > this.#maxBytes) this.#dynamicBytes -= sizeOf(this.#dynamic.pop()!);
+  }
+
+  /** §5.1: an integer whose first byte has `prefixBits` bits for it. */
+  #readInteger(prefixBits: number): number {
+    const mask = 2 ** prefixBits - 1;
+    let value = this.#readByte() & mask;
+    if (value < mask) return value;
+    for (let shift = 0; shift <= 21; shift += 7) {
+      const byte = this.#readByte();
+      value += (byte & 0x7f) << shift;
+      if (byte < 0x80) return value;
+    }
+    throw new HpackError('an integer is too large');
+  }
+
+  #readString(): string {
+    const isHuffman = this.#position < this.#end && this.#block[this.#position]! >= 0x80;
+    const length = this.#readInteger(7);
+    const start = this.#position;
+    const end = start + length;
+    if (end > this.#end) throw new HpackError('a string is cut off');
+    this.#position = end;
+    if (!isHuffman) return this.#block.toString('latin1', start, end);
+    try {
+      return decodeHuffman(this.#block, start, end);
+    } catch (error) {
+      throw new HpackError(String(error));
+    }
+  }
+
+  #readByte(): number {
+    if (this.#position >= this.#end) throw new HpackError('the block is cut off');
+    return this.#block[this.#position++]!;
+  }
+}
+
+function sizeOf({ name, value }: Entry): number {
+  return name.length + value.length + ENTRY_OVERHEAD;
+}
+
+function areEqual(left: Uint8Array, right: Uint8Array): boolean {
+  if (left.length !== right.length) return false;
+  for (let index = 0; index < left.length; index++) if (left[index] !== right[index]) return false;
+  return true;
+}

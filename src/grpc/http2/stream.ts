@@ -1,0 +1,166 @@
+import type { Http2Connection } from './connection.ts';
+import { ConnectionError, ERROR, FLAG, FRAME, MAX_WINDOW } from './frames.ts';
+
+/** Who takes what arrives on a stream. */
+export interface StreamListener {
+  /** Bytes of the request, and whether they are the last. The bytes stay as they are. */
+  onData(bytes: Buffer, isLast: boolean): void;
+  /** The client left, or the connection is gone. */
+  onReset(): void;
+}
+
+/** Initial receive window of a stream, as the settings announce it. */
+const RECEIVE_WINDOW = 262_144;
+
+/** One call on the wire: its windows, and what waits for them. */
+export class Http2Stream {
+  readonly id: number;
+  readonly #connection: Http2Connection;
+  listener: StreamListener | undefined;
+  #sendWindow: number;
+  #receiveWindow = RECEIVE_WINDOW;
+  #credit = 0;
+  #isRemoteEnded = false;
+  #isLocalEnded = false;
+  #isReset = false;
+  /** Data that found a window closed, and the trailers after it. */
+  #waiting: Buffer[] = [];
+  #waitingTrailers: Buffer | undefined;
+  #onSent: (() => void) | undefined;
+
+  constructor(connection: Http2Connection, id: number, sendWindow: number) {
+    this.#connection = connection;
+    this.id = id;
+    this.#sendWindow = sendWindow;
+  }
+
+  get connection(): Http2Connection {
+    return this.#connection;
+  }
+
+  get isReset(): boolean {
+    return this.#isReset;
+  }
+
+  /** `counted` is what the frame takes of the window. */
+  receiveData(bytes: Buffer, counted: number, isLast: boolean): void {
+    if (this.#isRemoteEnded) {
+      this.reset(ERROR.streamClosed);
+      return;
+    }
+    this.#receiveWindow -= counted;
+    if (this.#receiveWindow < 0) throw new ConnectionError(ERROR.flowControl, 'the window of a stream is exceeded');
+    this.#isRemoteEnded = isLast;
+    if (!isLast && counted > bytes.length) this.grant(counted - bytes.length);
+    this.listener?.onData(bytes, isLast);
+    if (this.#isRemoteEnded && this.#isLocalEnded) this.#connection.forget(this);
+  }
+
+  /** Lets the client send so many bytes again. Small grants are collected. */
+  grant(bytes: number): void {
+    this.#credit += bytes;
+    if (this.#isRemoteEnded || this.#isReset || this.#credit < RECEIVE_WINDOW / 4) return;
+    this.#receiveWindow += this.#credit;
+    this.#connection.writeWindowUpdate(this.id, this.#credit);
+    this.#credit = 0;
+  }
+
+  sendHeaders(block: Buffer, isLast: boolean): void {
+    if (this.#isReset || this.#isLocalEnded) return;
+    const flags = FLAG.endHeaders | (isLast ? FLAG.endStream : 0);
+    this.#connection.writer.frame(FRAME.headers, flags, this.id, block);
+    if (isLast) this.#endLocal();
+  }
+
+  /** Sends two parts as one run of data. The bytes are copied, at once. */
+  sendData(head: Buffer, body: Uint8Array): void {
+    if (this.#isReset || this.#isLocalEnded) return;
+    const length = head.length + body.length;
+    const fits = this.#waiting.length === 0 && length <= this.#sendWindow && length <= this.#connection.sendWindow;
+    if (fits && length <= this.#connection.peerMaxFrameBytes) {
+      this.#useWindow(length);
+      const { writer } = this.#connection;
+      writer.head(length, FRAME.data, 0, this.id);
+      writer.bytes(head, 0, head.length);
+      writer.bytes(body, 0, body.length);
+      return;
+    }
+    this.#waiting.push(Buffer.concat([head, body]));
+    this.sendMore();
+  }
+
+  /** The end of the answer, after all data. */
+  sendTrailers(block: Buffer): void {
+    if (this.#waiting.length === 0) this.sendHeaders(block, true);
+    else this.#waitingTrailers = block;
+  }
+
+  /** Resolves when all data is on its way, or never will be. */
+  whenSent(): Promise<void> {
+    if (this.#waiting.length === 0 || this.#isReset) return Promise.resolve();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#onSent = resolve;
+    return promise;
+  }
+
+  /** As much of what waits as the windows allow. */
+  sendMore(): void {
+    while (this.#waiting.length > 0) {
+      const [first] = this.#waiting;
+      const { peerMaxFrameBytes, sendWindow, writer } = this.#connection;
+      const length = Math.min(first!.length, peerMaxFrameBytes, this.#sendWindow, sendWindow);
+      if (length <= 0) {
+        if (sendWindow <= 0) this.#connection.waitForWindow(this);
+        return;
+      }
+      this.#useWindow(length);
+      writer.head(length, FRAME.data, 0, this.id);
+      writer.bytes(first!, 0, length);
+      if (length === first!.length) this.#waiting.shift();
+      else this.#waiting[0] = first!.subarray(length);
+    }
+    this.#onSent?.();
+    this.#onSent = undefined;
+    if (this.#waitingTrailers !== undefined) this.sendHeaders(this.#waitingTrailers, true);
+  }
+
+  addSendWindow(change: number): void {
+    this.#sendWindow += change;
+    if (this.#sendWindow > MAX_WINDOW) this.reset(ERROR.flowControl);
+    else if (this.#waiting.length > 0) this.sendMore();
+  }
+
+  reset(code: number): void {
+    if (this.#isReset) return;
+    this.#connection.resetStream(this.id, code);
+    this.#connection.flush();
+    this.receiveReset();
+  }
+
+  receiveReset(): void {
+    if (this.#isReset) return;
+    this.#isReset = true;
+    this.#waiting = [];
+    this.#onSent?.();
+    this.#connection.forget(this);
+    this.listener?.onReset();
+  }
+
+  #useWindow(bytes: number): void {
+    this.#sendWindow -= bytes;
+    this.#connection.useSendWindow(bytes);
+  }
+
+  #endLocal(): void {
+    this.#isLocalEnded = true;
+    this.#waitingTrailers = undefined;
+    if (this.#isRemoteEnded) {
+      this.#connection.forget(this);
+      return;
+    }
+    // §8.1: answered early; the client need not send the rest.
+    this.#connection.resetStream(this.id, ERROR.none);
+    this.#isReset = true;
+    this.#connection.forget(this);
+  }
+}

@@ -1,0 +1,136 @@
+import { createServer, type Server, type Socket } from 'node:net';
+import { createServer as createTlsServer } from 'node:tls';
+import { describeError, Failure } from '../../errors.ts';
+import type { Log } from '../../telemetry/log.ts';
+import type { World } from '../../world.ts';
+import type { GrpcMethod } from '../service.ts';
+import { statusCodeOf } from '../status.ts';
+import { Http2Connection } from './connection.ts';
+import { CONTENT_TYPE, type Peer, type Route, type StreamedCall, StreamingCall, UnaryCall } from './grpc-call.ts';
+import { encodeGrpcMessage, encodeHeaderBlock } from './header-block.ts';
+import type { Headers } from './hpack-decoder.ts';
+import type { Http2Stream } from './stream.ts';
+
+export interface TransportParts {
+  readonly routes: ReadonlyMap<string, Route>;
+  readonly maxMessageBytes: number;
+  readonly log: Log;
+  readonly world: Pick<World, 'randomBytes' | 'monotonicMs'>;
+}
+
+export interface TlsOptions {
+  readonly cert: Buffer;
+  readonly key: Buffer;
+  /** With it, clients must show a certificate that it signed. */
+  readonly clientCa?: Buffer;
+}
+
+export type ListenAt =
+  | { readonly host: string; readonly port: number; readonly tls?: TlsOptions }
+  | { readonly path: string };
+
+/** Connections and calls of all listeners. */
+export class Transport {
+  readonly #parts: TransportParts;
+  readonly #servers: Server[] = [];
+  readonly #connections = new Set<Http2Connection>();
+  readonly #streaming = new Set<StreamingCall>();
+  #isDraining = false;
+
+  constructor(parts: TransportParts) {
+    this.#parts = parts;
+  }
+
+  /** Returns the port, 0 for a unix socket. */
+  async listen(at: ListenAt): Promise<number> {
+    const isUnixSocket = 'path' in at;
+    const accept = (socket: Socket): void => this.#accept(socket, isUnixSocket);
+    const tls = isUnixSocket ? undefined : at.tls;
+    const server = tls === undefined ? createServer(accept) : createTlsListener(tls, accept);
+    await new Promise<void>((resolve, reject) => {
+      const where = isUnixSocket ? at.path : `${at.host}:${at.port}`;
+      server.once('error', (error) =>
+        reject(new Failure('unavailable', `Cannot listen for gRPC on ${where}: ${describeError(error)}`)),
+      );
+      server.listen(isUnixSocket ? { path: at.path } : { host: at.host, port: at.port }, resolve);
+    });
+    server.on('error', (error) => this.#parts.log.error({ err: error }, 'gRPC listener failed'));
+    this.#servers.push(server);
+    const address = server.address();
+    return address === null || typeof address === 'string' ? 0 : address.port;
+  }
+
+  /** Takes no new connections, ends streams, and resolves when the last call is over, or cut at the deadline. */
+  async drain(deadlineMs: number): Promise<void> {
+    this.#isDraining = true;
+    const closed = this.#servers.map((server) => new Promise<void>((resolve) => server.close(() => resolve())));
+    for (const call of this.#streaming) call.stop();
+    for (const connection of this.#connections) connection.drain();
+    const cut = setTimeout(() => {
+      for (const connection of this.#connections) connection.close();
+    }, deadlineMs);
+    await Promise.all(closed);
+    clearTimeout(cut);
+  }
+
+  #accept(socket: Socket, isUnixSocket: boolean): void {
+    const { monotonicMs } = this.#parts.world;
+    const peer = { isUnixSocket, address: isUnixSocket ? undefined : socket.remoteAddress };
+    const connection = new Http2Connection(socket, {
+      monotonicMs,
+      onRequest: (stream, headers) => this.#startCall(stream, headers, peer),
+      onFault: (error) => this.#parts.log.error({ err: error }, 'gRPC connection failed'),
+      onClosed: (closed) => this.#connections.delete(closed),
+    });
+    this.#connections.add(connection);
+    if (this.#isDraining) connection.drain();
+  }
+
+  #startCall(stream: Http2Stream, headers: Headers, peer: Peer): void {
+    if (headers.get(':method') !== 'POST' || !isGrpc(headers.get('content-type'))) {
+      stream.sendHeaders(encodeHeaderBlock([[':status', '415']]), true);
+      return;
+    }
+    const path = headers.get(':path') ?? '';
+    const route = this.#parts.routes.get(path);
+    if (route === undefined) {
+      stream.sendHeaders(encodeUnimplemented(path), true);
+      return;
+    }
+    const { maxMessageBytes, log, world } = this.#parts;
+    const parts = { stream, headers, route, peer, maxMessageBytes, log, world, onEnd: this.#forget };
+    stream.listener = this.#createCall(parts, route.method);
+  }
+
+  #createCall(parts: ConstructorParameters<typeof StreamingCall>[0], method: GrpcMethod): StreamedCall {
+    if (method.kind === 'unary') return new UnaryCall(parts, (request, call) => method.handle(request, call));
+    const call = new StreamingCall(parts);
+    this.#streaming.add(call);
+    call.run(method);
+    if (this.#isDraining) call.stop();
+    return call;
+  }
+
+  readonly #forget = (call: StreamedCall): void => {
+    if (call instanceof StreamingCall) this.#streaming.delete(call);
+  };
+}
+
+function createTlsListener({ cert, key, clientCa }: TlsOptions, accept: (socket: Socket) => void): Server {
+  const mutual = clientCa === undefined ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: true };
+  return createTlsServer({ cert, key, ...mutual, ALPNProtocols: ['h2'], minVersion: 'TLSv1.2' }, accept);
+}
+
+function isGrpc(contentType: string | undefined): boolean {
+  return contentType !== undefined && /^application\/grpc($|[+;])/.test(contentType);
+}
+
+function encodeUnimplemented(path: string): Buffer {
+  const message = `Cannot answer: there is no method ${path.slice(0, 200)}`;
+  return encodeHeaderBlock([
+    [':status', '200'],
+    CONTENT_TYPE,
+    ['grpc-status', String(statusCodeOf('UNIMPLEMENTED'))],
+    ['grpc-message', encodeGrpcMessage(message)],
+  ]);
+}
