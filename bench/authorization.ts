@@ -1,10 +1,11 @@
 /**
  * The four calls that an authorization server lives by, beside oidc-provider with its in-memory adapter, in one run.
- * `node bench/authorization.ts [--json] [--seconds 3] [--connections 32]`. Each server has a process of its own; they are
+ * `node bench/authorization.ts [--json] [--seconds 3] [--connections 32] [--data-dir <folder>]`. Each server has a process of its own; they are
  * measured in turns, and what counts is the ratio of the CPU time that the whole server process (all its threads) spends.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
+import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { formatGet, formatPost, type HttpAnswer, type Lane, openLane } from './authorization/load.ts';
@@ -15,6 +16,7 @@ const { values: flags } = parseArgs({
     json: { type: 'boolean', default: false },
     seconds: { type: 'string', default: '3' },
     connections: { type: 'string', default: '32' },
+    'data-dir': { type: 'string', default: tmpdir() },
   },
 });
 const RUN_MS = Number(flags.seconds) * 1000;
@@ -24,7 +26,6 @@ interface Server {
   readonly name: string;
   readonly child: ChildProcess;
   readonly ready: Ready;
-  readonly lanes: readonly Lane[];
 }
 
 interface Measured {
@@ -36,12 +37,11 @@ interface Measured {
 }
 
 async function startServer(name: string): Promise<Server> {
-  const child = fork(fileURLToPath(new URL(`authorization/${name}-server.ts`, import.meta.url)), {
+  const child = fork(fileURLToPath(new URL(`authorization/${name}-server.ts`, import.meta.url)), [flags['data-dir']], {
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });
   const [ready] = (await once(child, 'message')) as [Ready];
-  const lanes = await Promise.all(Array.from({ length: CONNECTIONS }, () => openLane(ready.port)));
-  return { name, child, ready, lanes };
+  return { name, child, ready };
 }
 
 async function ask<T>({ child }: Server, question: Question): Promise<T> {
@@ -70,7 +70,11 @@ function formatRequest({ ready }: Server, kind: Kind, secret: string): string {
 /** One code serves once, so that codes come in rounds; everything else goes on until the time is over. */
 const CODES_A_ROUND = 192;
 
-async function runRound(server: Server, kind: Kind, untilMs: number): Promise<number[]> {
+async function runRound(
+  server: Server,
+  kind: Kind,
+  round: { lanes: readonly Lane[]; untilMs: number },
+): Promise<number[]> {
   const secrets = [
     ...(await ask<string[]>(server, {
       ask: 'prepare',
@@ -86,9 +90,9 @@ async function runRound(server: Server, kind: Kind, untilMs: number): Promise<nu
     return answer;
   };
   await Promise.all(
-    server.lanes.map(async (lane) => {
+    round.lanes.map(async (lane) => {
       let secret = secrets.pop();
-      while (secret !== undefined && performance.now() < untilMs) {
+      while (secret !== undefined && performance.now() < round.untilMs) {
         const { body } = await call(lane, secret);
         if (kind === 'refresh') secret = (JSON.parse(body) as { refresh_token: string }).refresh_token;
         if (kind === 'exchange') secret = secrets.pop();
@@ -99,15 +103,18 @@ async function runRound(server: Server, kind: Kind, untilMs: number): Promise<nu
 }
 
 async function measure(server: Server, kind: Kind, runMs: number): Promise<Measured> {
+  // Fresh ones each time: a server closes connections that idled while the others were measured.
+  const lanes = await Promise.all(Array.from({ length: CONNECTIONS }, () => openLane(server.ready.port)));
   const durationsMs: number[] = [];
   let cpu = 0;
   let wallMs = 0;
   while (wallMs < runMs) {
     const [cpuBefore, startedMs] = [await ask<number>(server, { ask: 'cpu' }), performance.now()];
-    durationsMs.push(...(await runRound(server, kind, startedMs + runMs)));
+    durationsMs.push(...(await runRound(server, kind, { lanes, untilMs: startedMs + runMs })));
     wallMs += performance.now() - startedMs;
     cpu += (await ask<number>(server, { ask: 'cpu' })) - cpuBefore;
   }
+  for (const lane of lanes) lane.close();
   const sorted = durationsMs.sort((a, b) => a - b);
   return {
     server: server.name,
@@ -120,7 +127,7 @@ async function measure(server: Server, kind: Kind, runMs: number): Promise<Measu
 
 const KINDS: readonly Kind[] = ['refresh', 'exchange', 'introspect', 'user'];
 
-const servers = [await startServer('trivet'), await startServer('oidc-provider')];
+const servers = [await startServer('trivet'), await startServer('oidc-provider'), await startServer('bare')];
 const results: Measured[] = [];
 try {
   for (const kind of KINDS) {
@@ -134,10 +141,10 @@ try {
 if (flags.json) process.stdout.write(`${JSON.stringify(results)}\n`);
 else {
   for (const kind of KINDS) {
-    const [ours, theirs] = results.filter((result) => result.kind === kind);
-    if (ours === undefined || theirs === undefined) continue;
+    const [ours, theirs, floor] = results.filter((result) => result.kind === kind);
+    if (ours === undefined || theirs === undefined || floor === undefined) continue;
     const ratio = (theirs.cpuMicroseconds / ours.cpuMicroseconds).toFixed(2);
-    for (const { server, perSecond, cpuMicroseconds, p99Ms } of [ours, theirs])
+    for (const { server, perSecond, cpuMicroseconds, p99Ms } of [ours, theirs, floor])
       process.stdout.write(
         `${kind.padEnd(11)} ${server.padEnd(14)} ${String(perSecond).padStart(6)}/s  ${String(cpuMicroseconds).padStart(5)} µs CPU  p99 ${p99Ms} ms\n`,
       );

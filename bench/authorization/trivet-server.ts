@@ -18,7 +18,7 @@ import {
 } from '../../test/support/authorization-server.ts';
 import { type Kind, serveParent } from './protocol.ts';
 
-const dataDir = mkdtempSync(join(tmpdir(), 'trivet-bench-'));
+const dataDir = mkdtempSync(join(process.argv[2] ?? tmpdir(), 'trivet-bench-'));
 process.on('exit', () => rmSync(dataDir, { recursive: true, force: true }));
 const store = await openStore({ dataDir, migrations, world: realWorld, log: createLog('silent') });
 const server = await startAuthorizationServer(store, { log: createLog('warn') });
