@@ -3,6 +3,7 @@ import { Failure } from '../errors.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { World } from '../world.ts';
 import type { Engine } from './engine.ts';
+import { createInFlight } from './in-flight.ts';
 import { checkParameters } from './portable-sql.ts';
 import { createPostgresPool, isConnectionLost, isRetryable, translatePostgresError } from './postgres-pool.ts';
 import { runProcedure } from './procedure-run.ts';
@@ -29,10 +30,16 @@ export interface PostgresEngine extends Engine {
 export function openPostgresEngine(options: PostgresOptions): PostgresEngine {
   const { databaseUrl, poolSize, log, world, maxWaiting = DEFAULT_MAX_WAITING } = options;
   const pool = createPostgresPool(databaseUrl, poolSize, log);
+  // A pool that is ended forgets the calls that wait for a connection, so it is ended after them.
+  const inFlight = createInFlight();
   let closing: Promise<void> | undefined;
 
+  const begin = <Result>(work: () => Promise<Result>): Promise<Result> => {
+    if (closing === undefined) return inFlight.track(work);
+    return Promise.reject(new Failure('unavailable', 'Cannot use the database: it is closed'));
+  };
+
   const connect = async (): Promise<pg.PoolClient> => {
-    if (closing !== undefined) throw new Failure('unavailable', 'Cannot use the database: it is closed');
     if (pool.waitingCount >= maxWaiting)
       throw new Failure('unavailable', 'Cannot use the database: too many calls are waiting', { retryAfterSeconds: 1 });
     return await pool.connect().catch((error: unknown) => {
@@ -44,13 +51,17 @@ export function openPostgresEngine(options: PostgresOptions): PostgresEngine {
 
   // Sent again when its connection breaks: it changes nothing.
   const read = (statement: Statement<object>, parameters: readonly SqlValue[]): Promise<Row[]> =>
-    retryWhile(isConnectionLost, RECONNECT_DELAYS_MS, world, async () =>
-      useClient(await connect(), (client) => runOn(client, statement, parameters)),
+    begin(() =>
+      retryWhile(isConnectionLost, RECONNECT_DELAYS_MS, world, async () =>
+        useClient(await connect(), (client) => runOn(client, statement, parameters)),
+      ),
     );
 
   // Sent again only when it is certain that nothing was stored.
   const transact = <Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result> =>
-    retryWhile(isUndone, createConflictDelays(world), world, async () => useClient(await reconnect(), work));
+    begin(() =>
+      retryWhile(isUndone, createConflictDelays(world), world, async () => useClient(await reconnect(), work)),
+    );
 
   return {
     name: 'postgres',
@@ -69,7 +80,7 @@ export function openPostgresEngine(options: PostgresOptions): PostgresEngine {
     mayHaveChanged: () => true,
     countWaiting: () => pool.waitingCount,
     close: () => {
-      closing ??= pool.end();
+      closing ??= inFlight.settle().then(() => pool.end());
       return closing;
     },
   };

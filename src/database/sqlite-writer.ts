@@ -51,9 +51,9 @@ export function createSqliteWriter(options: SqliteWriterOptions): SqliteWriter {
   };
 
   // The next write starts another thread. Whether the last batch was stored cannot be known here.
-  const loseThread = (cause: Error): void => {
+  const endThread = (cause: Error | undefined): void => {
     link = undefined;
-    log.error({ err: cause, waiting: callers.size }, 'the database writer ended unexpectedly');
+    if (cause !== undefined) log.error({ err: cause, waiting: callers.size }, 'the database writer ended unexpectedly');
     const failure = new Failure(
       'unavailable',
       'Cannot write: the database writer ended',
@@ -66,7 +66,7 @@ export function createSqliteWriter(options: SqliteWriterOptions): SqliteWriter {
   };
 
   const ensureLink = (): WriterLink => {
-    link ??= startWriterLink(path, settle, loseThread);
+    link ??= startWriterLink(path, settle, endThread);
     return link;
   };
 

@@ -221,8 +221,9 @@ forEachEngine(
   async (store, { openAnother }) => {
     const closing = await openAnother();
     const writes = Array.from({ length: 50 }, (_, index) => closing.write(insertNote, [`n${index}`, index]));
-    await Promise.all(writes);
+    const stored = Promise.all(writes);
     await closing[Symbol.asyncDispose]();
+    await stored;
     await closing[Symbol.asyncDispose]();
     assert.equal((await listIds(store)).length, 50);
     await assert.rejects(closing.write(insertNote, ['late', 1]), hasCode('unavailable'));

@@ -1,4 +1,4 @@
-import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
+import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads';
 import type { WriterThreadData } from './sqlite-writer-thread.ts';
 import type { Statement } from './store.ts';
 import {
@@ -23,7 +23,8 @@ export interface WriterLink {
 export function startWriterLink(
   path: string,
   settle: (outcomes: readonly WriterOutcome[]) => void,
-  lose: (cause: Error) => void,
+  /** The thread is gone and its last answers are settled; `cause` unless it was asked to end. */
+  end: (cause: Error | undefined) => void,
 ): WriterLink {
   const { port1: port, port2: farPort } = new MessageChannel();
   const thread = new Worker(new URL('./sqlite-writer-thread.ts', import.meta.url), {
@@ -40,10 +41,12 @@ export function startWriterLink(
   thread.on('error', (error) => {
     cause = error instanceof Error ? error : new Error(String(error));
   });
-  const ended = new Promise<void>((resolve) => thread.once('exit', () => resolve()));
-  void ended.then(() => {
+  const ended = new Promise<void>((resolve) => thread.once('exit', () => resolve())).then(() => {
+    // The exit may be heard of before answers that were sent earlier.
+    for (let last = receiveMessageOnPort(port); last; last = receiveMessageOnPort(port))
+      settle((last.message as WriterReply).outcomes);
     port.close();
-    if (!isClosing) lose(cause);
+    end(isClosing ? undefined : cause);
   });
 
   const flush = (): void => {
