@@ -18,6 +18,7 @@ import { createPages } from './pages/pages.ts';
 import { createProtocolMounts } from './protocol-routes.ts';
 import { createRequireScope } from './require-scope.ts';
 import { withRisingClock } from './rising-clock.ts';
+import { respondRefusal } from './sign-in/page-routes.ts';
 import { createSignIn } from './sign-in/sign-in.ts';
 import type { UpstreamConfig } from './sign-in/upstream.ts';
 import { createSweeper } from './sweeper-worker.ts';
@@ -68,7 +69,7 @@ export function createAuthorizationArea(parts: AuthorizationParts): Authorizatio
       createAuthorizeMount({ ...protocol, signIn }),
       createDeviceMount({ ...protocol, signIn }),
       createUserMount(protocol, requireScope),
-      { path: '/', errors: 'page', routes: signIn.routes },
+      { path: '/', errors: 'page', routes: signIn.routes, respondPage: respondRefusal },
       { path: '/', errors: 'page', routes: createPages(signIn.kit) },
     ],
     workers: [createSweeper(protocol), createAccountsWorker(signIn.kit, log)],

@@ -29,11 +29,12 @@ import {
 } from './totp-store.ts';
 import {
   findUpstreamAccount,
+  linkNewUserStep,
   linkUpstreamAccount,
   listUpstreamAccounts,
   unlinkUpstreamStep,
 } from './upstream-account-store.ts';
-import { createUser, disableUserStep } from './user-store.ts';
+import { createUser, disableUserStep, listUsers } from './user-store.ts';
 
 const HOUR_MS = 3_600_000;
 const world = createStillWorld();
@@ -260,3 +261,20 @@ forEachEngine('one account at a provider is linked with one person, whoever is f
   await store.writeAll([unlinkUpstreamStep(found!.userId, account.issuer)]);
   assert.deepEqual(await listUpstreamAccounts(store, found!.userId), []);
 });
+
+forEachEngine(
+  'of two first visits with one account at a provider, one makes a person and the other nobody',
+  async (store) => {
+    const visit = (login: string) =>
+      createUser(store, world, { login, name: 'Ada', email: null, isAdmin: false, passwordHash: null }, (userId) => [
+        linkNewUserStep({ issuer: 'https://op.example', subject: 's', userId, label: 'ada', linkedAtMs: 1 }),
+      ]);
+    const outcomes = await Promise.allSettled(['ada', 'ada-2', 'ada-3'].map(visit));
+    const made = outcomes.filter((outcome) => outcome.status === 'fulfilled').map(({ value }) => value.login);
+    assert.equal(made.length, 1);
+    assert.deepEqual(
+      (await listUsers(store, 10)).map(({ login }) => login),
+      made,
+    );
+  },
+);

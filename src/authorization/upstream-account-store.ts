@@ -33,6 +33,11 @@ const linkUpstream = statement<{ user_id: string }>(
   `INSERT INTO upstream_accounts (${UPSTREAM_COLUMNS}) VALUES ($1, $2, $3, $4, $5)
    ON CONFLICT (issuer, subject) DO NOTHING RETURNING user_id`,
 );
+// Without ON CONFLICT: the primary key refuses the second of two first visits, and undoes its person.
+const linkNewUser = statement(
+  'link-new-user',
+  `INSERT INTO upstream_accounts (${UPSTREAM_COLUMNS}) VALUES ($1, $2, $3, $4, $5)`,
+);
 const unlinkUpstream = statement(
   'unlink-upstream-accounts',
   'DELETE FROM upstream_accounts WHERE user_id = $1 AND issuer = $2',
@@ -54,6 +59,11 @@ export async function findUpstreamAccount(
 
 export async function listUpstreamAccounts(store: Store, userId: string): Promise<UpstreamAccount[]> {
   return (await store.read(upstreamAccountsOfUser, [userId])).map(toAccount);
+}
+
+/** For a new person: fails, and the person with it, when that account is linked meanwhile. */
+export function linkNewUserStep({ issuer, subject, userId, label, linkedAtMs }: UpstreamAccount): Step {
+  return { statement: linkNewUser, parameters: [issuer, subject, userId, label, linkedAtMs] };
 }
 
 /** False when that account is linked already, to whomever. */

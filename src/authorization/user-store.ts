@@ -2,7 +2,7 @@
  * People. Their logins share one name space with organizations (table `logins`), so that the first segment of a
  * repository's path names exactly one owner. Password hashes leave this file only through `findCredentials`.
  */
-import { type Procedure, procedure, type Store, statement } from '../database/store.ts';
+import { type Procedure, procedure, type Step, type Store, statement } from '../database/store.ts';
 import { Failure } from '../errors.ts';
 import type { World } from '../world.ts';
 import { checkLogin, createOwnerId, loginKey } from './login.ts';
@@ -138,8 +138,12 @@ export interface NewUser {
   readonly passwordHash: string | null;
 }
 
+/** What commits together with a new user, made for its id. */
+export type StepsForUser = (userId: string) => readonly Step[];
+
 export interface UserInsert extends NewUser {
   readonly id: string;
+  readonly steps: readonly Step[];
   readonly nowMs: number;
   /** Refuse when anybody exists: the one-time set-up makes the first person only. */
   readonly onlyFirst: boolean;
@@ -166,24 +170,31 @@ export const insertUserOnce: Procedure<UserInsert, 'created' | 'taken' | 'not_fi
       passwordChangedAtMs,
       user.nowMs,
     ]);
+    for (const step of user.steps) await transaction.run(step.statement, step.parameters);
     return 'created';
   },
 );
 
 /** Throws `invalid` for a login nobody can have, `conflict` for one that a person or an organization has. */
-export async function createUser(store: Store, world: World, user: NewUser): Promise<User> {
-  return create(store, world, { ...user, onlyFirst: false });
+export async function createUser(
+  store: Store,
+  world: World,
+  user: NewUser,
+  stepsFor: StepsForUser = () => [],
+): Promise<User> {
+  const id = createOwnerId(world);
+  return create(store, world, { ...user, id, steps: stepsFor(id), onlyFirst: false });
 }
 
 /** The administrator of a fresh service. Throws `conflict` when anybody exists. */
 export async function createFirstUser(store: Store, world: World, user: Omit<NewUser, 'isAdmin'>): Promise<User> {
-  return create(store, world, { ...user, isAdmin: true, onlyFirst: true });
+  return create(store, world, { ...user, id: createOwnerId(world), steps: [], isAdmin: true, onlyFirst: true });
 }
 
-async function create(store: Store, world: World, user: Omit<UserInsert, 'id' | 'nowMs'>): Promise<User> {
+async function create(store: Store, world: World, user: Omit<UserInsert, 'nowMs'>): Promise<User> {
   checkLogin(user.login);
   checkProfile(user);
-  const insert: UserInsert = { ...user, id: createOwnerId(world), nowMs: world.nowMs() };
+  const insert: UserInsert = { ...user, nowMs: world.nowMs() };
   const outcome = await store.call(insertUserOnce, insert);
   if (outcome === 'taken')
     throw new Failure('conflict', `Cannot create the user: the login "${user.login}" is taken`, { field: 'login' });

@@ -63,8 +63,10 @@ async function create({ login, name, email, passwordStdin, admin }: CreateOption
   const passwordHash = passwordStdin ? await readPasswordHash(login) : null;
   await using cli = await openCliStore();
   const isAdmin = admin === true;
-  const user = await createUser(cli.store, cli.world, { login, name, email: email ?? null, isAdmin, passwordHash });
-  await cli.store.writeAll([auditStep({ kind: 'user_created', userId: user.id, details: BY_HAND }, cli.world.nowMs())]);
+  const given = { login, name, email: email ?? null, isAdmin, passwordHash };
+  const user = await createUser(cli.store, cli.world, given, (userId) => [
+    auditStep({ kind: 'user_created', userId, details: BY_HAND }, cli.world.nowMs()),
+  ]);
   print(`Created ${user.login} (${user.id})`);
 }
 

@@ -5,7 +5,7 @@ import { HTTPException } from 'hono/http-exception';
 import { Failure, type FailureCode, isFailure } from '../errors.ts';
 import { statusNameOfFailure } from '../grpc/status.ts';
 import type { HttpEnv } from './context.ts';
-import type { ErrorStyle } from './mount.ts';
+import type { ErrorStyle, RespondPage, RouteMount } from './mount.ts';
 
 export const STATUS_OF = {
   invalid: 400,
@@ -49,9 +49,8 @@ const OAUTH_ERROR_OF: Record<FailureCode, string> = {
 };
 
 type FailureContext = Context<HttpEnv>;
-type Renderer = (failure: Failure, status: number, c: FailureContext) => Response | Promise<Response>;
 
-const RENDERER_OF: Record<ErrorStyle, Renderer> = {
+const RENDERER_OF: Record<ErrorStyle, RespondPage> = {
   problem: renderProblem,
   platform: renderPlatform,
   oauth: renderOAuth,
@@ -63,14 +62,18 @@ const RENDERER_OF: Record<ErrorStyle, Renderer> = {
  * Answers for anything thrown. `details` may carry `status` (another HTTP status), `headers`, and for each style the
  * words of its body: `errorCode` and `errorCodeName` (platform), `oauthError` (oauth).
  */
-export function respondToError(error: unknown, style: ErrorStyle, c: FailureContext): Response | Promise<Response> {
+export function respondToError(
+  error: unknown,
+  { errors: style, respondPage = renderPage }: Pick<RouteMount, 'errors' | 'respondPage'>,
+  c: FailureContext,
+): Response | Promise<Response> {
   const failure = toFailure(error, c);
   const status = (failure.details.status as number | undefined) ?? STATUS_OF[failure.code];
   for (const [name, value] of Object.entries((failure.details.headers as object | undefined) ?? {}))
     c.header(name, value);
   if (failure.details.retryAfterSeconds !== undefined)
     c.header('Retry-After', String(failure.details.retryAfterSeconds));
-  return RENDERER_OF[style](failure, status, c);
+  return style === 'page' ? respondPage(failure, status, c) : RENDERER_OF[style](failure, status, c);
 }
 
 function toFailure(error: unknown, c: FailureContext): Failure {

@@ -14,7 +14,7 @@ import { createAddressReader } from './client-address.ts';
 import type { HttpEnv } from './context.ts';
 import { respondToError } from './failure-response.ts';
 import { limitBody } from './limit-body.ts';
-import type { ErrorStyle, RouteMount } from './mount.ts';
+import type { RouteMount } from './mount.ts';
 
 export interface HttpAppParts {
   readonly mounts: readonly RouteMount[];
@@ -90,10 +90,12 @@ function isProbe(path: string): boolean {
   return path === '/healthz' || path === '/readyz' || path === '/metrics';
 }
 
+type ErrorWords = Pick<RouteMount, 'errors' | 'respondPage'>;
+
 /** The style of the longest mount that holds the path; paths outside of all are our own. */
-function createStyleFinder(mounts: readonly RouteMount[]): (path: string) => ErrorStyle {
+function createStyleFinder(mounts: readonly RouteMount[]): (path: string) => ErrorWords {
   const byLength = [...mounts].sort((a, b) => b.path.length - a.path.length);
-  return (path) => byLength.find((mount) => isBelow(path, mount.path))?.errors ?? 'problem';
+  return (path) => byLength.find((mount) => isBelow(path, mount.path)) ?? { errors: 'problem' };
 }
 
 function isBelow(path: string, mountPath: string): boolean {

@@ -1,4 +1,6 @@
 import type { OpenAPIHono } from '@hono/zod-openapi';
+import type { Context } from 'hono';
+import type { Failure } from '../errors.ts';
 import type { HttpEnv } from './context.ts';
 
 /**
@@ -12,4 +14,8 @@ export interface RouteMount {
   readonly path: string;
   readonly errors: ErrorStyle;
   readonly routes: OpenAPIHono<HttpEnv>;
+  /** With `page`: how this area shows a refusal; a bare page unless given. */
+  readonly respondPage?: RespondPage;
 }
+
+export type RespondPage = (failure: Failure, status: number, c: Context<HttpEnv>) => Response | Promise<Response>;

@@ -1,6 +1,7 @@
 /** The pages on a real port over a real store, for browsers and for plain requests. */
 import { rmSync } from 'node:fs';
 import { createPages } from '../../src/authorization/pages/pages.ts';
+import { respondRefusal } from '../../src/authorization/sign-in/page-routes.ts';
 import { hashPassword } from '../../src/authorization/sign-in/password.ts';
 import { createSignIn, type SignIn } from '../../src/authorization/sign-in/sign-in.ts';
 import type { UpstreamConfig } from '../../src/authorization/sign-in/upstream.ts';
@@ -54,7 +55,9 @@ export async function startPageService({
   const signIn = createSignIn({ store, world, vault, baseUrl: baseUrl ?? url, upstream });
   const lines: string[] = [];
   const app = createHttpApp({
-    mounts: [signIn.routes, createPages(signIn.kit)].map((routes) => ({ path: '/', errors: 'page', routes }) as const),
+    mounts: [signIn.routes, createPages(signIn.kit)].map(
+      (routes) => ({ path: '/', errors: 'page', routes, respondPage: respondRefusal }) as const,
+    ),
     log: createLog('trace', { write: (line) => void lines.push(line) }),
     metrics: createMetrics(),
     world,

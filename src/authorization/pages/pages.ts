@@ -1,6 +1,5 @@
 /** The console: every page for somebody who is signed in, and the files that pages load. */
 import type { OpenAPIHono } from '@hono/zod-openapi';
-import { Failure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';
 import { createPageRoutes } from '../sign-in/page-routes.ts';
 import type { SignInKit } from '../sign-in/sign-in-kit.ts';
@@ -11,7 +10,6 @@ import { createConsole } from './console.ts';
 import { addHomeRoutes } from './home-routes.ts';
 import { addSecurityRoutes } from './security-routes.ts';
 import { addSessionRoutes } from './session-routes.ts';
-import { texts } from './texts.ts';
 import { addTokenRoutes } from './token-routes.ts';
 import { addTotpRoutes } from './totp-routes.ts';
 import { addUpstreamLinkRoutes } from './upstream-routes.ts';
@@ -31,9 +29,5 @@ export function createPages(kit: SignInKit): OpenAPIHono<HttpEnv> {
   addApplicationRoutes(console);
   addActivityRoutes(console);
   addUserRoutes(console);
-  for (const path of ['/account/*', '/admin/*', '/setup/*', '/sign-in/*'])
-    routes.get(path, () => {
-      throw new Failure('not_found', texts.error.notFound);
-    });
   return routes;
 }

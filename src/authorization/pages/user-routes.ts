@@ -66,9 +66,9 @@ async function makeUser(
   const password = readField(form, 'password');
   checkNewPassword(password, values);
   const passwordHash = await hashPassword(password);
-  const user = await createUser(store, world, { ...values, email: values.email || null, isAdmin: false, passwordHash });
-  const event = { kind: 'user_created', userId: user.id, actorId: session.user.id, address: clientAddress(c) } as const;
-  await store.writeAll([auditStep(event, world.nowMs())]);
+  const event = { kind: 'user_created', actorId: session.user.id, address: clientAddress(c) } as const;
+  const user = { ...values, email: values.email || null, isAdmin: false, passwordHash };
+  await createUser(store, world, user, (userId) => [auditStep({ ...event, userId }, world.nowMs())]);
 }
 
 /** Disabled, a person's sessions end and their tokens stop; enabled again, the tokens live on. */

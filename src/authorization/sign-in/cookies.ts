@@ -72,6 +72,10 @@ export function checkOrigin(c: Context<HttpEnv>, baseUrl: string): void {
 
 /** The name clients know us by, or the one this request came to (a browser does not let a page choose `Host`). */
 function isOwnOrigin(origin: string, baseUrl: string, host: string | undefined): boolean {
-  if (origin === new URL(baseUrl).origin) return true;
-  return URL.canParse(origin) && host !== undefined && new URL(origin).host === host;
+  const own = new URL(baseUrl);
+  if (origin === own.origin) return true;
+  if (!URL.canParse(origin) || host === undefined) return false;
+  const { protocol, host: sentHost } = new URL(origin);
+  // A page that came over plain http may have been written by anybody on the way.
+  return sentHost === host && (own.protocol !== 'https:' || protocol === 'https:');
 }

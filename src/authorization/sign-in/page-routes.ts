@@ -2,7 +2,8 @@ import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { Failure, isFailure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';
-import { STATUS_OF } from '../../http/failure-response.ts';
+import { respondToError } from '../../http/failure-response.ts';
+import type { RespondPage } from '../../http/mount.ts';
 import { createRoutes } from '../../http/routes.ts';
 import { renderErrorPage } from '../pages/notice-pages.ts';
 import { type PageOptions, respondPage } from '../pages/page-response.ts';
@@ -16,21 +17,20 @@ export function createPageRoutes(): OpenAPIHono<HttpEnv> {
   return routes;
 }
 
-export function respondFailurePage(c: Context<HttpEnv>, error: unknown): Promise<Response> {
-  const traceId = c.get('traceId');
-  const isExpected = isFailure(error) && error.code !== 'internal';
-  if (!isExpected) c.get('log').error({ traceId, err: error }, 'A page failed unexpectedly');
-  const failure = isExpected ? error : new Failure('internal', 'The service failed. Please try again in a moment.');
-  if (failure.details.retryAfterSeconds !== undefined)
-    c.header('Retry-After', String(failure.details.retryAfterSeconds));
-  const isMissing = failure.code === 'not_found';
+export function respondFailurePage(c: Context<HttpEnv>, error: unknown): Response | Promise<Response> {
+  return respondToError(error, { errors: 'page', respondPage: respondRefusal }, c);
+}
+
+/** A refusal in the frame of the pages; the mount at `/` shows every other address in it too. */
+export const respondRefusal: RespondPage = (failure, status, c) => {
+  const isMissing = status === 404;
   const page = renderErrorPage({
     title: isMissing ? texts.error.notFound : undefined,
-    message: toSentence(failure.message),
-    traceId: isMissing ? undefined : traceId,
+    message: isMissing && failure.details.errorCodeName ? texts.error.notFound : toSentence(failure.message),
+    traceId: isMissing ? undefined : c.get('traceId'),
   });
-  return respondPage(c, page, { status: STATUS_OF[failure.code] as PageOptions['status'] });
-}
+  return respondPage(c, page, { status: status as PageOptions['status'] });
+};
 
 /** The fields of a posted form. Throws `invalid` for any other kind of body. */
 export async function readForm(c: Context<HttpEnv>): Promise<URLSearchParams> {

@@ -6,7 +6,7 @@ import { checkAttempt } from '../attempt-store.ts';
 import { auditStep } from '../audit-store.ts';
 import { texts } from '../pages/texts.ts';
 import { issueTicket, takeTicket } from '../ticket-store.ts';
-import { findUpstreamAccount, linkUpstreamAccount } from '../upstream-account-store.ts';
+import { findUpstreamAccount, linkNewUserStep, linkUpstreamAccount } from '../upstream-account-store.ts';
 import { createUser, findUserById, type User } from '../user-store.ts';
 import { addressSubject } from './back-off.ts';
 import { clientAddress } from './client-address.ts';
@@ -92,24 +92,33 @@ async function enter(
 }
 
 /** A first visit makes an account, under the login there or the nearest that is free. */
-async function welcome({ store, world }: SignInKit, { provider, person }: Arrival): Promise<User> {
-  const { issuer } = provider.config;
+async function welcome(kit: SignInKit, { provider, person }: Arrival): Promise<User | undefined> {
   const wanted = toLogin(person.login ?? person.email?.split('@')[0] ?? person.name ?? 'user');
-  const profile = { name: (person.name ?? wanted).slice(0, 100), email: person.email ?? null };
-  for (let attempt = 1; attempt <= 50; attempt += 1) {
+  for (let attempt = 1; attempt <= MOST_NAMESAKES; attempt += 1) {
     const login = attempt === 1 ? wanted : `${wanted.slice(0, 58)}-${attempt}`;
     try {
-      const user = await createUser(store, world, { ...profile, login, isAdmin: false, passwordHash: null });
-      const nowMs = world.nowMs();
-      const label = person.email ?? person.login ?? person.subject;
-      await linkUpstreamAccount(store, { issuer, subject: person.subject, userId: user.id, label, linkedAtMs: nowMs });
-      await store.writeAll([auditStep({ kind: 'user_created', userId: user.id, details: { by: issuer } }, nowMs)]);
-      return user;
+      return await makeUser(kit, { provider, person, login });
     } catch (error) {
+      // Two first visits at once: the other one made the account.
+      const known = await findUpstreamAccount(kit.store, provider.config.issuer, person.subject);
+      if (known !== undefined) return findUserById(kit.store, known.userId);
       if (!isFailure(error) || error.code !== 'conflict') throw error;
     }
   }
   throw new Failure('conflict', 'Cannot create the account: too many have this login');
+}
+
+const MOST_NAMESAKES = 50;
+
+function makeUser({ store, world }: SignInKit, { provider, person, login }: Arrival & { readonly login: string }) {
+  const { issuer } = provider.config;
+  const nowMs = world.nowMs();
+  const label = person.email ?? person.login ?? person.subject;
+  const profile = { name: (person.name ?? login).slice(0, 100), email: person.email ?? null };
+  return createUser(store, world, { ...profile, login, isAdmin: false, passwordHash: null }, (userId) => [
+    linkNewUserStep({ issuer, subject: person.subject, userId, label, linkedAtMs: nowMs }),
+    auditStep({ kind: 'user_created', userId, details: { by: issuer } }, nowMs),
+  ]);
 }
 
 /** The letters of a name that a login can have. */
