@@ -3,11 +3,15 @@ import { createAppCommand } from './app.ts';
 import { createAuditCommand } from './audit.ts';
 import { createBackupCommand } from './backup.ts';
 import { createDemoCommand } from './demo.ts';
+import { createEventCommand } from './event.ts';
 import { createGitHookCommand } from './git-hook.ts';
+import { createHookCommand } from './hook.ts';
+import { createListenCommand } from './listen.ts';
 import { createMigrateCommand } from './migrate.ts';
 import { createModelCommand } from './model.ts';
 import { createOrgCommand } from './org.ts';
 import { createPredictCommand } from './predict.ts';
+import { createRepoCommand } from './repo.ts';
 import { createServeCommand } from './serve.ts';
 import { createSimulateCommand } from './simulate.ts';
 import { createTokenCommand } from './token.ts';
@@ -28,6 +32,10 @@ export function createCommands(): Command[] {
     createAuditCommand(),
     createBackupCommand(),
     createMigrateCommand(),
+    createRepoCommand(),
+    createHookCommand(),
+    createEventCommand(),
+    createListenCommand(),
     createGitHookCommand(),
   ];
 }

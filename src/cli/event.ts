@@ -1,0 +1,70 @@
+/** `trivet event`: announce events, for trying receivers and for scripts. */
+import { readFileSync } from 'node:fs';
+import { Command } from 'commander';
+import { Failure } from '../errors.ts';
+import { announce } from '../webhooks/announce.ts';
+import { type Event, eventSchema } from '../webhooks/event.ts';
+import { EVENT_KINDS, type EventKind } from '../webhooks/event-kind.ts';
+import { parseJsonObject, parseParameters } from '../webhooks/parameters.ts';
+import type { Repository } from '../webhooks/repository.ts';
+import { createSampleEvent } from '../webhooks/sample-event.ts';
+import { findRepository, openWebhooks } from './open-webhooks.ts';
+import { print, printJson } from './output.ts';
+
+export function createEventCommand(): Command {
+  const command = new Command('event').description('announce events of a repository');
+  command
+    .command('send <owner/name>')
+    .description('announce an event; the service delivers it, when it is up')
+    .option('--kind <kind>', `one of ${EVENT_KINDS.join(', ')}`, 'push')
+    .option('--file <path>', 'the event as JSON, - for standard input')
+    .option('--sample', 'a sample of the kind')
+    .option('--count <number>', 'so many times', Number, 1)
+    .option('--key <text>', 'idempotency key: a repetition within 24 hours sends nothing')
+    .option('--json', 'print the answers as JSON')
+    .action(send);
+  return command;
+}
+
+interface SendOptions {
+  readonly kind: string;
+  readonly file?: string;
+  readonly sample?: boolean;
+  readonly count: number;
+  readonly key?: string;
+  readonly json?: boolean;
+}
+
+async function send(text: string, options: SendOptions): Promise<void> {
+  if (!Number.isInteger(options.count) || options.count < 1 || options.count > 1_000_000)
+    throw new Failure('invalid', `Cannot announce: --count must be 1 to 1000000, got "${options.count}"`);
+  if ((options.file === undefined) === (options.sample !== true))
+    throw new Failure('invalid', 'Cannot announce: give either --file or --sample');
+  await using webhooks = await openWebhooks();
+  const repository = await findRepository(webhooks, text);
+  const event =
+    options.file === undefined
+      ? sampleOf(options.kind, repository, webhooks.cli.world.nowMs())
+      : readEvent(options.file);
+  let deliveries = 0;
+  for (let index = 0; index < options.count; index++) {
+    const idempotencyKey = options.key && (options.count === 1 ? options.key : `${options.key}-${index}`);
+    const answer = await announce(webhooks.management, { repository, event, source: 'cli', idempotencyKey });
+    deliveries += answer.deliveries.length;
+    if (options.json) printJson(answer);
+  }
+  if (!options.json) print(`${options.count} announced, ${deliveries} deliveries made`);
+}
+
+function sampleOf(text: string, repository: Repository, nowMs: number): Event {
+  const kind = EVENT_KINDS.find((candidate): candidate is EventKind => candidate === text);
+  if (kind === undefined)
+    throw new Failure('invalid', `Cannot announce: --kind must be of ${EVENT_KINDS.join(', ')}, got "${text}"`);
+  const actor = { username: repository.ownerLogin, name: repository.ownerLogin };
+  return createSampleEvent(kind, actor, repository.defaultBranch, nowMs);
+}
+
+function readEvent(path: string): Event {
+  const content = readFileSync(path === '-' ? 0 : path, 'utf8');
+  return parseParameters(eventSchema, parseJsonObject(content, 'application/json'), 'announce the event');
+}

@@ -1,0 +1,48 @@
+import { createOwners } from '../authorization/owners.ts';
+import { Failure } from '../errors.ts';
+import { type AddressGuard, createAddressGuard } from '../webhooks/address-guard.ts';
+import { createManagement, type Management } from '../webhooks/management.ts';
+import type { Repository } from '../webhooks/repository.ts';
+import { type CliStore, openCliStore } from './open-cli-store.ts';
+
+/** What commands about repositories and hooks work with, service up or down. */
+export interface CliWebhooks {
+  readonly cli: CliStore;
+  readonly guard: AddressGuard;
+  readonly management: Management;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export async function openWebhooks(): Promise<CliWebhooks> {
+  const cli = await openCliStore();
+  const { server, webhooks } = cli.config;
+  const guard = createAddressGuard(webhooks);
+  const management = createManagement({
+    store: cli.store,
+    world: cli.world,
+    vault: cli.vault,
+    owners: createOwners(cli.store),
+    baseUrl: server.baseUrl ?? `http://${server.host}:${server.httpPort}`,
+    guard,
+    // The workers of the service look a few times a second by themselves.
+    pokeDeliveries: () => {},
+  });
+  return { cli, guard, management, [Symbol.asyncDispose]: () => cli[Symbol.asyncDispose]() };
+}
+
+export interface RepositoryName {
+  readonly owner: string;
+  readonly name: string;
+}
+
+/** `owner/name`, as the argument of a command. */
+export function parseRepositoryName(text: string): RepositoryName {
+  const [owner = '', name = '', ...rest] = text.split('/');
+  if (owner !== '' && name !== '' && rest.length === 0) return { owner, name };
+  throw new Failure('invalid', `Cannot find the repository: it must be OWNER/NAME, got "${text}"`);
+}
+
+export async function findRepository({ management }: CliWebhooks, text: string): Promise<Repository> {
+  const { owner, name } = parseRepositoryName(text);
+  return await management.access.find(owner, name);
+}

@@ -1,0 +1,91 @@
+/** `trivet repo`: repositories that own webhooks. */
+import { Command } from 'commander';
+import { Failure } from '../errors.ts';
+import { createRepository, repositoryParameters } from '../webhooks/create-repository.ts';
+import { cancelEndpointStep } from '../webhooks/delivery-store.ts';
+import { parseParameters } from '../webhooks/parameters.ts';
+import { fullNameOf } from '../webhooks/repository.ts';
+import { toRepositoryJson } from '../webhooks/repository-json.ts';
+import { findRepository, openWebhooks, parseRepositoryName } from './open-webhooks.ts';
+import { formatTable, print, printJson } from './output.ts';
+
+export function createRepoCommand(): Command {
+  const command = new Command('repo').description('create, list and delete repositories');
+  command
+    .command('create <owner/name>')
+    .description('create a repository of a person or an organization')
+    .option('--description <text>', 'what it is')
+    .option('--private', 'only its owner sees it')
+    .option('--default-branch <name>', 'its main branch')
+    .option('--web-url <url>', 'where people see it')
+    .option('--http-url <url>', 'where git fetches it over HTTP')
+    .option('--ssh-url <url>', 'where git fetches it over SSH')
+    .option('--json', 'print the repository as JSON')
+    .action(create);
+  command
+    .command('list <owner>')
+    .description('list the repositories of a person or an organization')
+    .option('--json', 'one JSON object a line')
+    .action(list);
+  command.command('delete <owner/name>').description('delete a repository with its webhooks').action(remove);
+  return command;
+}
+
+interface CreateOptions {
+  readonly description?: string;
+  readonly private?: boolean;
+  readonly defaultBranch?: string;
+  readonly webUrl?: string;
+  readonly httpUrl?: string;
+  readonly sshUrl?: string;
+  readonly json?: boolean;
+}
+
+async function create(text: string, options: CreateOptions): Promise<void> {
+  const { owner: login, name } = parseRepositoryName(text);
+  await using webhooks = await openWebhooks();
+  const { management } = webhooks;
+  const owner = await management.owners.findOwner(login);
+  if (owner === undefined)
+    throw new Failure('not_found', `Cannot create the repository: there is no person or organization "${login}"`);
+  const given = {
+    name,
+    path: name,
+    description: options.description,
+    private: options.private,
+    default_branch: options.defaultBranch,
+    web_url: options.webUrl,
+    http_url: options.httpUrl,
+    ssh_url: options.sshUrl,
+  };
+  const parameters = parseParameters(repositoryParameters, given, 'create the repository');
+  const repository = await createRepository(management, owner, parameters);
+  if (options.json) return printJson(toRepositoryJson(repository, management.baseUrl));
+  print(`Created ${fullNameOf(repository)} (project_id ${repository.id})`);
+}
+
+async function list(login: string, { json }: { json?: boolean }): Promise<void> {
+  await using webhooks = await openWebhooks();
+  const { management } = webhooks;
+  const owner = await management.owners.findOwner(login);
+  const repositories = owner === undefined ? [] : await management.repositories.listOfOwner(owner.id, 10_000, 0);
+  if (json) {
+    for (const repository of repositories) printJson(toRepositoryJson(repository, management.baseUrl));
+    return;
+  }
+  const rows = repositories.map((repository) => [
+    repository.id,
+    fullNameOf(repository),
+    repository.isPrivate ? 'private' : 'public',
+    repository.description,
+  ]);
+  print(formatTable(['project_id', 'repository', 'visibility', 'description'], rows));
+}
+
+async function remove(text: string): Promise<void> {
+  await using webhooks = await openWebhooks();
+  const repository = await findRepository(webhooks, text);
+  const nowMs = webhooks.cli.world.nowMs();
+  await webhooks.management.repositories.remove(repository.id, (hookId) => [cancelEndpointStep(hookId, nowMs)]);
+  print(`Deleted ${fullNameOf(repository)}`);
+}
