@@ -35,6 +35,8 @@ const MAX_HEADER_BLOCK_BYTES = 32_768;
 /** Frames a second that cost us work and bring no call forward: resets, pings, settings. */
 const MAX_NUISANCES_PER_SECOND = 5000;
 const KEEPALIVE_MS = 60_000;
+/** A client that does not answer the ping of a drain is not waited for. */
+const DRAIN_PING_MS = 1000;
 const PING_OF_DRAIN = Buffer.from('drainnow');
 const PING_OF_KEEPALIVE = Buffer.from('areyouon');
 
@@ -70,6 +72,7 @@ export class Http2Connection {
   #awaitsPing = false;
   #isEnding = false;
   readonly #keepalive: NodeJS.Timeout;
+  #drainTimer: NodeJS.Timeout | undefined;
 
   constructor(socket: Socket, options: ConnectionOptions) {
     this.socket = socket;
@@ -122,10 +125,15 @@ export class Http2Connection {
   /** Asks the client for no more calls; the connection ends with its last one. */
   drain(): void {
     if (this.#isEnding || this.socket.destroyed) return;
+    if (!this.#hasPreface) {
+      this.#finishDrain();
+      return;
+    }
     // Calls may be on their way: they are taken until the ping is back, by when the client knows.
     this.#writeGoAway(MAX_WINDOW, ERROR.none);
     this.#writer.frame(FRAME.ping, 0, 0, PING_OF_DRAIN);
     this.flush();
+    this.#drainTimer = setTimeout(() => this.#finishDrain(), DRAIN_PING_MS).unref();
   }
 
   close(): void {
@@ -335,9 +343,13 @@ export class Http2Connection {
 
   /** The client has seen that we go: what it opened until now is answered, and nothing after. */
   #finishDrain(): void {
+    clearTimeout(this.#drainTimer);
+    if (this.#isEnding || this.socket.destroyed) return;
     this.#maxStreamId = this.#lastStreamId;
     this.#writeGoAway(this.#lastStreamId, ERROR.none);
     this.#isEnding = true;
+    if (this.#streams.size === 0) this.#endSoon();
+    else this.flush();
   }
 
   #readWindowUpdate(streamId: number, payload: Buffer): void {
@@ -412,6 +424,7 @@ export class Http2Connection {
 
   #onClosed(): void {
     clearInterval(this.#keepalive);
+    clearTimeout(this.#drainTimer);
     for (const stream of this.#streams.values()) stream.receiveReset();
     this.#streams.clear();
     this.#blocked.clear();

@@ -52,9 +52,13 @@ export class ConnectionError extends Error {
   }
 }
 
+const FIRST_BYTES = 16_384;
+/** A connection that once sent megabytes need not keep as many. */
+const MAX_KEPT_BYTES = 262_144;
+
 /** Frames on their way out, in one buffer: many calls that came in one read are answered in one write. */
 export class FrameWriter {
-  #buffer = Buffer.allocUnsafeSlow(32_768);
+  #buffer = Buffer.allocUnsafeSlow(FIRST_BYTES);
   #length = 0;
 
   get length(): number {
@@ -102,6 +106,7 @@ export class FrameWriter {
   take(): Buffer {
     const taken = Buffer.from(this.#buffer.subarray(0, this.#length));
     this.#length = 0;
+    if (this.#buffer.length > MAX_KEPT_BYTES) this.#buffer = Buffer.allocUnsafeSlow(FIRST_BYTES);
     return taken;
   }
 

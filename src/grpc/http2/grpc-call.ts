@@ -59,7 +59,8 @@ const MAX_WAITING_MESSAGES = 64;
 /** What the two kinds of call have in common: who calls, how it ends. */
 export class StreamedCall implements GrpcCall, StreamListener {
   protected readonly parts: CallParts;
-  readonly #splitter: MessageSplitter;
+  /** Made when it is needed: most calls come in one piece. */
+  #splitter: MessageSplitter | undefined;
   /** The head of a message, written anew for each: the stream copies it at once. */
   static readonly #head = Buffer.alloc(5);
   #controller: AbortController | undefined;
@@ -70,7 +71,6 @@ export class StreamedCall implements GrpcCall, StreamListener {
 
   constructor(parts: CallParts) {
     this.parts = parts;
-    this.#splitter = new MessageSplitter(parts.maxMessageBytes);
   }
 
   metadata(name: string): string | undefined {
@@ -111,11 +111,12 @@ export class StreamedCall implements GrpcCall, StreamListener {
   }
 
   protected split(bytes: Buffer): readonly FramedMessage[] {
+    this.#splitter ??= new MessageSplitter(this.parts.maxMessageBytes);
     return this.#splitter.push(bytes);
   }
 
   protected checkNothingLeft(): void {
-    if (!this.#splitter.isEmpty) throw new StatusError('INTERNAL', 'Cannot read the message: it is cut off');
+    if (this.#splitter?.isEmpty === false) throw new StatusError('INTERNAL', 'Cannot read the message: it is cut off');
   }
 
   /** From here on the call takes time. A call that is answered in its turn needs no timer. */
@@ -204,6 +205,8 @@ export class UnaryCall extends StreamedCall {
   #collect(bytes: Buffer, isLast: boolean): void {
     this.#isFirst = false;
     this.#messages.push(...this.split(bytes));
+    if (this.#messages.length > 1)
+      throw new StatusError('UNIMPLEMENTED', 'Cannot answer: the call takes one message, got several');
     if (!isLast) {
       this.parts.stream.grant(bytes.length);
       this.startDeadline();
@@ -211,8 +214,8 @@ export class UnaryCall extends StreamedCall {
     }
     this.checkNothingLeft();
     const [message] = this.#messages;
-    if (message === undefined || this.#messages.length > 1)
-      throw new StatusError('UNIMPLEMENTED', `Cannot answer: the call needs one message, got ${this.#messages.length}`);
+    if (message === undefined)
+      throw new StatusError('UNIMPLEMENTED', 'Cannot answer: the call needs a message, got none');
     if (!message.isCompressed) {
       this.#answer(message.bytes);
       return;

@@ -427,9 +427,28 @@ test('a drain tells clients to go, answers what is under way, and ends', async (
     world: realWorld,
   });
   const client = connectHttp2(`http://127.0.0.1:${other.port}`);
-  await once(client, 'remoteSettings');
+  await once(client, 'localSettings');
   const codes: number[] = [];
   client.on('goaway', (code) => codes.push(code));
   await other.drain(60_000);
   assert.deepEqual([...new Set(codes)], [NO_ERROR]);
+});
+
+test('a drain does not wait for those who say nothing, nor for those who do not answer', async () => {
+  const other = await openGrpcServer({
+    services: [{ name: 'test.v1.Test', methods }],
+    host: '127.0.0.1',
+    port: 0,
+    maxMessageBytes: 1000,
+    log,
+    metrics: createMetrics(),
+    world: realWorld,
+  });
+  const silent = connect(other.port, '127.0.0.1');
+  const deaf = connect(other.port, '127.0.0.1');
+  deaf.write(Buffer.concat([Buffer.from(PREFACE), frame(SETTINGS, 0, 0)]));
+  await Promise.all([once(silent, 'data'), once(deaf, 'data')]);
+  const ends = [once(silent.resume(), 'close'), once(deaf.resume(), 'close')];
+  await other.drain(600_000);
+  await Promise.all(ends);
 });
