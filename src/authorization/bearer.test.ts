@@ -1,18 +1,25 @@
 /** Bearer tokens (RFC 6750), revocation (RFC 7009), introspection (RFC 7662) and metadata (RFC 8414). */
 import assert from 'node:assert/strict';
+import { readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import {
   basic,
   callApi,
   createPerson,
   type Fields,
+  obtainCode,
   obtainTokens,
   postForm,
   refresh,
   registerApplication,
   request,
+  startAuthorizationServer,
 } from '../../test/support/authorization-server.ts';
 import { type Bench, type Case, checkConformance } from '../../test/support/conformance.ts';
+import { createStorePlace, openTestStore } from '../../test/support/engines.ts';
+import { type Store, statement } from '../database/store.ts';
+import { Failure } from '../errors.ts';
 import { realWorld } from '../world.ts';
 import { setIntrospectionStep } from './application-store.ts';
 import { createPersonalToken, revokePersonalToken } from './personal-token.ts';
@@ -452,7 +459,7 @@ const API: Case[] = [
     },
   ],
   [
-    'an application is registered, changed, given a second secret and deleted by API; nobody else sees it',
+    'S11 an application, whose id is no user id, is registered, changed, given a second secret and deleted by API; nobody else sees it',
     async (bench) => {
       const { server } = bench;
       const { tokens } = await prepare(bench);
@@ -526,4 +533,71 @@ async function waitFor<T>(find: () => Promise<T | null | undefined>): Promise<T>
   throw new Error('It never came');
 }
 
+const atRest: Case[] = [
+  [
+    'S08 the files of the database hold no usable token, code or secret',
+    async (bench) => {
+      const { server, context } = bench;
+      const { tokens, clientSecret, person, clientId } = await prepare(bench);
+      const next = (await refresh(server, tokens.refresh_token)).json;
+      const code = await obtainCode(server, person, { client_id: clientId });
+      const { secret } = await createPersonalToken(server.store, server.world, {
+        userId: person.user.id,
+        name: 'x',
+        scopes: ['all_user'],
+        expiresAtMs: undefined,
+      });
+      const secrets = [tokens.access_token, tokens.refresh_token, clientSecret, code, secret];
+      secrets.push(String(next.access_token), String(next.refresh_token), person.cookie.split('=')[1] ?? '');
+      const dump = context.engine === 'sqlite' ? readFiles(context.place.dataDir) : await dumpTables(server.store);
+      assert.ok(dump.includes(clientId), 'the dump is one');
+      for (const text of secrets) assert.ok(!dump.includes(text));
+    },
+  ],
+];
+
+function readFiles(folder: string): string {
+  return readdirSync(folder)
+    .filter((name) => name.startsWith('trivet.db'))
+    .map((name) => readFileSync(join(folder, name), 'latin1'))
+    .join('');
+}
+
+const TABLES = ['applications', 'application_secrets', 'authorization_codes', 'token_families', 'refresh_tokens'];
+
+async function dumpTables(store: Store): Promise<string> {
+  const tables = [...TABLES, 'access_tokens', 'personal_tokens', 'sessions', 'audit_events', 'consents'];
+  const rows = await Promise.all(
+    tables.map((table) => store.read(statement(`test-dump-${table}`, `SELECT * FROM ${table}`))),
+  );
+  return rows.flat().flatMap(Object.values).map(describeValue).join('\n');
+}
+
+function describeValue(value: unknown): string {
+  return value instanceof Uint8Array ? Buffer.from(value).toString('latin1') : String(value);
+}
+
 checkConformance('the user API', API);
+checkConformance('at rest', atRest);
+
+test('V09 while the database is away the answer is 503 with Retry-After, and no success', async (t) => {
+  const place = await createStorePlace('sqlite');
+  t.after(() => rmSync(place.dataDir, { recursive: true, force: true }));
+  await using store = await openTestStore(place);
+  let isAway = false;
+  const away: Store = {
+    ...store,
+    read: (...parameters) =>
+      isAway
+        ? Promise.reject(new Failure('unavailable', 'Cannot use the database', { retryAfterSeconds: 1 }))
+        : store.read(...parameters),
+    [Symbol.asyncDispose]: async () => {},
+  };
+  await using server = await startAuthorizationServer(away);
+  const { clientId, clientSecret } = await registerApplication(server);
+  isAway = true;
+  const token = createSecret('access', realWorld);
+  const answer = await postForm(`${server.url}/oauth/revoke`, { token }, basic(clientId, clientSecret));
+  assert.deepEqual([answer.status, answer.json.error], [503, 'temporarily_unavailable']);
+  assert.equal(answer.headers.get('retry-after'), '1');
+});
