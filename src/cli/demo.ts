@@ -2,9 +2,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command } from 'commander';
-import { type App, startApp } from '../app.ts';
+import type { App } from '../app.ts';
 import { parseConfig, readEnvironment } from '../config/config.ts';
 import { showPrediction } from './demo/show-prediction.ts';
+import { DEMO_LOGIN, showWebhooks } from './demo/show-webhooks.ts';
 import type { Stage } from './demo/stage.ts';
 import { print } from './output.ts';
 
@@ -30,6 +31,7 @@ async function runDemo(options: { readonly exit?: boolean }): Promise<void> {
   try {
     print(`${app.banner}\n  store ${stage.folder} (removed at the end)`);
     await showPrediction(stage);
+    await showWebhooks(stage);
     printNext(stage);
     if (!options.exit) await waitForSignal();
   } finally {
@@ -40,6 +42,7 @@ async function runDemo(options: { readonly exit?: boolean }): Promise<void> {
 
 /** The usual ports, or any free ones when somebody has them. */
 async function startOnFreePorts(environment: Readonly<Record<string, string | undefined>>): Promise<App> {
+  const { startApp } = await import('../app.ts');
   try {
     return await startApp(parseConfig(environment));
   } catch {
@@ -50,7 +53,7 @@ async function startOnFreePorts(environment: Readonly<Record<string, string | un
 function printNext({ httpUrl, grpcAddress, folder }: Stage): void {
   print(`
 ── Try next
-  curl ${httpUrl}/readyz
+  open ${httpUrl} and sign in as ${DEMO_LOGIN} with the password above
   curl ${httpUrl}/prediction.v1.PredictionService/Predict -H 'Content-Type: application/json' \\
     -d '{"targetModel":"demo-8b","inputs":[{"inputId":1,"serverIp":"large-0","inputTokenLength":2000,"numRequestRunning":8}]}'
   grpcurl -plaintext ${grpcAddress} list

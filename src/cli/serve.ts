@@ -1,10 +1,9 @@
 import { Command } from 'commander';
-import { serve } from '../main.ts';
 
 export function createServeCommand(): Command {
   return new Command('serve')
     .description(
       'Start the service: HTTP, gRPC and the background work. Settings come from the environment and trivet.toml',
     )
-    .action(async () => serve());
+    .action(async () => (await import('../main.ts')).serve());
 }

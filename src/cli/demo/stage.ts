@@ -1,6 +1,7 @@
 /** Where the demonstration plays: the running service, and a way to run the commands that a user would type. */
-import { spawn } from 'node:child_process';
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { Failure } from '../../errors.ts';
 import { print } from '../output.ts';
@@ -22,19 +23,35 @@ export function printStep(title: string): void {
 }
 
 /** Runs a command as a user would, showing it and what it prints; returns its output. */
-export async function runShown(stage: Stage, argv: readonly string[], input = ''): Promise<string> {
-  print(`$ trivet ${argv.map(quote).join(' ')}`);
-  const output = await runQuietly(stage, argv, input);
-  print(indent(output.trimEnd()));
-  return output;
+export async function runShown(stage: Stage, argv: readonly string[], input?: string): Promise<string> {
+  print(`$ ${['trivet', ...argv].map(quote).join(' ')}`);
+  return show(await run(stage, process.execPath, [...NODE_OPTIONS, TRIVET, ...argv], input));
 }
 
-export async function runQuietly(stage: Stage, argv: readonly string[], input = ''): Promise<string> {
-  const child = spawn(process.execPath, [...NODE_OPTIONS, TRIVET, ...argv], {
+/** The same for git; what it says on standard error is shown too. */
+export async function runGitShown(stage: Stage, argv: readonly string[]): Promise<string> {
+  print(`$ ${['git', ...argv].map(quote).join(' ')}`);
+  return show(await run(stage, 'git', [...GIT_PERSON, ...argv]));
+}
+
+export async function runGit(stage: Stage, argv: readonly string[]): Promise<void> {
+  await run(stage, 'git', [...GIT_PERSON, ...argv]);
+}
+
+/** Starts a command that goes on; the caller ends it. */
+export function startTrivet(stage: Stage, argv: readonly string[]): ChildProcessByStdio<null, Readable, Readable> {
+  print(`$ ${['trivet', ...argv].map(quote).join(' ')} &`);
+  return spawn(process.execPath, [...NODE_OPTIONS, TRIVET, ...argv], {
     env: stage.environment,
     cwd: stage.folder,
-    stdio: ['pipe', 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', 'pipe'],
   });
+}
+
+const GIT_PERSON = ['-c', 'user.name=Ada', '-c', 'user.email=ada@example.com', '-c', 'init.defaultBranch=main'];
+
+async function run(stage: Stage, file: string, argv: readonly string[], input?: string): Promise<string> {
+  const child = spawn(file, argv, { env: stage.environment, cwd: stage.folder, stdio: ['pipe', 'pipe', 'pipe'] });
   let output = '';
   let errors = '';
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
@@ -43,9 +60,15 @@ export async function runQuietly(stage: Stage, argv: readonly string[], input = 
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     errors += text;
   });
-  child.stdin.end(input);
+  // A command that reads nothing may be gone before its input is closed.
+  child.stdin.on('error', () => {}).end(input);
   const [code] = (await once(child, 'close')) as [number | null];
-  if (code !== 0) throw new Failure('internal', `Cannot go on: trivet ${argv.join(' ')} failed:\n${errors}${output}`);
+  if (code !== 0) throw new Failure('internal', `Cannot go on: ${file} ${argv.join(' ')} failed:\n${errors}${output}`);
+  return output;
+}
+
+function show(output: string): string {
+  if (output.trim() !== '') print(indent(output.trimEnd()));
   return output;
 }
 
