@@ -1,3 +1,6 @@
+import { createColumnBinner } from './bin-column-wasm.ts';
+import { createKeys, decodeKeys, sortKeys } from './float-keys.ts';
+
 /**
  * Values become bytes once, before training and before serving; from then on only bytes are compared.
  * All arithmetic on values is in 32-bit floats, so that what was trained is what is served.
@@ -41,8 +44,9 @@ export function binRows(binning: Binning, columns: readonly Float32Array[]): Bin
     throw new RangeError('Cannot bin the rows: the columns differ in length');
   }
   const bins = new Uint8Array(columns.length * rowCount);
+  const bin = createColumnBinner() ?? binColumn;
   columns.forEach((column, feature) => {
-    binColumn(binning.edges[feature]!, column, bins.subarray(feature * rowCount, (feature + 1) * rowCount));
+    bin(binning.edges[feature]!, column, bins.subarray(feature * rowCount, (feature + 1) * rowCount));
   });
   return { binning, rowCount, bins };
 }
@@ -87,12 +91,13 @@ function fitEdges(column: Float32Array, maxBins: number): Float32Array {
   return Float32Array.from(edges);
 }
 
-/** In rising order, without NaN, which sorts to the end. */
+/** In rising order, without NaN, which sorts to either end. */
 function sortNumbers(column: Float32Array): Float32Array {
-  const sorted = column.slice().sort();
-  let end = sorted.length;
-  while (end > 0 && Number.isNaN(sorted[end - 1])) end -= 1;
-  return sorted.subarray(0, end);
+  const sorted = decodeKeys(sortKeys(createKeys(column)));
+  let [start, end] = [0, sorted.length];
+  while (start < end && Number.isNaN(sorted[start])) start += 1;
+  while (end > start && Number.isNaN(sorted[end - 1])) end -= 1;
+  return sorted.subarray(start, end);
 }
 
 function countDistinct(sorted: Float32Array): number {

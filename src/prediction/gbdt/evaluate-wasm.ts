@@ -1,14 +1,24 @@
+import { EDGE_TABLE_FLOATS, writeEdgeTable } from './bin-column-wasm.ts';
 import type { Evaluator } from './evaluate.ts';
 import { findKernelModule, planMemory } from './kernel.ts';
 import { type Forest, LEAVES, MAX_DEPTH } from './tree.ts';
 
 /** 16 rows a step: rows are compared as the lanes of one register, leaves looked up by byte shuffles. */
 const LANES = 16;
-const EDGE_TABLE_FLOATS = 16 + 256;
+/** Signed comparisons are one instruction, unsigned ones two: bytes are shifted by half their range. */
+const SIGN_BIT = 0x80;
 const TREE_BYTES = 32 + 2 * LEAVES;
 
 interface EvaluateExports {
-  bin(edges: number, values: number, bins: number, features: number, capacity: number, count: number): void;
+  bin(
+    edges: number,
+    values: number,
+    bins: number,
+    features: number,
+    capacity: number,
+    count: number,
+    flip: number,
+  ): void;
   evaluate(
     trees: number,
     treeCount: number,
@@ -47,7 +57,7 @@ export function createWasmEvaluator(forests: readonly Forest[], capacity: number
     values: new Float32Array(memory.buffer, valuesAt, edges.length * stride),
     outputs: parts.map(({ outputAt }) => new Float64Array(memory.buffer, outputAt, stride)),
     evaluate(count) {
-      kernel.bin(edgesAt, valuesAt, binsAt, edges.length, stride, count);
+      kernel.bin(edgesAt, valuesAt, binsAt, edges.length, stride, count, SIGN_BIT);
       for (const { forest, treesAt, outputAt } of parts) {
         kernel.evaluate(treesAt, forest.treeCount, binsAt, count, sumsAt, outputAt, forest.base, forest.leafScale);
       }
@@ -55,13 +65,10 @@ export function createWasmEvaluator(forests: readonly Forest[], capacity: number
   };
 }
 
-/** 16 coarse cut points, each the last of a block of 16, then all of them; infinity is below nothing. */
 function writeEdges(edges: readonly Float32Array[], tables: Float32Array): void {
-  tables.fill(Number.POSITIVE_INFINITY);
   edges.forEach((cuts, feature) => {
-    const coarse = feature * EDGE_TABLE_FLOATS;
-    tables.set(cuts, coarse + 16);
-    for (let block = 0; block < 16; block++) tables[coarse + block] = tables[coarse + 16 + block * 16 + 15]!;
+    const start = feature * EDGE_TABLE_FLOATS;
+    writeEdgeTable(cuts, tables.subarray(start, start + EDGE_TABLE_FLOATS));
   });
 }
 
@@ -70,8 +77,7 @@ function writeTrees(forest: Forest, stride: number, view: DataView): void {
     const at = tree * TREE_BYTES;
     for (let level = 0; level < MAX_DEPTH; level++) {
       view.setUint32(at + level * 4, forest.features[tree * MAX_DEPTH + level]! * stride, true);
-      // Signed comparisons are one instruction, unsigned ones two.
-      view.setUint8(at + 24 + level, forest.thresholds[tree * MAX_DEPTH + level]! ^ 0x80);
+      view.setUint8(at + 24 + level, forest.thresholds[tree * MAX_DEPTH + level]! ^ SIGN_BIT);
     }
     for (let leaf = 0; leaf < LEAVES; leaf++) {
       const value = forest.leaves[tree * LEAVES + leaf]!;

@@ -1,3 +1,4 @@
+import { createKeys, decodeKeys } from './float-keys.ts';
 import { LEAVES } from './tree.ts';
 
 /** Residuals by leaf; a row of weight 0 does not take part. */
@@ -29,20 +30,7 @@ export function selectLeafQuantiles(rows: LeafRows, level: number): Float64Array
       prefixes[leaf] = (prefixes[leaf]! << DIGIT_BITS) | pickDigit(sums, leaf, missing);
     }
   }
-  return decodeKeys(prefixes, missing!);
-}
-
-/** 32-bit floats as whole numbers of the same order: negative ones have all bits turned, others the sign bit. */
-function createKeys(residuals: Float64Array): Uint32Array {
-  const floats = Float32Array.from(residuals);
-  const bits = new Int32Array(floats.buffer);
-  for (let row = 0; row < bits.length; row++) bits[row]! ^= (bits[row]! >> 31) | 0x8000_0000;
-  return new Uint32Array(floats.buffer);
-}
-
-function decodeKeys(keys: Uint32Array, missing: Float64Array): Float64Array {
-  const bits = Int32Array.from(keys, (key) => (key >>> 31 === 1 ? key ^ 0x8000_0000 : ~key));
-  return Float64Array.from(new Float32Array(bits.buffer), (value, leaf) => (missing[leaf] === EMPTY ? 0 : value));
+  return Float64Array.from(decodeKeys(prefixes), (value, leaf) => (missing![leaf] === EMPTY ? 0 : value));
 }
 
 /** In place of the missing weight of a leaf that has none. */

@@ -22,14 +22,22 @@ function countBelow(edges: usize, value: v128): i32 {
   return popcnt(i8x16.bitmask(i8x16.narrow_i16x8_s(low, high)));
 }
 
-/** Turns the first `count` values of every column into bytes, shifted by 128 so that they compare as signed. */
-export function bin(edges: usize, values: usize, bins: usize, features: i32, capacity: i32, count: i32): void {
+/** Turns the first `count` values of every column into bytes; `flip` is 0x80 for bytes that compare as signed. */
+export function bin(
+  edges: usize,
+  values: usize,
+  bins: usize,
+  features: i32,
+  capacity: i32,
+  count: i32,
+  flip: i32,
+): void {
   for (let feature = 0; feature < features; feature++) {
     for (let row = 0; row < count; row++) {
       const value = f32x4.splat(load<f32>(values + (<usize>row << 2)));
       const block = countBelow(edges, value);
       const fine = countBelow(edges + 64 + (<usize>block << 6), value);
-      store<u8>(bins + row, ((block << 4) + fine) ^ 0x80);
+      store<u8>(bins + row, ((block << 4) + fine) ^ flip);
     }
     edges += EDGE_TABLE;
     values += <usize>capacity << 2;
