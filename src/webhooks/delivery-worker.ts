@@ -32,9 +32,10 @@ import {
 } from './delivery-queue-store.ts';
 import { cancelEndpointStep, countPendingDeliveries, holdEndpointStep } from './delivery-store.ts';
 import { createEndpointBook, type Endpoint } from './endpoint-book.ts';
-import { type EncryptionType, openSecrets, type ProfileName } from './hook.ts';
+import type { EncryptionType, ProfileName } from './hook.ts';
 import { prepareRequest } from './profiles/profiles.ts';
 import { CAPS, createScheduler, type Job } from './scheduler.ts';
+import { createSecretCache } from './secret-cache.ts';
 import { ATTEMPT_DEADLINE_MS, createSender, reportUnsent, type SendReport } from './send.ts';
 import { createSettler } from './settler.ts';
 import { BEAT_MS, createShardKeeper } from './shard-keeper.ts';
@@ -73,7 +74,8 @@ export interface DeliveryWorker extends Worker {
 }
 
 export function createDeliveryWorker(parts: DeliveryWorkerParts): DeliveryWorker {
-  const { store, world, log, vault } = parts;
+  const { store, world, log } = parts;
+  const readSecrets = createSecretCache(parts.vault);
   const book = createEndpointBook();
   const keeper = createShardKeeper(store, world);
   const scheduler = createScheduler<Job>({
@@ -253,7 +255,7 @@ export function createDeliveryWorker(parts: DeliveryWorkerParts): DeliveryWorker
       return prepareRequest(content.profile as ProfileName, {
         hookId: content.hook_id,
         encryptionType: content.encryption_type as EncryptionType,
-        secrets: openSecrets(vault, content.hook_id, content, startedAtMs),
+        secrets: readSecrets(content.hook_id, content, startedAtMs),
         eventKind: content.event_kind,
         deliveryUuid: content.uuid,
         body: content.body,
