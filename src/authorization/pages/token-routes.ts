@@ -44,7 +44,7 @@ export function addTokenRoutes({ kit, page, form }: Console): void {
       const secret = await makeToken(kit, submission, values);
       return await showTokens(kit, submission, { values: FRESH, secret });
     } catch (error) {
-      return showTokens(kit, submission, { values, mistake: toMistake(error) });
+      return showTokens(kit, submission, { values, mistake: describeMistake(error) });
     }
   });
 
@@ -53,6 +53,12 @@ export function addTokenRoutes({ kit, page, form }: Console): void {
     await revokePersonalToken(kit.store, kit.world, { userId: session.user.id, tokenId, address: clientAddress(c) });
     return c.redirect('/account/tokens?done=deleted', 303);
   });
+}
+
+/** The scopes are many fields: the page speaks of them as one. */
+function describeMistake(error: unknown): Mistake {
+  const mistake = toMistake(error);
+  return mistake.field === 'scopes' ? { message: texts.tokens.needsScope } : mistake;
 }
 
 function readValues({ form }: Submission): TokenValues {
