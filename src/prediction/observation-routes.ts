@@ -6,10 +6,12 @@ import { createRoutes } from '../http/routes.ts';
 import { readJsonBatch } from './event-json.ts';
 import type { ObservationService } from './observation-service.ts';
 import { readContentType, readJson, refuseContentType, requireHttpCaller } from './predict-routes.ts';
+import { describeReportBatch } from './rpc-openapi.ts';
 
 /** To be mounted at `/observation.v1.ObservationService`, with errors in the style `rpc`. */
 export function createObservationRoutes(service: ObservationService, rule: CallerRule): OpenAPIHono<HttpEnv> {
   const routes = createRoutes();
+  describeReportBatch(routes);
   routes.use(requireHttpCaller(rule));
   routes.post('/ReportBatch', async (c) => {
     const kind = readContentType(c.req.header('content-type'));

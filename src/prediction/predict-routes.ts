@@ -11,10 +11,12 @@ import { type CallerRule, checkToken, needsToken } from '../grpc/require-caller.
 import type { HttpEnv } from '../http/context.ts';
 import { createRoutes } from '../http/routes.ts';
 import type { PredictionService } from './prediction-service.ts';
+import { describePredict } from './rpc-openapi.ts';
 
 /** To be mounted at `/prediction.v1.PredictionService`, with errors in the style `rpc`. */
 export function createPredictRoutes(service: PredictionService, rule: CallerRule): OpenAPIHono<HttpEnv> {
   const routes = createRoutes();
+  describePredict(routes);
   routes.use(requireHttpCaller(rule));
   routes.post('/Predict', async (c) => {
     const kind = readContentType(c.req.header('content-type'));
