@@ -1,0 +1,66 @@
+/** The programs that docs/webhooks.md shows are run as they stand there, and its example is recomputed. */
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { eventSchema } from '../../src/webhooks/event.ts';
+import { signBody } from '../../src/webhooks/profiles/signature.ts';
+
+const page = readFileSync('docs/webhooks.md', 'utf8');
+const section = page.slice(page.indexOf('## Checking a delivery'));
+
+function readSnippet(text: string, language: string): string {
+  const match = new RegExp(`\`\`\`${language}\n([\\s\\S]*?)\`\`\``).exec(text);
+  assert.ok(match?.[1], `docs/webhooks.md shows no ${language}`);
+  return match[1];
+}
+
+const LANGUAGES: [language: string, file: string, command: string][] = [
+  ['js', 'check.mjs', process.execPath],
+  ['python', 'check.py', 'python3'],
+  ['php', 'check.php', 'php'],
+  ['ruby', 'check.rb', 'ruby'],
+  ['sh', 'check.sh', 'sh'],
+];
+
+const KEY = "It's a Secret to Everybody";
+const BODY = Buffer.from('{"text":"Grüße\\n","more":[1,2]}');
+
+for (const [language, file, command] of LANGUAGES)
+  test(`the ${language} program accepts a genuine delivery and refuses others`, { skip: isMissing(command) }, (t) => {
+    const folder = mkdtempSync(join(tmpdir(), 'trivet-snippet-'));
+    t.after(() => rmSync(folder, { recursive: true, force: true }));
+    const path = join(folder, file);
+    writeFileSync(path, readSnippet(section, language));
+    const check = (key: string, header: string, body: Buffer) =>
+      spawnSync(command, [path, key, header], { input: body }).status;
+    const header = signBody(Buffer.from(KEY), BODY);
+    assert.equal(check(KEY, header, BODY), 0);
+    assert.equal(check('another key', header, BODY), 1);
+    assert.equal(check(KEY, header, Buffer.concat([BODY, Buffer.from(' ')])), 1);
+    assert.equal(check(KEY, `${header.slice(0, -1)}${header.endsWith('0') ? '1' : '0'}`, BODY), 1);
+    assert.equal(check(KEY, '', BODY), 1);
+  });
+
+/** Node, Python and a shell with openssl are everywhere this program is tested; the others where somebody put them. */
+function isMissing(command: string): string | false {
+  try {
+    execFileSync('which', [command], { stdio: 'ignore' });
+    return false;
+  } catch {
+    return `${command} is not installed`;
+  }
+}
+
+test("the page's example of a signature is right", () => {
+  const row = /\| `(It's[^`]*)` \| `([^`]*)` \| `(sha256=[0-9a-f]{64})` \|/.exec(page);
+  assert.ok(row);
+  assert.equal(signBody(Buffer.from(row[1] ?? ''), Buffer.from(row[2] ?? '')), row[3]);
+});
+
+test("the page's smallest event is one", () => {
+  const event = eventSchema.parse(JSON.parse(readSnippet(page, 'json')));
+  assert.equal(event.kind, 'push');
+});
