@@ -26,10 +26,10 @@ const GRANT_TYPES: readonly GrantType[] = ['authorization_code', 'refresh_token'
 const BY_HAND = { userId: undefined };
 
 export function createAppCommand(): Command {
-  const command = new Command('app').description('register, list and change OAuth applications');
+  const command = new Command('app').description('Register, list and change OAuth applications');
   command
     .command('create')
-    .description('register an application; prints its client id and, once, its secret')
+    .description('Register an application; prints its client id and, once, its secret')
     .requiredOption('--name <name>', 'what the consent page calls it')
     .option('--redirect-uri <uri...>', 'where an answer may go; exact, but for the port of a loopback IP', [])
     .option('--homepage <url>', 'its home page', '')
@@ -40,22 +40,22 @@ export function createAppCommand(): Command {
     .option('--may-introspect', 'a resource server: may ask about every token')
     .option('--json', 'one JSON object')
     .action(create);
-  command.command('list').description('list all').option('--json', 'one JSON object a line').action(list);
-  command.command('show <client-id>').description('show one and its secrets').action(show);
+  command.command('list').description('List all').option('--json', 'one JSON object a line').action(list);
+  command.command('show <client-id>').description('Show one and its secrets').action(show);
   command
     .command('add-secret <client-id>')
-    .description('add a second secret, to replace the first without downtime; prints it once')
+    .description('Add a second secret, to replace the first without downtime; prints it once')
     .action(addOne);
-  command.command('remove-secret <client-id> <slot>').description('remove one of two secrets').action(removeOne);
+  command.command('remove-secret <client-id> <slot>').description('Remove one of two secrets').action(removeOne);
   command
     .command('disable <client-id>')
-    .description('stop it and all its tokens, until it is enabled')
+    .description('Stop it and all its tokens, until it is enabled')
     .action((clientId: string) => setDisabled(clientId, true));
   command
     .command('enable <client-id>')
-    .description('let a disabled one work again')
+    .description('Let a disabled one work again')
     .action((clientId: string) => setDisabled(clientId, false));
-  command.command('delete <client-id>').description('delete it and every token it holds').action(remove);
+  command.command('delete <client-id>').description('Delete it and every token it holds').action(remove);
   return command;
 }
 

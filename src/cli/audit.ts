@@ -14,7 +14,7 @@ interface AuditOptions {
 
 export function createAuditCommand(): Command {
   return new Command('audit')
-    .description('show the audit log, newest first')
+    .description('Show the audit log, newest first')
     .option('--user <login>', 'only what touches this account')
     .option('--limit <count>', 'how many events', parseLimit, 50)
     .option('--json', 'one JSON object a line')

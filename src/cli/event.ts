@@ -12,10 +12,10 @@ import { findRepository, openWebhooks } from './open-webhooks.ts';
 import { print, printJson } from './output.ts';
 
 export function createEventCommand(): Command {
-  const command = new Command('event').description('announce events of a repository');
+  const command = new Command('event').description('Announce events of a repository');
   command
     .command('send <owner/name>')
-    .description('announce an event; the service delivers it, when it is up')
+    .description('Announce an event; the service delivers it, when it is up')
     .option('--kind <kind>', `one of ${EVENT_KINDS.join(', ')}`, 'push')
     .option('--file <path>', 'the event as JSON, - for standard input')
     .option('--sample', 'a sample of the kind')

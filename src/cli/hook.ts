@@ -20,10 +20,10 @@ import { formatTable, print, printJson, remark } from './output.ts';
 const TEST_DEADLINE_MS = 10_000;
 
 export function createHookCommand(): Command {
-  const command = new Command('hook').description('create, list, test and delete webhooks, and see their deliveries');
+  const command = new Command('hook').description('Create, list, test and delete webhooks, and see their deliveries');
   command
     .command('create <owner/name>')
-    .description('create a webhook')
+    .description('Create a webhook')
     .requiredOption('--url <url>', 'where deliveries go')
     .option('--password <text>', 'travels with each delivery (type 0), or signs it (type 1)')
     .option('--sign', 'use the password as a signature key (encryption_type 1)')
@@ -33,14 +33,14 @@ export function createHookCommand(): Command {
     .action(create);
   command
     .command('list <owner/name>')
-    .description('list the webhooks of a repository')
+    .description('List the webhooks of a repository')
     .option('--json', 'one JSON object a line')
     .action(list);
   command
     .command('test <owner/name> <id>')
-    .description('send a test delivery now, and say how it went; exits with 1 when it was not accepted')
+    .description('Send a test delivery now, and say how it went; exits with 1 when it was not accepted')
     .action(test);
-  command.command('delete <owner/name> <id>').description('delete a webhook').action(remove);
+  command.command('delete <owner/name> <id>').description('Delete a webhook').action(remove);
   addDeliveryCommands(command);
   return command;
 }
@@ -48,14 +48,14 @@ export function createHookCommand(): Command {
 function addDeliveryCommands(command: Command): void {
   command
     .command('deliveries <owner/name> <id>')
-    .description('show the newest deliveries of a webhook, or one with every attempt')
+    .description('Show the newest deliveries of a webhook, or one with every attempt')
     .option('--delivery <id>', 'this one')
     .option('--limit <number>', 'how many', Number, 20)
     .option('--json', 'one JSON object a line')
     .action(showDeliveries);
   command
     .command('redeliver <owner/name> <id> <delivery-id>')
-    .description('send a delivery again; the service does it, when it is up')
+    .description('Send a delivery again; the service does it, when it is up')
     .action(sendAgain);
 }
 

@@ -16,21 +16,21 @@ import { type CliStore, openCliStore } from './open-cli-store.ts';
 import { formatTable, print } from './output.ts';
 
 export function createOrgCommand(): Command {
-  const command = new Command('org').description('create organizations and change their members');
+  const command = new Command('org').description('Create organizations and change their members');
   command
     .command('create <login>')
-    .description('create an organization')
+    .description('Create an organization')
     .requiredOption('--owner <login>', 'who administers it')
     .option('--name <name>', 'how pages call it; its login unless given')
     .action(create);
-  command.command('list').description('list organizations').action(list);
-  command.command('members <organization>').description('list the members').action(members);
+  command.command('list').description('List organizations').action(list);
+  command.command('members <organization>').description('List the members').action(members);
   command
     .command('add <organization> <login>')
-    .description('add a member, or change their role')
+    .description('Add a member, or change their role')
     .addOption(new Option('--role <role>', 'what they may do').choices(['owner', 'member']).default('member'))
     .action(add);
-  command.command('remove <organization> <login>').description('remove a member').action(remove);
+  command.command('remove <organization> <login>').description('Remove a member').action(remove);
   return command;
 }
 

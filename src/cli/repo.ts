@@ -10,10 +10,10 @@ import { findRepository, openWebhooks, parseRepositoryName } from './open-webhoo
 import { formatTable, print, printJson } from './output.ts';
 
 export function createRepoCommand(): Command {
-  const command = new Command('repo').description('create, list and delete repositories');
+  const command = new Command('repo').description('Create, list and delete repositories');
   command
     .command('create <owner/name>')
-    .description('create a repository of a person or an organization')
+    .description('Create a repository of a person or an organization')
     .option('--description <text>', 'what it is')
     .option('--private', 'only its owner sees it')
     .option('--default-branch <name>', 'its main branch')
@@ -24,10 +24,10 @@ export function createRepoCommand(): Command {
     .action(create);
   command
     .command('list <owner>')
-    .description('list the repositories of a person or an organization')
+    .description('List the repositories of a person or an organization')
     .option('--json', 'one JSON object a line')
     .action(list);
-  command.command('delete <owner/name>').description('delete a repository with its webhooks').action(remove);
+  command.command('delete <owner/name>').description('Delete a repository with its webhooks').action(remove);
   return command;
 }
 

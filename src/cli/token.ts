@@ -15,10 +15,10 @@ import { formatTable, print, printJson } from './output.ts';
 const DAY_MS = 86_400_000;
 
 export function createTokenCommand(): Command {
-  const command = new Command('token').description('create, list and revoke personal access tokens');
+  const command = new Command('token').description('Create, list and revoke personal access tokens');
   command
     .command('create')
-    .description('create a token; its text is printed this once, alone on standard output')
+    .description('Create a token; its text is printed this once, alone on standard output')
     .requiredOption('--user <login>', 'whom it speaks for')
     .requiredOption('--name <name>', 'what it is for')
     .requiredOption('--scope <name...>', `any of ${SCOPES.filter((scope) => scope !== 'openid').join(', ')}`)
@@ -32,10 +32,10 @@ export function createTokenCommand(): Command {
     .action(create);
   command
     .command('list <login>')
-    .description('list the tokens of a person')
+    .description('List the tokens of a person')
     .option('--json', 'one JSON object a line')
     .action(list);
-  command.command('revoke <login> <token-id>').description('revoke a token').action(revoke);
+  command.command('revoke <login> <token-id>').description('Revoke a token').action(revoke);
   return command;
 }
 

@@ -21,31 +21,31 @@ import { type CliStore, openCliStore } from './open-cli-store.ts';
 import { formatTable, print, printJson } from './output.ts';
 
 export function createUserCommand(): Command {
-  const command = new Command('user').description('create, list and change people');
+  const command = new Command('user').description('Create, list and change people');
   command
     .command('create')
-    .description('create an account; the password is read from standard input')
+    .description('Create an account; the password is read from standard input')
     .requiredOption('--login <login>', 'what stands for the person in paths')
     .requiredOption('--name <name>', 'how pages call the person')
     .option('--email <address>', 'email address')
     .option('--password-stdin', 'read the password from standard input; without it the person has none yet')
     .option('--admin', 'lets the person administer the service')
     .action(create);
-  command.command('list').description('list everybody').option('--json', 'one JSON object a line').action(list);
-  command.command('disable <login>').description('end the sessions and tokens of a person').action(disable);
-  command.command('enable <login>').description('let a disabled person in again').action(enable);
+  command.command('list').description('List everybody').option('--json', 'one JSON object a line').action(list);
+  command.command('disable <login>').description('End the sessions and tokens of a person').action(disable);
+  command.command('enable <login>').description('Let a disabled person in again').action(enable);
   command
     .command('password <login>')
-    .description('set a new password, read from standard input, and end the sessions')
+    .description('Set a new password, read from standard input, and end the sessions')
     .requiredOption('--password-stdin', 'read the password from standard input')
     .action(resetPassword);
   command
     .command('reset-second-step <login>')
-    .description('turn off the authenticator app of a person who lost it')
+    .description('Turn off the authenticator app of a person who lost it')
     .action(resetSecondStep);
   command
     .command('admin <login>')
-    .description('let a person administer the service, or no longer')
+    .description('Let a person administer the service, or no longer')
     .option('--revoke', 'no longer')
     .action(setAdmin);
   return command;
