@@ -10,15 +10,13 @@ import type { SqlValue } from './store.ts';
 /** One connection in one transaction, for moving whole tables: it sees one moment, and what it writes is all or nothing. */
 export interface TableLink {
   countRows(table: string): Promise<number>;
-  /** The rows in no order, some hundred at a time. */
+  /** The rows in no order, a few megabytes at a time. */
   readRows(table: TableShape): AsyncIterable<SqlValue[][]>;
   run(text: string, values: readonly SqlValue[]): Promise<void>;
   commit(): Promise<void>;
   /** Rolls back unless committed. */
   [Symbol.asyncDispose](): Promise<void>;
 }
-
-const ROWS_AT_A_TIME = 500;
 
 function selectAll({ name, columns }: TableShape): string {
   return `SELECT ${columns.map((column) => `"${column}"`).join(', ')} FROM ${name}`;
@@ -43,9 +41,11 @@ async function* readSqliteRows(database: DatabaseSync, table: TableShape): Async
   const select = database.prepare(selectAll(table));
   select.setReturnArrays(true);
   let rows: SqlValue[][] = [];
+  let size = FIRST_ROWS;
   for (const row of select.iterate() as unknown as Iterable<SqlValue[]>) {
-    if (rows.push(row) < ROWS_AT_A_TIME) continue;
+    if (rows.push(row) < size) continue;
     yield rows;
+    size = chooseSize(rows);
     rows = [];
   }
   if (rows.length > 0) yield rows;
@@ -78,13 +78,22 @@ export async function openPostgresLink(databaseUrl: string, log: Log): Promise<T
 
 async function* readPostgresRows(client: pg.PoolClient, table: TableShape): AsyncIterable<SqlValue[][]> {
   await client.query(`DECLARE rows_of_table NO SCROLL CURSOR FOR ${selectAll(table)}`);
-  for (;;) {
-    const { rows } = await client.query<SqlValue[]>({
-      text: `FETCH ${ROWS_AT_A_TIME} FROM rows_of_table`,
-      rowMode: 'array',
-    });
+  for (let size = FIRST_ROWS; ; ) {
+    const { rows } = await client.query<SqlValue[]>({ text: `FETCH ${size} FROM rows_of_table`, rowMode: 'array' });
     if (rows.length === 0) break;
     yield rows;
+    size = chooseSize(rows);
   }
   await client.query('CLOSE rows_of_table');
+}
+
+const FIRST_ROWS = 10;
+const MOST_ROWS = 500;
+const BYTES_AT_A_TIME = 4 * 1024 * 1024;
+
+/** How many rows to take next, when they are like these: models of megabytes a few at a time, tokens by the hundred. */
+function chooseSize(rows: readonly SqlValue[][]): number {
+  let bytes = 1;
+  for (const value of rows.flat()) bytes += typeof value === 'string' || value instanceof Uint8Array ? value.length : 8;
+  return Math.max(1, Math.min(MOST_ROWS, Math.floor((BYTES_AT_A_TIME * rows.length) / bytes)));
 }
