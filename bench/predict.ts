@@ -1,6 +1,8 @@
 /**
  * `Predict` over the wire: how many calls a second one core answers, and how long callers wait at half of that.
- * `node bench/predict.ts [--json] [--seconds 3] [--model none|prior|trained] [--candidates 16,64]`
+ * `node bench/predict.ts [--json] [--seconds 3] [--model none|prior|trained] [--candidates 16,64]
+ * [--while-refit] [--cpu-prof]`. While it refits in another thread, the server is not pinned and its processor time is not
+ * that of the calls alone
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -16,6 +18,7 @@ const { values: flags } = parseArgs({
     seconds: { type: 'string', default: '3' },
     model: { type: 'string', default: 'trained' },
     candidates: { type: 'string', default: '16,64' },
+    'while-refit': { type: 'boolean', default: false },
     'cpu-prof': { type: 'boolean', default: false },
   },
 });
@@ -23,6 +26,7 @@ const { values: flags } = parseArgs({
 const CONNECTIONS = 4;
 const IN_FLIGHT = 32;
 const TASKSET = '/usr/bin/taskset';
+const isPinned = existsSync(TASKSET) && !flags['while-refit'];
 const durationMs = Number(flags.seconds) * 1000;
 
 interface Row extends Measured {
@@ -43,7 +47,7 @@ async function main(): Promise<void> {
   const rows: Row[] = [];
   for (const candidates of flags.candidates.split(',').map(Number)) rows.push(...(await measure(candidates)));
   const machine = `${cpus()[0]?.model ?? 'unknown'}, Linux ${release()}, Node ${process.version}`;
-  const report = { date: new Date().toISOString(), machine, pinned: existsSync(TASKSET), model: flags.model, rows };
+  const report = { date: new Date().toISOString(), machine, pinned: isPinned, model: flags.model, rows };
   process.stdout.write(flags.json ? `${JSON.stringify(report)}\n` : renderTable(report));
 }
 
@@ -91,8 +95,9 @@ async function startServer(): Promise<ServerProcess> {
     new URL('predict/server.ts', import.meta.url).pathname,
     '--model',
     flags.model,
+    ...(flags['while-refit'] ? ['--while-refit'] : []),
   ];
-  const [command, ...parameters] = existsSync(TASKSET) ? [TASKSET, '-c', '0', process.execPath] : [process.execPath];
+  const [command, ...parameters] = isPinned ? [TASKSET, '-c', '0', process.execPath] : [process.execPath];
   const child = spawn(command!, [...parameters, ...node], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
   const { port } = await nextMessage<{ port: number }>(child);
   return {

@@ -1,5 +1,6 @@
 /** The server under load: the transport, the codec, the service and a predictor, in a process of its own. */
 import { parseArgs } from 'node:util';
+import { Worker } from 'node:worker_threads';
 import { openGrpcServer } from '../../src/grpc/server.ts';
 import type { Predictor } from '../../src/prediction/columns.ts';
 import { createPredictionService } from '../../src/prediction/prediction-service.ts';
@@ -9,7 +10,9 @@ import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { realWorld } from '../../src/world.ts';
 import { createTrainedPredictor } from './trained-predictor.ts';
 
-const { values: flags } = parseArgs({ options: { model: { type: 'string', default: 'trained' } } });
+const { values: flags } = parseArgs({
+  options: { model: { type: 'string', default: 'trained' }, 'while-refit': { type: 'boolean', default: false } },
+});
 
 /** Costs nothing: what is left is transport, codec and service. */
 const nothing: Predictor = {
@@ -40,6 +43,7 @@ const server = await openGrpcServer({
   metrics,
   world: realWorld,
 });
+if (flags['while-refit']) new Worker(new URL('refit-thread.ts', import.meta.url));
 process.send?.({ port: server.port });
 process.on('message', () => process.send?.({ cpuMicros: readCpuMicros() }));
 process.once('SIGTERM', () => void server.drain(1000).then(() => process.exit(0)));

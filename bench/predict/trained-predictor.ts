@@ -1,18 +1,21 @@
+import type { LatencyModel } from '../../src/prediction/model.ts';
 import type { Observation } from '../../src/prediction/observation.ts';
 import { appendObservation, createObservationTable } from '../../src/prediction/observation-table.ts';
 import { createPredictor, type SwappablePredictor } from '../../src/prediction/predictor.ts';
 import { trainModel } from '../../src/prediction/train-model.ts';
 
-const ROWS = 5000;
-
 /** A model of full size (200 trees for each target) of made-up servers: what it predicts does not matter here. */
 export function createTrainedPredictor(): SwappablePredictor {
-  const table = createObservationTable(ROWS);
-  const random = createRandom(1);
-  for (let index = 0; index < ROWS; index++) appendObservation(table, createObservation(random));
   const predictor = createPredictor();
-  predictor.swap('qwen3-32b', trainModel('qwen3-32b@1', table));
+  predictor.swap('qwen3-32b', trainSyntheticModel(5000));
   return predictor;
+}
+
+export function trainSyntheticModel(rows: number): LatencyModel {
+  const table = createObservationTable(rows);
+  const random = createRandom(1);
+  for (let index = 0; index < rows; index++) appendObservation(table, createObservation(random));
+  return trainModel('qwen3-32b@1', table);
 }
 
 function createObservation(random: () => number): Observation {
