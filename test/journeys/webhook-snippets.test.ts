@@ -44,8 +44,9 @@ for (const [language, file, command] of LANGUAGES)
     assert.equal(check(KEY, '', BODY), 1);
   });
 
-/** Node, Python and a shell with openssl are everywhere this program is tested; the others where somebody put them. */
+/** The gate installs them all; elsewhere the ones that nobody put there are left out. */
 function isMissing(command: string): string | false {
+  if (process.env.CI === 'true') return false;
   try {
     execFileSync('which', [command], { stdio: 'ignore' });
     return false;
