@@ -4,26 +4,26 @@
  */
 import { type Procedure, procedure, type Store, statement } from '../database/store.ts';
 import { Failure } from '../errors.ts';
-import { type AttemptSubject, FORGET_AFTER_MS, waitAfter } from './sign-in/back-off.ts';
+import { type AttemptSubject, debtAfter, FORGET_AFTER_MS, failuresOf, waitAfter } from './sign-in/back-off.ts';
 
 interface AttemptRow {
-  readonly failures: number;
+  readonly debt_ms: number;
   readonly last_at_ms: number;
 }
 
 const readAttempts = statement<AttemptRow>(
   'read-sign-in-attempts',
-  'SELECT failures, last_at_ms FROM sign_in_attempts WHERE subject = $1',
+  'SELECT debt_ms, last_at_ms FROM sign_in_attempts WHERE subject = $1',
 );
 const countAttempt = statement(
   'count-sign-in-attempt',
-  `INSERT INTO sign_in_attempts (subject, failures, last_at_ms) VALUES ($1, $2, $3)
-   ON CONFLICT (subject) DO UPDATE SET failures = excluded.failures, last_at_ms = excluded.last_at_ms`,
+  `INSERT INTO sign_in_attempts (subject, debt_ms, last_at_ms) VALUES ($1, $2, $3)
+   ON CONFLICT (subject) DO UPDATE SET debt_ms = excluded.debt_ms, last_at_ms = excluded.last_at_ms`,
 );
 const forgiveAttempts = statement('forgive-sign-in-attempts', 'DELETE FROM sign_in_attempts WHERE subject = $1');
 const forgiveOne = statement(
   'forgive-one-sign-in-attempt',
-  'UPDATE sign_in_attempts SET failures = failures - 1 WHERE subject = $1 AND failures > 0',
+  'UPDATE sign_in_attempts SET debt_ms = debt_ms - $2 WHERE subject = $1 AND debt_ms >= $2',
 );
 const sweepAttempts = statement<{ subject: string }>(
   'sweep-sign-in-attempts',
@@ -41,18 +41,19 @@ export const reserveAttempt: Procedure<Attempt, number> = procedure(
   import.meta.url,
   'reserveAttempt',
   async (transaction, { subjects, nowMs }) => {
-    const counts: number[] = [];
+    const debts: number[] = [];
     let waitMs = 0;
     for (const { key, policy } of subjects) {
       const [row] = await transaction.run(readAttempts, [key]);
-      const isFresh = row !== undefined && nowMs - row.last_at_ms < FORGET_AFTER_MS;
-      const failures = isFresh ? row.failures : 0;
-      if (isFresh) waitMs = Math.max(waitMs, row.last_at_ms + waitAfter(failures, policy) - nowMs);
-      counts.push(failures + 1);
+      // A clock that was set back must not make anybody wait for it to come round again (S14).
+      const agoMs = row === undefined ? 0 : Math.max(0, nowMs - row.last_at_ms);
+      const debtMs = debtAfter(row?.debt_ms ?? 0, agoMs);
+      waitMs = Math.max(waitMs, waitAfter(failuresOf(debtMs, policy), policy) - agoMs);
+      debts.push(debtMs + policy.forgetOneMs);
     }
     if (waitMs > 0) return waitMs;
     for (const [index, { key }] of subjects.entries())
-      await transaction.run(countAttempt, [key, counts[index] ?? 1, nowMs]);
+      await transaction.run(countAttempt, [key, debts[index] ?? 0, nowMs]);
     return 0;
   },
 );
@@ -71,7 +72,7 @@ export async function forgiveAttempt(store: Store, subjects: readonly AttemptSub
   const address = subjects.slice(-1);
   await store.writeAll([
     ...accounts.map(({ key }) => ({ statement: forgiveAttempts, parameters: [key] })),
-    ...address.map(({ key }) => ({ statement: forgiveOne, parameters: [key] })),
+    ...address.map(({ key, policy }) => ({ statement: forgiveOne, parameters: [key, policy.forgetOneMs] })),
   ]);
 }
 

@@ -159,6 +159,14 @@ forEachEngine('S07 the wait doubles, counts for one account at one address, and 
   assert.equal(await sweepForgottenAttempts(store, nowMs + 25 * HOUR_MS, 100), 7);
 });
 
+forEachEngine('S14 a clock that is set back by an hour keeps nobody waiting for it', async (store) => {
+  const subjects = attemptSubjects('password', 'ada', '192.0.2.1');
+  const nowMs = 10 * HOUR_MS;
+  for (let count = 0; count < 4; count += 1) await checkAttempt(store, { subjects, nowMs });
+  await checkAttempt(store, { subjects, nowMs: nowMs - HOUR_MS });
+  await assert.rejects(checkAttempt(store, { subjects, nowMs: nowMs - HOUR_MS }), /try again in 1 seconds/);
+});
+
 forEachEngine('S08 a TOTP seed is sealed, a time step and a recovery code count once', async (store) => {
   const user = await createAda(store);
   assert.equal(await offerTotpSeed(store, vault, { userId: user.id, seed: 'JBSWY3DPEHPK3PXP' }), true);

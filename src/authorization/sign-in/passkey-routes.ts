@@ -2,7 +2,7 @@ import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { HttpEnv } from '../../http/context.ts';
 import { checkAttempt, forgiveAttempt } from '../attempt-store.ts';
 import { auditStep } from '../audit-store.ts';
-import { addressSubject } from './back-off.ts';
+import { visitSubject } from './back-off.ts';
 import { clientAddress } from './client-address.ts';
 import { formatFlow, readFlow } from './flow.ts';
 import { readField, readForm } from './page-routes.ts';
@@ -14,7 +14,7 @@ export function addPasskeyRoutes(routes: OpenAPIHono<HttpEnv>, kit: SignInKit): 
   routes.post('/sign-in/passkey/options', async (c) => {
     kit.checkOpenForm(c, await readForm(c));
     // Each challenge is a row: whoever asks for many of them waits.
-    const subjects = [addressSubject('passkey', clientAddress(c))];
+    const subjects = [visitSubject('passkey', clientAddress(c))];
     await checkAttempt(kit.store, { subjects, nowMs: kit.world.nowMs() });
     c.header('Cache-Control', 'no-store');
     return c.json(await beginSignIn(kit));
@@ -27,7 +27,7 @@ export function addPasskeyRoutes(routes: OpenAPIHono<HttpEnv>, kit: SignInKit): 
     const answer = { ticket: readField(form, 'ticket'), credential: readField(form, 'credential') };
     const user = await finishSignIn(kit, answer);
     if (user !== undefined) {
-      await forgiveAttempt(kit.store, [addressSubject('passkey', clientAddress(c))]);
+      await forgiveAttempt(kit.store, [visitSubject('passkey', clientAddress(c))]);
       return kit.finishSignIn(c, { user, method: 'passkey', flow });
     }
     const event = { kind: 'sign_in_failed', address: clientAddress(c), details: { method: 'passkey' } } as const;

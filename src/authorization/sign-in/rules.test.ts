@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import type { Failure } from '../../errors.ts';
 import { realWorld } from '../../world.ts';
-import { attemptSubjects, waitAfter } from './back-off.ts';
+import { attemptSubjects, debtAfter, failuresOf, waitAfter } from './back-off.ts';
 import { checkNewPassword } from './password.ts';
 import { parseReturnTo } from './return-to.ts';
 import { createRecoveryCodes, createTotpSeed, findTimeStep, formatTotpUri } from './totp.ts';
@@ -42,9 +42,21 @@ test('S02 a way back never leaves this service, whatever it is', () => {
 });
 
 test('S07 the wait starts after the free failures, doubles, and ends at the longest', () => {
-  const policy = { free: 3, longestWaitMs: 6000 };
+  const policy = { free: 3, longestWaitMs: 6000, forgetOneMs: 1000 };
   const waits = [0, 1, 2, 3, 4, 5, 6, 7, 1000].map((failures) => waitAfter(failures, policy));
   assert.deepEqual(waits, [0, 0, 0, 1000, 2000, 4000, 6000, 6000, 6000]);
+});
+
+test('S07 failures are forgotten one by one, however often somebody tries meanwhile', () => {
+  const policy = { free: 3, longestWaitMs: 6000, forgetOneMs: 60_000 };
+  const owed = debtAfter(5 * policy.forgetOneMs, 0);
+  assert.equal(failuresOf(owed, policy), 5);
+  assert.equal(failuresOf(debtAfter(owed, 60_000), policy), 4);
+  let debtMs = owed;
+  for (let second = 0; second < 120; second += 1) debtMs = debtAfter(debtMs, 1000);
+  assert.equal(failuresOf(debtMs, policy), 3);
+  assert.equal(failuresOf(debtAfter(debtMs, 10 * 60_000), policy), 0);
+  assert.equal(debtAfter(owed, -3_600_000), owed, 'a clock set back forgets nothing and adds nothing');
 });
 
 test('S07 all of an IPv6 /64 is one guesser, and no two IPv4 addresses are', () => {

@@ -2,13 +2,13 @@ import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { Failure, isFailure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';
-import { checkAttempt } from '../attempt-store.ts';
+import { checkAttempt, forgiveAttempt } from '../attempt-store.ts';
 import { auditStep } from '../audit-store.ts';
 import { texts } from '../pages/texts.ts';
 import { issueTicket, takeTicket } from '../ticket-store.ts';
 import { findUpstreamAccount, linkNewUserStep, linkUpstreamAccount } from '../upstream-account-store.ts';
 import { createUser, findUserById, type User } from '../user-store.ts';
-import { addressSubject } from './back-off.ts';
+import { visitSubject } from './back-off.ts';
 import { clientAddress } from './client-address.ts';
 import { formToken, isSameText } from './cookies.ts';
 import { formatFlow, readFlow } from './flow.ts';
@@ -43,7 +43,7 @@ export async function beginUpstream(
 
 export function addUpstreamRoutes(routes: OpenAPIHono<HttpEnv>, kit: SignInKit, provider: UpstreamProvider): void {
   routes.get('/sign-in/upstream', async (c) => {
-    const subjects = [addressSubject('upstream', clientAddress(c))];
+    const subjects = [visitSubject('upstream', clientAddress(c))];
     await checkAttempt(kit.store, { subjects, nowMs: kit.world.nowMs() });
     const { returnTo } = readFlow(kit.vault, new URL(c.req.url).searchParams);
     const url = await beginUpstream(c, kit, { provider, returnTo });
@@ -88,6 +88,7 @@ async function enter(
   if (known === undefined && signUp === 'closed') throw new Failure('not_found', texts.signIn.upstreamUnknown(name));
   const user = known ? await findUserById(kit.store, known.userId) : await welcome(kit, { provider, person });
   if (user?.disabledAtMs !== null) throw new Failure('forbidden', texts.signIn.upstreamRefused(name));
+  await forgiveAttempt(kit.store, [visitSubject('upstream', clientAddress(c))]);
   return kit.finishSignIn(c, { user, method: 'upstream', flow: { returnTo } });
 }
 

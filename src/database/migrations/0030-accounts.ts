@@ -61,7 +61,7 @@ export const accounts: Migration = {
     'CREATE INDEX tickets_by_expiry ON tickets (expires_at_ms)',
     `CREATE TABLE sign_in_attempts (
       subject {TEXT} NOT NULL PRIMARY KEY,
-      failures {INT} NOT NULL,
+      debt_ms {INT} NOT NULL,
       last_at_ms {INT} NOT NULL
     )`,
     'CREATE INDEX sign_in_attempts_by_last ON sign_in_attempts (last_at_ms)',
