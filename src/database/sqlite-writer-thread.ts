@@ -151,16 +151,24 @@ async function callProcedure(unit: ProcedureUnit): Promise<unknown> {
     checkParameters(statement.name, parameters);
     return connection.run(statement, parameters);
   };
-  return await runProcedure(procedure, unit.input, runStatement, [refuseToWait(unit.name)]);
+  const limit = refuseToWait(unit.name);
+  try {
+    return await runProcedure(procedure, unit.input, runStatement, [limit.refusal]);
+  } finally {
+    clearImmediate(limit.timer);
+  }
 }
 
 /**
  * Rejects in the next turn of the event loop. A procedure that is done before has awaited statements only; one that
  * is not would hold the transaction, and every other writer with it, for as long as it likes.
  */
-function refuseToWait(name: string): Promise<never> {
-  const failure = new Failure('internal', `Cannot call "${name}": a procedure may await its statements only`);
-  return new Promise((_, reject) => setImmediate(() => reject(failure)));
+function refuseToWait(name: string): { readonly refusal: Promise<never>; readonly timer: NodeJS.Immediate } {
+  const { promise: refusal, reject } = Promise.withResolvers<never>();
+  const timer = setImmediate(() => {
+    reject(new Failure('internal', `Cannot call "${name}": a procedure may await its statements only`));
+  });
+  return { refusal, timer };
 }
 
 function reply(outcomes: readonly WriterOutcome[]): void {

@@ -70,15 +70,16 @@ export function startWriterLink(
       if (units.push(unit) > 1) return;
       thread.ref();
       port.ref();
-      queueMicrotask(flush);
+      // Not a microtask: what other sockets brought in this turn of the event loop goes along, and wakes the thread once.
+      setImmediate(flush);
     },
     rest: () => rest(thread, port),
     close: async () => {
       isClosing = true;
       thread.ref();
       port.ref();
-      // After the units of this turn, which a microtask is about to send.
-      queueMicrotask(() => port.postMessage({ definitions: [], units: [], close: true } satisfies WriterRequest));
+      // After the units of this turn, which are about to be sent.
+      setImmediate(() => port.postMessage({ definitions: [], units: [], close: true } satisfies WriterRequest));
       await ended;
     },
   };
