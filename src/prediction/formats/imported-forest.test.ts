@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { evaluateGeneralForest } from '../gbdt/general-tree.ts';
+import type { ImportedForest } from './imported-forest.ts';
+import { parseLightgbmText } from './lightgbm-text.ts';
+import { parseXgboostJson } from './xgboost-json.ts';
+
+/** The fixtures are models of XGBoost 1.7.4 and LightGBM 4.7.0 with what these libraries themselves predict. */
+function readFixture(name: string): string {
+  return readFileSync(new URL(`./fixtures/${name}`, import.meta.url), 'utf8');
+}
+
+interface Predictions {
+  /** `null` is a missing value. */
+  readonly rows: readonly (readonly (number | null)[])[];
+  readonly predictions: readonly number[];
+}
+
+function predict({ forest }: ImportedForest, rows: Predictions['rows']): Float64Array {
+  const columns = Array.from({ length: forest.featureCount }, (_, feature) =>
+    rows.map((row) => row[feature] ?? Number.NaN),
+  );
+  const outputs = new Float64Array(rows.length);
+  evaluateGeneralForest(forest, { values: columns.flat(), stride: rows.length, count: rows.length }, outputs);
+  return outputs;
+}
+
+const parsers = { xgboost: parseXgboostJson, lightgbm: parseLightgbmText };
+const models: readonly [library: keyof typeof parsers, file: string][] = [
+  ['xgboost', 'xgboost-squarederror.json'],
+  ['xgboost', 'xgboost-gamma.json'],
+  ['lightgbm', 'lightgbm-regression.txt'],
+  ['lightgbm', 'lightgbm-poisson.txt'],
+];
+for (const [library, file] of models) {
+  test(`a model read from ${file} predicts what its library predicts, also on cut points and missing values`, () => {
+    const imported = parsers[library](readFixture(file));
+    const { rows, predictions } = JSON.parse(readFixture(file.replace(/\.\w+$/, '-predictions.json'))) as Predictions;
+    assert.deepEqual(imported.featureNames, ['input_token_length', 'prefix_cache_score', 'num_request_waiting']);
+    assert.ok(rows.length > 15 && new Set(predictions).size > 5);
+    predict(imported, rows).forEach((value, i) => {
+      assert.ok(Math.abs(value / predictions[i]! - 1) < 2e-6, `row ${i}: ${value}, the library says ${predictions[i]}`);
+    });
+  });
+}
+
+const xgboost = readFixture('xgboost-squarederror.json');
+const lightgbm = readFixture('lightgbm-regression.txt');
+const refusals: readonly [title: string, library: keyof typeof parsers, text: string, message: RegExp][] = [
+  ['text that is not JSON', 'xgboost', 'x', /the file is not JSON/],
+  ['JSON that is not a model', 'xgboost', '{}', /learner: /],
+  [
+    'a classifier',
+    'xgboost',
+    xgboost.replace('reg:squarederror', 'binary:logistic'),
+    /must be a regression, got "binary:logistic"/,
+  ],
+  ['another booster', 'xgboost', xgboost.replace('"gbtree"', '"dart"'), /must be gbtree, got "dart"/],
+  [
+    'a child that is its own parent',
+    'xgboost',
+    xgboost.replace(/"left_children":\[\d+/, '"left_children":[0'),
+    /not well formed/,
+  ],
+  ['other text', 'lightgbm', 'forest', /not its text format/],
+  ['a file cut short', 'lightgbm', lightgbm.slice(0, 2000), /ends too early/],
+  [
+    'a classifier',
+    'lightgbm',
+    lightgbm.replace('objective=regression', 'objective=binary sigmoid:1'),
+    /must be a regression/,
+  ],
+  ['categories', 'lightgbm', lightgbm.replace('num_cat=0', 'num_cat=2'), /must be numeric/],
+  ['a missing leaf', 'lightgbm', lightgbm.replace(/leaf_value=\S+ /, 'leaf_value='), /6 of 7 leaves/],
+];
+for (const [title, library, text, message] of refusals) {
+  test(`the reader of ${library} models refuses ${title}`, () => {
+    assert.throws(() => parsers[library](text), message);
+  });
+}

@@ -1,0 +1,140 @@
+/**
+ * Trees of any shape, as other libraries train them, in typed arrays: for serving models that were trained elsewhere.
+ * Slower than symmetric trees, since a row walks node by node.
+ */
+export interface GeneralForest {
+  readonly featureCount: number;
+  /** Added to the sum of the trees. */
+  readonly base: number;
+  /** What the sum becomes: itself, or its exponential (Poisson, gamma, Tweedie). */
+  readonly link: 'identity' | 'exp';
+  /** The first node of each tree. */
+  readonly roots: Int32Array;
+  /** By node: the feature it asks, or -1 for a leaf. */
+  readonly features: Int32Array;
+  /** By node: values at or below go left; the value of a leaf. */
+  readonly thresholds: Float64Array;
+  readonly left: Int32Array;
+  readonly right: Int32Array;
+  readonly missing: Uint8Array;
+}
+
+/** What a node takes for missing, in the lower bits, and whether that goes left. */
+export const MISSING_NEVER = 0;
+export const MISSING_ZERO = 1;
+export const MISSING_NAN = 2;
+export const MISSING_GOES_LEFT = 4;
+
+/** A node as a reader of a model file finds it; children are positions within the same tree. */
+export type GeneralNode =
+  | { readonly leaf: number }
+  | {
+      readonly feature: number;
+      readonly threshold: number;
+      readonly left: number;
+      readonly right: number;
+      readonly missing: number;
+    };
+
+export interface GeneralForestParts {
+  readonly featureCount: number;
+  readonly base: number;
+  readonly link: 'identity' | 'exp';
+  /** The first node of each is its root; a child stands behind its parent. */
+  readonly trees: readonly (readonly GeneralNode[])[];
+}
+
+/** Throws a RangeError when a node points out of its tree or asks a feature that does not exist. */
+export function createGeneralForest({ featureCount, base, link, trees }: GeneralForestParts): GeneralForest {
+  const count = trees.reduce((sum, tree) => sum + tree.length, 0);
+  const forest = {
+    featureCount,
+    base,
+    link,
+    roots: new Int32Array(trees.length),
+    features: new Int32Array(count).fill(-1),
+    thresholds: new Float64Array(count),
+    left: new Int32Array(count),
+    right: new Int32Array(count),
+    missing: new Uint8Array(count),
+  };
+  let start = 0;
+  trees.forEach((tree, t) => {
+    forest.roots[t] = start;
+    tree.forEach((node, n) => {
+      checkNode(node, { position: n, size: tree.length, tree: t, featureCount });
+      writeNode(forest, start + n, node, start);
+    });
+    start += tree.length;
+  });
+  return forest;
+}
+
+interface NodePlace {
+  readonly position: number;
+  readonly size: number;
+  readonly tree: number;
+  readonly featureCount: number;
+}
+
+function checkNode(node: GeneralNode, { position, size, tree, featureCount }: NodePlace): void {
+  const isRight =
+    'leaf' in node
+      ? Number.isFinite(node.leaf)
+      : [node.left, node.right].every((child) => Number.isInteger(child) && child > position && child < size) &&
+        Number.isInteger(node.feature) &&
+        node.feature >= 0 &&
+        node.feature < featureCount &&
+        !Number.isNaN(node.threshold);
+  if (!isRight) throw new RangeError(`Cannot read tree ${tree}: node ${position} is not well formed`);
+}
+
+function writeNode(forest: GeneralForest, at: number, node: GeneralNode, start: number): void {
+  if ('leaf' in node) {
+    forest.thresholds[at] = node.leaf;
+    return;
+  }
+  forest.features[at] = node.feature;
+  forest.thresholds[at] = node.threshold;
+  forest.left[at] = start + node.left;
+  forest.right[at] = start + node.right;
+  forest.missing[at] = node.missing;
+}
+
+export interface GeneralRows {
+  /** One column after the other: row `i` of feature `f` is `values[f * stride + i]`. */
+  readonly values: ArrayLike<number>;
+  readonly stride: number;
+  readonly count: number;
+}
+
+/** Fills the first `count` entries of `outputs`. */
+export function evaluateGeneralForest(forest: GeneralForest, rows: GeneralRows, outputs: Float64Array): void {
+  for (let row = 0; row < rows.count; row++) {
+    let sum = forest.base;
+    for (let tree = 0; tree < forest.roots.length; tree++) sum += evaluateTree(forest, forest.roots[tree]!, rows, row);
+    outputs[row] = forest.link === 'exp' ? Math.exp(sum) : sum;
+  }
+}
+
+function evaluateTree(forest: GeneralForest, root: number, { values, stride }: GeneralRows, row: number): number {
+  const { features, thresholds, left, right, missing } = forest;
+  let node = root;
+  for (let feature = features[node]!; feature >= 0; feature = features[node]!) {
+    const value = values[feature * stride + row]!;
+    node = goesLeft(value, thresholds[node]!, missing[node]!) ? left[node]! : right[node]!;
+  }
+  return thresholds[node]!;
+}
+
+/** LightGBM takes anything this near to 0 for 0. */
+const ZERO = 1e-35;
+
+function goesLeft(value: number, threshold: number, missing: number): boolean {
+  const kind = missing & 3;
+  const isNan = Number.isNaN(value);
+  if (kind === MISSING_NAN && isNan) return (missing & MISSING_GOES_LEFT) !== 0;
+  const known = isNan ? 0 : value;
+  if (kind === MISSING_ZERO && Math.abs(known) <= ZERO) return (missing & MISSING_GOES_LEFT) !== 0;
+  return known <= threshold;
+}
