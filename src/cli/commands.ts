@@ -6,6 +6,7 @@ const loaders: Readonly<Record<string, () => Promise<Command>>> = {
   demo: async () => (await import('./demo.ts')).createDemoCommand(),
   model: async () => (await import('./model.ts')).createModelCommand(),
   predict: async () => (await import('./predict.ts')).createPredictCommand(),
+  observe: async () => (await import('./observe.ts')).createObserveCommand(),
   simulate: async () => (await import('./simulate.ts')).createSimulateCommand(),
   user: async () => (await import('./user.ts')).createUserCommand(),
   org: async () => (await import('./org.ts')).createOrgCommand(),

@@ -213,6 +213,24 @@ export const settings = {
       schema: choice('prior', 'reject'),
       fallback: 'prior',
     }),
+    learning: setting({
+      env: 'PREDICTION_LEARNING',
+      about: 'Whether this process learns models again from what is reported. Reports are kept either way.',
+      schema: flag,
+      fallback: 'true',
+    }),
+    refitRows: setting({
+      env: 'PREDICTION_REFIT_ROWS',
+      about: 'Observations after which a model is learned again.',
+      schema: integer(50, 1_000_000),
+      fallback: '1000',
+    }),
+    refitSeconds: setting({
+      env: 'PREDICTION_REFIT_SECONDS',
+      about: 'Seconds after which a model is learned again when at least 50 observations came meanwhile.',
+      schema: integer(1, 86_400),
+      fallback: '300',
+    }),
   },
   webhooks: {
     allowCidrs: setting({

@@ -1,4 +1,4 @@
-/** Prediction: answers Predict over gRPC and HTTP from the promoted models, and keeps up with promotions. */
+/** Prediction: answers Predict from the promoted models, takes reports, learns from them, keeps up with promotions. */
 import type { Area } from '../area.ts';
 import type { Config } from '../config/config.ts';
 import type { Store } from '../database/store.ts';
@@ -7,10 +7,15 @@ import type { VerifyToken } from '../identity.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { World } from '../world.ts';
+import { createLiveStateKeeper } from './live-state-worker.ts';
 import { createModelLoader } from './model-loader.ts';
+import { createObservationRoutes } from './observation-routes.ts';
+import { createObservationService } from './observation-service.ts';
+import { createObservationSink } from './observation-sink.ts';
 import { createPredictRoutes } from './predict-routes.ts';
 import { createPredictionService } from './prediction-service.ts';
 import { createPredictor } from './predictor.ts';
+import { createTrainer } from './trainer-worker.ts';
 
 export interface PredictionParts {
   readonly store: Store;
@@ -30,12 +35,33 @@ export function createPredictionArea(parts: PredictionParts): PredictionArea {
   const { store, world, log, metrics, config } = parts;
   const predictor = createPredictor();
   const loader = createModelLoader({ store, predictor, log });
+  const trainer = createTrainer({ store, world, log, metrics, ...config });
+  const keeper = createLiveStateKeeper({ store, world, log, metrics, predictor });
+  const sink = createObservationSink({
+    store,
+    world,
+    metrics,
+    predictor,
+    onDrift: (model) => trainer.hasten(model),
+    onObserved: (model) => keeper.markChanged(model),
+  });
+  const observations = createObservationService({ sink, world });
   const service = createPredictionService({ predictor, unknownModel: config.unknownModel, metrics, world });
   const rule: CallerRule = { mode: config.auth, verifyToken: parts.verifyToken };
   return {
-    routes: [{ path: '/prediction.v1.PredictionService', errors: 'rpc', routes: createPredictRoutes(service, rule) }],
-    services: [requireCaller(rule)(service.grpc)],
-    workers: [loader],
-    loadModels: () => loader.load(),
+    routes: [
+      { path: '/prediction.v1.PredictionService', errors: 'rpc', routes: createPredictRoutes(service, rule) },
+      {
+        path: '/observation.v1.ObservationService',
+        errors: 'rpc',
+        routes: createObservationRoutes(observations, rule),
+      },
+    ],
+    services: [service.grpc, observations.grpc].map(requireCaller(rule)),
+    workers: config.learning ? [loader, keeper, trainer] : [loader, keeper],
+    async loadModels() {
+      await loader.load();
+      await keeper.restore();
+    },
   };
 }

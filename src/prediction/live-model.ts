@@ -36,6 +36,7 @@ export interface Foreseen {
 export interface SavedLiveModel {
   readonly podTypes: readonly string[];
   readonly servers: SavedServerState;
+  readonly recent: readonly SavedRow[];
   readonly slots: readonly { readonly podType: string; readonly ttft: SavedTarget; readonly tpot: SavedTarget }[];
 }
 
@@ -116,6 +117,11 @@ export function createLiveModel(initial: LatencyModel): LiveModel {
     }
   }
 
+  function saveRow({ place, metrics, podType, target, observedMs }: RecentRow): SavedRow {
+    const address = Buffer.from(state.servers.addressOf(place.server) ?? []).toString();
+    return { address, metrics, podType, target, observedMs };
+  }
+
   return {
     get model() {
       return model;
@@ -159,18 +165,19 @@ export function createLiveModel(initial: LatencyModel): LiveModel {
       }
       // What servers have shown was relative to the old model: it is told again, relative to the new one.
       state.clear();
-      recent.forEach(({ metrics, place, podType, target, observedMs }) => {
+      for (const { metrics, place, podType, target, observedMs } of recent.list()) {
         const slot = findSlot(podType, 1);
         for (const [m, name] of METRIC_COLUMNS.entries()) single[name][0] = metrics[m]!;
         slot.evaluator.evaluate(single);
         const { physicsMs, medianMs } = slot.evaluator[target];
         slot[target].recall(physicsMs[0]!, medianMs[0]!, place, observedMs);
-      });
+      }
     },
     targetOf: (podType, target) => findSlot(podType, 1)[target],
     save: () => ({
       podTypes: [...podTypes],
       servers: state.save(),
+      recent: recent.list().map(saveRow),
       slots: [...slots].map(([podType, { ttft, tpot }]) => ({ podType, ttft: ttft.save(), tpot: tpot.save() })),
     }),
     restore(saved) {
@@ -181,9 +188,17 @@ export function createLiveModel(initial: LatencyModel): LiveModel {
         slot.ttft.restore(ttft);
         slot.tpot.restore(tpot);
       }
+      for (const { address, ...row } of saved.recent) {
+        const place = { server: state.servers.ensure(Buffer.from(address)), podType: numberOf(row.podType) };
+        recent.add({ ...row, place });
+      }
       hasObserved ||= saved.slots.length > 0;
     },
   };
+}
+
+export interface SavedRow extends Omit<RecentRow, 'place'> {
+  readonly address: string;
 }
 
 interface RecentRow extends Pick<Foreseen, 'place' | 'podType' | 'metrics'> {
@@ -202,8 +217,9 @@ function createRecentRows() {
       rows[next % RECENT_ROWS] = row;
       next++;
     },
-    forEach(visit: (row: RecentRow) => void): void {
-      for (let i = Math.max(0, next - RECENT_ROWS); i < next; i++) visit(rows[i % RECENT_ROWS]!);
+    list(): RecentRow[] {
+      const first = Math.max(0, next - RECENT_ROWS);
+      return Array.from({ length: next - first }, (_, i) => rows[(first + i) % RECENT_ROWS]!);
     },
   };
 }

@@ -33,5 +33,51 @@ export const prediction: Migration = {
       undone_at_ms {INT},
       PRIMARY KEY (name, number)
     )`,
+    // Requests whose events are still coming, in whatever order; also those just complete, to know a repetition.
+    `CREATE TABLE pending_requests (
+      request_id {TEXT} NOT NULL PRIMARY KEY,
+      target_model {TEXT},
+      input {TEXT},
+      at_ms {INT} NOT NULL,
+      ttft_ms {REAL},
+      tpot_ms {REAL},
+      has_finished {INT} NOT NULL,
+      updated_at_ms {INT} NOT NULL
+    )`,
+    'CREATE INDEX pending_requests_by_update ON pending_requests (updated_at_ms)',
+    // What models learn from: the newest rows, and of older ones some of every load of every server.
+    `CREATE TABLE samples (
+      id {INT} NOT NULL PRIMARY KEY,
+      target_model {TEXT} NOT NULL,
+      stratum {INT} NOT NULL,
+      server_ip {TEXT} NOT NULL,
+      pod_type {TEXT} NOT NULL,
+      at_ms {INT} NOT NULL,
+      input_token_length {REAL} NOT NULL,
+      prefix_cache_score {REAL} NOT NULL,
+      num_request_waiting {REAL} NOT NULL,
+      num_request_running {REAL} NOT NULL,
+      kv_cache_usage {REAL} NOT NULL,
+      inflight_tokens {REAL} NOT NULL,
+      hbm_utilization {REAL} NOT NULL,
+      ai_core_utilization {REAL} NOT NULL,
+      bandwidth_utilization {REAL} NOT NULL,
+      ttft_ms {REAL},
+      tpot_ms {REAL}
+    )`,
+    'CREATE INDEX samples_by_model ON samples (target_model, id)',
+    // How far each model has learned, whoever did it.
+    `CREATE TABLE trainings (
+      target_model {TEXT} NOT NULL PRIMARY KEY,
+      last_sample_id {INT} NOT NULL,
+      at_ms {INT} NOT NULL,
+      outcome {TEXT} NOT NULL
+    )`,
+    // What servers have shown lately and how the experts have done, as the serving process last wrote it down.
+    `CREATE TABLE live_states (
+      target_model {TEXT} NOT NULL PRIMARY KEY,
+      saved_at_ms {INT} NOT NULL,
+      content {TEXT} NOT NULL
+    )`,
   ],
 };

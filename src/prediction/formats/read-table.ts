@@ -27,7 +27,7 @@ export interface ReadTableOptions {
 /** Reads every file, one after the other, into one table. */
 export async function readTable(paths: readonly string[], options: ReadTableOptions): Promise<ReadTable> {
   const table = createObservationTable();
-  const byReason = new Map<string, { reason: string; rows: number; firstAt: string }>();
+  const byReason = new Map<string, Refusals>();
   for (const path of paths)
     for await (const row of readObservations(path, options)) {
       const refusal = 'refusal' in row ? row.refusal : options.check?.(row.observation);
@@ -38,12 +38,8 @@ export async function readTable(paths: readonly string[], options: ReadTableOpti
   return { table, refusals: [...byReason.values()].sort((a, b) => b.rows - a.rows) };
 }
 
-function countRefusal(
-  byReason: Map<string, { reason: string; rows: number; firstAt: string }>,
-  reason: string,
-  at: string,
-) {
+/** One more row refused for this reason. */
+export function countRefusal(byReason: Map<string, Refusals>, reason: string, at: string): void {
   const known = byReason.get(reason);
-  if (known === undefined) byReason.set(reason, { reason, rows: 1, firstAt: at });
-  else known.rows++;
+  byReason.set(reason, { reason, rows: (known?.rows ?? 0) + 1, firstAt: known?.firstAt ?? at });
 }

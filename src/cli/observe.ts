@@ -1,0 +1,71 @@
+import { Command, Option } from 'commander';
+import { FORMATS, type Format, readObservations } from '../prediction/formats/read-observations.ts';
+import { countRefusal, type Refusals } from '../prediction/formats/read-table.ts';
+import { checkModelName } from '../prediction/model-name.ts';
+import type { Observation } from '../prediction/observation.ts';
+import { insertSampleStep } from '../prediction/sample-store.ts';
+import { type CliStore, openCliStore } from './open-cli-store.ts';
+import { createProgress, print, printJson } from './output.ts';
+import { formatRefusals } from './read-rows.ts';
+
+interface ObserveOptions {
+  readonly input: readonly string[];
+  readonly model?: string;
+  readonly format?: Format;
+  readonly json?: boolean;
+}
+
+const ROWS_AT_ONCE = 500;
+
+export function createObserveCommand(): Command {
+  return new Command('observe')
+    .description('Add observations from files to what the service learns from; a running one learns from them soon')
+    .requiredOption('--input <file...>', 'observations, as for model train; "-" is standard input')
+    .option('--model <name>', 'the target model of rows that name none')
+    .addOption(new Option('--format <name>', 'what the input is; detected when left out').choices(FORMATS))
+    .option('--json', 'print the summary as JSON')
+    .action(observe);
+}
+
+async function observe(options: ObserveOptions): Promise<void> {
+  if (options.model !== undefined) checkModelName(options.model);
+  await using opened = await openCliStore();
+  const showProgress = createProgress(() => opened.world.monotonicMs());
+  const refused = new Map<string, Refusals>();
+  let accepted = 0;
+  let waiting: Observation[] = [];
+  const flush = async () => {
+    await saveAll(opened, waiting);
+    accepted += waiting.length;
+    waiting = [];
+    showProgress(`Taken: ${accepted} rows`);
+  };
+  for (const path of options.input)
+    for await (const row of readObservations(path, { ...readOptions(options), stdin: process.stdin })) {
+      const refusal = 'refusal' in row ? row.refusal : findMissingModel(row.observation);
+      if (refusal !== undefined) countRefusal(refused, refusal, `${path}:${row.line}`);
+      else if ('observation' in row && waiting.push(row.observation) >= ROWS_AT_ONCE) await flush();
+    }
+  await flush();
+  const refusals = [...refused.values()];
+  if (options.json) return printJson({ accepted, refusals });
+  print(`Took ${accepted} observations`);
+  if (refusals.length > 0) print(`\nRows left out\n${formatRefusals(refusals)}`);
+}
+
+function readOptions({ format, model }: ObserveOptions) {
+  return { format, targetModel: model ?? '' };
+}
+
+function findMissingModel({ targetModel }: Observation): string | undefined {
+  return targetModel === '' ? 'target_model must be present, or given with --model' : undefined;
+}
+
+async function saveAll({ store, world }: CliStore, observations: readonly Observation[]): Promise<void> {
+  const nowMs = world.nowMs();
+  await store.writeAll(
+    observations.map((observation) =>
+      insertSampleStep({ id: world.id(), observation: { ...observation, atMs: observation.atMs ?? nowMs } }),
+    ),
+  );
+}

@@ -1,0 +1,242 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Registry } from 'prom-client';
+import { forEachEngine } from '../../test/support/engines.ts';
+import { observePool, tabulate } from '../../test/support/observed-pool.ts';
+import { createStillWorld } from '../../test/support/still-world.ts';
+import type { Store } from '../database/store.ts';
+import { createLog } from '../telemetry/log.ts';
+import { createPredictColumns, METRIC_COLUMNS } from './columns.ts';
+import { createDriftDetector } from './drift.ts';
+import { createLiveStateKeeper } from './live-state-worker.ts';
+import { createModelLoader } from './model-loader.ts';
+import type {
+  DispatchedEvent,
+  FinishedEvent,
+  FirstTokenEvent,
+  ObservationEvent,
+  WholeObservation,
+} from './observation-event.ts';
+import { createObservationSink } from './observation-sink.ts';
+import { sweepPendingRequests } from './observation-store.ts';
+import { createPredictor, type SwappablePredictor } from './predictor.ts';
+import { listFreshSamples, listSamples, thinModelSamples } from './sample-store.ts';
+import { trainModel } from './train-model.ts';
+import { createTrainer } from './trainer-worker.ts';
+
+const [observed] = observePool({ rows: 1 });
+const { input } = observed!;
+const dispatched: DispatchedEvent = { kind: 'dispatched', requestId: 'r1', targetModel: 'm', input, atMs: 1000 };
+const firstToken: FirstTokenEvent = { kind: 'first_token', requestId: 'r1', ttftMs: 120, atMs: 1120 };
+const finished: FinishedEvent = { kind: 'finished', requestId: 'r1', tpotMs: 20, outputTokens: 30, atMs: 1700 };
+const whole: WholeObservation = {
+  kind: 'observation',
+  requestId: '',
+  targetModel: 'm',
+  input,
+  atMs: 1,
+  ttftMs: 5,
+  tpotMs: 6,
+  outputTokens: 2,
+};
+
+function openSink(store: Store, predictor: SwappablePredictor = createPredictor()) {
+  const drifted: string[] = [];
+  const world = createStillWorld();
+  const metrics = new Registry();
+  const sink = createObservationSink({
+    store,
+    world,
+    metrics,
+    predictor,
+    onDrift: (model) => drifted.push(model),
+    onObserved: () => {},
+  });
+  return { sink, predictor, drifted, metrics, world };
+}
+
+async function listTimes(store: Store) {
+  return (await listSamples(store, 'm', 100)).map(({ observation }) => [observation.ttftMs, observation.tpotMs]);
+}
+
+const orders: [title: string, events: readonly ObservationEvent[]][] = [
+  ['in order', [dispatched, firstToken, finished]],
+  ['with the dispatch last', [firstToken, finished, dispatched]],
+  ['with the first token last', [dispatched, finished, firstToken]],
+  ['each twice', [dispatched, dispatched, firstToken, firstToken, finished, finished]],
+];
+for (const [title, events] of orders)
+  forEachEngine(`the events of a request make each time a sample once, ${title}`, async (store) => {
+    const { sink } = openSink(store);
+    for (const event of events) await sink.report([event]);
+    const times = (await listTimes(store)).sort((a, b) => (a[0] ?? 0) - (b[0] ?? 0));
+    assert.deepEqual(times, [
+      [undefined, 20],
+      [120, undefined],
+    ]);
+    const [sample] = await listSamples(store, 'm', 1);
+    assert.deepEqual(sample?.observation.input, input);
+  });
+
+forEachEngine('repeated events are refused by name, in one batch too, and the others are taken', async (store) => {
+  const { sink } = openSink(store);
+  const answer = await sink.report([
+    dispatched,
+    firstToken,
+    dispatched,
+    firstToken,
+    { ...whole, requestId: 'w' },
+    { ...whole, requestId: 'w' },
+  ]);
+  assert.deepEqual(answer, {
+    accepted: 3,
+    refusals: [
+      { index: 2, reason: 'request_id "r1" was dispatched already' },
+      { index: 3, reason: 'request_id "r1" had its first token already' },
+      { index: 5, reason: 'request_id "w" was reported already' },
+    ],
+  });
+});
+
+forEachEngine('impossible times are refused with their position, whatever stands around them', async (store) => {
+  const { sink } = openSink(store);
+  const answer = await sink.report([whole, { ...whole, ttftMs: 1e12 }, { ...whole, tpotMs: 9e7 }, whole]);
+  assert.deepEqual(
+    answer.refusals.map(({ index, reason }) => [index, reason.split(',')[0]]),
+    [
+      [1, 'ttft_millis must be at most one day'],
+      [2, 'tpot_millis must be at most one day'],
+    ],
+  );
+  assert.equal((await listTimes(store)).length, 2);
+});
+
+forEachEngine(
+  'what another process was told of a request joins what this one is told',
+  async (store, { openAnother }) => {
+    await openSink(await openAnother()).sink.report([dispatched]);
+    await openSink(store).sink.report([firstToken]);
+    assert.deepEqual(await listTimes(store), [[120, undefined]]);
+  },
+);
+
+forEachEngine(
+  'requests that nothing was heard of are forgotten, and counted unless they were complete',
+  async (store) => {
+    const { sink, world } = openSink(store);
+    await sink.report([dispatched, firstToken, finished, { ...dispatched, requestId: 'lost' }]);
+    const later = world.nowMs() + 1;
+    assert.equal(await sweepPendingRequests(store, { completeBeforeMs: later, incompleteBeforeMs: later - 1000 }), 0);
+    assert.equal(await sweepPendingRequests(store, { completeBeforeMs: later, incompleteBeforeMs: later }), 1);
+  },
+);
+
+forEachEngine('thinning keeps the newest rows, and of older ones some of every server', async (store) => {
+  const { sink } = openSink(store);
+  const on = (serverIp: string): WholeObservation => ({ ...whole, input: { ...input, serverIp } });
+  await sink.report([on('rare')]);
+  await sink.report(Array.from({ length: 60 }, () => on('busy')));
+  await sink.report(Array.from({ length: 5 }, () => on('new')));
+  await thinModelSamples(store, 'm', { newest: 10, perServerAndStratum: 7, perStratum: 40 });
+  const servers = (await listSamples(store, 'm', 100)).map(({ observation }) => observation.input.serverIp);
+  const count = (name: string) => servers.filter((server) => server === name).length;
+  assert.deepEqual([count('rare'), count('busy'), count('new')], [1, 7, 5]);
+});
+
+function predictOne(predictor: SwappablePredictor, of: typeof input): number {
+  const columns = createPredictColumns(1);
+  columns.count = 1;
+  columns.podTypes = [of.podType];
+  for (const name of METRIC_COLUMNS) columns[name][0] = of[name];
+  columns.source = Buffer.from(of.serverIp);
+  columns.serverIpStart[0] = 0;
+  columns.serverIpLength[0] = columns.source.length;
+  const predicted = { ttftMs: new Float64Array(1), tpotMs: new Float64Array(1) };
+  predictor.predict('m', columns, predicted);
+  return predicted.ttftMs[0]!;
+}
+
+const report = (rows: ReturnType<typeof observePool>): ObservationEvent[] =>
+  rows.map((row) => ({
+    kind: 'observation',
+    requestId: '',
+    targetModel: 'm',
+    input: row.input,
+    atMs: row.atMs!,
+    ttftMs: row.ttftMs,
+    tpotMs: row.tpotMs,
+    outputTokens: 1,
+  }));
+
+forEachEngine(
+  'a server that turns slow is answered as slow, the others stay as they were, also after a restart',
+  async (store) => {
+    const { sink, predictor, world } = openSink(store);
+    predictor.swap('m', trainModel('m@1', tabulate(observePool({ rows: 600, servers: [1, 1, 1] }))));
+    const at = (serverIp: string, on = predictor) => predictOne(on, { ...input, serverIp });
+    const before = at('10.0.0.1');
+    await sink.report(report(observePool({ rows: 150, seed: 5, servers: [1, 2.5, 1] })));
+    assert.ok(at('10.0.0.1') > 1.7 * before, `${at('10.0.0.1')} after ${before}`);
+    assert.ok(at('10.0.0.0') < 1.25 * before);
+
+    const parts = { store, world, log: createLog('silent'), metrics: new Registry() };
+    const keeper = createLiveStateKeeper({ ...parts, predictor });
+    keeper.markChanged('m');
+    keeper.start();
+    await keeper.stop();
+    const restarted = createPredictor();
+    restarted.swap('m', predictor.live('m').model);
+    await createLiveStateKeeper({ ...parts, metrics: new Registry(), predictor: restarted }).restore();
+    assert.ok(Math.abs(at('10.0.0.1', restarted) / at('10.0.0.1') - 1) < 1e-9);
+  },
+);
+
+forEachEngine('the trainer learns from reports, publishes what is better, and keeps what is not', async (store) => {
+  const { sink, world } = openSink(store);
+  const metrics = new Registry();
+  const trainer = createTrainer({
+    store,
+    world,
+    log: createLog('silent'),
+    metrics,
+    refitRows: 200,
+    refitSeconds: 3600,
+  });
+  await trainer.runRound();
+  await sink.report(report(observePool({ rows: 40 })));
+  await trainer.runRound();
+  assert.equal((await listFreshSamples(store))[0]?.count, 40, 'too few to learn from');
+
+  await sink.report(report(observePool({ rows: 300, seed: 2 })));
+  await trainer.runRound();
+  const served = createPredictor();
+  const loader = createModelLoader({ store, predictor: served, log: createLog('silent') });
+  await loader.load();
+  assert.deepEqual(served.list(), [{ targetModel: 'm', id: 'm@1' }]);
+  assert.deepEqual(await listFreshSamples(store), []);
+
+  // Noise teaches nothing: the served model stays.
+  const noise = observePool({ rows: 200, seed: 3 }).map((row, i) => ({
+    ...row,
+    ttftMs: 10 ** (i % 4),
+    tpotMs: 10 ** ((i * 7) % 4),
+  }));
+  await sink.report(report(noise.slice(0, 150)));
+  await trainer.runRound();
+  assert.equal((await listFreshSamples(store))[0]?.count, 150, 'neither enough rows nor time');
+  trainer.hasten('m');
+  await trainer.runRound();
+  assert.deepEqual(await listFreshSamples(store), []);
+  const text = await metrics.metrics();
+  assert.match(text, /trivet_prediction_trainings_total\{model="m",outcome="published"\} [12]/);
+  await trainer.stop();
+});
+
+test('a drift alarm comes after a lasting move, not after noise', () => {
+  const drift = createDriftDetector();
+  const noise = (i: number) => 0.1 * Math.sin(i * 12.9898) * 2;
+  for (let i = 0; i < 3000; i++) assert.equal(drift.observe(noise(i)), false);
+  let events = 0;
+  while (!drift.observe(0.5 + noise(events))) events++;
+  assert.ok(events < 100, `${events} events`);
+});

@@ -1,0 +1,144 @@
+/**
+ * Where reported events end: joined and durable first, then the live state learns from them. What was foreseen at the
+ * dispatch is remembered, so that a time is held against what was known then, not against what came meanwhile.
+ */
+import { Counter, Gauge } from 'prom-client';
+import type { Store } from '../database/store.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import type { World } from '../world.ts';
+import { createPredictColumns, METRIC_COLUMNS } from './columns.ts';
+import { createDriftDetector, type DriftDetector } from './drift.ts';
+import type { Foreseen } from './live-model.ts';
+import { MAX_MS } from './milliseconds.ts';
+import type { EventRefusal, ObservationEvent, ObservationSink, ObservedInput } from './observation-event.ts';
+import { type JoinedSample, joinEvents } from './observation-store.ts';
+import { TARGETS, type Target } from './observation-table.ts';
+import type { SwappablePredictor } from './predictor.ts';
+
+export interface ObservationSinkParts {
+  readonly store: Store;
+  readonly world: Pick<World, 'id' | 'nowMs'>;
+  readonly metrics: Metrics;
+  readonly predictor: SwappablePredictor;
+  /** Hears of a model whose errors have moved. */
+  readonly onDrift: (targetModel: string) => void;
+  /** Hears of every model that has observed something. */
+  readonly onObserved: (targetModel: string) => void;
+}
+
+/** Requests under way whose foresight is remembered; those beyond are foreseen again when their time comes. */
+const MAX_REMEMBERED = 50_000;
+
+export function createObservationSink(parts: ObservationSinkParts): ObservationSink {
+  const { store, world, predictor } = parts;
+  const remembered = new Map<string, Foreseen>();
+  const learn = createLearner(parts);
+
+  function foresee(targetModel: string, input: ObservedInput): Foreseen {
+    const columns = createPredictColumns(1);
+    columns.count = 1;
+    for (const name of METRIC_COLUMNS) columns[name][0] = input[name];
+    return predictor.live(targetModel).foresee(columns, input.podType, Buffer.from(input.serverIp));
+  }
+
+  function remember(requestId: string, foreseen: Foreseen): void {
+    remembered.set(requestId, foreseen);
+    if (remembered.size > MAX_REMEMBERED) remembered.delete(remembered.keys().next().value!);
+  }
+
+  function learnSample({ requestId, observation }: JoinedSample): void {
+    const foreseen = remembered.get(requestId) ?? foresee(observation.targetModel, observation.input);
+    for (const target of TARGETS) {
+      const observedMs = target === 'ttft' ? observation.ttftMs : observation.tpotMs;
+      if (observedMs !== undefined) learn(observation.targetModel, foreseen, { target, observedMs });
+    }
+  }
+
+  return {
+    async report(events) {
+      const early = events.flatMap((event, index) => {
+        const reason = findImpossible(event);
+        return reason === undefined ? [] : [{ index, reason }];
+      });
+      const refusedEarly = new Set(early.map((refusal) => refusal.index));
+      const positions = events.flatMap((_, index) => (refusedEarly.has(index) ? [] : [index]));
+      const kept = positions.map((index) => events[index]!);
+      const joined = await joinEvents(store, {
+        events: kept,
+        sampleIds: kept.flatMap(() => [world.id(), world.id()]),
+        nowMs: world.nowMs(),
+      });
+      const late = joined.refusals.map(({ index, reason }) => ({ index: positions[index]!, reason }));
+      const refusedLate = new Set(joined.refusals.map((refusal) => refusal.index));
+      for (const [index, event] of kept.entries())
+        if (event.kind === 'dispatched' && !refusedLate.has(index))
+          remember(event.requestId, foresee(event.targetModel, event.input));
+      for (const sample of joined.samples) learnSample(sample);
+      for (const event of kept) if (event.kind === 'finished') remembered.delete(event.requestId);
+      const refusals: EventRefusal[] = [...early, ...late].sort((a, b) => a.index - b.index);
+      return { accepted: events.length - refusals.length, refusals };
+    },
+  };
+}
+
+function findImpossible(event: ObservationEvent): string | undefined {
+  if ('ttftMs' in event && event.ttftMs !== undefined && event.ttftMs > MAX_MS)
+    return `ttft_millis must be at most one day, got ${event.ttftMs}`;
+  if ('tpotMs' in event && event.tpotMs !== undefined && event.tpotMs > MAX_MS)
+    return `tpot_millis must be at most one day, got ${event.tpotMs}`;
+  return undefined;
+}
+
+interface ObservedTime {
+  readonly target: Target;
+  readonly observedMs: number;
+}
+
+/** Moves the live state of a model, its accuracy metrics and its drift detectors. */
+function createLearner({ metrics, predictor, onDrift, onObserved }: ObservationSinkParts) {
+  const labels = { labelNames: ['model', 'target'], registers: [metrics] };
+  const observed = new Counter({
+    ...labels,
+    name: 'trivet_prediction_observed_total',
+    help: 'Observed times that were learned from.',
+  });
+  const error = new Gauge({
+    ...labels,
+    name: 'trivet_prediction_error_ratio',
+    help: 'Error of predictions relative to the observed time, mean of about the last 100.',
+  });
+  const coverage = new Gauge({
+    ...labels,
+    name: 'trivet_prediction_p90_coverage_ratio',
+    help: 'Share of observed times that were not above the predicted p90, of about the last 100.',
+  });
+  const drifts = new Counter({
+    ...labels,
+    name: 'trivet_prediction_drift_alarms_total',
+    help: 'Times that the errors of a model have moved (Page–Hinkley on the log residual).',
+  });
+  const tracked = new Map<string, { error: number; coverage: number; drift: DriftDetector }>();
+
+  return (model: string, foreseen: Foreseen, { target, observedMs }: ObservedTime): void => {
+    const live = predictor.live(model);
+    const { medianMs } = foreseen[target];
+    const p90Ms = live.targetOf(foreseen.podType, target).toStatistic(medianMs, 'p90');
+    live.observe(foreseen, target, observedMs);
+    onObserved(model);
+
+    const key = `${target} ${model}`;
+    const relative = Math.abs(medianMs - observedMs) / observedMs;
+    const tracks = tracked.get(key) ?? { error: relative, coverage: 0.9, drift: createDriftDetector() };
+    tracked.set(key, tracks);
+    tracks.error += 0.01 * (relative - tracks.error);
+    tracks.coverage += 0.01 * ((observedMs <= p90Ms ? 1 : 0) - tracks.coverage);
+    observed.inc({ model, target });
+    error.set({ model, target }, tracks.error);
+    coverage.set({ model, target }, tracks.coverage);
+    // Of what the trees alone would have said: the offsets hide a drift until they cannot any more.
+    const residual = Math.log(observedMs) - foreseen[target].logTrees;
+    if (!tracks.drift.observe(Math.max(-2, Math.min(2, residual)))) return;
+    drifts.inc({ model, target });
+    onDrift(model);
+  };
+}

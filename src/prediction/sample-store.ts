@@ -1,0 +1,173 @@
+/**
+ * Observed requests as the trainer reads them. Rows are only appended; now and then a model's are thinned: the newest
+ * stay, and of older ones the newest few of each stratum and server, so that a busy server or a common load cannot
+ * push out what is rare.
+ */
+import { type Step, type Store, statement } from '../database/store.ts';
+import type { Observation } from './observation.ts';
+import { stratumOf } from './stratum.ts';
+
+interface SampleRow {
+  readonly id: number;
+  readonly server_ip: string;
+  readonly pod_type: string;
+  readonly at_ms: number;
+  readonly input_token_length: number;
+  readonly prefix_cache_score: number;
+  readonly num_request_waiting: number;
+  readonly num_request_running: number;
+  readonly kv_cache_usage: number;
+  readonly inflight_tokens: number;
+  readonly hbm_utilization: number;
+  readonly ai_core_utilization: number;
+  readonly bandwidth_utilization: number;
+  readonly ttft_ms: number | null;
+  readonly tpot_ms: number | null;
+}
+
+const insertSample = statement(
+  'sample-insert',
+  `INSERT INTO samples (id, target_model, stratum, server_ip, pod_type, at_ms, input_token_length, prefix_cache_score,
+     num_request_waiting, num_request_running, kv_cache_usage, inflight_tokens, hbm_utilization, ai_core_utilization,
+     bandwidth_utilization, ttft_ms, tpot_ms)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
+);
+const newestSamples = statement<SampleRow>(
+  'sample-newest',
+  `SELECT id, server_ip, pod_type, at_ms, input_token_length, prefix_cache_score, num_request_waiting,
+     num_request_running, kv_cache_usage, inflight_tokens, hbm_utilization, ai_core_utilization, bandwidth_utilization,
+     ttft_ms, tpot_ms
+   FROM samples WHERE target_model = $1 ORDER BY id DESC LIMIT $2`,
+);
+const countByModel = statement<{
+  target_model: string;
+  fresh: number;
+  last_id: number;
+  last_training_ms: number | null;
+}>(
+  'sample-count-fresh',
+  `SELECT s.target_model, COUNT(*) AS fresh, MAX(s.id) AS last_id, MAX(t.at_ms) AS last_training_ms
+   FROM samples s LEFT JOIN trainings t ON t.target_model = s.target_model
+   WHERE s.id > COALESCE(t.last_sample_id, 0) GROUP BY s.target_model`,
+);
+const saveTraining = statement(
+  'training-save',
+  `INSERT INTO trainings (target_model, last_sample_id, at_ms, outcome) VALUES ($1, $2, $3, $4)
+   ON CONFLICT (target_model) DO UPDATE SET last_sample_id = excluded.last_sample_id, at_ms = excluded.at_ms,
+     outcome = excluded.outcome`,
+);
+// Servers take turns within a stratum (the newest of each, then the second newest of each), so that none is crowded out.
+const thinSamples = statement<{ id: number }>(
+  'sample-thin',
+  `DELETE FROM samples WHERE target_model = $1
+     AND id <= (SELECT id FROM samples WHERE target_model = $1 ORDER BY id DESC LIMIT 1 OFFSET $2)
+     AND id NOT IN (
+       SELECT id FROM (
+         SELECT id, of_server, ROW_NUMBER() OVER (PARTITION BY stratum ORDER BY of_server, id DESC) AS of_stratum
+         FROM (
+           SELECT id, stratum, ROW_NUMBER() OVER (PARTITION BY stratum, server_ip ORDER BY id DESC) AS of_server
+           FROM samples WHERE target_model = $1) by_server) ranked
+       WHERE of_server <= $3 AND of_stratum <= $4)
+   RETURNING id`,
+);
+
+export interface Sample {
+  readonly id: number;
+  readonly observation: Observation & { readonly atMs: number };
+}
+
+export function insertSampleStep({ id, observation }: Sample): Step {
+  const { input } = observation;
+  return {
+    statement: insertSample,
+    parameters: [
+      id,
+      observation.targetModel,
+      stratumOf(input),
+      input.serverIp,
+      input.podType,
+      Math.round(observation.atMs),
+      input.inputTokenLength,
+      input.prefixCacheScore,
+      input.numRequestWaiting,
+      input.numRequestRunning,
+      input.kvCacheUsage,
+      input.inflightTokens,
+      input.hbmUtilization,
+      input.aiCoreUtilization,
+      input.bandwidthUtilization,
+      observation.ttftMs ?? null,
+      observation.tpotMs ?? null,
+    ],
+  };
+}
+
+/** The newest samples of a model, oldest first. */
+export async function listSamples(store: Store, targetModel: string, limit: number): Promise<Sample[]> {
+  const rows = await store.read(newestSamples, [targetModel, limit]);
+  return rows.reverse().map((row) => ({ id: row.id, observation: toObservation(targetModel, row) }));
+}
+
+function toObservation(targetModel: string, row: SampleRow): Sample['observation'] {
+  return {
+    targetModel,
+    atMs: row.at_ms,
+    ttftMs: row.ttft_ms ?? undefined,
+    tpotMs: row.tpot_ms ?? undefined,
+    input: {
+      podType: row.pod_type,
+      serverIp: row.server_ip,
+      inputTokenLength: row.input_token_length,
+      prefixCacheScore: row.prefix_cache_score,
+      numRequestWaiting: row.num_request_waiting,
+      numRequestRunning: row.num_request_running,
+      kvCacheUsage: row.kv_cache_usage,
+      inflightTokens: row.inflight_tokens,
+      hbmUtilization: row.hbm_utilization,
+      aiCoreUtilization: row.ai_core_utilization,
+      bandwidthUtilization: row.bandwidth_utilization,
+    },
+  };
+}
+
+/** Samples that no training has seen yet. */
+export interface FreshSamples {
+  readonly targetModel: string;
+  readonly count: number;
+  readonly lastId: number;
+  readonly lastTrainingMs: number | undefined;
+}
+
+export async function listFreshSamples(store: Store): Promise<FreshSamples[]> {
+  const rows = await store.read(countByModel);
+  return rows.map((row) => ({
+    targetModel: row.target_model,
+    count: row.fresh,
+    lastId: row.last_id,
+    lastTrainingMs: row.last_training_ms ?? undefined,
+  }));
+}
+
+export interface TrainingRecord {
+  readonly targetModel: string;
+  readonly lastSampleId: number;
+  readonly nowMs: number;
+  readonly outcome: string;
+}
+
+export async function recordTraining(store: Store, record: TrainingRecord): Promise<void> {
+  await store.write(saveTraining, [record.targetModel, record.lastSampleId, record.nowMs, record.outcome]);
+}
+
+export interface SampleLimits {
+  /** This many of the newest stay whatever they are. */
+  readonly newest: number;
+  readonly perServerAndStratum: number;
+  readonly perStratum: number;
+}
+
+/** Returns how many rows went. */
+export async function thinModelSamples(store: Store, targetModel: string, limits: SampleLimits): Promise<number> {
+  const { newest, perServerAndStratum, perStratum } = limits;
+  return (await store.write(thinSamples, [targetModel, newest, perServerAndStratum, perStratum])).length;
+}

@@ -1,0 +1,144 @@
+/**
+ * Learns again when enough was observed, when time has passed or when the model drifts, whichever process observed it.
+ * One process at a time trains a model (a lease), in a thread; what it publishes is served everywhere.
+ */
+import { Worker as Thread } from 'node:worker_threads';
+import { Counter } from 'prom-client';
+import { acquireLease, releaseLease } from '../database/leases.ts';
+import type { Store } from '../database/store.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import type { Worker } from '../workers/worker.ts';
+import type { World } from '../world.ts';
+import { decodeModel } from './model-codec.ts';
+import { listPromotedModels, readModelFile } from './model-store.ts';
+import { appendObservation, createObservationTable } from './observation-table.ts';
+import { publishModel } from './publish-model.ts';
+import { type FreshSamples, listFreshSamples, listSamples, recordTraining, thinModelSamples } from './sample-store.ts';
+import type { TrainingAnswer, TrainingOrder } from './trainer-thread.ts';
+
+export interface TrainerParts {
+  readonly store: Store;
+  readonly world: World;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly refitRows: number;
+  readonly refitSeconds: number;
+}
+
+export interface Trainer extends Worker {
+  /** Learns this model again soon: its errors have moved. */
+  hasten(targetModel: string): void;
+  /** One look at every model; what the background does again and again. */
+  runRound(): Promise<void>;
+}
+
+const LOOK_EVERY_MS = 2000;
+const LEASE_MS = 10 * 60_000;
+/** Fewer fresh rows than this never cause a training. */
+const MIN_FRESH_ROWS = 50;
+const MAX_ROWS = 50_000;
+const LIMITS = { newest: 20_000, perServerAndStratum: 50, perStratum: 500 };
+
+export function createTrainer(parts: TrainerParts): Trainer {
+  const { store, world, log } = parts;
+  const owner = world.uuid();
+  const hastened = new Set<string>();
+  const stopping = new AbortController();
+  let background: Promise<void> | undefined;
+  const trainings = new Counter({
+    name: 'trivet_prediction_trainings_total',
+    help: 'Trainings by outcome: published, or kept when the new model was not better than the served one.',
+    labelNames: ['model', 'outcome'],
+    registers: [parts.metrics],
+  });
+
+  function isDue({ targetModel, count, lastTrainingMs }: FreshSamples): boolean {
+    if (count < MIN_FRESH_ROWS) return false;
+    if (lastTrainingMs === undefined || count >= parts.refitRows || hastened.has(targetModel)) return true;
+    return world.nowMs() - lastTrainingMs >= parts.refitSeconds * 1000;
+  }
+
+  async function runRound(): Promise<void> {
+    for (const fresh of await listFreshSamples(store)) {
+      if (stopping.signal.aborted) return;
+      if (isDue(fresh)) await trainUnderLease(fresh);
+    }
+  }
+
+  async function trainUnderLease(fresh: FreshSamples): Promise<void> {
+    const name = `trainer:${fresh.targetModel}`;
+    const lease = await acquireLease(store, { name, owner, nowMs: world.nowMs(), durationMs: LEASE_MS });
+    if (lease === undefined) return;
+    try {
+      await train(fresh);
+    } finally {
+      await releaseLease(store, lease);
+    }
+  }
+
+  async function train({ targetModel, lastId }: FreshSamples): Promise<void> {
+    hastened.delete(targetModel);
+    const samples = await listSamples(store, targetModel, MAX_ROWS);
+    const table = createObservationTable(Math.max(1, samples.length));
+    for (const { observation } of samples) appendObservation(table, observation);
+    const promoted = (await listPromotedModels(store)).find((model) => model.name === targetModel);
+    const champion = promoted && (await readModelFile(store, targetModel, promoted.version));
+    const answer = await runThread({ table, champion }, stopping.signal);
+    const { winner, ...scores } = answer;
+    const outcome = winner === undefined ? 'kept' : 'published';
+    if (winner !== undefined)
+      await publishModel(store, {
+        name: targetModel,
+        model: decodeModel(winner),
+        source: { observed: table.count, ...scores },
+        promotion: 'promote',
+        reason: 'better on the newest rows',
+        nowMs: world.nowMs(),
+      });
+    await recordTraining(store, { targetModel, lastSampleId: lastId, nowMs: world.nowMs(), outcome });
+    await thinModelSamples(store, targetModel, LIMITS);
+    trainings.inc({ model: targetModel, outcome });
+    log.info({ model: targetModel, rows: table.count, outcome, ...scores }, 'learned from what was observed');
+  }
+
+  async function runInBackground(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      try {
+        await runRound();
+      } catch (error) {
+        if (!stopping.signal.aborted) log.error({ err: error }, 'cannot train');
+      }
+      await world.sleep(LOOK_EVERY_MS, stopping.signal).catch(() => {});
+    }
+  }
+
+  return {
+    name: 'trainer',
+    runRound,
+    hasten: (targetModel) => void hastened.add(targetModel),
+    start() {
+      background ??= runInBackground();
+    },
+    async stop() {
+      stopping.abort();
+      await background;
+    },
+  };
+}
+
+/** Ends the thread when the signal is aborted: a training can be done again. */
+async function runThread(order: TrainingOrder, signal: AbortSignal): Promise<TrainingAnswer> {
+  const thread = new Thread(new URL('./trainer-thread.ts', import.meta.url), { workerData: order });
+  const abort = () => void thread.terminate();
+  signal.addEventListener('abort', abort);
+  try {
+    return await new Promise<TrainingAnswer>((resolve, reject) => {
+      thread.once('message', resolve);
+      thread.once('error', reject);
+      thread.once('exit', (code) => reject(new Error(`The training ended without an answer, exit code ${code}`)));
+    });
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}
