@@ -8,7 +8,6 @@ export const FLAG_OF = {
 } as const;
 
 export type EventKind = keyof typeof FLAG_OF;
-export type EventFlag = (typeof FLAG_OF)[EventKind];
 
 export const EVENT_KINDS = Object.keys(FLAG_OF) as readonly EventKind[];
 

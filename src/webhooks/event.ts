@@ -195,7 +195,6 @@ export type Person = z.output<typeof person>;
 export type Commit = z.output<typeof commit>;
 export type Issue = z.output<typeof issue>;
 export type MergeRequest = z.output<typeof mergeRequest>;
-export type Label = z.output<typeof label>;
 export type EventOf<Kind extends Event['kind']> = Extract<Event, { kind: Kind }>;
 export type ReferenceEvent = EventOf<'push' | 'tag_push'>;
 

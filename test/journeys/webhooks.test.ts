@@ -129,6 +129,15 @@ test('after a change of the key deliveries carry the signature of the former one
   });
 });
 
+test('a password outside of ASCII arrives as its UTF-8 bytes', async () => {
+  await using receiver: Receiver = await startReceiver();
+  await withHook({ url: receiver.url, password: 'пароль-密码' }, async ({ id }) => {
+    await call('POST', `${HOOKS}/${id}/tests`);
+    const token = String(receiver.received[0]?.headers['x-gitcode-token']);
+    assert.equal(Buffer.from(token, 'latin1').toString('utf8'), 'пароль-密码');
+  });
+});
+
 test('a test delivery answers 204 whatever the receiver says, and the hook tells what it said', async () => {
   await using receiver: Receiver = await startReceiver((_, response) => response.writeHead(503).end('not now'));
   await withHook({ url: receiver.url, push_events: false, note_events: true }, async ({ id }) => {
