@@ -33,41 +33,58 @@ export interface ApplicationSecret {
   readonly lastUsedAtMs: number | undefined;
 }
 
+/** What the protocol has to know of an application, without what only pages show. */
+export type Client = Pick<
+  Application,
+  | 'clientId'
+  | 'ownerId'
+  | 'isPublic'
+  | 'grantTypes'
+  | 'authenticatedRefresh'
+  | 'mayIntrospect'
+  | 'secretInQueryAtMs'
+  | 'disabledAtMs'
+>;
+
 /** What a client is authenticated against. */
 export interface ClientCredentials {
-  readonly application: Application;
+  readonly application: Client;
   readonly secrets: readonly { readonly slot: number; readonly hash: Uint8Array; readonly lastUsedAtMs: number }[];
 }
 
-interface ApplicationRow {
+interface ClientRow {
   readonly client_id: string;
-  readonly name: string;
   readonly owner_id: string | null;
-  readonly homepage: string;
-  readonly description: string;
   readonly is_public: number;
-  readonly redirect_uris: string;
   readonly grant_types: string;
   readonly authenticated_refresh: number;
   readonly may_introspect: number;
   readonly secret_in_query_at_ms: number | null;
   readonly disabled_at_ms: number | null;
+}
+
+interface ApplicationRow extends ClientRow {
+  readonly name: string;
+  readonly homepage: string;
+  readonly description: string;
+  readonly redirect_uris: string;
   readonly created_at_ms: number;
 }
 
-interface CredentialsRow extends ApplicationRow {
+interface CredentialsRow extends ClientRow {
   readonly hash1: Uint8Array | null;
   readonly used1: number | null;
   readonly hash2: Uint8Array | null;
   readonly used2: number | null;
 }
 
-const COLUMNS = `a.client_id, a.name, a.owner_id, a.homepage, a.description, a.is_public, a.redirect_uris, a.grant_types,
-  a.authenticated_refresh, a.may_introspect, a.secret_in_query_at_ms, a.disabled_at_ms, a.created_at_ms`;
+const CLIENT_COLUMNS = `a.client_id, a.owner_id, a.is_public, a.grant_types, a.authenticated_refresh, a.may_introspect,
+  a.secret_in_query_at_ms, a.disabled_at_ms`;
+const COLUMNS = `${CLIENT_COLUMNS}, a.name, a.homepage, a.description, a.redirect_uris, a.created_at_ms`;
 
 const credentialsByClient = statement<CredentialsRow>(
   'client-credentials',
-  `SELECT ${COLUMNS}, s1.secret_hash AS hash1, s1.last_used_at_ms AS used1, s2.secret_hash AS hash2, s2.last_used_at_ms AS used2
+  `SELECT ${CLIENT_COLUMNS}, s1.secret_hash AS hash1, s1.last_used_at_ms AS used1, s2.secret_hash AS hash2, s2.last_used_at_ms AS used2
    FROM applications a
    LEFT JOIN application_secrets s1 ON s1.client_id = a.client_id AND s1.slot = 1
    LEFT JOIN application_secrets s2 ON s2.client_id = a.client_id AND s2.slot = 2
@@ -134,20 +151,26 @@ const markSecretInQuery = statement(
   'UPDATE applications SET secret_in_query_at_ms = $2 WHERE client_id = $1',
 );
 
-function toApplication(row: ApplicationRow): Application {
+function toClient(row: ClientRow): Client {
   return {
     clientId: row.client_id,
-    name: row.name,
     ownerId: row.owner_id ?? undefined,
-    homepage: row.homepage,
-    description: row.description,
     isPublic: row.is_public === 1,
-    redirectUris: JSON.parse(row.redirect_uris) as string[],
     grantTypes: row.grant_types.split(' ') as GrantType[],
     authenticatedRefresh: row.authenticated_refresh === 1,
     mayIntrospect: row.may_introspect === 1,
     secretInQueryAtMs: row.secret_in_query_at_ms ?? undefined,
     disabledAtMs: row.disabled_at_ms ?? undefined,
+  };
+}
+
+function toApplication(row: ApplicationRow): Application {
+  return {
+    ...toClient(row),
+    name: row.name,
+    homepage: row.homepage,
+    description: row.description,
+    redirectUris: JSON.parse(row.redirect_uris) as string[],
     createdAtMs: row.created_at_ms,
   };
 }
@@ -164,7 +187,7 @@ export async function findClientCredentials(store: Store, clientId: string): Pro
     { slot: 1, hash: row.hash1, lastUsedAtMs: row.used1 ?? 0 },
     { slot: 2, hash: row.hash2, lastUsedAtMs: row.used2 ?? 0 },
   ].filter((secret): secret is { slot: number; hash: Uint8Array; lastUsedAtMs: number } => secret.hash !== null);
-  return { application: toApplication(row), secrets };
+  return { application: toClient(row), secrets };
 }
 
 /** Newest first. */

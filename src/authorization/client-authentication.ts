@@ -1,7 +1,7 @@
 /** RFC 6749 §2.3: who the client is. A failed authentication touches neither code nor token. */
 import { Buffer } from 'node:buffer';
 import {
-  type Application,
+  type Client,
   type ClientCredentials,
   findClientCredentials,
   markSecretInQueryStep,
@@ -21,7 +21,7 @@ export interface PresentedClient {
 }
 
 export interface AuthenticatedClient {
-  readonly application: Application;
+  readonly application: Client;
   /** False for a public client, and for a confidential one that only named itself. */
   readonly isAuthenticated: boolean;
 }
@@ -96,7 +96,7 @@ function findSlot(credentials: ClientCredentials | undefined, secret: string): n
   return secrets[matches.indexOf(true)]?.slot;
 }
 
-async function recordFailure(parts: ProtocolParts, application: Application, address: string): Promise<void> {
+async function recordFailure(parts: ProtocolParts, application: Client, address: string): Promise<void> {
   const { clientId, ownerId } = application;
   const event = auditStep(
     { kind: 'client_authentication_failed', userId: ownerId, clientId, address },

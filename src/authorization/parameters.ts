@@ -24,13 +24,6 @@ export async function readParameters(c: Context<HttpEnv>): Promise<RequestParame
   return { values, inQuery };
 }
 
-/** The parameters of a query alone. */
-export function parseQuery(query: string): ReadonlyMap<string, string> {
-  const values = new Map<string, string>();
-  addPairs(values, new URLSearchParams(query));
-  return values;
-}
-
 function addPairs(values: Map<string, string>, pairs: Iterable<readonly [string, unknown]>): void {
   for (const [name, value] of pairs) {
     if (value === '' || value === null || REPEATABLE.has(name)) continue;

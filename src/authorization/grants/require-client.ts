@@ -1,16 +1,16 @@
-import type { Application, GrantType } from '../application-store.ts';
+import type { Client, GrantType } from '../application-store.ts';
 import { createOAuthFailure, refuseClient } from '../oauth-error.ts';
 import type { Exchange } from './grant.ts';
 
 /** The client that may use this grant. A confidential one must have proven itself (RFC 6749 §3.2.1). */
-export function requireClient({ client }: Exchange, grantType: GrantType): Application {
+export function requireClient({ client }: Exchange, grantType: GrantType): Client {
   if (client === undefined) throw createOAuthFailure('invalid_request', 'The parameter client_id is missing');
   if (!client.application.isPublic && !client.isAuthenticated) throw refuseClient();
   checkGrantAllowed(client.application, grantType);
   return client.application;
 }
 
-export function checkGrantAllowed(application: Application, grantType: GrantType): void {
+export function checkGrantAllowed(application: Client, grantType: GrantType): void {
   if (application.grantTypes.includes(grantType)) return;
   throw createOAuthFailure('unauthorized_client', 'This client may not use this grant type');
 }
