@@ -9,7 +9,7 @@ import type { Metrics } from '../telemetry/metrics.ts';
 import type { World } from '../world.ts';
 import { createCallCounter } from './call-metrics.ts';
 import { createHealth } from './health.ts';
-import type { Route } from './http2/grpc-call.ts';
+import type { Route } from './http2/base-call.ts';
 import { type TlsOptions, Transport } from './http2/transport.ts';
 import { createReflection } from './reflection.ts';
 import type { GrpcService } from './service.ts';

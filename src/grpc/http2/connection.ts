@@ -3,6 +3,7 @@
  * client beyond their end. Frames are read in place; what they cause goes out in one write when the read is used up.
  */
 import type { Socket } from 'node:net';
+import { type Frame, FrameReader } from './frame-reader.ts';
 import {
   ConnectionError,
   DEFAULT_MAX_FRAME_BYTES,
@@ -10,13 +11,13 @@ import {
   ERROR,
   FLAG,
   FRAME,
-  FRAME_HEAD_BYTES,
   FrameWriter,
   MAX_WINDOW,
-  PREFACE,
   SETTING,
+  STREAM_WINDOW,
 } from './frames.ts';
 import { type Headers, HpackDecoder, HpackError } from './hpack-decoder.ts';
+import { NuisanceLimit } from './nuisance-limit.ts';
 import { Http2Stream } from './stream.ts';
 
 export interface ConnectionOptions {
@@ -28,12 +29,9 @@ export interface ConnectionOptions {
   readonly onClosed: (connection: Http2Connection) => void;
 }
 
-export const STREAM_WINDOW = 262_144;
 const CONNECTION_WINDOW = 4_194_304;
 const MAX_STREAMS = 1024;
 const MAX_HEADER_BLOCK_BYTES = 32_768;
-/** Frames a second that cost us work and bring no call forward: resets, pings, settings. */
-const MAX_NUISANCES_PER_SECOND = 5000;
 const KEEPALIVE_MS = 60_000;
 /** A client that does not answer the ping of a drain is not waited for. */
 const DRAIN_PING_MS = 1000;
@@ -55,8 +53,7 @@ export class Http2Connection {
   readonly #streams = new Map<number, Http2Stream>();
   /** Streams with bytes that found a window closed, in the order in which they wait. */
   readonly #blocked = new Set<Http2Stream>();
-  #rest: Buffer | undefined;
-  #hasPreface = false;
+  readonly #reader = new FrameReader();
   #isReading = false;
   #headerBlock: HeaderBlock | undefined;
   #lastStreamId = 0;
@@ -66,8 +63,7 @@ export class Http2Connection {
   #peerMaxFrameBytes = DEFAULT_MAX_FRAME_BYTES;
   #sendWindow = DEFAULT_WINDOW;
   #receiveWindow = CONNECTION_WINDOW;
-  #nuisances = 0;
-  #nuisanceWindowEndMs = 0;
+  readonly #nuisances: NuisanceLimit;
   #isIdle = false;
   #awaitsPing = false;
   #isEnding = false;
@@ -77,6 +73,7 @@ export class Http2Connection {
   constructor(socket: Socket, options: ConnectionOptions) {
     this.socket = socket;
     this.#options = options;
+    this.#nuisances = new NuisanceLimit(options.monotonicMs);
     socket.setNoDelay(true);
     socket.on('data', (chunk: Buffer) => this.#receive(chunk));
     socket.on('drain', () => socket.resume());
@@ -125,7 +122,7 @@ export class Http2Connection {
   /** Asks the client for no more calls; the connection ends with its last one. */
   drain(): void {
     if (this.#isEnding || this.socket.destroyed) return;
-    if (!this.#hasPreface) {
+    if (!this.#reader.hasPreface) {
       this.#finishDrain();
       return;
     }
@@ -149,9 +146,7 @@ export class Http2Connection {
     this.#isIdle = false;
     this.#isReading = true;
     try {
-      const bytes = this.#rest === undefined ? chunk : Buffer.concat([this.#rest, chunk]);
-      const used = this.#readFrames(bytes);
-      this.#rest = used === bytes.length ? undefined : bytes.subarray(used);
+      this.#reader.read(chunk, this.#readFrame);
     } catch (error) {
       this.#fail(error);
     }
@@ -160,31 +155,7 @@ export class Http2Connection {
     if (this.#isEnding && this.#streams.size === 0) this.#endSoon();
   }
 
-  /** Returns how many bytes were used; the others are the beginning of a frame. */
-  #readFrames(bytes: Buffer): number {
-    let position = 0;
-    if (!this.#hasPreface) {
-      const given = bytes.subarray(0, PREFACE.length);
-      if (!given.equals(PREFACE.subarray(0, given.length)))
-        throw new ConnectionError(ERROR.protocol, 'the client does not speak HTTP/2');
-      if (given.length < PREFACE.length) return 0;
-      this.#hasPreface = true;
-      position = PREFACE.length;
-    }
-    while (bytes.length - position >= FRAME_HEAD_BYTES) {
-      const length = (bytes[position]! << 16) | (bytes[position + 1]! << 8) | bytes[position + 2]!;
-      if (length > DEFAULT_MAX_FRAME_BYTES) throw new ConnectionError(ERROR.frameSize, 'a frame is too large');
-      const end = position + FRAME_HEAD_BYTES + length;
-      if (end > bytes.length) break;
-      const streamId = bytes.readUInt32BE(position + 5) & MAX_WINDOW;
-      const payload = bytes.subarray(position + FRAME_HEAD_BYTES, end);
-      this.#readFrame(bytes[position + 3]!, bytes[position + 4]!, streamId, payload);
-      position = end;
-    }
-    return position;
-  }
-
-  #readFrame(type: number, flags: number, streamId: number, payload: Buffer): void {
+  readonly #readFrame = ({ type, flags, streamId, payload }: Frame): void => {
     if (this.#headerBlock !== undefined && (type !== FRAME.continuation || streamId !== this.#headerBlock.streamId))
       throw new ConnectionError(ERROR.protocol, 'a header block is interrupted');
     switch (type) {
@@ -220,7 +191,7 @@ export class Http2Connection {
       default:
       // §4.1: frames of unknown types are passed over.
     }
-  }
+  };
 
   #readData(flags: number, streamId: number, payload: Buffer): void {
     // §6.1: the whole payload counts, padding too, whatever became of the stream.
@@ -296,7 +267,7 @@ export class Http2Connection {
   #readReset(streamId: number, payload: Buffer): void {
     if (payload.length !== 4) throw new ConnectionError(ERROR.frameSize, 'a reset has 4 bytes');
     this.#checkNotIdle(streamId);
-    this.#countNuisance();
+    this.#nuisances.count();
     this.#streams.get(streamId)?.receiveReset();
   }
 
@@ -307,7 +278,7 @@ export class Http2Connection {
       return;
     }
     if (payload.length % 6 !== 0) throw new ConnectionError(ERROR.frameSize, 'settings have 6 bytes each');
-    this.#countNuisance();
+    this.#nuisances.count();
     for (let position = 0; position < payload.length; position += 6)
       this.#applySetting(payload.readUInt16BE(position), payload.readUInt32BE(position + 2));
     this.#writer.frame(FRAME.settings, FLAG.ack, 0);
@@ -333,7 +304,7 @@ export class Http2Connection {
     if (streamId !== 0) throw new ConnectionError(ERROR.protocol, 'a ping belongs to the connection');
     if (payload.length !== 8) throw new ConnectionError(ERROR.frameSize, 'a ping has 8 bytes');
     if ((flags & FLAG.ack) === 0) {
-      this.#countNuisance();
+      this.#nuisances.count();
       this.#writer.frame(FRAME.ping, FLAG.ack, 0, payload);
       return;
     }
@@ -384,19 +355,8 @@ export class Http2Connection {
       throw new ConnectionError(ERROR.protocol, 'a frame belongs to a stream that was not opened');
   }
 
-  #countNuisance(): void {
-    const nowMs = this.#options.monotonicMs();
-    if (nowMs >= this.#nuisanceWindowEndMs) {
-      this.#nuisanceWindowEndMs = nowMs + 1000;
-      this.#nuisances = 0;
-    }
-    this.#nuisances += 1;
-    if (this.#nuisances > MAX_NUISANCES_PER_SECOND) throw new ConnectionError(ERROR.enhanceYourCalm, 'too many resets');
-  }
-
   /** A read that can not go on: says why, and ends. */
   #fail(error: unknown): void {
-    this.#rest = undefined;
     this.#writeGoAway(this.#lastStreamId, this.#toErrorCode(error));
     if (!this.socket.destroyed) this.socket.end(this.#writer.take());
     this.socket.destroySoon();

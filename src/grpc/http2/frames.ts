@@ -39,6 +39,8 @@ export const SETTING = {
 export const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
 export const FRAME_HEAD_BYTES = 9;
 export const DEFAULT_WINDOW = 65_535;
+/** What a client may send on a stream before we grant more; our settings announce it. */
+export const STREAM_WINDOW = 262_144;
 export const DEFAULT_MAX_FRAME_BYTES = 16_384;
 export const MAX_WINDOW = 0x7fff_ffff;
 

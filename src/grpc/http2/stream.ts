@@ -1,5 +1,5 @@
 import type { Http2Connection } from './connection.ts';
-import { ConnectionError, ERROR, FLAG, FRAME, MAX_WINDOW } from './frames.ts';
+import { ConnectionError, ERROR, FLAG, FRAME, MAX_WINDOW, STREAM_WINDOW } from './frames.ts';
 
 /** Who takes what arrives on a stream. */
 export interface StreamListener {
@@ -9,16 +9,13 @@ export interface StreamListener {
   onReset(): void;
 }
 
-/** Initial receive window of a stream, as the settings announce it. */
-const RECEIVE_WINDOW = 262_144;
-
 /** One call on the wire: its windows, and what waits for them. */
 export class Http2Stream {
   readonly id: number;
   readonly #connection: Http2Connection;
   listener: StreamListener | undefined;
   #sendWindow: number;
-  #receiveWindow = RECEIVE_WINDOW;
+  #receiveWindow = STREAM_WINDOW;
   #credit = 0;
   #isRemoteEnded = false;
   #isLocalEnded = false;
@@ -59,7 +56,7 @@ export class Http2Stream {
   /** Lets the client send so many bytes again. Small grants are collected. */
   grant(bytes: number): void {
     this.#credit += bytes;
-    if (this.#isRemoteEnded || this.#isReset || this.#credit < RECEIVE_WINDOW / 4) return;
+    if (this.#isRemoteEnded || this.#isReset || this.#credit < STREAM_WINDOW / 4) return;
     this.#receiveWindow += this.#credit;
     this.#connection.writeWindowUpdate(this.id, this.#credit);
     this.#credit = 0;

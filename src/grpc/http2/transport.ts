@@ -5,11 +5,13 @@ import type { Log } from '../../telemetry/log.ts';
 import type { World } from '../../world.ts';
 import type { GrpcMethod } from '../service.ts';
 import { statusCodeOf } from '../status.ts';
+import { type BaseCall, type CallParts, CONTENT_TYPE, type Peer, type Route } from './base-call.ts';
 import { Http2Connection } from './connection.ts';
-import { CONTENT_TYPE, type Peer, type Route, type StreamedCall, StreamingCall, UnaryCall } from './grpc-call.ts';
 import { encodeGrpcMessage, encodeHeaderBlock } from './header-block.ts';
 import type { Headers } from './hpack-decoder.ts';
 import type { Http2Stream } from './stream.ts';
+import { StreamingCall } from './streaming-call.ts';
+import { UnaryCall } from './unary-call.ts';
 
 export interface TransportParts {
   readonly routes: ReadonlyMap<string, Route>;
@@ -102,7 +104,7 @@ export class Transport {
     stream.listener = this.#createCall(parts, route.method);
   }
 
-  #createCall(parts: ConstructorParameters<typeof StreamingCall>[0], method: GrpcMethod): StreamedCall {
+  #createCall(parts: CallParts, method: GrpcMethod): BaseCall {
     if (method.kind === 'unary') return new UnaryCall(parts, (request, call) => method.handle(request, call));
     const call = new StreamingCall(parts);
     this.#streaming.add(call);
@@ -111,7 +113,7 @@ export class Transport {
     return call;
   }
 
-  readonly #forget = (call: StreamedCall): void => {
+  readonly #forget = (call: BaseCall): void => {
     if (call instanceof StreamingCall) this.#streaming.delete(call);
   };
 }

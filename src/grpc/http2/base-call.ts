@@ -9,14 +9,7 @@ import type { GrpcCall, GrpcMethod } from '../service.ts';
 import { isExpected, StatusError, statusCodeOf, toStatus } from '../status.ts';
 import { encodeGrpcMessage, encodeHeaderBlock } from './header-block.ts';
 import type { Headers } from './hpack-decoder.ts';
-import {
-  ACCEPTED_ENCODINGS,
-  decompress,
-  type FramedMessage,
-  MessageSplitter,
-  readWholeMessage,
-} from './message-reader.ts';
-import { RequestQueue } from './request-queue.ts';
+import { ACCEPTED_ENCODINGS, decompress, type FramedMessage, MessageSplitter } from './message-reader.ts';
 import type { Http2Stream, StreamListener } from './stream.ts';
 
 export interface Route {
@@ -39,7 +32,7 @@ export interface CallParts {
   readonly log: Log;
   readonly world: Pick<World, 'randomBytes'>;
   /** The call is over: nothing must wait for it any more. */
-  readonly onEnd: (call: StreamedCall) => void;
+  readonly onEnd: (call: BaseCall) => void;
 }
 
 const OK = statusCodeOf('OK');
@@ -53,11 +46,8 @@ const RESPONSE_HEADERS = encodeHeaderBlock([
 ]);
 const OK_TRAILERS = encodeHeaderBlock([['grpc-status', '0']]);
 
-/** Messages that may wait for a streaming method before its caller is held back. */
-const MAX_WAITING_MESSAGES = 64;
-
 /** What the two kinds of call have in common: who calls, how it ends. */
-export class StreamedCall implements GrpcCall, StreamListener {
+export class BaseCall implements GrpcCall, StreamListener {
   protected readonly parts: CallParts;
   /** Made when it is needed: most calls come in one piece. */
   #splitter: MessageSplitter | undefined;
@@ -139,7 +129,7 @@ export class StreamedCall implements GrpcCall, StreamListener {
     const { stream } = this.parts;
     if (!this.#areHeadersSent) stream.sendHeaders(RESPONSE_HEADERS, false);
     this.#areHeadersSent = true;
-    const head = StreamedCall.#head;
+    const head = BaseCall.#head;
     head.writeUInt32BE(answer.length, 1);
     stream.sendData(head, answer);
   }
@@ -174,152 +164,6 @@ export class StreamedCall implements GrpcCall, StreamListener {
     this.#isEnded = true;
     clearTimeout(this.#deadline);
     this.parts.onEnd(this);
-  }
-}
-
-type UnaryHandle = (request: Uint8Array, call: GrpcCall) => Uint8Array | Promise<Uint8Array>;
-
-/** One message, one answer; in the same turn when the method can. */
-export class UnaryCall extends StreamedCall {
-  readonly #handle: UnaryHandle;
-  readonly #messages: FramedMessage[] = [];
-
-  constructor(parts: CallParts, handle: UnaryHandle) {
-    super(parts);
-    this.#handle = handle;
-  }
-
-  override onData(bytes: Buffer, isLast: boolean): void {
-    if (this.isEnded) return;
-    try {
-      const whole = isLast && this.#isFirst ? readWholeMessage(bytes, this.parts.maxMessageBytes) : undefined;
-      if (whole === undefined) this.#collect(bytes, isLast);
-      else this.#answer(whole);
-    } catch (error) {
-      this.fail(error);
-    }
-  }
-
-  #isFirst = true;
-
-  #collect(bytes: Buffer, isLast: boolean): void {
-    this.#isFirst = false;
-    this.#messages.push(...this.split(bytes));
-    if (this.#messages.length > 1)
-      throw new StatusError('UNIMPLEMENTED', 'Cannot answer: the call takes one message, got several');
-    if (!isLast) {
-      this.parts.stream.grant(bytes.length);
-      this.startDeadline();
-      return;
-    }
-    this.checkNothingLeft();
-    const [message] = this.#messages;
-    if (message === undefined)
-      throw new StatusError('UNIMPLEMENTED', 'Cannot answer: the call needs a message, got none');
-    if (!message.isCompressed) {
-      this.#answer(message.bytes);
-      return;
-    }
-    this.startDeadline();
-    this.expand(message).then(
-      (expanded) => this.#answer(expanded),
-      (error: unknown) => this.fail(error),
-    );
-  }
-
-  #answer(message: Buffer): void {
-    if (this.isEnded) return;
-    try {
-      const answer = this.#handle(message, this);
-      if (answer instanceof Uint8Array) this.#send(answer);
-      else this.#sendLater(answer);
-    } catch (error) {
-      this.fail(error);
-    }
-  }
-
-  #sendLater(answer: Promise<Uint8Array>): void {
-    this.startDeadline();
-    answer.then(
-      (bytes) => this.#send(bytes),
-      (error: unknown) => this.fail(error),
-    );
-  }
-
-  #send(answer: Uint8Array): void {
-    if (this.isEnded) return;
-    this.sendMessage(answer);
-    this.succeed();
-  }
-}
-
-/** Messages in, one or more out. */
-export class StreamingCall extends StreamedCall {
-  readonly #queue = new RequestQueue<FramedMessage>();
-  #held = 0;
-
-  override onData(bytes: Buffer, isLast: boolean): void {
-    if (this.isEnded) return;
-    try {
-      for (const message of this.split(bytes)) this.#queue.push(message);
-      if (isLast) this.checkNothingLeft();
-    } catch (error) {
-      this.#queue.fail(error);
-      this.fail(error);
-    }
-    if (isLast) this.#queue.end();
-    else if (this.#queue.length < MAX_WAITING_MESSAGES) this.parts.stream.grant(bytes.length);
-    else this.#held += bytes.length;
-  }
-
-  override onReset(): void {
-    this.#queue.fail(new Failure('unavailable', 'Cannot read on: the caller left'));
-    super.onReset();
-  }
-
-  /** The server drains: no more messages, and the method is told to end. */
-  stop(): void {
-    this.#queue.end();
-    this.abort();
-  }
-
-  /** Starts the method. */
-  run(method: Exclude<GrpcMethod, { kind: 'unary' }>): void {
-    this.startDeadline();
-    const requests = { [Symbol.asyncIterator]: () => ({ next: () => this.#next() }) };
-    const run = Promise.try(() =>
-      method.kind === 'stream'
-        ? this.#sendAll(method.handle(requests, this))
-        : this.#sendOne(method.handle(requests, this)),
-    );
-    run.then(
-      () => this.succeed(),
-      (error: unknown) => this.fail(error),
-    );
-  }
-
-  async #next(): Promise<IteratorResult<Uint8Array>> {
-    const message = await this.#queue.next();
-    if (message === undefined) return { done: true, value: undefined };
-    if (this.#held > 0 && this.#queue.length < MAX_WAITING_MESSAGES) {
-      this.parts.stream.grant(this.#held);
-      this.#held = 0;
-    }
-    return { done: false, value: await this.expand(message) };
-  }
-
-  async #sendOne(answer: Promise<Uint8Array>): Promise<void> {
-    const bytes = await answer;
-    if (!this.isEnded) this.sendMessage(bytes);
-  }
-
-  async #sendAll(answers: AsyncIterable<Uint8Array>): Promise<void> {
-    for await (const answer of answers) {
-      if (this.isEnded) return;
-      this.sendMessage(answer);
-      this.parts.stream.connection.flush();
-      await this.parts.stream.whenSent();
-    }
   }
 }
 
