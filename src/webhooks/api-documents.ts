@@ -17,3 +17,20 @@ export function bodyOf<S extends z.ZodType>(schema: S) {
     required: true,
   };
 }
+
+const refusalJson = z
+  .object({
+    error_code: z.int().openapi({ description: 'The HTTP status, or 1000 (missing parameter), 1003 (not existing).' }),
+    error_code_name: z.string(),
+    error_message: z.string(),
+    message: z.string(),
+    trace_id: z.string().openapi({ description: 'Also in the log of the service.' }),
+  })
+  .openapi('Refusal');
+
+/** What every operation may answer instead. */
+export const REFUSED = {
+  description:
+    'Refused: 400 bad input, 401 no or a wrong token, 403 no rights, 404 not there, 409 conflict, 429 too many',
+  content: { 'application/json': { schema: refusalJson } },
+};

@@ -3,7 +3,7 @@ import { type OpenAPIHono, z } from '@hono/zod-openapi';
 import { Failure } from '../errors.ts';
 import { createRoutes } from '../http/routes.ts';
 import type { IdentityEnv } from '../identity.ts';
-import { bodyOf, repositoryPath } from './api-documents.ts';
+import { bodyOf, REFUSED, repositoryPath } from './api-documents.ts';
 import { BRIDGE_NAMES, type BridgeName } from './bridges/bridges.ts';
 import type { ManagementParts } from './management.ts';
 import { parseParameters, readParameters } from './parameters.ts';
@@ -82,7 +82,10 @@ function describeRoutes({ openAPIRegistry }: OpenAPIHono<IdentityEnv>): void {
     summary: 'List the code hosts whose webhooks are taken',
     tags,
     request: { params: repositoryPath },
-    responses: { 200: { description: 'All', content: { 'application/json': { schema: z.array(bridgeJson) } } } },
+    responses: {
+      default: REFUSED,
+      200: { description: 'All', content: { 'application/json': { schema: z.array(bridgeJson) } } },
+    },
   });
   openAPIRegistry.registerPath({
     method: 'put',
@@ -91,6 +94,7 @@ function describeRoutes({ openAPIRegistry }: OpenAPIHono<IdentityEnv>): void {
     tags,
     request: { params, body: bodyOf(secretParameters) },
     responses: {
+      default: REFUSED,
       200: {
         description: 'The only answer with the secret',
         content: { 'application/json': { schema: newBridgeJson } },
@@ -103,6 +107,6 @@ function describeRoutes({ openAPIRegistry }: OpenAPIHono<IdentityEnv>): void {
     summary: "Take a code host's webhooks no more",
     tags,
     request: { params },
-    responses: { 204: { description: 'Deleted' } },
+    responses: { default: REFUSED, 204: { description: 'Deleted' } },
   });
 }

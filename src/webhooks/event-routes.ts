@@ -5,7 +5,7 @@ import { Failure } from '../errors.ts';
 import { createRoutes } from '../http/routes.ts';
 import type { IdentityEnv } from '../identity.ts';
 import { announce } from './announce.ts';
-import { repositoryPath } from './api-documents.ts';
+import { REFUSED, repositoryPath } from './api-documents.ts';
 import { bridgeBinding } from './bridge-routes.ts';
 import type { Json } from './bridges/bridge.ts';
 import { findBridge, type RecognisedBridge, translateWebhook } from './bridges/bridges.ts';
@@ -122,6 +122,7 @@ function describeRoute({ openAPIRegistry }: OpenAPIHono<IdentityEnv>): void {
       body: { content: { 'application/json': { schema: eventSchema } }, required: true },
     },
     responses: {
+      default: REFUSED,
       202: { description: 'Stored', content: { 'application/json': { schema: answerJson } } },
     },
   });

@@ -1,5 +1,5 @@
 import { type OpenAPIHono, z } from '@hono/zod-openapi';
-import { bodyOf, hookPath, repositoryPath } from './api-documents.ts';
+import { bodyOf, hookPath, REFUSED, repositoryPath } from './api-documents.ts';
 import { hookJson, updatedHookJson } from './hook-json.ts';
 import { hookChangeParameters, newHookParameters } from './manage-hook.ts';
 import { pageParameters } from './paging.ts';
@@ -18,7 +18,10 @@ export function describeHookRoutes(registry: OpenAPIRegistry): void {
     summary: 'Read a webhook',
     tags,
     request: { params: hookPath },
-    responses: { 200: { description: 'The webhook', content: { 'application/json': { schema: hookJson } } } },
+    responses: {
+      default: REFUSED,
+      200: { description: 'The webhook', content: { 'application/json': { schema: hookJson } } },
+    },
   });
   registry.registerPath({
     method: 'patch',
@@ -28,6 +31,7 @@ export function describeHookRoutes(registry: OpenAPIRegistry): void {
     tags,
     request: { params: hookPath, body: bodyOf(hookChangeParameters) },
     responses: {
+      default: REFUSED,
       200: { description: 'The webhook without its id', content: { 'application/json': { schema: updatedHookJson } } },
     },
   });
@@ -37,7 +41,7 @@ export function describeHookRoutes(registry: OpenAPIRegistry): void {
     summary: 'Delete a webhook',
     tags,
     request: { params: hookPath },
-    responses: { 204: { description: 'Deleted' } },
+    responses: { default: REFUSED, 204: { description: 'Deleted' } },
   });
   registry.registerPath({
     method: 'post',
@@ -47,7 +51,7 @@ export function describeHookRoutes(registry: OpenAPIRegistry): void {
       'Sends an ordinary push event, waits for the one attempt, 10 s at most, and answers 204 whatever the receiver said; see result and result_code.',
     tags,
     request: { params: hookPath },
-    responses: { 204: { description: 'Attempted' } },
+    responses: { default: REFUSED, 204: { description: 'Attempted' } },
   });
 }
 
@@ -58,7 +62,10 @@ function describeCollection(registry: OpenAPIRegistry): void {
     summary: 'List the webhooks of a repository',
     tags,
     request: { params: repositoryPath, query: pageParameters },
-    responses: { 200: { description: 'A page', content: { 'application/json': { schema: z.array(hookJson) } } } },
+    responses: {
+      default: REFUSED,
+      200: { description: 'A page', content: { 'application/json': { schema: z.array(hookJson) } } },
+    },
   });
   registry.registerPath({
     method: 'post',
@@ -66,6 +73,9 @@ function describeCollection(registry: OpenAPIRegistry): void {
     summary: 'Create a webhook',
     tags,
     request: { params: repositoryPath, body: bodyOf(newHookParameters) },
-    responses: { 201: { description: 'The webhook', content: { 'application/json': { schema: hookJson } } } },
+    responses: {
+      default: REFUSED,
+      201: { description: 'The webhook', content: { 'application/json': { schema: hookJson } } },
+    },
   });
 }

@@ -3,7 +3,7 @@ import { z } from '@hono/zod-openapi';
 import { Failure } from '../errors.ts';
 import { createRoutes } from '../http/routes.ts';
 import type { IdentityEnv, Owner } from '../identity.ts';
-import { bodyOf, repositoryPath } from './api-documents.ts';
+import { bodyOf, REFUSED, repositoryPath } from './api-documents.ts';
 import { type CreateRepositoryParts, createRepository, repositoryParameters } from './create-repository.ts';
 import { cancelEndpointStep } from './delivery-store.ts';
 import type { ManagementParts } from './management.ts';
@@ -83,7 +83,7 @@ function describeRoutes({ openAPIRegistry }: OpenAPIHono<IdentityEnv>): void {
     summary: 'Create a repository of your own',
     tags,
     request: { body },
-    responses: { 201: created },
+    responses: { default: REFUSED, 201: created },
   });
   openAPIRegistry.registerPath({
     method: 'get',
@@ -92,6 +92,7 @@ function describeRoutes({ openAPIRegistry }: OpenAPIHono<IdentityEnv>): void {
     tags,
     request: { query: pageParameters },
     responses: {
+      default: REFUSED,
       200: { description: 'A page', content: { 'application/json': { schema: z.array(repositoryJson) } } },
     },
   });
@@ -101,7 +102,7 @@ function describeRoutes({ openAPIRegistry }: OpenAPIHono<IdentityEnv>): void {
     summary: 'Create a repository of an organization',
     tags,
     request: { params: org, body },
-    responses: { 201: created },
+    responses: { default: REFUSED, 201: created },
   });
   openAPIRegistry.registerPath({
     method: 'get',
@@ -109,7 +110,7 @@ function describeRoutes({ openAPIRegistry }: OpenAPIHono<IdentityEnv>): void {
     summary: 'Read a repository',
     tags,
     request: { params: repositoryPath },
-    responses: { 200: created },
+    responses: { default: REFUSED, 200: created },
   });
   openAPIRegistry.registerPath({
     method: 'delete',
@@ -117,6 +118,6 @@ function describeRoutes({ openAPIRegistry }: OpenAPIHono<IdentityEnv>): void {
     summary: 'Delete a repository with its webhooks',
     tags,
     request: { params: repositoryPath },
-    responses: { 204: { description: 'Deleted' } },
+    responses: { default: REFUSED, 204: { description: 'Deleted' } },
   });
 }
