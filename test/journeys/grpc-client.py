@@ -1,4 +1,4 @@
-"""An independent gRPC client: asks what there is by reflection, checks health, predicts. Prints one JSON object.
+"""An independent gRPC client: asks what there is by reflection, checks health, predicts, reports. Prints one JSON object.
 
 usage: grpc-client.py ADDRESS FOLDER, where FOLDER holds the Python modules that protoc made of proto/grpc.
 It knows no message of ours: the descriptors come from the service.
@@ -94,6 +94,39 @@ for index, usage in enumerate([0.25, 0.9, -1.0]):
     )
 answer = predict(request, timeout=TIMEOUT)
 
+methods = pool.FindServiceByName("observation.v1.ObservationService").methods_by_name
+Event = factory.GetPrototype(methods["Report"].input_type)
+Batch = factory.GetPrototype(methods["ReportBatch"].input_type)
+Report = factory.GetPrototype(methods["Report"].output_type)
+
+
+def observe(ttft):
+    event = Event()
+    event.observation.target_model = "qwen3-32b"
+    event.observation.input.CopyFrom(request.inputs[0])
+    event.observation.ttft_millis = ttft
+    return event
+
+
+def summarize(report):
+    return [report.accepted, report.refused, [[refusal.index, refusal.reason] for refusal in report.refusals]]
+
+
+report_stream = channel.stream_unary(
+    "/observation.v1.ObservationService/Report",
+    request_serializer=Event.SerializeToString,
+    response_deserializer=Report.FromString,
+)
+report_batch = channel.unary_unary(
+    "/observation.v1.ObservationService/ReportBatch",
+    request_serializer=Batch.SerializeToString,
+    response_deserializer=Report.FromString,
+)
+reports = {
+    "stream": summarize(report_stream(iter([observe(120.5), observe(-3), observe(99)]), timeout=TIMEOUT)),
+    "batch": summarize(report_batch(Batch(events=[observe(80), Event()]), timeout=TIMEOUT)),
+}
+
 try:
     predict(Request(), timeout=TIMEOUT)
     refusal = None
@@ -116,6 +149,7 @@ print(
                 answer.metadata.omitted_inputs,
             ],
             "refusal": refusal,
+            "reports": reports,
         }
     )
 )

@@ -22,12 +22,13 @@ interface Report {
   outputs: [number, string, number, number][];
   metadata: [string, string, number];
   refusal: [string, string];
+  reports: Record<'stream' | 'batch', [accepted: number, refused: number, refusals: [number, string][]]>;
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'trivet-python-'));
 after(() => rmSync(folder, { recursive: true }));
 
-test('a Python client finds the services by reflection, checks their health and predicts', {
+test('a Python client finds the services by reflection, checks their health, predicts and reports', {
   skip: skipReason(),
 }, async () => {
   assert.equal(missing, '');
@@ -40,7 +41,11 @@ test('a Python client finds the services by reflection, checks their health and 
   const report = JSON.parse(output) as Report;
   for (const version of ['v1', 'v1alpha']) {
     const names = report.services[version] ?? [];
-    for (const name of ['prediction.v1.PredictionService', 'grpc.health.v1.Health'])
+    for (const name of [
+      'prediction.v1.PredictionService',
+      'observation.v1.ObservationService',
+      'grpc.health.v1.Health',
+    ])
       assert.ok(names.includes(name), `${version} does not list ${name}`);
   }
   assert.ok(report.files.includes('prediction/v1/prediction.proto'));
@@ -54,6 +59,10 @@ test('a Python client finds the services by reflection, checks their health and 
   );
   assert.ok(report.outputs.every(([, , ttftMs, tpotMs]) => ttftMs > 0 && tpotMs > 0));
   assert.deepEqual(report.metadata, ['qwen3-32b', 'prior@1', 1]);
+  assert.deepEqual(report.reports, {
+    stream: [2, 1, [[1, 'ttft_millis must be more than 0 and at most a day, got -3']]],
+    batch: [1, 1, [[1, 'event must be one of dispatched, first_token, finished, observation']]],
+  });
   assert.deepEqual(report.refusal, ['INVALID_ARGUMENT', 'Cannot predict: target_model must not be empty']);
 });
 
