@@ -185,5 +185,7 @@ test('trainForest() gives the constant when there is nothing to split', () => {
 test('trainForest() refuses impossible options', () => {
   const { columns, target } = createProblem(10);
   assert.throws(() => train(columns, target, { depth: 7 }), /depth must be 1 … 6, got 7/);
+  const wide = Array.from({ length: 256 }, () => new Float32Array(10));
+  assert.throws(() => train(wide, target, {}), /features must be 255 at most, got 256/);
   assert.throws(() => train(columns, target.with(0, Number.NaN), {}), /every target must be finite/);
 });

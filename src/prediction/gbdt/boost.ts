@@ -172,9 +172,16 @@ function startWatch(stopping: EarlyStopping, loss: Loss, base: number): Watch {
   };
 }
 
+/** A forest names features by bytes. */
+const MAX_FEATURES = 255;
+
 function checkOptions({ rows, target, weights }: TrainingSet, options: BoostOptions): void {
   if (target.length !== rows.rowCount || (weights !== undefined && weights.length !== rows.rowCount)) {
     throw new RangeError(`Cannot train: ${rows.rowCount} rows, but ${target.length} targets`);
+  }
+  const featureCount = rows.binning.edges.length;
+  if (featureCount > MAX_FEATURES) {
+    throw new RangeError(`Cannot train: features must be ${MAX_FEATURES} at most, got ${featureCount}`);
   }
   if (!target.every(Number.isFinite)) throw new RangeError('Cannot train: every target must be finite');
   const ranges: [name: string, value: number, low: number, high: number][] = [

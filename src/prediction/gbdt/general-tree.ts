@@ -19,9 +19,8 @@ export interface GeneralForest {
   readonly missing: Uint8Array;
 }
 
-/** What a node takes for missing, in the lower bits, and whether that goes left. */
-export const MISSING_NEVER = 0;
-export const MISSING_ZERO = 1;
+/** What a node takes for missing, in the lower two bits (0: nothing is), and whether that goes left. */
+const MISSING_ZERO = 1;
 export const MISSING_NAN = 2;
 export const MISSING_GOES_LEFT = 4;
 

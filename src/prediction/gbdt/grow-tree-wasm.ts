@@ -85,12 +85,13 @@ interface Layout {
   readonly histogramsAt: readonly [number, number];
 }
 
-/** `weightBits` bits hold the sum of all quantised weights. Undefined where the machine cannot run the kernel. */
+/** `weightBits` bits hold the sum of all quantised weights. Undefined where the machine cannot run the kernel, or the rows are too many. */
 export function createWasmGrower(rows: BinnedRows, weightBits: number): TreeGrower | undefined {
   const module = findKernelModule('train');
   if (module === undefined) return undefined;
   const plan = planMemory();
   const layout = planLayout(rows, plan.reserve);
+  if (!plan.fits()) return undefined;
   const memory = plan.create();
   const kernel = new WebAssembly.Instance(module, { env: { memory } }).exports as unknown as TrainExports;
   writeRows(rows, layout, memory.buffer);

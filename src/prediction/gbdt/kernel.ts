@@ -17,10 +17,14 @@ function compileKernel(name: KernelName): WebAssembly.Module | undefined {
 }
 
 const PAGE_BYTES = 65_536;
+/** Addresses stay positive as 32-bit numbers. */
+const MOST_BYTES = 2 ** 31 - PAGE_BYTES;
 
 /** Hands out a kernel's memory from the front, in steps of 16 bytes; nothing is ever given back. */
 export interface MemoryPlan {
   readonly reserve: (bytes: number) => number;
+  /** Whether all that was reserved can be had. */
+  fits(): boolean;
   create(): WebAssembly.Memory;
 }
 
@@ -33,6 +37,7 @@ export function planMemory(): MemoryPlan {
       end += Math.ceil(bytes / 16) * 16;
       return address;
     },
+    fits: () => end <= MOST_BYTES,
     create() {
       const pages = Math.ceil((end + 16) / PAGE_BYTES);
       return new WebAssembly.Memory({ initial: pages, maximum: pages });
