@@ -13,7 +13,7 @@ import type { VettedTarget } from './address-guard.ts';
 import { type OpenSocket, openSocket, type SocketOptions } from './delivery-socket.ts';
 
 const KEEP_MS = 15_000;
-const MAX_USES = 200;
+const MAX_USES = 1000;
 const MAX_HEADER_BYTES = 16_384;
 const MAX_MISBEHAVING_ORIGINS = 10_000;
 
@@ -26,6 +26,8 @@ export interface Connection {
   /** Ids of the deliveries that it carried, the last one last. */
   readonly carried: number[];
   isClosed: boolean;
+  /** A request waits for its answer, or for the rest of it. */
+  isAsked: boolean;
 }
 
 export interface ConnectionPoolOptions extends SocketOptions {
@@ -81,10 +83,10 @@ export function createConnectionPool(options: ConnectionPoolOptions): Connection
       opened: timings,
       carried: [],
       isClosed: false,
+      isAsked: true,
     };
     client.on('disconnect', (_, __, error) => {
-      const isIdle = idle.get(connection.origin)?.includes(connection) ?? false;
-      if (isIdle && error instanceof errors.HTTPParserError) distrust(connection);
+      if (!connection.isAsked && isUnaskedAnswer(error)) distrust(connection);
       discard(connection);
     });
     all.add(connection);
@@ -104,7 +106,9 @@ export function createConnectionPool(options: ConnectionPoolOptions): Connection
     },
     release: (connection) => {
       if (!isUsable(connection)) return discard(connection);
-      if (connection.carried.length >= MAX_USES || misbehaving.has(connection.origin)) return discard(connection);
+      if (misbehaving.has(connection.origin)) return discard(connection);
+      // Used no more, but listened to until it closes by itself.
+      if (connection.carried.length >= MAX_USES) return;
       const list = idle.get(connection.origin) ?? [];
       idle.set(connection.origin, list);
       list.push(connection);
@@ -121,6 +125,12 @@ export function createConnectionPool(options: ConnectionPoolOptions): Connection
       return all.size;
     },
   };
+}
+
+/** Something came although nothing was asked: the client ends the socket with one of these. */
+function isUnaskedAnswer(error: unknown): boolean {
+  if (error instanceof errors.HTTPParserError) return true;
+  return error instanceof errors.SocketError && error.message === 'bad response';
 }
 
 /** The end of a socket shows here before its event comes. */

@@ -7,6 +7,8 @@ import {
   waitForDelivery,
 } from '../../test/support/deliveries-store.ts';
 import { forEachEngine } from '../../test/support/engines.ts';
+import { FORBIDDEN_TARGETS } from '../../test/support/forbidden-targets.ts';
+import { onRequest, startRawReceiver } from '../../test/support/raw-receiver.ts';
 import { startReceiver } from '../../test/support/receiver.ts';
 import { type Store, statement } from '../database/store.ts';
 import { createLog } from '../telemetry/log.ts';
@@ -224,4 +226,51 @@ forEachEngine('a stop lets the attempt under way end and stores it', async (stor
     rows.filter((row) => row.state === 'pending' && row.attempts === 0).length,
     10 - receiver.received.length,
   );
+});
+
+forEachEngine(
+  'a forbidden url that came into the store past all checks is blocked, with no connection',
+  async (store) => {
+    // No engine stores NUL.
+    const urls = FORBIDDEN_TARGETS.map(([, url]) => url).filter((url) => !url.includes('\0'));
+    const guard = createAddressGuard({ allowCidrs: [] });
+    const parts = { store, world: realWorld, log: createLog('warn'), metrics: createMetrics(), vault, guard };
+    const worker = createDeliveryWorker(parts);
+    const ids: number[] = [];
+    for (const [index, url] of urls.entries()) {
+      await insertTestHook(store, { id: index + 1, url });
+      ids.push(await enqueueTestDelivery(store, { hookId: index + 1, url }));
+    }
+    worker.start();
+    for (const [index, id] of ids.entries()) {
+      const row = await waitForDelivery(store, id);
+      assert.deepEqual([row.state, row.attempts, row.status], ['blocked', 1, 0], JSON.stringify(urls[index]));
+      const [attempt] = await readAttempts(store, id);
+      assert.deepEqual([attempt?.reason, attempt?.remote_address], ['blocked address', null]);
+    }
+    await worker.stop();
+  },
+);
+
+forEachEngine('a success that was another answer does not stay: the delivery is sent again', async (store) => {
+  const NO = 'HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n';
+  const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
+  await using receiver = await startRawReceiver((socket, connection) => {
+    onRequest(socket, (index) => {
+      if (connection > 0) socket.write(NO);
+      else if (index === 0) socket.write(OK);
+      else socket.write(OK, () => setTimeout(() => socket.write(NO), 100));
+    });
+  });
+  const { url } = receiver;
+  await insertTestHook(store, { id: 1, url });
+  await using worker = startWorker(store);
+  const first = await enqueueTestDelivery(store, { hookId: 1, url });
+  worker.poke();
+  await waitForDelivery(store, first);
+  const second = await enqueueTestDelivery(store, { hookId: 1, url });
+  worker.poke();
+  const row = await waitForDelivery(store, second, ({ attempts }) => attempts === 2);
+  assert.deepEqual([row.state, row.status], ['pending', 404]);
+  assert.equal((await readDelivery(store, first)).attempts, 1);
 });

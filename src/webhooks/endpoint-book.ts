@@ -104,7 +104,7 @@ export function createEndpointBook(): EndpointBook {
       endpoint.health = updateHealth(health, outcome, moment.nowMs);
       endpoint.breaker =
         outcome.kind === 'accepted' ? recordSuccess(breaker) : recordFailure(breaker, ENDPOINT_BREAKER, moment);
-      const nextOrigin = isOriginDown(outcome) ? recordFailure(origin, ORIGIN_BREAKER, moment) : recordSuccess(origin);
+      const nextOrigin = recordForOrigin(origin, outcome, moment);
       setBreaker(endpoint.origin, nextOrigin);
       return {
         hasHealthChanged: endpoint.health.fails !== health.fails,
@@ -135,6 +135,12 @@ function createEndpoint(row: DueEndpoint): Endpoint {
     health: { fails: row.fails, failingSinceMs: row.failing_since_ms },
     breaker: restoreBreaker(row.fails, row.next_at_ms, ENDPOINT_BREAKER),
   };
+}
+
+function recordForOrigin(breaker: Breaker, outcome: Outcome, moment: Moment): Breaker {
+  // Nothing was asked, so nothing was learned; but a probe must come to an end.
+  if (outcome.kind === 'blocked' && breaker.state !== 'probing') return breaker;
+  return isOriginDown(outcome) ? recordFailure(breaker, ORIGIN_BREAKER, moment) : recordSuccess(breaker);
 }
 
 /** Whether the whole destination seems to be down. A refusal of one path says nothing about the others. */

@@ -148,6 +148,7 @@ async function exchange(request: SendRequest, target: VettedTarget, parts: Excha
   progress.connection = connection;
   progress.isKept = connection.carried.length > 0;
   connection.carried.push(request.deliveryId);
+  connection.isAsked = true;
   try {
     await readAnswer(request, target, connection, parts);
     pool.release(connection);
@@ -168,7 +169,7 @@ function wasClosedMeanwhile(error: unknown, progress: Progress): boolean {
 function readAnswer(
   request: SendRequest,
   { url }: VettedTarget,
-  { client }: Connection,
+  connection: Connection,
   { progress, elapsed, signal }: Exchange,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -180,7 +181,7 @@ function readAnswer(
       reject(reason);
     };
     signal.addEventListener('abort', () => give(signal.reason as Error), { once: true });
-    client.dispatch(
+    connection.client.dispatch(
       {
         method: 'POST',
         path: url.pathname + url.search,
@@ -207,7 +208,10 @@ function readAnswer(
           keep(progress, chunk);
           if (readBytes > MAX_READ_BYTES) give(new EnoughRead());
         },
-        onResponseEnd: () => resolve(),
+        onResponseEnd: () => {
+          connection.isAsked = false;
+          resolve();
+        },
         onResponseError: (_, error) => reject(error),
       },
     );
