@@ -25,6 +25,7 @@ import { renderConsentPage } from './pages/consent-page.ts';
 import { renderGoOnPage } from './pages/notice-pages.ts';
 import { respondPage } from './pages/page-response.ts';
 import type { ProtocolParts } from './parts.ts';
+import { describeAuthorize } from './protocol-descriptions.ts';
 import { addToQuery, isLoopbackIp, isPrivateScheme } from './redirect-uri.ts';
 import { formatScope, isWithin, type Scope, uniteScopes } from './scope.ts';
 import { createSecret, hashSecret } from './secret-text.ts';
@@ -41,6 +42,7 @@ const SEAL_KIND = 'authorize';
 
 export function createAuthorizeMount(parts: AuthorizeParts): RouteMount {
   const routes = createPageRoutes();
+  describeAuthorize(routes);
   routes.get('/', (c) => beginAuthorization(parts, c));
   routes.post('/', (c) => postAuthorization(parts, c));
   return { path: AUTHORIZE_PATH, errors: 'page', routes };

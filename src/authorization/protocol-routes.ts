@@ -8,6 +8,7 @@ import { answerIntrospection } from './introspect.ts';
 import { describeResource, describeServer } from './metadata.ts';
 import { answerUserinfo } from './openid/userinfo.ts';
 import type { ProtocolParts } from './parts.ts';
+import { describeProtocol } from './protocol-descriptions.ts';
 import { answerRevocation } from './revoke.ts';
 import { answerTokenRequest } from './token.ts';
 
@@ -36,6 +37,7 @@ function createOAuthRoutes(parts: ProtocolParts) {
   const routes = createRoutes();
   for (const path of ['/token', '/revoke', '/introspect', '/device', '/userinfo', '/jwks'])
     routes.use(path, openToScripts);
+  describeProtocol(routes);
   routes.post('/token', (c) => answerTokenRequest(parts, c));
   routes.post('/revoke', (c) => answerRevocation(parts, c));
   routes.post('/introspect', (c) => answerIntrospection(parts, c));

@@ -51,6 +51,19 @@ function announceBody(url: string, length: number): Promise<number | undefined> 
   });
 }
 
+/** The status for a form that comes from another address of this machine. */
+function postFrom(localAddress: string, url: string, fields: Fields): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    const headers = { 'content-type': 'application/x-www-form-urlencoded' };
+    const call = httpRequest(url, { method: 'POST', headers, localAddress }, (response) => {
+      response.resume();
+      resolve(response.statusCode);
+    });
+    call.on('error', reject);
+    call.end(new URLSearchParams(fields).toString());
+  });
+}
+
 const cases: Case[] = [
   [
     'T01 parameters in the query and client_secret in the form are taken (contract)',
@@ -353,7 +366,7 @@ const cases: Case[] = [
     },
   ],
   [
-    'T26 failures are limited per client and address with 429 and Retry-After; another client is unaffected',
+    'T26 failures are limited per client and address with 429 and Retry-After; the same client elsewhere and another client are unaffected',
     async (bench) => {
       const { exchange, tokenUrl } = await prepare(bench);
       const wrong = { ...exchange, client_secret: 'wrong' };
@@ -361,6 +374,7 @@ const cases: Case[] = [
       const limited = await postForm(tokenUrl, wrong);
       assert.equal(limited.status, 429);
       assert.ok(Number(limited.headers.get('retry-after')) >= 1);
+      assert.equal(await postFrom('127.0.0.2', tokenUrl, exchange), 200, 'the same client elsewhere');
       const other = await prepare(bench);
       assert.equal((await postForm(other.tokenUrl, other.exchange)).status, 200);
     },
