@@ -10,7 +10,7 @@ import { TARGETS } from '../prediction/observation-table.ts';
 import { DEFAULT_TRAINING } from '../prediction/train-model.ts';
 import { realWorld } from '../world.ts';
 import { createProgress, formatTable, print, printJson, remark } from './output.ts';
-import { formatRefusals } from './read-rows.ts';
+import { createKvCapacityOption, formatRefusals } from './read-rows.ts';
 
 interface EvaluateOptions {
   readonly input: readonly string[];
@@ -18,6 +18,8 @@ interface EvaluateOptions {
   readonly protocol: Protocol;
   readonly json?: boolean;
   readonly report?: string;
+  readonly kvCapacityTokens?: number;
+  readonly holdOut?: readonly string[];
 }
 
 export function createEvaluateCommand(): Command {
@@ -33,6 +35,8 @@ export function createEvaluateCommand(): Command {
         .choices(PROTOCOLS)
         .default('random'),
     )
+    .addOption(createKvCapacityOption())
+    .option('--hold-out <runs>', 'runs that leave-run-out judges, with commas; each in turn when left out', splitList)
     .option('--json', 'print JSON, all numbers but rows in percent')
     .option('--report <file>', 'write an HTML page with plots')
     .action(runEvaluation);
@@ -43,11 +47,16 @@ async function runEvaluation(options: EvaluateOptions): Promise<void> {
   const { table, refusals } = await readTable(options.input, {
     format: options.format,
     targetModel: 'evaluated',
+    kvCapacityTokens: options.kvCapacityTokens,
     stdin: process.stdin,
     onProgress: (rows) => showProgress(`Reading: ${rows} rows`),
   });
   if (refusals.length > 0) remark(`Rows left out\n${formatRefusals(refusals)}`);
-  const answers = evaluate(options.protocol, table, { parameters: DEFAULT_TRAINING, onProgress: showProgress });
+  const answers = evaluate(options.protocol, table, {
+    parameters: DEFAULT_TRAINING,
+    onProgress: showProgress,
+    holdOut: options.holdOut,
+  });
   const ttft = measureAccuracy(answers.ttft);
   const tpot = measureAccuracy(answers.tpot);
   if (ttft === undefined && tpot === undefined)
@@ -57,6 +66,10 @@ async function runEvaluation(options: EvaluateOptions): Promise<void> {
   if (options.report === undefined) return;
   await writeFile(options.report, renderReport({ protocol: options.protocol, inputs: options.input, table, answers }));
   remark(`Wrote ${options.report}`);
+}
+
+function splitList(text: string): string[] {
+  return text.split(',').map((run) => run.trim());
 }
 
 /** The names are an interface: scripts read them. */

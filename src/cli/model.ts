@@ -21,7 +21,7 @@ import { realWorld } from '../world.ts';
 import { createEvaluateCommand } from './model-evaluate.ts';
 import { openCliStore } from './open-cli-store.ts';
 import { createProgress, formatTable, print, printJson, remark } from './output.ts';
-import { formatRefusals } from './read-rows.ts';
+import { createKvCapacityOption, formatRefusals } from './read-rows.ts';
 
 export function createModelCommand(): Command {
   const command = new Command('model').description('Train, evaluate, list and promote the models that predict latency');
@@ -72,6 +72,7 @@ interface TrainOptions {
   readonly model: string;
   readonly input: readonly string[];
   readonly format?: Format;
+  readonly kvCapacityTokens?: number;
   readonly statistic: Statistic;
   readonly anyModel?: boolean;
   readonly promote: string;
@@ -87,6 +88,7 @@ function createTrainCommand(): Command {
       'observations: JSON lines of ours or of llm-d, CSV or Parquet; "-" is standard input',
     )
     .addOption(new Option('--format <name>', 'what the input is; detected when left out').choices(FORMATS))
+    .addOption(createKvCapacityOption())
     .addOption(new Option('--statistic <name>', 'what predictions mean').choices(STATISTICS).default('p50'))
     .option('--any-model', 'also learn from rows that name another target model')
     .addOption(new Option('--promote <bool>', 'serve it at once').choices(['true', 'false']).default('true'))
@@ -100,6 +102,7 @@ async function train(options: TrainOptions): Promise<void> {
   const { table, refusals } = await readTable(options.input, {
     format: options.format,
     targetModel: options.model,
+    kvCapacityTokens: options.kvCapacityTokens,
     stdin: process.stdin,
     onProgress: (rows) => showProgress(`Reading: ${rows} rows`),
     check: ({ targetModel }) =>

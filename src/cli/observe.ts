@@ -6,12 +6,13 @@ import type { Observation } from '../prediction/observation.ts';
 import { insertSampleStep } from '../prediction/sample-store.ts';
 import { type CliStore, openCliStore } from './open-cli-store.ts';
 import { createProgress, print, printJson } from './output.ts';
-import { formatRefusals } from './read-rows.ts';
+import { createKvCapacityOption, formatRefusals } from './read-rows.ts';
 
 interface ObserveOptions {
   readonly input: readonly string[];
   readonly model?: string;
   readonly format?: Format;
+  readonly kvCapacityTokens?: number;
   readonly json?: boolean;
 }
 
@@ -23,6 +24,7 @@ export function createObserveCommand(): Command {
     .requiredOption('--input <file...>', 'observations, as for model train; "-" is standard input')
     .option('--model <name>', 'the target model of rows that name none')
     .addOption(new Option('--format <name>', 'what the input is; detected when left out').choices(FORMATS))
+    .addOption(createKvCapacityOption())
     .option('--json', 'print the summary as JSON')
     .action(observe);
 }
@@ -53,8 +55,8 @@ async function observe(options: ObserveOptions): Promise<void> {
   if (refusals.length > 0) print(`\nRows left out\n${formatRefusals(refusals)}`);
 }
 
-function readOptions({ format, model }: ObserveOptions) {
-  return { format, targetModel: model ?? '' };
+function readOptions({ format, model, kvCapacityTokens }: ObserveOptions) {
+  return { format, kvCapacityTokens, targetModel: model ?? '' };
 }
 
 function findMissingModel({ targetModel }: Observation): string | undefined {

@@ -12,12 +12,17 @@ export interface ObservationTable extends MetricColumns {
   readonly podTypes: string[];
   readonly servers: string[];
   readonly models: string[];
+  readonly runs: string[];
   /** Index into `podTypes`. */
   podType: Uint16Array;
   /** Index into `servers`. */
   server: Int32Array;
   /** Index into `models`. */
   model: Uint16Array;
+  /** Index into `runs`. */
+  run: Uint16Array;
+  /** When the request ended; NaN when it is not known. */
+  endMs: Float64Array;
   /** NaN when the source has no times. */
   atMs: Float64Array;
   /** NaN when not observed. */
@@ -30,10 +35,12 @@ export type Target = 'ttft' | 'tpot';
 export const TARGETS: readonly Target[] = ['ttft', 'tpot'];
 
 export function createObservationTable(capacity = 1024): ObservationTable {
-  const table = { count: 0, podTypes: [], servers: [], models: [] } as unknown as ObservationTable;
-  for (const name of [...METRIC_COLUMNS, 'atMs', 'ttftMs', 'tpotMs'] as const) table[name] = new Float64Array(capacity);
+  const table = { count: 0, podTypes: [], servers: [], models: [], runs: [] } as unknown as ObservationTable;
+  for (const name of [...METRIC_COLUMNS, 'atMs', 'endMs', 'ttftMs', 'tpotMs'] as const)
+    table[name] = new Float64Array(capacity);
   table.podType = new Uint16Array(capacity);
   table.model = new Uint16Array(capacity);
+  table.run = new Uint16Array(capacity);
   table.server = new Int32Array(capacity);
   return table;
 }
@@ -45,7 +52,9 @@ export function appendObservation(table: ObservationTable, row: Observation): vo
   table.podType[at] = internName(table.podTypes, row.input.podType);
   table.server[at] = internName(table.servers, row.input.serverIp);
   table.model[at] = internName(table.models, row.targetModel);
+  table.run[at] = internName(table.runs, row.run ?? '');
   table.atMs[at] = row.atMs ?? Number.NaN;
+  table.endMs[at] = row.endMs ?? Number.NaN;
   table.ttftMs[at] = row.ttftMs ?? Number.NaN;
   table.tpotMs[at] = row.tpotMs ?? Number.NaN;
 }
@@ -53,7 +62,7 @@ export function appendObservation(table: ObservationTable, row: Observation): vo
 /** A table of only these rows, in this order. Names are shared, so indices keep their meaning. */
 export function selectRows(table: ObservationTable, rows: ArrayLike<number>): ObservationTable {
   const selected = createObservationTable(Math.max(1, rows.length));
-  for (const name of ['podTypes', 'servers', 'models'] as const) selected[name].push(...table[name]);
+  for (const name of ['podTypes', 'servers', 'models', 'runs'] as const) selected[name].push(...table[name]);
   for (const name of ALL_COLUMNS) {
     const from = table[name];
     const to = selected[name];
@@ -91,7 +100,17 @@ function internName(names: string[], name: string): number {
   return names.length - 1;
 }
 
-const ALL_COLUMNS = [...METRIC_COLUMNS, 'atMs', 'ttftMs', 'tpotMs', 'podType', 'model', 'server'] as const;
+const ALL_COLUMNS = [
+  ...METRIC_COLUMNS,
+  'atMs',
+  'endMs',
+  'ttftMs',
+  'tpotMs',
+  'podType',
+  'model',
+  'server',
+  'run',
+] as const;
 
 function grow(table: ObservationTable, capacity: number): void {
   for (const name of ALL_COLUMNS) {

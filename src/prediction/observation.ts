@@ -9,6 +9,10 @@ export interface Observation {
   readonly atMs: number | undefined;
   readonly ttftMs: number | undefined;
   readonly tpotMs: number | undefined;
+  /** When the request ended and its TPOT was known; estimated when undefined. */
+  readonly endMs?: number;
+  /** Which experiment it is of, where a log has several. */
+  readonly run?: string;
 }
 
 /** Why this row can not be learned from, in words that name the field; undefined when it can. */

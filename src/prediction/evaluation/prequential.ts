@@ -1,7 +1,14 @@
 import { METRIC_COLUMNS } from '../columns.ts';
-import { createLiveModel, type LiveModel } from '../live-model.ts';
+import { createLiveModel, type Foreseen, type LiveModel } from '../live-model.ts';
 import { createPriorModel } from '../model.ts';
-import { type MetricColumns, type ObservationTable, observedTimes, selectRows, TARGETS } from '../observation-table.ts';
+import {
+  type MetricColumns,
+  type ObservationTable,
+  observedTimes,
+  selectRows,
+  TARGETS,
+  type Target,
+} from '../observation-table.ts';
 import { type TrainParameters, trainModel } from '../train-model.ts';
 import type { Answers } from './accuracy.ts';
 
@@ -24,21 +31,69 @@ export function answerPrequentially(
   },
 ): void {
   const live = createLiveModel(createPriorModel());
+  const answer = createLiveAnswerer(live, table, answers);
   const refits = [0, ...FIRST_REFITS];
   for (let at = REFIT_EVERY; at < rows.length; at += REFIT_EVERY) refits.push(at);
   for (const [i, at] of refits.entries()) {
     onProgress(`prequential: ${at} of ${rows.length} rows`);
-    if (at > 0) live.replaceModel(trainModel('evaluated@1', selectRows(table, rows.slice(0, at)), parameters));
-    answerLive(live, table, rows.slice(at, refits[i + 1] ?? rows.length), answers);
+    if (at > 0) {
+      const known = selectKnown(table, rows.slice(0, at), table.atMs[rows[at] ?? 0]!);
+      live.replaceModel(trainModel('evaluated@1', known, parameters));
+    }
+    answer(rows.slice(at, refits[i + 1] ?? rows.length));
   }
 }
 
-/** Answers rows one after the other as a running service would: after each, its observed times move the live state. */
-export function answerLive(live: LiveModel, table: ObservationTable, rows: readonly number[], answers: Answers): void {
+/** A row as a service knew it at that moment: times that only came later are not in it yet. */
+export function selectKnown(table: ObservationTable, rows: readonly number[], nowMs: number): ObservationTable {
+  const known = selectRows(table, rows);
+  for (let i = 0; i < known.count; i++)
+    for (const target of TARGETS) if (knownAt(known, i, target) > nowMs) observedTimes(known, target)[i] = Number.NaN;
+  return known;
+}
+
+/** Tokens that a request is taken to have generated when its end is not known. */
+const TYPICAL_TOKENS = 200;
+
+/** When this time of this row was known; -Infinity when the source has no times: then its rows stand in that order. */
+function knownAt(table: ObservationTable, row: number, target: Target): number {
+  const atMs = table.atMs[row]!;
+  if (Number.isNaN(atMs)) return Number.NEGATIVE_INFINITY;
+  const firstTokenMs = Number.isNaN(table.ttftMs[row]!) ? atMs : atMs + table.ttftMs[row]!;
+  if (target === 'ttft') return firstTokenMs;
+  const endMs = table.endMs[row]!;
+  return Number.isNaN(endMs) ? firstTokenMs + table.tpotMs[row]! * TYPICAL_TOKENS : endMs;
+}
+
+interface Coming {
+  readonly foreseen: Foreseen;
+  readonly target: Target;
+  readonly observedMs: number;
+  readonly knownAtMs: number;
+}
+
+/**
+ * Answers rows one after the other, in one call or several, as a running service would. A row's times move the live state once they were known:
+ * with times in the source not before requests that started earlier than that were answered.
+ */
+export function createLiveAnswerer(
+  live: LiveModel,
+  table: ObservationTable,
+  answers: Answers,
+): (rows: readonly number[]) => void {
   const columns = { count: 1 } as MetricColumns;
   for (const name of METRIC_COLUMNS) columns[name] = new Float64Array(1);
   const addresses = table.servers.map((server) => Buffer.from(server));
-  for (const row of rows) {
+  let coming: Coming[] = [];
+  const learnUntil = (nowMs: number) => {
+    const due = coming.filter((event) => event.knownAtMs <= nowMs).sort((a, b) => a.knownAtMs - b.knownAtMs);
+    if (due.length === 0) return;
+    coming = coming.filter((event) => event.knownAtMs > nowMs);
+    for (const { foreseen, target, observedMs } of due) live.observe(foreseen, target, observedMs);
+  };
+  const answerRow = (row: number) => {
+    const atMs = table.atMs[row]!;
+    learnUntil(Number.isNaN(atMs) ? Number.NEGATIVE_INFINITY : atMs);
     for (const name of METRIC_COLUMNS) columns[name][0] = table[name][row]!;
     const podType = table.podTypes[table.podType[row]!]!;
     const foreseen = live.foresee(columns, podType, addresses[table.server[row]!]!);
@@ -48,7 +103,8 @@ export function answerLive(live: LiveModel, table: ObservationTable, rows: reado
       const { medianMs } = foreseen[target];
       const p90Ms = live.targetOf(podType, target).toStatistic(medianMs, 'p90');
       answers[target].push({ row, observedMs, predictedMs: medianMs, p90Ms });
-      live.observe(foreseen, target, observedMs);
+      coming.push({ foreseen, target, observedMs, knownAtMs: knownAt(table, row, target) });
     }
-  }
+  };
+  return (rows) => rows.forEach(answerRow);
 }

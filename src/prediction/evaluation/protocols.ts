@@ -8,14 +8,23 @@ import { type ObservationTable, selectRows } from '../observation-table.ts';
 import { type TrainParameters, trainModel } from '../train-model.ts';
 import type { Answers } from './accuracy.ts';
 import { answerRows } from './answer-rows.ts';
-import { answerLive, answerPrequentially } from './prequential.ts';
+import { answerPrequentially, createLiveAnswerer, selectKnown } from './prequential.ts';
 
-export const PROTOCOLS = ['random', 'time', 'prequential', 'leave-load-out', 'leave-server-out'] as const;
+export const PROTOCOLS = [
+  'random',
+  'time',
+  'prequential',
+  'leave-load-out',
+  'leave-server-out',
+  'leave-run-out',
+] as const;
 export type Protocol = (typeof PROTOCOLS)[number];
 
 export interface EvaluateOptions {
   readonly parameters: TrainParameters;
   readonly onProgress: (text: string) => void;
+  /** The runs that `leave-run-out` judges; each in turn when undefined. */
+  readonly holdOut?: readonly string[] | undefined;
 }
 
 interface Fold {
@@ -35,7 +44,7 @@ export function evaluate(protocol: Protocol, table: ObservationTable, options: E
     answerInTime(table, options, answers);
     return answers;
   }
-  const folds = FOLDS_OF[protocol](table);
+  const folds = FOLDS_OF[protocol](table, options.holdOut);
   for (const [i, { learn, judge }] of folds.entries()) {
     options.onProgress(`${protocol}: part ${i + 1} of ${folds.length}`);
     const model = trainModel('evaluated@1', selectRows(table, learn), options.parameters);
@@ -47,10 +56,16 @@ export function evaluate(protocol: Protocol, table: ObservationTable, options: E
 const MIN_ROWS = 20;
 const SEEDS = [1, 2, 3, 4, 5];
 
-const FOLDS_OF: Readonly<Record<Exclude<Protocol, 'prequential' | 'time'>, (table: ObservationTable) => Fold[]>> = {
+const FOLDS_OF: Readonly<
+  Record<
+    Exclude<Protocol, 'prequential' | 'time'>,
+    (table: ObservationTable, holdOut: readonly string[] | undefined) => Fold[]
+  >
+> = {
   random: (table) => SEEDS.map((seed) => splitRandomly(table.count, seed)),
   'leave-load-out': (table) => leaveGroupsOut(table, labelLoads(table)),
   'leave-server-out': leaveServersOut,
+  'leave-run-out': leaveRunsOut,
 };
 
 /** The trees stay as the first 70 % taught them; what each row shows corrects the following ones, as in service. */
@@ -58,8 +73,10 @@ function answerInTime(table: ObservationTable, { parameters, onProgress }: Evalu
   const rows = listRows(table);
   const cut = Math.floor(0.7 * rows.length);
   onProgress('time: learning from the first 70 %');
-  const live = createLiveModel(trainModel('evaluated@1', selectRows(table, rows.slice(0, cut)), parameters));
-  answerLive(live, table, rows.slice(cut), answers);
+  const live = createLiveModel(
+    trainModel('evaluated@1', selectKnown(table, rows.slice(0, cut), table.atMs[rows[cut]!]!), parameters),
+  );
+  createLiveAnswerer(live, table, answers)(rows.slice(cut));
 }
 
 /** Rows in the order of time: as the file has them, or by their times when it has any. */
@@ -118,6 +135,21 @@ function leaveServersOut(table: ObservationTable): Fold[] {
     table,
     Array.from(table.server.subarray(0, table.count), (server) => server % MAX_SERVER_FOLDS),
   );
+}
+
+function leaveRunsOut(table: ObservationTable, holdOut: readonly string[] | undefined): Fold[] {
+  const unknown = holdOut?.filter((run) => !table.runs.includes(run)) ?? [];
+  if (unknown.length > 0)
+    throw new Failure('invalid', `Cannot leave these runs out, no row is of them: ${unknown.join(', ')}`);
+  if (holdOut === undefined) {
+    if (table.runs.length < 2) throw new Failure('invalid', 'Cannot leave a run out: rows must name at least 2 runs');
+    return leaveGroupsOut(table, table.run.subarray(0, table.count));
+  }
+  const isOut = (row: number) => holdOut.includes(table.runs[table.run[row]!]!);
+  const rows = Array.from({ length: table.count }, (_, i) => i);
+  const fold = { learn: rows.filter((row) => !isOut(row)), judge: rows.filter(isOut) };
+  if (fold.learn.length === 0) throw new Failure('invalid', 'Cannot leave every run out: none is left to learn from');
+  return [fold];
 }
 
 /** mulberry32: the same split on every machine. */

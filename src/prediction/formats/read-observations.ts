@@ -7,9 +7,10 @@ import { type NumberedRecord, readCsvRecords } from './csv.ts';
 import { type Line, readLines } from './lines.ts';
 import { readParquetRecords } from './parquet.ts';
 import { type FieldNames, parseRecord, type RawRecord } from './record.ts';
+import { type RequestsOptions, readRequests } from './requests.ts';
 
 /** `jsonl` and `llm-d` are JSON lines with our field names or llm-d's; CSV and Parquet may have either. */
-export const FORMATS = ['jsonl', 'llm-d', 'csv', 'parquet'] as const;
+export const FORMATS = ['jsonl', 'llm-d', 'csv', 'parquet', 'requests'] as const;
 export type Format = (typeof FORMATS)[number];
 
 export type ReadRow =
@@ -21,12 +22,18 @@ export interface ReadOptions {
   readonly format: Format | undefined;
   /** The target model of rows that name none. */
   readonly targetModel: string;
+  /** Tokens that the KV cache of one server holds: what `requests` needs to know the cache's use. */
+  readonly kvCapacityTokens?: number | undefined;
   /** What `-` reads. */
   readonly stdin: AsyncIterable<Uint8Array>;
 }
 
 /** `path` may be `-`. */
 export async function* readObservations(path: string, options: ReadOptions): AsyncGenerator<ReadRow> {
+  if (options.format === 'requests') {
+    yield* readRequests(await openRecords(path, options), readRequestsOptions(options));
+    return;
+  }
   const names = FIELD_NAMES[options.format ?? 'csv'];
   for await (const { line, record, problem } of await openRecords(path, options)) {
     if (record === undefined) yield { line, refusal: problem ?? 'not a record' };
@@ -34,11 +41,18 @@ export async function* readObservations(path: string, options: ReadOptions): Asy
   }
 }
 
+function readRequestsOptions({ kvCapacityTokens, targetModel }: ReadOptions): RequestsOptions {
+  if (kvCapacityTokens === undefined)
+    throw new Failure('invalid', 'Cannot read requests: --kv-capacity-tokens must say how many a server holds');
+  return { kvCapacityTokens, targetModel };
+}
+
 const FIELD_NAMES: Readonly<Record<Format, FieldNames | undefined>> = {
   jsonl: 'trivet',
   'llm-d': 'llm-d',
   csv: undefined,
   parquet: undefined,
+  requests: undefined,
 };
 
 /** The records of a file or of standard input, before anything is made of them. */
@@ -47,7 +61,7 @@ export async function openRecords(
   { format, stdin }: { readonly format: Format | undefined; readonly stdin: AsyncIterable<Uint8Array> },
 ): Promise<AsyncIterable<NumberedRecord>> {
   if (path === '-') return openStream(stdin, format);
-  const detected = format ?? (await detectFormat(path));
+  const detected = format === undefined || format === 'requests' ? await detectFormat(path) : format;
   if (detected === 'parquet') return readParquetRecords(path);
   const lines = readLines(createReadStream(path));
   return detected === 'csv' ? readCsvRecords(lines) : readJsonRecords(lines);
@@ -57,7 +71,8 @@ function openStream(stdin: AsyncIterable<Uint8Array>, format: Format | undefined
   if (format === 'parquet')
     throw new Failure('invalid', 'Cannot read Parquet from standard input: it must be a file, its index is at the end');
   const lines = readLines(stdin);
-  if (format !== undefined) return format === 'csv' ? readCsvRecords(lines) : readJsonRecords(lines);
+  if (format !== undefined && format !== 'requests')
+    return format === 'csv' ? readCsvRecords(lines) : readJsonRecords(lines);
   return detectByFirstLine(lines);
 }
 

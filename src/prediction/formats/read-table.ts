@@ -18,6 +18,7 @@ export interface ReadTable {
 export interface ReadTableOptions {
   readonly format: Format | undefined;
   readonly targetModel: string;
+  readonly kvCapacityTokens?: number | undefined;
   readonly stdin: AsyncIterable<Uint8Array>;
   /** Rows for which it says no are refused with what it answers. */
   readonly check?: (observation: Observation) => string | undefined;
