@@ -24,6 +24,9 @@ export function createShardKeeper(store: Store, world: World): ShardKeeper {
   const owner = world.uuid();
   let epochs = new Map<number, number>();
   let leasedUntilMs = 0;
+  // The embedded store is one process's own: whoever had the shards before us is dead, and nobody waits for its leases.
+  const isAlone = store.engine === 'sqlite';
+  let isFirstBeat = true;
 
   const giveBack = async (surplus: number, isBusy: (shard: number) => boolean): Promise<void> => {
     const idle = [...epochs].filter(([shard]) => !isBusy(shard)).slice(0, surplus);
@@ -40,8 +43,10 @@ export function createShardKeeper(store: Store, world: World): ShardKeeper {
       const times = { owner, nowMs, expiresAtMs: nowMs + LEASE_MS };
       const { owned, workers } = await beat(store, times);
       epochs = new Map(owned.map(({ shard, epoch }) => [shard, epoch]));
-      const share = Math.ceil(SHARD_COUNT / workers);
-      const taken = await takeShards(store, times, share - epochs.size);
+      const share = isAlone ? SHARD_COUNT : Math.ceil(SHARD_COUNT / workers);
+      const takeable = isAlone && isFirstBeat ? { ...times, nowMs: times.expiresAtMs } : times;
+      const taken = await takeShards(store, takeable, share - epochs.size);
+      isFirstBeat = false;
       for (const { shard, epoch } of taken) epochs.set(shard, epoch);
       leasedUntilMs = startMs + LEASE_MS;
       if (epochs.size > share) await giveBack(epochs.size - share, isBusy);
