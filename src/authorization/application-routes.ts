@@ -12,6 +12,7 @@ import {
 } from './application.ts';
 import { type Application, findApplication, listApplications, listSecrets } from './application-store.ts';
 import type { ProtocolParts } from './parts.ts';
+import { requirePersonalToken } from './require-scope.ts';
 import { clientAddress } from './sign-in/client-address.ts';
 
 const grantType = z.enum(['authorization_code', 'refresh_token', 'client_credentials', 'device_code']);
@@ -68,6 +69,7 @@ export function addApplicationRoutes(
 
 function addCollectionRoutes(routes: OpenAPIHono<IdentityEnv>, parts: ProtocolParts, requireScope: RequireScope): void {
   const middleware = requireScope('all_user');
+  const managing = [middleware, requirePersonalToken];
   routes.openapi(
     {
       method: 'get',
@@ -88,7 +90,7 @@ function addCollectionRoutes(routes: OpenAPIHono<IdentityEnv>, parts: ProtocolPa
       path: PATH,
       summary: 'Register an OAuth application; its secret is in this answer only',
       tags,
-      middleware,
+      middleware: managing,
       request: { body: { required: true, ...json(formSchema) } },
       responses: {
         201: {
@@ -111,6 +113,7 @@ function addCollectionRoutes(routes: OpenAPIHono<IdentityEnv>, parts: ProtocolPa
 
 function addItemRoutes(routes: OpenAPIHono<IdentityEnv>, parts: ProtocolParts, requireScope: RequireScope): void {
   const middleware = requireScope('all_user');
+  const managing = [middleware, requirePersonalToken];
   const path = `${PATH}/{client_id}`;
   routes.openapi(
     {
@@ -136,7 +139,7 @@ function addItemRoutes(routes: OpenAPIHono<IdentityEnv>, parts: ProtocolParts, r
       path,
       summary: 'Change an OAuth application',
       tags,
-      middleware,
+      middleware: managing,
       request: { params, body: { required: true, ...json(changeSchema) } },
       responses: { 200: { description: 'The application', ...json(applicationSchema) } },
     },
@@ -154,7 +157,7 @@ function addItemRoutes(routes: OpenAPIHono<IdentityEnv>, parts: ProtocolParts, r
       path,
       summary: 'Delete an OAuth application and every token it holds',
       tags,
-      middleware,
+      middleware: managing,
       request: { params },
       responses: { 204: { description: 'Deleted' } },
     },
@@ -168,7 +171,7 @@ function addItemRoutes(routes: OpenAPIHono<IdentityEnv>, parts: ProtocolParts, r
 }
 
 function addSecretRoutes(routes: OpenAPIHono<IdentityEnv>, parts: ProtocolParts, requireScope: RequireScope): void {
-  const middleware = requireScope('all_user');
+  const managing = [requireScope('all_user'), requirePersonalToken];
   const path = `${PATH}/{client_id}/secrets`;
   routes.openapi(
     {
@@ -176,7 +179,7 @@ function addSecretRoutes(routes: OpenAPIHono<IdentityEnv>, parts: ProtocolParts,
       path,
       summary: 'Add a second secret, to replace the first without downtime',
       tags,
-      middleware,
+      middleware: managing,
       request: { params },
       responses: { 201: { description: 'The secret, shown once', ...json(z.object({ client_secret: z.string() })) } },
     },
@@ -193,7 +196,7 @@ function addSecretRoutes(routes: OpenAPIHono<IdentityEnv>, parts: ProtocolParts,
       path: `${path}/{slot}`,
       summary: 'Remove one of two secrets',
       tags,
-      middleware,
+      middleware: managing,
       request: { params: params.extend({ slot: z.coerce.number().int() }) },
       responses: { 204: { description: 'Removed' } },
     },

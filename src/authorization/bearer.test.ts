@@ -14,6 +14,7 @@ import {
   refresh,
   registerApplication,
   request,
+  type SignedIn,
   startAuthorizationServer,
 } from '../../test/support/authorization-server.ts';
 import { type Bench, type Case, checkConformance } from '../../test/support/conformance.ts';
@@ -408,16 +409,46 @@ test('a secret carries its kind and a checksum, so that a typing error is refuse
   }
 });
 
+/** What the person made by hand, with the same scope as the application's token. */
+async function makePersonal({ server }: Bench, { user }: SignedIn): Promise<string> {
+  const form = { userId: user.id, name: 'by hand', scopes: ['all_user', 'all_hook'] as const, expiresAtMs: undefined };
+  return (await createPersonalToken(server.store, server.world, form)).secret;
+}
+
 const API: Case[] = [
+  [
+    'an application cannot make tokens or change applications in the name of its user, or it would outlive its consent',
+    async (bench) => {
+      const { server } = bench;
+      const { tokens, person } = await prepare(bench);
+      const own = await registerApplication(server, {}, person.user.id);
+      const call = (path: string, method: string, body: object) =>
+        request(`${server.url}${USER}${path}`, {
+          method,
+          headers: { authorization: `Bearer ${tokens.access_token}`, 'content-type': 'application/json' },
+          body: JSON.stringify(body),
+        });
+      const form = { name: 'x', scopes: ['all_user'], redirect_uris: ['https://x.example/'] };
+      assert.equal((await call('/access_tokens', 'POST', form)).status, 403);
+      assert.equal((await call('/applications', 'POST', form)).status, 403);
+      for (const [path, method] of [
+        [`/applications/${own.clientId}`, 'PATCH'],
+        [`/applications/${own.clientId}`, 'DELETE'],
+        [`/applications/${own.clientId}/secrets`, 'POST'],
+        [`/applications/${own.clientId}/secrets/1`, 'DELETE'],
+      ] as const)
+        assert.equal((await call(path, method, {})).status, 403, path);
+    },
+  ],
   [
     'a personal token is made, listed without its text, used and revoked by API',
     async (bench) => {
       const { server } = bench;
-      const { tokens } = await prepare(bench);
+      const personal = await makePersonal(bench, (await prepare(bench)).person);
       const call = (path: string, init: RequestInit = {}) =>
         request(`${server.url}${USER}${path}`, {
           ...init,
-          headers: { authorization: `Bearer ${tokens.access_token}`, 'content-type': 'application/json' },
+          headers: { authorization: `Bearer ${personal}`, 'content-type': 'application/json' },
         });
       const body = JSON.stringify({ name: 'ci', scopes: ['all_user'], expires_in_days: 7 });
       const made = await call('/access_tokens', { method: 'POST', body });
@@ -462,8 +493,8 @@ const API: Case[] = [
     'S11 an application, whose id is no user id, is registered, changed, given a second secret and deleted by API; nobody else sees it',
     async (bench) => {
       const { server } = bench;
-      const { tokens } = await prepare(bench);
-      const stranger = await prepare(bench);
+      const personal = await makePersonal(bench, (await prepare(bench)).person);
+      const stranger = await makePersonal(bench, (await prepare(bench)).person);
       const caller =
         (token: string) =>
         (path: string, method = 'GET', body?: object) =>
@@ -472,7 +503,7 @@ const API: Case[] = [
             headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
             ...(body === undefined ? {} : { body: JSON.stringify(body) }),
           });
-      const call = caller(tokens.access_token);
+      const call = caller(personal);
       const form = { name: 'App', redirect_uris: ['https://app.example/cb'] };
       const made = await call('', 'POST', form);
       assert.equal(made.status, 201, made.text);
@@ -480,8 +511,8 @@ const API: Case[] = [
       assert.match(String(made.json.client_id), /^app_/);
       assert.ok(isSecretOf('client', String(made.json.client_secret)));
       assert.equal((await call('', 'POST', { ...form, redirect_uris: ['http://app.example/'] })).status, 400);
-      assert.equal((await caller(stranger.tokens.access_token)(path)).status, 404);
-      assert.equal((await caller(stranger.tokens.access_token)(path, 'DELETE')).status, 404);
+      assert.equal((await caller(stranger)(path)).status, 404);
+      assert.equal((await caller(stranger)(path, 'DELETE')).status, 404);
       const changed = await call(path, 'PATCH', { name: 'Renamed' });
       assert.deepEqual([changed.json.name, changed.json.redirect_uris], ['Renamed', form.redirect_uris]);
       const second = await call(`${path}/secrets`, 'POST');

@@ -5,6 +5,7 @@ import type { Identity, IdentityEnv, RequireScope } from '../identity.ts';
 import type { ProtocolParts } from './parts.ts';
 import { createPersonalToken, DEFAULT_PERSONAL_TOKEN_DAYS, revokePersonalToken } from './personal-token.ts';
 import { listPersonalTokens, type PersonalToken } from './personal-token-store.ts';
+import { requirePersonalToken } from './require-scope.ts';
 import { isScope } from './scope.ts';
 import { clientAddress } from './sign-in/client-address.ts';
 
@@ -42,6 +43,7 @@ export function addPersonalTokenRoutes(
   requireScope: RequireScope,
 ): void {
   const middleware = requireScope('all_user');
+  const managing = [middleware, requirePersonalToken];
   routes.openapi(
     {
       method: 'get',
@@ -64,7 +66,7 @@ export function addPersonalTokenRoutes(
       path: PATH,
       summary: 'Create a personal access token; its text is in this answer only',
       tags,
-      middleware,
+      middleware: managing,
       request: { body: { required: true, content: { 'application/json': { schema: newTokenSchema } } } },
       responses: {
         201: {
@@ -92,7 +94,7 @@ export function addPersonalTokenRoutes(
       path: `${PATH}/{id}`,
       summary: 'Revoke a personal access token',
       tags,
-      middleware,
+      middleware: managing,
       request: { params: z.object({ id: z.string().max(100) }) },
       responses: { 204: { description: 'Revoked' } },
     },

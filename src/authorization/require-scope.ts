@@ -20,6 +20,16 @@ export function createRequireScope(verifyToken: VerifyToken): RequireScope {
     });
 }
 
+/**
+ * For what hands out access: an application that could make tokens or add secrets in its user's name would keep access
+ * after the user took it back. Only a token that the user made passes. To be put behind `requireScope`.
+ */
+export const requirePersonalToken = createMiddleware<IdentityEnv>(async (c, next) => {
+  if (c.get('identity').tokenKind !== 'personal')
+    throw new Failure('forbidden', 'Forbidden: this takes a personal access token, an application cannot do it');
+  await next();
+});
+
 /** Who calls; throws what RFC 6750 §3.1 says when nobody can tell. */
 export async function identify(c: Context, verifyToken: VerifyToken): Promise<Identity> {
   const token = await readBearerToken(c as unknown as Context<HttpEnv>);
