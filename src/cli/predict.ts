@@ -1,12 +1,14 @@
 import { Command, Option } from 'commander';
 import { Failure } from '../errors.ts';
-import { createPredictColumns, METRIC_COLUMNS } from '../prediction/columns.ts';
+import { createPredictColumns, METRIC_COLUMNS, type PredictColumns } from '../prediction/columns.ts';
+import { explainPrediction, type PredictionExplanation } from '../prediction/explain.ts';
 import { FORMATS, type Format, openRecords } from '../prediction/formats/read-observations.ts';
 import { detectFieldNames, parseInputRecord, type RawRecord } from '../prediction/formats/record.ts';
 import { createLiveModel } from '../prediction/live-model.ts';
-import { createPriorModel, type LatencyModel } from '../prediction/model.ts';
+import { createPriorModel, findTargetModel, type LatencyModel } from '../prediction/model.ts';
 import { decodeModel } from '../prediction/model-codec.ts';
 import { listPromotedModels, readModelFile } from '../prediction/model-store.ts';
+import { TARGETS, type Target } from '../prediction/observation-table.ts';
 import { openCliStore } from './open-cli-store.ts';
 import { formatTable, print, printJson, remark } from './output.ts';
 
@@ -15,6 +17,7 @@ interface PredictOptions {
   readonly input: string;
   readonly format?: Format;
   readonly json?: boolean;
+  readonly explain?: boolean;
 }
 
 export function createPredictCommand(): Command {
@@ -24,6 +27,7 @@ export function createPredictCommand(): Command {
     .requiredOption('--input <file>', 'candidates: one JSON object a line, CSV or Parquet; "-" is standard input')
     .addOption(new Option('--format <name>', 'what the input is; detected when left out').choices(FORMATS))
     .option('--json', 'print one JSON object a line')
+    .option('--explain', 'say what each prediction is made of')
     .action(predict);
 }
 
@@ -58,11 +62,36 @@ async function predict(options: PredictOptions): Promise<void> {
         predicted_ttft_millis: answer.ttft,
         predicted_tpot_millis: answer.tpot,
         model_version: model.id,
+        ...(options.explain ? { explanation: explain(model, columns) } : {}),
       });
+    else if (options.explain) print(formatExplanation(answer, explain(model, columns)));
     else rows.push([line, answer.serverIp, Number(answer.ttft.toFixed(2)), Number(answer.tpot.toFixed(3))]);
   }
-  if (!options.json) print(formatTable(['line', 'server', 'TTFT ms', 'TPOT ms'], rows));
+  if (!options.json && !options.explain) print(formatTable(['line', 'server', 'TTFT ms', 'TPOT ms'], rows));
   remark(`${model.id}${omitted > 0 ? `, ${omitted} omitted` : ''}`);
+}
+
+type Explanations = Readonly<Record<Target, PredictionExplanation>>;
+
+function explain(model: LatencyModel, columns: PredictColumns): Explanations {
+  const podType = columns.podTypes[0] ?? '';
+  const [ttft, tpot] = TARGETS.map((target) =>
+    explainPrediction(target, findTargetModel(model, podType, target), columns),
+  );
+  return { ttft: ttft!, tpot: tpot! };
+}
+
+function formatExplanation(
+  answer: { readonly line: number; readonly serverIp: string; readonly ttft: number; readonly tpot: number },
+  explanations: Explanations,
+): string {
+  const texts = TARGETS.map((target) => {
+    const { physics, treeFactors } = explanations[target];
+    const terms = Object.entries(physics).map(([name, ms]) => `${ms.toFixed(1)} ${name}`);
+    const factors = Object.entries(treeFactors).map(([name, factor]) => `× ${factor.toFixed(2)} ${name}`);
+    return `  ${target.toUpperCase()} ${answer[target].toFixed(2)} ms = (${terms.join(' + ')}) ${factors.join(' ')}`;
+  });
+  return `Line ${answer.line} ${answer.serverIp}\n${texts.join('\n')}`;
 }
 
 function readCandidate(record: RawRecord) {

@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { observePool } from '../../test/support/observed-pool.ts';
+import { runTrivet } from '../../test/support/run-trivet.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'trivet-model-'));
+after(() => rmSync(folder, { recursive: true }));
+const env = { TRIVET_DATA_DIR: join(folder, 'data') };
+const trace = join(folder, 'trace.jsonl');
+
+function toLine({ input, ttftMs, tpotMs }: ReturnType<typeof observePool>[number]): string {
+  const fields = Object.entries(input).map(([name, value]) => [
+    name.replace(/[A-Z]/g, (c) => `_${c.toLowerCase()}`),
+    value,
+  ]);
+  return JSON.stringify({ ...Object.fromEntries(fields), ttft_millis: ttftMs, tpot_millis: tpotMs });
+}
+
+const lines = observePool({ rows: 300 }).map(toLine);
+writeFileSync(trace, `${lines.join('\n')}\n{"ttft_millis": -4}\n`);
+
+test('a model is trained, asked, moved to another name and rolled back', async () => {
+  const trained = await runTrivet(['model', 'train', '--model', 'm', '--input', trace, '--json'], { env });
+  assert.equal(trained.code, 0, trained.stderr);
+  const summary = JSON.parse(trained.stdout) as { id: string; rows: object; refusals: { rows: number }[] };
+  assert.equal(summary.id, 'm@1');
+  assert.deepEqual(summary.rows, { total: 300, ttft: 300, tpot: 300 });
+  assert.equal(summary.refusals[0]?.rows, 1);
+
+  const predicted = await runTrivet(['predict', '--model', 'm', '--input', '-', '--json', '--explain'], {
+    env,
+    input: lines[0]!,
+  });
+  const answer = JSON.parse(predicted.stdout) as {
+    model_version: string;
+    predicted_ttft_millis: number;
+    explanation: { ttft: object };
+  };
+  assert.equal(answer.model_version, 'm@1');
+  assert.ok(answer.predicted_ttft_millis > 0);
+  assert.deepEqual(Object.keys(answer.explanation.ttft), ['physics', 'treeFactors']);
+
+  const file = join(folder, 'm.model');
+  assert.equal((await runTrivet(['model', 'export', 'm@1', '--output', file], { env })).code, 0);
+  assert.match((await runTrivet(['model', 'import', file, '--model', 'm'], { env })).stdout, /m@2 is served now/);
+  assert.match((await runTrivet(['model', 'rollback', 'm'], { env })).stdout, /m@1 is served again/);
+  const refused = await runTrivet(['model', 'rollback', 'm'], { env });
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /no other version was served before/);
+});
+
+test('an evaluation prints the promised JSON and writes a page that loads nothing', async () => {
+  const report = join(folder, 'report.html');
+  const { stdout, stderr, code } = await runTrivet(
+    ['model', 'evaluate', '--input', trace, '--protocol', 'time', '--json', '--report', report],
+    { env },
+  );
+  assert.equal(code, 0, stderr);
+  const result = JSON.parse(stdout) as Record<string, Record<string, number>>;
+  assert.deepEqual(Object.keys(result), ['protocol', 'ttft', 'tpot']);
+  assert.deepEqual(Object.keys(result.ttft!), ['rows', 'mape', 'mdape', 'wape', 'bias', 'p90_coverage']);
+  assert.equal(result.ttft!.rows, 90);
+  const { readFileSync } = await import('node:fs');
+  const page = readFileSync(report, 'utf8');
+  assert.match(page, /<svg/);
+  assert.doesNotMatch(page, /<script|src=|url\(|NaN|Infinity/);
+});
+
+test('input without one usable row is refused as a wrong call', async () => {
+  const { code, stderr } = await runTrivet(['model', 'train', '--model', 'm', '--input', '-'], {
+    env,
+    input: '{"a": 1}\n',
+  });
+  assert.equal(code, 2);
+  assert.match(stderr, /ttft_millis or tpot_millis must be present/);
+});
