@@ -37,6 +37,7 @@ interface SimulateOptions {
   readonly policy: keyof typeof POLICIES;
   readonly output?: string;
   readonly format: 'observations' | 'requests';
+  readonly run: string;
   readonly json?: boolean;
 }
 
@@ -77,6 +78,7 @@ export function createSimulateCommand(): Command {
         .choices(['observations', 'requests'])
         .default('observations'),
     )
+    .option('--run <name>', 'what a request-level log calls this recording', 'simulated')
     .option('--json', 'print the summary as JSON')
     .action(runSimulation);
 }
@@ -139,7 +141,9 @@ async function runSimulation(options: SimulateOptions): Promise<void> {
   if (options.output !== undefined)
     await writeLines(
       options.output,
-      observations.map(options.format === 'requests' ? toRequestLine : toObservationLine),
+      observations.map((row) =>
+        options.format === 'requests' ? toRequestLine(row, options.run) : toObservationLine(row),
+      ),
     );
   printSummary(observations, options);
 }
@@ -198,9 +202,9 @@ function toObservationLine({ candidate, outcome, ttftMs, tpotMs }: SimulatedObse
   };
 }
 
-function toRequestLine({ candidate, outcome }: SimulatedObservation): object {
+function toRequestLine({ candidate, outcome }: SimulatedObservation, run: string): object {
   return {
-    run: 'simulated',
+    run,
     server: candidate.server,
     start_ms: outcome.dispatchedMs,
     first_token_ms: outcome.firstTokenMs,

@@ -44,30 +44,38 @@ export function parseInputRecord(
 interface Fields {
   readonly number: (name: string) => number | undefined;
   readonly text: (name: string) => string;
+  /** A text, or a number that serves as one. */
+  readonly name: (name: string) => string;
 }
 
 /** Typed access to a record; what is of another type becomes a problem. */
-function openFields(record: RawRecord): Fields & { readonly problems: string[] } {
+export function openFields(record: RawRecord): Fields & { readonly problems: string[] } {
   const problems: string[] = [];
+  function text(name: string): string {
+    const value = record[name];
+    if (value === undefined || value === null) return '';
+    if (typeof value === 'string') return value;
+    problems.push(`${name} must be a string`);
+    return '';
+  }
   return {
     problems,
+    text,
+    name: (name) => (isNumeric(record[name]) ? String(record[name]) : text(name)),
     number(name) {
       const value = toNumber(record[name]);
       if (value === undefined || !Number.isNaN(value)) return value;
       problems.push(`${name} must be a number`);
       return undefined;
     },
-    text(name) {
-      const value = record[name];
-      if (value === undefined || value === null) return '';
-      if (typeof value === 'string') return value;
-      problems.push(`${name} must be a string`);
-      return '';
-    },
   };
 }
 
-function parseInput({ number, text }: Fields, llmD: boolean): ObservedInput {
+function isNumeric(value: unknown): value is number | bigint {
+  return typeof value === 'number' || typeof value === 'bigint';
+}
+
+function parseInput({ number, text }: Pick<Fields, 'number' | 'text'>, llmD: boolean): ObservedInput {
   const inflight = llmD
     ? (number('prefill_tokens_in_flight') ?? 0) + (number('decode_tokens_in_flight') ?? 0)
     : number('inflight_tokens');

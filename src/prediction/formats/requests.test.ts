@@ -65,13 +65,15 @@ test('the load of a start counts who waits and who runs on the same server of th
   ]);
   assert.equal(table.ttftMs[0], 100);
   assert.equal(table.tpotMs[0], 90);
+  assert.deepEqual(table.servers, ['a/s', 'a/other', 'b/s']);
   // The first request runs since 100 ms with its 1,000 tokens, the second waits with as many.
   assert.ok(table.inflightTokens[2]! >= 2000 && table.inflightTokens[2]! < 2010);
 });
 
 const impossible: [title: string, change: Partial<Request>, reason: string][] = [
-  ['a first token before the start', { first_token_ms: -1 }, 'first_token_ms must be a finite number of 0 or more'],
-  ['an end before the first token', { end_ms: 5 }, 'end_ms must not be before first_token_ms'],
+  ['a first token before the start', { first_token_ms: 9 }, 'first_token_ms must be after start_ms'],
+  ['a missing server', { server: '' }, 'server must be present'],
+  ['an end before the first token', { end_ms: 15 }, 'end_ms must not be before first_token_ms'],
 ];
 for (const [title, change, reason] of impossible)
   test(`${title} is refused`, async () => {

@@ -1,0 +1,105 @@
+/**
+ * What a server looked like when each request started, worked out from the requests that had been sent to it. Only
+ * what had happened by then counts, the same instant included: starts, first tokens, and the lengths of requests that
+ * had already ended. Changing anything that happens later changes nothing here. O(n log n).
+ */
+import { type LoggedRequest, tpotOf } from './request-log.ts';
+
+export interface Load {
+  /** Started, without first token yet. */
+  readonly waiting: number;
+  /** Decoding: a first token, but no end yet. */
+  readonly running: number;
+  /** Prompt tokens of those who wait; prompt and estimated generated tokens of those who decode. */
+  readonly inflightTokens: number;
+  /** Tokens of those who decode over the memory's capacity, not clipped: those who wait hold nothing yet. */
+  readonly kvCacheUsage: number;
+}
+
+/** The load of each request, in their order. */
+export function reconstructLoads(requests: readonly LoggedRequest[], kvCapacityTokens: number): Load[] {
+  const loads: Load[] = Array.from({ length: requests.length });
+  const groups = Map.groupBy(requests.keys(), (i) => `${requests[i]!.run}\0${requests[i]!.server}`);
+  for (const rows of groups.values()) replayServer(requests, rows, kvCapacityTokens, loads);
+  return loads;
+}
+
+function replayServer(
+  requests: readonly LoggedRequest[],
+  rows: readonly number[],
+  kvCapacityTokens: number,
+  loads: Load[],
+): void {
+  const starts = sortBy(rows, (row) => requests[row]!.startMs);
+  const firstTokens = sortBy(rows, (row) => requests[row]!.firstTokenMs);
+  const ends = sortBy(rows, (row) => requests[row]!.endMs);
+  const server = createServerLoad(requests[starts[0]!]!.startMs);
+  let started = 0;
+  let answered = 0;
+  let ended = 0;
+  for (const row of starts) {
+    const self = requests[row]!;
+    const nowMs = self.startMs;
+    // Requests that start at the same instant see each other: which of them was first, a log need not say.
+    while (started < rows.length && requests[starts[started]!]!.startMs <= nowMs)
+      server.start(requests[starts[started++]!]!);
+    while (answered < rows.length && requests[firstTokens[answered]!]!.firstTokenMs <= nowMs)
+      server.answer(requests[firstTokens[answered++]!]!);
+    while (ended < rows.length && requests[ends[ended]!]!.endMs <= nowMs) server.end(requests[ends[ended++]!]!);
+    loads[row] = server.describe(self, kvCapacityTokens);
+  }
+}
+
+function sortBy(rows: readonly number[], atMs: (row: number) => number): number[] {
+  return rows.toSorted((a, b) => atMs(a) - atMs(b) || a - b);
+}
+
+/** How much the time per token of the last ended request counts in their running mean. */
+const TPOT_WEIGHT = 0.1;
+
+function createServerLoad(originMs: number) {
+  let waiting = 0;
+  let waitingTokens = 0;
+  let running = 0;
+  let runningTokens = 0;
+  let firstTokenSumMs = 0;
+  let tpotMs: number | undefined;
+
+  /** At the pace of the requests that ended here lately: how long the present ones will get, nobody knows yet. */
+  function estimateGenerated(nowMs: number): number {
+    if (tpotMs === undefined) return running;
+    return running + Math.max(0, running * (nowMs - originMs) - firstTokenSumMs) / tpotMs;
+  }
+
+  return {
+    start(request: LoggedRequest): void {
+      waiting++;
+      waitingTokens += request.inputTokens;
+    },
+    answer(request: LoggedRequest): void {
+      waiting--;
+      waitingTokens -= request.inputTokens;
+      running++;
+      runningTokens += request.inputTokens;
+      firstTokenSumMs += request.firstTokenMs - originMs;
+    },
+    end(request: LoggedRequest): void {
+      running--;
+      runningTokens -= request.inputTokens;
+      // Rounding must not pile up over a long log.
+      firstTokenSumMs = running === 0 ? 0 : firstTokenSumMs - (request.firstTokenMs - originMs);
+      const ownMs = tpotOf(request);
+      if (ownMs !== undefined) tpotMs = tpotMs === undefined ? ownMs : tpotMs + TPOT_WEIGHT * (ownMs - tpotMs);
+    },
+    /** As the others than this request make it. */
+    describe(self: LoggedRequest, kvCapacityTokens: number): Load {
+      const heldTokens = runningTokens + estimateGenerated(self.startMs);
+      return {
+        waiting: waiting - 1,
+        running,
+        inflightTokens: waitingTokens - self.inputTokens + heldTokens,
+        kvCacheUsage: heldTokens / kvCapacityTokens,
+      };
+    },
+  };
+}

@@ -1,0 +1,68 @@
+/**
+ * Request-level logs: one line a request, with when it started, gave its first token and ended. They carry no load;
+ * `request-load.ts` works out what each server looked like from the other requests of the same recording.
+ */
+import { MAX_MS } from '../milliseconds.ts';
+import { openFields, type RawRecord } from './record.ts';
+
+/** One request as it was logged. Times in milliseconds on any clock that the recording keeps. */
+export interface LoggedRequest {
+  /** One recording: its servers are its own, whatever they are called. */
+  readonly run: string;
+  readonly server: string;
+  readonly startMs: number;
+  readonly firstTokenMs: number;
+  readonly endMs: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+}
+
+export type ParsedRequest = { readonly request: LoggedRequest } | { readonly refusal: string };
+
+export function parseRequest(record: RawRecord): ParsedRequest {
+  const { number, name, problems } = openFields(record);
+  const request: LoggedRequest = {
+    run: name('run'),
+    server: name('server'),
+    startMs: number('start_ms') ?? Number.NaN,
+    firstTokenMs: number('first_token_ms') ?? Number.NaN,
+    endMs: number('end_ms') ?? Number.NaN,
+    inputTokens: number('input_tokens') ?? Number.NaN,
+    outputTokens: number('output_tokens') ?? Number.NaN,
+  };
+  const mistake = problems[0] ?? findMistake(request);
+  return mistake === undefined ? { request } : { refusal: mistake };
+}
+
+function findMistake({ run, server, startMs, firstTokenMs, endMs, inputTokens, outputTokens }: LoggedRequest) {
+  if (run === '') return 'run must be present';
+  if (server === '') return 'server must be present';
+  const numbers = { startMs, firstTokenMs, endMs, inputTokens, outputTokens };
+  for (const [key, value] of Object.entries(numbers))
+    if (!Number.isFinite(value)) return `${COLUMN_OF[key as keyof typeof numbers]} must be a finite number`;
+  if (inputTokens < 0) return 'input_tokens must be 0 or more';
+  if (outputTokens < 1) return 'output_tokens must be 1 or more';
+  if (firstTokenMs <= startMs) return 'first_token_ms must be after start_ms';
+  if (endMs < firstTokenMs) return 'end_ms must not be before first_token_ms';
+  if (outputTokens > 1 && endMs === firstTokenMs)
+    return 'end_ms must be after first_token_ms when output_tokens is more than 1';
+  if (endMs - startMs > MAX_MS) return 'end_ms must be at most one day after start_ms';
+  return undefined;
+}
+
+const COLUMN_OF = {
+  startMs: 'start_ms',
+  firstTokenMs: 'first_token_ms',
+  endMs: 'end_ms',
+  inputTokens: 'input_tokens',
+  outputTokens: 'output_tokens',
+} as const;
+
+export function ttftOf({ startMs, firstTokenMs }: LoggedRequest): number {
+  return firstTokenMs - startMs;
+}
+
+/** Undefined for a single token, which has no time per further token. */
+export function tpotOf({ firstTokenMs, endMs, outputTokens }: LoggedRequest): number | undefined {
+  return outputTokens > 1 ? (endMs - firstTokenMs) / (outputTokens - 1) : undefined;
+}
