@@ -20,10 +20,8 @@ export const STORED_STATES = ['pending', 'succeeded', 'dead', 'blocked', 'expire
 /** What a delivery's row says. */
 export type StoredState = (typeof STORED_STATES)[number];
 
-export const DELIVERY_STATES = [...STORED_STATES, 'held'] as const;
 /** What is shown to people. */
-export type DeliveryState = (typeof DELIVERY_STATES)[number];
-
+export const DELIVERY_STATES = [...STORED_STATES, 'held'] as const;
 export const HOLD_MS = 7 * 24 * 3600 * 1000;
 export const KEEP_LOG_MS = 30 * 24 * 3600 * 1000;
 /** An endpoint that did nothing but fail for so long, and so often, is disabled. */
