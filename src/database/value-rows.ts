@@ -23,13 +23,17 @@ export function renderInsertRows(columns: number, width: number): string {
   return Array.from({ length: width }, (_, at) => row(at)).join(', ');
 }
 
-/** One statement in every width; `render` gets the width and makes the text. */
+/** One statement in every width, the widest first, 1 the last; `render` gets the width and makes the text. */
 export interface WideStatement<R extends object> {
   readonly byWidth: ReadonlyMap<number, Statement<R>>;
 }
 
-export function wideStatement<R extends object>(name: string, render: (width: number) => string): WideStatement<R> {
-  return { byWidth: new Map(WIDTHS.map((width) => [width, statement<R>(`${name}_${width}`, render(width))])) };
+export function wideStatement<R extends object>(
+  name: string,
+  render: (width: number) => string,
+  widths: readonly number[] = WIDTHS,
+): WideStatement<R> {
+  return { byWidth: new Map(widths.map((width) => [width, statement<R>(`${name}_${width}`, render(width))])) };
 }
 
 /** The steps that run it over all rows. `more` are parameters after those of the rows. */
@@ -41,7 +45,7 @@ export function wideSteps(
   const steps: Step[] = [];
   let at = 0;
   while (at < rows.length) {
-    const width = WIDTHS.find((candidate) => candidate <= rows.length - at) ?? 1;
+    const width = [...wide.byWidth.keys()].find((candidate) => candidate <= rows.length - at) ?? 1;
     const parameters = rows.slice(at, at + width).flat();
     steps.push({ statement: wide.byWidth.get(width) as Step['statement'], parameters: [...parameters, ...more] });
     at += width;
