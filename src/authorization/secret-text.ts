@@ -23,7 +23,7 @@ const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 const RANDOM_LENGTH = 43;
 const CHECKSUM_LENGTH = 6;
 const PREFIX_LENGTH = 'tvt_x_'.length;
-export const SECRET_LENGTH = PREFIX_LENGTH + RANDOM_LENGTH + CHECKSUM_LENGTH;
+const SECRET_LENGTH = PREFIX_LENGTH + RANDOM_LENGTH + CHECKSUM_LENGTH;
 /** The largest multiple of 62 in a byte: bytes from here on would make some letters likelier. */
 const FAIR_BYTES = 248;
 
