@@ -9,6 +9,7 @@ import {
   TARGETS,
   type Target,
 } from '../observation-table.ts';
+import { createEventQueue } from '../simulator/event-queue.ts';
 import { type TrainParameters, trainModel } from '../train-model.ts';
 import type { Answers } from './accuracy.ts';
 
@@ -46,9 +47,19 @@ export function answerPrequentially(
 
 /** A row as a service knew it at that moment: times that only came later are not in it yet. */
 export function selectKnown(table: ObservationTable, rows: readonly number[], nowMs: number): ObservationTable {
+  return selectKnownBy(table, rows, () => nowMs);
+}
+
+/** The same where each run had come to a time of its own. */
+export function selectKnownBy(
+  table: ObservationTable,
+  rows: readonly number[],
+  nowMsOfRun: (run: number) => number,
+): ObservationTable {
   const known = selectRows(table, rows);
-  for (let i = 0; i < known.count; i++)
-    for (const target of TARGETS) if (knownAt(known, i, target) > nowMs) observedTimes(known, target)[i] = Number.NaN;
+  for (const [i, row] of rows.entries())
+    for (const target of TARGETS)
+      if (knownAt(table, row, target) > nowMsOfRun(table.run[row]!)) observedTimes(known, target)[i] = Number.NaN;
   return known;
 }
 
@@ -69,7 +80,6 @@ interface Coming {
   readonly foreseen: Foreseen;
   readonly target: Target;
   readonly observedMs: number;
-  readonly knownAtMs: number;
 }
 
 /**
@@ -84,12 +94,12 @@ export function createLiveAnswerer(
   const columns = { count: 1 } as MetricColumns;
   for (const name of METRIC_COLUMNS) columns[name] = new Float64Array(1);
   const addresses = table.servers.map((server) => Buffer.from(server));
-  let coming: Coming[] = [];
+  const coming = createEventQueue<Coming>();
   const learnUntil = (nowMs: number) => {
-    const due = coming.filter((event) => event.knownAtMs <= nowMs).sort((a, b) => a.knownAtMs - b.knownAtMs);
-    if (due.length === 0) return;
-    coming = coming.filter((event) => event.knownAtMs > nowMs);
-    for (const { foreseen, target, observedMs } of due) live.observe(foreseen, target, observedMs);
+    while (coming.nextMs()! <= nowMs) {
+      const { foreseen, target, observedMs } = coming.pop()!.event;
+      live.observe(foreseen, target, observedMs);
+    }
   };
   const answerRow = (row: number) => {
     const atMs = table.atMs[row]!;
@@ -103,7 +113,7 @@ export function createLiveAnswerer(
       const { medianMs } = foreseen[target];
       const p90Ms = live.targetOf(podType, target).toStatistic(medianMs, 'p90');
       answers[target].push({ row, observedMs, predictedMs: medianMs, p90Ms });
-      coming.push({ foreseen, target, observedMs, knownAtMs: knownAt(table, row, target) });
+      coming.push(knownAt(table, row, target), { foreseen, target, observedMs });
     }
   };
   return (rows) => rows.forEach(answerRow);

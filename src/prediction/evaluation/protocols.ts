@@ -8,7 +8,7 @@ import { type ObservationTable, selectRows } from '../observation-table.ts';
 import { type TrainParameters, trainModel } from '../train-model.ts';
 import type { Answers } from './accuracy.ts';
 import { answerRows } from './answer-rows.ts';
-import { answerPrequentially, createLiveAnswerer, selectKnown } from './prequential.ts';
+import { answerPrequentially, createLiveAnswerer, selectKnownBy } from './prequential.ts';
 
 export const PROTOCOLS = [
   'random',
@@ -44,7 +44,11 @@ export function evaluate(protocol: Protocol, table: ObservationTable, options: E
     answerInTime(table, options, answers);
     return answers;
   }
-  const folds = FOLDS_OF[protocol](table, options.holdOut);
+  if (protocol === 'leave-run-out') {
+    answerHeldOutRuns(table, options, answers);
+    return answers;
+  }
+  const folds = FOLDS_OF[protocol](table);
   for (const [i, { learn, judge }] of folds.entries()) {
     options.onProgress(`${protocol}: part ${i + 1} of ${folds.length}`);
     const model = trainModel('evaluated@1', selectRows(table, learn), options.parameters);
@@ -56,27 +60,44 @@ export function evaluate(protocol: Protocol, table: ObservationTable, options: E
 const MIN_ROWS = 20;
 const SEEDS = [1, 2, 3, 4, 5];
 
-const FOLDS_OF: Readonly<
-  Record<
-    Exclude<Protocol, 'prequential' | 'time'>,
-    (table: ObservationTable, holdOut: readonly string[] | undefined) => Fold[]
-  >
-> = {
+type FoldedProtocol = Exclude<Protocol, 'prequential' | 'time' | 'leave-run-out'>;
+
+const FOLDS_OF: Readonly<Record<FoldedProtocol, (table: ObservationTable) => Fold[]>> = {
   random: (table) => SEEDS.map((seed) => splitRandomly(table.count, seed)),
   'leave-load-out': (table) => leaveGroupsOut(table, labelLoads(table)),
   'leave-server-out': leaveServersOut,
-  'leave-run-out': leaveRunsOut,
 };
 
-/** The trees stay as the first 70 % taught them; what each row shows corrects the following ones, as in service. */
+/**
+ * The trees stay as the first 70 % of each run taught them; what each row shows corrects the following ones, as in
+ * service. A source without runs is one run.
+ */
 function answerInTime(table: ObservationTable, { parameters, onProgress }: EvaluateOptions, answers: Answers): void {
-  const rows = listRows(table);
-  const cut = Math.floor(0.7 * rows.length);
+  const cutOfRun = new Map<number, { readonly rows: readonly number[]; readonly cut: number }>();
+  for (const [run, rows] of Map.groupBy(listRows(table), (row) => table.run[row]!))
+    cutOfRun.set(run, { rows, cut: Math.floor(0.7 * rows.length) });
+  const runs = [...cutOfRun.values()];
   onProgress('time: learning from the first 70 %');
-  const live = createLiveModel(
-    trainModel('evaluated@1', selectKnown(table, rows.slice(0, cut), table.atMs[rows[cut]!]!), parameters),
+  const learned = selectKnownBy(
+    table,
+    runs.flatMap(({ rows, cut }) => rows.slice(0, cut)),
+    (run) => table.atMs[cutOfRun.get(run)!.rows[cutOfRun.get(run)!.cut]!]!,
   );
-  createLiveAnswerer(live, table, answers)(rows.slice(cut));
+  const judged = new Set(runs.flatMap(({ rows, cut }) => rows.slice(cut)));
+  const live = createLiveModel(trainModel('evaluated@1', learned, parameters));
+  createLiveAnswerer(live, table, answers)(listRows(table).filter((row) => judged.has(row)));
+}
+
+/** Judged in the order of time, corrected by what the same runs have shown before, as a service new to them would. */
+function answerHeldOutRuns(table: ObservationTable, options: EvaluateOptions, answers: Answers): void {
+  const folds = leaveRunsOut(table, options.holdOut);
+  const inTime = listRows(table);
+  for (const [i, { learn, judge }] of folds.entries()) {
+    options.onProgress(`leave-run-out: part ${i + 1} of ${folds.length}`);
+    const judged = new Set(judge);
+    const live = createLiveModel(trainModel('evaluated@1', selectRows(table, learn), options.parameters));
+    createLiveAnswerer(live, table, answers)(inTime.filter((row) => judged.has(row)));
+  }
 }
 
 /** Rows in the order of time: as the file has them, or by their times when it has any. */

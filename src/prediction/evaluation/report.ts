@@ -25,11 +25,12 @@ ${TARGETS.map((target) => renderTarget(target, input)).join('\n')}
 
 const ABOUT: Readonly<Record<string, string>> = {
   random: 'A tenth of the rows, drawn at random, is judged by a model of the others; five times.',
-  time: 'The last 30 % of the rows are judged in order by a model of the first 70 %, corrected as in service by the rows before each.',
+  time: 'The last 30 % of the rows of each run are judged in order by a model of the first 70 %, corrected as in service by what was known before each.',
   prequential: 'Each row is predicted before it is learned from.',
   'leave-load-out': 'Rows of each band of load are judged by a model that has seen only the other bands.',
   'leave-server-out': 'Rows of each server are judged by a model that has seen only the other servers.',
-  'leave-run-out': 'Rows of the runs that were held out are judged by a model of the other runs.',
+  'leave-run-out':
+    'Rows of the runs that were held out are judged in order by a model of the other runs, corrected as in service by what was known before each.',
 };
 
 function renderTable(answers: Answers): string {

@@ -2,6 +2,8 @@
 export interface EventQueue<T> {
   push(atMs: number, event: T): void;
   pop(): { readonly atMs: number; readonly event: T } | undefined;
+  /** When the next one is due; undefined when there is none. */
+  nextMs(): number | undefined;
 }
 
 interface Entry<T> {
@@ -40,6 +42,7 @@ export function createEventQueue<T>(): EventQueue<T> {
   }
 
   return {
+    nextMs: () => heap[0]?.atMs,
     push(atMs, event) {
       heap.push({ atMs, order: order++, event });
       siftUp(heap.length - 1);

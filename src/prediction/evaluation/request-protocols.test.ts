@@ -1,0 +1,149 @@
+import assert from 'node:assert/strict';
+import { Readable } from 'node:stream';
+import { test } from 'node:test';
+import { readTable } from '../formats/read-table.ts';
+import { type ObservationTable, selectRows } from '../observation-table.ts';
+import { createRoundRobin } from '../simulator/policies.ts';
+import { createRandom } from '../simulator/random.ts';
+import { createServer } from '../simulator/server.ts';
+import { simulate } from '../simulator/simulate.ts';
+import { createRooflineTimer, GPUS, type Gpu } from '../simulator/step-time.ts';
+import { createWorkload } from '../simulator/workload.ts';
+import { DEFAULT_TRAINING, trainModel } from '../train-model.ts';
+import { type Answer, type Answers, measureAccuracy } from './accuracy.ts';
+import { answerRows } from './answer-rows.ts';
+import { evaluate } from './protocols.ts';
+
+/** Fewer trees than usual: nothing here depends on their number. */
+const OPTIONS = {
+  parameters: { ...DEFAULT_TRAINING, trees: { ...DEFAULT_TRAINING.trees, trees: 60 } },
+  onProgress: () => {},
+};
+
+/** A recording of a pool with one server of each of these, named alike in every run. */
+function recordRun(run: string, gpus: readonly Gpu[], seed: number): object[] {
+  const servers = gpus.map((gpu, i) =>
+    createServer({
+      name: `gpu-${i}`,
+      timer: createRooflineTimer(gpu),
+      kvCapacityTokens: gpu.kvCapacityTokens,
+      maxBatchTokens: 2048,
+      maxSequences: 64,
+      blockTokens: 64,
+    }),
+  );
+  const workload = {
+    kind: 'poisson',
+    requestsPerSecond: 1.2 * gpus.length,
+    durationMs: 200_000,
+    medianInputTokens: 500,
+    medianOutputTokens: 60,
+    prefixGroups: 8,
+    sharedShare: 0,
+    blockTokens: 64,
+  } as const;
+  const requests = createWorkload(workload, createRandom(seed));
+  const policy = createRoundRobin();
+  return simulate({ servers, requests, policy, scrapeIntervalMs: 100, scrapeDelayMs: 20 }).map(
+    ({ candidate, outcome }) => ({
+      run,
+      server: candidate.server,
+      start_ms: outcome.dispatchedMs,
+      first_token_ms: outcome.firstTokenMs,
+      end_ms: outcome.finishedMs,
+      input_tokens: outcome.request.inputTokens,
+      output_tokens: outcome.request.outputTokens,
+    }),
+  );
+}
+
+async function readLog(lines: readonly object[]): Promise<ObservationTable> {
+  const { table, refusals } = await readTable(['-'], {
+    format: 'requests',
+    kvCapacityTokens: 100_000,
+    targetModel: 'm',
+    stdin: Readable.from([Buffer.from(lines.map((line) => JSON.stringify(line)).join('\n'))]),
+  });
+  assert.deepEqual(refusals, []);
+  return table;
+}
+
+const mape = (answers: readonly Answer[]) => measureAccuracy(answers)!.mape;
+const [large, medium, small] = GPUS as [Gpu, Gpu, Gpu];
+const unlike = await readLog(recordRun('unlike', [large, medium, small], 1));
+
+test('in a pool of unlike servers, what each has shown makes TPOT far better', () => {
+  const live = evaluate('time', unlike, OPTIONS);
+  const rows = Array.from({ length: unlike.count }, (_, i) => i);
+  const cut = Math.floor(0.7 * rows.length);
+  const alone: Answers = { ttft: [], tpot: [] };
+  answerRows(
+    trainModel('m@1', selectRows(unlike, rows.slice(0, cut)), OPTIONS.parameters),
+    unlike,
+    rows.slice(cut),
+    alone,
+  );
+  assert.equal(live.tpot.length, alone.tpot.length);
+  assert.ok(mape(live.tpot) < 0.7 * mape(alone.tpot), `${mape(live.tpot)} against ${mape(alone.tpot)}`);
+});
+
+test('a run that was held out is judged with what its own servers have shown, not with those of the same name', async () => {
+  const runs = [recordRun('a', [large, medium, small], 2), recordRun('b', [small, medium, large], 3)];
+  const table = await readLog(runs.flat());
+  const judged = evaluate('leave-run-out', table, { ...OPTIONS, holdOut: ['b'] });
+  assert.equal(judged.ttft.length, runs[1]!.length);
+  assert.ok(judged.ttft.every(({ row }) => table.runs[table.run[row]!] === 'b'));
+  const fold = Array.from({ length: table.count }, (_, i) => i);
+  const isOut = (row: number) => table.runs[table.run[row]!] === 'b';
+  const alone: Answers = { ttft: [], tpot: [] };
+  answerRows(
+    trainModel(
+      'm@1',
+      selectRows(
+        table,
+        fold.filter((row) => !isOut(row)),
+      ),
+      OPTIONS.parameters,
+    ),
+    table,
+    fold.filter(isOut),
+    alone,
+  );
+  assert.ok(mape(judged.tpot) < 0.7 * mape(alone.tpot), `${mape(judged.tpot)} against ${mape(alone.tpot)}`);
+});
+
+test('the last three tenths of each run are judged, also of a short one beside a long one', async () => {
+  const long = recordRun('long', [large, small], 4);
+  const short = recordRun('short', [medium], 5).slice(0, 50);
+  const table = await readLog([...long, ...short]);
+  const { ttft } = evaluate('time', table, OPTIONS);
+  const count = (run: string) => ttft.filter(({ row }) => table.runs[table.run[row]!] === run).length;
+  assert.deepEqual([count('long'), count('short')], [long.length - Math.floor(0.7 * long.length), 15]);
+});
+
+test('no answer of any protocol in time depends on what had not happened when the request started', () => {
+  const nowMs = 170_000;
+  const changed = selectRows(
+    unlike,
+    Array.from({ length: unlike.count }, (_, i) => i),
+  );
+  for (let row = 0; row < changed.count; row++) {
+    if (changed.atMs[row]! + changed.ttftMs[row]! > nowMs) changed.ttftMs[row]! *= 3;
+    if (changed.endMs[row]! > nowMs) changed.tpotMs[row]! *= 3;
+  }
+  for (const protocol of ['time', 'prequential'] as const) {
+    const [before, after] = [evaluate(protocol, unlike, OPTIONS), evaluate(protocol, changed, OPTIONS)];
+    for (const target of ['ttft', 'tpot'] as const) {
+      const predictedBy = (answers: Answers) =>
+        answers[target]
+          .filter(({ row }) => unlike.atMs[row]! <= nowMs)
+          .map(({ row, predictedMs, p90Ms }) => [row, predictedMs, p90Ms]);
+      assert.ok(predictedBy(before).length > 0);
+      assert.deepEqual(predictedBy(after), predictedBy(before));
+      assert.notDeepEqual(
+        after[target].map(({ predictedMs }) => predictedMs),
+        before[target].map(({ predictedMs }) => predictedMs),
+      );
+    }
+  }
+});
