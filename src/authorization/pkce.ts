@@ -2,8 +2,11 @@
 import { hash } from 'node:crypto';
 import { isSameText } from './secret-text.ts';
 
-/** §4.1: 43 to 128 unreserved characters. */
-const VERIFIER = /^[A-Za-z0-9\-._~]{43,128}$/;
+/**
+ * §4.1: 43 to 128 unreserved characters, and the `+`, `/` and `=` of base64 as well: clients that are in use encode
+ * their random bytes so (git-credential-oauth before 0.11). What guards the code is the length and the digest.
+ */
+const VERIFIER = /^[A-Za-z0-9\-._~+/=]{43,128}$/;
 /** §4.2: the base64url of a SHA-256 without padding. */
 const CHALLENGE = /^[A-Za-z0-9\-_]{43}$/;
 
