@@ -7,93 +7,37 @@ import * as oauth from 'oauth4webapi';
 import * as openid from 'openid-client';
 import passport from 'passport';
 import OAuth2Strategy from 'passport-oauth2';
-import type { Browser, Page } from 'playwright-core';
 import { AuthorizationCode } from 'simple-oauth2';
-import { findReasonToSkipPages, launchBrowser } from '../support/browser.ts';
-import { type Callback, listenForCallback } from '../support/callback.ts';
-import { runTrivet } from '../support/run-trivet.ts';
-import { createDataDir, type Program, startProgram } from '../support/start-program.ts';
-
-const PASSWORD = 'correct horse battery staple';
-
-interface ClientCredentials {
-  readonly client_id: string;
-  readonly client_secret: string;
-}
+import { findReasonToSkipPages } from '../support/browser.ts';
+import { type OAuthJourney, startOAuthJourney } from '../support/oauth-journey.ts';
 
 suite('OAuth clients', { skip: findReasonToSkipPages() }, () => {
-  let program: Program;
-  let browser: Browser;
-  let callback: Callback;
-  let page: Page;
+  let journey: OAuthJourney;
 
   before(async () => {
-    const dataDir = createDataDir();
-    const env = { TRIVET_DATA_DIR: dataDir };
-    const person = [
-      'user',
-      'create',
-      '--login',
-      'ada',
-      '--name',
-      'Ada',
-      '--email',
-      'ada@example.com',
-      '--password-stdin',
-    ];
-    const created = await runTrivet(person, { env, input: `${PASSWORD}\n` });
-    assert.equal(created.code, 0, created.stderr);
-    program = await startProgram({}, dataDir);
-    browser = await launchBrowser();
-    callback = await listenForCallback();
-    page = await (await browser.newContext()).newPage();
+    journey = await startOAuthJourney();
   });
 
   after(async () => {
-    await callback?.[Symbol.asyncDispose]();
-    await browser?.close();
-    await program?.[Symbol.asyncDispose]();
+    await journey?.[Symbol.asyncDispose]();
   });
 
-  async function register(...options: string[]): Promise<ClientCredentials> {
-    const redirect = options.includes('--redirect-uri') ? [] : ['--redirect-uri', callback.url];
-    const argv = ['app', 'create', '--name', 'Journey', '--json', ...redirect, ...options];
-    const run = await runTrivet(argv, { env: { TRIVET_DATA_DIR: program.dataDir } });
-    assert.equal(run.code, 0, run.stderr);
-    return JSON.parse(run.stdout) as ClientCredentials;
-  }
-
-  /** What the person does: signs in when asked, presses Allow when asked, ends where the client waits. */
-  async function approve(url: string): Promise<void> {
-    await page.goto(url);
-    if (await page.locator('input[name="password"]').count()) {
-      await page.fill('input[name="login"]', 'ada');
-      await page.fill('input[name="password"]', PASSWORD);
-      await page.locator('form:has(input[name="password"]) button').last().click();
-    }
-    const allow = page.locator('button[name="decision"][value="allow"]');
-    if (await allow.count()) await allow.click();
-  }
-
-  async function approveAndReturn(url: string): Promise<URL> {
-    const [answer] = await Promise.all([callback.nextUrl(), approve(url)]);
-    return answer;
-  }
-
   test("a client of the contract's platform: parameters in the query, no redirect_uri, refresh without a client", async () => {
-    const { client_id, client_secret } = await register();
+    const { client_id, client_secret } = await journey.register();
     const query = {
       client_id,
-      redirect_uri: callback.url,
+      redirect_uri: journey.callback.url,
       response_type: 'code',
       scope: 'all_user all_hook',
       state: 'xyz',
     };
-    const back = await approveAndReturn(`${program.httpUrl}/oauth/authorize?${new URLSearchParams(query).toString()}`);
+    const back = await journey.approveAndReturn(
+      `${journey.program.httpUrl}/oauth/authorize?${new URLSearchParams(query).toString()}`,
+    );
     assert.equal(back.searchParams.get('state'), 'xyz');
     const code = back.searchParams.get('code') ?? '';
     const post = async (fields: Record<string, string>) => {
-      const response = await fetch(`${program.httpUrl}/oauth/token?${new URLSearchParams(fields).toString()}`, {
+      const response = await fetch(`${journey.program.httpUrl}/oauth/token?${new URLSearchParams(fields).toString()}`, {
         method: 'POST',
       });
       assert.equal(response.status, 200);
@@ -102,16 +46,16 @@ suite('OAuth clients', { skip: findReasonToSkipPages() }, () => {
     const tokens = await post({ grant_type: 'authorization_code', code, client_id, client_secret });
     assert.deepEqual([tokens.expires_in, tokens.scope], [1_296_000, 'all_user all_hook']);
     const renewed = await post({ grant_type: 'refresh_token', refresh_token: String(tokens.refresh_token) });
-    const user = await fetch(`${program.httpUrl}/api/v5/user`, {
+    const user = await fetch(`${journey.program.httpUrl}/api/v5/user`, {
       headers: { Authorization: `Bearer ${renewed.access_token}` },
     });
     assert.equal(((await user.json()) as { login: string }).login, 'ada');
   });
 
   test('oauth4webapi: discovery, PKCE, iss, exchange, identity token, refresh, introspection, revocation', async () => {
-    const { client_id, client_secret } = await register();
+    const { client_id, client_secret } = await journey.register();
     const insecure = { [oauth.allowInsecureRequests]: true };
-    const issuer = new URL(program.httpUrl);
+    const issuer = new URL(journey.program.httpUrl);
     const discovered = await oauth.discoveryRequest(issuer, { algorithm: 'oauth2', ...insecure });
     const server = await oauth.processDiscoveryResponse(issuer, discovered);
     const client: oauth.Client = { client_id };
@@ -122,7 +66,7 @@ suite('OAuth clients', { skip: findReasonToSkipPages() }, () => {
     const url = new URL(server.authorization_endpoint ?? '');
     for (const [name, value] of Object.entries({
       client_id,
-      redirect_uri: callback.url,
+      redirect_uri: journey.callback.url,
       response_type: 'code',
       scope: 'openid all_user',
       code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
@@ -131,14 +75,14 @@ suite('OAuth clients', { skip: findReasonToSkipPages() }, () => {
       nonce,
     }))
       url.searchParams.set(name, value);
-    const back = await approveAndReturn(url.href);
+    const back = await journey.approveAndReturn(url.href);
     const parameters = oauth.validateAuthResponse(server, client, back, state);
     const exchanged = await oauth.authorizationCodeGrantRequest(
       server,
       client,
       authenticate,
       parameters,
-      callback.url,
+      journey.callback.url,
       verifier,
       insecure,
     );
@@ -168,19 +112,25 @@ suite('OAuth clients', { skip: findReasonToSkipPages() }, () => {
   });
 
   test('openid-client: a public client with PKCE, and a device', async () => {
-    const { client_id } = await register('--public', '--grant', 'authorization_code', 'refresh_token', 'device_code');
-    const config = await openid.discovery(new URL(program.httpUrl), client_id, undefined, openid.None(), {
+    const { client_id } = await journey.register(
+      '--public',
+      '--grant',
+      'authorization_code',
+      'refresh_token',
+      'device_code',
+    );
+    const config = await openid.discovery(new URL(journey.program.httpUrl), client_id, undefined, openid.None(), {
       execute: [openid.allowInsecureRequests],
     });
     const verifier = openid.randomPKCECodeVerifier();
     const url = openid.buildAuthorizationUrl(config, {
-      redirect_uri: callback.url,
+      redirect_uri: journey.callback.url,
       scope: 'openid all_user',
       code_challenge: await openid.calculatePKCECodeChallenge(verifier),
       code_challenge_method: 'S256',
       state: 'abc',
     });
-    const back = await approveAndReturn(url.href);
+    const back = await journey.approveAndReturn(url.href);
     const tokens = await openid.authorizationCodeGrant(config, back, {
       pkceCodeVerifier: verifier,
       expectedState: 'abc',
@@ -192,20 +142,20 @@ suite('OAuth clients', { skip: findReasonToSkipPages() }, () => {
 
     const device = await openid.initiateDeviceAuthorization(config, { scope: 'all_hook' });
     const polling = openid.pollDeviceAuthorizationGrant(config, device);
-    await page.goto(device.verification_uri_complete ?? '');
-    await page.locator('form:has(input[name="user_code"]) button').click();
-    await page.locator('button[name="decision"][value="allow"]').click();
+    await journey.page.goto(device.verification_uri_complete ?? '');
+    await journey.page.locator('form:has(input[name="user_code"]) button').click();
+    await journey.page.locator('button[name="decision"][value="allow"]').click();
     assert.equal((await polling).scope, 'all_hook');
   });
 
   test('openid-client: an application acts for itself', async () => {
-    const { client_id, client_secret } = await register(
+    const { client_id, client_secret } = await journey.register(
       '--grant',
       'client_credentials',
       '--redirect-uri',
       'https://x.example/',
     );
-    const config = await openid.discovery(new URL(program.httpUrl), client_id, client_secret, undefined, {
+    const config = await openid.discovery(new URL(journey.program.httpUrl), client_id, client_secret, undefined, {
       execute: [openid.allowInsecureRequests],
     });
     const tokens = await openid.clientCredentialsGrant(config, { scope: 'all_user' });
@@ -213,15 +163,18 @@ suite('OAuth clients', { skip: findReasonToSkipPages() }, () => {
   });
 
   test('simple-oauth2: exchange, refresh and revocation with the secret in the body', async () => {
-    const { client_id, client_secret } = await register();
+    const { client_id, client_secret } = await journey.register();
     const client = new AuthorizationCode({
       client: { id: client_id, secret: client_secret },
-      auth: { tokenHost: program.httpUrl, revokePath: '/oauth/revoke' },
+      auth: { tokenHost: journey.program.httpUrl, revokePath: '/oauth/revoke' },
       options: { authorizationMethod: 'body' },
     });
-    const url = client.authorizeURL({ redirect_uri: callback.url, scope: 'all_user', state: 's' });
-    const back = await approveAndReturn(url);
-    const token = await client.getToken({ code: back.searchParams.get('code') ?? '', redirect_uri: callback.url });
+    const url = client.authorizeURL({ redirect_uri: journey.callback.url, scope: 'all_user', state: 's' });
+    const back = await journey.approveAndReturn(url);
+    const token = await client.getToken({
+      code: back.searchParams.get('code') ?? '',
+      redirect_uri: journey.callback.url,
+    });
     assert.equal(token.expired(), false);
     const renewed = await token.refresh();
     assert.notEqual(renewed.token.access_token, token.token.access_token);
@@ -234,18 +187,18 @@ suite('OAuth clients', { skip: findReasonToSkipPages() }, () => {
     const listener = app.listen(0, '127.0.0.1');
     await new Promise((resolve) => listener.once('listening', resolve));
     const origin = `http://127.0.0.1:${(listener.address() as AddressInfo).port}`;
-    const { client_id, client_secret } = await register('--redirect-uri', `${origin}/back`);
+    const { client_id, client_secret } = await journey.register('--redirect-uri', `${origin}/back`);
     const strategy = new OAuth2Strategy(
       {
-        authorizationURL: `${program.httpUrl}/oauth/authorize`,
-        tokenURL: `${program.httpUrl}/oauth/token`,
+        authorizationURL: `${journey.program.httpUrl}/oauth/authorize`,
+        tokenURL: `${journey.program.httpUrl}/oauth/token`,
         clientID: client_id,
         clientSecret: client_secret,
         callbackURL: `${origin}/back`,
         scope: ['all_user'],
       },
       (accessToken: string, _refresh: string, _profile: unknown, done: OAuth2Strategy.VerifyCallback) => {
-        fetch(`${program.httpUrl}/api/v5/user`, { headers: { Authorization: `Bearer ${accessToken}` } })
+        fetch(`${journey.program.httpUrl}/api/v5/user`, { headers: { Authorization: `Bearer ${accessToken}` } })
           .then((response) => response.json())
           .then((user) => done(null, user as Express.User), done);
       },
@@ -256,9 +209,9 @@ suite('OAuth clients', { skip: findReasonToSkipPages() }, () => {
       response.send(`<h1>Hello ${(request.user as { login: string }).login}</h1>`);
     });
     try {
-      await approve(`${origin}/login`);
-      await page.waitForURL(`${origin}/back?**`);
-      assert.equal(await page.textContent('h1'), 'Hello ada');
+      await journey.approve(`${origin}/login`);
+      await journey.page.waitForURL(`${origin}/back?**`);
+      assert.equal(await journey.page.textContent('h1'), 'Hello ada');
     } finally {
       listener.closeAllConnections();
       listener.close();
