@@ -18,6 +18,10 @@ test('ensureDataDir() makes the folder for its owner alone, with the folders abo
   rmSync(folder, { recursive: true });
 });
 
+test('ensureDataDir() refuses at once where nobody can make a folder', () => {
+  assert.throws(() => ensureDataDir('/proc/trivet/data'), /Cannot use the data folder "\/proc\/trivet\/data"/);
+});
+
 test('ensureDataDir() says which folder it cannot make', () => {
   const folder = createFolder();
   writeFileSync(join(folder, 'file'), '');

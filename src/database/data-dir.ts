@@ -1,4 +1,5 @@
-import { mkdirSync, statfsSync } from 'node:fs';
+import { existsSync, mkdirSync, statfsSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
 import { describeError, Failure } from '../errors.ts';
 
 /** statfs(2) magic numbers of file systems whose locks and flushes a database cannot rely on. */
@@ -24,7 +25,7 @@ const NETWORK_FILE_SYSTEMS: Readonly<Record<number, string>> = {
 /** Makes the folder when it is absent, for its owner alone, and refuses one that is not on a local disk. */
 export function ensureDataDir(dataDir: string): void {
   try {
-    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+    makeFolder(resolve(dataDir));
   } catch (error) {
     throw new Failure(
       'invalid',
@@ -39,6 +40,13 @@ export function ensureDataDir(dataDir: string): void {
       'invalid',
       `Cannot use the data folder "${dataDir}": it must be on a local disk, and ${network} is not; use DATABASE_URL instead`,
     );
+}
+
+/** Parents first. Not by the `recursive` of Node, which never returns where a parent takes no folders, as in /proc. */
+function makeFolder(folder: string): void {
+  if (existsSync(folder)) return;
+  makeFolder(dirname(folder));
+  mkdirSync(folder, { mode: 0o700 });
 }
 
 /** The name of the network file system with this statfs type, or nothing when it is a local one. */
