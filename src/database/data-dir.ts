@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, statfsSync } from 'node:fs';
+import { existsSync, mkdirSync, statfsSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { describeError, Failure } from '../errors.ts';
 
@@ -44,7 +44,7 @@ export function ensureDataDir(dataDir: string): void {
 
 /** Parents first. Not by the `recursive` of Node, which never returns where a parent takes no folders, as in /proc. */
 function makeFolder(folder: string): void {
-  if (existsSync(folder)) return;
+  if (existsSync(folder) && statSync(folder).isDirectory()) return;
   makeFolder(dirname(folder));
   mkdirSync(folder, { mode: 0o700 });
 }
