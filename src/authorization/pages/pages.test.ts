@@ -269,6 +269,7 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     const oauth = await startOAuth(t);
     const page = await openPage(t);
     await page.goto(oauth.authorizeUrl());
+    await page.waitForSelector('input[name=login]:focus');
     await page.keyboard.type('ada');
     await page.keyboard.press('Tab');
     await page.keyboard.type(PASSWORD);
