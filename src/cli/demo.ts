@@ -32,8 +32,9 @@ async function runDemo(options: { readonly exit?: boolean }): Promise<void> {
     print(`${app.banner}\n  store ${stage.folder} (removed at the end)`);
     await showPrediction(stage);
     await showWebhooks(stage);
+    if (options.exit) return;
     printNext(stage);
-    if (!options.exit) await waitForSignal();
+    await waitForSignal();
   } finally {
     await app[Symbol.asyncDispose]();
     rmSync(folder, { recursive: true, force: true });

@@ -211,7 +211,7 @@ async function sendAgain(text: string, id: string, deliveryId: string): Promise<
   const { store, world } = webhooks.cli;
   if (!(await redeliver(store, hook.id, parseId(deliveryId), world.nowMs())))
     throw new Failure('not_found', `Delivery not found: the webhook has no ${deliveryId}`);
-  print(`Delivery ${deliveryId} is sent again by the service`);
+  print(`Delivery ${deliveryId} waits to be sent again by the service, behind the pause of a webhook that fails`);
 }
 
 function parseId(text: string): number {

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Command } from 'commander';
+import { Command, InvalidArgumentError } from 'commander';
 import { describeError, Failure } from '../errors.ts';
 import { signBody, signTimestamp, standardKey } from '../webhooks/profiles/signature.ts';
 import { print, printJson, remark } from './output.ts';
@@ -23,7 +23,7 @@ interface ListenOptions {
 export function createListenCommand(): Command {
   return new Command('listen')
     .description('Receive webhooks, check their signature or password, and show them')
-    .option('--port <number>', 'port, 0 for any free one', Number, 9000)
+    .option('--port <number>', 'port, 0 for any free one', parsePort, 9000)
     .option('--host <address>', 'address to listen on', '127.0.0.1')
     .option('--secret <text>', 'signature key of the webhook (encryption_type 1); a wrong signature is answered 401')
     .option('--password <text>', 'password of the webhook (encryption_type 0); a wrong one is answered 401')
@@ -32,6 +32,13 @@ export function createListenCommand(): Command {
     .option('--count <number>', 'stop after so many deliveries', Number)
     .option('--json', 'one JSON object a delivery')
     .action(listen);
+}
+
+function parsePort(text: string): number {
+  const port = Number(text);
+  if (!/^\d+$/.test(text) || port > 65_535)
+    throw new InvalidArgumentError('it must be a whole number from 0 to 65535.');
+  return port;
 }
 
 async function listen(options: ListenOptions): Promise<void> {

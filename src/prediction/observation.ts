@@ -25,10 +25,17 @@ export function findMistake(row: Observation): string | undefined {
   return undefined;
 }
 
+/** The int32 fields of the contract; an average of counts may still have a fraction. */
+const COUNTS = new Set(['inputTokenLength', 'numRequestWaiting', 'numRequestRunning', 'inflightTokens']);
+const MAX_COUNT = 2_147_483_647;
+
 export function findInputMistake(input: ObservedInput): string | undefined {
-  for (const [name, value] of Object.entries(input))
-    if (typeof value === 'number' && !(value >= 0 && value < Number.POSITIVE_INFINITY))
+  for (const [name, value] of Object.entries(input)) {
+    if (typeof value !== 'number') continue;
+    if (!(value >= 0 && value < Number.POSITIVE_INFINITY))
       return `${toSnakeCase(name)} must be a finite number of 0 or more`;
+    if (COUNTS.has(name) && value > MAX_COUNT) return `${toSnakeCase(name)} must be at most ${MAX_COUNT}`;
+  }
   return undefined;
 }
 

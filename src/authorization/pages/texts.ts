@@ -161,7 +161,8 @@ export const texts = {
     password: 'Password',
     passwordHint: 'At least 10 characters. A few words in a row are easy to remember and hard to guess.',
     submit: 'Create the account',
-    worthless: 'This set-up link was used or is too old. Restart the service to get a fresh one.',
+    worthless:
+      'This set-up link was used or is too old. If you have an account, sign in; if nobody has one yet, restart the service for a fresh link.',
   },
   consent: {
     title: (name: string) => `Allow ${name}?`,

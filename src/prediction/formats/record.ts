@@ -19,6 +19,8 @@ export function detectFieldNames(record: RawRecord): FieldNames {
 export function parseRecord(record: RawRecord, names: FieldNames | undefined, targetModel: string): ParsedRecord {
   const llmD = (names ?? detectFieldNames(record)) === 'llm-d';
   const { number, text, problems } = openFields(record);
+  // A row says how long its prompt was; when it does not, the name is most likely misspelt, and 0 would teach nonsense.
+  if (record.input_token_length === undefined) problems.push('input_token_length must be present');
   const observation: Observation = {
     targetModel: text('target_model') || targetModel,
     input: parseInput({ number, text }, llmD),
