@@ -33,6 +33,8 @@ const CONNECTION_WINDOW = 4_194_304;
 const MAX_STREAMS = 1024;
 const MAX_HEADER_BLOCK_BYTES = 32_768;
 const KEEPALIVE_MS = 60_000;
+/** How long a client that broke the rules may go on sending before it is cut. */
+const LINGER_MS = 500;
 /** A client that does not answer the ping of a drain is not waited for. */
 const DRAIN_PING_MS = 1000;
 const PING_OF_DRAIN = Buffer.from('drainnow');
@@ -102,7 +104,7 @@ export class Http2Connection {
 
   /** Puts what was written on its way, unless a read is being used up: then it goes out at its end. */
   flush(): void {
-    if (this.#isReading || this.#writer.length === 0 || this.socket.destroyed) return;
+    if (this.#isReading || this.#writer.length === 0 || !this.socket.writable) return;
     // A client that does not read its answers is not read either, or they would fill the memory.
     if (!this.socket.write(this.#writer.take())) this.socket.pause();
     if (this.#isEnding && this.#streams.size === 0) this.socket.end();
@@ -355,11 +357,18 @@ export class Http2Connection {
       throw new ConnectionError(ERROR.protocol, 'a frame belongs to a stream that was not opened');
   }
 
-  /** A read that can not go on: says why, and ends. */
+  /**
+   * A read that can not go on: says why, and ends. What still comes is thrown away for a moment: closing on bytes that
+   * nobody read resets the connection (RFC 1122 §4.2.2.13), and could take our last words from the client.
+   */
   #fail(error: unknown): void {
+    const { socket } = this;
     this.#writeGoAway(this.#lastStreamId, this.#toErrorCode(error));
-    if (!this.socket.destroyed) this.socket.end(this.#writer.take());
-    this.socket.destroySoon();
+    socket.removeAllListeners('data');
+    if (!socket.destroyed) socket.end(this.#writer.take());
+    socket.resume();
+    this.#dropStreams();
+    setTimeout(() => socket.destroy(), LINGER_MS).unref();
   }
 
   #toErrorCode(error: unknown): number {
@@ -385,10 +394,14 @@ export class Http2Connection {
   #onClosed(): void {
     clearInterval(this.#keepalive);
     clearTimeout(this.#drainTimer);
+    this.#dropStreams();
+    this.#options.onClosed(this);
+  }
+
+  #dropStreams(): void {
     for (const stream of this.#streams.values()) stream.receiveReset();
     this.#streams.clear();
     this.#blocked.clear();
-    this.#options.onClosed(this);
   }
 
   #sendSettings(): void {
