@@ -137,3 +137,20 @@ test('fitPhysics() leaves out rows without a time, and is not moved far by a sta
     assert.ok(Math.abs(Math.log(value / clean[i]!)) < 0.3);
   });
 });
+
+test('fitPhysics() is not bent by a row that cannot be: two billion tokens in 3 ms', () => {
+  const observed = predict(createPriorPhysics('ttft'), typical);
+  const clean = predict(fitPhysics('ttft', typical, observed), typical);
+  const withMistake: LoadColumns = {
+    inputTokenLength: [...Array.from(typical.inputTokenLength), 2_000_000_000],
+    prefixCacheScore: [...Array.from(typical.prefixCacheScore), 0],
+    numRequestWaiting: [...Array.from(typical.numRequestWaiting), 0],
+    numRequestRunning: [...Array.from(typical.numRequestRunning), 0],
+    kvCacheUsage: [...Array.from(typical.kvCacheUsage), 0],
+    inflightTokens: [...Array.from(typical.inflightTokens), 0],
+  };
+  const bent = predict(fitPhysics('ttft', withMistake, [...observed, 3]), typical);
+  bent.forEach((value, row) => {
+    assert.ok(Math.abs(Math.log(value / clean[row]!)) < 0.05, `${value} instead of ${clean[row]}`);
+  });
+});

@@ -34,6 +34,7 @@ export interface FitPhysicsOptions {
 
 const PRIOR_WEIGHT = 8;
 const ROUNDS = 6;
+const MAX_LOG_RATIO = Math.log(1000);
 /** Log errors beyond count linearly: a stalled request says little about the load. */
 const HUBER_DELTA = 0.7;
 /** A microsecond and eleven days: no request takes less or more. */
@@ -55,8 +56,9 @@ export function fitPhysics(
   observedMs: ArrayLike<number>,
   options: FitPhysicsOptions = {},
 ): PhysicsModel {
-  const data = listRows(target, load, observedMs, options.weights);
-  const prior = scalePrior(target, data, options.priorWeight ?? PRIOR_WEIGHT);
+  const listed = listRows(target, load, observedMs, options.weights);
+  const prior = scalePrior(target, listed, options.priorWeight ?? PRIOR_WEIGHT);
+  const data = listed.filter((row) => isPossible(row, prior.coefficients));
   const rows = [...data, ...prior.rows];
   const floorMs = chooseFloor(target, data);
   let coefficients = prior.coefficients;
@@ -102,6 +104,11 @@ function listRows(
     if (terms.every(Number.isFinite)) rows.push({ terms, observedMs: observed, weight });
   }
   return rows;
+}
+
+/** A row a thousand times off the scaled prior is a mistake of whoever wrote it; one with a huge load would bend the fit. */
+function isPossible({ terms, observedMs }: Row, prior: Float64Array): boolean {
+  return Math.abs(Math.log(observedMs / multiply(prior, terms))) <= MAX_LOG_RATIO;
 }
 
 /** The prior, faster or slower as a whole as the data say, as observations of typical loads. */
