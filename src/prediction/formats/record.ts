@@ -19,8 +19,6 @@ export function detectFieldNames(record: RawRecord): FieldNames {
 export function parseRecord(record: RawRecord, names: FieldNames | undefined, targetModel: string): ParsedRecord {
   const llmD = (names ?? detectFieldNames(record)) === 'llm-d';
   const { number, text, problems } = openFields(record);
-  // A row says how long its prompt was; when it does not, the name is most likely misspelt, and 0 would teach nonsense.
-  if (record.input_token_length === undefined) problems.push('input_token_length must be present');
   const observation: Observation = {
     targetModel: text('target_model') || targetModel,
     input: parseInput({ number, text }, llmD),
@@ -28,8 +26,13 @@ export function parseRecord(record: RawRecord, names: FieldNames | undefined, ta
     ttftMs: llmD ? presentTime(number('actual_ttft_ms')) : number('ttft_millis'),
     tpotMs: llmD ? presentTime(number('actual_tpot_ms')) : number('tpot_millis'),
   };
-  const mistake = problems[0] ?? findMistake(observation);
+  const mistake = problems[0] ?? findMistake(observation) ?? findMissing(record);
   return mistake === undefined ? { observation } : { refusal: llmD ? toLlmDWords(mistake) : mistake };
+}
+
+/** A row says how long its prompt was; when it does not, the name is most likely misspelt, and 0 would teach nonsense. */
+function findMissing(record: RawRecord): string | undefined {
+  return record.input_token_length === undefined ? 'input_token_length must be present' : undefined;
 }
 
 /** A candidate alone, without times. */
