@@ -1,5 +1,6 @@
 /** Says how to set up a service that nobody has an account in, and removes what people's sign-ins leave behind. */
 import type { Log } from '../telemetry/log.ts';
+import { createRoundWorker } from '../workers/round-worker.ts';
 import type { Worker } from '../workers/worker.ts';
 import { sweepForgottenAttempts } from './attempt-store.ts';
 import { sweepExpiredSessions } from './session-store.ts';
@@ -7,41 +8,20 @@ import { createSetupLink } from './sign-in/setup-routes.ts';
 import type { SignInKit } from './sign-in/sign-in-kit.ts';
 import { sweepExpiredTickets } from './ticket-store.ts';
 
-const ROUND_EVERY_MS = 10 * 60_000;
+const REST_MS = 10 * 60_000;
 /** Small, so that a sweep never holds up the writes of others. */
 const BATCH = 500;
 const PAUSE_MS = 20;
 
 export function createAccountsWorker(kit: SignInKit, log: Log): Worker {
-  const stopping = new AbortController();
-  let running: Promise<void> | undefined;
-
-  async function run(): Promise<void> {
-    await guard(log, () => announceSetup(kit, log));
-    while (!stopping.signal.aborted) {
-      await guard(log, () => sweepAccounts(kit, stopping.signal));
-      await kit.world.sleep(ROUND_EVERY_MS, stopping.signal).catch(() => {});
-    }
-  }
-
-  return {
-    name: 'accounts',
-    start() {
-      running ??= run();
-    },
-    async stop() {
-      stopping.abort();
-      await running;
-    },
+  const { world } = kit;
+  let isAnnounced = false;
+  const round = async (signal: AbortSignal): Promise<void> => {
+    if (!isAnnounced) await announceSetup(kit, log);
+    isAnnounced = true;
+    await sweepAccounts(kit, signal);
   };
-}
-
-async function guard(log: Log, work: () => Promise<void>): Promise<void> {
-  try {
-    await work();
-  } catch (err) {
-    log.error({ err }, 'A round of the accounts worker failed');
-  }
+  return createRoundWorker({ name: 'accounts', restMs: REST_MS, world, log, round });
 }
 
 /** The one secret that is logged on purpose: whoever reads the log of a fresh service may set it up. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { forEachEngine } from '../../test/support/engines.ts';
-import { acquireLease, releaseLease, renewLease } from './leases.ts';
+import { realWorld } from '../world.ts';
+import { acquireLease, releaseLease, renewLease, runUnderLease } from './leases.ts';
 
 const request = { name: 'trainer', owner: 'one', nowMs: 1_000, durationMs: 500 };
 
@@ -44,4 +45,47 @@ forEachEngine('a released lease is free at once, and its epoch goes on counting'
   await releaseLease(store, lease);
   assert.equal(await renewLease(store, lease, 9_000), undefined);
   assert.equal((await acquireLease(store, request))?.epoch, 2);
+});
+
+forEachEngine(
+  'work under a lease is done by one, who keeps the lease as long as it takes',
+  async (store, { openAnother }) => {
+    const other = await openAnother();
+    const order = { name: 'sweep', durationMs: 1000 };
+    const started = Promise.withResolvers<void>();
+    const ended = Promise.withResolvers<void>();
+    const first = runUnderLease({ store, world: realWorld }, order, async (lost) => {
+      started.resolve();
+      await ended.promise;
+      assert.equal(lost.aborted, false);
+    });
+    await started.promise;
+    // Longer than the lease would last unrenewed.
+    const untilMs = realWorld.nowMs() + 1.5 * order.durationMs;
+    while (realWorld.nowMs() < untilMs) {
+      await runUnderLease({ store: other, world: realWorld }, order, () => assert.fail('two did the work at once'));
+      await realWorld.sleep(10);
+    }
+    ended.resolve();
+    await first;
+    let isDone = false;
+    await runUnderLease({ store: other, world: realWorld }, order, async () => {
+      isDone = true;
+    });
+    assert.ok(isDone, 'the end released it');
+  },
+);
+
+forEachEngine('work is told that its lease was lost, and a lease is released when the work fails', async (store) => {
+  const parts = { store, world: realWorld };
+  await runUnderLease(parts, { name: 'sweep', durationMs: 30 }, async (lost) => {
+    const thief = { name: 'sweep', owner: 'thief', nowMs: realWorld.nowMs() + 60_000, durationMs: 1 };
+    assert.ok(await acquireLease(store, thief));
+    await assert.rejects(realWorld.sleep(60_000, lost), { code: 'ABORT_ERR' });
+  });
+  await assert.rejects(
+    runUnderLease(parts, { name: 'other', durationMs: 60_000 }, () => Promise.reject(new Error('failed'))),
+    /failed/,
+  );
+  assert.ok(await acquireLease(store, { name: 'other', owner: 'next', nowMs: realWorld.nowMs(), durationMs: 1 }));
 });

@@ -1,3 +1,4 @@
+import type { World } from '../world.ts';
 import { type Row, type Statement, type Store, statement } from './store.ts';
 
 /**
@@ -70,4 +71,33 @@ export async function renewLease(store: Store, lease: Lease, expiresAtMs: number
 /** Lets the next one begin at once. Harmless when the lease was lost. */
 export async function releaseLease(store: Store, lease: Lease): Promise<void> {
   await store.write(releaseLeaseStatement, [lease.name, lease.owner, lease.epoch]);
+}
+
+/**
+ * Does the work if nobody else has the lease, renews it meanwhile and releases it. The signal tells that it was lost:
+ * somebody else may have begun the same work, so what was written under it must hold without it, or compare the epoch.
+ */
+export async function runUnderLease(
+  { store, world }: { readonly store: Store; readonly world: World },
+  { name, durationMs }: Pick<LeaseRequest, 'name' | 'durationMs'>,
+  work: (lost: AbortSignal) => Promise<void>,
+): Promise<void> {
+  const lease = await acquireLease(store, { name, owner: world.uuid(), nowMs: world.nowMs(), durationMs });
+  if (lease === undefined) return;
+  const lost = new AbortController();
+  let { expiresAtMs } = lease;
+  const renew = async (): Promise<void> => {
+    // A renewal that fails is tried again; only time makes it final.
+    const renewed = await renewLease(store, lease, world.nowMs() + durationMs).catch(() => ({ expiresAtMs }));
+    if (renewed === undefined || renewed.expiresAtMs <= world.nowMs())
+      return lost.abort(new Error(`The lease "${name}" was lost`));
+    expiresAtMs = renewed.expiresAtMs;
+  };
+  const renewal = setInterval(() => void renew(), durationMs / 3);
+  try {
+    await work(lost.signal);
+  } finally {
+    clearInterval(renewal);
+    await releaseLease(store, lease);
+  }
 }

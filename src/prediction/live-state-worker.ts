@@ -3,6 +3,7 @@ import { Counter } from 'prom-client';
 import type { Store } from '../database/store.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
+import { createRoundWorker } from '../workers/round-worker.ts';
 import type { Worker } from '../workers/worker.ts';
 import type { World } from '../world.ts';
 import { listLiveStates, saveLiveState } from './live-state-store.ts';
@@ -16,7 +17,7 @@ export interface LiveStateKeeper extends Worker {
   markChanged(targetModel: string): void;
 }
 
-const SAVE_EVERY_MS = 5000;
+const REST_MS = 5000;
 const INCOMPLETE_MS = 60 * 60_000;
 const COMPLETE_MS = 10 * 60_000;
 
@@ -34,8 +35,6 @@ export function createLiveStateKeeper({
   readonly predictor: SwappablePredictor;
 }): LiveStateKeeper {
   const changed = new Set<string>();
-  const stopping = new AbortController();
-  let background: Promise<void> | undefined;
   const lost = new Counter({
     name: 'trivet_prediction_incomplete_requests_total',
     help: 'Requests that were forgotten before all of their events came.',
@@ -43,42 +42,33 @@ export function createLiveStateKeeper({
   });
 
   async function save(): Promise<void> {
-    const models = Array.from(changed);
-    changed.clear();
-    for (const targetModel of models)
-      await saveLiveState(store, targetModel, predictor.live(targetModel).save(), world.nowMs());
+    // A copy: what is observed meanwhile waits for the next round.
+    for (const targetModel of Array.from(changed)) {
+      changed.delete(targetModel);
+      await saveLiveState(store, targetModel, predictor.live(targetModel).save(), world.nowMs()).catch((error) => {
+        changed.add(targetModel);
+        throw error;
+      });
+    }
   }
 
-  async function runRound(): Promise<void> {
+  async function round(): Promise<void> {
     const nowMs = world.nowMs();
     await save();
     const limits = { incompleteBeforeMs: nowMs - INCOMPLETE_MS, completeBeforeMs: nowMs - COMPLETE_MS };
     lost.inc(await sweepPendingRequests(store, limits));
   }
 
-  async function runInBackground(): Promise<void> {
-    while (!stopping.signal.aborted) {
-      await world.sleep(SAVE_EVERY_MS, stopping.signal).catch(() => {});
-      try {
-        await runRound();
-      } catch (error) {
-        log.error({ err: error }, 'cannot save the live state of the models');
-      }
-    }
-  }
-
+  const worker = createRoundWorker({ name: 'live-state', restMs: REST_MS, world, log, round });
   return {
-    name: 'live-state',
+    ...worker,
     markChanged: (targetModel) => void changed.add(targetModel),
     async restore() {
       for (const { targetModel, saved } of await listLiveStates(store)) predictor.live(targetModel).restore(saved);
     },
-    start() {
-      background ??= runInBackground();
-    },
     async stop() {
-      stopping.abort();
-      await background;
+      await worker.stop();
+      await save().catch((err: unknown) => log.error({ err }, 'the live state of the models was not saved'));
     },
   };
 }

@@ -4,10 +4,11 @@
  */
 import { Worker as Thread } from 'node:worker_threads';
 import { Counter } from 'prom-client';
-import { acquireLease, releaseLease } from '../database/leases.ts';
+import { runUnderLease } from '../database/leases.ts';
 import type { Store } from '../database/store.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
+import { createRoundWorker } from '../workers/round-worker.ts';
 import type { Worker } from '../workers/worker.ts';
 import type { World } from '../world.ts';
 import { decodeModel } from './model-codec.ts';
@@ -33,8 +34,8 @@ export interface Trainer extends Worker {
   runRound(): Promise<void>;
 }
 
-const LOOK_EVERY_MS = 2000;
-const LEASE_MS = 10 * 60_000;
+const REST_MS = 2000;
+const LEASE_MS = 60_000;
 /** Fewer fresh rows than this never cause a training. */
 const MIN_FRESH_ROWS = 50;
 const MAX_ROWS = 50_000;
@@ -42,10 +43,7 @@ const LIMITS = { newest: 20_000, perServerAndStratum: 50, perStratum: 500 };
 
 export function createTrainer(parts: TrainerParts): Trainer {
   const { store, world, log } = parts;
-  const owner = world.uuid();
   const hastened = new Set<string>();
-  const stopping = new AbortController();
-  let background: Promise<void> | undefined;
   const trainings = new Counter({
     name: 'trivet_prediction_trainings_total',
     help: 'Trainings by outcome: published, or kept when the new model was not better than the served one.',
@@ -59,32 +57,22 @@ export function createTrainer(parts: TrainerParts): Trainer {
     return world.nowMs() - lastTrainingMs >= parts.refitSeconds * 1000;
   }
 
-  async function runRound(): Promise<void> {
+  async function runRound(stopping: AbortSignal): Promise<void> {
     for (const fresh of await listFreshSamples(store)) {
-      if (stopping.signal.aborted) return;
-      if (isDue(fresh)) await trainUnderLease(fresh);
+      if (stopping.aborted) return;
+      const lease = { name: `trainer:${fresh.targetModel}`, durationMs: LEASE_MS };
+      if (isDue(fresh)) await runUnderLease(parts, lease, (lost) => train(fresh, AbortSignal.any([stopping, lost])));
     }
   }
 
-  async function trainUnderLease(fresh: FreshSamples): Promise<void> {
-    const name = `trainer:${fresh.targetModel}`;
-    const lease = await acquireLease(store, { name, owner, nowMs: world.nowMs(), durationMs: LEASE_MS });
-    if (lease === undefined) return;
-    try {
-      await train(fresh);
-    } finally {
-      await releaseLease(store, lease);
-    }
-  }
-
-  async function train({ targetModel, lastId }: FreshSamples): Promise<void> {
+  async function train({ targetModel, lastId }: FreshSamples, signal: AbortSignal): Promise<void> {
     hastened.delete(targetModel);
     const samples = await listSamples(store, targetModel, MAX_ROWS);
     const table = createObservationTable(Math.max(1, samples.length));
     for (const { observation } of samples) appendObservation(table, observation);
     const promoted = (await listPromotedModels(store)).find((model) => model.name === targetModel);
     const champion = promoted && (await readModelFile(store, targetModel, promoted.version));
-    const answer = await runThread({ table, champion }, stopping.signal);
+    const answer = await runThread({ table, champion }, signal);
     const { winner, ...scores } = answer;
     const outcome = winner === undefined ? 'kept' : 'published';
     if (winner !== undefined)
@@ -102,28 +90,10 @@ export function createTrainer(parts: TrainerParts): Trainer {
     log.info({ model: targetModel, rows: table.count, outcome, ...scores }, 'learned from what was observed');
   }
 
-  async function runInBackground(): Promise<void> {
-    while (!stopping.signal.aborted) {
-      try {
-        await runRound();
-      } catch (error) {
-        if (!stopping.signal.aborted) log.error({ err: error }, 'cannot train');
-      }
-      await world.sleep(LOOK_EVERY_MS, stopping.signal).catch(() => {});
-    }
-  }
-
   return {
-    name: 'trainer',
-    runRound,
+    ...createRoundWorker({ name: 'trainer', restMs: REST_MS, world, log, round: runRound }),
+    runRound: () => runRound(new AbortController().signal),
     hasten: (targetModel) => void hastened.add(targetModel),
-    start() {
-      background ??= runInBackground();
-    },
-    async stop() {
-      stopping.abort();
-      await background;
-    },
   };
 }
 

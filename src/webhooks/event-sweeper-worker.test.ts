@@ -2,9 +2,8 @@ import assert from 'node:assert/strict';
 import { forEachEngine } from '../../test/support/engines.ts';
 import { startManagement } from '../../test/support/webhook-management.ts';
 import { statement } from '../database/store.ts';
-import { createLog } from '../telemetry/log.ts';
 import { realWorld } from '../world.ts';
-import { createEventSweeper, sweepEvents } from './event-sweeper-worker.ts';
+import { sweepEvents } from './event-sweeper-worker.ts';
 import { createSampleEvent } from './sample-event.ts';
 
 const leftovers = statement<{ events: number; keys: number; tests: number }>(
@@ -28,7 +27,7 @@ forEachEngine('keys go after a day, tests after their hour, events after 30 days
   await server.call('POST', `/repos/grace/doors/hooks/${hook.id}/tests`);
   const sweepAt = async (timeMs: number) => {
     nowMs = timeMs;
-    await sweepEvents({ store, world }, 'a sweeper');
+    await sweepEvents({ store, world });
     const [row] = await store.read(leftovers);
     return [row?.events, row?.keys, row?.tests];
   };
@@ -37,13 +36,4 @@ forEachEngine('keys go after a day, tests after their hour, events after 30 days
   assert.deepEqual(await sweepAt(START_MS + DAY_MS), [2, 0, 0]);
   assert.deepEqual(await sweepAt(START_MS + 30 * DAY_MS - 1), [2, 0, 0]);
   assert.deepEqual(await sweepAt(START_MS + 30 * DAY_MS), [0, 0, 0]);
-});
-
-forEachEngine('the sweeper stops at once, started or not, and twice', async (store) => {
-  const sweeper = createEventSweeper({ store, world: realWorld, log: createLog('silent') });
-  await sweeper.stop();
-  const another = createEventSweeper({ store, world: realWorld, log: createLog('silent') });
-  another.start();
-  await another.stop();
-  await another.stop();
 });

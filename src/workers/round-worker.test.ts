@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict';
+import { Writable } from 'node:stream';
+import { test } from 'node:test';
+import { createLog } from '../telemetry/log.ts';
+import { realWorld } from '../world.ts';
+import { createRoundWorker } from './round-worker.ts';
+
+function createWork(round: (signal: AbortSignal) => Promise<unknown>, restMs = 0) {
+  const lines: string[] = [];
+  const destination = new Writable({
+    write(chunk, _, done) {
+      lines.push(String(chunk));
+      done();
+    },
+  });
+  const work = createRoundWorker({
+    name: 'sweeper',
+    restMs,
+    world: realWorld,
+    log: createLog('info', destination),
+    round,
+  });
+  return { work, lines };
+}
+
+test('rounds follow each other, never two at once, until the worker is stopped', async () => {
+  const { promise: third, resolve } = Promise.withResolvers<void>();
+  let rounds = 0;
+  let underWay = 0;
+  const { work } = createWork(async () => {
+    assert.equal(++underWay, 1);
+    await realWorld.sleep(1);
+    underWay--;
+    if (++rounds === 3) resolve();
+  });
+  work.start();
+  work.start();
+  await third;
+  await work.stop();
+  const last = rounds;
+  await realWorld.sleep(5);
+  assert.equal(rounds, last);
+});
+
+test('a round that throws is reported with the name of its worker, and the next one comes', async () => {
+  const { promise: second, resolve } = Promise.withResolvers<void>();
+  let rounds = 0;
+  const { work, lines } = createWork(async () => {
+    if (++rounds === 1) throw new Error('the disk is full');
+    resolve();
+  });
+  work.start();
+  await second;
+  await work.stop();
+  assert.equal(lines.length, 1);
+  const { level, worker, err } = JSON.parse(lines[0] ?? '') as {
+    level: string;
+    worker: string;
+    err: { message: string };
+  };
+  assert.deepEqual(
+    { level, worker, message: err.message },
+    { level: 'error', worker: 'sweeper', message: 'the disk is full' },
+  );
+});
+
+test('a stop interrupts the rest, tells the round, waits for it and reports nothing; it may come twice or first', async () => {
+  const { work, lines } = createWork(async (signal) => {
+    await realWorld.sleep(60_000, signal);
+  });
+  work.start();
+  await work.stop();
+  await work.stop();
+  assert.deepEqual(lines, []);
+  const resting = createWork(async () => {}, 60_000);
+  resting.work.start();
+  await realWorld.sleep(1);
+  await resting.work.stop();
+  const unstarted = createWork(() => assert.fail('a stopped worker does not begin'));
+  await unstarted.work.stop();
+  unstarted.work.start();
+});

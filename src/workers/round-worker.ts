@@ -1,0 +1,41 @@
+/** A worker that does the same again and again: a round, a rest, the next round, until it is stopped. */
+import type { Log } from '../telemetry/log.ts';
+import type { World } from '../world.ts';
+import type { Worker } from './worker.ts';
+
+export interface RoundWork {
+  readonly name: string;
+  readonly restMs: number;
+  readonly world: World;
+  readonly log: Log;
+  /** Ends soon after the signal. A round that throws is reported, and the next one comes as if nothing had happened. */
+  readonly round: (signal: AbortSignal) => Promise<unknown>;
+}
+
+export function createRoundWorker({ name, restMs, world, log, round }: RoundWork): Worker {
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  let running: Promise<void> | undefined;
+
+  async function run(): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        await round(signal);
+      } catch (err) {
+        if (!signal.aborted) log.error({ err, worker: name }, 'a round failed');
+      }
+      await world.sleep(restMs, signal).catch(() => {});
+    }
+  }
+
+  return {
+    name,
+    start() {
+      running ??= run();
+    },
+    async stop() {
+      stopping.abort();
+      await running;
+    },
+  };
+}
