@@ -28,6 +28,9 @@ export interface AuthorizationServer {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
+/** What the functions below need: of a server in this process, or of the real program on the same store. */
+export type AuthorizationEndpoint = Pick<AuthorizationServer, 'url' | 'store' | 'world'>;
+
 export interface ServerOptions {
   readonly environment?: Readonly<Record<string, string>>;
   /** Shares a clock between servers that play two processes. */
@@ -84,7 +87,7 @@ export interface SignedIn {
 
 let people = 0;
 
-export async function createPerson(server: AuthorizationServer, login = `person${++people}`): Promise<SignedIn> {
+export async function createPerson(server: AuthorizationEndpoint, login = `person${++people}`): Promise<SignedIn> {
   const { store, world } = server;
   const user = await createUser(store, world, {
     login,
@@ -96,7 +99,7 @@ export async function createPerson(server: AuthorizationServer, login = `person$
   return { user, cookie: await signIn(server, user) };
 }
 
-export async function signIn({ store, world }: AuthorizationServer, user: User): Promise<string> {
+export async function signIn({ store, world }: AuthorizationEndpoint, user: User): Promise<string> {
   const session = { userId: user.id, method: 'password' as const, address: '127.0.0.1', userAgent: 'test' };
   const { token } = await createSession(store, world, session);
   return `trivet_session=${token}`;
@@ -105,7 +108,7 @@ export async function signIn({ store, world }: AuthorizationServer, user: User):
 export const CALLBACK = 'https://client.example/callback';
 
 export async function registerApplication(
-  { store, world }: AuthorizationServer,
+  { store, world }: AuthorizationEndpoint,
   form: Partial<ApplicationForm> = {},
   userId?: string,
 ): Promise<CreatedApplication & { readonly clientId: string; readonly clientSecret: string }> {
@@ -160,7 +163,7 @@ export function basic(clientId: string, secret: string): Fields {
 }
 
 /** The page of an authorization request, in a signed-in browser. */
-export function authorize(server: AuthorizationServer, cookie: string, fields: Fields): Promise<Answer> {
+export function authorize(server: AuthorizationEndpoint, cookie: string, fields: Fields): Promise<Answer> {
   return request(`${server.url}/oauth/authorize?${new URLSearchParams(fields).toString()}`, { headers: { cookie } });
 }
 
@@ -171,7 +174,7 @@ export function readHidden(page: string, name: string): string {
 
 /** Presses a button of the consent page. */
 export function decide(
-  server: AuthorizationServer,
+  server: AuthorizationEndpoint,
   cookie: string,
   { page, decision, path = '/oauth/authorize' }: { page: string; decision: 'allow' | 'deny'; path?: string },
 ): Promise<Answer> {
@@ -186,7 +189,7 @@ export function readRedirect(answer: Answer): URLSearchParams {
 
 /** All the way to a code: asks, allows when asked to, and takes the code from the redirect. */
 export async function obtainCode(
-  server: AuthorizationServer,
+  server: AuthorizationEndpoint,
   { cookie }: SignedIn,
   fields: Fields & { readonly client_id: string },
 ): Promise<string> {
@@ -208,7 +211,7 @@ export interface Tokens {
 
 /** Tokens of a person for a confidential application. */
 export async function obtainTokens(
-  server: AuthorizationServer,
+  server: AuthorizationEndpoint,
   person: SignedIn,
   application: { readonly clientId: string; readonly clientSecret: string },
   scope = 'all_user all_hook',
@@ -225,12 +228,16 @@ export async function obtainTokens(
   return answer.json as unknown as Tokens;
 }
 
-export async function refresh(server: AuthorizationServer, refreshToken: string, fields: Fields = {}): Promise<Answer> {
+export async function refresh(
+  server: AuthorizationEndpoint,
+  refreshToken: string,
+  fields: Fields = {},
+): Promise<Answer> {
   return postForm(`${server.url}/oauth/token`, { grant_type: 'refresh_token', refresh_token: refreshToken, ...fields });
 }
 
 /** The status of `GET /api/v5/user` with this token. */
-export async function callApi(server: AuthorizationServer, token: string): Promise<number> {
+export async function callApi(server: AuthorizationEndpoint, token: string): Promise<number> {
   const answer = await request(`${server.url}/api/v5/user`, { headers: { authorization: `Bearer ${token}` } });
   return answer.status;
 }
