@@ -19,6 +19,8 @@ export interface PostgresCluster {
 export interface ClusterOptions {
   /** With fsync; for tests that kill the server. */
   readonly isDurable?: boolean;
+  /** Flags like `-cwork_mem=8MB`, over those of the tests. */
+  readonly settings?: readonly string[];
 }
 
 /** The folder with `initdb` and `postgres`, or nothing. */
@@ -62,7 +64,8 @@ function askId(flag: string): number | undefined {
 // The shell outlives us for a moment: when its input ends, because we ended in whatever way, it ends the server and
 // removes the folder. So no server is left behind, not even after a kill -9 of the tests.
 const KEEPER = `
-  "$1/postgres" -D "$2/data" "$3" "$4" "$5" "$6" "$7" "$8" "$9" >>"$2/log" 2>&1 </dev/null & server=$!
+  binaries=$1 folder=$2; shift 2
+  "$binaries/postgres" -D "$folder/data" "$@" >>"$folder/log" 2>&1 </dev/null & server=$!
   read -r word
   if [ "$word" = kill ]; then
     kill -STOP $server
@@ -70,7 +73,7 @@ const KEEPER = `
     wait $server
     exit 0
   fi
-  kill -QUIT $server; wait $server; cd /; rm -rf "$2"
+  kill -QUIT $server; wait $server; cd /; rm -rf "$folder"
 `;
 
 export async function startPostgresCluster(options: ClusterOptions = {}): Promise<PostgresCluster> {
@@ -89,6 +92,7 @@ export async function startPostgresCluster(options: ClusterOptions = {}): Promis
     '-cmax_connections=200',
     '-cshared_buffers=64MB',
     '-cmax_wal_size=256MB',
+    ...(options.settings ?? []),
   ];
   const launch = (): Keeper => startKeeper([binaries, folder, ...settings], account);
   let keeper = launch();

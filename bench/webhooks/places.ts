@@ -1,0 +1,71 @@
+/** Where an engine keeps its queue: a data folder, a PostgreSQL or a Redis of its own, with the system's packages. */
+import { spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createTestDatabase, type PostgresCluster, startPostgresCluster } from '../../test/support/postgres-cluster.ts';
+import type { EngineOptions } from './engine.ts';
+
+export const ENGINES = ['trivet-postgres', 'trivet-sqlite', 'pg-boss', 'bullmq'] as const;
+export type EngineTitle = (typeof ENGINES)[number];
+
+export interface Place {
+  readonly title: EngineTitle;
+  readonly options: EngineOptions;
+  /** The process whose time is the database's; 0 when there is none. */
+  readonly databasePid: number;
+  readonly stop: () => void;
+}
+
+// What a new installation has; the tests' server is smaller.
+const POSTGRES_DEFAULTS = ['-cshared_buffers=128MB', '-cmax_wal_size=1GB'];
+
+let cluster: PostgresCluster | undefined;
+
+export async function openPlace(title: EngineTitle): Promise<Place> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'trivet-bench-'));
+  const removeDir = () => rmSync(dataDir, { recursive: true, force: true });
+  if (title === 'trivet-sqlite')
+    return { title, options: { kind: 'trivet', dataDir }, databasePid: 0, stop: removeDir };
+  if (title === 'bullmq') return await openRedis(title, dataDir, removeDir);
+  cluster ??= await startPostgresCluster({ isDurable: true, settings: POSTGRES_DEFAULTS });
+  const databaseUrl = await createTestDatabase(cluster.socketDir, `bench_${Date.now()}`);
+  const databasePid = Number(readFileSync(join(cluster.socketDir, 'data/postmaster.pid'), 'utf8').split('\n')[0]);
+  const kind = title === 'pg-boss' ? 'pg-boss' : 'trivet';
+  return { title, options: { kind, dataDir, databaseUrl }, databasePid, stop: removeDir };
+}
+
+async function openRedis(title: EngineTitle, dataDir: string, removeDir: () => void): Promise<Place> {
+  const redisPort = await findFreePort();
+  const flags = { '--port': redisPort, '--dir': dataDir, '--appendonly': 'yes', '--appendfsync': 'everysec' };
+  const redis = spawn('redis-server', Object.entries(flags).flat().map(String), { stdio: 'ignore' });
+  const stop = () => {
+    redis.kill('SIGKILL');
+    removeDir();
+  };
+  return { title, options: { kind: 'bullmq', dataDir, redisPort }, databasePid: redis.pid ?? 0, stop };
+}
+
+function findFreePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as { port: number };
+      server.close(() => resolve(port));
+    });
+  });
+}
+
+export async function withPlace<T>(title: EngineTitle, work: (place: Place) => Promise<T>): Promise<T> {
+  const place = await openPlace(title);
+  try {
+    return await work(place);
+  } finally {
+    place.stop();
+  }
+}
+
+export async function closePlaces(): Promise<void> {
+  await cluster?.stop();
+}
