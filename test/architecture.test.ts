@@ -6,7 +6,7 @@ import { test } from 'node:test';
 /** The import rules of docs/architecture.md, executed. */
 
 const AREAS = ['prediction', 'authorization', 'webhooks'];
-const MECHANISMS = ['database', 'http', 'grpc', 'workers', 'telemetry', 'vault'];
+const MECHANISMS = ['database', 'http', 'grpc', 'workers', 'telemetry', 'vault', 'pages'];
 const COMPOSITION = /^src\/(app|main)\.ts$|^src\/cli\//;
 
 interface SourceFile {

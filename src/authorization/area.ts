@@ -5,6 +5,8 @@ import type { Store } from '../database/store.ts';
 import { Failure } from '../errors.ts';
 import type { RouteMount } from '../http/mount.ts';
 import type { Owners, RequireScope, VerifyToken } from '../identity.ts';
+import { respondRefusal } from '../pages/page-routes.ts';
+import type { Gate } from '../pages/visits.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Vault } from '../vault/vault.ts';
 import type { World } from '../world.ts';
@@ -14,11 +16,11 @@ import { createAuthorizeMount } from './authorize.ts';
 import { createDeviceMount } from './device-routes.ts';
 import { createSigningKeys } from './openid/signing-keys.ts';
 import { createOwners } from './owners.ts';
+import { createGate } from './pages/gate.ts';
 import { createPages } from './pages/pages.ts';
 import { createProtocolMounts } from './protocol-routes.ts';
 import { createRequireScope } from './require-scope.ts';
 import { withRisingClock } from './rising-clock.ts';
-import { respondRefusal } from './sign-in/page-routes.ts';
 import { createSignIn } from './sign-in/sign-in.ts';
 import type { UpstreamConfig } from './sign-in/upstream.ts';
 import { createSweeper } from './sweeper-worker.ts';
@@ -35,12 +37,16 @@ export interface AuthorizationParts {
   readonly baseUrl: string;
   /** The address of the authorization server, and its issuer name. */
   readonly authUrl: string;
+  /** The sections of the navigation whose pages others serve. */
+  readonly listSections?: Gate['listSections'];
 }
 
 export interface AuthorizationArea extends Area {
   readonly routes: readonly RouteMount[];
   readonly requireScope: RequireScope;
   readonly verifyToken: VerifyToken;
+  /** Lets people in to pages that others serve. */
+  readonly gate: Gate;
   readonly owners: Owners;
 }
 
@@ -61,6 +67,7 @@ export function createAuthorizationArea(parts: AuthorizationParts): Authorizatio
     signingKeys,
   };
   const signIn = createSignIn({ store, world, vault, baseUrl: authUrl, upstream: readUpstream(parts.config) });
+  const gate = createGate(signIn.kit, parts.listSections);
   const verifyToken = createVerifyToken(protocol);
   const requireScope = createRequireScope(verifyToken);
   return {
@@ -70,11 +77,12 @@ export function createAuthorizationArea(parts: AuthorizationParts): Authorizatio
       createDeviceMount({ ...protocol, signIn }),
       createUserMount(protocol, requireScope),
       { path: '/', errors: 'page', routes: signIn.routes, respondPage: respondRefusal },
-      { path: '/', errors: 'page', routes: createPages(signIn.kit) },
+      { path: '/', errors: 'page', routes: createPages(signIn.kit, gate) },
     ],
     workers: [createSweeper(protocol), createAccountsWorker(signIn.kit, log)],
     requireScope,
     verifyToken,
+    gate,
     owners: createOwners(store),
   };
 }

@@ -7,6 +7,9 @@ import type { Context } from 'hono';
 import { isFailure } from '../errors.ts';
 import type { HttpEnv } from '../http/context.ts';
 import type { RouteMount } from '../http/mount.ts';
+import { renderGoOnPage } from '../pages/notice-pages.ts';
+import { respondPage } from '../pages/page-response.ts';
+import { createPageRoutes, readForm } from '../pages/page-routes.ts';
 import { type Application, findApplication } from './application-store.ts';
 import { auditStep } from './audit-store.ts';
 import {
@@ -22,15 +25,12 @@ import { createConsentView, openRequest, sealRequest } from './consent.ts';
 import { findConsentedScopes, saveConsentStep } from './consent-store.ts';
 import { createOAuthFailure } from './oauth-error.ts';
 import { renderConsentPage } from './pages/consent-page.ts';
-import { renderGoOnPage } from './pages/notice-pages.ts';
-import { respondPage } from './pages/page-response.ts';
 import type { ProtocolParts } from './parts.ts';
 import { describeAuthorize } from './protocol-descriptions.ts';
 import { addToQuery, isLoopbackIp, isPrivateScheme } from './redirect-uri.ts';
 import { formatScope, isWithin, type Scope, uniteScopes } from './scope.ts';
 import { createSecret, hashSecret } from './secret-text.ts';
 import { clientAddress } from './sign-in/client-address.ts';
-import { createPageRoutes, readForm } from './sign-in/page-routes.ts';
 import type { Session, SignIn } from './sign-in/sign-in.ts';
 
 export interface AuthorizeParts extends ProtocolParts {

@@ -3,6 +3,8 @@ import type { Context } from 'hono';
 import { Failure } from '../errors.ts';
 import type { HttpEnv } from '../http/context.ts';
 import type { RouteMount } from '../http/mount.ts';
+import { respondPage } from '../pages/page-response.ts';
+import { createPageRoutes, readForm } from '../pages/page-routes.ts';
 import { type Application, findApplication } from './application-store.ts';
 import { auditStep } from './audit-store.ts';
 import { createConsentView, openRequest, sealRequest } from './consent.ts';
@@ -11,11 +13,9 @@ import { parseUserCode } from './device.ts';
 import { decideDeviceOnce, findPendingDevice, type PendingDevice } from './device-store.ts';
 import { renderConsentPage } from './pages/consent-page.ts';
 import { renderDeviceDonePage, renderDevicePage } from './pages/device-page.ts';
-import { respondPage } from './pages/page-response.ts';
 import type { ProtocolParts } from './parts.ts';
 import { formatScope, readScopes, uniteScopes } from './scope.ts';
 import { clientAddress } from './sign-in/client-address.ts';
-import { createPageRoutes, readForm } from './sign-in/page-routes.ts';
 import type { Session, SignIn } from './sign-in/sign-in.ts';
 
 interface DeviceParts extends ProtocolParts {

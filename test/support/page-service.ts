@@ -1,7 +1,7 @@
 /** The pages on a real port over a real store, for browsers and for plain requests. */
 import { rmSync } from 'node:fs';
+import { createGate } from '../../src/authorization/pages/gate.ts';
 import { createPages } from '../../src/authorization/pages/pages.ts';
-import { respondRefusal } from '../../src/authorization/sign-in/page-routes.ts';
 import { hashPassword } from '../../src/authorization/sign-in/password.ts';
 import { createSignIn, type SignIn } from '../../src/authorization/sign-in/sign-in.ts';
 import type { UpstreamConfig } from '../../src/authorization/sign-in/upstream.ts';
@@ -9,6 +9,7 @@ import { createUser, type User } from '../../src/authorization/user-store.ts';
 import type { Store } from '../../src/database/store.ts';
 import { createHttpApp } from '../../src/http/http-app.ts';
 import { listenHttp } from '../../src/http/http-server.ts';
+import { respondRefusal } from '../../src/pages/page-routes.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { createVault, type Vault } from '../../src/vault/vault.ts';
@@ -55,7 +56,7 @@ export async function startPageService({
   const signIn = createSignIn({ store, world, vault, baseUrl: baseUrl ?? url, upstream });
   const lines: string[] = [];
   const app = createHttpApp({
-    mounts: [signIn.routes, createPages(signIn.kit)].map(
+    mounts: [signIn.routes, createPages(signIn.kit, createGate(signIn.kit))].map(
       (routes) => ({ path: '/', errors: 'page', routes, respondPage: respondRefusal }) as const,
     ),
     log: createLog('trace', { write: (line) => void lines.push(line) }),

@@ -1,10 +1,10 @@
 import { html } from 'hono/html';
 import { Failure } from '../../errors.ts';
+import type { Html } from '../../pages/layout.ts';
+import { renderMoment } from '../../pages/parts.ts';
 import { type EventCursor, listEvents, type RecordedEvent } from '../audit-store.ts';
 import { findUserById } from '../user-store.ts';
 import type { Console, Visit } from './console.ts';
-import type { Html } from './layout.ts';
-import { renderMoment } from './parts.ts';
 import { texts } from './texts.ts';
 
 const PAGE_SIZE = 50;

@@ -1,6 +1,5 @@
 import { html } from 'hono/html';
-import type { Application, ApplicationSecret } from '../application-store.ts';
-import type { Html } from './layout.ts';
+import type { Html } from '../../pages/layout.ts';
 import {
   formatDate,
   type Mistake,
@@ -12,7 +11,8 @@ import {
   renderHidden,
   renderMistake,
   renderTextArea,
-} from './parts.ts';
+} from '../../pages/parts.ts';
+import type { Application, ApplicationSecret } from '../application-store.ts';
 import { texts } from './texts.ts';
 
 /** A form as its owner filled it in. */

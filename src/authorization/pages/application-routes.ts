@@ -2,6 +2,9 @@
 import type { Context } from 'hono';
 import { Failure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';
+import { readField, toMistake } from '../../pages/page-routes.ts';
+import type { Mistake } from '../../pages/parts.ts';
+import { findDone } from '../../pages/visits.ts';
 import {
   type ApplicationForm,
   addSecret,
@@ -18,7 +21,6 @@ import {
   listSecrets,
 } from '../application-store.ts';
 import { clientAddress } from '../sign-in/client-address.ts';
-import { readField, toMistake } from '../sign-in/page-routes.ts';
 import {
   type ApplicationValues,
   renderApplication,
@@ -26,8 +28,7 @@ import {
   renderNewApplication,
   valuesOf,
 } from './application-pages.ts';
-import { type Console, findDone, type Visit } from './console.ts';
-import type { Mistake } from './parts.ts';
+import type { Console, Visit } from './console.ts';
 import { texts } from './texts.ts';
 
 const HERE = '/account/applications';

@@ -1,8 +1,8 @@
 /** The page that asks: who wants in, what for, and where the answer goes. Both answers weigh the same. */
 import { html } from 'hono/html';
+import { type Html, renderFocusPage } from '../../pages/layout.ts';
+import { formatDate, renderBadge, renderCsrf, renderHidden } from '../../pages/parts.ts';
 import type { ConsentView } from '../consent.ts';
-import { type Html, renderFocusPage } from './layout.ts';
-import { formatDate, renderBadge, renderCsrf, renderHidden } from './parts.ts';
 import { describeScope, texts } from './texts.ts';
 
 export function renderConsentPage(view: ConsentView): Html {

@@ -1,6 +1,6 @@
 import { html } from 'hono/html';
-import { type Html, renderFocusPage } from './layout.ts';
-import { type Mistake, renderCsrf, renderField, renderMistake } from './parts.ts';
+import { type Html, renderFocusPage } from '../../pages/layout.ts';
+import { type Mistake, renderCsrf, renderField, renderMistake } from '../../pages/parts.ts';
 import { texts } from './texts.ts';
 
 export interface DeviceView {

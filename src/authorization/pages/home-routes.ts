@@ -1,19 +1,20 @@
 import { html } from 'hono/html';
+import type { Html } from '../../pages/layout.ts';
+import { readField, toMistake } from '../../pages/page-routes.ts';
+import { formatDate, type Mistake, renderCsrf, renderDone, renderField, renderMistake } from '../../pages/parts.ts';
+import { findDone } from '../../pages/visits.ts';
 import { auditStep } from '../audit-store.ts';
 import { listOrganizationsOfUser } from '../organization-store.ts';
 import { listPasskeys } from '../passkey-store.ts';
-import { readField, toMistake } from '../sign-in/page-routes.ts';
 import { countRecoveryCodes, hasTotp } from '../totp-store.ts';
 import { changeProfile, type User } from '../user-store.ts';
-import { type Console, findDone, type Visit } from './console.ts';
-import type { Html } from './layout.ts';
-import { formatDate, type Mistake, renderCsrf, renderDone, renderField, renderMistake } from './parts.ts';
+import type { Console, Visit } from './console.ts';
 import { texts } from './texts.ts';
 
 export function addHomeRoutes({ kit, page, form }: Console): void {
-  page('/', async ({ session, show }) => {
+  page('/', async ({ session, sections, show }) => {
     const advice = await findAdvice(kit.store, session.user);
-    return show({ title: texts.nav.home, here: '/', content: renderHome(session.user, advice) });
+    return show({ title: texts.start, here: '/', content: renderHome({ user: session.user, sections, advice }) });
   });
 
   page('/account', async (visit) => showProfile(kit.store, visit, { values: visit.session.user }));
@@ -48,26 +49,18 @@ async function findAdvice(store: Console['kit']['store'], user: User): Promise<s
 
 const FEW_CODES = 3;
 
-function renderHome(user: User, advice: string | undefined): Html {
+interface HomeView {
+  readonly user: User;
+  readonly sections: Visit['sections'];
+  readonly advice: string | undefined;
+}
+
+function renderHome({ user, sections, advice }: HomeView): Html {
   const { home, nav } = texts;
-  const tiles = [
-    ['/account', nav.profile, home.profile],
-    ['/account/security', nav.security, home.security],
-    ['/account/sessions', nav.sessions, home.sessions],
-    ['/account/authorizations', nav.authorizations, home.authorizations],
-    ['/account/activity', nav.activity, home.activity],
-    ['/account/tokens', nav.tokens, home.tokens],
-    ['/account/applications', nav.applications, home.applications],
-    ...(user.isAdmin
-      ? [
-          ['/admin/users', nav.users, home.users],
-          ['/admin/activity', nav.allActivity, home.allActivity],
-        ]
-      : []),
-  ];
+  const tiles = sections.flatMap((section) => section.entries);
   return html`<div class="tight"><h1>${home.title(user.name)}</h1><p class="soft">${home.lead}</p></div>
 ${advice === undefined ? '' : html`<p class="notice warn">${advice} <a href="/account/security">${nav.security}</a></p>`}
-<ul class="tiles">${tiles.map(([path, label, about]) => html`<li><a href="${path}"><strong>${label}</strong> <span class="hint">${about}</span></a></li>`)}</ul>`;
+<ul class="tiles">${tiles.map(({ path, label, about }) => html`<li><a href="${path}"><strong>${label}</strong> <span class="hint">${about}</span></a></li>`)}</ul>`;
 }
 
 async function showProfile(

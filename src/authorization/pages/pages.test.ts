@@ -9,23 +9,23 @@ import { registerApplication, startAuthorizationServer } from '../../../test/sup
 import { findFlaws, findReasonToSkipPages, launchBrowser, VIEWS } from '../../../test/support/browser.ts';
 import { createStorePlace, openTestStore } from '../../../test/support/engines.ts';
 import { addUser, PASSWORD, type PageService, startPageService } from '../../../test/support/page-service.ts';
+import { styleSheet } from '../../pages/assets.ts';
 import { createApplication } from '../application.ts';
 import { saveConsentStep } from '../consent-store.ts';
 import { createPersonalToken } from '../personal-token.ts';
 import { createSetupLink } from '../sign-in/setup-routes.ts';
 import type { User } from '../user-store.ts';
-import { assetPath } from './assets.ts';
 
 const CHALLENGE = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM';
 
 test('the style sheet is one file below 10 kB as it is sent', async () => {
   await using service = await startPageService();
-  const response = await fetch(service.url + assetPath('styles.css'));
+  const response = await fetch(service.url + styleSheet.path);
   const css = await response.text();
   assert.ok(css.length < 10_240, `${css.length} bytes`);
   assert.equal(response.headers.get('cache-control'), 'public, max-age=31536000, immutable');
   assert.equal((await fetch(`${service.url}/assets/other-styles.css`)).status, 404);
-  assert.doesNotMatch(readFileSync(new URL('styles.css', import.meta.url), 'utf8'), /url\(|@import/);
+  assert.doesNotMatch(readFileSync(new URL('../../pages/styles.css', import.meta.url), 'utf8'), /url\(|@import/);
 });
 
 describe('in a browser', { skip: findReasonToSkipPages() }, () => {

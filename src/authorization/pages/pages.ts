@@ -1,13 +1,15 @@
 /** The console: every page for somebody who is signed in, and the files that pages load. */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { HttpEnv } from '../../http/context.ts';
-import { createPageRoutes } from '../sign-in/page-routes.ts';
-import type { SignInKit } from '../sign-in/sign-in-kit.ts';
+import { addAssetRoutes, icon, styleSheet } from '../../pages/assets.ts';
+import { createPageRoutes } from '../../pages/page-routes.ts';
+import type { Gate } from '../../pages/visits.ts';
+import type { Session, SignInKit } from '../sign-in/sign-in-kit.ts';
 import { addActivityRoutes } from './activity-routes.ts';
 import { addApplicationRoutes } from './application-routes.ts';
-import { addAssetRoutes } from './assets.ts';
 import { createConsole } from './console.ts';
 import { addHomeRoutes } from './home-routes.ts';
+import { passkeyScript } from './passkey-script.ts';
 import { addSecurityRoutes } from './security-routes.ts';
 import { addSessionRoutes } from './session-routes.ts';
 import { addTokenRoutes } from './token-routes.ts';
@@ -16,10 +18,10 @@ import { addUpstreamLinkRoutes } from './upstream-routes.ts';
 import { addUserRoutes } from './user-routes.ts';
 
 /** To be mounted at `/`, beside the sign-in. */
-export function createPages(kit: SignInKit): OpenAPIHono<HttpEnv> {
+export function createPages(kit: SignInKit, gate: Gate<Session>): OpenAPIHono<HttpEnv> {
   const routes = createPageRoutes();
-  const console = createConsole(routes, kit);
-  addAssetRoutes(routes);
+  const console = createConsole(routes, kit, gate);
+  addAssetRoutes(routes, [styleSheet, icon, passkeyScript]);
   addHomeRoutes(console);
   addSecurityRoutes(console);
   addTotpRoutes(console);

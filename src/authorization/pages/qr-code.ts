@@ -1,6 +1,6 @@
 import { html } from 'hono/html';
 import qrcode from 'qrcode-generator';
-import type { Html } from './layout.ts';
+import type { Html } from '../../pages/layout.ts';
 
 /** Quiet zone of ISO/IEC 18004. */
 const MARGIN = 4;

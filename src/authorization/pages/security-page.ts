@@ -1,8 +1,5 @@
 import { html } from 'hono/html';
-import type { Passkey } from '../passkey-store.ts';
-import type { UpstreamAccount } from '../upstream-account-store.ts';
-import type { User } from '../user-store.ts';
-import type { Html } from './layout.ts';
+import type { Html } from '../../pages/layout.ts';
 import {
   formatDate,
   type Mistake,
@@ -12,7 +9,10 @@ import {
   renderField,
   renderHidden,
   renderMistake,
-} from './parts.ts';
+} from '../../pages/parts.ts';
+import type { Passkey } from '../passkey-store.ts';
+import type { UpstreamAccount } from '../upstream-account-store.ts';
+import type { User } from '../user-store.ts';
 import { renderQrCode } from './qr-code.ts';
 import { texts } from './texts.ts';
 

@@ -1,6 +1,8 @@
 /** Password, second step, passkeys and linked accounts. Whatever opens another way in asks for a recent sign-in. */
 import type { Step } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
+import { readField, toMistake } from '../../pages/page-routes.ts';
+import { findDone } from '../../pages/visits.ts';
 import { checkAttempt, forgiveAttempt } from '../attempt-store.ts';
 import { auditStep } from '../audit-store.ts';
 import { deletePasskeyStep, listPasskeys } from '../passkey-store.ts';
@@ -8,14 +10,14 @@ import { deletePersonalTokensStep } from '../personal-token-store.ts';
 import { endOtherSessionsStep } from '../session-store.ts';
 import { attemptSubjects } from '../sign-in/back-off.ts';
 import { clientAddress } from '../sign-in/client-address.ts';
-import { readField, toMistake } from '../sign-in/page-routes.ts';
 import { beginRegistration, canUsePasskeys, finishRegistration } from '../sign-in/passkeys.ts';
 import { checkNewPassword, hashPassword, isPassword } from '../sign-in/password.ts';
 import { revokeFamiliesOfUserStep } from '../token-store.ts';
 import { countRecoveryCodes, hasTotp } from '../totp-store.ts';
 import { listUpstreamAccounts } from '../upstream-account-store.ts';
 import { findCredentials, setPasswordStep } from '../user-store.ts';
-import { askToSignInAgain, type Console, findDone, isFresh, type Submission, type Visit } from './console.ts';
+import { askToSignInAgain, type Console, isFresh, type Submission, type Visit } from './console.ts';
+import { passkeyScript } from './passkey-script.ts';
 import { renderSecurity, type SecurityView } from './security-page.ts';
 import { texts } from './texts.ts';
 
@@ -56,7 +58,7 @@ export async function showSecurity(
     done: findDone(c, { changed: t.changed, totp_stopped: t.totpStopped, linked: t.linked, saved: t.saved }),
     mistake,
   });
-  return show({ title: t.title, here: SECURITY, content, script: 'passkey.js' }, { status: mistake ? 422 : 200 });
+  return show({ title: t.title, here: SECURITY, content, script: passkeyScript }, { status: mistake ? 422 : 200 });
 }
 
 /** Throws `invalid` unless the field holds the person's password; guesses are counted as at the sign-in. */

@@ -1,12 +1,13 @@
 import { html } from 'hono/html';
+import type { Html } from '../../pages/layout.ts';
+import { readField } from '../../pages/page-routes.ts';
+import { formatDate, renderBadge, renderCsrf, renderDone, renderHidden, renderMoment } from '../../pages/parts.ts';
+import { findDone } from '../../pages/visits.ts';
 import { auditStep } from '../audit-store.ts';
 import { listAuthorizedApplications, revokeConsent } from '../consent-store.ts';
 import { endOtherSessionsStep, endSession, listSessions, type SessionEntry } from '../session-store.ts';
 import { clientAddress } from '../sign-in/client-address.ts';
-import { readField } from '../sign-in/page-routes.ts';
-import { type Console, findDone } from './console.ts';
-import type { Html } from './layout.ts';
-import { formatDate, renderBadge, renderCsrf, renderDone, renderHidden, renderMoment } from './parts.ts';
+import type { Console } from './console.ts';
 import { describeScope, texts } from './texts.ts';
 
 /** What is signed in, and what may act for somebody: to look at, and to end. */

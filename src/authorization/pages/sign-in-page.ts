@@ -1,6 +1,7 @@
 import { html } from 'hono/html';
-import { type Html, renderFocusPage } from './layout.ts';
-import { type Mistake, renderCsrf, renderDone, renderField, renderHidden, renderMistake } from './parts.ts';
+import { type Html, renderFocusPage } from '../../pages/layout.ts';
+import { type Mistake, renderCsrf, renderDone, renderField, renderHidden, renderMistake } from '../../pages/parts.ts';
+import { passkeyScript } from './passkey-script.ts';
 import { texts } from './texts.ts';
 
 export interface SignInView {
@@ -30,7 +31,7 @@ ${renderField({ name: 'password', label: t.password, type: 'password', autocompl
 </form>
 ${view.canUsePasskeys || view.upstream ? renderOtherWays(view) : ''}
 </div>`;
-  return renderFocusPage({ title: t.title, content, script: view.canUsePasskeys ? 'passkey.js' : undefined });
+  return renderFocusPage({ title: t.title, content, script: view.canUsePasskeys ? passkeyScript : undefined });
 }
 
 function renderCurrent(current: { readonly login: string; readonly path: string }): Html {

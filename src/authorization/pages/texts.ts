@@ -1,4 +1,5 @@
 /** Every word the pages say, in one place, so that another language is another object of this shape. */
+import { frameTexts } from '../../pages/texts.ts';
 import type { AuditKind } from '../audit-store.ts';
 import type { SignInMethod } from '../session-store.ts';
 
@@ -89,24 +90,10 @@ const methods: Record<SignInMethod, string> = {
 };
 
 export const texts = {
-  language: 'en',
-  product: 'Trivet',
-  footer: 'Trivet signs you in and asks you before anybody else may act for you.',
-  skipToContent: 'Skip to content',
-  navigation: 'Console',
-  signedInAs: 'Signed in as',
-  signOut: 'Sign out',
-  cancel: 'Cancel',
-  back: 'Back',
-  save: 'Save',
-  remove: 'Remove',
-  never: 'Never',
-  unknown: 'Unknown',
-  mistakes: 'Please look again',
+  ...frameTexts,
   audit,
   methods,
   nav: {
-    home: 'Home',
     you: 'Your account',
     profile: 'Profile',
     security: 'Password and sign-in',
@@ -195,17 +182,6 @@ export const texts = {
     approvedLead: 'You can close this page and go on there.',
     denied: 'The device was not connected',
     deniedLead: 'Nothing was allowed. You can close this page.',
-  },
-  goOn: {
-    title: 'Going on',
-    lead: (target: string) => `You are being sent on to ${target}.`,
-    link: 'Go on now',
-  },
-  error: {
-    title: 'This did not work',
-    notFound: 'There is no such page',
-    trace: 'For support, name this trace:',
-    home: 'To the start page',
   },
   home: {
     title: (name: string) => `Hello, ${name}`,

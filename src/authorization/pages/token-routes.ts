@@ -1,11 +1,6 @@
 import { html } from 'hono/html';
-import { createPersonalToken, DEFAULT_PERSONAL_TOKEN_DAYS, revokePersonalToken } from '../personal-token.ts';
-import { listPersonalTokens, type PersonalToken } from '../personal-token-store.ts';
-import { isScope, SCOPES, type Scope } from '../scope.ts';
-import { clientAddress } from '../sign-in/client-address.ts';
-import { readField, toMistake } from '../sign-in/page-routes.ts';
-import { type Console, findDone, type Submission, type Visit } from './console.ts';
-import type { Html } from './layout.ts';
+import type { Html } from '../../pages/layout.ts';
+import { readField, toMistake } from '../../pages/page-routes.ts';
 import {
   formatDate,
   type Mistake,
@@ -15,7 +10,13 @@ import {
   renderField,
   renderHidden,
   renderMistake,
-} from './parts.ts';
+} from '../../pages/parts.ts';
+import { findDone } from '../../pages/visits.ts';
+import { createPersonalToken, DEFAULT_PERSONAL_TOKEN_DAYS, revokePersonalToken } from '../personal-token.ts';
+import { listPersonalTokens, type PersonalToken } from '../personal-token-store.ts';
+import { isScope, SCOPES, type Scope } from '../scope.ts';
+import { clientAddress } from '../sign-in/client-address.ts';
+import type { Console, Submission, Visit } from './console.ts';
 import { describeScope, texts } from './texts.ts';
 
 const DAY_MS = 86_400_000;

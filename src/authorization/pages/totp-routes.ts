@@ -1,7 +1,8 @@
 import { Failure } from '../../errors.ts';
+import { readField, toMistake } from '../../pages/page-routes.ts';
+import type { Mistake } from '../../pages/parts.ts';
 import { auditStep } from '../audit-store.ts';
 import { clientAddress } from '../sign-in/client-address.ts';
-import { readField, toMistake } from '../sign-in/page-routes.ts';
 import { createRecoveryCodes, createTotpSeed, findTimeStep, formatTotpUri } from '../sign-in/totp.ts';
 import {
   confirmTotpStep,
@@ -12,7 +13,6 @@ import {
   replaceRecoveryCodesSteps,
 } from '../totp-store.ts';
 import { askToSignInAgain, type Console, type Visit } from './console.ts';
-import type { Mistake } from './parts.ts';
 import { renderRecoveryCodes, renderTotpSetup, type SecurityForm } from './security-page.ts';
 import { checkCurrentPassword, SECURITY, showSecurity } from './security-routes.ts';
 import { texts } from './texts.ts';

@@ -1,11 +1,11 @@
+import { renderGoOnPage } from '../../pages/notice-pages.ts';
+import { respondPage } from '../../pages/page-response.ts';
 import { auditStep } from '../audit-store.ts';
 import { clientAddress } from '../sign-in/client-address.ts';
 import type { UpstreamProvider } from '../sign-in/upstream.ts';
 import { beginUpstream } from '../sign-in/upstream-routes.ts';
 import { unlinkUpstreamStep } from '../upstream-account-store.ts';
 import { askToSignInAgain, type Console } from './console.ts';
-import { renderGoOnPage } from './notice-pages.ts';
-import { respondPage } from './page-response.ts';
 import { isLastWayIn, SECURITY, showSecurity } from './security-routes.ts';
 import { texts } from './texts.ts';
 

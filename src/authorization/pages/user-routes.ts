@@ -1,13 +1,6 @@
 import { html } from 'hono/html';
-import { auditStep } from '../audit-store.ts';
-import { endOtherSessionsStep } from '../session-store.ts';
-import { clientAddress } from '../sign-in/client-address.ts';
-import { readField, toMistake } from '../sign-in/page-routes.ts';
-import { checkNewPassword, hashPassword } from '../sign-in/password.ts';
-import { createUser, disableUserStep, enableUserStep, findUserById, listUsers, type User } from '../user-store.ts';
-import { checkAdmin } from './activity-routes.ts';
-import { type Console, findDone, type Submission, type Visit } from './console.ts';
-import type { Html } from './layout.ts';
+import type { Html } from '../../pages/layout.ts';
+import { readField, toMistake } from '../../pages/page-routes.ts';
 import {
   formatDate,
   type Mistake,
@@ -17,7 +10,15 @@ import {
   renderField,
   renderHidden,
   renderMistake,
-} from './parts.ts';
+} from '../../pages/parts.ts';
+import { findDone } from '../../pages/visits.ts';
+import { auditStep } from '../audit-store.ts';
+import { endOtherSessionsStep } from '../session-store.ts';
+import { clientAddress } from '../sign-in/client-address.ts';
+import { checkNewPassword, hashPassword } from '../sign-in/password.ts';
+import { createUser, disableUserStep, enableUserStep, findUserById, listUsers, type User } from '../user-store.ts';
+import { checkAdmin } from './activity-routes.ts';
+import type { Console, Submission, Visit } from './console.ts';
 import { texts } from './texts.ts';
 
 const HERE = '/admin/users';

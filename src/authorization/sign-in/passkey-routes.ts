@@ -1,11 +1,11 @@
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { HttpEnv } from '../../http/context.ts';
+import { readField, readForm } from '../../pages/page-routes.ts';
 import { checkAttempt, forgiveAttempt } from '../attempt-store.ts';
 import { auditStep } from '../audit-store.ts';
 import { visitSubject } from './back-off.ts';
 import { clientAddress } from './client-address.ts';
 import { formatFlow, readFlow } from './flow.ts';
-import { readField, readForm } from './page-routes.ts';
 import { beginSignIn, finishSignIn } from './passkeys.ts';
 import type { SignInKit } from './sign-in-kit.ts';
 

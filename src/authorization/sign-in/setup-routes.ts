@@ -3,15 +3,15 @@ import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { Failure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';
+import { respondPage } from '../../pages/page-response.ts';
+import { readField, readForm, toMistake } from '../../pages/page-routes.ts';
+import type { Mistake } from '../../pages/parts.ts';
 import { auditStep } from '../audit-store.ts';
-import { respondPage } from '../pages/page-response.ts';
-import type { Mistake } from '../pages/parts.ts';
 import { renderSetupPage } from '../pages/sign-in-page.ts';
 import { texts } from '../pages/texts.ts';
 import { findTicket, issueTicket, takeTicket } from '../ticket-store.ts';
 import { createFirstUser, hasUsers } from '../user-store.ts';
 import { clientAddress } from './client-address.ts';
-import { readField, readForm, toMistake } from './page-routes.ts';
 import { checkNewPassword, hashPassword } from './password.ts';
 import type { SignInKit } from './sign-in-kit.ts';
 

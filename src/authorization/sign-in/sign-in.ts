@@ -2,9 +2,9 @@
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import type { HttpEnv } from '../../http/context.ts';
+import { createPageRoutes } from '../../pages/page-routes.ts';
 import type { FormFields } from './cookies.ts';
 import { createFlow, formatFlow } from './flow.ts';
-import { createPageRoutes } from './page-routes.ts';
 import { addPasskeyRoutes } from './passkey-routes.ts';
 import { addPasswordRoutes } from './password-routes.ts';
 import { parseReturnTo } from './return-to.ts';

@@ -1,7 +1,7 @@
 /** The small pieces that pages are made of. */
 import { html } from 'hono/html';
 import type { Html } from './layout.ts';
-import { texts } from './texts.ts';
+import { frameTexts as texts } from './texts.ts';
 
 /** What was wrong with a form, and with which field of it. */
 export interface Mistake {

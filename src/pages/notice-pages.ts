@@ -1,7 +1,7 @@
 /** Pages that end or interrupt a way: refusals, and going on to an address that a redirect cannot reach. */
 import { html } from 'hono/html';
 import { type Html, renderFocusPage } from './layout.ts';
-import { texts } from './texts.ts';
+import { frameTexts as texts } from './texts.ts';
 
 export interface ErrorView {
   readonly title?: string | undefined;

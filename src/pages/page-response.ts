@@ -1,6 +1,6 @@
 /** Sends a page under the strictest policy that lets it work. */
 import type { Context } from 'hono';
-import type { HttpEnv } from '../../http/context.ts';
+import type { HttpEnv } from '../http/context.ts';
 import type { Html } from './layout.ts';
 
 export interface PageOptions {

@@ -3,9 +3,10 @@
  * `renderConsolePage` is the signed-in console with its navigation. No page needs a script.
  */
 import { html } from 'hono/html';
-import type { User } from '../user-store.ts';
-import { assetPath } from './assets.ts';
-import { texts } from './texts.ts';
+import { type Asset, icon, styleSheet } from './assets.ts';
+import type { NavigationEntry, NavigationSection } from './navigation.ts';
+import { frameTexts as texts } from './texts.ts';
+import type { Visitor } from './visitor.ts';
 
 export type Html = ReturnType<typeof html>;
 
@@ -15,13 +16,15 @@ const MARK = html`<svg viewBox="0 0 24 24" fill="none" stroke="currentColor" str
 interface Frame {
   readonly title: string;
   readonly body: Html;
-  /** A module of our own that improves the page; it works without. */
-  readonly script?: 'passkey.js' | undefined;
+  /** A module of ours that improves the page; it works without. */
+  readonly script?: Asset | undefined;
+  /** What this page needs beside the style sheet of all. */
+  readonly styles?: Asset | undefined;
   /** Goes on to this address by itself, at once: a delay would be a time limit (WCAG 2.2.1). */
   readonly refreshTo?: string | undefined;
 }
 
-function renderDocument({ title, body, script, refreshTo }: Frame): Html {
+function renderDocument({ title, body, script, styles, refreshTo }: Frame): Html {
   return html`<!doctype html>
 <html lang="${texts.language}">
 <head>
@@ -29,10 +32,11 @@ function renderDocument({ title, body, script, refreshTo }: Frame): Html {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${title} · ${texts.product}</title>
 <meta name="color-scheme" content="light dark">
-<link rel="stylesheet" href="${assetPath('styles.css')}">
-<link rel="icon" href="${assetPath('icon.svg')}" type="image/svg+xml">
+<link rel="stylesheet" href="${styleSheet.path}">
+${styles === undefined ? '' : html`<link rel="stylesheet" href="${styles.path}">`}
+<link rel="icon" href="${icon.path}" type="image/svg+xml">
 ${refreshTo === undefined ? '' : html`<meta http-equiv="refresh" content="0;url=${refreshTo}">`}
-${script === undefined ? '' : html`<script type="module" src="${assetPath(script)}"></script>`}
+${script === undefined ? '' : html`<script type="module" src="${script.path}"></script>`}
 </head>
 ${body}
 </html>`;
@@ -53,8 +57,8 @@ export function renderFocusPage(page: FocusPage): Html {
 }
 
 export interface ConsolePage extends Omit<Frame, 'body'> {
-  readonly user: User;
-  readonly csrfToken: string;
+  readonly visitor: Visitor;
+  readonly sections: readonly NavigationSection[];
   /** The path of the entry in the navigation that this page belongs to. */
   readonly here: string;
   readonly content: Html;
@@ -66,46 +70,27 @@ export function renderConsolePage(page: ConsolePage): Html {
 <header class="top"><div class="row spread">
 <a class="brand" href="/">${MARK} ${texts.product}</a>
 <form method="post" action="/sign-out" class="row">
-<input type="hidden" name="csrf_token" value="${page.csrfToken}">
-<span class="small soft"><span class="as">${texts.signedInAs}</span> <strong>${page.user.login}</strong></span>
+<input type="hidden" name="csrf_token" value="${page.visitor.csrfToken}">
+<span class="small soft"><span class="as">${texts.signedInAs}</span> <strong>${page.visitor.user.login}</strong></span>
 <button class="plain quiet">${texts.signOut}</button>
 </form>
 </div></header>
 <div class="shell">
-<nav class="nav" aria-label="${texts.navigation}"><ul>${navigationOf(page.user).map((entry) => renderEntry(entry, page.here))}</ul></nav>
+<nav class="nav" aria-label="${texts.navigation}">${renderNavigation(page)}</nav>
 <main id="content" class="stack" tabindex="-1">${page.content}</main>
 </div>
 </body>`;
   return renderDocument({ ...page, body });
 }
 
-type Entry = { readonly group: string } | { readonly path: string; readonly label: string };
-
-function navigationOf(user: User): Entry[] {
-  const { nav } = texts;
-  const own: Entry[] = [
-    { path: '/', label: nav.home },
-    { group: nav.you },
-    { path: '/account', label: nav.profile },
-    { path: '/account/security', label: nav.security },
-    { path: '/account/sessions', label: nav.sessions },
-    { path: '/account/authorizations', label: nav.authorizations },
-    { path: '/account/activity', label: nav.activity },
-    { group: nav.build },
-    { path: '/account/tokens', label: nav.tokens },
-    { path: '/account/applications', label: nav.applications },
-  ];
-  if (!user.isAdmin) return own;
-  return [
-    ...own,
-    { group: nav.administer },
-    { path: '/admin/users', label: nav.users },
-    { path: '/admin/activity', label: nav.allActivity },
-  ];
+function renderNavigation({ sections, here }: ConsolePage): Html {
+  const home = { path: '/', label: texts.start };
+  return html`<ul>${renderEntry(home, here)}${sections.map(
+    ({ title, entries }) => html`<li class="group">${title}</li>${entries.map((entry) => renderEntry(entry, here))}`,
+  )}</ul>`;
 }
 
-function renderEntry(entry: Entry, here: string): Html {
-  if ('group' in entry) return html`<li class="group">${entry.group}</li>`;
+function renderEntry(entry: Pick<NavigationEntry, 'path' | 'label'>, here: string): Html {
   const current = entry.path === here ? html` aria-current="page"` : '';
   return html`<li><a href="${entry.path}"${current}>${entry.label}</a></li>`;
 }

@@ -1,14 +1,14 @@
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
-import { Failure, isFailure } from '../../errors.ts';
-import type { HttpEnv } from '../../http/context.ts';
-import { respondToError } from '../../http/failure-response.ts';
-import type { RespondPage } from '../../http/mount.ts';
-import { createRoutes } from '../../http/routes.ts';
-import { renderErrorPage } from '../pages/notice-pages.ts';
-import { type PageOptions, respondPage } from '../pages/page-response.ts';
-import type { Mistake } from '../pages/parts.ts';
-import { texts } from '../pages/texts.ts';
+import { Failure, isFailure } from '../errors.ts';
+import type { HttpEnv } from '../http/context.ts';
+import { respondToError } from '../http/failure-response.ts';
+import type { RespondPage } from '../http/mount.ts';
+import { createRoutes } from '../http/routes.ts';
+import { renderErrorPage } from './notice-pages.ts';
+import { type PageOptions, respondPage } from './page-response.ts';
+import type { Mistake } from './parts.ts';
+import { frameTexts as texts } from './texts.ts';
 
 /** Routes whose refusals are pages for a person. */
 export function createPageRoutes(): OpenAPIHono<HttpEnv> {

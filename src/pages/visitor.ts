@@ -1,0 +1,6 @@
+/** Somebody who is signed in, as far as every page needs to know. */
+export interface Visitor {
+  readonly user: { readonly id: string; readonly login: string; readonly name: string; readonly isAdmin: boolean };
+  /** Goes into the hidden field `csrf_token` of every form. */
+  readonly csrfToken: string;
+}
