@@ -16,7 +16,8 @@ import { deleteApplication, setApplicationDisabled } from './application.ts';
 import { listEvents } from './audit-store.ts';
 import { revokeConsent } from './consent-store.ts';
 import { createTokenPair, openSuccessor, sealSuccessor } from './issue-tokens.ts';
-import { createSecret } from './secret-text.ts';
+import { createSecret, hashSecret } from './secret-text.ts';
+import { rotateRefresh } from './token-store.ts';
 import { disableUserStep, setPasswordStep } from './user-store.ts';
 
 const DAY_MS = 86_400_000;
@@ -120,6 +121,29 @@ const cases: Case[] = [
       assert.equal(await callApi(server, tokens.access_token), 401);
       const events = await listEvents(server.store, { userId: person.user.id, limit: 10 });
       assert.ok(events.some((event) => event.kind === 'refresh_reused' && event.clientId === clientId));
+    },
+  ],
+  [
+    'R05 with a grace of nothing a repetition within the same millisecond is reuse',
+    async (bench) => {
+      const { tokens } = await prepare(bench);
+      const nowMs = realWorld.nowMs();
+      const rotate = () => {
+        const pair = createTokenPair(realWorld);
+        return bench.server.store.call(rotateRefresh, {
+          tokenHash: hashSecret(tokens.refresh_token),
+          nowMs,
+          graceMs: 0,
+          clientId: undefined,
+          isAuthenticated: false,
+          askedScopes: undefined,
+          access: { hash: hashSecret(pair.accessToken), expiresAtMs: nowMs + DAY_MS },
+          refresh: { hash: hashSecret(pair.refreshToken), expiresAtMs: nowMs + DAY_MS },
+          successor: sealSuccessor(tokens.refresh_token, pair, realWorld),
+          address: undefined,
+        });
+      };
+      assert.deepEqual([(await rotate()).kind, (await rotate()).kind], ['rotated', 'refused']);
     },
   ],
   [

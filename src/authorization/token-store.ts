@@ -158,9 +158,12 @@ async function rotate(transaction: Transaction, row: RefreshRow, rotation: Rotat
   return { kind: 'rotated', scope, ...toGranted(row) };
 }
 
-/** The distance counts in both directions: a clock that was put back must not stretch the grace. */
+/**
+ * The distance counts in both directions: a clock that was put back must not stretch the grace. A grace of nothing is
+ * none, within the same millisecond either.
+ */
 async function repeatOrRevoke(transaction: Transaction, row: RefreshRow, rotation: Rotation): Promise<RotationOutcome> {
-  const inGrace = Math.abs(rotation.nowMs - (row.rotated_at_ms ?? 0)) <= rotation.graceMs;
+  const inGrace = Math.abs(rotation.nowMs - (row.rotated_at_ms ?? 0)) < rotation.graceMs;
   if (inGrace && row.successor !== null) {
     const unused = await transaction.run(generationUnused, [row.family_id, row.generation + 1]);
     if (unused.length > 0) return { kind: 'repeated', successor: row.successor, ...toGranted(row) };
