@@ -15,6 +15,7 @@ import { listenHttp } from './http/http-server.ts';
 import { createPredictionArea } from './prediction/area.ts';
 import { createLog, type Log } from './telemetry/log.ts';
 import { createMetrics } from './telemetry/metrics.ts';
+import { openTracing } from './telemetry/tracing.ts';
 import { createWebhooksArea } from './webhooks/area.ts';
 import { realWorld, type World } from './world.ts';
 
@@ -35,6 +36,7 @@ export async function startApp(config: Config, world: World = realWorld): Promis
   await using undo = new AsyncDisposableStack();
   const log = createLog(config.log.level);
   const metrics = createMetrics();
+  const tracing = undo.use(await openTracing(config.tracing, log));
   // Only the embedded database is one process's own; commands work beside it without the lock.
   if (config.store.databaseUrl === undefined) undo.use(lockDataDir(config.store.dataDir));
   const store = undo.use(await openStore({ ...config.store, migrations, log, world, metrics }));
@@ -88,6 +90,7 @@ export async function startApp(config: Config, world: World = realWorld): Promis
     log,
     metrics,
     world,
+    tracing,
   });
   const workers = areas.flatMap((area) => area.workers ?? []);
   undo.defer(() =>
@@ -101,7 +104,7 @@ export async function startApp(config: Config, world: World = realWorld): Promis
   const mounts = areas.flatMap((area) => area.routes ?? []);
   const { maxBodyBytes, trustedProxies } = config.server;
   const checkReady = () => checkStoreReady(store);
-  http.serve(createHttpApp({ mounts, log, metrics, world, maxBodyBytes, trustedProxies, checkReady }).fetch);
+  http.serve(createHttpApp({ mounts, log, metrics, world, tracing, maxBodyBytes, trustedProxies, checkReady }).fetch);
   grpc.setServing(true);
 
   const grpcAddress = `${new URL(http.url).hostname}:${grpc.port}`;

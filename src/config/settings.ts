@@ -129,6 +129,35 @@ export const settings = {
       fallback: 'info',
     }),
   },
+  tracing: {
+    endpoint: optional({
+      env: 'OTEL_EXPORTER_OTLP_ENDPOINT',
+      about:
+        'Address of an OpenTelemetry collector (OTLP over HTTP, without /v1/traces) that spans of HTTP requests and gRPC calls are sent to; none unless given.',
+      schema: httpUrl,
+    }),
+    headers: optional({
+      env: 'OTEL_EXPORTER_OTLP_HEADERS',
+      about: 'Headers for the collector, each as `name=value`.',
+      schema: list(z.string().regex(/^[\w-]+=/, 'must be name=value')),
+      secret: true,
+    }),
+    serviceName: setting({
+      env: 'OTEL_SERVICE_NAME',
+      about: 'Name of this service in traces.',
+      schema: text,
+      fallback: 'trivet',
+    }),
+    sampleRatio: setting({
+      env: 'OTEL_TRACES_SAMPLER_ARG',
+      about:
+        'Part of the requests without a traced caller whose spans are sent, 0 to 1. What a caller decided about its trace is followed.',
+      schema: z.coerce
+        .number('must be a number from 0 to 1')
+        .refine((value) => value >= 0 && value <= 1, 'must be a number from 0 to 1'),
+      fallback: '1',
+    }),
+  },
   authorization: {
     accessTokenSeconds: setting({
       env: 'ACCESS_TOKEN_SECONDS',

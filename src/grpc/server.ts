@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs';
 import { describeError, Failure } from '../errors.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
+import type { Tracing } from '../telemetry/tracing.ts';
 import type { World } from '../world.ts';
 import { createCallCounter } from './call-metrics.ts';
 import { createHealth } from './health.ts';
@@ -35,7 +36,8 @@ export interface GrpcServerParts {
   readonly reflection?: Uint8Array | undefined;
   readonly log: Log;
   readonly metrics: Metrics;
-  readonly world: Pick<World, 'randomBytes' | 'monotonicMs'>;
+  readonly world: Pick<World, 'randomBytes' | 'nowMs' | 'monotonicMs'>;
+  readonly tracing?: Tracing | undefined;
 }
 
 export interface GrpcServer {

@@ -84,6 +84,20 @@ export function toStatus(error: unknown, traceId: string): GrpcStatus {
   };
 }
 
+const OUR_FAULTS: readonly GrpcStatusName[] = [
+  'UNKNOWN',
+  'DEADLINE_EXCEEDED',
+  'UNIMPLEMENTED',
+  'INTERNAL',
+  'UNAVAILABLE',
+  'DATA_LOSS',
+];
+
+/** The codes that OpenTelemetry's conventions count as errors of a server. */
+export function isOurFault(code: number): boolean {
+  return OUR_FAULTS.includes(statusNameOf(code));
+}
+
 /** True for refusals that are the caller's; all else is ours and belongs in the log. */
 export function isExpected(error: unknown): boolean {
   return error instanceof StatusError || (isFailure(error) && error.code !== 'internal');

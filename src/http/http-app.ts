@@ -4,11 +4,13 @@
  */
 import { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context, MiddlewareHandler } from 'hono';
+import { routePath } from 'hono/route';
 import { Counter, Histogram } from 'prom-client';
 import { Failure } from '../errors.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { traceIdOf } from '../telemetry/trace-id.ts';
+import type { Tracing } from '../telemetry/tracing.ts';
 import type { World } from '../world.ts';
 import { createAddressReader } from './client-address.ts';
 import type { HttpEnv } from './context.ts';
@@ -21,6 +23,7 @@ export interface HttpAppParts {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly world: World;
+  readonly tracing?: Tracing | undefined;
   readonly maxBodyBytes: number;
   /** Addresses or ranges whose `X-Forwarded-For` is believed; none unless given. */
   readonly trustedProxies?: readonly string[];
@@ -55,7 +58,13 @@ function describeApi(app: OpenAPIHono<HttpEnv>): object {
   });
 }
 
-function traceRequests({ log, metrics, world, trustedProxies = [] }: HttpAppParts): MiddlewareHandler<HttpEnv> {
+function traceRequests({
+  log,
+  metrics,
+  world,
+  tracing,
+  trustedProxies = [],
+}: HttpAppParts): MiddlewareHandler<HttpEnv> {
   const seconds = new Histogram({
     name: 'trivet_http_request_duration_seconds',
     help: 'Time from the head of a request to the head of its answer.',
@@ -81,8 +90,27 @@ function traceRequests({ log, metrics, world, trustedProxies = [] }: HttpAppPart
       status: c.res.status,
       durationMs: Math.round(durationMs * 1000) / 1000,
     };
-    if (isProbe(c.req.path)) log.trace(line, 'request');
-    else log.info(line, 'request');
+    if (isProbe(c.req.path)) {
+      log.trace(line, 'request');
+      return;
+    }
+    log.info(line, 'request');
+    if (tracing === undefined) return;
+    // The pattern that answered, such as /repos/:owner/:repo: paths would be names without end.
+    const route = routePath(c, -1);
+    tracing.record({
+      name: `${c.req.method} ${route}`,
+      traceId,
+      traceparent: c.req.header('traceparent'),
+      endedAtMs: world.nowMs(),
+      durationMs,
+      attributes: {
+        'http.request.method': c.req.method,
+        'http.route': route,
+        'http.response.status_code': c.res.status,
+      },
+      hasFailed: c.res.status >= 500,
+    });
   };
 }
 

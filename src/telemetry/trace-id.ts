@@ -1,12 +1,28 @@
+/** W3C Trace Context, level 2: https://www.w3.org/TR/trace-context/ */
 import type { World } from '../world.ts';
+
+/** The span of the caller that asked for the work. */
+export interface Caller {
+  /** 32 lower-case hex digits. */
+  readonly traceId: string;
+  /** 16 lower-case hex digits. */
+  readonly spanId: string;
+  /** The caller records this trace, and so should whoever works for it. */
+  readonly isSampled: boolean;
+}
 
 /** The caller's trace id, or a new one when it sent none that is valid. 32 lower-case hex digits. */
 export function traceIdOf(traceparent: string | undefined, world: Pick<World, 'randomBytes'>): string {
-  return readTraceId(traceparent) ?? Buffer.from(world.randomBytes(16)).toString('hex');
+  return readTraceparent(traceparent)?.traceId ?? Buffer.from(world.randomBytes(16)).toString('hex');
 }
 
-/** W3C Trace Context: `version-traceid-parentid-flags`; an all-zero id is invalid. */
-function readTraceId(traceparent: string | undefined): string | undefined {
-  const match = /^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}/.exec(traceparent ?? '');
-  return match?.[1] === '0'.repeat(32) ? undefined : match?.[1];
+/** `version-traceid-parentid-flags`; ids of nothing but zeros are invalid, and so is version ff (section 3.2.2). */
+export function readTraceparent(traceparent: string | undefined): Caller | undefined {
+  if (traceparent === undefined) return undefined;
+  const match = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-|$)/.exec(
+    traceparent,
+  );
+  if (match === null) return undefined;
+  const [, traceId = '', spanId = '', flags = ''] = match;
+  return { traceId, spanId, isSampled: (Number.parseInt(flags, 16) & 1) === 1 };
 }

@@ -2,11 +2,12 @@
 import { Failure } from '../../errors.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { traceIdOf } from '../../telemetry/trace-id.ts';
+import type { Tracing } from '../../telemetry/tracing.ts';
 import type { World } from '../../world.ts';
 import type { CountCall } from '../call-metrics.ts';
 import { isLoopbackAddress } from '../loopback.ts';
 import type { GrpcCall, GrpcMethod } from '../service.ts';
-import { isExpected, StatusError, statusCodeOf, toStatus } from '../status.ts';
+import { isExpected, isOurFault, StatusError, statusCodeOf, toStatus } from '../status.ts';
 import { encodeGrpcMessage, encodeHeaderBlock } from './header-block.ts';
 import type { Headers } from './hpack-decoder.ts';
 import { ACCEPTED_ENCODINGS, decompress, type FramedMessage, MessageSplitter } from './message-reader.ts';
@@ -30,7 +31,8 @@ export interface CallParts {
   readonly peer: Peer;
   readonly maxMessageBytes: number;
   readonly log: Log;
-  readonly world: Pick<World, 'randomBytes'>;
+  readonly world: Pick<World, 'randomBytes' | 'nowMs' | 'monotonicMs'>;
+  readonly tracing: Tracing | undefined;
   /** The call is over: nothing must wait for it any more. */
   readonly onEnd: (call: BaseCall) => void;
 }
@@ -55,12 +57,15 @@ export class BaseCall implements GrpcCall, StreamListener {
   static readonly #head = Buffer.alloc(5);
   #controller: AbortController | undefined;
   #deadline: NodeJS.Timeout | undefined;
+  readonly #startedMs: number;
+  #traceId: string | undefined;
   #isEnded = false;
   #isCancelled = false;
   #areHeadersSent = false;
 
   constructor(parts: CallParts) {
     this.parts = parts;
+    this.#startedMs = parts.tracing === undefined ? 0 : parts.world.monotonicMs();
   }
 
   metadata(name: string): string | undefined {
@@ -85,8 +90,7 @@ export class BaseCall implements GrpcCall, StreamListener {
 
   onReset(): void {
     if (this.#isEnded) return;
-    this.parts.route.count(CANCELLED);
-    this.#end();
+    this.#end(CANCELLED);
     this.abort();
   }
 
@@ -136,9 +140,8 @@ export class BaseCall implements GrpcCall, StreamListener {
 
   protected succeed(): void {
     if (this.#isEnded) return;
-    const { stream, route } = this.parts;
-    route.count(OK);
-    this.#end();
+    const { stream } = this.parts;
+    this.#end(OK);
     if (!this.#areHeadersSent) stream.sendHeaders(RESPONSE_HEADERS, false);
     stream.sendTrailers(OK_TRAILERS);
     stream.connection.flush();
@@ -147,11 +150,11 @@ export class BaseCall implements GrpcCall, StreamListener {
   fail(error: unknown): void {
     if (this.#isEnded) return;
     const { route, stream, log, world, headers } = this.parts;
-    const traceId = traceIdOf(headers.get('traceparent'), world);
+    this.#traceId ??= traceIdOf(headers.get('traceparent'), world);
+    const traceId = this.#traceId;
     const status = toStatus(error, traceId);
-    route.count(status.code);
     if (!isExpected(error)) log.error({ err: error, traceId, path: route.path }, 'call failed');
-    this.#end();
+    this.#end(status.code);
     const trailers: [string, string][] = [['grpc-status', String(status.code)]];
     if (status.details !== '') trailers.push(['grpc-message', encodeGrpcMessage(status.details)]);
     if (status.retryAfterMs !== undefined) trailers.push(['grpc-retry-pushback-ms', String(status.retryAfterMs)]);
@@ -160,10 +163,26 @@ export class BaseCall implements GrpcCall, StreamListener {
     stream.connection.flush();
   }
 
-  #end(): void {
+  #end(code: number): void {
     this.#isEnded = true;
     clearTimeout(this.#deadline);
+    this.parts.route.count(code);
+    if (this.parts.tracing !== undefined) this.#record(this.parts.tracing, code);
     this.parts.onEnd(this);
+  }
+
+  #record(tracing: Tracing, code: number): void {
+    const { route, headers, world } = this.parts;
+    const traceparent = headers.get('traceparent');
+    tracing.record({
+      name: route.path.slice(1),
+      traceId: this.#traceId ?? traceIdOf(traceparent, world),
+      traceparent,
+      endedAtMs: world.nowMs(),
+      durationMs: world.monotonicMs() - this.#startedMs,
+      attributes: { 'rpc.system': 'grpc', 'rpc.grpc.status_code': code },
+      hasFailed: isOurFault(code),
+    });
   }
 }
 

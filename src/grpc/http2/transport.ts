@@ -2,6 +2,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { describeError, Failure } from '../../errors.ts';
 import type { Log } from '../../telemetry/log.ts';
+import type { Tracing } from '../../telemetry/tracing.ts';
 import type { World } from '../../world.ts';
 import type { GrpcMethod } from '../service.ts';
 import { statusCodeOf } from '../status.ts';
@@ -17,7 +18,8 @@ export interface TransportParts {
   readonly routes: ReadonlyMap<string, Route>;
   readonly maxMessageBytes: number;
   readonly log: Log;
-  readonly world: Pick<World, 'randomBytes' | 'monotonicMs'>;
+  readonly world: Pick<World, 'randomBytes' | 'nowMs' | 'monotonicMs'>;
+  readonly tracing?: Tracing | undefined;
 }
 
 export interface TlsOptions {
@@ -99,8 +101,8 @@ export class Transport {
       stream.sendHeaders(encodeUnimplemented(path), true);
       return;
     }
-    const { maxMessageBytes, log, world } = this.#parts;
-    const parts = { stream, headers, route, peer, maxMessageBytes, log, world, onEnd: this.#forget };
+    const { maxMessageBytes, log, world, tracing } = this.#parts;
+    const parts = { stream, headers, route, peer, maxMessageBytes, log, world, tracing, onEnd: this.#forget };
     stream.listener = this.#createCall(parts, route.method);
   }
 

@@ -1,0 +1,112 @@
+/**
+ * Spans of what others asked for, sent to an OpenTelemetry collector (OTLP over HTTP) when one is configured. A span is
+ * handed over when its work has ended, so that work which nobody traces pays for nothing but one look at `undefined`.
+ */
+import type { DiagLogger, SpanContext } from '@opentelemetry/api';
+import { describeError } from '../errors.ts';
+import type { Log } from './log.ts';
+import { type Caller, readTraceparent } from './trace-id.ts';
+
+export interface EndedSpan {
+  /** With few values: `GET /api/v5/user`, `prediction.v1.PredictionService/Predict`; never anything a caller chose. */
+  readonly name: string;
+  /** The id that the log line of the same work has: 32 lower-case hex digits. */
+  readonly traceId: string;
+  /** What the caller sent about its own span. */
+  readonly traceparent: string | undefined;
+  readonly endedAtMs: number;
+  readonly durationMs: number;
+  /** Names of OpenTelemetry's semantic conventions. */
+  readonly attributes: Readonly<Record<string, string | number>>;
+  /** The service is at fault, not the caller. */
+  readonly hasFailed: boolean;
+}
+
+export interface Tracing {
+  record(span: EndedSpan): void;
+  /** Sends what is left. */
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export interface TracingConfig {
+  /** Of the collector, without `/v1/traces`. */
+  readonly endpoint: string | undefined;
+  /** `name=value` each, sent with every export. */
+  readonly headers: readonly string[] | undefined;
+  readonly serviceName: string;
+  /** Part of the traces that begin here, 0–1; a caller's own decision about its trace is followed. */
+  readonly sampleRatio: number;
+}
+
+/** A stop waits this long for a collector that does not answer. */
+const EXPORT_TIMEOUT_MS = 3000;
+
+/** Nothing without an endpoint; the libraries are loaded only with one. */
+export async function openTracing(config: TracingConfig, log: Log): Promise<Tracing | undefined> {
+  if (config.endpoint === undefined) return undefined;
+  const [
+    { context, diag, DiagLogLevel, SpanKind, SpanStatusCode, trace, TraceFlags },
+    sdk,
+    { OTLPTraceExporter },
+    { resourceFromAttributes },
+  ] = await Promise.all([
+    import('@opentelemetry/api'),
+    import('@opentelemetry/sdk-trace'),
+    import('@opentelemetry/exporter-trace-otlp-http'),
+    import('@opentelemetry/resources'),
+  ]);
+  diag.setLogger(toDiagLogger(log), { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
+  const ids = new sdk.RandomIdGenerator();
+  let traceId = '';
+  const provider = new sdk.TracerProvider({
+    resource: resourceFromAttributes({ 'service.name': config.serviceName }),
+    sampler: new sdk.ParentBasedSampler({ root: new sdk.TraceIdRatioBasedSampler(config.sampleRatio) }),
+    // A trace that begins here has the id that its log line has.
+    idGenerator: { generateTraceId: () => traceId, generateSpanId: () => ids.generateSpanId() },
+    spanProcessors: [
+      new sdk.BatchSpanProcessor({
+        exporter: new OTLPTraceExporter({
+          url: `${config.endpoint}/v1/traces`,
+          headers: readHeaders(config.headers),
+          timeoutMillis: EXPORT_TIMEOUT_MS,
+        }),
+      }),
+    ],
+  });
+  const tracer = provider.getTracer('trivet');
+
+  function toParent(caller: Caller): SpanContext {
+    return { ...caller, traceFlags: caller.isSampled ? TraceFlags.SAMPLED : TraceFlags.NONE, isRemote: true };
+  }
+
+  return {
+    record(ended) {
+      const caller = readTraceparent(ended.traceparent);
+      const parent = caller === undefined ? context.active() : trace.setSpanContext(context.active(), toParent(caller));
+      const { attributes, endedAtMs, durationMs } = ended;
+      traceId = ended.traceId;
+      const startTime = endedAtMs - durationMs;
+      const span = tracer.startSpan(ended.name, { kind: SpanKind.SERVER, startTime, attributes }, parent);
+      if (ended.hasFailed) span.setStatus({ code: SpanStatusCode.ERROR });
+      span.end(endedAtMs);
+    },
+    async [Symbol.asyncDispose]() {
+      await provider.shutdown().catch((error: unknown) => {
+        log.warn({ reason: describeError(error) }, 'tracing: the last spans were not sent');
+      });
+    },
+  };
+}
+
+/** The exporter's own words (a collector that is away, spans that were dropped) go where all others do. */
+function toDiagLogger(log: Log): DiagLogger {
+  const at = (level: 'error' | 'warn' | 'info' | 'debug' | 'trace') => (message: string) =>
+    log[level]({ reason: message }, 'tracing');
+  return { error: at('error'), warn: at('warn'), info: at('info'), debug: at('debug'), verbose: at('trace') };
+}
+
+function readHeaders(headers: readonly string[] = []): Record<string, string> {
+  return Object.fromEntries(
+    headers.map((header) => [header.slice(0, header.indexOf('=')), header.slice(header.indexOf('=') + 1)]),
+  );
+}
