@@ -1,5 +1,5 @@
-/** Makes tokens, words the answer that carries them, and seals a pair for the one who held the token before it. */
-import { createCipheriv, createDecipheriv, hash } from 'node:crypto';
+/** Makes tokens, and words the answer that carries them. */
+import { hash } from 'node:crypto';
 import type { World } from '../world.ts';
 import type { ProtocolParts } from './parts.ts';
 import { createSecret, hashSecret } from './secret-text.ts';
@@ -60,28 +60,30 @@ export function formatTokenAnswer(tokens: IssuedTokens): TokenAnswer {
   };
 }
 
-const NONCE_LENGTH = 12;
-const TAG_LENGTH = 16;
+const SEED_BYTES = 32;
 
-/** Only who holds the old token can open it; its digest in the table is of no use. */
-export function sealSuccessor(oldToken: string, pair: TokenPair, world: World): Uint8Array {
-  const nonce = world.randomBytes(NONCE_LENGTH);
-  const cipher = createCipheriv('aes-256-gcm', deriveSuccessorKey(oldToken), nonce);
-  const body = Buffer.concat([cipher.update(`${pair.accessToken} ${pair.refreshToken}`), cipher.final()]);
-  // A copy of its own: a Buffer out of Node's pool would take the whole pool along to the writer thread.
-  return new Uint8Array(Buffer.concat([nonce, cipher.getAuthTag(), body]));
+export function createSuccessorSeed(world: World): Uint8Array {
+  return world.randomBytes(SEED_BYTES);
 }
 
-export function openSuccessor(oldToken: string, box: Uint8Array): TokenPair {
-  const bodyAt = NONCE_LENGTH + TAG_LENGTH;
-  const decipher = createDecipheriv('aes-256-gcm', deriveSuccessorKey(oldToken), box.subarray(0, NONCE_LENGTH));
-  decipher.setAuthTag(box.subarray(NONCE_LENGTH, bodyAt));
-  const text = Buffer.concat([decipher.update(box.subarray(bodyAt)), decipher.final()]).toString();
-  const [accessToken = '', refreshToken = ''] = text.split(' ');
-  return { accessToken, refreshToken };
+/**
+ * The pair that follows a refresh token, the same each time: who shows the old token again, because the answer was lost,
+ * gets it again, and nothing of it has to be kept. Both inputs are 256 random bits: without the seed, which never leaves
+ * the store, the old token says nothing about the pair, and the seed says nothing without the old token.
+ */
+export function deriveSuccessor(oldToken: string, seed: Uint8Array): TokenPair {
+  const input = `${Buffer.from(seed).toString('hex')} ${oldToken}`;
+  return {
+    accessToken: createSecret('access', { randomBytes: createStream(`trivet successor access ${input}`) }),
+    refreshToken: createSecret('refresh', { randomBytes: createStream(`trivet successor refresh ${input}`) }),
+  };
 }
 
-/** The old token has 256 random bits, so one hash with a name of its own is key derivation enough. */
-function deriveSuccessorKey(oldToken: string): Buffer {
-  return hash('sha256', `trivet refresh successor ${oldToken}`, 'buffer');
+/** SHA-512 in counter mode. One digest is nearly always enough for a token. */
+function createStream(input: string): World['randomBytes'] {
+  let counter = 0;
+  return (size) => {
+    counter += 1;
+    return hash('sha512', `${input} ${counter}`, 'buffer').subarray(0, size);
+  };
 }

@@ -1,12 +1,7 @@
 /**
  * Access and refresh tokens, and the families they belong to. Only digests are stored.
  *
- * A family is one grant of a user to an application; refresh tokens are its generations. What is guaranteed, under any
- * number of processes and through a crash at any point:
- *  - a refresh token has at most one successor: rotation is one conditional UPDATE, and (family, generation) is unique;
- *  - within the grace a rotated token whose successor was not used yet answers with that same successor, which is kept
- *    sealed under a key that only the holder of the old token can derive;
- *  - a rotated token shown later kills its whole family (RFC 9700 §4.14.2).
+ * A family is one grant of a user to an application; refresh tokens are its generations (rotation-store.ts).
  */
 import { type Procedure, procedure, type Step, type Store, statement, type Transaction } from '../database/store.ts';
 import { auditStep } from './audit-store.ts';
@@ -36,11 +31,11 @@ const insertFamily = statement(
   `INSERT INTO token_families (family_id, client_id, user_id, scope, auth_time_ms, created_at_ms, expires_at_ms)
    VALUES ($1, $2, $3, $4, $5, $6, $7)`,
 );
-const insertRefresh = statement(
+export const insertRefresh = statement(
   'insert-refresh-token',
   `INSERT INTO refresh_tokens (token_hash, family_id, generation, issued_at_ms, expires_at_ms) VALUES ($1, $2, $3, $4, $5)`,
 );
-const insertAccess = statement(
+export const insertAccess = statement(
   'insert-access-token',
   'INSERT INTO access_tokens (token_hash, family_id, scope, issued_at_ms, expires_at_ms) VALUES ($1, $2, $3, $4, $5)',
 );
@@ -62,119 +57,11 @@ export async function runSteps(transaction: Transaction, steps: readonly Step[])
   for (const step of steps) await transaction.run(step.statement, step.parameters);
 }
 
-export interface Rotation {
-  readonly tokenHash: Uint8Array;
-  readonly nowMs: number;
-  readonly graceMs: number;
-  /** The client that authenticated, or that was only named, if any. */
-  readonly clientId: string | undefined;
-  readonly isAuthenticated: boolean;
-  /** A narrower scope for the new access token. */
-  readonly askedScopes: readonly string[] | undefined;
-  readonly access: NewToken;
-  readonly refresh: NewToken;
-  /** The new pair, sealed under the old token. */
-  readonly successor: Uint8Array;
-  readonly address: string | undefined;
-}
-
-interface Granted {
-  readonly clientId: string;
-  readonly userId: string;
-  readonly familyScope: string;
-  readonly authTimeMs: number;
-}
-
-export type RotationOutcome =
-  | ({ readonly kind: 'rotated'; readonly scope: string } & Granted)
-  | ({ readonly kind: 'repeated'; readonly successor: Uint8Array } & Granted)
-  | { readonly kind: 'refused' | 'unauthenticated' | 'scope_too_wide' };
-
-interface RefreshRow {
-  readonly family_id: string;
-  readonly generation: number;
-  readonly expires_at_ms: number;
-  readonly rotated_at_ms: number | null;
-  readonly successor: Uint8Array | null;
-  readonly client_id: string;
-  readonly user_id: string;
-  readonly scope: string;
-  readonly auth_time_ms: number;
-  readonly family_expires_at_ms: number;
-  readonly authenticated_refresh: number;
-}
-
-// Whatever stops a family stops it here: revoked, application gone or disabled, user gone or disabled, password changed.
-const liveRefresh = statement<RefreshRow>(
-  'live-refresh-token',
-  `SELECT r.family_id, r.generation, r.expires_at_ms, r.rotated_at_ms, r.successor, f.client_id, f.user_id, f.scope,
-     f.auth_time_ms, f.expires_at_ms AS family_expires_at_ms, a.authenticated_refresh
-   FROM refresh_tokens r
-   JOIN token_families f ON f.family_id = r.family_id
-   JOIN applications a ON a.client_id = f.client_id
-   JOIN users u ON u.id = f.user_id
-   WHERE r.token_hash = $1 AND f.revoked_at_ms IS NULL AND a.disabled_at_ms IS NULL AND u.disabled_at_ms IS NULL
-     AND (u.password_changed_at_ms IS NULL OR u.password_changed_at_ms <= f.created_at_ms)`,
-);
-const markRotated = statement<{ family_id: string }>(
-  'mark-refresh-token-rotated',
-  `UPDATE refresh_tokens SET rotated_at_ms = $2, successor = $3
-   WHERE token_hash = $1 AND rotated_at_ms IS NULL RETURNING family_id`,
-);
-const generationUnused = statement<{ generation: number }>(
-  'unused-generation',
-  'SELECT generation FROM refresh_tokens WHERE family_id = $1 AND generation = $2 AND rotated_at_ms IS NULL',
-);
 const revokeFamilyById = statement<{ family_id: string; client_id: string; user_id: string | null }>(
   'revoke-family',
   `UPDATE token_families SET revoked_at_ms = $2 WHERE family_id = $1 AND revoked_at_ms IS NULL
    RETURNING family_id, client_id, user_id`,
 );
-
-/** RFC 6749 §6 with rotation. The outcome says what to answer; everything it decides is committed with it. */
-export const rotateRefresh: Procedure<Rotation, RotationOutcome> = procedure(
-  import.meta.url,
-  'rotateRefresh',
-  async (transaction, rotation) => {
-    const [row] = await transaction.run(liveRefresh, [rotation.tokenHash]);
-    if (row === undefined || (rotation.clientId ?? row.client_id) !== row.client_id) return { kind: 'refused' };
-    if (row.authenticated_refresh === 1 && !rotation.isAuthenticated) return { kind: 'unauthenticated' };
-    if (Math.min(row.expires_at_ms, row.family_expires_at_ms) <= rotation.nowMs) return { kind: 'refused' };
-    const familyScopes = row.scope.split(' ');
-    if (rotation.askedScopes?.some((scope) => !familyScopes.includes(scope))) return { kind: 'scope_too_wide' };
-    if (row.rotated_at_ms !== null) return repeatOrRevoke(transaction, row, rotation);
-    return rotate(transaction, row, rotation);
-  },
-);
-
-async function rotate(transaction: Transaction, row: RefreshRow, rotation: Rotation): Promise<RotationOutcome> {
-  const { tokenHash, nowMs, access, refresh } = rotation;
-  const won = await transaction.run(markRotated, [tokenHash, nowMs, rotation.successor]);
-  if (won.length === 0) return { kind: 'refused' };
-  const scope = rotation.askedScopes?.join(' ') ?? row.scope;
-  const refreshExpiresAtMs = Math.min(refresh.expiresAtMs, row.family_expires_at_ms);
-  await transaction.run(insertRefresh, [refresh.hash, row.family_id, row.generation + 1, nowMs, refreshExpiresAtMs]);
-  await transaction.run(insertAccess, [access.hash, row.family_id, scope, nowMs, access.expiresAtMs]);
-  return { kind: 'rotated', scope, ...toGranted(row) };
-}
-
-/**
- * The distance counts in both directions: a clock that was put back must not stretch the grace. A grace of nothing is
- * none, within the same millisecond either.
- */
-async function repeatOrRevoke(transaction: Transaction, row: RefreshRow, rotation: Rotation): Promise<RotationOutcome> {
-  const inGrace = Math.abs(rotation.nowMs - (row.rotated_at_ms ?? 0)) < rotation.graceMs;
-  if (inGrace && row.successor !== null) {
-    const unused = await transaction.run(generationUnused, [row.family_id, row.generation + 1]);
-    if (unused.length > 0) return { kind: 'repeated', successor: row.successor, ...toGranted(row) };
-  }
-  await revokeFamily(transaction, row.family_id, { kind: 'refresh_reused', ...rotation });
-  return { kind: 'refused' };
-}
-
-function toGranted(row: RefreshRow): Granted {
-  return { clientId: row.client_id, userId: row.user_id, familyScope: row.scope, authTimeMs: row.auth_time_ms };
-}
 
 export interface RevocationReason {
   readonly kind: 'refresh_reused' | 'code_replayed' | 'token_revoked';

@@ -3,22 +3,16 @@
  * are checked, before the token is touched.
  */
 
-import type { TokenAnswer } from '../issue-tokens.ts';
-import {
-  createTokenPair,
-  formatTokenAnswer,
-  openSuccessor,
-  sealSuccessor,
-  toNewAccess,
-  toNewRefresh,
-} from '../issue-tokens.ts';
+import type { TokenAnswer, TokenPair } from '../issue-tokens.ts';
+import { createSuccessorSeed, deriveSuccessor, formatTokenAnswer, toNewAccess, toNewRefresh } from '../issue-tokens.ts';
 import { createOAuthFailure, refuseClient, refuseGrant } from '../oauth-error.ts';
 import { requireParameter } from '../parameters.ts';
 import type { ProtocolParts } from '../parts.ts';
+import { rotateRefresh } from '../rotation-store.ts';
 import type { Scope } from '../scope.ts';
 import { parseScope } from '../scope.ts';
 import { hashSecret, isSecretOf } from '../secret-text.ts';
-import { findLiveToken, rotateRefresh } from '../token-store.ts';
+import { findLiveToken } from '../token-store.ts';
 import type { Exchange, Grant } from './grant.ts';
 import { checkGrantAllowed } from './require-client.ts';
 
@@ -27,7 +21,8 @@ export const refreshTokens: Grant = async (parts, exchange) => {
   if (client !== undefined) checkGrantAllowed(client.application, 'refresh_token');
   const oldToken = requireParameter(exchange.values, 'refresh_token');
   if (!isSecretOf('refresh', oldToken)) throw refuseGrant();
-  const pair = createTokenPair(parts.world);
+  const successorSeed = createSuccessorSeed(parts.world);
+  const pair = deriveSuccessor(oldToken, successorSeed);
   const access = toNewAccess(parts, pair.accessToken, nowMs);
   const outcome = await parts.store.call(rotateRefresh, {
     tokenHash: hashSecret(oldToken),
@@ -38,14 +33,14 @@ export const refreshTokens: Grant = async (parts, exchange) => {
     askedScopes: readAskedScopes(exchange),
     access,
     refresh: toNewRefresh(parts, pair.refreshToken, nowMs),
-    successor: sealSuccessor(oldToken, pair, parts.world),
+    successorSeed,
     address: exchange.address,
   });
   switch (outcome.kind) {
     case 'rotated':
       return formatTokenAnswer({ ...pair, scope: outcome.scope, issuedAtMs: nowMs, expiresAtMs: access.expiresAtMs });
     case 'repeated':
-      return repeatAnswer(parts, { oldToken, successor: outcome.successor, nowMs });
+      return repeatAnswer(parts, { pair: deriveSuccessor(oldToken, outcome.successorSeed), nowMs });
     case 'scope_too_wide':
       throw createOAuthFailure('invalid_scope', 'The scope is wider than the one that was granted');
     case 'unauthenticated':
@@ -66,14 +61,12 @@ function readAskedScopes({ values }: Exchange): readonly Scope[] | undefined {
 }
 
 interface Repeat {
-  readonly oldToken: string;
-  readonly successor: Uint8Array;
+  readonly pair: TokenPair;
   readonly nowMs: number;
 }
 
 /** The answer to the first try, byte for byte: it was lost on its way, or two tabs asked at once. */
-async function repeatAnswer(parts: ProtocolParts, { oldToken, successor, nowMs }: Repeat): Promise<TokenAnswer> {
-  const pair = openSuccessor(oldToken, successor);
+async function repeatAnswer(parts: ProtocolParts, { pair, nowMs }: Repeat): Promise<TokenAnswer> {
   const access = await findLiveToken(parts.store, 'access', { hash: hashSecret(pair.accessToken), nowMs });
   if (access === undefined) throw refuseGrant();
   return formatTokenAnswer({ ...pair, ...access });

@@ -77,7 +77,7 @@ export const authorization: Migration = {
       issued_at_ms {INT} NOT NULL,
       expires_at_ms {INT} NOT NULL,
       rotated_at_ms {INT},
-      successor {BLOB},
+      successor_seed {BLOB},
       UNIQUE (family_id, generation)
     )`,
     'CREATE INDEX refresh_tokens_by_expiry ON refresh_tokens (expires_at_ms)',
