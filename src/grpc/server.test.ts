@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -356,6 +356,30 @@ test('a TLS file that cannot be read is named', async () => {
   await assert.rejects(start([echo], { tls }), /Cannot read the TLS file ".*none\.pem"/);
 });
 
+test('a renewed certificate is taken up without a restart, once both of its files are there', async () => {
+  const [before, next] = [createCertificates(), createCertificates()];
+  const tls = { certFile: join(folder, 'live-cert.pem'), keyFile: join(folder, 'live-key.pem') };
+  copyFileSync(before.serverCert, tls.certFile);
+  copyFileSync(before.serverKey, tls.keyFile);
+  await using running = await start([echo], { tls, tlsCheckMs: 5 });
+  using old = connectRaw(`localhost:${running.server.port}`, { ca: readFileSync(before.caCert) });
+  assert.equal(String(await old.unary(PATH, HELLO)), 'hello');
+  const isLogged = (text: string) => running.logged.some(({ msg }) => msg === text);
+  copyFileSync(next.serverCert, tls.certFile);
+  while (!isLogged('gRPC keeps its certificate')) await realWorld.sleep(5);
+  copyFileSync(next.serverKey, tls.keyFile);
+  while (!isLogged('gRPC uses a new certificate')) await realWorld.sleep(5);
+  using client = connectRaw(`localhost:${running.server.port}`, { ca: readFileSync(next.caCert) });
+  assert.equal(String(await client.unary(PATH, HELLO)), 'hello');
+  assert.equal(String(await old.unary(PATH, HELLO)), 'hello', 'connections there are go on');
+});
+
+test('a key that is not the certificate’s is refused at the start', async () => {
+  const files = createCertificates();
+  const tls = { certFile: files.serverCert, keyFile: files.clientKey };
+  await assert.rejects(start([echo], { tls }), /Cannot use the TLS files ".*" and ".*": .*key/);
+});
+
 test('calls are counted by service, method and code', async () => {
   const method = unary((request) => (request.length === 0 ? fail('boom') : request));
   await using running = await start([method]);
@@ -412,7 +436,8 @@ interface CertificateFiles {
 
 /** An authority and two certificates that it signed. */
 function createCertificates(): CertificateFiles {
-  const path = (name: string) => join(folder, name);
+  const own = mkdtempSync(join(folder, 'certificates-'));
+  const path = (name: string) => join(own, name);
   const openssl = (...parameters: string[]) => execFileSync('openssl', parameters, { stdio: 'pipe' });
   const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
   openssl('req', '-x509', ...key, '-keyout', path('ca.key'), '-out', path('ca.pem'), '-days', '2', '-subj', '/CN=ca');

@@ -2,8 +2,7 @@
  * The gRPC listener: services over raw message bytes, health, and reflection when asked for. The transport under it is
  * ours (`http2/`), because a general HTTP/2 server costs ten times what a prediction does.
  */
-import { readFileSync } from 'node:fs';
-import { describeError, Failure } from '../errors.ts';
+import { describeError } from '../errors.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { Tracing } from '../telemetry/tracing.ts';
@@ -11,17 +10,11 @@ import type { World } from '../world.ts';
 import { createCallCounter } from './call-metrics.ts';
 import { createHealth } from './health.ts';
 import type { Route } from './http2/base-call.ts';
-import { type TlsOptions, Transport } from './http2/transport.ts';
+import { Transport } from './http2/transport.ts';
 import { createReflection } from './reflection.ts';
 import type { GrpcService } from './service.ts';
+import { readTls, type TlsFiles, watchTls } from './tls-files.ts';
 import { clearUnixSocket } from './unix-socket.ts';
-
-/** PEM files of the listener. With `clientCaFile`, clients must show a certificate that it signed. */
-export interface TlsFiles {
-  readonly certFile: string;
-  readonly keyFile: string;
-  readonly clientCaFile?: string;
-}
 
 export interface GrpcServerParts {
   readonly services: readonly GrpcService[];
@@ -31,6 +24,8 @@ export interface GrpcServerParts {
   /** Path of a unix socket to listen on too; without TLS. */
   readonly unixSocket?: string | undefined;
   readonly tls?: TlsFiles | undefined;
+  /** How often the TLS files are looked at for a change; 10 s unless given. */
+  readonly tlsCheckMs?: number;
   readonly maxMessageBytes: number;
   /** The compiled `proto/`, when reflection is served. */
   readonly reflection?: Uint8Array | undefined;
@@ -48,6 +43,8 @@ export interface GrpcServer {
   drain(deadlineMs: number): Promise<void>;
 }
 
+const TLS_CHECK_MS = 10_000;
+
 /** Listens from its return on. */
 export async function openGrpcServer(parts: GrpcServerParts): Promise<GrpcServer> {
   const health = createHealth(parts.services.map((service) => service.name));
@@ -55,14 +52,17 @@ export async function openGrpcServer(parts: GrpcServerParts): Promise<GrpcServer
   const names = own.map((service) => service.name);
   const services = parts.reflection === undefined ? own : [...own, ...createReflection(parts.reflection, names)];
   const transport = new Transport({ ...parts, routes: createRoutes(services, parts.metrics) });
+  let stopWatching = (): void => {};
   const drain = async (deadlineMs: number): Promise<void> => {
+    stopWatching();
     health.setServing(false);
     await transport.drain(deadlineMs);
   };
   try {
-    const { host, port, unixSocket } = parts;
-    const tls = parts.tls === undefined ? {} : { tls: readTls(parts.tls) };
-    const boundPort = await transport.listen({ host, port, ...tls });
+    const { host, port, unixSocket, tls } = parts;
+    const boundPort = await transport.listen({ host, port, tls: tls && readTls(tls) });
+    if (tls !== undefined)
+      stopWatching = watchTls(tls, parts.tlsCheckMs ?? TLS_CHECK_MS, () => renewTls(transport, tls, parts.log));
     if (unixSocket !== undefined) {
       await clearUnixSocket(unixSocket);
       await transport.listen({ path: unixSocket });
@@ -71,6 +71,16 @@ export async function openGrpcServer(parts: GrpcServerParts): Promise<GrpcServer
   } catch (error) {
     await drain(0);
     throw error;
+  }
+}
+
+/** A pair that does not fit is half of a change: the certificate before stays until the other half comes. */
+function renewTls(transport: Transport, files: TlsFiles, log: Log): void {
+  try {
+    transport.renewTls(readTls(files));
+    log.info({ certFile: files.certFile }, 'gRPC uses a new certificate');
+  } catch (error) {
+    log.warn({ reason: describeError(error) }, 'gRPC keeps its certificate');
   }
 }
 
@@ -83,17 +93,4 @@ function createRoutes(services: readonly GrpcService[], metrics: Metrics): Reado
     }),
   );
   return new Map(routes.map((route) => [route.path, route]));
-}
-
-function readTls({ certFile, keyFile, clientCaFile }: TlsFiles): TlsOptions {
-  const pair = { cert: readPem(certFile), key: readPem(keyFile) };
-  return clientCaFile === undefined ? pair : { ...pair, clientCa: readPem(clientCaFile) };
-}
-
-function readPem(file: string): Buffer {
-  try {
-    return readFileSync(file);
-  } catch (error) {
-    throw new Failure('invalid', `Cannot read the TLS file "${file}": ${describeError(error)}`);
-  }
 }

@@ -1,11 +1,12 @@
 import { createServer, type Server, type Socket } from 'node:net';
-import { createServer as createTlsServer } from 'node:tls';
+import { createServer as createTlsServer, Server as TlsServer } from 'node:tls';
 import { describeError, Failure } from '../../errors.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Tracing } from '../../telemetry/tracing.ts';
 import type { World } from '../../world.ts';
 import type { GrpcMethod } from '../service.ts';
 import { statusCodeOf } from '../status.ts';
+import type { TlsOptions } from '../tls-files.ts';
 import { type BaseCall, type CallParts, CONTENT_TYPE, type Peer, type Route } from './base-call.ts';
 import { Http2Connection } from './connection.ts';
 import { encodeGrpcMessage, encodeHeaderBlock } from './header-block.ts';
@@ -22,15 +23,8 @@ export interface TransportParts {
   readonly tracing?: Tracing | undefined;
 }
 
-export interface TlsOptions {
-  readonly cert: Buffer;
-  readonly key: Buffer;
-  /** With it, clients must show a certificate that it signed. */
-  readonly clientCa?: Buffer;
-}
-
 export type ListenAt =
-  | { readonly host: string; readonly port: number; readonly tls?: TlsOptions }
+  | { readonly host: string; readonly port: number; readonly tls?: TlsOptions | undefined }
   | { readonly path: string };
 
 /** Connections and calls of all listeners. */
@@ -62,6 +56,11 @@ export class Transport {
     this.#servers.push(server);
     const address = server.address();
     return address === null || typeof address === 'string' ? 0 : address.port;
+  }
+
+  /** For connections from now on; those there are go on. */
+  renewTls(tls: TlsOptions): void {
+    for (const server of this.#servers) if (server instanceof TlsServer) server.setSecureContext(toContext(tls));
   }
 
   /** Takes no new connections, ends streams, and resolves when the last call is over, or cut at the deadline. */
@@ -120,9 +119,14 @@ export class Transport {
   };
 }
 
-function createTlsListener({ cert, key, clientCa }: TlsOptions, accept: (socket: Socket) => void): Server {
-  const mutual = clientCa === undefined ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: true };
-  return createTlsServer({ cert, key, ...mutual, ALPNProtocols: ['h2'], minVersion: 'TLSv1.2' }, accept);
+function createTlsListener(tls: TlsOptions, accept: (socket: Socket) => void): Server {
+  const isMutual = tls.ca !== undefined;
+  const rules = { requestCert: isMutual, rejectUnauthorized: isMutual, ALPNProtocols: ['h2'] };
+  return createTlsServer({ ...toContext(tls), ...rules }, accept);
+}
+
+function toContext(tls: TlsOptions): TlsOptions & { readonly minVersion: 'TLSv1.2' } {
+  return { ...tls, minVersion: 'TLSv1.2' };
 }
 
 function isGrpc(contentType: string | undefined): boolean {
