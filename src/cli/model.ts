@@ -1,11 +1,10 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { Command, Option } from 'commander';
-import { describeError, Failure } from '../errors.ts';
+import { Failure } from '../errors.ts';
 import { STATISTICS, type Statistic } from '../prediction/calibration.ts';
 import { describeModel, type TargetSummary } from '../prediction/describe-model.ts';
 import { FORMATS, type Format } from '../prediction/formats/read-observations.ts';
 import { readTable } from '../prediction/formats/read-table.ts';
-import { decodeModel } from '../prediction/model-codec.ts';
 import { checkModelName, formatModelId } from '../prediction/model-name.ts';
 import {
   listModelVersions,
@@ -19,6 +18,8 @@ import { publishModel } from '../prediction/publish-model.ts';
 import { DEFAULT_TRAINING, trainModel } from '../prediction/train-model.ts';
 import { realWorld } from '../world.ts';
 import { createEvaluateCommand } from './model-evaluate.ts';
+import { createImportCommand } from './model-import.ts';
+import { formatSummaries } from './model-summaries.ts';
 import { openCliStore } from './open-cli-store.ts';
 import { createProgress, formatTable, print, printJson, remark } from './output.ts';
 import { createKvCapacityOption, formatRefusals } from './read-rows.ts';
@@ -57,14 +58,7 @@ export function createModelCommand(): Command {
       .requiredOption('--output <file>')
       .action(exportModel),
   );
-  command.addCommand(
-    new Command('import')
-      .description('Take a version from a file')
-      .argument('<file>')
-      .option('--model <name>', 'the name to keep it under; its own when left out')
-      .option('--no-promote', 'keep it without serving it')
-      .action(importModel),
-  );
+  command.addCommand(createImportCommand());
   return command;
 }
 
@@ -128,26 +122,6 @@ async function train(options: TrainOptions): Promise<void> {
   if (refusals.length > 0) print(`\nRows left out\n${formatRefusals(refusals)}`);
   print(`\n${formatSummaries(summary.learned)}`);
   print(summary.promoted ? `\n${model.id} is served now` : `\nServe it: trivet model promote ${model.id}`);
-}
-
-function formatSummaries(summaries: readonly TargetSummary[]): string {
-  const table = formatTable(
-    ['pod type', 'target', 'rows', 'trees', 'held-out rows', 'MAPE %', 'MdAPE %'],
-    summaries.map(({ podType, target, rows, trees, validation }) => [
-      podType,
-      target.toUpperCase(),
-      rows,
-      trees,
-      validation?.rows,
-      validation?.mape.toFixed(1),
-      validation?.mdape.toFixed(1),
-    ]),
-  );
-  const physics = summaries.map(({ podType, target, physics: terms }) => {
-    const prices = Object.entries(terms).map(([name, price]) => `${Number(price.toPrecision(3))} × ${name}`);
-    return `  ${target.toUpperCase()} (${podType}) ms = ${prices.join(' + ')}`;
-  });
-  return `${table}\n\nPhysics\n${physics.join('\n')}`;
 }
 
 async function listVersions({ model, json }: { model?: string; json?: boolean }): Promise<void> {
@@ -224,23 +198,4 @@ async function exportModel(id: string, { output }: { output: string }): Promise<
   const file = await readModelFile(opened.store, name, version);
   await writeFile(output, file);
   remark(`Wrote ${formatModelId(name, version)}, ${file.length} bytes, to ${output}`);
-}
-
-async function importModel(path: string, options: { model?: string; promote: boolean }): Promise<void> {
-  const file = await readFile(path).catch((error: unknown) => {
-    throw new Failure('invalid', `Cannot read "${path}": ${describeError(error)}`);
-  });
-  const decoded = decodeModel(file);
-  const name = options.model ?? decoded.id.replace(/@\d+$/, '');
-  checkModelName(name);
-  await using opened = await openCliStore();
-  const model = await publishModel(opened.store, {
-    name,
-    model: decoded,
-    source: { imported: decoded.id },
-    promotion: options.promote ? 'promote' : 'keep',
-    reason: 'imported',
-    nowMs: opened.world.nowMs(),
-  });
-  print(options.promote ? `${model.id} is served now` : `Took ${path} as ${model.id}`);
 }

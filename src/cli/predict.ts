@@ -86,12 +86,17 @@ function formatExplanation(
   explanations: Explanations,
 ): string {
   const texts = TARGETS.map((target) => {
-    const { physics, treeFactors } = explanations[target];
-    const terms = Object.entries(physics).map(([name, ms]) => `${ms.toFixed(1)} ${name}`);
-    const factors = Object.entries(treeFactors).map(([name, factor]) => `× ${factor.toFixed(2)} ${name}`);
-    return `  ${target.toUpperCase()} ${answer[target].toFixed(2)} ms = (${terms.join(' + ')}) ${factors.join(' ')}`;
+    return `  ${target.toUpperCase()} ${answer[target].toFixed(2)} ms = ${formatParts(explanations[target])}`;
   });
   return `Line ${answer.line} ${answer.serverIp}\n${texts.join('\n')}`;
+}
+
+function formatParts({ physics, treeFactors, treeMilliseconds = {} }: PredictionExplanation): string {
+  const terms = Object.entries(physics).map(([name, ms]) => `${ms.toFixed(1)} ${name}`);
+  const factors = Object.entries(treeFactors).map(([name, factor]) => `${factor.toFixed(2)} ${name}`);
+  const product = [...(terms.length > 0 ? [`(${terms.join(' + ')})`] : []), ...factors].join(' × ');
+  const added = Object.entries(treeMilliseconds).map(([name, ms]) => `${ms.toFixed(2)} ${name}`);
+  return [...(product === '' ? [] : [product]), ...added].join(' + ');
 }
 
 function readCandidate(record: RawRecord) {

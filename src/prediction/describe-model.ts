@@ -1,3 +1,4 @@
+import type { ImportedTrees } from './imported-trees.ts';
 import type { LatencyModel, SlotModels, TargetModel, Validation } from './model.ts';
 import { TARGETS, type Target } from './observation-table.ts';
 import { listTermNames } from './physics/terms.ts';
@@ -13,6 +14,14 @@ export interface TargetSummary {
   readonly validation: Validation | undefined;
   /** Milliseconds a unit of each term that counts. */
   readonly physics: Readonly<Record<string, number>>;
+  /** What was imported in place of physics and trees of ours. */
+  readonly imported?: {
+    readonly library: string;
+    readonly transform: string;
+    readonly unit: string;
+    /** By the file's names, what each feature is here. */
+    readonly features: Readonly<Record<string, string | number>>;
+  };
 }
 
 export function describeModel(model: LatencyModel): TargetSummary[] {
@@ -29,6 +38,7 @@ function describeSlot(podType: string, slot: SlotModels): TargetSummary[] {
 }
 
 function describeTarget(podType: string, target: Target, model: TargetModel): TargetSummary {
+  if (model.imported !== undefined) return describeImported(podType, target, model.imported);
   const terms = listTermNames(target).map((name, t): [string, number] => [name, model.physics.coefficients[t]!]);
   return {
     podType,
@@ -38,5 +48,20 @@ function describeTarget(podType: string, target: Target, model: TargetModel): Ta
     treeShare: model.forestShare,
     validation: model.validation,
     physics: Object.fromEntries(terms.filter(([, coefficient]) => coefficient > 0)),
+  };
+}
+
+function describeImported(podType: string, target: Target, imported: ImportedTrees): TargetSummary {
+  const { library, forest, transform, unit, sources } = imported;
+  const features = Object.fromEntries(sources.map(({ name, from }) => [name, from]));
+  return {
+    podType,
+    target,
+    rows: 0,
+    trees: forest.roots.length,
+    treeShare: 1,
+    validation: undefined,
+    physics: {},
+    imported: { library, transform, unit, features },
   };
 }

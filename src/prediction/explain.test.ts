@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { observePool, tabulate } from '../../test/support/observed-pool.ts';
 import { explainPrediction } from './explain.ts';
+import { importTrees, placeImported } from './import-model.ts';
+import { createPriorModel } from './model.ts';
 import { selectRows } from './observation-table.ts';
 import { createSlotEvaluator } from './slot-evaluator.ts';
 import { trainModel } from './train-model.ts';
 
-test('physics terms times the factors of the trees are the prediction', () => {
+test('physics terms times the factors of the trees are the prediction, to the last digits', () => {
   const table = tabulate(observePool({ rows: 400 }));
   const { ttft, tpot } = trainModel('m@1', table).whole;
   const evaluator = createSlotEvaluator(ttft!, tpot!, 1);
@@ -16,7 +19,33 @@ test('physics terms times the factors of the trees are the prediction', () => {
     const { physics, treeFactors } = explainPrediction('ttft', ttft!, single);
     const sum = Object.values(physics).reduce((total, term) => total + term, 0);
     const product = Object.values(treeFactors).reduce((total, factor) => total * factor, 1);
-    // Factors next to 1 are left out of the explanation.
-    assert.ok(Math.abs((sum * product) / evaluator.ttft.medianMs[0]! - 1) < 0.03);
+    assert.ok(Math.abs((sum * product) / evaluator.ttft.medianMs[0]! - 1) < 1e-9);
   }
 });
+
+const files = [
+  ['xgboost-squarederror.json', 'XGBoost', 'identity', 'ms'],
+  ['xgboost-gamma.json', 'XGBoost', 'identity', 'ms'],
+  ['xgboost-log-seconds.json', 'XGBoost', 'log', 's'],
+  ['lightgbm-regression.txt', 'LightGBM', 'identity', 'ms'],
+  ['lightgbm-log1p.txt', 'LightGBM', 'log1p', 'ms'],
+  ['lightgbm-poisson.txt', 'LightGBM', 'identity', 'ms'],
+] as const;
+for (const [file, kind, transform, unit] of files)
+  test(`what imported trees of ${file} (${transform}, ${unit}) are made of is their prediction, to the last digits`, () => {
+    const text = readFileSync(new URL(`formats/fixtures/${file}`, import.meta.url), 'utf8');
+    const imported = importTrees({ kind, text, features: new Map(), transform, unit });
+    const placement = { target: 'ttft', podType: undefined, statistic: 'p50' } as const;
+    const { ttft } = placeImported(createPriorModel(), imported, placement).whole;
+    const evaluator = createSlotEvaluator(ttft!, ttft!, 1);
+    const table = tabulate(observePool({ rows: 100 }));
+    for (const row of [0, 7, 99]) {
+      const single = selectRows(table, [row]);
+      evaluator.evaluate(single);
+      const { treeFactors, treeMilliseconds } = explainPrediction('ttft', ttft!, single);
+      const added = Object.values(treeMilliseconds ?? {}).reduce((sum, part) => sum + part, 0);
+      const factors = Object.values(treeFactors);
+      const explained = added + (factors.length === 0 ? 0 : factors.reduce((product, factor) => product * factor, 1));
+      assert.ok(Math.abs(explained / evaluator.ttft.medianMs[0]! - 1) < 1e-9);
+    }
+  });

@@ -1,46 +1,77 @@
 /** Why a prediction is what it is: the physics' terms in milliseconds, then the factors by which the trees moved it. */
 import { computeFeatures, FEATURE_COUNT, FEATURE_NAMES } from './features.ts';
+import { explainGeneralRow } from './gbdt/general-shap.ts';
 import { explainRow } from './gbdt/shap.ts';
+import { describeOutput, type ImportedTrees, readImportedRow } from './imported-trees.ts';
 import type { TargetModel } from './model.ts';
 import type { MetricColumns, Target } from './observation-table.ts';
 import { countTerms, listTermNames, readTerms } from './physics/terms.ts';
 
+/** A prediction is the sum of `physics` (1 when empty) times all `treeFactors` (0 when both are empty), plus `treeMilliseconds`. */
 export interface PredictionExplanation {
   /** Milliseconds that each term adds. */
   readonly physics: Readonly<Record<string, number>>;
   /** What the trees multiply every prediction with, and what each feature multiplies this one with (Shapley values). */
   readonly treeFactors: Readonly<Record<string, number>>;
+  /** Of imported trees that add times up: where they begin, and what each feature adds (Shapley values). */
+  readonly treeMilliseconds?: Readonly<Record<string, number>>;
 }
 
-/** Factors nearer to 1 than this say nothing. */
+/** Factors nearer to 1 than this say nothing alone: they are one together. */
 const LEAST_EFFECT = 0.005;
 
 /** Explains the one row of `columns`. */
 export function explainPrediction(target: Target, model: TargetModel, columns: MetricColumns): PredictionExplanation {
+  if (model.imported !== undefined) return explainImported(model.imported, columns);
   const values = new Float64Array(countTerms(target));
   readTerms(target, columns, 0, values);
   const terms = listTermNames(target).map((name, t): [string, number] => [
     name,
     values[t]! * model.physics.coefficients[t]!,
   ]);
+  const sum = terms.reduce((total, [, milliseconds]) => total + milliseconds, 0);
+  // A prediction is at least the floor, whatever the terms say.
+  const floor: [string, number] = ['floor', model.physics.floorMs - sum];
   return {
-    physics: Object.fromEntries(terms.filter(([, milliseconds]) => milliseconds > 0)),
+    physics: Object.fromEntries([...terms, floor].filter(([, milliseconds]) => milliseconds > 0)),
     treeFactors: Object.fromEntries(listTreeFactors(model, columns)),
   };
 }
 
-/** The most important first. Their product, and the level, is what physics is multiplied with. */
+/** Trees before the link: times that add up, or logarithms whose factors multiply. */
+function explainImported(imported: ImportedTrees, columns: MetricColumns): PredictionExplanation {
+  const { expectation, contributions } = explainGeneralRow(imported.forest, readImportedRow(imported, columns));
+  const { isAdded, unitMs } = describeOutput(imported);
+  const effects = imported.sources
+    .map(({ name }, f): [string, number] => [name, contributions[f]!])
+    .filter(([, effect]) => effect !== 0)
+    .sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
+  if (isAdded) {
+    const parts = effects.map(([name, effect]) => [name, unitMs * effect]);
+    const treeMilliseconds = Object.fromEntries([['level', unitMs * expectation], ...parts]);
+    return { physics: {}, treeFactors: {}, treeMilliseconds };
+  }
+  const factors = effects.map(([name, effect]) => [name, Math.exp(effect)]);
+  const treeFactors = Object.fromEntries([['level', unitMs * Math.exp(expectation)], ...factors]);
+  if (imported.transform !== 'log1p') return { physics: {}, treeFactors };
+  return { physics: {}, treeFactors, treeMilliseconds: { 'log1p begins at': -unitMs } };
+}
+
+/** The most important first. Their product is exactly what physics is multiplied with. */
 function listTreeFactors({ forest, forestShare }: TargetModel, columns: MetricColumns): [string, number][] {
   if (forest === undefined || forestShare === 0) return [];
   const features = new Float32Array(FEATURE_COUNT);
   computeFeatures(columns, features, 1);
   const { expectation, contributions } = explainRow(forest, features);
   const effects = FEATURE_NAMES.map((name, f): [string, number] => [name, forestShare * contributions[f]!]);
+  const isLarge = ([, effect]: [string, number]) => Math.abs(effect) >= LEAST_EFFECT;
+  const small = effects.filter((effect) => !isLarge(effect)).reduce((sum, [, effect]) => sum + effect, 0);
   return [
     ['level', Math.exp(forestShare * expectation)],
     ...effects
-      .filter(([, effect]) => Math.abs(effect) >= LEAST_EFFECT)
+      .filter(isLarge)
       .sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]))
       .map(([name, effect]): [string, number] => [name, Math.exp(effect)]),
+    ['others', Math.exp(small)],
   ];
 }

@@ -23,6 +23,10 @@ export const FEATURE_NAMES = [
   'kv_per_running',
 ] as const;
 
+export function isFeatureName(name: string): name is (typeof FEATURE_NAMES)[number] {
+  return FEATURE_NAMES.some((known) => known === name);
+}
+
 /** Rows as the models see them. */
 export interface FeatureMatrix {
   readonly values: Float32Array;
@@ -33,7 +37,7 @@ export interface FeatureMatrix {
 export const FEATURE_COUNT = FEATURE_NAMES.length;
 
 /** Fills the features of the first `columns.count` rows. */
-export function computeFeatures(columns: MetricColumns, values: Float32Array, stride: number): void {
+export function computeFeatures(columns: MetricColumns, values: Float32Array | Float64Array, stride: number): void {
   copyRaw(columns, values, stride);
   const { count } = columns;
   const derived = FIRST_DERIVED * stride;
@@ -56,7 +60,7 @@ export function computeFeatures(columns: MetricColumns, values: Float32Array, st
 
 const FIRST_DERIVED = FEATURE_NAMES.indexOf('effective_tokens');
 
-function copyRaw(columns: MetricColumns, values: Float32Array, stride: number): void {
+function copyRaw(columns: MetricColumns, values: Float32Array | Float64Array, stride: number): void {
   const { count } = columns;
   const raw = [
     columns.inputTokenLength,

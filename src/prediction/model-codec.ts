@@ -1,17 +1,19 @@
 /**
  * A model as one file: the same bytes in the database, in an export and between processes.
  *
- *   "TRVMODEL" · format version (u32) · length of the header (u32) · header (JSON, UTF-8) · forests of each slot, as
- *   `gbdt/forest-format.ts` writes them · SHA-256 of everything before it (32 bytes); numbers little endian
+ *   "TRVMODEL" · format version (u32) · length of the header (u32) · header (JSON, UTF-8) · of each slot the forests, as
+ *   `gbdt/forest-format.ts` writes them, and imported trees, as `gbdt/general-format.ts` does · SHA-256 of everything before it (32 bytes); numbers little endian
  *
  * The header names the features, so that a reader knows whether it still computes what the trees ask for.
  */
 import { createHash } from 'node:crypto';
 import { describeError, Failure } from '../errors.ts';
 import type { Calibration, Statistic } from './calibration.ts';
-import { FEATURE_NAMES } from './features.ts';
+import { FEATURE_NAMES, isFeatureName } from './features.ts';
 import { decodeForests, encodeForests } from './gbdt/forest-format.ts';
+import { decodeGeneralForest, encodeGeneralForest } from './gbdt/general-format.ts';
 import type { Forest } from './gbdt/tree.ts';
+import type { ImportedTrees } from './imported-trees.ts';
 import type { LatencyModel, SlotModels, TargetModel } from './model.ts';
 import { TARGETS, type Target } from './observation-table.ts';
 import { countTerms, listTermNames } from './physics/terms.ts';
@@ -33,6 +35,7 @@ interface TargetHeader {
     readonly rows: number;
   };
   readonly validation: TargetModel['validation'] | null;
+  readonly imported?: Omit<ImportedTrees, 'forest'> & { readonly bytes: number };
 }
 
 interface SlotHeader {
@@ -52,6 +55,7 @@ interface ModelHeader {
 export function encodeModel(model: LatencyModel): Uint8Array {
   const slots: readonly [string | null, SlotModels][] = [[null, model.whole], ...model.slots];
   const forests = slots.map(([, slot]) => encodeSlotForests(slot));
+  const imported = slots.map(([, slot]) => TARGETS.map((target) => encodeImported(slot[target])));
   const header: ModelHeader = {
     id: model.id,
     statistic: model.statistic,
@@ -63,7 +67,7 @@ export function encodeModel(model: LatencyModel): Uint8Array {
   start.write(MAGIC, 'latin1');
   start.writeUInt32LE(FORMAT_VERSION, 8);
   start.writeUInt32LE(text.length, 12);
-  const content = Buffer.concat([start, text, ...forests]);
+  const content = Buffer.concat([start, text, ...slots.flatMap((_, i) => [forests[i]!, ...imported[i]!])]);
   return Buffer.concat([content, createHash('sha256').update(content).digest()]);
 }
 
@@ -91,7 +95,16 @@ function describeTarget(target: Target, model: TargetModel): TargetHeader {
       rows: model.calibration.rows,
     },
     validation: model.validation ?? null,
+    ...(model.imported === undefined ? {} : { imported: describeImported(model.imported) }),
   };
+}
+
+function describeImported({ forest, ...described }: ImportedTrees): NonNullable<TargetHeader['imported']> {
+  return { ...described, bytes: encodeGeneralForest(forest).length };
+}
+
+function encodeImported(model: TargetModel | undefined): Uint8Array {
+  return model?.imported === undefined ? new Uint8Array(0) : encodeGeneralForest(model.imported.forest);
 }
 
 /** The trees of both targets of a slot share one binning, and so one encoding. */
@@ -130,12 +143,16 @@ function refuse(reason: string): Failure {
 function restoreModel(content: Buffer): LatencyModel {
   let at = HEADER_AT + content.readUInt32LE(12);
   const header = JSON.parse(content.toString('utf8', HEADER_AT, at)) as ModelHeader;
-  if (header.features.join() !== FEATURE_NAMES.join())
+  const hasForests = header.slots.some((slot) => slot.forestBytes > 0);
+  if (hasForests && header.features.join() !== FEATURE_NAMES.join())
     throw new RangeError('it was learned from other features than this program computes, train it again');
   const slots = header.slots.map((slot): [string | null, SlotModels] => {
-    const forests = slot.forestBytes === 0 ? [] : decodeForests(content.subarray(at, at + slot.forestBytes));
-    at += slot.forestBytes;
-    return [slot.podType, restoreSlot(slot, forests)];
+    const takeBytes = (length: number): Uint8Array => {
+      at += length;
+      return content.subarray(at - length, at);
+    };
+    const forests = slot.forestBytes === 0 ? [] : decodeForests(takeBytes(slot.forestBytes));
+    return [slot.podType, restoreSlot(slot, forests, takeBytes)];
   });
   const [whole, ...others] = slots;
   if (whole === undefined) throw new RangeError('it has no slot');
@@ -143,12 +160,20 @@ function restoreModel(content: Buffer): LatencyModel {
   return { id: header.id, statistic: header.statistic, whole: whole[1], slots: new Map(named) };
 }
 
-function restoreSlot({ targets }: SlotHeader, forests: Forest[]): SlotModels {
+function restoreSlot(
+  { targets }: SlotHeader,
+  forests: Forest[],
+  takeBytes: (length: number) => Uint8Array,
+): SlotModels {
   const slot: Partial<Record<Target, TargetModel>> = {};
   for (const target of TARGETS) {
     const header = targets[target];
-    if (header !== undefined)
-      slot[target] = restoreTarget(target, header, header.hasForest ? forests.shift() : undefined);
+    if (header === undefined) continue;
+    const learned = restoreTarget(target, header, header.hasForest ? forests.shift() : undefined);
+    slot[target] =
+      header.imported === undefined
+        ? learned
+        : { ...learned, imported: restoreImported(header.imported, takeBytes(header.imported.bytes)) };
   }
   return slot;
 }
@@ -170,6 +195,15 @@ function restoreTarget(target: Target, header: TargetHeader, forest: Forest | un
     calibration: restoreCalibration(header.calibration),
     validation: header.validation ?? undefined,
   };
+}
+
+function restoreImported(header: NonNullable<TargetHeader['imported']>, bytes: Uint8Array): ImportedTrees {
+  const { library, sources, transform, unit } = header;
+  const forest = decodeGeneralForest(bytes);
+  const unknown = sources.find(({ from }) => typeof from === 'string' && !isFeatureName(from));
+  if (unknown !== undefined || sources.length !== forest.featureCount)
+    throw new RangeError('its imported trees ask for features that this program does not compute');
+  return { library, sources, transform, unit, forest };
 }
 
 function restoreCalibration(header: TargetHeader['calibration']): Calibration {

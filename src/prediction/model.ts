@@ -4,6 +4,7 @@
  */
 import { type Calibration, type Statistic, unknownCalibration } from './calibration.ts';
 import type { Forest } from './gbdt/tree.ts';
+import type { ImportedTrees } from './imported-trees.ts';
 import { TARGETS, type Target } from './observation-table.ts';
 import { createPriorPhysics, type PhysicsModel } from './physics/physics.ts';
 
@@ -18,6 +19,8 @@ export interface TargetModel {
   readonly calibration: Calibration;
   /** How far off it was on rows held out while learning; undefined without such rows. */
   readonly validation: Validation | undefined;
+  /** Trees of another library, which then answer alone: without physics and trees of ours. */
+  readonly imported?: ImportedTrees;
 }
 
 /** Errors relative to the observed time, in percent. */

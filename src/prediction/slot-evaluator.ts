@@ -2,6 +2,7 @@
 import { type Statistic, statisticOffset } from './calibration.ts';
 import { computeFeatures, FEATURE_COUNT } from './features.ts';
 import { createEvaluator, type Evaluator } from './gbdt/evaluate.ts';
+import { createImportedEvaluator } from './imported-trees.ts';
 import { clampMs } from './milliseconds.ts';
 import type { TargetModel } from './model.ts';
 import type { MetricColumns } from './observation-table.ts';
@@ -29,14 +30,16 @@ export function createSlotEvaluator(ttft: TargetModel, tpot: TargetModel, capaci
   const trees = connectTrees(ttft, tpot, capacity);
   const stride = trees.values.length / FEATURE_COUNT;
   const answers = { ttft: createAnswers(ttft, capacity), tpot: createAnswers(tpot, capacity) };
+  const answerTtft = connectTarget(answers.ttft, capacity, trees.ttft);
+  const answerTpot = connectTarget(answers.tpot, capacity, trees.tpot);
   return {
     ...answers,
     capacity,
     evaluate(columns) {
       computeFeatures(columns, trees.values, stride);
       trees.evaluate(columns.count);
-      answerTarget(answers.ttft, columns, trees.ttft);
-      answerTarget(answers.tpot, columns, trees.tpot);
+      answerTtft(columns);
+      answerTpot(columns);
     },
   };
 }
@@ -76,6 +79,22 @@ function connectTrees(ttft: TargetModel, tpot: TargetModel, capacity: number): T
 function evaluateCopy(evaluator: Evaluator, values: Float32Array, count: number): void {
   if (evaluator.values !== values) evaluator.values.set(values);
   evaluator.evaluate(count);
+}
+
+/** Fills a target's answers, after the trees have been evaluated. */
+function connectTarget(
+  answers: TargetAnswers,
+  capacity: number,
+  sums?: Float64Array,
+): (columns: MetricColumns) => void {
+  const { model, physicsMs, medianMs } = answers;
+  if (model.imported === undefined) return (columns) => answerTarget(answers, columns, sums);
+  const evaluator = createImportedEvaluator(model.imported, capacity);
+  return (columns) => {
+    evaluator.evaluate(columns, medianMs);
+    // No physics was learned beside it, and the prior's would only mislead.
+    physicsMs.set(medianMs.subarray(0, columns.count));
+  };
 }
 
 function believedForest(model: TargetModel) {

@@ -1,28 +1,36 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { explainGeneralRow } from '../gbdt/general-shap.ts';
 import { evaluateGeneralForest } from '../gbdt/general-tree.ts';
 import type { ImportedForest } from './imported-forest.ts';
 import { parseLightgbmText } from './lightgbm-text.ts';
 import { parseXgboostJson } from './xgboost-json.ts';
 
-/** The fixtures are models of XGBoost 1.7.4 and LightGBM 4.7.0 with what these libraries themselves predict. */
+/** The fixtures are models of XGBoost and LightGBM with what these libraries themselves say: scripts/make-imported-fixtures.py. */
 function readFixture(name: string): string {
   return readFileSync(new URL(`./fixtures/${name}`, import.meta.url), 'utf8');
 }
 
-interface Predictions {
+interface Answers {
   /** `null` is a missing value. */
   readonly rows: readonly (readonly (number | null)[])[];
   readonly predictions: readonly number[];
+  /** Of each feature, before the link; the expectation comes last. */
+  readonly contributions: readonly (readonly number[])[];
 }
 
-function predict({ forest }: ImportedForest, rows: Predictions['rows']): Float64Array {
+function readAnswers(file: string): Answers {
+  return JSON.parse(readFixture(file.replace(/\.\w+$/, '-predictions.json'))) as Answers;
+}
+
+function predict({ forest }: ImportedForest, rows: Answers['rows']): Float64Array {
   const columns = Array.from({ length: forest.featureCount }, (_, feature) =>
     rows.map((row) => row[feature] ?? Number.NaN),
   );
   const outputs = new Float64Array(rows.length);
-  evaluateGeneralForest(forest, { values: columns.flat(), stride: rows.length, count: rows.length }, outputs);
+  const values = forest.precision === 'single' ? Float32Array.from(columns.flat()) : columns.flat();
+  evaluateGeneralForest(forest, { values, stride: rows.length, count: rows.length }, outputs);
   return outputs;
 }
 
@@ -30,19 +38,42 @@ const parsers = { xgboost: parseXgboostJson, lightgbm: parseLightgbmText };
 const models: readonly [library: keyof typeof parsers, file: string][] = [
   ['xgboost', 'xgboost-squarederror.json'],
   ['xgboost', 'xgboost-gamma.json'],
+  ['xgboost', 'xgboost-log-seconds.json'],
   ['lightgbm', 'lightgbm-regression.txt'],
+  ['lightgbm', 'lightgbm-log1p.txt'],
   ['lightgbm', 'lightgbm-poisson.txt'],
 ];
 for (const [library, file] of models) {
   test(`a model read from ${file} predicts what its library predicts, also on cut points and missing values`, () => {
     const imported = parsers[library](readFixture(file));
-    const { rows, predictions } = JSON.parse(readFixture(file.replace(/\.\w+$/, '-predictions.json'))) as Predictions;
+    const { rows, predictions } = readAnswers(file);
     assert.deepEqual(imported.featureNames, ['input_token_length', 'prefix_cache_score', 'num_request_waiting']);
     assert.ok(rows.length > 15 && new Set(predictions).size > 5);
     predict(imported, rows).forEach((value, i) => {
       assert.ok(Math.abs(value / predictions[i]! - 1) < 2e-6, `row ${i}: ${value}, the library says ${predictions[i]}`);
     });
   });
+
+  test(`each feature contributes to a prediction of ${file} what its library says, and all together the whole`, () => {
+    const { forest } = parsers[library](readFixture(file));
+    const { rows, contributions } = readAnswers(file);
+    const predictions = predict(parsers[library](readFixture(file)), rows);
+    for (const [i, row] of rows.entries()) {
+      const values = row.map((value) => value ?? Number.NaN);
+      const explanation = explainGeneralRow(forest, forest.precision === 'single' ? values.map(Math.fround) : values);
+      const ours = [...explanation.contributions, explanation.expectation];
+      for (const [f, value] of ours.entries()) assertNear(value, contributions[i]![f]!, `row ${i}, feature ${f}`);
+      const sum = ours.reduce((total, value) => total + value, 0);
+      assertNear(forest.link === 'exp' ? Math.exp(sum) : sum, predictions[i]!, `row ${i}`);
+    }
+  });
+}
+
+function assertNear(actual: number, expected: number, what: string): void {
+  assert.ok(
+    Math.abs(actual - expected) <= 1e-5 * Math.max(1, Math.abs(expected)),
+    `${what}: ${actual}, not ${expected}`,
+  );
 }
 
 const xgboost = readFixture('xgboost-squarederror.json');

@@ -26,7 +26,7 @@ export function parseLightgbmText(text: string): ImportedForest {
   const featureCount = Number(fields.get('max_feature_idx') ?? Number.NaN) + 1;
   const trees = sections.map((section) => readTree(parseFields(section.split('end of trees')[0]!)));
   const featureNames = (fields.get('feature_names') ?? '').split(' ').filter((name) => name !== '');
-  return createImportedForest('LightGBM', { featureCount, base: 0, link, trees }, featureNames);
+  return createImportedForest('LightGBM', { featureCount, base: 0, link, precision: 'double', trees }, featureNames);
 }
 
 /** "regression", with its options behind it, as in "regression sqrt". */
@@ -58,6 +58,7 @@ function readTree(fields: ReadonlyMap<string, string>): GeneralNode[] {
   const [features, thresholds, decisions, left, right] = (
     ['split_feature', 'threshold', 'decision_type', 'left_child', 'right_child'] as const
   ).map((name) => readNumbers(fields, name)) as [number[], number[], number[], number[], number[]];
+  const [splitCovers, leafCovers] = [readNumbers(fields, 'internal_count'), readNumbers(fields, 'leaf_count')];
   // A child is a split, or with all bits turned a leaf; leaves are put behind the splits.
   const place = (child: number | undefined): number => (child! >= 0 ? child! : splits + ~child!);
   const nodes: GeneralNode[] = Array.from({ length: splits }, (_, node) => ({
@@ -66,8 +67,9 @@ function readTree(fields: ReadonlyMap<string, string>): GeneralNode[] {
     left: place(left[node]),
     right: place(right[node]),
     missing: readMissing(decisions[node] ?? 0),
+    cover: splitCovers[node] ?? 0,
   }));
-  return [...nodes, ...leaves.map((leaf) => ({ leaf }))];
+  return [...nodes, ...leaves.map((leaf, at) => ({ leaf, cover: leafCovers[at] ?? 0 }))];
 }
 
 /** Bit 1 says that missing values go left, bits 2 and 3 what is missing: nothing, zero, NaN. */

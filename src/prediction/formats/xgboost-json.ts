@@ -12,6 +12,7 @@ const treeSchema = z.object({
   split_conditions: z.array(z.number()),
   default_left: flags,
   split_type: z.array(z.int()).optional(),
+  sum_hessian: z.array(z.number()).optional(),
 });
 
 const modelSchema = z.object({
@@ -53,6 +54,7 @@ export function parseXgboostJson(text: string): ImportedForest {
     featureCount: Number(num_feature),
     base: link === 'exp' ? Math.log(baseScore) : baseScore,
     link,
+    precision: 'single' as const,
     trees: model.trees.map(readTree),
   };
   return createImportedForest('XGBoost', parts, learner.feature_names ?? []);
@@ -82,7 +84,9 @@ function readTree(tree: z.infer<typeof treeSchema>): GeneralNode[] {
   if (tree.split_type?.some((kind) => kind !== 0) === true) throw refuse('its features must be numeric');
   return tree.left_children.map((left, node) => {
     const condition = tree.split_conditions[node] ?? Number.NaN;
-    if (left === -1) return { leaf: condition };
+    // Old files have no covers: no node then knows which way rows went, and both ways count alike.
+    const cover = tree.sum_hessian?.[node] ?? 0;
+    if (left === -1) return { leaf: condition, cover };
     return {
       feature: tree.split_indices[node] ?? -1,
       // XGBoost sends values below the condition to the left: with 32-bit floats, those at or below its predecessor.
@@ -90,6 +94,7 @@ function readTree(tree: z.infer<typeof treeSchema>): GeneralNode[] {
       left,
       right: tree.right_children[node] ?? -1,
       missing: MISSING_NAN + (Number(tree.default_left[node]) === 1 ? MISSING_GOES_LEFT : 0),
+      cover,
     };
   });
 }

@@ -8,6 +8,8 @@ export interface GeneralForest {
   readonly base: number;
   /** What the sum becomes: itself, or its exponential (Poisson, gamma, Tweedie). */
   readonly link: 'identity' | 'exp';
+  /** How the library keeps values before it compares them. */
+  readonly precision: 'single' | 'double';
   /** The first node of each tree. */
   readonly roots: Int32Array;
   /** By node: the feature it asks, or -1 for a leaf. */
@@ -17,6 +19,8 @@ export interface GeneralForest {
   readonly left: Int32Array;
   readonly right: Int32Array;
   readonly missing: Uint8Array;
+  /** By node: the weight of the training rows that came by; what expectations are taken over. */
+  readonly covers: Float64Array;
 }
 
 /** What a node takes for missing, in the lower two bits (0: nothing is), and whether that goes left. */
@@ -26,42 +30,43 @@ export const MISSING_GOES_LEFT = 4;
 
 /** A node as a reader of a model file finds it; children are positions within the same tree. */
 export type GeneralNode =
-  | { readonly leaf: number }
+  | { readonly leaf: number; readonly cover: number }
   | {
       readonly feature: number;
       readonly threshold: number;
       readonly left: number;
       readonly right: number;
       readonly missing: number;
+      readonly cover: number;
     };
 
 export interface GeneralForestParts {
   readonly featureCount: number;
   readonly base: number;
-  readonly link: 'identity' | 'exp';
+  readonly link: GeneralForest['link'];
+  readonly precision: GeneralForest['precision'];
   /** The first node of each is its root; a child stands behind its parent. */
   readonly trees: readonly (readonly GeneralNode[])[];
 }
 
 /** Throws a RangeError when a node points out of its tree or asks a feature that does not exist. */
-export function createGeneralForest({ featureCount, base, link, trees }: GeneralForestParts): GeneralForest {
+export function createGeneralForest({ trees, ...parts }: GeneralForestParts): GeneralForest {
   const count = trees.reduce((sum, tree) => sum + tree.length, 0);
   const forest = {
-    featureCount,
-    base,
-    link,
+    ...parts,
     roots: new Int32Array(trees.length),
     features: new Int32Array(count).fill(-1),
     thresholds: new Float64Array(count),
     left: new Int32Array(count),
     right: new Int32Array(count),
     missing: new Uint8Array(count),
+    covers: new Float64Array(count),
   };
   let start = 0;
   trees.forEach((tree, t) => {
     forest.roots[t] = start;
     tree.forEach((node, n) => {
-      checkNode(node, { position: n, size: tree.length, tree: t, featureCount });
+      checkNode(node, { position: n, size: tree.length, tree: t, featureCount: parts.featureCount });
       writeNode(forest, start + n, node, start);
     });
     start += tree.length;
@@ -78,17 +83,19 @@ interface NodePlace {
 
 function checkNode(node: GeneralNode, { position, size, tree, featureCount }: NodePlace): void {
   const isRight =
-    'leaf' in node
+    node.cover >= 0 &&
+    ('leaf' in node
       ? Number.isFinite(node.leaf)
       : [node.left, node.right].every((child) => Number.isInteger(child) && child > position && child < size) &&
         Number.isInteger(node.feature) &&
         node.feature >= 0 &&
         node.feature < featureCount &&
-        !Number.isNaN(node.threshold);
+        !Number.isNaN(node.threshold));
   if (!isRight) throw new RangeError(`Cannot read tree ${tree}: node ${position} is not well formed`);
 }
 
 function writeNode(forest: GeneralForest, at: number, node: GeneralNode, start: number): void {
+  forest.covers[at] = node.cover;
   if ('leaf' in node) {
     forest.thresholds[at] = node.leaf;
     return;
@@ -109,27 +116,30 @@ export interface GeneralRows {
 
 /** Fills the first `count` entries of `outputs`. */
 export function evaluateGeneralForest(forest: GeneralForest, rows: GeneralRows, outputs: Float64Array): void {
-  for (let row = 0; row < rows.count; row++) {
-    let sum = forest.base;
-    for (let tree = 0; tree < forest.roots.length; tree++) sum += evaluateTree(forest, forest.roots[tree]!, rows, row);
-    outputs[row] = forest.link === 'exp' ? Math.exp(sum) : sum;
-  }
+  const { roots, base, link } = forest;
+  outputs.fill(base, 0, rows.count);
+  // Tree by tree, so that its nodes stay in the cache while the rows pass.
+  for (let tree = 0; tree < roots.length; tree++) addTree(forest, roots[tree]!, rows, outputs);
+  if (link === 'exp') for (let row = 0; row < rows.count; row++) outputs[row] = Math.exp(outputs[row]!);
 }
 
-function evaluateTree(forest: GeneralForest, root: number, { values, stride }: GeneralRows, row: number): number {
+function addTree(forest: GeneralForest, root: number, rows: GeneralRows, outputs: Float64Array): void {
   const { features, thresholds, left, right, missing } = forest;
-  let node = root;
-  for (let feature = features[node]!; feature >= 0; feature = features[node]!) {
-    const value = values[feature * stride + row]!;
-    node = goesLeft(value, thresholds[node]!, missing[node]!) ? left[node]! : right[node]!;
+  const { values, stride, count } = rows;
+  for (let row = 0; row < count; row++) {
+    let node = root;
+    for (let feature = features[node]!; feature >= 0; feature = features[node]!) {
+      const value = values[feature * stride + row]!;
+      node = goesLeft(value, thresholds[node]!, missing[node]!) ? left[node]! : right[node]!;
+    }
+    outputs[row]! += thresholds[node]!;
   }
-  return thresholds[node]!;
 }
 
 /** LightGBM takes anything this near to 0 for 0. */
 const ZERO = 1e-35;
 
-function goesLeft(value: number, threshold: number, missing: number): boolean {
+export function goesLeft(value: number, threshold: number, missing: number): boolean {
   const kind = missing & 3;
   const isNan = Number.isNaN(value);
   if (kind === MISSING_NAN && isNan) return (missing & MISSING_GOES_LEFT) !== 0;
