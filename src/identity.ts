@@ -36,4 +36,6 @@ export interface Owners {
   findOwner(login: string): Promise<Owner | undefined>;
   /** The owner itself, an owner of the organization, or an administrator of the service. */
   canAdminister(identity: Pick<Identity, 'userId' | 'isAdmin'>, owner: Owner): Promise<boolean>;
+  /** The person, and the organizations that the person owns. */
+  listAdministered(identity: Pick<Identity, 'userId' | 'login'>): Promise<Owner[]>;
 }

@@ -1,6 +1,6 @@
 import type { Store } from '../database/store.ts';
 import type { Owner, Owners } from '../identity.ts';
-import { findMemberRole, findOrganizationByLogin } from './organization-store.ts';
+import { findMemberRole, findOrganizationByLogin, listOrganizationsOfUser } from './organization-store.ts';
 import { findUserByLogin } from './user-store.ts';
 
 /** Answers the other areas about people and organizations, always from the store: a change counts at once. */
@@ -23,6 +23,12 @@ export function createOwners(store: Store): Owners {
       if (identity.isAdmin || owner.id === identity.userId) return true;
       if (owner.kind === 'user') return false;
       return (await findMemberRole(store, owner.id, identity.userId)) === 'owner';
+    },
+    async listAdministered({ userId, login }) {
+      const user = await findUserByLogin(store, login);
+      const self = { kind: 'user' as const, id: userId, login, name: user?.name ?? login };
+      const owned = (await listOrganizationsOfUser(store, userId)).filter(({ role }) => role === 'owner');
+      return [self, ...owned.map(({ id, login, name }) => ({ kind: 'organization' as const, id, login, name }))];
     },
   };
 }

@@ -117,6 +117,10 @@ forEachEngine('an organization is administered by its owners and by administrato
     [await can(owner.id), await can(member.id), await can('stranger'), await can('stranger', true)],
     [true, false, false, true],
   );
+  const listOf = async ({ id: userId, login }: { id: string; login: string }) =>
+    (await owners.listAdministered({ userId, login })).map((found) => `${found.kind} ${found.login}`);
+  assert.deepEqual(await listOf(owner), ['user Ada', 'organization Acme']);
+  assert.deepEqual(await listOf(member), ['user member']);
 });
 
 forEachEngine('a person is administered by that person and by administrators only', async (store) => {

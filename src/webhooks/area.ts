@@ -19,8 +19,9 @@ import { createDeliverySweeper } from './delivery-sweeper.ts';
 import { createDeliveryWorker } from './delivery-worker.ts';
 import { createEventRoutes } from './event-routes.ts';
 import { createEventSweeper } from './event-sweeper-worker.ts';
+import { createHookDesk, type HookDesk } from './hook-desk.ts';
 import { createHookRoutes } from './hook-routes.ts';
-import { createManagement, type Management } from './management.ts';
+import { createManagement } from './management.ts';
 import { createRepositoryRoutes } from './repository-routes.ts';
 
 export interface WebhooksParts {
@@ -39,8 +40,8 @@ export interface WebhooksParts {
 export interface WebhooksArea extends Area {
   readonly routes: readonly RouteMount[];
   readonly workers: readonly Worker[];
-  /** What the routes work with, for others in this process that show or change the same. */
-  readonly management: Management;
+  /** What the routes work with, for pages that show and change the same. */
+  readonly desk: HookDesk;
 }
 
 export function createWebhooksArea(parts: WebhooksParts): WebhooksArea {
@@ -56,10 +57,14 @@ export function createWebhooksArea(parts: WebhooksParts): WebhooksArea {
     guard,
     pokeDeliveries: () => deliveries.poke(),
   });
-  const managed = { ...management, requireScope };
+  const managed = {
+    ...management,
+    requireScope,
+    attemptNow: (id: number, untilMs: number) => deliveries.attemptNow(id, untilMs),
+  };
   const routes = createRoutes<IdentityEnv>();
   routes.route('/', createRepositoryRoutes(managed));
-  routes.route('/', createHookRoutes({ ...managed, attemptNow: (id, untilMs) => deliveries.attemptNow(id, untilMs) }));
+  routes.route('/', createHookRoutes(managed));
   routes.route('/', createDeliveryRoutes(managed));
   routes.route('/', createBridgeRoutes(managed));
   routes.route('/', createEventRoutes(managed));
@@ -67,6 +72,6 @@ export function createWebhooksArea(parts: WebhooksParts): WebhooksArea {
     // The identity is there only behind requireScope, which every route begins with.
     routes: [{ path: '/api/v5', errors: 'platform', routes: routes as unknown as OpenAPIHono<HttpEnv> }],
     workers: [deliveries, createDeliverySweeper({ store, world, log }), createEventSweeper({ store, world, log })],
-    management,
+    desk: createHookDesk(managed),
   };
 }

@@ -1,37 +1,26 @@
 /** The delivery log of a hook, and sending again. */
 import { type OpenAPIHono, z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
-import { Failure } from '../errors.ts';
 import { createRoutes } from '../http/routes.ts';
 import type { IdentityEnv } from '../identity.ts';
 import { hookPath } from './api-documents.ts';
-import { decodeText } from './attempt-record.ts';
-import { DELIVERY_STATES, type StoredState } from './delivery.ts';
-import { deliveryDetailJson, deliveryJson, toAttemptJson, toDeliveryJson } from './delivery-json.ts';
-import { findDelivery, isHeld, type LogFilter, listDeliveries, redeliver, replay } from './delivery-log-store.ts';
-import { EVENT_KINDS, type EventKind } from './event-kind.ts';
+import { deliveryDetailJson, deliveryJson } from './delivery-json.ts';
+import type { Hook } from './hook.ts';
+import {
+  listParameters,
+  parseId,
+  readDelivery,
+  readDeliveryPage,
+  replayParameters,
+  replaySince,
+  sendAgain,
+} from './manage-delivery.ts';
 import { findHook } from './manage-hook.ts';
 import type { ManagementParts } from './management.ts';
-import { integerParameter, parseParameters, readParameters } from './parameters.ts';
+import { readParameters } from './parameters.ts';
 
 const SCOPE = 'all_hook';
 const HOOK = '/repos/:owner/:repo/hooks/:id';
-
-const time = z.iso
-  .datetime({ offset: true, error: 'must be an ISO 8601 time with Z or an offset' })
-  .transform((text) => Date.parse(text));
-
-const listParameters = z.object({
-  state: z.enum(DELIVERY_STATES, `must be one of ${DELIVERY_STATES.join(', ')}`).optional(),
-  event: z.enum(EVENT_KINDS as [string, ...string[]], `must be one of ${EVENT_KINDS.join(', ')}`).optional(),
-  since: time.optional(),
-  until: time.optional(),
-  before: integerParameter(1, Number.MAX_SAFE_INTEGER)
-    .optional()
-    .openapi({ description: 'Only deliveries with a smaller id; the Link header has it for the next page.' }),
-  per_page: integerParameter(1, 100).default(20),
-});
-const replayParameters = z.object({ since: time });
 const replayJson = z.object({ replayed: z.int() }).openapi('Replay');
 
 type HookContext = Context<IdentityEnv>;
@@ -46,65 +35,26 @@ export function createDeliveryRoutes(parts: ManagementParts): OpenAPIHono<Identi
 
 function addLog(routes: OpenAPIHono<IdentityEnv>, parts: ManagementParts): void {
   routes.get(`${HOOK}/deliveries`, parts.requireScope(SCOPE), async (c) => {
-    const { id: hookId } = await locateHook(c, parts);
-    const parameters = parseParameters(listParameters, await readParameters(c), 'list the deliveries');
-    const isHookHeld = await isHeld(parts.store, hookId);
-    const filter = describeFilter(hookId, parameters, isHookHeld);
-    const found = filter === undefined ? [] : await listDeliveries(parts.store, filter);
-    const page = found.slice(0, parameters.per_page);
-    if (found.length > page.length) c.header('Link', linkToNext(c, page.at(-1)?.id ?? 0, parts.baseUrl));
-    return c.json(page.map((delivery) => toDeliveryJson(delivery, isHookHeld)));
+    const hook = await locateHook(c, parts);
+    const { deliveries, nextBefore } = await readDeliveryPage(parts, hook.id, await readParameters(c));
+    if (nextBefore !== undefined) c.header('Link', linkToNext(c, nextBefore, parts.baseUrl));
+    return c.json(deliveries);
   });
   routes.get(`${HOOK}/deliveries/:delivery_id`, parts.requireScope(SCOPE), async (c) => {
-    const { id: hookId } = await locateHook(c, parts);
-    const found = await findDelivery(parts.store, hookId, readDeliveryId(c));
-    if (found === undefined) throw refuseUnknownDelivery(c);
-    return c.json({
-      ...toDeliveryJson(found.delivery, await isHeld(parts.store, hookId)),
-      request_body: decodeText(found.delivery.body),
-      attempt_log: found.attempts.map(toAttemptJson),
-    });
+    const hook = await locateHook(c, parts);
+    return c.json(await readDelivery(parts, hook.id, c.req.param('delivery_id')));
   });
 }
 
 function addSendingAgain(routes: OpenAPIHono<IdentityEnv>, parts: ManagementParts): void {
   routes.post(`${HOOK}/deliveries/:delivery_id/redeliver`, parts.requireScope(SCOPE), async (c) => {
     const hook = await locateHook(c, parts);
-    await parts.guard.checkTarget(hook.url);
-    const id = readDeliveryId(c);
-    const isThere = await redeliver(parts.store, hook.id, id, parts.world.nowMs());
-    const found = isThere ? await findDelivery(parts.store, hook.id, id) : undefined;
-    if (found === undefined) throw refuseUnknownDelivery(c);
-    parts.pokeDeliveries();
-    return c.json(toDeliveryJson(found.delivery, await isHeld(parts.store, hook.id)), 202);
+    return c.json(await sendAgain(parts, hook, c.req.param('delivery_id')), 202);
   });
   routes.post(`${HOOK}/replay`, parts.requireScope(SCOPE), async (c) => {
     const hook = await locateHook(c, parts);
-    const { since } = parseParameters(replayParameters, await readParameters(c), 'replay the deliveries');
-    await parts.guard.checkTarget(hook.url);
-    const replayed = await replay(parts.store, hook.id, since, parts.world.nowMs());
-    parts.pokeDeliveries();
-    return c.json({ replayed }, 202);
+    return c.json({ replayed: await replaySince(parts, hook, await readParameters(c)) }, 202);
   });
-}
-
-/** Undefined when nothing can match: pending and held exclude each other. */
-function describeFilter(
-  hookId: number,
-  parameters: z.output<typeof listParameters>,
-  isHookHeld: boolean,
-): LogFilter | undefined {
-  const { state, event, since = 0, until = Number.MAX_SAFE_INTEGER, before = Number.MAX_SAFE_INTEGER } = parameters;
-  if (state === (isHookHeld ? 'pending' : 'held')) return undefined;
-  return {
-    hookId,
-    state: (state === 'held' ? 'pending' : state) as StoredState | undefined,
-    eventKind: event as EventKind | undefined,
-    sinceMs: since,
-    untilMs: until,
-    beforeId: before,
-    limit: parameters.per_page + 1,
-  };
 }
 
 /** RFC 8288, with the caller's other parameters but without its token. */
@@ -115,27 +65,11 @@ function linkToNext(c: HookContext, beforeId: number, baseUrl: string): string {
   return `<${baseUrl}${c.req.path}?${query.toString()}>; rel="next"`;
 }
 
-async function locateHook(c: HookContext, parts: ManagementParts): Promise<{ id: number; url: string }> {
+async function locateHook(c: HookContext, parts: ManagementParts): Promise<Hook> {
   const { owner = '', repo = '' } = c.req.param();
   const id = parseId(c.req.param('id') ?? '', 'id');
   const repository = await parts.access.findAdministered(c.get('identity'), owner, repo);
   return (await findHook(parts, repository, id)).hook;
-}
-
-function readDeliveryId(c: HookContext): number {
-  return parseId(c.req.param('delivery_id') ?? '', 'delivery_id');
-}
-
-function parseId(text: string, field: string): number {
-  if (/^\d{1,15}$|^[1-8]\d{15}$/.test(text)) return Number(text);
-  throw new Failure('invalid', `Parameter type error: ${field} must be a whole number, got "${text.slice(0, 100)}"`, {
-    field,
-  });
-}
-
-function refuseUnknownDelivery(c: HookContext): Failure {
-  const id = c.req.param('delivery_id');
-  return new Failure('not_found', `Delivery not found: the webhook has no ${id}`, { errorCodeName: 'NOT_EXIST' });
 }
 
 const tags = ['Deliveries'];

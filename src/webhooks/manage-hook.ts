@@ -1,7 +1,7 @@
 /** Creating and changing hooks: rules first, then one unit in the store. */
 import { z } from '@hono/zod-openapi';
 import { Failure } from '../errors.ts';
-import { holdEndpointStep, moveEndpointStep, releaseEndpointStep } from './delivery-store.ts';
+import { cancelEndpointStep, holdEndpointStep, moveEndpointStep, releaseEndpointStep } from './delivery-store.ts';
 import type { EventKind } from './event-kind.ts';
 import { type EncryptionType, openSecrets, PROFILE_NAMES, ROTATION_MS, sealSecret } from './hook.ts';
 import type { HookChange, StoredHook } from './hook-store.ts';
@@ -106,10 +106,22 @@ export async function updateHook(
   return updated;
 }
 
+/** What was pending is canceled. */
+export async function deleteHook(parts: Management, id: number): Promise<void> {
+  await parts.hooks.remove(id, [cancelEndpointStep(id, parts.world.nowMs())]);
+}
+
 export async function findHook(parts: Management, repository: Repository, id: number): Promise<StoredHook> {
   const stored = await parts.hooks.find(repository.id, id);
   if (stored === undefined) throw refuseUnknownHook(String(id), repository);
   return stored;
+}
+
+export function parseHookId(text: string): number {
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw new Failure('invalid', `Parameter type error: id must be a whole number, got "${text.slice(0, 100)}"`, {
+    field: 'id',
+  });
 }
 
 function refuseUnknownHook(id: string, repository: Repository): Failure {

@@ -6,12 +6,13 @@ import { Failure } from '../errors.ts';
 
 export type Parameters = Readonly<Record<string, unknown>>;
 
-/** The body wins over the query. JSON nulls and empty fields count as not given. */
+/** The body wins over the query. */
 export async function readParameters(c: Context): Promise<Parameters> {
   return dropAbsent({ ...c.req.query(), ...(await readBody(c)) });
 }
 
-function dropAbsent(values: Parameters): Parameters {
+/** JSON nulls and empty fields count as not given. */
+export function dropAbsent(values: Parameters): Parameters {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== null && value !== ''));
 }
 

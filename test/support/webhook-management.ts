@@ -10,6 +10,7 @@ import { createVault } from '../../src/vault/vault.ts';
 import { createAddressGuard } from '../../src/webhooks/address-guard.ts';
 import { createBridgeRoutes } from '../../src/webhooks/bridge-routes.ts';
 import { createEventRoutes } from '../../src/webhooks/event-routes.ts';
+import { createHookDesk, type HookDesk } from '../../src/webhooks/hook-desk.ts';
 import { createHookRoutes } from '../../src/webhooks/hook-routes.ts';
 import { createManagement, type Management } from '../../src/webhooks/management.ts';
 import { createRepositoryRoutes } from '../../src/webhooks/repository-routes.ts';
@@ -22,6 +23,8 @@ import { realWorld, type World } from '../../src/world.ts';
 export interface ManagementServer {
   readonly url: string;
   readonly management: Management;
+  /** What the console works with. */
+  readonly desk: HookDesk;
   /** Ids of the deliveries that were attempted for the tests endpoint. */
   readonly attempts: number[];
   call(method: string, path: string, options?: CallOptions): Promise<Answer>;
@@ -67,6 +70,7 @@ const owners: Owners = {
     identity.isAdmin ||
     identity.userId === owner.id ||
     (owner.kind === 'organization' && identity.userId === 'id-grace'),
+  listAdministered: async ({ login }) => (login === 'grace' ? ['grace', 'org-sea'] : [login]).map(toOwner),
 };
 
 function toOwner(login: string): Owner {
@@ -89,6 +93,7 @@ export async function startManagement(store: Store, world: World = realWorld): P
   return {
     url: http.url,
     management,
+    desk: createHookDesk({ ...management, attemptNow: async (id) => void attempts.push(id) }),
     attempts,
     call: (method, path, options = {}) => call(`${http.url}/api/v5${path}`, method, options),
     [Symbol.asyncDispose]: () => http.drain(0),

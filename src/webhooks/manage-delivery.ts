@@ -1,0 +1,113 @@
+/** The delivery log as the API and the console show it, and sending again. */
+import { z } from '@hono/zod-openapi';
+import { Failure } from '../errors.ts';
+import { decodeText } from './attempt-record.ts';
+import { DELIVERY_STATES, type StoredState } from './delivery.ts';
+import { type deliveryDetailJson, type deliveryJson, toAttemptJson, toDeliveryJson } from './delivery-json.ts';
+import { findDelivery, isHeld, type LogFilter, listDeliveries, redeliver, replay } from './delivery-log-store.ts';
+import { EVENT_KINDS, type EventKind } from './event-kind.ts';
+import type { Hook } from './hook.ts';
+import type { Management } from './management.ts';
+import { integerParameter, type Parameters, parseParameters } from './parameters.ts';
+
+const time = z.iso
+  .datetime({ offset: true, error: 'must be an ISO 8601 time with Z or an offset' })
+  .transform((text) => Date.parse(text));
+
+export const listParameters = z.object({
+  state: z.enum(DELIVERY_STATES, `must be one of ${DELIVERY_STATES.join(', ')}`).optional(),
+  event: z.enum(EVENT_KINDS as [string, ...string[]], `must be one of ${EVENT_KINDS.join(', ')}`).optional(),
+  since: time.optional(),
+  until: time.optional(),
+  before: integerParameter(1, Number.MAX_SAFE_INTEGER)
+    .optional()
+    .openapi({ description: 'Only deliveries with a smaller id; the Link header has it for the next page.' }),
+  per_page: integerParameter(1, 100).default(20),
+});
+export const replayParameters = z.object({ since: time });
+
+type DeliveryJson = z.output<typeof deliveryJson>;
+
+export interface DeliveryPage {
+  readonly deliveries: readonly DeliveryJson[];
+  /** The parameter `before` of the next page, if there is one. */
+  readonly nextBefore: number | undefined;
+}
+
+/** The newest first. */
+export async function readDeliveryPage(parts: Management, hookId: number, values: Parameters): Promise<DeliveryPage> {
+  const parameters = parseParameters(listParameters, values, 'list the deliveries');
+  const isHookHeld = await isHeld(parts.store, hookId);
+  const filter = describeFilter(hookId, parameters, isHookHeld);
+  const found = filter === undefined ? [] : await listDeliveries(parts.store, filter);
+  const page = found.slice(0, parameters.per_page);
+  return {
+    deliveries: page.map((delivery) => toDeliveryJson(delivery, isHookHeld)),
+    nextBefore: found.length > page.length ? (page.at(-1)?.id ?? 0) : undefined,
+  };
+}
+
+/** Undefined when nothing can match: pending and held exclude each other. */
+function describeFilter(
+  hookId: number,
+  parameters: z.output<typeof listParameters>,
+  isHookHeld: boolean,
+): LogFilter | undefined {
+  const { state, event, since = 0, until = Number.MAX_SAFE_INTEGER, before = Number.MAX_SAFE_INTEGER } = parameters;
+  if (state === (isHookHeld ? 'pending' : 'held')) return undefined;
+  return {
+    hookId,
+    state: (state === 'held' ? 'pending' : state) as StoredState | undefined,
+    eventKind: event as EventKind | undefined,
+    sinceMs: since,
+    untilMs: until,
+    beforeId: before,
+    limit: parameters.per_page + 1,
+  };
+}
+
+/** With every attempt. */
+export async function readDelivery(
+  parts: Management,
+  hookId: number,
+  id: string,
+): Promise<z.output<typeof deliveryDetailJson>> {
+  const found = await findDelivery(parts.store, hookId, parseId(id, 'delivery_id'));
+  if (found === undefined) throw refuseUnknownDelivery(id);
+  return {
+    ...toDeliveryJson(found.delivery, await isHeld(parts.store, hookId)),
+    request_body: decodeText(found.delivery.body),
+    attempt_log: found.attempts.map(toAttemptJson),
+  };
+}
+
+/** The same bytes under the same id, with a new schedule of attempts. */
+export async function sendAgain(parts: Management, hook: Hook, id: string): Promise<DeliveryJson> {
+  await parts.guard.checkTarget(hook.url);
+  const deliveryId = parseId(id, 'delivery_id');
+  const isThere = await redeliver(parts.store, hook.id, deliveryId, parts.world.nowMs());
+  const found = isThere ? await findDelivery(parts.store, hook.id, deliveryId) : undefined;
+  if (found === undefined) throw refuseUnknownDelivery(id);
+  parts.pokeDeliveries();
+  return toDeliveryJson(found.delivery, await isHeld(parts.store, hook.id));
+}
+
+/** Everything that failed for good since a time; returns how many will be sent. */
+export async function replaySince(parts: Management, hook: Hook, values: Parameters): Promise<number> {
+  const { since } = parseParameters(replayParameters, values, 'replay the deliveries');
+  await parts.guard.checkTarget(hook.url);
+  const replayed = await replay(parts.store, hook.id, since, parts.world.nowMs());
+  parts.pokeDeliveries();
+  return replayed;
+}
+
+export function parseId(text: string, field: string): number {
+  if (/^\d{1,15}$|^[1-8]\d{15}$/.test(text)) return Number(text);
+  throw new Failure('invalid', `Parameter type error: ${field} must be a whole number, got "${text.slice(0, 100)}"`, {
+    field,
+  });
+}
+
+function refuseUnknownDelivery(id: string): Failure {
+  return new Failure('not_found', `Delivery not found: the webhook has no ${id}`, { errorCodeName: 'NOT_EXIST' });
+}
