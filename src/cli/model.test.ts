@@ -41,7 +41,7 @@ test('a model is trained, asked, moved to another name and rolled back', async (
   };
   assert.equal(answer.model_version, 'm@1');
   assert.ok(answer.predicted_ttft_millis > 0);
-  assert.deepEqual(Object.keys(answer.explanation.ttft), ['physics', 'treeFactors']);
+  assert.deepEqual(Object.keys(answer.explanation.ttft), ['physics', 'treeFactors', 'serverFactor']);
 
   const file = join(folder, 'm.model');
   assert.equal((await runTrivet(['model', 'export', 'm@1', '--output', file], { env })).code, 0);

@@ -9,6 +9,7 @@ import { createPriorModel, findTargetModel, type LatencyModel } from '../predict
 import { decodeModel } from '../prediction/model-codec.ts';
 import { listPromotedModels, readModelFile } from '../prediction/model-store.ts';
 import { TARGETS, type Target } from '../prediction/observation-table.ts';
+import { levelOf } from '../prediction/server-levels.ts';
 import { openCliStore } from './open-cli-store.ts';
 import { formatTable, print, printJson, remark } from './output.ts';
 
@@ -52,6 +53,8 @@ async function predict(options: PredictOptions): Promise<void> {
     columns.count = 1;
     columns.podTypes = [input.podType];
     for (const name of METRIC_COLUMNS) columns[name][0] = input[name];
+    columns.source = Buffer.from(input.serverIp);
+    columns.serverIpLength[0] = columns.source.length;
     served.predict(columns, predicted);
     const answer = { line, serverIp: input.serverIp, ttft: predicted.ttftMs[0]!, tpot: predicted.tpotMs[0]! };
     if (options.json)
@@ -62,9 +65,9 @@ async function predict(options: PredictOptions): Promise<void> {
         predicted_ttft_millis: answer.ttft,
         predicted_tpot_millis: answer.tpot,
         model_version: model.id,
-        ...(options.explain ? { explanation: explain(model, columns) } : {}),
+        ...(options.explain ? { explanation: explain(model, columns, input.serverIp) } : {}),
       });
-    else if (options.explain) print(formatExplanation(answer, explain(model, columns)));
+    else if (options.explain) print(formatExplanation(answer, explain(model, columns, input.serverIp)));
     else rows.push([line, answer.serverIp, Number(answer.ttft.toFixed(2)), Number(answer.tpot.toFixed(3))]);
   }
   if (!options.json && !options.explain) print(formatTable(['line', 'server', 'TTFT ms', 'TPOT ms'], rows));
@@ -73,11 +76,12 @@ async function predict(options: PredictOptions): Promise<void> {
 
 type Explanations = Readonly<Record<Target, PredictionExplanation>>;
 
-function explain(model: LatencyModel, columns: PredictColumns): Explanations {
+function explain(model: LatencyModel, columns: PredictColumns, server: string): Explanations {
   const podType = columns.podTypes[0] ?? '';
-  const [ttft, tpot] = TARGETS.map((target) =>
-    explainPrediction(target, findTargetModel(model, podType, target), columns),
-  );
+  const [ttft, tpot] = TARGETS.map((target) => {
+    const learned = findTargetModel(model, podType, target);
+    return explainPrediction(learned, columns, levelOf(learned.levels, server, podType));
+  });
   return { ttft: ttft!, tpot: tpot! };
 }
 
@@ -91,10 +95,11 @@ function formatExplanation(
   return `Line ${answer.line} ${answer.serverIp}\n${texts.join('\n')}`;
 }
 
-function formatParts({ physics, treeFactors, treeMilliseconds = {} }: PredictionExplanation): string {
+function formatParts({ physics, treeFactors, serverFactor, treeMilliseconds = {} }: PredictionExplanation): string {
   const terms = Object.entries(physics).map(([name, ms]) => `${ms.toFixed(1)} ${name}`);
   const factors = Object.entries(treeFactors).map(([name, factor]) => `${factor.toFixed(2)} ${name}`);
-  const product = [...(terms.length > 0 ? [`(${terms.join(' + ')})`] : []), ...factors].join(' × ');
+  const server = serverFactor === 1 ? [] : [`${serverFactor.toFixed(2)} server`];
+  const product = [...(terms.length > 0 ? [`(${terms.join(' + ')})`] : []), ...factors, ...server].join(' × ');
   const added = Object.entries(treeMilliseconds).map(([name, ms]) => `${ms.toFixed(2)} ${name}`);
   return [...(product === '' ? [] : [product]), ...added].join(' + ');
 }

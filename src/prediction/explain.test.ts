@@ -6,20 +6,23 @@ import { explainPrediction } from './explain.ts';
 import { importTrees, placeImported } from './import-model.ts';
 import { createPriorModel } from './model.ts';
 import { selectRows } from './observation-table.ts';
+import { readLevels } from './server-levels.ts';
 import { createSlotEvaluator } from './slot-evaluator.ts';
 import { trainModel } from './train-model.ts';
 
-test('physics terms times the factors of the trees are the prediction, to the last digits', () => {
-  const table = tabulate(observePool({ rows: 400 }));
+test('physics terms times the factors of trees and server are the prediction, to the last digits', () => {
+  const table = tabulate(observePool({ rows: 400, servers: [1, 3] }));
   const { ttft, tpot } = trainModel('m@1', table).whole;
   const evaluator = createSlotEvaluator(ttft!, tpot!, 1);
   for (const row of [0, 7, 100]) {
     const single = selectRows(table, [row]);
     evaluator.evaluate(single);
-    const { physics, treeFactors } = explainPrediction('ttft', ttft!, single);
+    const [level] = readLevels(ttft!.levels, single);
+    const { physics, treeFactors, serverFactor } = explainPrediction(ttft!, single, level!);
     const sum = Object.values(physics).reduce((total, term) => total + term, 0);
     const product = Object.values(treeFactors).reduce((total, factor) => total * factor, 1);
     assert.ok(Math.abs((sum * product) / evaluator.ttft.medianMs[0]! - 1) < 1e-9);
+    assert.equal(serverFactor, Math.exp(level!));
   }
 });
 
@@ -42,7 +45,7 @@ for (const [file, kind, transform, unit] of files)
     for (const row of [0, 7, 99]) {
       const single = selectRows(table, [row]);
       evaluator.evaluate(single);
-      const { treeFactors, treeMilliseconds } = explainPrediction('ttft', ttft!, single);
+      const { treeFactors, treeMilliseconds } = explainPrediction(ttft!, single);
       const added = Object.values(treeMilliseconds ?? {}).reduce((sum, part) => sum + part, 0);
       const factors = Object.values(treeFactors);
       const explained = added + (factors.length === 0 ? 0 : factors.reduce((product, factor) => product * factor, 1));

@@ -1,13 +1,13 @@
-/** Why a prediction is what it is: the physics' terms in milliseconds, then the factors by which the trees moved it. */
+/** Why a prediction is what it is: the physics' terms in milliseconds, then the factors by which trees and server moved it. */
 import { computeFeatures, FEATURE_COUNT, FEATURE_NAMES } from './features.ts';
 import { explainGeneralRow } from './gbdt/general-shap.ts';
 import { explainRow } from './gbdt/shap.ts';
 import { describeOutput, type ImportedTrees, readImportedRow } from './imported-trees.ts';
 import type { TargetModel } from './model.ts';
-import type { MetricColumns, Target } from './observation-table.ts';
+import type { MetricColumns } from './observation-table.ts';
 import { countTerms, listTermNames, readTerms } from './physics/terms.ts';
 
-/** A prediction is the sum of `physics` (1 when empty) times all `treeFactors` (0 when both are empty), plus `treeMilliseconds`. */
+/** A prediction is the sum of `physics` (1 when empty) times all `treeFactors` (0 when both are empty) and `serverFactor`, plus `treeMilliseconds`. */
 export interface PredictionExplanation {
   /** Milliseconds that each term adds. */
   readonly physics: Readonly<Record<string, number>>;
@@ -15,14 +15,17 @@ export interface PredictionExplanation {
   readonly treeFactors: Readonly<Record<string, number>>;
   /** Of imported trees that add times up: where they begin, and what each feature adds (Shapley values). */
   readonly treeMilliseconds?: Readonly<Record<string, number>>;
+  /** What the server multiplies: how much slower than its pool it was while learning. */
+  readonly serverFactor: number;
 }
 
 /** Factors nearer to 1 than this say nothing alone: they are one together. */
 const LEAST_EFFECT = 0.005;
 
-/** Explains the one row of `columns`. */
-export function explainPrediction(target: Target, model: TargetModel, columns: MetricColumns): PredictionExplanation {
+/** Explains the one row of `columns`, of a server whose level is `level`. */
+export function explainPrediction(model: TargetModel, columns: MetricColumns, level = 0): PredictionExplanation {
   if (model.imported !== undefined) return explainImported(model.imported, columns);
+  const { target } = model.physics;
   const values = new Float64Array(countTerms(target));
   readTerms(target, columns, 0, values);
   const terms = listTermNames(target).map((name, t): [string, number] => [
@@ -35,6 +38,7 @@ export function explainPrediction(target: Target, model: TargetModel, columns: M
   return {
     physics: Object.fromEntries([...terms, floor].filter(([, milliseconds]) => milliseconds > 0)),
     treeFactors: Object.fromEntries(listTreeFactors(model, columns)),
+    serverFactor: Math.exp(level),
   };
 }
 
@@ -49,12 +53,12 @@ function explainImported(imported: ImportedTrees, columns: MetricColumns): Predi
   if (isAdded) {
     const parts = effects.map(([name, effect]) => [name, unitMs * effect]);
     const treeMilliseconds = Object.fromEntries([['level', unitMs * expectation], ...parts]);
-    return { physics: {}, treeFactors: {}, treeMilliseconds };
+    return { physics: {}, treeFactors: {}, treeMilliseconds, serverFactor: 1 };
   }
   const factors = effects.map(([name, effect]) => [name, Math.exp(effect)]);
   const treeFactors = Object.fromEntries([['level', unitMs * Math.exp(expectation)], ...factors]);
-  if (imported.transform !== 'log1p') return { physics: {}, treeFactors };
-  return { physics: {}, treeFactors, treeMilliseconds: { 'log1p begins at': -unitMs } };
+  if (imported.transform !== 'log1p') return { physics: {}, treeFactors, serverFactor: 1 };
+  return { physics: {}, treeFactors, treeMilliseconds: { 'log1p begins at': -unitMs }, serverFactor: 1 };
 }
 
 /** The most important first. Their product is exactly what physics is multiplied with. */

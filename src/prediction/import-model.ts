@@ -6,9 +6,11 @@ import type { ImportedForest } from './formats/imported-forest.ts';
 import { parseLightgbmText } from './formats/lightgbm-text.ts';
 import { parseXgboostJson } from './formats/xgboost-json.ts';
 import type { FeatureSource, ImportedTrees, TimeUnit, Transform } from './imported-trees.ts';
-import { type LatencyModel, normalizePodType, type SlotModels, type TargetModel } from './model.ts';
+import type { LatencyModel, SlotModels, TargetModel } from './model.ts';
 import type { Target } from './observation-table.ts';
 import { createPriorPhysics } from './physics/physics.ts';
+import { normalizePodType } from './pod-type.ts';
+import { NO_LEVELS } from './server-levels.ts';
 
 export type ModelFileKind = 'trivet' | 'XGBoost' | 'LightGBM';
 
@@ -81,6 +83,7 @@ export function placeImported(base: LatencyModel, imported: ImportedTrees, place
   const { target, podType, statistic } = placement;
   const answering: TargetModel = {
     rows: 0,
+    levels: NO_LEVELS,
     physics: createPriorPhysics(target),
     forest: undefined,
     forestShare: 0,

@@ -4,9 +4,11 @@
  * between two calls and keeps the rest.
  */
 import { createPredictColumns, METRIC_COLUMNS, type PredictColumns, type PredictedColumns } from './columns.ts';
+import { introduceServers } from './live-levels.ts';
 import { createLiveTarget, type Foresight, type LiveTarget, type Place, type SavedTarget } from './live-target.ts';
-import { findTargetModel, type LatencyModel, normalizePodType } from './model.ts';
+import { findTargetModel, type LatencyModel } from './model.ts';
 import type { MetricColumns, Target } from './observation-table.ts';
+import { normalizePodType } from './pod-type.ts';
 import { createServerState, type SavedServerState, type ServerState } from './server-state.ts';
 import { createSlotEvaluator, type SlotEvaluator } from './slot-evaluator.ts';
 
@@ -53,14 +55,21 @@ interface Slot {
 }
 
 export function createLiveModel(initial: LatencyModel): LiveModel {
-  const state = createServerState({ maxServers: MAX_SERVERS, maxPodTypes: MAX_POD_TYPES });
   const slots = new Map<string, Slot>();
+  const state = createServerState({
+    maxServers: MAX_SERVERS,
+    maxPodTypes: MAX_POD_TYPES,
+    onForget(server) {
+      for (const { ttft, tpot } of slots.values()) for (const target of [ttft, tpot]) target.forgetServer(server);
+    },
+  });
   const podTypes: string[] = [];
   let model = initial;
   let hasObserved = false;
   const recent = createRecentRows();
   const single = createPredictColumns(1);
   single.count = 1;
+  introduceLevels(initial);
 
   function findSlot(podType: string, count: number): Slot {
     const key = slotKey(podType);
@@ -78,8 +87,9 @@ export function createLiveModel(initial: LatencyModel): LiveModel {
 
   function openSlot(key: string, podType: string, count: number): Slot {
     const evaluator = createEvaluator(podType, count);
-    const ttft = createLiveTarget('ttft', state, evaluator.ttft.model);
-    const slot = { evaluator, ttft, tpot: createLiveTarget('tpot', state, evaluator.tpot.model) };
+    const parts = { state, podType: normalizePodType(podType) };
+    const ttft = createLiveTarget('ttft', { ...parts, initial: evaluator.ttft.model });
+    const slot = { evaluator, ttft, tpot: createLiveTarget('tpot', { ...parts, initial: evaluator.tpot.model }) };
     slots.set(key, slot);
     return slot;
   }
@@ -107,14 +117,26 @@ export function createLiveModel(initial: LatencyModel): LiveModel {
       if (isMixed && columns.podType[i] !== podType) continue;
       let ttftMs = evaluator.ttft.medianMs[i]!;
       let tpotMs = evaluator.tpot.medianMs[i]!;
+      place.server = state.servers.find(columns.source, columns.serverIpStart[i]!, columns.serverIpLength[i]!);
       if (hasObserved) {
-        place.server = state.servers.find(columns.source, columns.serverIpStart[i]!, columns.serverIpLength[i]!);
         ttftMs = ttft.predict(evaluator.ttft.physicsMs[i]!, ttftMs, place);
         tpotMs = tpot.predict(evaluator.tpot.physicsMs[i]!, tpotMs, place);
+      } else {
+        ttftMs = ttft.atLevel(ttftMs, place.server);
+        tpotMs = tpot.atLevel(tpotMs, place.server);
       }
       predicted.ttftMs[i] = ttft.toStatistic(ttftMs, model.statistic);
       predicted.tpotMs[i] = tpot.toStatistic(tpotMs, model.statistic);
     }
+  }
+
+  /** Servers and pod types that the model knows, before the first of their requests. */
+  function introduceLevels({ whole, slots: bySlot }: LatencyModel): void {
+    for (const { ttft, tpot } of [whole, ...bySlot.values()])
+      for (const { levels } of [ttft, tpot].filter((target) => target !== undefined)) {
+        for (const podType of levels.podTypes.keys()) registerPodType(podType);
+        introduceServers(levels, state.servers);
+      }
   }
 
   function saveRow({ place, metrics, podType, target, observedMs }: RecentRow): SavedRow {
@@ -158,6 +180,7 @@ export function createLiveModel(initial: LatencyModel): LiveModel {
     },
     replaceModel(next) {
       model = next;
+      introduceLevels(next);
       for (const [key, slot] of slots) {
         slot.evaluator = createEvaluator(key === WHOLE ? '' : key, slot.evaluator.capacity);
         slot.ttft.replaceModel(slot.evaluator.ttft.model);

@@ -1,6 +1,7 @@
 /** Layers 3 and 4 for one target of one slot: mixes what the experts say, and says how far off that may be. */
 import { findBucket, LEVELS, type Statistic, statisticOffset } from './calibration.ts';
 import { type AdaptiveQuantiles, createAdaptiveQuantiles, type Promised, type SavedQuantiles } from './conformal.ts';
+import { createLiveLevels } from './live-levels.ts';
 import { clampMs } from './milliseconds.ts';
 import type { TargetModel } from './model.ts';
 import type { Target } from './observation-table.ts';
@@ -27,6 +28,8 @@ export interface Foresight {
 export interface LiveTarget {
   readonly selector: Selector;
   readonly quantiles: AdaptiveQuantiles;
+  /** What the model says of this place by itself, whatever its servers have shown since. */
+  atLevel(ms: number, server: number): number;
   /** The mixture's median. */
   predict(physicsMs: number, treesMs: number, place: Place): number;
   foresee(physicsMs: number, treesMs: number, place: Place): Foresight;
@@ -37,8 +40,17 @@ export interface LiveTarget {
   recall(physicsMs: number, treesMs: number, place: Place, observedMs: number): void;
   /** Another model answers from now on; what was learned about servers stays. */
   replaceModel(model: TargetModel): void;
+  /** This number means another server from now on. */
+  forgetServer(server: number): void;
   save(): SavedTarget;
   restore(saved: SavedTarget): void;
+}
+
+export interface LiveTargetParts {
+  readonly state: ServerState;
+  /** As `normalizePodType` writes it. */
+  readonly podType: string;
+  readonly initial: TargetModel;
 }
 
 export interface SavedTarget {
@@ -51,11 +63,12 @@ const MIN_SPREAD = 0.02;
 const LOW = LEVELS.indexOf(0.1);
 const HIGH = LEVELS.indexOf(0.9);
 
-export function createLiveTarget(target: Target, state: ServerState, initial: TargetModel): LiveTarget {
+export function createLiveTarget(target: Target, { state, podType, initial }: LiveTargetParts): LiveTarget {
   const selector = createSelector();
   const quantiles = createAdaptiveQuantiles();
   const physicsSignal = target === 'ttft' ? 0 : 2;
   let model = initial;
+  let levels = createLiveLevels(model.levels, podType, state.servers);
 
   function expertLog(expert: number, logPhysics: number, logTrees: number, place: Place): number {
     const { base, speed } = EXPERTS[expert]!;
@@ -77,10 +90,15 @@ export function createLiveTarget(target: Target, state: ServerState, initial: Ta
   return {
     selector,
     quantiles,
-    predict: (physicsMs, treesMs, place) => clampMs(Math.exp(mix(Math.log(physicsMs), Math.log(treesMs), place))),
+    atLevel: (ms, server) => (levels.isFlat ? ms : clampMs(ms * Math.exp(levels.read(server)))),
+    predict(physicsMs, treesMs, place) {
+      const level = levels.read(place.server);
+      return clampMs(Math.exp(mix(Math.log(physicsMs) + level, Math.log(treesMs) + level, place)));
+    },
     foresee(physicsMs, treesMs, place) {
-      const logPhysics = Math.log(physicsMs);
-      const logTrees = Math.log(treesMs);
+      const level = levels.read(place.server);
+      const logPhysics = Math.log(physicsMs) + level;
+      const logTrees = Math.log(treesMs) + level;
       const medianMs = clampMs(Math.exp(mix(logPhysics, logTrees, place)));
       const expertLogs = EXPERTS.map((_, e) => expertLog(e, logPhysics, logTrees, place));
       return { logPhysics, logTrees, expertLogs, medianMs, spread: spreadAt(model, medianMs) };
@@ -102,13 +120,15 @@ export function createLiveTarget(target: Target, state: ServerState, initial: Ta
       state.observe(place.server, place.podType, physicsSignal + 1, observedLog - logTrees);
     },
     recall(physicsMs, treesMs, place, observedMs) {
-      const observedLog = Math.log(observedMs);
+      const observedLog = Math.log(observedMs) - levels.read(place.server);
       state.observe(place.server, place.podType, physicsSignal, observedLog - Math.log(physicsMs));
       state.observe(place.server, place.podType, physicsSignal + 1, observedLog - Math.log(treesMs));
     },
     replaceModel(next) {
       model = next;
+      levels = createLiveLevels(model.levels, podType, state.servers);
     },
+    forgetServer: (server) => levels.forget(server),
     save: () => ({ selector: selector.save(), quantiles: quantiles.save() }),
     restore(saved) {
       selector.restore(saved.selector);

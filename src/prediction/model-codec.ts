@@ -17,6 +17,7 @@ import type { ImportedTrees } from './imported-trees.ts';
 import type { LatencyModel, SlotModels, TargetModel } from './model.ts';
 import { TARGETS, type Target } from './observation-table.ts';
 import { countTerms, listTermNames } from './physics/terms.ts';
+import { NO_LEVELS, type ServerLevels } from './server-levels.ts';
 
 const MAGIC = 'TRVMODEL';
 const FORMAT_VERSION = 1;
@@ -25,6 +26,11 @@ const CHECKSUM_BYTES = 32;
 
 interface TargetHeader {
   readonly rows: number;
+  /** Logarithms of factors; absent where every server has factor 1. */
+  readonly levels?: {
+    readonly servers: Readonly<Record<string, number>>;
+    readonly podTypes: Readonly<Record<string, number>>;
+  };
   readonly physics: { readonly coefficients: Readonly<Record<string, number>>; readonly floorMs: number };
   readonly hasForest: boolean;
   readonly forestShare: number;
@@ -80,8 +86,12 @@ function describeSlot(podType: string | null, slot: SlotModels, forestBytes: num
 
 function describeTarget(target: Target, model: TargetModel): TargetHeader {
   const names = listTermNames(target);
+  const { servers, podTypes } = model.levels;
   return {
     rows: model.rows,
+    ...(servers.size > 0 && {
+      levels: { servers: Object.fromEntries(servers), podTypes: Object.fromEntries(podTypes) },
+    }),
     physics: {
       coefficients: Object.fromEntries(names.map((name, t) => [name, model.physics.coefficients[t]!])),
       floorMs: model.physics.floorMs,
@@ -189,6 +199,7 @@ function restoreTarget(target: Target, header: TargetHeader, forest: Forest | un
   );
   return {
     rows: header.rows,
+    levels: restoreLevels(header),
     physics: { target, coefficients, floorMs: header.physics.floorMs },
     forest,
     forestShare: header.forestShare,
@@ -204,6 +215,11 @@ function restoreImported(header: NonNullable<TargetHeader['imported']>, bytes: U
   if (unknown !== undefined || sources.length !== forest.featureCount)
     throw new RangeError('its imported trees ask for features that this program does not compute');
   return { library, sources, transform, unit, forest };
+}
+
+function restoreLevels({ levels }: TargetHeader): ServerLevels {
+  if (levels === undefined) return NO_LEVELS;
+  return { servers: new Map(Object.entries(levels.servers)), podTypes: new Map(Object.entries(levels.podTypes)) };
 }
 
 function restoreCalibration(header: TargetHeader['calibration']): Calibration {

@@ -7,10 +7,14 @@ import type { Forest } from './gbdt/tree.ts';
 import type { ImportedTrees } from './imported-trees.ts';
 import { TARGETS, type Target } from './observation-table.ts';
 import { createPriorPhysics, type PhysicsModel } from './physics/physics.ts';
+import { normalizePodType } from './pod-type.ts';
+import { NO_LEVELS, type ServerLevels } from './server-levels.ts';
 
 export interface TargetModel {
   /** Rows it learned from. */
   readonly rows: number;
+  /** What physics and trees say is of a server at level 0. */
+  readonly levels: ServerLevels;
   readonly physics: PhysicsModel;
   /** Undefined while rows are few. */
   readonly forest: Forest | undefined;
@@ -49,11 +53,6 @@ export function createPriorModel(): LatencyModel {
   return { id: PRIOR_ID, statistic: 'p50', slots: new Map(), whole: {} };
 }
 
-/** `aggregate` is the long name of the empty pod type. */
-export function normalizePodType(podType: string): string {
-  return podType === 'aggregate' ? '' : podType;
-}
-
 const PRIORS = Object.fromEntries(TARGETS.map((target) => [target, createPriorTarget(target)])) as Readonly<
   Record<Target, TargetModel>
 >;
@@ -62,6 +61,7 @@ function createPriorTarget(target: Target): TargetModel {
   const calibration = unknownCalibration();
   return {
     rows: 0,
+    levels: NO_LEVELS,
     physics: createPriorPhysics(target),
     forest: undefined,
     forestShare: 0,

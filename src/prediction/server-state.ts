@@ -52,13 +52,18 @@ export interface ServerStateOptions {
   readonly maxServers: number;
   /** Pod types are numbered below this; 0 stands for those without a number of their own. */
   readonly maxPodTypes: number;
+  /** Hears of every server's number that is about to mean another server. */
+  readonly onForget?: (server: number) => void;
 }
 
-export function createServerState({ maxServers, maxPodTypes }: ServerStateOptions): ServerState {
+export function createServerState({ maxServers, maxPodTypes, onForget }: ServerStateOptions): ServerState {
   const byServer = createMeans(maxServers);
   const byPodType = createMeans(maxPodTypes);
   const ofModel = createMeans(1);
-  const servers = createServerIndex(maxServers, (server) => clear(byServer, server));
+  const servers = createServerIndex(maxServers, (server) => {
+    clear(byServer, server);
+    onForget?.(server);
+  });
 
   function offset(server: number, podType: number, signal: number, speed: Speed): number {
     const at = signal * SPEED_COUNT + speed;

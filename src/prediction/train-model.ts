@@ -6,7 +6,7 @@ import { type BoostOptions, trainForest } from './gbdt/boost.ts';
 import { createEvaluator } from './gbdt/evaluate.ts';
 import type { Forest } from './gbdt/tree.ts';
 import { clampMs } from './milliseconds.ts';
-import { type LatencyModel, normalizePodType, type SlotModels, type TargetModel, type Validation } from './model.ts';
+import type { LatencyModel, SlotModels, TargetModel, Validation } from './model.ts';
 import {
   type ObservationTable,
   observedTimes,
@@ -16,6 +16,8 @@ import {
   type Target,
 } from './observation-table.ts';
 import { evaluatePhysics, fitPhysics, type PhysicsModel } from './physics/physics.ts';
+import { normalizePodType } from './pod-type.ts';
+import { fitServerLevels, NO_LEVELS, readLevels, type ServerLevels } from './server-levels.ts';
 
 export interface TrainParameters {
   readonly statistic: Statistic;
@@ -112,7 +114,7 @@ function trainTarget(target: Target, samples: Samples, settings: TreeSettings): 
   if (rows < MIN_FOREST_ROWS) {
     const physics = fitPhysics(target, samples.table, samples.observed);
     const calibration = calibrate(predictPhysics(physics, samples), samples.observed);
-    return { rows, physics, forest: undefined, forestShare: 0, calibration, validation: undefined };
+    return { rows, levels: NO_LEVELS, physics, forest: undefined, forestShare: 0, calibration, validation: undefined };
   }
   const [learned, heldOut] = splitSamples(samples, target);
   const trial = fitLayers(target, learned, settings);
@@ -131,18 +133,22 @@ function validate(predicted: Float64Array, observed: Float64Array): Validation {
 }
 
 interface Layers {
+  readonly levels: ServerLevels;
   readonly physics: PhysicsModel;
   readonly forest: Forest;
 }
 
 function fitLayers(target: Target, samples: Samples, { binning, trees }: TreeSettings): Layers {
-  const { table, features, observed } = samples;
+  const { table, features } = samples;
+  const levels = fitServerLevels({ target, table, observed: samples.observed });
+  const level = readLevels(levels, table);
+  const observed = samples.observed.map((value, i) => value * Math.exp(-level[i]!));
   const physics = fitPhysics(target, table, observed);
   const expected = predictPhysics(physics, samples);
   const logRatios = observed.map((value, i) => Math.log(value / expected[i]!));
   const rows: BinnedRows = binRows(binning, toColumns(features));
   const weights = logRatios.map(weighRatio);
-  return { physics, forest: trainForest({ rows, target: logRatios, weights }, trees) };
+  return { levels, physics, forest: trainForest({ rows, target: logRatios, weights }, trees) };
 }
 
 /** How much a ratio may count, at most: e^1.5 times what an ordinary one does. */
@@ -165,8 +171,9 @@ function chooseShare(layers: Layers, heldOut: Samples): number {
   return best.share;
 }
 
-function predictWith({ physics, forest }: Layers, share: number, samples: Samples): Float64Array {
-  const predicted = predictPhysics(physics, samples);
+function predictWith({ levels, physics, forest }: Layers, share: number, samples: Samples): Float64Array {
+  const level = readLevels(levels, samples.table);
+  const predicted = predictPhysics(physics, samples).map((value, i) => clampMs(value * Math.exp(level[i]!)));
   const { count } = samples.table;
   if (count === 0 || share === 0) return predicted;
   const evaluator = createEvaluator([forest], { capacity: count });

@@ -1,6 +1,8 @@
 import { METRIC_COLUMNS } from '../columns.ts';
+import { clampMs } from '../milliseconds.ts';
 import { findTargetModel, type LatencyModel } from '../model.ts';
 import { type MetricColumns, type ObservationTable, observedTimes, TARGETS } from '../observation-table.ts';
+import { levelOf } from '../server-levels.ts';
 import { createSlotEvaluator, type SlotEvaluator, toStatistic } from '../slot-evaluator.ts';
 import type { Answers } from './accuracy.ts';
 
@@ -32,7 +34,8 @@ function collectAnswers(evaluator: SlotEvaluator, table: ObservationTable, rows:
     const { model, medianMs } = evaluator[target];
     for (const [i, row] of rows.entries()) {
       if (!(observed[row]! > 0)) continue;
-      const predictedMs = medianMs[i]!;
+      const level = levelOf(model.levels, table.servers[table.server[row]!]!, table.podTypes[table.podType[row]!]!);
+      const predictedMs = clampMs(medianMs[i]! * Math.exp(level));
       const p90Ms = toStatistic(model, 'p90', predictedMs);
       answers[target].push({ row, observedMs: observed[row]!, predictedMs, p90Ms });
     }

@@ -72,19 +72,46 @@ const mape = (answers: readonly Answer[]) => measureAccuracy(answers)!.mape;
 const [large, medium, small] = GPUS as [Gpu, Gpu, Gpu];
 const unlike = await readLog(recordRun('unlike', [large, medium, small], 1));
 
-test('in a pool of unlike servers, what each has shown makes TPOT far better', () => {
-  const live = evaluate('time', unlike, OPTIONS);
-  const rows = Array.from({ length: unlike.count }, (_, i) => i);
+/** The last three tenths, judged by a model of the others that is told nothing of servers and hears of nothing. */
+function answerWithoutServers(table: ObservationTable): Answers {
+  const rows = Array.from({ length: table.count }, (_, i) => i);
+  const nameless = selectRows(table, rows);
+  nameless.server.fill(0);
   const cut = Math.floor(0.7 * rows.length);
-  const alone: Answers = { ttft: [], tpot: [] };
+  const answers: Answers = { ttft: [], tpot: [] };
   answerRows(
-    trainModel('m@1', selectRows(unlike, rows.slice(0, cut)), OPTIONS.parameters),
-    unlike,
+    trainModel('m@1', selectRows(nameless, rows.slice(0, cut)), OPTIONS.parameters),
+    nameless,
     rows.slice(cut),
-    alone,
+    answers,
   );
-  assert.equal(live.tpot.length, alone.tpot.length);
-  assert.ok(mape(live.tpot) < 0.7 * mape(alone.tpot), `${mape(live.tpot)} against ${mape(alone.tpot)}`);
+  return answers;
+}
+
+test('in a pool of unlike servers, what each has shown halves the error of TPOT', () => {
+  const live = evaluate('time', unlike, OPTIONS);
+  const without = answerWithoutServers(unlike);
+  assert.equal(live.tpot.length, without.tpot.length);
+  assert.ok(mape(live.tpot) < 0.5 * mape(without.tpot), `${mape(live.tpot)} against ${mape(without.tpot)}`);
+  assert.ok(mape(live.ttft) < 0.7 * mape(without.ttft), `${mape(live.ttft)} against ${mape(without.ttft)}`);
+});
+
+test('in a pool of like servers, levels make nothing worse', async () => {
+  const like = await readLog(recordRun('like', [medium, medium, medium], 6));
+  const rows = Array.from({ length: like.count }, (_, i) => i);
+  const cut = Math.floor(0.7 * rows.length);
+  const leveled: Answers = { ttft: [], tpot: [] };
+  answerRows(
+    trainModel('m@1', selectRows(like, rows.slice(0, cut)), OPTIONS.parameters),
+    like,
+    rows.slice(cut),
+    leveled,
+  );
+  const without = answerWithoutServers(like);
+  for (const target of ['ttft', 'tpot'] as const) {
+    const [own, plain] = [mape(leveled[target]), mape(without[target])];
+    assert.ok(own < 1.02 * plain, `${target}: ${own} against ${plain}`);
+  }
 });
 
 test('a run that was held out is judged with what its own servers have shown, not with those of the same name', async () => {

@@ -30,6 +30,8 @@ export interface FitPhysicsOptions {
   readonly weights?: ArrayLike<number>;
   /** The prior counts as this many observations. */
   readonly priorWeight?: number;
+  /** Fitted on from here, by so many re-weightings. */
+  readonly start?: { readonly coefficients: Float64Array; readonly rounds: number };
 }
 
 const PRIOR_WEIGHT = 8;
@@ -61,8 +63,9 @@ export function fitPhysics(
   const data = listed.filter((row) => isPossible(row, prior.coefficients));
   const rows = [...data, ...prior.rows];
   const floorMs = chooseFloor(target, data);
-  let coefficients = prior.coefficients;
-  for (let round = 0; round < ROUNDS; round++) {
+  const { coefficients: start, rounds } = options.start ?? { coefficients: prior.coefficients, rounds: ROUNDS };
+  let coefficients = start;
+  for (let round = 0; round < rounds; round++) {
     coefficients = solveNonNegative(weighEquations(rows, coefficients, floorMs));
   }
   return { target, coefficients, floorMs };

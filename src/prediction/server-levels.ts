@@ -1,0 +1,155 @@
+/**
+ * How much slower or faster than its pool each server is, as the logarithm of a factor. A model is learned from times
+ * divided by it, so that the load explains what is left and not the hardware, and answers are multiplied by it. Levels
+ * are pulled towards the pod type's, and these towards the pool's, as strongly as servers seem alike beside the
+ * scatter of single rows: those of like servers vanish. A server that was not seen has the level of its pod type.
+ */
+import { median } from './calibration.ts';
+import { type ObservationTable, selectRows, type Target } from './observation-table.ts';
+import { evaluatePhysics, fitPhysics, type PhysicsModel } from './physics/physics.ts';
+import { normalizePodType } from './pod-type.ts';
+
+export interface ServerLevels {
+  /** By `server_ip`. */
+  readonly servers: ReadonlyMap<string, number>;
+  readonly podTypes: ReadonlyMap<string, number>;
+}
+
+export const NO_LEVELS: ServerLevels = { servers: new Map(), podTypes: new Map() };
+
+/** What a row is multiplied with. */
+export function levelOf({ servers, podTypes }: ServerLevels, server: string, podType: string): number {
+  return servers.get(server) ?? podTypes.get(normalizePodType(podType)) ?? 0;
+}
+
+/** The level of each row's server. */
+export function readLevels(levels: ServerLevels, table: ObservationTable): Float64Array {
+  const known = new Map<number, number>();
+  return Float64Array.from({ length: table.count }, (_, row) => {
+    const key = table.server[row]! * table.podTypes.length + table.podType[row]!;
+    const level =
+      known.get(key) ?? levelOf(levels, table.servers[table.server[row]!]!, table.podTypes[table.podType[row]!]!);
+    known.set(key, level);
+    return level;
+  });
+}
+
+/** Levels and prices depend on each other: they are fitted in turn, each time from the last. */
+const ROUNDS = 10;
+/** So many rows settle the prices; the levels are then those of all rows. */
+const MAX_FITTED_ROWS = 3000;
+/** The newest part of the rows, on which levels must prove themselves. */
+const JUDGED_SHARE = 0.2;
+const MIN_ROWS = 40;
+
+/** Rows that all have this target, in the order of time. */
+export interface LeveledRows {
+  readonly target: Target;
+  readonly table: ObservationTable;
+  readonly observed: Float64Array;
+}
+
+/** None when there is one server, or when they would not have made the newest rows better. */
+export function fitServerLevels(rows: LeveledRows): ServerLevels {
+  const { count, server } = rows.table;
+  if (count < MIN_ROWS || new Set(server.subarray(0, count)).size < 2) return NO_LEVELS;
+  const cut = Math.ceil((1 - JUDGED_SHARE) * count);
+  const trial = alternate(pickRows(rows, range(0, cut)));
+  if (!isBetter(trial, pickRows(rows, range(cut, count)))) return NO_LEVELS;
+  return alternate(rows).levels;
+}
+
+function range(from: number, to: number): number[] {
+  return Array.from({ length: to - from }, (_, i) => from + i);
+}
+
+function pickRows({ target, table, observed }: LeveledRows, picked: readonly number[]): LeveledRows {
+  return { target, table: selectRows(table, picked), observed: Float64Array.from(picked, (row) => observed[row]!) };
+}
+
+interface Trial {
+  /** Prices of the pool, without levels and with them. */
+  readonly alone: PhysicsModel;
+  readonly leveled: PhysicsModel;
+  readonly levels: ServerLevels;
+}
+
+function isBetter({ alone, leveled, levels }: Trial, judged: LeveledRows): boolean {
+  const level = readLevels(levels, judged.table);
+  const withLevels = logRatios(leveled, judged);
+  const without = logRatios(alone, judged);
+  let gain = 0;
+  for (let row = 0; row < level.length; row++)
+    gain += Math.abs(without[row]!) - Math.abs(withLevels[row]! - level[row]!);
+  return gain > 0;
+}
+
+function alternate(rows: LeveledRows): Trial {
+  const step = Math.max(1, rows.table.count / MAX_FITTED_ROWS);
+  const sample = pickRows(
+    rows,
+    Array.from({ length: Math.floor(rows.table.count / step) }, (_, i) => Math.floor(i * step)),
+  );
+  const alone = fitPhysics(rows.target, sample.table, sample.observed);
+  let leveled = alone;
+  for (let round = 0; round < ROUNDS; round++) {
+    const level = readLevels(measureLevels(sample.table, logRatios(leveled, sample)), sample.table);
+    const observed = sample.observed.map((value, i) => value * Math.exp(-level[i]!));
+    const start = { coefficients: leveled.coefficients, rounds: 1 };
+    leveled = fitPhysics(rows.target, sample.table, observed, { start });
+  }
+  return { alone, leveled, levels: measureLevels(rows.table, logRatios(leveled, rows)) };
+}
+
+function logRatios(physics: PhysicsModel, { table, observed }: LeveledRows): Float64Array {
+  const predicted = new Float64Array(table.count);
+  evaluatePhysics(physics, table, table.count, predicted);
+  return predicted.map((value, row) => Math.log(observed[row]! / value));
+}
+
+/** Servers around their pod types, and pod types around the pool, whose level is 0. */
+export function measureLevels(table: ObservationTable, ratios: Float64Array): ServerLevels {
+  const rows = Array.from({ length: table.count }, (_, row) => row);
+  const pool = median(ratios.slice().sort());
+  const podTypeOf = (row: number) => normalizePodType(table.podTypes[table.podType[row]!]!);
+  const podTypes = shrinkGroups(Map.groupBy(rows, podTypeOf), (row) => ratios[row]! - pool);
+  const deviation = (row: number) => ratios[row]! - pool - podTypes.get(podTypeOf(row))!;
+  const deviations = shrinkGroups(
+    Map.groupBy(rows, (row) => table.server[row]!),
+    deviation,
+  );
+  const servers = new Map<string, number>();
+  for (let row = 0; row < table.count; row++) {
+    const name = table.servers[table.server[row]!]!;
+    if (!servers.has(name)) servers.set(name, podTypes.get(podTypeOf(row))! + deviations.get(table.server[row]!)!);
+  }
+  return { servers, podTypes };
+}
+
+/** The variance of a median of normal values is this many times that of their mean. */
+const MEDIAN_VARIANCE = Math.PI / 2;
+/** Wild rows do not make all seem scattered. */
+const MAX_DEVIATION = 1;
+
+/**
+ * The median of each group, pulled to 0 by the empirical Bayes weight: the variance between groups, over it and the
+ * variance of the group's median. With one group there is nothing between.
+ */
+function shrinkGroups<K>(groups: ReadonlyMap<K, readonly number[]>, read: (row: number) => number): Map<K, number> {
+  const medians = new Map<K, number>();
+  let within = 0;
+  let rows = 0;
+  for (const [key, members] of groups) {
+    const middle = median(Float64Array.from(members, read).sort());
+    medians.set(key, middle);
+    for (const row of members) within += Math.min(MAX_DEVIATION, Math.abs(read(row) - middle)) ** 2;
+    rows += members.length;
+  }
+  const scatter = (MEDIAN_VARIANCE * within) / Math.max(1, rows - groups.size);
+  let between = 0;
+  for (const [key, members] of groups) between += (members.length / rows) * medians.get(key)! ** 2;
+  between = groups.size < 2 ? 0 : Math.max(0, between - (scatter * groups.size) / rows);
+  for (const [key, members] of groups)
+    medians.set(key, between === 0 ? 0 : (medians.get(key)! * between) / (between + scatter / members.length));
+  return medians;
+}
