@@ -77,3 +77,44 @@ test('input without one usable row is refused as a wrong call', async () => {
   assert.equal(code, 2);
   assert.match(stderr, /ttft_millis or tpot_millis must be present/);
 });
+
+test('too few rows are refused by number, and leave the prior in service', async () => {
+  const { code, stderr } = await runTrivet(['model', 'train', '--model', 'few', '--input', '-'], {
+    env,
+    input: lines.slice(0, 3).join('\n'),
+  });
+  assert.equal(code, 2);
+  assert.match(stderr, /3 usable rows, it must be at least 20; the prior answers until then/);
+  const { stdout } = await runTrivet(['predict', '--model', 'few', '--input', '-', '--json'], {
+    env,
+    input: lines[0]!,
+  });
+  assert.match(stdout, /"model_version":"prior@1"/);
+});
+
+test('a model that is worse than knowing nothing is kept but not served, unless it is asked for', async () => {
+  // What was true in the older rows is off by a hundred in the newest: of a prior's times, these are the likelier.
+  const rows = lines.slice(0, 100).map((line, i) => {
+    const row = JSON.parse(line) as { ttft_millis: number; tpot_millis: number };
+    const factor = i < 80 ? 100 : 1;
+    return JSON.stringify({ ...row, ttft_millis: row.ttft_millis * factor, tpot_millis: row.tpot_millis * factor });
+  });
+  const train = ['model', 'train', '--model', 'drifted', '--input', '-'];
+  const kept = await runTrivet(train, { env, input: rows.join('\n') });
+  assert.equal(kept.code, 0, kept.stderr);
+  assert.match(
+    kept.stdout,
+    /drifted@1 is not served: on the newest 20 rows, .* by a factor of \d+\.\d+, knowing nothing/,
+  );
+  const forced = await runTrivet([...train, '--promote', 'true'], { env, input: rows.join('\n') });
+  assert.match(forced.stdout, /drifted@2 is served now/);
+});
+
+test('fields that nothing is made of are named once', async () => {
+  const misspelt = lines.slice(0, 40).map((line) => line.replace('kv_cache_usage', 'kv_cache_use'));
+  const { stderr } = await runTrivet(['model', 'train', '--model', 'x', '--input', '-'], {
+    env,
+    input: misspelt.join('\n'),
+  });
+  assert.match(stderr, /Fields that nothing is made of: kv_cache_use \(40 rows\)/);
+});

@@ -1,11 +1,8 @@
 import { writeFile } from 'node:fs/promises';
-import { Command, Option } from 'commander';
+import { Command } from 'commander';
 import { Failure } from '../errors.ts';
-import { STATISTICS, type Statistic } from '../prediction/calibration.ts';
-import { describeModel, type TargetSummary } from '../prediction/describe-model.ts';
-import { FORMATS, type Format } from '../prediction/formats/read-observations.ts';
-import { readTable } from '../prediction/formats/read-table.ts';
-import { checkModelName, formatModelId } from '../prediction/model-name.ts';
+import type { TargetSummary } from '../prediction/describe-model.ts';
+import { formatModelId } from '../prediction/model-name.ts';
 import {
   listModelVersions,
   type ModelVersion,
@@ -13,16 +10,12 @@ import {
   readModelFile,
   rollBackModel,
 } from '../prediction/model-store.ts';
-import { rowsWith } from '../prediction/observation-table.ts';
-import { publishModel } from '../prediction/publish-model.ts';
-import { DEFAULT_TRAINING, trainModel } from '../prediction/train-model.ts';
-import { realWorld } from '../world.ts';
 import { createEvaluateCommand } from './model-evaluate.ts';
 import { createImportCommand } from './model-import.ts';
 import { formatSummaries } from './model-summaries.ts';
+import { createTrainCommand } from './model-train.ts';
 import { openCliStore } from './open-cli-store.ts';
-import { createProgress, formatTable, print, printJson, remark } from './output.ts';
-import { createKvCapacityOption, formatRefusals } from './read-rows.ts';
+import { formatTable, print, printJson, remark } from './output.ts';
 
 export function createModelCommand(): Command {
   const command = new Command('model').description('Train, evaluate, list and promote the models that predict latency');
@@ -60,68 +53,6 @@ export function createModelCommand(): Command {
   );
   command.addCommand(createImportCommand());
   return command;
-}
-
-interface TrainOptions {
-  readonly model: string;
-  readonly input: readonly string[];
-  readonly format?: Format;
-  readonly kvCapacityTokens?: number;
-  readonly statistic: Statistic;
-  readonly anyModel?: boolean;
-  readonly promote: string;
-  readonly json?: boolean;
-}
-
-function createTrainCommand(): Command {
-  return new Command('train')
-    .description('Learn a model from observations, keep it as a new version and serve it')
-    .requiredOption('--model <name>', 'the target model that callers ask for')
-    .requiredOption(
-      '--input <file...>',
-      'observations: JSON lines of ours or of llm-d, CSV or Parquet; "-" is standard input',
-    )
-    .addOption(new Option('--format <name>', 'what the input is; detected when left out').choices(FORMATS))
-    .addOption(createKvCapacityOption())
-    .addOption(new Option('--statistic <name>', 'what predictions mean').choices(STATISTICS).default('p50'))
-    .option('--any-model', 'also learn from rows that name another target model')
-    .addOption(new Option('--promote <bool>', 'serve it at once').choices(['true', 'false']).default('true'))
-    .option('--json', 'print the summary as JSON')
-    .action(train);
-}
-
-async function train(options: TrainOptions): Promise<void> {
-  checkModelName(options.model);
-  const showProgress = createProgress(() => realWorld.monotonicMs());
-  const { table, refusals } = await readTable(options.input, {
-    format: options.format,
-    targetModel: options.model,
-    kvCapacityTokens: options.kvCapacityTokens,
-    stdin: process.stdin,
-    onProgress: (rows) => showProgress(`Reading: ${rows} rows`),
-    check: ({ targetModel }) =>
-      options.anyModel || targetModel === options.model ? undefined : `target_model is "${targetModel}"`,
-  });
-  if (table.count === 0)
-    throw new Failure('invalid', `Cannot train: no usable row\n${formatRefusals(refusals) || 'The input is empty'}`);
-  const parameters = { ...DEFAULT_TRAINING, statistic: options.statistic };
-  const learned = trainModel('new', table, parameters, (part) => showProgress(`Learning ${part}`));
-  await using opened = await openCliStore();
-  const model = await publishModel(opened.store, {
-    name: options.model,
-    model: learned,
-    source: { files: options.input, rows: table.count, refusals },
-    promotion: options.promote === 'true' ? 'promote' : 'keep',
-    reason: 'trained from files',
-    nowMs: opened.world.nowMs(),
-  });
-  const rows = { total: table.count, ttft: rowsWith(table, 'ttft').length, tpot: rowsWith(table, 'tpot').length };
-  const summary = { id: model.id, promoted: options.promote === 'true', rows, refusals, learned: describeModel(model) };
-  if (options.json) return printJson(summary);
-  print(`Learned ${model.id} from ${rows.total} rows (${rows.ttft} with TTFT, ${rows.tpot} with TPOT)`);
-  if (refusals.length > 0) print(`\nRows left out\n${formatRefusals(refusals)}`);
-  print(`\n${formatSummaries(summary.learned)}`);
-  print(summary.promoted ? `\n${model.id} is served now` : `\nServe it: trivet model promote ${model.id}`);
 }
 
 async function listVersions({ model, json }: { model?: string; json?: boolean }): Promise<void> {

@@ -1,6 +1,6 @@
 import { InvalidArgumentError, Option } from 'commander';
-import type { Refusals } from '../prediction/formats/read-table.ts';
-import { formatTable } from './output.ts';
+import type { IgnoredField, Refusals } from '../prediction/formats/read-table.ts';
+import { formatTable, remark } from './output.ts';
 
 /** What `--format requests` needs. */
 export function createKvCapacityOption(): Option {
@@ -19,4 +19,13 @@ export function formatRefusals(refusals: readonly Refusals[]): string {
     ['rows', 'why', 'first at'],
     refusals.map(({ reason, rows, firstAt }) => [rows, reason, firstAt]),
   );
+}
+
+function formatIgnored(fields: readonly IgnoredField[]): string {
+  return fields.map(({ name, rows }) => `${name} (${rows} ${rows === 1 ? 'row' : 'rows'})`).join(', ');
+}
+
+/** A misspelt field would else be a metric that is 0 everywhere. */
+export function warnOfIgnored(fields: readonly IgnoredField[]): void {
+  if (fields.length > 0) remark(`Fields that nothing is made of: ${formatIgnored(fields)}`);
 }

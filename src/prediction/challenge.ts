@@ -3,15 +3,18 @@ import type { Answers } from './evaluation/accuracy.ts';
 import { answerRows } from './evaluation/answer-rows.ts';
 import { createPriorModel, type LatencyModel } from './model.ts';
 import { type ObservationTable, selectRows, TARGETS } from './observation-table.ts';
-import { DEFAULT_TRAINING, trainModel } from './train-model.ts';
+import { DEFAULT_TRAINING, type TrainParameters, trainModel } from './train-model.ts';
 
-export interface Challenge {
-  /** Learned from all rows; undefined when the challenger was not better. */
-  readonly winner: LatencyModel | undefined;
+/** How two models did on the judged rows: mean absolute log error, over both targets. */
+export interface Judgement {
   readonly judgedRows: number;
-  /** Mean absolute log error on the judged rows, over both targets. */
   readonly championError: number;
   readonly challengerError: number;
+}
+
+export interface Challenge extends Judgement {
+  /** Learned from all rows; undefined when the challenger was not better. */
+  readonly winner: LatencyModel | undefined;
 }
 
 const JUDGED_SHARE = 0.2;
@@ -19,20 +22,30 @@ const MAX_JUDGED_ROWS = 2000;
 
 /** `table` is in the order of time. Without a champion, the prior is to be beaten. */
 export function challengeChampion(table: ObservationTable, champion: LatencyModel = createPriorModel()): Challenge {
+  const parameters = { ...DEFAULT_TRAINING, statistic: champion.statistic };
+  const judgement = judgeChallenger(table, champion, parameters);
+  return { ...judgement, winner: isBetter(judgement) ? trainModel('winner@1', table, parameters) : undefined };
+}
+
+/** Learns from all but the newest rows, and holds both models against these. */
+export function judgeChallenger(
+  table: ObservationTable,
+  champion: LatencyModel,
+  parameters: TrainParameters,
+): Judgement {
   const judgedRows = Math.min(MAX_JUDGED_ROWS, Math.ceil(JUDGED_SHARE * table.count));
   const rows = Array.from({ length: table.count }, (_, row) => row);
   const judged = rows.slice(table.count - judgedRows);
-  const parameters = { ...DEFAULT_TRAINING, statistic: champion.statistic };
   const challenger = trainModel('challenger@1', selectRows(table, rows.slice(0, -judgedRows)), parameters);
-  const championError = measureError(champion, table, judged);
-  const challengerError = measureError(challenger, table, judged);
-  const isBetter = challengerError < championError;
   return {
-    winner: isBetter ? trainModel('winner@1', table, parameters) : undefined,
     judgedRows,
-    championError,
-    challengerError,
+    championError: measureError(champion, table, judged),
+    challengerError: measureError(challenger, table, judged),
   };
+}
+
+export function isBetter({ championError, challengerError }: Judgement): boolean {
+  return challengerError < championError;
 }
 
 /** Each target counts alike, however many rows have it. */

@@ -6,7 +6,7 @@ import type { Observation } from '../observation.ts';
 import { type NumberedRecord, readCsvRecords } from './csv.ts';
 import { type Line, readLines } from './lines.ts';
 import { readParquetRecords } from './parquet.ts';
-import { type FieldNames, parseRecord, type RawRecord } from './record.ts';
+import { type FieldNames, listIgnoredFields, parseRecord, type RawRecord } from './record.ts';
 import { type RequestsOptions, readRequests } from './requests.ts';
 
 /** `jsonl` and `llm-d` are JSON lines with our field names or llm-d's; CSV and Parquet may have either. */
@@ -26,6 +26,8 @@ export interface ReadOptions {
   readonly kvCapacityTokens?: number | undefined;
   /** What `-` reads. */
   readonly stdin: AsyncIterable<Uint8Array>;
+  /** Hears of each field of each row that nothing is made of. */
+  readonly onIgnoredField?: (name: string) => void;
 }
 
 /** `path` may be `-`. */
@@ -36,8 +38,12 @@ export async function* readObservations(path: string, options: ReadOptions): Asy
   }
   const names = FIELD_NAMES[options.format ?? 'csv'];
   for await (const { line, record, problem } of await openRecords(path, options)) {
-    if (record === undefined) yield { line, refusal: problem ?? 'not a record' };
-    else yield { line, ...parseRecord(record, names, options.targetModel) };
+    if (record === undefined) {
+      yield { line, refusal: problem ?? 'not a record' };
+      continue;
+    }
+    for (const name of listIgnoredFields(record, names)) options.onIgnoredField?.(name);
+    yield { line, ...parseRecord(record, names, options.targetModel) };
   }
 }
 

@@ -53,6 +53,22 @@ test('our JSON lines are read with every field', async () => {
   assert.deepEqual([table.podTypes, table.servers, table.models], [['decode'], ['10.0.0.7'], ['m']]);
 });
 
+test('fields that nothing is made of are named once, with the number of their rows', async () => {
+  const rows = [OURS, { ...OURS, kv_cache: 0.5, note: '' }, { ...OURS, kv_cache: 0.4 }, { ...OURS, actual_ttft: 3 }];
+  const { table, ignoredFields } = await read(rows.map((row) => JSON.stringify(row)).join('\n'));
+  assert.equal(table.count, 4);
+  assert.deepEqual(ignoredFields, [
+    { name: 'kv_cache', rows: 2 },
+    { name: 'note', rows: 1 },
+    { name: 'actual_ttft', rows: 1 },
+  ]);
+  const llmD = await read(JSON.stringify({ ...LLM_D, kv_cache_usage: 0.1 }));
+  assert.deepEqual(
+    llmD.ignoredFields.map(({ name }) => name),
+    ['num_tokens_generated', 'kv_cache_usage'],
+  );
+});
+
 test('rows of llm-d are mapped, and 0 means a time that was not observed', async () => {
   const { table, refusals } = await read(`${JSON.stringify(LLM_D)}\n`);
   assert.deepEqual(refusals, []);

@@ -9,8 +9,15 @@ export interface Refusals {
   readonly firstAt: string;
 }
 
+/** A field that nothing is made of, and in how many rows it stands. */
+export interface IgnoredField {
+  readonly name: string;
+  readonly rows: number;
+}
+
 export interface ReadTable {
   readonly table: ObservationTable;
+  readonly ignoredFields: readonly IgnoredField[];
   /** Most frequent first. */
   readonly refusals: readonly Refusals[];
 }
@@ -29,14 +36,17 @@ export interface ReadTableOptions {
 export async function readTable(paths: readonly string[], options: ReadTableOptions): Promise<ReadTable> {
   const table = createObservationTable();
   const byReason = new Map<string, Refusals>();
+  const ignored = new Map<string, number>();
+  const onIgnoredField = (name: string) => void ignored.set(name, (ignored.get(name) ?? 0) + 1);
   for (const path of paths)
-    for await (const row of readObservations(path, options)) {
+    for await (const row of readObservations(path, { ...options, onIgnoredField })) {
       const refusal = 'refusal' in row ? row.refusal : options.check?.(row.observation);
       if (refusal === undefined && 'observation' in row) appendObservation(table, row.observation);
       else countRefusal(byReason, refusal ?? '', `${path === '-' ? 'standard input' : path}:${row.line}`);
       if (row.line % 10_000 === 0) options.onProgress?.(table.count);
     }
-  return { table, refusals: [...byReason.values()].sort((a, b) => b.rows - a.rows) };
+  const ignoredFields = Array.from(ignored, ([name, rows]) => ({ name, rows }));
+  return { table, ignoredFields, refusals: [...byReason.values()].sort((a, b) => b.rows - a.rows) };
 }
 
 /** One more row refused for this reason. */
