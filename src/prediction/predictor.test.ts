@@ -131,6 +131,17 @@ test('a model read back answers to the last bit as before', () => {
   assert.equal(back.id, 'm@1');
 });
 
+test('trees are believed also where five servers take turns', () => {
+  const turns = observePool({ rows: 600, seed: 5 }).map((row, i) => {
+    const slowness = [1, 2, 16, 4, 8][i % 5]!;
+    const input = { ...row.input, serverIp: `10.0.0.${i % 5}` };
+    return { ...row, input, ttftMs: row.ttftMs! * slowness, tpotMs: row.tpotMs! * slowness };
+  });
+  const { ttft, tpot } = trainModel('m@6', tabulate(turns)).whole;
+  assert.ok(ttft!.forestShare >= 0.75 && tpot!.forestShare >= 0.75, `${ttft!.forestShare}, ${tpot!.forestShare}`);
+  assert.ok(ttft!.validation!.mape < 15);
+});
+
 test('a damaged, cut or foreign file is refused', () => {
   const file = encodeModel(model);
   const changed = Uint8Array.from(file);

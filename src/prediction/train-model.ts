@@ -36,7 +36,9 @@ const MIN_SLOT_ROWS = 50;
 const MIN_FOREST_ROWS = 40;
 /** With more rows than this, the model that was validated is kept, instead of learning once more from all rows. */
 const MAX_REFIT_ROWS = 30_000;
-const VALIDATION_EVERY = 5;
+const VALIDATION_SHARE = 0.2;
+/** Its multiples modulo 1 are spread evenly, also those of every second or fifth row. */
+const GOLDEN_RATIO = (Math.sqrt(5) - 1) / 2;
 
 export type Progress = (text: string) => void;
 
@@ -189,11 +191,14 @@ function predictPhysics(physics: PhysicsModel, { table }: Samples): Float64Array
   return predicted.map(clampMs);
 }
 
-/** Every fifth row is held out, so that each load and each moment is among both parts. */
+/**
+ * A fifth of the rows is held out, so that each load and each moment is among both parts. Not every fifth: where
+ * servers take turns, that may be all that one of them did.
+ */
 function splitSamples({ table }: Samples, target: Target): [learned: Samples, heldOut: Samples] {
   const learned: number[] = [];
   const heldOut: number[] = [];
-  for (let i = 0; i < table.count; i++) (i % VALIDATION_EVERY === 2 ? heldOut : learned).push(i);
+  for (let i = 0; i < table.count; i++) ((i * GOLDEN_RATIO) % 1 < VALIDATION_SHARE ? heldOut : learned).push(i);
   return [pickSamples(table, target, learned), pickSamples(table, target, heldOut)];
 }
 
