@@ -16,7 +16,9 @@ import {
   SETTING,
   STREAM_WINDOW,
 } from './frames.ts';
+import { HeaderAssembler, type HeaderBlock, MAX_HEADER_BLOCK_BYTES } from './header-assembler.ts';
 import { type Headers, HpackDecoder, HpackError } from './hpack-decoder.ts';
+import { Keepalive } from './keepalive.ts';
 import { NuisanceLimit } from './nuisance-limit.ts';
 import { Http2Stream } from './stream.ts';
 
@@ -31,21 +33,12 @@ export interface ConnectionOptions {
 
 const CONNECTION_WINDOW = 4_194_304;
 const MAX_STREAMS = 1024;
-const MAX_HEADER_BLOCK_BYTES = 32_768;
-const KEEPALIVE_MS = 60_000;
 /** How long a client that broke the rules may go on sending before it is cut. */
 const LINGER_MS = 500;
 /** A client that does not answer the ping of a drain is not waited for. */
 const DRAIN_PING_MS = 1000;
 const PING_OF_DRAIN = Buffer.from('drainnow');
 const PING_OF_KEEPALIVE = Buffer.from('areyouon');
-
-interface HeaderBlock {
-  readonly streamId: number;
-  readonly endsStream: boolean;
-  parts: Buffer[];
-  bytes: number;
-}
 
 export class Http2Connection {
   readonly socket: Socket;
@@ -57,7 +50,7 @@ export class Http2Connection {
   readonly #blocked = new Set<Http2Stream>();
   readonly #reader = new FrameReader();
   #isReading = false;
-  #headerBlock: HeaderBlock | undefined;
+  readonly #headers = new HeaderAssembler();
   #lastStreamId = 0;
   /** Streams above this are refused; rises no more once the peer knows it. */
   #maxStreamId = MAX_WINDOW;
@@ -66,10 +59,8 @@ export class Http2Connection {
   #sendWindow = DEFAULT_WINDOW;
   #receiveWindow = CONNECTION_WINDOW;
   readonly #nuisances: NuisanceLimit;
-  #isIdle = false;
-  #awaitsPing = false;
   #isEnding = false;
-  readonly #keepalive: NodeJS.Timeout;
+  readonly #keepalive: Keepalive;
   #drainTimer: NodeJS.Timeout | undefined;
 
   constructor(socket: Socket, options: ConnectionOptions) {
@@ -82,7 +73,10 @@ export class Http2Connection {
     socket.on('error', () => socket.destroy());
     socket.on('end', () => this.close());
     socket.on('close', () => this.#onClosed());
-    this.#keepalive = setInterval(() => this.#checkAlive(), KEEPALIVE_MS).unref();
+    this.#keepalive = new Keepalive(
+      () => this.#ping(PING_OF_KEEPALIVE),
+      () => this.close(),
+    );
     this.#sendSettings();
   }
 
@@ -129,9 +123,8 @@ export class Http2Connection {
       return;
     }
     // Calls may be on their way: they are taken until the ping is back, by when the client knows.
-    this.#writeGoAway(MAX_WINDOW, ERROR.none);
-    this.#writer.frame(FRAME.ping, 0, 0, PING_OF_DRAIN);
-    this.flush();
+    this.#writer.goAway(MAX_WINDOW, ERROR.none);
+    this.#ping(PING_OF_DRAIN);
     this.#drainTimer = setTimeout(() => this.#finishDrain(), DRAIN_PING_MS).unref();
   }
 
@@ -145,7 +138,7 @@ export class Http2Connection {
   }
 
   #receive(chunk: Buffer): void {
-    this.#isIdle = false;
+    this.#keepalive.hear();
     this.#isReading = true;
     try {
       this.#reader.read(chunk, this.#readFrame);
@@ -158,17 +151,18 @@ export class Http2Connection {
   }
 
   readonly #readFrame = ({ type, flags, streamId, payload }: Frame): void => {
-    if (this.#headerBlock !== undefined && (type !== FRAME.continuation || streamId !== this.#headerBlock.streamId))
+    const { openStreamId } = this.#headers;
+    if (openStreamId !== undefined && (type !== FRAME.continuation || streamId !== openStreamId))
       throw new ConnectionError(ERROR.protocol, 'a header block is interrupted');
     switch (type) {
       case FRAME.data:
         this.#readData(flags, streamId, payload);
         break;
       case FRAME.headers:
-        this.#readHeaders(flags, streamId, payload);
+        this.#openStream(this.#headers.begin(streamId, flags, withoutPadding(flags, payload)));
         break;
       case FRAME.continuation:
-        this.#readContinuation(flags, payload);
+        this.#openStream(this.#headers.continue(flags, payload));
         break;
       case FRAME.resetStream:
         this.#readReset(streamId, payload);
@@ -201,7 +195,7 @@ export class Http2Connection {
     if (this.#receiveWindow < 0)
       throw new ConnectionError(ERROR.flowControl, 'the window of the connection is exceeded');
     if (this.#receiveWindow < CONNECTION_WINDOW / 2) {
-      this.#writeWindowUpdate(0, CONNECTION_WINDOW - this.#receiveWindow);
+      this.#writer.windowUpdate(0, CONNECTION_WINDOW - this.#receiveWindow);
       this.#receiveWindow = CONNECTION_WINDOW;
     }
     const stream = this.#streams.get(streamId);
@@ -212,33 +206,11 @@ export class Http2Connection {
     stream.receiveData(withoutPadding(flags, payload), payload.length, (flags & FLAG.endStream) !== 0);
   }
 
-  #readHeaders(flags: number, streamId: number, payload: Buffer): void {
-    let block = withoutPadding(flags, payload);
-    if ((flags & FLAG.priority) !== 0) {
-      if (block.length < 5) throw new ConnectionError(ERROR.frameSize, 'a priority is cut off');
-      block = block.subarray(5);
-    }
-    if (streamId % 2 === 0) throw new ConnectionError(ERROR.protocol, 'a client opens odd streams only');
-    const endsStream = (flags & FLAG.endStream) !== 0;
-    if ((flags & FLAG.endHeaders) !== 0) this.#openStream(streamId, endsStream, block);
-    else this.#headerBlock = { streamId, endsStream, parts: [block], bytes: block.length };
-  }
-
-  #readContinuation(flags: number, payload: Buffer): void {
-    const block = this.#headerBlock;
-    if (block === undefined) throw new ConnectionError(ERROR.protocol, 'a continuation continues nothing');
-    block.parts.push(payload);
-    block.bytes += payload.length;
-    if (block.bytes > MAX_HEADER_BLOCK_BYTES || block.parts.length > 64)
-      throw new ConnectionError(ERROR.enhanceYourCalm, 'a header block is too large');
-    if ((flags & FLAG.endHeaders) === 0) return;
-    this.#headerBlock = undefined;
-    this.#openStream(block.streamId, block.endsStream, Buffer.concat(block.parts));
-  }
-
-  #openStream(streamId: number, endsStream: boolean, block: Buffer): void {
+  #openStream(block: HeaderBlock | undefined): void {
+    if (block === undefined) return;
+    const { streamId, endsStream } = block;
     // Every block must be decoded, even of a stream that is refused: the blocks after it depend on it.
-    const headers = this.#hpack.decode(block);
+    const headers = this.#hpack.decode(block.bytes);
     const known = this.#streams.get(streamId);
     if (known !== undefined) {
       if (!endsStream) throw new ConnectionError(ERROR.protocol, 'trailers must end their stream');
@@ -252,18 +224,13 @@ export class Http2Connection {
     }
     this.#lastStreamId = streamId;
     if (streamId > this.#maxStreamId || this.#streams.size >= MAX_STREAMS) {
-      this.resetStream(streamId, ERROR.refusedStream);
+      this.#writer.resetStream(streamId, ERROR.refusedStream);
       return;
     }
     const stream = new Http2Stream(this, streamId, this.#peerInitialWindow);
     this.#streams.set(streamId, stream);
     this.#options.onRequest(stream, headers);
     if (endsStream) stream.receiveData(NOTHING, 0, true);
-  }
-
-  resetStream(streamId: number, code: number): void {
-    this.#writer.head(4, FRAME.resetStream, 0, streamId);
-    this.#writer.uint32(code);
   }
 
   #readReset(streamId: number, payload: Buffer): void {
@@ -310,7 +277,7 @@ export class Http2Connection {
       this.#writer.frame(FRAME.ping, FLAG.ack, 0, payload);
       return;
     }
-    this.#awaitsPing = false;
+    this.#keepalive.hearAnswer();
     if (payload.equals(PING_OF_DRAIN)) this.#finishDrain();
   }
 
@@ -319,7 +286,7 @@ export class Http2Connection {
     clearTimeout(this.#drainTimer);
     if (this.#isEnding || this.socket.destroyed) return;
     this.#maxStreamId = this.#lastStreamId;
-    this.#writeGoAway(this.#lastStreamId, ERROR.none);
+    this.#writer.goAway(this.#lastStreamId, ERROR.none);
     this.#isEnding = true;
     if (this.#streams.size === 0) this.#endSoon();
     else this.flush();
@@ -328,13 +295,13 @@ export class Http2Connection {
   #readWindowUpdate(streamId: number, payload: Buffer): void {
     if (payload.length !== 4) throw new ConnectionError(ERROR.frameSize, 'a window update has 4 bytes');
     const increment = payload.readUInt32BE(0) & MAX_WINDOW;
-    if (increment === 0) throw new ConnectionError(ERROR.protocol, 'a window grows by 0');
     if (streamId === 0) {
+      if (increment === 0) throw new ConnectionError(ERROR.protocol, 'a window grows by 0');
       this.#sendWindow += increment;
       if (this.#sendWindow > MAX_WINDOW) throw new ConnectionError(ERROR.flowControl, 'a window is too large');
     } else {
       this.#checkNotIdle(streamId);
-      this.#streams.get(streamId)?.addSendWindow(increment);
+      this.#streams.get(streamId)?.receiveWindowUpdate(increment);
     }
     this.#sendBlocked();
   }
@@ -363,7 +330,7 @@ export class Http2Connection {
    */
   #fail(error: unknown): void {
     const { socket } = this;
-    this.#writeGoAway(this.#lastStreamId, this.#toErrorCode(error));
+    this.#writer.goAway(this.#lastStreamId, this.#toErrorCode(error));
     socket.removeAllListeners('data');
     if (!socket.destroyed) socket.end(this.#writer.take());
     socket.resume();
@@ -378,21 +345,13 @@ export class Http2Connection {
     return ERROR.internal;
   }
 
-  #checkAlive(): void {
-    if (this.#awaitsPing) {
-      this.close();
-      return;
-    }
-    if (this.#isIdle) {
-      this.#awaitsPing = true;
-      this.#writer.frame(FRAME.ping, 0, 0, PING_OF_KEEPALIVE);
-      this.flush();
-    }
-    this.#isIdle = true;
+  #ping(payload: Buffer): void {
+    this.#writer.frame(FRAME.ping, 0, 0, payload);
+    this.flush();
   }
 
   #onClosed(): void {
-    clearInterval(this.#keepalive);
+    this.#keepalive.stop();
     clearTimeout(this.#drainTimer);
     this.#dropStreams();
     this.#options.onClosed(this);
@@ -405,35 +364,13 @@ export class Http2Connection {
   }
 
   #sendSettings(): void {
-    const settings: [number, number][] = [
+    this.#writer.settings([
       [SETTING.maxConcurrentStreams, MAX_STREAMS],
       [SETTING.initialWindowSize, STREAM_WINDOW],
       [SETTING.maxHeaderListSize, MAX_HEADER_BLOCK_BYTES],
-    ];
-    this.#writer.head(6 * settings.length, FRAME.settings, 0, 0);
-    for (const [setting, value] of settings) {
-      this.#writer.byte(0);
-      this.#writer.byte(setting);
-      this.#writer.uint32(value);
-    }
-    this.#writeWindowUpdate(0, CONNECTION_WINDOW - DEFAULT_WINDOW);
+    ]);
+    this.#writer.windowUpdate(0, CONNECTION_WINDOW - DEFAULT_WINDOW);
     this.flush();
-  }
-
-  writeWindowUpdate(streamId: number, increment: number): void {
-    this.#writeWindowUpdate(streamId, increment);
-    this.flush();
-  }
-
-  #writeWindowUpdate(streamId: number, increment: number): void {
-    this.#writer.head(4, FRAME.windowUpdate, 0, streamId);
-    this.#writer.uint32(increment);
-  }
-
-  #writeGoAway(lastStreamId: number, code: number): void {
-    this.#writer.head(8, FRAME.goAway, 0, 0);
-    this.#writer.uint32(lastStreamId);
-    this.#writer.uint32(code);
   }
 }
 

@@ -72,6 +72,32 @@ export class FrameWriter {
     if (payload !== undefined) this.bytes(payload, 0, payload.length);
   }
 
+  settings(pairs: readonly (readonly [setting: number, value: number])[]): void {
+    this.head(6 * pairs.length, FRAME.settings, 0, 0);
+    for (const [setting, value] of pairs) {
+      this.byte(setting >>> 8);
+      this.byte(setting);
+      this.uint32(value);
+    }
+  }
+
+  /** Stream 0 is the connection. */
+  windowUpdate(streamId: number, increment: number): void {
+    this.head(4, FRAME.windowUpdate, 0, streamId);
+    this.uint32(increment);
+  }
+
+  resetStream(streamId: number, code: number): void {
+    this.head(4, FRAME.resetStream, 0, streamId);
+    this.uint32(code);
+  }
+
+  goAway(lastStreamId: number, code: number): void {
+    this.head(8, FRAME.goAway, 0, 0);
+    this.uint32(lastStreamId);
+    this.uint32(code);
+  }
+
   head(length: number, type: number, flags: number, streamId: number): void {
     this.#reserve(FRAME_HEAD_BYTES);
     const buffer = this.#buffer;

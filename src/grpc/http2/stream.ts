@@ -58,7 +58,8 @@ export class Http2Stream {
     this.#credit += bytes;
     if (this.#isRemoteEnded || this.#isReset || this.#credit < STREAM_WINDOW / 4) return;
     this.#receiveWindow += this.#credit;
-    this.#connection.writeWindowUpdate(this.id, this.#credit);
+    this.#connection.writer.windowUpdate(this.id, this.#credit);
+    this.#connection.flush();
     this.#credit = 0;
   }
 
@@ -121,6 +122,12 @@ export class Http2Stream {
     if (this.#waitingTrailers !== undefined) this.sendHeaders(this.#waitingTrailers, true);
   }
 
+  /** §6.9: a window that the client grows by nothing is an error of this stream alone. */
+  receiveWindowUpdate(increment: number): void {
+    if (increment === 0) this.reset(ERROR.protocol);
+    else this.addSendWindow(increment);
+  }
+
   addSendWindow(change: number): void {
     this.#sendWindow += change;
     if (this.#sendWindow > MAX_WINDOW) this.reset(ERROR.flowControl);
@@ -129,7 +136,7 @@ export class Http2Stream {
 
   reset(code: number): void {
     if (this.#isReset) return;
-    this.#connection.resetStream(this.id, code);
+    this.#connection.writer.resetStream(this.id, code);
     this.#connection.flush();
     this.receiveReset();
   }
@@ -156,7 +163,7 @@ export class Http2Stream {
       return;
     }
     // §8.1: answered early; the client need not send the rest.
-    this.#connection.resetStream(this.id, ERROR.none);
+    this.#connection.writer.resetStream(this.id, ERROR.none);
     this.#isReset = true;
     this.#connection.forget(this);
   }

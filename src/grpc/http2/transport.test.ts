@@ -365,6 +365,22 @@ test('more streams at once than were granted are refused, the others are not dis
   assert.ok(resets.every(({ payload }) => payload.readUInt32BE(0) === 7));
 });
 
+test('a window of a stream that grows by 0 resets that stream alone', async () => {
+  const frames = await talk(
+    ...start,
+    frame(HEADERS, 4, 1, block('/test.v1.Test/Never')),
+    frame(WINDOW_UPDATE, 0, 1, Buffer.alloc(4)),
+    frame(HEADERS, 4, 3, block()),
+    frame(DATA, 1, 3, hello),
+  );
+  const resets = frames.filter(({ type }) => type === RST);
+  assert.deepEqual(
+    resets.map(({ streamId, payload }) => [streamId, payload.readUInt32BE(0)]),
+    [[1, 1]],
+  );
+  assert.deepEqual(frames.find(({ type, streamId }) => type === DATA && streamId === 3)?.payload, hello);
+});
+
 test('bytes may come one by one, with padding, priorities and unknown frames', async () => {
   const padded = Buffer.concat([Buffer.of(3), Buffer.alloc(5), block(), Buffer.alloc(3)]);
   const data = Buffer.concat([Buffer.of(2), hello, Buffer.alloc(2)]);

@@ -1,0 +1,56 @@
+import { ConnectionError, ERROR, FLAG } from './frames.ts';
+
+const MAX_FRAMES = 64;
+export const MAX_HEADER_BLOCK_BYTES = 32_768;
+
+/** A header block whose frames are all there. */
+export interface HeaderBlock {
+  readonly streamId: number;
+  readonly endsStream: boolean;
+  readonly bytes: Buffer;
+}
+
+/** Puts a header block together from HEADERS and its CONTINUATION frames (RFC 9113 §6.2, §6.10). */
+export class HeaderAssembler {
+  #streamId = 0;
+  #endsStream = false;
+  #parts: Buffer[] = [];
+  #length = 0;
+
+  /** The stream whose block is not whole yet: nothing but its continuation may come. Undefined when there is none. */
+  get openStreamId(): number | undefined {
+    return this.#parts.length === 0 ? undefined : this.#streamId;
+  }
+
+  /** A HEADERS frame without its padding; the block when it is whole. */
+  begin(streamId: number, flags: number, payload: Buffer): HeaderBlock | undefined {
+    const bytes = withoutPriority(flags, payload);
+    if (streamId % 2 === 0) throw new ConnectionError(ERROR.protocol, 'a client opens odd streams only');
+    const endsStream = (flags & FLAG.endStream) !== 0;
+    if ((flags & FLAG.endHeaders) !== 0) return { streamId, endsStream, bytes };
+    this.#streamId = streamId;
+    this.#endsStream = endsStream;
+    this.#parts = [bytes];
+    this.#length = bytes.length;
+    return undefined;
+  }
+
+  /** A CONTINUATION frame; the block when this was its last. */
+  continue(flags: number, payload: Buffer): HeaderBlock | undefined {
+    if (this.#parts.length === 0) throw new ConnectionError(ERROR.protocol, 'a continuation continues nothing');
+    this.#parts.push(payload);
+    this.#length += payload.length;
+    if (this.#length > MAX_HEADER_BLOCK_BYTES || this.#parts.length > MAX_FRAMES)
+      throw new ConnectionError(ERROR.enhanceYourCalm, 'a header block is too large');
+    if ((flags & FLAG.endHeaders) === 0) return undefined;
+    const bytes = Buffer.concat(this.#parts);
+    this.#parts = [];
+    return { streamId: this.#streamId, endsStream: this.#endsStream, bytes };
+  }
+}
+
+function withoutPriority(flags: number, payload: Buffer): Buffer {
+  if ((flags & FLAG.priority) === 0) return payload;
+  if (payload.length < 5) throw new ConnectionError(ERROR.frameSize, 'a priority is cut off');
+  return payload.subarray(5);
+}
