@@ -5,7 +5,14 @@ import type { World } from '../world.ts';
 import type { Engine } from './engine.ts';
 import { createInFlight } from './in-flight.ts';
 import { checkParameters } from './portable-sql.ts';
-import { createPostgresPool, isConnectionLost, isRetryable, translatePostgresError } from './postgres-pool.ts';
+import {
+  askPostgres,
+  createPostgresPool,
+  isConnectionLost,
+  isRetryable,
+  translatePostgresError,
+} from './postgres-pool.ts';
+import { createPostgresWatch, type PostgresWatch, refuseWhileAway } from './postgres-watch.ts';
 import { runProcedure } from './procedure-run.ts';
 import type { Row, SqlValue, Statement, Step } from './store.ts';
 
@@ -19,7 +26,9 @@ export interface PostgresOptions {
 }
 
 /** Waits before a lost connection is tried again. Together they outlast a quick restart of the server. */
-const RECONNECT_DELAYS_MS = [20, 100, 400, 1_000];
+const RECONNECT_DELAYS_MS = [20, 100, 400, 1_000, 2_500];
+/** How long the end of a program waits for a server to take leave; all that mattered is stored by then. */
+const LEAVE_MS = 2_000;
 const MAX_ATTEMPTS = 12;
 const DEFAULT_MAX_WAITING = 20_000;
 
@@ -32,6 +41,7 @@ export function openPostgresEngine(options: PostgresOptions): PostgresEngine {
   const pool = createPostgresPool(databaseUrl, poolSize, log);
   // A pool that is ended forgets the calls that wait for a connection, so it is ended after them.
   const inFlight = createInFlight();
+  const watch = createPostgresWatch({ ask: () => askPostgres(databaseUrl), log, world });
   let closing: Promise<void> | undefined;
 
   const begin = <Result>(work: () => Promise<Result>): Promise<Result> => {
@@ -40,6 +50,7 @@ export function openPostgresEngine(options: PostgresOptions): PostgresEngine {
   };
 
   const connect = async (): Promise<pg.PoolClient> => {
+    watch.checkPresent();
     if (pool.waitingCount >= maxWaiting)
       throw new Failure('unavailable', 'Cannot use the database: too many calls are waiting', { retryAfterSeconds: 1 });
     return await pool.connect().catch((error: unknown) => {
@@ -47,13 +58,34 @@ export function openPostgresEngine(options: PostgresOptions): PostgresEngine {
     });
   };
 
-  const reconnect = (): Promise<pg.PoolClient> => retryWhile(isConnectionLost, RECONNECT_DELAYS_MS, world, connect);
+  // Whoever has waited in vain asks whether the server is gone for all; if so the next ones need not wait.
+  const reconnect = (): Promise<pg.PoolClient> =>
+    retryWhile(isConnectionLost, RECONNECT_DELAYS_MS, world, connect).catch((error: unknown) => {
+      if (!isConnectionLost(error)) throw error;
+      watch.suspect();
+      throw refuseWhileAway(error);
+    });
+
+  const useClient = async <Result>(
+    client: pg.PoolClient,
+    work: (client: pg.PoolClient) => Promise<Result>,
+  ): Promise<Result> => {
+    let isLost = false;
+    try {
+      return await watch.guard(client, () => work(client));
+    } catch (error) {
+      isLost = isConnectionLost(error);
+      throw error;
+    } finally {
+      client.release(isLost);
+    }
+  };
 
   // Sent again when its connection breaks: it changes nothing.
   const read = (statement: Statement<object>, parameters: readonly SqlValue[]): Promise<Row[]> =>
     begin(() =>
       retryWhile(isConnectionLost, RECONNECT_DELAYS_MS, world, async () =>
-        useClient(await connect(), (client) => runOn(client, statement, parameters)),
+        useClient(await reconnect(), (client) => runOn(client, statement, parameters)),
       ),
     );
 
@@ -80,7 +112,7 @@ export function openPostgresEngine(options: PostgresOptions): PostgresEngine {
     mayHaveChanged: () => true,
     countWaiting: () => pool.waitingCount,
     close: () => {
-      closing ??= inFlight.settle().then(() => pool.end());
+      closing ??= inFlight.settle().then(() => endPool(pool, watch));
       return closing;
     },
   };
@@ -111,19 +143,12 @@ async function runSteps(client: pg.PoolClient, steps: readonly Step[]): Promise<
   });
 }
 
-async function useClient<Result>(
-  client: pg.PoolClient,
-  work: (client: pg.PoolClient) => Promise<Result>,
-): Promise<Result> {
-  let isLost = false;
-  try {
-    return await work(client);
-  } catch (error) {
-    isLost = isConnectionLost(error);
-    throw error;
-  } finally {
-    client.release(isLost);
-  }
+async function endPool(pool: pg.Pool, watch: PostgresWatch): Promise<void> {
+  watch.close();
+  const late = Promise.withResolvers<void>();
+  const timer = setTimeout(late.resolve, LEAVE_MS);
+  await Promise.race([pool.end(), late.promise]);
+  clearTimeout(timer);
 }
 
 async function inTransaction<Result>(

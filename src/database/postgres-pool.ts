@@ -6,18 +6,33 @@ const CONNECT_TIMEOUT_MS = 10_000;
 /** A statement that runs longer is ended by the server: a lock that it holds would stop everyone else. */
 const STATEMENT_TIMEOUT_MS = 60_000;
 
-/** A pool whose connections answer in the types of store.ts, and whose losses are reported, never thrown. */
-export function createPostgresPool(databaseUrl: string, poolSize: number, log: Log): pg.Pool {
-  const pool = new pg.Pool({
+function describeConnection(databaseUrl: string): pg.ClientConfig {
+  return {
     connectionString: databaseUrl,
-    max: poolSize,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     keepAlive: true,
     application_name: 'trivet',
     statement_timeout: STATEMENT_TIMEOUT_MS,
     idle_in_transaction_session_timeout: STATEMENT_TIMEOUT_MS,
     types: { getTypeParser },
-  });
+  };
+}
+
+/** Connects, asks for nothing in particular and ends. */
+export async function askPostgres(databaseUrl: string): Promise<void> {
+  const client = new pg.Client(describeConnection(databaseUrl));
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    await client.query('SELECT 1');
+  } finally {
+    void client.end().catch(() => {});
+  }
+}
+
+/** A pool whose connections answer in the types of store.ts, and whose losses are reported, never thrown. */
+export function createPostgresPool(databaseUrl: string, poolSize: number, log: Log): pg.Pool {
+  const pool = new pg.Pool({ ...describeConnection(databaseUrl), max: poolSize });
   pool.on('error', (error) => log.warn({ err: error }, 'a connection to PostgreSQL was lost'));
   // The pool listens only while a connection is idle; one that is lost in use would end the process.
   pool.on('connect', (client) => {

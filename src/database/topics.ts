@@ -55,8 +55,9 @@ export function createTopicWatcher(engine: Engine, log: Log): TopicWatcher {
       const mayHaveChanged = engine.mayHaveChanged();
       if (isUncertain || mayHaveChanged) compare((await engine.read(listVersionsStatement, [])) as never);
     } catch (error) {
+      // Once an outage: it looks several times a second.
+      if (!isUncertain) log.warn({ err: error }, 'cannot look for changes made by other processes');
       isUncertain = true;
-      log.warn({ err: error }, 'cannot look for changes made by other processes');
     } finally {
       isLooking = false;
     }

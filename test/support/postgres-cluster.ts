@@ -1,5 +1,5 @@
 import { execFileSync, spawn } from 'node:child_process';
-import { chownSync, existsSync, globSync, mkdtempSync, rmSync } from 'node:fs';
+import { chownSync, existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -13,6 +13,9 @@ export interface PostgresCluster {
   kill(): Promise<void>;
   /** Starts it again after `kill`, with its crash recovery. */
   start(): Promise<void>;
+  /** Stops every one of its processes where it stands (SIGSTOP): connections stay open, and nothing answers. */
+  freeze(): void;
+  thaw(): void;
   stop(): Promise<void>;
 }
 
@@ -73,6 +76,7 @@ const KEEPER = `
     wait $server
     exit 0
   fi
+  kill -CONT $(cat /proc/$server/task/$server/children) $server
   kill -QUIT $server; wait $server; cd /; rm -rf "$folder"
 `;
 
@@ -106,8 +110,18 @@ export async function startPostgresCluster(options: ClusterOptions = {}): Promis
       keeper = launch();
       await waitUntilReady(folder);
     },
+    freeze: () => signalServer(folder, 'SIGSTOP'),
+    thaw: () => signalServer(folder, 'SIGCONT'),
     stop: () => keeper.end('stop'),
   };
+}
+
+/** The server first, so that it starts no more children. */
+function signalServer(folder: string, signal: 'SIGSTOP' | 'SIGCONT'): void {
+  const [server = ''] = readFileSync(join(folder, 'data', 'postmaster.pid'), 'utf8').split('\n');
+  process.kill(Number(server), signal);
+  const children = readFileSync(`/proc/${server}/task/${server}/children`, 'utf8').trim();
+  for (const child of children.split(' ')) process.kill(Number(child), signal);
 }
 
 function createData(binaries: string, folder: string, account: Account | undefined): void {

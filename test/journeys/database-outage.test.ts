@@ -1,0 +1,129 @@
+/**
+ * The database goes away under the running service: what needs it says so, what does not goes on, and all of it recovers
+ * by itself. TRIVET_LONG=1 keeps it away for half a minute.
+ */
+import assert from 'node:assert/strict';
+import { rmSync } from 'node:fs';
+import { test } from 'node:test';
+import { realWorld } from '../../src/world.ts';
+import {
+  type Answer,
+  type AuthorizationEndpoint,
+  callApi,
+  createPerson,
+  obtainTokens,
+  postForm,
+  refresh,
+  registerApplication,
+  request,
+} from '../support/authorization-server.ts';
+import { findReasonToSkip, openTestStore } from '../support/engines.ts';
+import { createTestDatabase, type PostgresCluster, startPostgresCluster } from '../support/postgres-cluster.ts';
+import { createDataDir, type Program, startProgram } from '../support/start-program.ts';
+
+const AWAY_MS = process.env.TRIVET_LONG === '1' ? 30_000 : 0;
+const options = { skip: findReasonToSkip('postgres'), timeout: 240_000 };
+
+interface Outage {
+  readonly title: string;
+  readonly begin: (cluster: PostgresCluster) => Promise<void> | void;
+  readonly end: (cluster: PostgresCluster) => Promise<void> | void;
+}
+
+const OUTAGES: readonly Outage[] = [
+  { title: 'is killed', begin: (cluster) => cluster.kill(), end: (cluster) => cluster.start() },
+  {
+    title: 'is frozen with its connections open',
+    begin: (cluster) => cluster.freeze(),
+    end: (cluster) => cluster.thaw(),
+  },
+];
+
+async function withProgram(
+  run: (place: { program: Program; cluster: PostgresCluster; at: AuthorizationEndpoint }) => Promise<void>,
+): Promise<void> {
+  await using undo = new AsyncDisposableStack();
+  const cluster = await startPostgresCluster({ isDurable: true });
+  undo.defer(() => cluster.stop());
+  const databaseUrl = await createTestDatabase(cluster.socketDir, 'outage');
+  const dataDir = createDataDir();
+  undo.defer(() => rmSync(dataDir, { recursive: true, force: true }));
+  const store = undo.use(await openTestStore({ dataDir, databaseUrl }));
+  const program = undo.use(await startProgram({ DATABASE_URL: databaseUrl, LOG_LEVEL: 'warn' }));
+  await run({ program, cluster, at: { url: program.httpUrl, store, world: realWorld } });
+}
+
+/** RFC 6749 has no code for this at the token endpoint; that of §4.1.2.1 stands for it. */
+function assertOAuthOutage(answer: Answer): void {
+  assert.deepEqual([answer.status, answer.json.error], [503, 'temporarily_unavailable'], answer.text);
+  assert.ok(Number(answer.headers.get('retry-after')) > 0, 'Retry-After');
+}
+
+function assertPlatformOutage(answer: Answer): void {
+  assert.deepEqual([answer.status, answer.json.error_code_name], [503, 'SERVICE_UNAVAILABLE'], answer.text);
+  assert.equal(typeof answer.json.trace_id, 'string');
+}
+
+function predict({ url }: AuthorizationEndpoint): Promise<Answer> {
+  return request(`${url}/prediction.v1.PredictionService/Predict`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ targetModel: 'm', inputs: [{ inputId: 1, inputTokenLength: 100, serverIp: '10.0.0.1' }] }),
+  });
+}
+
+async function waitUntilReady({ url }: AuthorizationEndpoint): Promise<void> {
+  while ((await request(`${url}/readyz`)).status !== 200) await realWorld.sleep(50);
+}
+
+for (const { title, begin, end } of OUTAGES)
+  test(`V09 while PostgreSQL ${title}, each endpoint says so, and all recover by themselves`, options, () =>
+    withProgram(async ({ program, cluster, at }) => {
+      const { cookie, user } = await createPerson(at);
+      const { clientId, clientSecret } = await registerApplication(at);
+      const tokens = await obtainTokens(at, { cookie, user }, { clientId, clientSecret });
+      const token = tokens.access_token;
+      const form = { token, client_id: clientId, client_secret: clientSecret };
+      const headers = { authorization: `Bearer ${token}` };
+
+      await begin(cluster);
+      // All together: they wait for the same answer of the database.
+      const [oauth, platform, page, ready] = await Promise.all([
+        Promise.all([
+          refresh(at, tokens.refresh_token),
+          postForm(`${at.url}/oauth/introspect`, form),
+          postForm(`${at.url}/oauth/revoke`, form),
+        ]),
+        Promise.all([
+          request(`${at.url}/api/v5/user`, { headers }),
+          request(`${at.url}/api/v5/repos/grace/doors/hooks`, { headers }),
+        ]),
+        request(`${at.url}/oauth/authorize?client_id=${clientId}`, { headers: { cookie } }),
+        request(`${at.url}/readyz`),
+      ]);
+      for (const answer of oauth) assertOAuthOutage(answer);
+      for (const answer of platform) assertPlatformOutage(answer);
+      assert.equal(page.status, 503);
+      assert.match(page.text, /<h1>/);
+      assert.equal(ready.status, 503);
+      await realWorld.sleep(AWAY_MS);
+      assert.equal((await predict(at)).status, 200);
+      assert.equal((await request(`${at.url}/healthz`)).status, 200);
+      await end(cluster);
+
+      await waitUntilReady(at);
+      assert.equal(await callApi(at, token), 200, 'the revocation that was refused did not take place');
+      assert.equal((await refresh(at, tokens.refresh_token)).status, 200);
+      assert.equal(await program.stop(), 0);
+    }),
+  );
+
+test('SIGTERM while PostgreSQL is frozen ends the program all the same', options, () =>
+  withProgram(async ({ program, cluster, at }) => {
+    cluster.freeze();
+    const waiting = request(`${at.url}/readyz`).catch(() => {});
+    assert.equal(await program.stop(), 0);
+    await waiting;
+    cluster.thaw();
+  }),
+);
