@@ -35,7 +35,8 @@ export interface Trainer extends Worker {
 }
 
 const REST_MS = 2000;
-const LEASE_MS = 60_000;
+/** After a crash, learning goes on when it has run out. */
+const LEASE_MS = 15_000;
 /** Fewer fresh rows than this never cause a training. */
 const MIN_FRESH_ROWS = 50;
 const MAX_ROWS = 50_000;
