@@ -15,7 +15,11 @@ export function trainSyntheticModel(rows: number): LatencyModel {
   const table = createObservationTable(rows);
   const random = createRandom(1);
   for (let index = 0; index < rows; index++) appendObservation(table, createObservation(random));
-  return trainModel('qwen3-32b@1', table);
+  const model = trainModel('qwen3-32b@1', table);
+  const { ttft, tpot } = model.whole;
+  if (!(ttft!.forestShare > 0 && tpot!.forestShare > 0))
+    throw new Error('The trees are not believed: nothing to measure');
+  return model;
 }
 
 function createObservation(random: () => number): Observation {
@@ -33,12 +37,14 @@ function createObservation(random: () => number): Observation {
     serverIp: `10.12.0.${Math.floor(20 * random())}`,
   };
   const noise = 0.9 + 0.2 * random();
+  // Steps that physics cannot know, so that the trees are believed and their cost is measured.
+  const stall = (input.kvCacheUsage > 0.8 ? 2 : 1) * (input.hbmUtilization > 0.5 ? 1.3 : 1) * noise;
   return {
     targetModel: 'qwen3-32b',
     input,
     atMs: undefined,
-    ttftMs: (20 + input.inputTokenLength * (1 - input.prefixCacheScore) * 0.05 + input.numRequestWaiting * 40) * noise,
-    tpotMs: (6 + input.numRequestRunning * 0.4 + input.kvCacheUsage * 5) * noise,
+    ttftMs: (20 + input.inputTokenLength * (1 - input.prefixCacheScore) * 0.05 + input.numRequestWaiting * 40) * stall,
+    tpotMs: (6 + input.numRequestRunning * 0.4 + input.kvCacheUsage * 5) * stall,
   } as Observation;
 }
 

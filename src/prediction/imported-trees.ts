@@ -63,7 +63,7 @@ function createValues({ precision }: GeneralForest, length: number): Float32Arra
 /** The column of a feature: one of ours, or behind them a constant. */
 function placeSource({ sources }: ImportedTrees, feature: number): number {
   const { from } = sources[feature]!;
-  return typeof from === 'number' ? FEATURE_COUNT + feature : FEATURE_NAMES.findIndex((name) => name === from);
+  return typeof from === 'number' ? FEATURE_COUNT + feature : FEATURE_NAMES.indexOf(from as never);
 }
 
 /** Of what the trees say after the link. */
@@ -81,7 +81,7 @@ export function readImportedRow(
   computeFeatures(columns, ours, 1);
   const row = createValues(forest, sources.length);
   sources.forEach(({ from }, f) => {
-    row[f] = typeof from === 'number' ? from : ours[FEATURE_NAMES.findIndex((name) => name === from)]!;
+    row[f] = typeof from === 'number' ? from : ours[FEATURE_NAMES.indexOf(from as never)]!;
   });
   return row;
 }

@@ -49,7 +49,7 @@ export function createWasmEvaluator(forests: readonly Forest[], capacity: number
   }));
   const memory = plan.create();
   writeEdges(edges, new Float32Array(memory.buffer, edgesAt, edges.length * EDGE_TABLE_FLOATS));
-  for (const { forest, treesAt } of parts) writeTrees(forest, stride, new DataView(memory.buffer, treesAt));
+  for (const { forest, treesAt } of parts) writeTrees(forest, stride, memory.buffer, treesAt);
   const kernel = new WebAssembly.Instance(module, { env: { memory } }).exports as unknown as EvaluateExports;
   return {
     kernel: 'wasm',
@@ -72,17 +72,26 @@ function writeEdges(edges: readonly Float32Array[], tables: Float32Array): void 
   });
 }
 
-function writeTrees(forest: Forest, stride: number, view: DataView): void {
+/** Plain byte arrays: this runs between two calls, often before the engine has compiled it. */
+function writeTrees(forest: Forest, stride: number, buffer: ArrayBuffer, start: number): void {
+  const { features, thresholds } = forest;
+  const bytes = new Uint8Array(buffer, start, forest.treeCount * TREE_BYTES);
+  const words = new Uint32Array(buffer, start, bytes.length / 4);
+  const leaves = new Uint8Array(forest.leaves.buffer, forest.leaves.byteOffset, forest.leaves.byteLength);
   for (let tree = 0; tree < forest.treeCount; tree++) {
     const at = tree * TREE_BYTES;
     for (let level = 0; level < MAX_DEPTH; level++) {
-      view.setUint32(at + level * 4, forest.features[tree * MAX_DEPTH + level]! * stride, true);
-      view.setUint8(at + 24 + level, forest.thresholds[tree * MAX_DEPTH + level]! ^ SIGN_BIT);
+      words[at / 4 + level] = features[tree * MAX_DEPTH + level]! * stride;
+      bytes[at + 24 + level] = thresholds[tree * MAX_DEPTH + level]! ^ SIGN_BIT;
     }
-    for (let leaf = 0; leaf < LEAVES; leaf++) {
-      const value = forest.leaves[tree * LEAVES + leaf]!;
-      view.setUint8(at + 32 + leaf, value & 0xff);
-      view.setInt8(at + 32 + LEAVES + leaf, value >> 8);
-    }
+    splitLeaves(leaves, tree * LEAVES * 2, bytes, at + 32);
+  }
+}
+
+/** The low bytes of all leaves, then the high ones. */
+function splitLeaves(leaves: Uint8Array, from: number, bytes: Uint8Array, to: number): void {
+  for (let leaf = 0; leaf < LEAVES; leaf++) {
+    bytes[to + leaf] = leaves[from + 2 * leaf]!;
+    bytes[to + LEAVES + leaf] = leaves[from + 2 * leaf + 1]!;
   }
 }

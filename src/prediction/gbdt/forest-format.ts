@@ -20,7 +20,7 @@ export function encodeForests(forests: readonly Forest[]): Uint8Array {
   const parts: Uint8Array[] = [
     new TextEncoder().encode(MAGIC),
     encodeNumbers([VERSION, binning.edges.length, forests.length]),
-    ...binning.edges.flatMap((edges) => [encodeNumbers([edges.length]), encodeFloats(edges)]),
+    ...binning.edges.flatMap((edges) => [encodeNumbers([edges.length]), toLittleEndian(edges)]),
     ...forests.flatMap(encodeForest),
   ];
   const body = Buffer.concat(parts);
@@ -41,17 +41,13 @@ function encodeForest(forest: Forest): Uint8Array[] {
   const numbers = new DataView(new ArrayBuffer(16));
   numbers.setFloat64(0, forest.base, true);
   numbers.setFloat64(8, forest.leafScale, true);
-  const leaves = new DataView(new ArrayBuffer(forest.leaves.length * 2));
-  forest.leaves.forEach((leaf, i) => {
-    leaves.setInt16(i * 2, leaf, true);
-  });
   return [
     encodeNumbers([forest.treeCount]),
     new Uint8Array(numbers.buffer),
     forest.features,
     forest.thresholds,
-    new Uint8Array(leaves.buffer),
-    encodeFloats(forest.covers),
+    toLittleEndian(forest.leaves),
+    toLittleEndian(forest.covers),
   ];
 }
 
@@ -60,9 +56,7 @@ function decodeForest(binning: Binning, reader: Reader): Forest {
   const [base, leafScale] = [reader.double(), reader.double()];
   const features = reader.bytes(treeCount * MAX_DEPTH);
   const thresholds = reader.bytes(treeCount * MAX_DEPTH);
-  const leafBytes = reader.bytes(treeCount * LEAVES * 2);
-  const view = new DataView(leafBytes.buffer, leafBytes.byteOffset);
-  const leaves = Int16Array.from({ length: treeCount * LEAVES }, (_, i) => view.getInt16(i * 2, true));
+  const leaves = reader.shorts(treeCount * LEAVES);
   const covers = reader.floats(treeCount * LEAVES);
   if (!Number.isFinite(base) || !(leafScale > 0)) throw refuse('its numbers are not finite');
   if (features.some((feature) => feature >= binning.edges.length)) throw refuse('a tree splits a feature it lacks');
@@ -73,6 +67,7 @@ interface Reader {
   count(atMost: number): number;
   double(): number;
   floats(count: number): Float32Array;
+  shorts(count: number): Int16Array;
   bytes(count: number): Uint8Array;
   end(): void;
 }
@@ -105,10 +100,9 @@ function createReader(body: Uint8Array, start: number): Reader {
       return value;
     },
     double: () => view.getFloat64(take(8), true),
-    floats(count) {
-      const from = take(count * 4);
-      return Float32Array.from({ length: count }, (_, i) => view.getFloat32(from + i * 4, true));
-    },
+    // Whole arrays at once: a service reads them between two calls.
+    floats: (count) => new Float32Array(copyNative(body, take(count * 4), count, 4)),
+    shorts: (count) => new Int16Array(copyNative(body, take(count * 2), count, 2)),
     bytes(count) {
       const from = take(count);
       return new Uint8Array(body.subarray(from, from + count));
@@ -127,12 +121,25 @@ function encodeNumbers(values: readonly number[]): Uint8Array {
   return new Uint8Array(view.buffer);
 }
 
-function encodeFloats(values: Float32Array): Uint8Array {
-  const view = new DataView(new ArrayBuffer(values.length * 4));
-  values.forEach((value, i) => {
-    view.setFloat32(i * 4, value, true);
-  });
-  return new Uint8Array(view.buffer);
+const IS_LITTLE_ENDIAN = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
+
+/** The elements as bytes, whatever the order of this machine. */
+function toLittleEndian(values: Float32Array | Int16Array): Uint8Array {
+  const bytes = Buffer.from(values.buffer.slice(values.byteOffset, values.byteOffset + values.byteLength));
+  if (!IS_LITTLE_ENDIAN) swapBytes(bytes, values.BYTES_PER_ELEMENT);
+  return bytes;
+}
+
+function copyNative(body: Uint8Array, from: number, count: number, size: 2 | 4): ArrayBuffer {
+  const bytes = new Uint8Array(count * size);
+  bytes.set(body.subarray(from, from + count * size));
+  if (!IS_LITTLE_ENDIAN) swapBytes(Buffer.from(bytes.buffer), size);
+  return bytes.buffer;
+}
+
+function swapBytes(bytes: Buffer, size: number): void {
+  if (size === 2) bytes.swap16();
+  else bytes.swap32();
 }
 
 function checksum(body: Uint8Array): Buffer {
