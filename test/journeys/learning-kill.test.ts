@@ -101,7 +101,10 @@ async function checkAnswer(program: Program, reporter: Reporter): Promise<void> 
 
 /** By turns: just after a training has begun, at a moment by chance, just after a version was promoted. */
 async function waitForTheEnd(life: number, place: StorePlace): Promise<void> {
-  if (life % 3 === 1) return void (await sleep(500 + 3000 * random()));
+  if (life % 3 === 1) {
+    await sleep(500 + 3000 * random());
+    return;
+  }
   const sql =
     life % 3 === 0
       ? "SELECT SUM(epoch) AS sum FROM leases WHERE name LIKE 'trainer:%'"
