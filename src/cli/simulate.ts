@@ -1,14 +1,12 @@
 import { once } from 'node:events';
-import { createWriteStream, existsSync, readFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { createWriteStream, readFileSync } from 'node:fs';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { Failure } from '../errors.ts';
 import { createLeastRequests, createLoadAndPrefix, createRoundRobin } from '../prediction/simulator/policies.ts';
 import { createRandom } from '../prediction/simulator/random.ts';
 import { createServer } from '../prediction/simulator/server.ts';
 import { type RoutingPolicy, type SimulatedObservation, simulate } from '../prediction/simulator/simulate.ts';
-import { createTableTimer } from '../prediction/simulator/step-table.ts';
-import { createRooflineTimer, GPUS, type StepTimer } from '../prediction/simulator/step-time.ts';
+import { GPUS } from '../prediction/simulator/step-time.ts';
 import {
   createWorkload,
   fromTrace,
@@ -17,16 +15,11 @@ import {
   type WorkloadOptions,
 } from '../prediction/simulator/workload.ts';
 import { formatTable, print, printJson } from './output.ts';
-
-interface PoolServer {
-  readonly name: string;
-  readonly timer: StepTimer;
-  /** Undefined for a table, which does not say. */
-  readonly kvCapacityTokens: number | undefined;
-}
+import { type PoolServer, parsePool, parseSlowdowns, planSlowdowns, type Slowdown } from './simulated-pool.ts';
 
 interface SimulateOptions {
   readonly servers: readonly PoolServer[];
+  readonly slow: readonly Slowdown[];
   readonly kvCapacityTokens?: number;
   readonly workload: 'poisson' | 'bursts';
   readonly trace?: string;
@@ -62,6 +55,12 @@ export function createSimulateCommand(): Command {
         .default(parsePool('large:1,medium:2,small:1'), 'large:1,medium:2,small:1')
         .argParser(parsePool),
     )
+    .option(
+      '--slow <changes>',
+      'make servers slower at a time, as SERVER:FACTOR@SECONDS,… (large-0:2@300: the first one, half as fast from then on)',
+      parseSlowdowns,
+      [],
+    )
     .option('--kv-capacity-tokens <tokens>', 'key-value memory of every server, in tokens', parsePositive)
     .addOption(new Option('--workload <kind>', 'how requests arrive').choices(['poisson', 'bursts']).default('bursts'))
     .option('--trace <file>', 'replay JSON lines {timestamp, input_length, output_length, hash_ids?} instead')
@@ -89,37 +88,6 @@ function parsePositive(text: string): number {
   return value;
 }
 
-function parsePool(text: string): PoolServer[] {
-  return text.split(',').flatMap((part) => {
-    const [name = '', count = '1'] = part.split(':');
-    if (!/^[1-9]\d{0,3}$/.test(count)) throw new InvalidArgumentError(`"${part}" must have a count as in large:2.`);
-    const server = readServer(name);
-    return Array.from({ length: Number(count) }, () => server);
-  });
-}
-
-function readServer(name: string): PoolServer {
-  const gpu = GPUS.find((candidate) => candidate.name === name);
-  if (gpu !== undefined) return { name, timer: createRooflineTimer(gpu), kvCapacityTokens: gpu.kvCapacityTokens };
-  if (existsSync(join(name, 'dense.csv')))
-    return { name: basename(name), timer: readTables(name), kvCapacityTokens: undefined };
-  const known = GPUS.map((candidate) => candidate.name).join(', ');
-  throw new InvalidArgumentError(
-    `"${name}" must be one of ${known}, or a folder with dense.csv, attention.csv and per_sequence.csv.`,
-  );
-}
-
-/** Layers of the models that such tables are measured for: 8 billion parameters, as in Llama 3. */
-const TABLE_LAYERS = 32;
-
-function readTables(folder: string): StepTimer {
-  const read = (file: string) => readFileSync(join(folder, file), 'utf8');
-  return createTableTimer(
-    { dense: read('dense.csv'), attention: read('attention.csv'), perSequence: read('per_sequence.csv') },
-    TABLE_LAYERS,
-  );
-}
-
 async function runSimulation(options: SimulateOptions): Promise<void> {
   const requests = readRequests(options);
   const policy: RoutingPolicy = POLICIES[options.policy]();
@@ -128,7 +96,7 @@ async function runSimulation(options: SimulateOptions): Promise<void> {
   );
   const servers = options.servers.map(({ name, timer }, index) =>
     createServer({
-      name: `${name}-${index}`,
+      name,
       timer,
       kvCapacityTokens: capacities[index]!,
       maxBatchTokens: 2048,
@@ -137,7 +105,8 @@ async function runSimulation(options: SimulateOptions): Promise<void> {
     }),
   );
   checkFits(requests, Math.min(...capacities));
-  const observations = simulate({ servers, requests, policy, scrapeIntervalMs: 200, scrapeDelayMs: 50 });
+  const changes = planSlowdowns(options.servers, servers, options.slow);
+  const observations = simulate({ servers, requests, policy, scrapeIntervalMs: 200, scrapeDelayMs: 50, changes });
   if (options.output !== undefined)
     await writeLines(
       options.output,

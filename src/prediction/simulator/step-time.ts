@@ -74,14 +74,21 @@ export const GPUS: readonly Gpu[] = [
   },
 ];
 
-/** `slowdown` multiplies every time: a throttled or shared GPU. */
-export function createRooflineTimer(gpu: Gpu, slowdown = 1): StepTimer {
+export function createRooflineTimer(gpu: Gpu): StepTimer {
   return (load) => {
     const tokens = load.prefillTokens + load.decodeSequences;
     const computeMs = tokens / gpu.tokensPerMs + load.prefillAttention / gpu.attentionPairsPerMs;
     const memoryMs = gpu.weightsMs + load.decodeContextTokens / gpu.contextTokensPerMs;
     const sequences = load.decodeSequences + load.prefillSequences;
     const ms = Math.max(computeMs, memoryMs) + gpu.overheadMs + sequences * gpu.perSequenceMs;
-    return { ms: ms * slowdown, computeShare: Math.min(1, computeMs / ms), bandwidthShare: Math.min(1, memoryMs / ms) };
+    return { ms, computeShare: Math.min(1, computeMs / ms), bandwidthShare: Math.min(1, memoryMs / ms) };
+  };
+}
+
+/** Every step takes `factor` times as long: a throttled or shared GPU. */
+export function scaleTimer(timer: StepTimer, factor: number): StepTimer {
+  return (load) => {
+    const time = timer(load);
+    return { ...time, ms: factor * time.ms };
   };
 }
