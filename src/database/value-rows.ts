@@ -4,7 +4,7 @@ import { type SqlValue, type Statement, type Step, statement } from './store.ts'
  * Statements over many rows at once, in the portable subset: a list of values as long as one of a few widths, so that
  * every width is prepared once. Both engines name the columns of `VALUES` column1, column2, ….
  */
-const WIDTHS = [64, 16, 4, 1] as const;
+const WIDTHS = [64, 32, 16, 8, 4, 2, 1] as const;
 
 export type ValueType = 'int' | 'text' | 'real';
 const CASTS: Record<ValueType, string> = { int: 'BIGINT', text: 'TEXT', real: 'DOUBLE PRECISION' };
@@ -25,6 +25,7 @@ export function renderInsertRows(columns: number, width: number): string {
 
 /** One statement in every width, the widest first, 1 the last; `render` gets the width and makes the text. */
 export interface WideStatement<R extends object> {
+  readonly widths: readonly number[];
   readonly byWidth: ReadonlyMap<number, Statement<R>>;
 }
 
@@ -33,22 +34,33 @@ export function wideStatement<R extends object>(
   render: (width: number) => string,
   widths: readonly number[] = WIDTHS,
 ): WideStatement<R> {
-  return { byWidth: new Map(widths.map((width) => [width, statement<R>(`${name}_${width}`, render(width))])) };
+  return { widths, byWidth: new Map(widths.map((width) => [width, statement<R>(`${name}_${width}`, render(width))])) };
 }
 
-/** The steps that run it over all rows. `more` are parameters after those of the rows. */
+/**
+ * The steps that run it over all rows. A list that has none of the widths is filled up, by `filler` or else by its last
+ * row again, which is no harm where a row changes nothing the second time: one statement costs less than several.
+ * `more` are parameters after those of the rows.
+ */
 export function wideSteps(
   wide: WideStatement<object>,
   rows: readonly (readonly SqlValue[])[],
   more: readonly SqlValue[] = [],
+  filler: readonly SqlValue[] = rows.at(-1) ?? [],
 ): Step[] {
   const steps: Step[] = [];
-  let at = 0;
-  while (at < rows.length) {
-    const width = [...wide.byWidth.keys()].find((candidate) => candidate <= rows.length - at) ?? 1;
-    const parameters = rows.slice(at, at + width).flat();
-    steps.push({ statement: wide.byWidth.get(width) as Step['statement'], parameters: [...parameters, ...more] });
+  for (let at = 0; at < rows.length; ) {
+    const width = findWidth(wide, rows.length - at);
+    const parameters: SqlValue[] = [];
+    for (let row = at; row < at + width; row += 1) parameters.push(...(rows[row] ?? filler));
+    parameters.push(...more);
+    steps.push({ statement: wide.byWidth.get(width) as Step['statement'], parameters });
     at += width;
   }
   return steps;
+}
+
+/** The narrowest that has room for all, or the widest there is. */
+function findWidth({ widths }: WideStatement<object>, count: number): number {
+  return widths.findLast((width) => width >= count) ?? widths[0] ?? 1;
 }
