@@ -4,9 +4,9 @@ import { Failure } from '../errors.ts';
 import { createMetrics } from '../telemetry/metrics.ts';
 import { announceTest } from '../webhooks/announce.ts';
 import { toAttemptJson, toDeliveryJson } from '../webhooks/delivery-json.ts';
-import { findDelivery, isHeld, listDeliveries, redeliver } from '../webhooks/delivery-log-store.ts';
+import { findDelivery, isHeld, listDeliveries } from '../webhooks/delivery-log-store.ts';
 import { cancelEndpointStep } from '../webhooks/delivery-store.ts';
-import { createDeliveryWorker } from '../webhooks/delivery-worker.ts';
+import { createDeliveryWorker, type DeliveryWorker } from '../webhooks/delivery-worker.ts';
 import { EVENT_KINDS, type EventKind, FLAG_OF } from '../webhooks/event-kind.ts';
 import { PROFILE_NAMES } from '../webhooks/hook.ts';
 import { toHookJson } from '../webhooks/hook-json.ts';
@@ -133,24 +133,30 @@ async function test(text: string, id: string): Promise<void> {
     { repository, event, source: 'test', idempotencyKey: undefined },
     hook,
   );
+  await withWorker(webhooks, ({ urgent }) => urgent.test(deliveryId, cli.world.nowMs() + TEST_DEADLINE_MS));
+  const isAccepted = await reportAttempt(webhooks, hook.id, deliveryId);
+  if (!isAccepted) throw new Failure('unavailable', 'The receiver did not accept the test');
+}
+
+async function withWorker<T>({ cli, guard }: CliWebhooks, work: (worker: DeliveryWorker) => Promise<T>): Promise<T> {
   const worker = createDeliveryWorker({ ...cli, metrics: createMetrics(), guard });
   try {
-    await worker.attemptNow(deliveryId, cli.world.nowMs() + TEST_DEADLINE_MS);
+    return await work(worker);
   } finally {
     await worker.stop();
   }
-  await reportTest(webhooks, hook.id, deliveryId);
 }
 
-async function reportTest({ cli }: CliWebhooks, hookId: number, deliveryId: number): Promise<void> {
+/** Prints what came of the last attempt; true when it was accepted. */
+async function reportAttempt({ cli }: CliWebhooks, hookId: number, deliveryId: number): Promise<boolean> {
   const found = await findDelivery(cli.store, hookId, deliveryId);
   const last = found?.attempts.at(-1);
   if (found === undefined || last === undefined)
-    throw new Failure('unavailable', `Cannot test the webhook: nothing was sent yet, delivery ${deliveryId} waits`);
+    throw new Failure('unavailable', `Cannot send to the webhook: nothing was sent yet, delivery ${deliveryId} waits`);
   const { status_code, reason, timings_ms, response_body } = toAttemptJson(last);
   print(`${status_code || reason} in ${Math.round(timings_ms.total)} ms (delivery ${deliveryId})`);
   if (response_body !== '') remark(response_body.slice(0, 1000));
-  if (last.outcome !== 'accepted') throw new Failure('unavailable', 'The receiver did not accept the test');
+  return last.outcome === 'accepted';
 }
 
 async function remove(text: string, id: string): Promise<void> {
@@ -208,10 +214,17 @@ async function sendAgain(text: string, id: string, deliveryId: string): Promise<
   await using webhooks = await openWebhooks();
   const repository = await findRepository(webhooks, text);
   const { hook } = await findHook(webhooks.management, repository, parseId(id));
-  const { store, world } = webhooks.cli;
-  if (!(await redeliver(store, hook.id, parseId(deliveryId), world.nowMs())))
-    throw new Failure('not_found', `Delivery not found: the webhook has no ${deliveryId}`);
-  print(`Delivery ${deliveryId} waits to be sent again by the service, behind the pause of a webhook that fails`);
+  await webhooks.guard.checkTarget(hook.url);
+  const number = parseId(deliveryId);
+  const isSent = await withWorker(webhooks, async ({ urgent }) => {
+    const redelivery = await urgent.redeliver(hook.id, number);
+    if (redelivery === undefined)
+      throw new Failure('not_found', `Delivery not found: the webhook has no ${deliveryId}`);
+    return (await redelivery.attempt) !== undefined;
+  });
+  if (!isSent) return print(`Delivery ${deliveryId} is held until the webhook is on again`);
+  const isAccepted = await reportAttempt(webhooks, hook.id, number);
+  if (!isAccepted) throw new Failure('unavailable', 'The receiver did not accept it; the service tries again');
 }
 
 function parseId(text: string): number {

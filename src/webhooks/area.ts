@@ -60,7 +60,7 @@ export function createWebhooksArea(parts: WebhooksParts): WebhooksArea {
   const managed = {
     ...management,
     requireScope,
-    attemptNow: (id: number, untilMs: number) => deliveries.attemptNow(id, untilMs),
+    urgent: deliveries.urgent,
   };
   const routes = createRoutes<IdentityEnv>();
   routes.route('/', createRepositoryRoutes(managed));

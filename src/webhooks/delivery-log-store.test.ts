@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { enqueueTestDelivery, readDelivery } from '../../test/support/deliveries-store.ts';
 import { forEachEngine } from '../../test/support/engines.ts';
 import { type Store, statement } from '../database/store.ts';
-import { findDelivery, isHeld, type LogFilter, listDeliveries, redeliver, replay } from './delivery-log-store.ts';
+import { findDelivery, isHeld, type LogFilter, listDeliveries } from './delivery-log-store.ts';
 import { cancelEndpointStep, holdEndpointStep } from './delivery-store.ts';
 import { sweepDeliveries } from './delivery-sweeper.ts';
 
@@ -46,46 +46,6 @@ forEachEngine('a delivery is found under its own hook only, with its bytes', asy
   const found = await findDelivery(store, 1, id);
   assert.equal(Buffer.from(found?.delivery.body ?? []).toString(), '{"a":1}');
   assert.deepEqual(found?.attempts, []);
-});
-
-forEachEngine('a delivery is sent again with a new schedule, whatever had become of it', async (store) => {
-  const id = await enqueueAt(store, NOW);
-  await store.write(setState, [id, 'dead', 10]);
-  assert.equal(await redeliver(store, 1, id, NOW + 5), true);
-  assert.deepEqual(await readDelivery(store, id), {
-    id,
-    state: 'pending',
-    attempts: 10,
-    status: 0,
-    due_at_ms: NOW + 5,
-  });
-  const [row] = await store.read(
-    statement<{ schedule_from: number; lane: number }>(
-      'test-schedule',
-      'SELECT schedule_from, lane FROM deliveries WHERE id = $1',
-    ),
-    [id],
-  );
-  assert.deepEqual(row, { schedule_from: 10, lane: 0 });
-  assert.equal(await redeliver(store, 2, id, NOW), false);
-  await store.write(setState, [id, 'canceled', 10]);
-  assert.equal(await redeliver(store, 1, id, NOW), false);
-});
-
-forEachEngine('a replay sends again what failed for good since then, and nothing else', async (store) => {
-  const states = ['dead', 'blocked', 'expired', 'succeeded', 'canceled', 'pending'];
-  const ids: number[] = [];
-  for (const state of states) {
-    const id = await enqueueAt(store, NOW);
-    await store.write(setState, [id, state, 3]);
-    ids.push(id);
-  }
-  const old = await enqueueAt(store, NOW - 1);
-  await store.write(setState, [old, 'dead', 3]);
-  assert.equal(await replay(store, 1, NOW, NOW + 9), 3);
-  const after = await Promise.all(ids.map(async (id) => (await readDelivery(store, id)).state));
-  assert.deepEqual(after, ['pending', 'pending', 'pending', 'succeeded', 'canceled', 'pending']);
-  assert.equal((await readDelivery(store, old)).state, 'dead');
 });
 
 forEachEngine('what is held expires after seven days, the rest does not', async (store) => {

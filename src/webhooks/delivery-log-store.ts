@@ -1,5 +1,5 @@
-/** The delivery log as its readers see it, and what they may set going again. */
-import { type Row, type Statement, type Store, statement } from '../database/store.ts';
+/** The delivery log as its readers see it. */
+import { type Statement, type Store, statement } from '../database/store.ts';
 import type { StoredState } from './delivery.ts';
 import type { EventKind } from './event-kind.ts';
 
@@ -83,53 +83,4 @@ export async function findDelivery(store: Store, hookId: number, id: number) {
 export async function isHeld(store: Store, hookId: number): Promise<boolean> {
   const [row] = await store.read(findHeldSince, [hookId]);
   return row !== undefined && row.held_since_ms !== null;
-}
-
-// A new schedule begins: its attempts are counted from here. What waits for a retry only waits no longer.
-const RESTART = `state = 'pending', lane = 0, due_at_ms = $3,
-  schedule_from = CASE WHEN state = 'pending' THEN schedule_from ELSE attempts END`;
-
-const restart: Statement<{ id: number }> = statement(
-  'delivery_restart',
-  `UPDATE deliveries SET ${RESTART} WHERE hook_id = $1 AND id = $2 AND state <> 'canceled' RETURNING id`,
-);
-
-const restartSome: Statement<{ id: number }> = statement(
-  'delivery_restart_some',
-  `UPDATE deliveries SET ${RESTART} WHERE hook_id = $1 AND id IN
-     (SELECT f.id FROM deliveries f WHERE f.hook_id = $1 AND f.id > $2 AND f.created_at_ms >= $4
-        AND f.state IN ('dead', 'blocked', 'expired') ORDER BY f.id LIMIT $5)
-   RETURNING id`,
-);
-
-// A person asks: what waits out a failure waits no longer. What is held stays so.
-const hurryEndpoint: Statement<Row> = statement(
-  'endpoint_hurry',
-  `UPDATE endpoint_queue SET parked = 0, next_at_ms = $2, version = version + 1
-   WHERE hook_id = $1 AND held_since_ms IS NULL AND canceled_at_ms IS NULL`,
-);
-
-/** False when there is no such delivery, or its hook was deleted. */
-export async function redeliver(store: Store, hookId: number, id: number, nowMs: number): Promise<boolean> {
-  const [rows] = await store.writeAll([
-    { statement: restart, parameters: [hookId, id, nowMs] },
-    { statement: hurryEndpoint, parameters: [hookId, nowMs] },
-  ]);
-  return (rows ?? []).length > 0;
-}
-
-const REPLAY_PAGE = 500;
-
-/** Sends again what failed for good since then, a page at a time; returns how many. */
-export async function replay(store: Store, hookId: number, sinceMs: number, nowMs: number): Promise<number> {
-  let count = 0;
-  for (let afterId = 0; ; ) {
-    const [rows = []] = await store.writeAll([
-      { statement: restartSome, parameters: [hookId, afterId, nowMs, sinceMs, REPLAY_PAGE] },
-      { statement: hurryEndpoint, parameters: [hookId, nowMs] },
-    ]);
-    count += rows.length;
-    if (rows.length < REPLAY_PAGE) return count;
-    afterId = Math.max(...rows.map((row) => row.id as number));
-  }
 }

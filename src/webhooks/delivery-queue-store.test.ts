@@ -2,18 +2,8 @@ import assert from 'node:assert/strict';
 import { forEachEngine } from '../../test/support/engines.ts';
 import { type Store, statement } from '../database/store.ts';
 import { realWorld } from '../world.ts';
-import {
-  claimForTest,
-  doubtSuccess,
-  endpointSteps,
-  readContents,
-  readDueEndpoints,
-  readWaiting,
-  restSteps,
-  type Settlement,
-  settleSteps,
-  wakeOriginStep,
-} from './delivery-queue-store.ts';
+import { readContents, readDueEndpoints, readWaiting } from './delivery-queue-store.ts';
+import { doubtSuccess, takeTest, wakeOriginStep } from './delivery-restart-store.ts';
 import {
   cancelEndpointStep,
   countPendingDeliveries,
@@ -23,6 +13,7 @@ import {
   releaseEndpointStep,
   shardOf,
 } from './delivery-store.ts';
+import { endpointSteps, restSteps, type Settlement, settleSteps } from './settlement-store.ts';
 import { beat, forgetWorkers, releaseShards, takeShards } from './shard-store.ts';
 
 const ORIGIN = 'http://127.0.0.1:9';
@@ -215,10 +206,10 @@ forEachEngine('the delivery of a test is claimed once, and left to the workers a
   await ownAll(store);
   const id = await enqueue(store, 1, NOW, NOW + 30_000);
   assert.deepEqual(await readDue(store), []);
-  assert.equal(await claimForTest(store, id, NOW + 20_000), 1);
+  assert.equal(await takeTest(store, id, NOW + 20_000), 1);
   assert.equal((await readWaiting(store, [{ hookId: 1, limit: 5 }], NOW)).length, 0);
   await store.writeAll(settleSteps([settlement(1, id, { epoch: -1 })], 'nobody'));
-  assert.equal(await claimForTest(store, id, NOW + 20_000), undefined);
+  assert.equal(await takeTest(store, id, NOW + 20_000), undefined);
   assert.deepEqual(await store.read(stateOf, [id]), [{ state: 'succeeded', attempts: 1 }]);
 });
 

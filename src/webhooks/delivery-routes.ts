@@ -16,7 +16,7 @@ import {
   sendAgain,
 } from './manage-delivery.ts';
 import { findHook } from './manage-hook.ts';
-import type { ManagementParts } from './management.ts';
+import type { ManagementParts, SendingParts } from './management.ts';
 import { readParameters } from './parameters.ts';
 
 const SCOPE = 'all_hook';
@@ -25,7 +25,7 @@ const replayJson = z.object({ replayed: z.int() }).openapi('Replay');
 
 type HookContext = Context<IdentityEnv>;
 
-export function createDeliveryRoutes(parts: ManagementParts): OpenAPIHono<IdentityEnv> {
+export function createDeliveryRoutes(parts: ManagementParts & SendingParts): OpenAPIHono<IdentityEnv> {
   const routes = createRoutes<IdentityEnv>();
   describeRoutes(routes.openAPIRegistry);
   addLog(routes, parts);
@@ -46,7 +46,7 @@ function addLog(routes: OpenAPIHono<IdentityEnv>, parts: ManagementParts): void 
   });
 }
 
-function addSendingAgain(routes: OpenAPIHono<IdentityEnv>, parts: ManagementParts): void {
+function addSendingAgain(routes: OpenAPIHono<IdentityEnv>, parts: ManagementParts & SendingParts): void {
   routes.post(`${HOOK}/deliveries/:delivery_id/redeliver`, parts.requireScope(SCOPE), async (c) => {
     const hook = await locateHook(c, parts);
     return c.json(await sendAgain(parts, hook, c.req.param('delivery_id')), 202);

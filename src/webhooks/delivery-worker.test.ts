@@ -201,12 +201,66 @@ forEachEngine('a test is attempted at once without a running worker, and once on
   await using worker = createWorker(store);
   const nowMs = realWorld.nowMs();
   const id = await enqueueTestDelivery(store, { hookId: 1, url, dueAtMs: nowMs + 30_000 });
-  const [first, second] = await Promise.all([1, 2].map(() => worker.attemptNow(id, nowMs + 10_000)));
+  const [first, second] = await Promise.all([1, 2].map(() => worker.urgent.test(id, nowMs + 10_000)));
   assert.equal([first, second].filter((report) => report !== undefined).length, 1);
   assert.equal((await readDelivery(store, id)).state, 'succeeded');
   const [hook] = await store.read(hookRow, [1]);
   assert.deepEqual([hook?.result, hook?.result_code], ['ok', 200]);
   assert.equal(receiver.received.length, 1);
+});
+
+const endpointRow = statement<{ parked: number; fails: number }>(
+  'test-endpoint-row',
+  'SELECT parked, fails FROM endpoint_queue WHERE hook_id = $1',
+);
+
+async function waitForEndpoint(store: Store, hookId: number, isThere: (row: { parked: number }) => boolean) {
+  for (;;) {
+    const [row] = await store.read(endpointRow, [hookId]);
+    if (row !== undefined && isThere(row)) return row;
+    await realWorld.sleep(10);
+  }
+}
+
+forEachEngine(
+  'a redelivery goes at once, past the pause of what fails, and its success ends the pause',
+  async (store) => {
+    let status = 503;
+    await using receiver = await startReceiver((_, response) => {
+      response.statusCode = status;
+      response.end();
+    });
+    const { url } = receiver;
+    await insertTestHook(store, { id: 1, url });
+    const ids: number[] = [];
+    for (let count = 0; count < 30; count += 1) ids.push(await enqueueTestDelivery(store, { hookId: 1, url }));
+    await using worker = startWorker(store);
+    worker.poke();
+    await waitForEndpoint(store, 1, (row) => row.parked === 1);
+    const failing = await worker.urgent.redeliver(1, ids[29]!);
+    assert.equal((await failing?.attempt)?.status, 503);
+    assert.equal((await readDelivery(store, ids[29]!)).attempts, 1);
+    assert.equal((await waitForEndpoint(store, 1, () => true)).parked, 1);
+    status = 200;
+    const working = await worker.urgent.redeliver(1, ids[28]!);
+    assert.equal((await working?.attempt)?.status, 200);
+    assert.equal((await readDelivery(store, ids[28]!)).state, 'succeeded');
+    await waitForEndpoint(store, 1, (row) => row.parked === 0);
+    for (const id of ids.slice(20, 28)) assert.equal((await waitForDelivery(store, id)).state, 'succeeded');
+  },
+);
+
+forEachEngine('a redelivery of a held or unknown delivery sends nothing', async (store) => {
+  await using receiver = await startReceiver();
+  const { url } = receiver;
+  await insertTestHook(store, { id: 1, url });
+  await store.write(statement('test-disable', 'UPDATE hooks SET disabled_at_ms = 1 WHERE id = 1'));
+  const id = await enqueueTestDelivery(store, { hookId: 1, url });
+  await using worker = createWorker(store);
+  assert.equal(await worker.urgent.redeliver(1, id + 1), undefined);
+  assert.equal(await (await worker.urgent.redeliver(1, id))?.attempt, undefined);
+  assert.equal(receiver.received.length, 0);
+  assert.equal((await readDelivery(store, id)).state, 'pending');
 });
 
 forEachEngine('a stop lets the attempt under way end and stores it', async (store) => {

@@ -43,12 +43,15 @@ export interface EndpointBook {
   /** Takes notice of a due row. Undefined while a former self of it has something under way. */
   note(row: DueEndpoint): Endpoint | undefined;
   forget(endpoint: Endpoint): void;
-  /** How many attempts its breakers allow. */
-  allowed(endpoint: Endpoint, nowMs: number): number;
+  /** Those for which it is true, `limit` at most. */
+  list(test: (endpoint: Endpoint) => boolean, limit?: number): Endpoint[];
+  listOfOrigin(origin: string): Endpoint[];
   allowedOfOrigin(origin: string, nowMs: number): number;
   allowedOfHook(hookId: number, nowMs: number): number;
   begin(endpoint: Endpoint, nowMs: number): void;
   record(endpoint: Endpoint, outcome: Outcome, moment: Moment): Change;
+  /** The same of an attempt that was made past the breakers: for those that are open it is the probe. */
+  recordProbe(place: Pick<Endpoint, 'hookId' | 'origin'>, outcome: Outcome, moment: Moment): Change;
   /** Until when its breakers keep it back; undefined when they do not. */
   pausedUntilMs(endpoint: Endpoint, nowMs: number): number | undefined;
   listOriginBreakers(): Iterable<Breaker>;
@@ -58,7 +61,6 @@ export interface Change {
   readonly hasHealthChanged: boolean;
   readonly hasOriginOpened: boolean;
   readonly hasOriginRecovered: boolean;
-  readonly hasEndpointOpened: boolean;
 }
 
 export function createEndpointBook(): EndpointBook {
@@ -69,10 +71,35 @@ export function createEndpointBook(): EndpointBook {
     if (breaker === CLOSED_BREAKER) originBreakers.delete(origin);
     else originBreakers.set(origin, breaker);
   };
-  const allowedOfOrigin = (origin: string, nowMs: number) => allowedAttempts(breakerOf(origin), nowMs);
+  const list = (test: (endpoint: Endpoint) => boolean, limit = Number.POSITIVE_INFINITY): Endpoint[] => {
+    const found: Endpoint[] = [];
+    for (const endpoint of endpoints.values()) {
+      if (found.length >= limit) break;
+      if (test(endpoint)) found.push(endpoint);
+    }
+    return found;
+  };
+  const learnOrigin = (name: string, before: Breaker, outcome: Outcome, moment: Moment): Change => {
+    const after = recordForOrigin(before, outcome, moment);
+    setBreaker(name, after);
+    return {
+      hasHealthChanged: false,
+      hasOriginOpened: before.state !== 'open' && after.state === 'open',
+      hasOriginRecovered: before.state === 'probing' && after.state === 'closed',
+    };
+  };
+  const learnEndpoint = (endpoint: Endpoint, before: Breaker, outcome: Outcome, moment: Moment): boolean => {
+    const { fails } = endpoint.health;
+    endpoint.health = updateHealth(endpoint.health, outcome, moment.nowMs);
+    endpoint.breaker =
+      outcome.kind === 'accepted' ? recordSuccess(before) : recordFailure(before, ENDPOINT_BREAKER, moment);
+    return endpoint.health.fails !== fails;
+  };
 
   return {
     endpoints,
+    list,
+    listOfOrigin: (origin) => list((endpoint) => endpoint.origin === origin),
     note: (row) => {
       const found = endpoints.get(row.hook_id);
       if (found === undefined || (found.isClosed && found.known.size === 0)) {
@@ -90,28 +117,20 @@ export function createEndpointBook(): EndpointBook {
     forget: (endpoint) => {
       if (endpoints.get(endpoint.hookId) === endpoint) endpoints.delete(endpoint.hookId);
     },
-    allowed: (endpoint, nowMs) =>
-      Math.min(allowedOfOrigin(endpoint.origin, nowMs), allowedAttempts(endpoint.breaker, nowMs)),
-    allowedOfOrigin,
+    allowedOfOrigin: (origin, nowMs) => allowedAttempts(breakerOf(origin), nowMs),
     allowedOfHook: (hookId, nowMs) => allowedAttempts(endpoints.get(hookId)?.breaker ?? CLOSED_BREAKER, nowMs),
     begin: (endpoint, nowMs) => {
       endpoint.breaker = beginAttempt(endpoint.breaker, nowMs);
       setBreaker(endpoint.origin, beginAttempt(breakerOf(endpoint.origin), nowMs));
     },
-    record: (endpoint, outcome, moment) => {
-      const { health, breaker } = endpoint;
-      const origin = breakerOf(endpoint.origin);
-      endpoint.health = updateHealth(health, outcome, moment.nowMs);
-      endpoint.breaker =
-        outcome.kind === 'accepted' ? recordSuccess(breaker) : recordFailure(breaker, ENDPOINT_BREAKER, moment);
-      const nextOrigin = recordForOrigin(origin, outcome, moment);
-      setBreaker(endpoint.origin, nextOrigin);
-      return {
-        hasHealthChanged: endpoint.health.fails !== health.fails,
-        hasOriginOpened: origin.state !== 'open' && nextOrigin.state === 'open',
-        hasOriginRecovered: origin.state === 'probing' && nextOrigin.state === 'closed',
-        hasEndpointOpened: breaker.state !== 'open' && endpoint.breaker.state === 'open',
-      };
+    record: (endpoint, outcome, moment) => ({
+      ...learnOrigin(endpoint.origin, breakerOf(endpoint.origin), outcome, moment),
+      hasHealthChanged: learnEndpoint(endpoint, endpoint.breaker, outcome, moment),
+    }),
+    recordProbe: ({ hookId, origin }, outcome, moment) => {
+      const endpoint = endpoints.get(hookId);
+      if (endpoint !== undefined) learnEndpoint(endpoint, asProbed(endpoint.breaker), outcome, moment);
+      return learnOrigin(origin, asProbed(breakerOf(origin)), outcome, moment);
     },
     pausedUntilMs: (endpoint, nowMs) => {
       const breakers = [breakerOf(endpoint.origin), endpoint.breaker].filter(({ state }) => state === 'open');
@@ -135,6 +154,11 @@ function createEndpoint(row: DueEndpoint): Endpoint {
     health: { fails: row.fails, failingSinceMs: row.failing_since_ms },
     breaker: restoreBreaker(row.fails, row.next_at_ms, ENDPOINT_BREAKER),
   };
+}
+
+/** What it would be had its pause just ended and an attempt begun. */
+function asProbed(breaker: Breaker): Breaker {
+  return beginAttempt(breaker, Number.POSITIVE_INFINITY);
 }
 
 function recordForOrigin(breaker: Breaker, outcome: Outcome, moment: Moment): Breaker {

@@ -21,10 +21,11 @@ import {
   parseHookId,
   updateHook,
 } from './manage-hook.ts';
+import type { SendingParts } from './management.ts';
 import { dropAbsent, type Parameters, parseParameters } from './parameters.ts';
 import type { Repository } from './repository.ts';
 import { toRepositoryJson } from './repository-json.ts';
-import { type TestParts, testHook } from './test-hook.ts';
+import { testHook } from './test-hook.ts';
 
 type Caller = Pick<Identity, 'userId' | 'login' | 'isAdmin'>;
 
@@ -34,7 +35,7 @@ const KEY_BYTES = 32;
 
 export type HookDesk = ReturnType<typeof createHookDesk>;
 
-export function createHookDesk(parts: TestParts) {
+export function createHookDesk(parts: SendingParts) {
   return {
     profiles: PROFILE_NAMES,
     eventKinds: EVENT_KINDS,
@@ -58,13 +59,13 @@ export function createHookDesk(parts: TestParts) {
   };
 }
 
-async function findOwner(parts: TestParts, caller: Caller, login: string): Promise<Owner> {
+async function findOwner(parts: SendingParts, caller: Caller, login: string): Promise<Owner> {
   const owner = await parts.owners.findOwner(login);
   if (owner !== undefined && (await parts.owners.canAdminister(caller, owner))) return owner;
   throw new Failure('not_found', `Cannot find the owner "${login}"`);
 }
 
-async function findRepository(parts: TestParts, caller: Caller, owner: string, path: string): Promise<Repository> {
+async function findRepository(parts: SendingParts, caller: Caller, owner: string, path: string): Promise<Repository> {
   try {
     return await parts.access.findAdministered(caller, owner, path);
   } catch (error) {
@@ -73,7 +74,7 @@ async function findRepository(parts: TestParts, caller: Caller, owner: string, p
   }
 }
 
-async function describeOwner(parts: TestParts, owner: Owner, page: number) {
+async function describeOwner(parts: SendingParts, owner: Owner, page: number) {
   const [repositories, total, counts] = await Promise.all([
     parts.repositories.listOfOwner(owner.id, LISTED_REPOSITORIES, (page - 1) * LISTED_REPOSITORIES),
     parts.repositories.countOfOwner(owner.id),
@@ -92,7 +93,7 @@ async function describeOwner(parts: TestParts, owner: Owner, page: number) {
   };
 }
 
-function openRepository(parts: TestParts, caller: Caller, repository: Repository) {
+function openRepository(parts: SendingParts, caller: Caller, repository: Repository) {
   return {
     repository: toRepositoryJson(repository, parts.baseUrl),
     async listHooks() {
@@ -116,7 +117,7 @@ interface OpenHook {
   readonly stored: StoredHook;
 }
 
-function openHook(parts: TestParts, { caller, repository, stored }: OpenHook) {
+function openHook(parts: SendingParts, { caller, repository, stored }: OpenHook) {
   const { hook } = stored;
   const change = async (values: Parameters) => {
     const parameters = parseParameters(hookChangeParameters, dropAbsent(values), 'update the webhook');
@@ -139,7 +140,7 @@ function openHook(parts: TestParts, { caller, repository, stored }: OpenHook) {
   };
 }
 
-async function describeHook(parts: TestParts, stored: StoredHook) {
+async function describeHook(parts: SendingParts, stored: StoredHook) {
   const nowMs = parts.world.nowMs();
   const { hook, sealed } = stored;
   const [endpoint, lastDay] = await Promise.all([

@@ -15,15 +15,15 @@ import {
   parseHookId,
   updateHook,
 } from './manage-hook.ts';
-import type { Management } from './management.ts';
+import type { Management, SendingParts } from './management.ts';
 import { readPage, setPageHeaders } from './paging.ts';
 import { parseParameters, readParameters } from './parameters.ts';
 import type { Repository } from './repository.ts';
-import { type TestParts, testHook } from './test-hook.ts';
+import { testHook } from './test-hook.ts';
 
 const SCOPE = 'all_hook';
 
-export interface HookRoutesParts extends TestParts {
+export interface HookRoutesParts extends SendingParts {
   readonly requireScope: RequireScope;
 }
 

@@ -4,10 +4,11 @@ import { Failure } from '../errors.ts';
 import { decodeText } from './attempt-record.ts';
 import { DELIVERY_STATES, type StoredState } from './delivery.ts';
 import { type deliveryDetailJson, type deliveryJson, toAttemptJson, toDeliveryJson } from './delivery-json.ts';
-import { findDelivery, isHeld, type LogFilter, listDeliveries, redeliver, replay } from './delivery-log-store.ts';
+import { findDelivery, isHeld, type LogFilter, listDeliveries } from './delivery-log-store.ts';
+import { replay } from './delivery-restart-store.ts';
 import { EVENT_KINDS, type EventKind } from './event-kind.ts';
 import type { Hook } from './hook.ts';
-import type { Management } from './management.ts';
+import type { Management, SendingParts } from './management.ts';
 import { integerParameter, type Parameters, parseParameters } from './parameters.ts';
 
 const time = z.iso
@@ -81,14 +82,13 @@ export async function readDelivery(
   };
 }
 
-/** The same bytes under the same id, with a new schedule of attempts. */
-export async function sendAgain(parts: Management, hook: Hook, id: string): Promise<DeliveryJson> {
+/** The same bytes under the same id, with a new schedule of attempts, of which the first is made at once. */
+export async function sendAgain(parts: SendingParts, hook: Hook, id: string): Promise<DeliveryJson> {
   await parts.guard.checkTarget(hook.url);
   const deliveryId = parseId(id, 'delivery_id');
-  const isThere = await redeliver(parts.store, hook.id, deliveryId, parts.world.nowMs());
-  const found = isThere ? await findDelivery(parts.store, hook.id, deliveryId) : undefined;
+  const redelivery = await parts.urgent.redeliver(hook.id, deliveryId);
+  const found = redelivery && (await findDelivery(parts.store, hook.id, deliveryId));
   if (found === undefined) throw refuseUnknownDelivery(id);
-  parts.pokeDeliveries();
   return toDeliveryJson(found.delivery, await isHeld(parts.store, hook.id));
 }
 

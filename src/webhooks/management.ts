@@ -9,6 +9,7 @@ import { createEventStore, type EventStore } from './event-store.ts';
 import { createHookStore, type HookStore } from './hook-store.ts';
 import { createRepositoryAccess, type RepositoryAccess } from './repository-access.ts';
 import { createRepositoryStore, type RepositoryStore } from './repository-store.ts';
+import type { UrgentAttempts } from './urgent-attempts.ts';
 
 export interface Management {
   readonly store: Store;
@@ -39,6 +40,11 @@ export function createManagement(given: Given): Management {
     bridges: createBridgeStore(given.store),
     access: createRepositoryAccess(repositories, given.owners),
   };
+}
+
+/** Also sends by itself. */
+export interface SendingParts extends Management {
+  readonly urgent: Pick<UrgentAttempts, 'test' | 'redeliver'>;
 }
 
 export interface ManagementParts extends Management {

@@ -57,12 +57,20 @@ export interface Scheduler<J extends Job> {
 }
 
 type Level = 'root' | 'owner' | 'origin' | 'hook';
+type Key = string | number;
+
+/** What is under way of one owner, origin or hook, whichever lane it came by. */
+interface Counter<J> {
+  underWay: number;
+  /** Nodes that are out of their ring until something of it ends. */
+  readonly parked: Set<Node<J>>;
+}
 
 interface Node<J> {
   readonly level: Level;
-  readonly key: string;
+  readonly key: Key;
   readonly parent: Node<J> | undefined;
-  readonly children: Map<string, Node<J>>;
+  readonly children: Map<Key, Node<J>>;
   /** The children whose turn may come; the first is next. */
   readonly ring: Set<Node<J>>;
   /** Of a hook. */
@@ -74,32 +82,49 @@ export function createScheduler<J extends Job>(options: SchedulerOptions): Sched
   const { caps } = options;
   const roots: Record<Lane, Node<J>> = { first: createNode<J>('root', ''), retry: createNode<J>('root', '') };
   const hookNodes: Record<Lane, Map<number, Node<J>>> = { first: new Map(), retry: new Map() };
-  const underWayOf = new Map<string, number>();
-  /** Nodes out of their ring, by the counter that keeps them out. */
-  const parkedBy = new Map<string, Set<Node<J>>>();
+  const counters: Record<Level, Map<Key, Counter<J>>> = {
+    root: new Map(),
+    owner: new Map(),
+    origin: new Map(),
+    hook: new Map(),
+  };
   const laneUnderWay: Record<Lane, number> = { first: 0, retry: 0 };
   let waiting = 0;
   let turn = 0;
 
   const limitOf = (node: Node<J>): number => {
     if (node.level === 'owner') return caps.owner;
-    if (node.level === 'origin') return Math.min(caps.origin, options.allowedOfOrigin?.(node.key) ?? caps.origin);
+    if (node.level === 'origin')
+      return Math.min(caps.origin, options.allowedOfOrigin?.(String(node.key)) ?? caps.origin);
     return Math.min(caps.hook, options.allowedOfHook?.(Number(node.key)) ?? caps.hook);
   };
-  const canStart = (node: Node<J>): boolean => (underWayOf.get(counterOf(node)) ?? 0) < limitOf(node);
+  const counterOf = ({ level, key }: Node<J>): Counter<J> | undefined => counters[level].get(key);
+  const ensureCounter = (level: Level, key: Key): Counter<J> => {
+    const found = counters[level].get(key);
+    if (found !== undefined) return found;
+    const counter: Counter<J> = { underWay: 0, parked: new Set() };
+    counters[level].set(key, counter);
+    return counter;
+  };
+  const forgetWhenIdle = (level: Level, key: Key): void => {
+    const counter = counters[level].get(key);
+    if (counter?.underWay === 0 && counter.parked.size === 0) counters[level].delete(key);
+  };
+  const canStart = (node: Node<J>): boolean => (counterOf(node)?.underWay ?? 0) < limitOf(node);
 
   const park = (node: Node<J>): void => {
     node.parent?.ring.delete(node);
-    const parked = parkedBy.get(counterOf(node)) ?? new Set();
-    parkedBy.set(counterOf(node), parked.add(node));
+    ensureCounter(node.level, node.key).parked.add(node);
   };
-  const unpark = (counter: string): void => {
-    const parked = parkedBy.get(counter);
-    if (parked === undefined) return;
-    parkedBy.delete(counter);
+  const unpark = (level: Level, key: Key): void => {
+    const counter = counters[level].get(key);
+    if (counter === undefined) return;
+    const parked = [...counter.parked];
+    counter.parked.clear();
+    forgetWhenIdle(level, key);
     for (const node of parked) attach(node);
   };
-  const isParked = (node: Node<J>): boolean => parkedBy.get(counterOf(node))?.has(node) ?? false;
+  const isParked = (node: Node<J>): boolean => counterOf(node)?.parked.has(node) ?? false;
   const attach = (node: Node<J>): void => {
     if (node.parent === undefined || isParked(node)) return;
     node.parent.ring.add(node);
@@ -107,7 +132,8 @@ export function createScheduler<J extends Job>(options: SchedulerOptions): Sched
   };
   const removeWhenEmpty = (node: Node<J>): void => {
     if (node.parent === undefined || node.jobs.length > 0 || node.children.size > 0) return;
-    parkedBy.get(counterOf(node))?.delete(node);
+    counterOf(node)?.parked.delete(node);
+    forgetWhenIdle(node.level, node.key);
     node.parent.ring.delete(node);
     node.parent.children.delete(node.key);
     removeWhenEmpty(node.parent);
@@ -147,11 +173,9 @@ export function createScheduler<J extends Job>(options: SchedulerOptions): Sched
 
   const count = (job: J, change: 1 | -1): void => {
     laneUnderWay[job.lane] += change;
-    for (const counter of countersOf(job)) {
-      const now = (underWayOf.get(counter) ?? 0) + change;
-      if (now === 0) underWayOf.delete(counter);
-      else underWayOf.set(counter, now);
-    }
+    ensureCounter('owner', job.ownerId).underWay += change;
+    ensureCounter('origin', job.origin).underWay += change;
+    ensureCounter('hook', job.hookId).underWay += change;
   };
 
   const start = (job: J): J => {
@@ -170,7 +194,7 @@ export function createScheduler<J extends Job>(options: SchedulerOptions): Sched
   return {
     add: (job) => {
       const owner = ensureChild(roots[job.lane], 'owner', job.ownerId);
-      const node = ensureChild(ensureChild(owner, 'origin', job.origin), 'hook', String(job.hookId));
+      const node = ensureChild(ensureChild(owner, 'origin', job.origin), 'hook', job.hookId);
       node.jobs.push(job);
       hookNodes[job.lane].set(job.hookId, node);
       waiting += 1;
@@ -186,11 +210,13 @@ export function createScheduler<J extends Job>(options: SchedulerOptions): Sched
     },
     finish: (job) => {
       count(job, -1);
-      for (const counter of countersOf(job)) unpark(counter);
+      unpark('owner', job.ownerId);
+      unpark('origin', job.origin);
+      unpark('hook', job.hookId);
     },
     recheck: (origin, hookId) => {
-      unpark(`origin ${origin}`);
-      unpark(`hook ${hookId}`);
+      unpark('origin', origin);
+      unpark('hook', hookId);
     },
     drop: (hookId) =>
       LANES.flatMap((lane) => {
@@ -209,25 +235,16 @@ export function createScheduler<J extends Job>(options: SchedulerOptions): Sched
   };
 }
 
-function createNode<J>(level: Level, key: string, parent?: Node<J>): Node<J> {
+function createNode<J>(level: Level, key: Key, parent?: Node<J>): Node<J> {
   return { level, key, parent, children: new Map(), ring: new Set(), jobs: [], deficit: 0 };
 }
 
-function ensureChild<J>(parent: Node<J>, level: Level, key: string): Node<J> {
+function ensureChild<J>(parent: Node<J>, level: Level, key: Key): Node<J> {
   const found = parent.children.get(key);
   if (found !== undefined) return found;
   const child = createNode(level, key, parent);
   parent.children.set(key, child);
   return child;
-}
-
-/** One count for an origin or a hook, whichever owner's and lane's it is. */
-function counterOf(node: Pick<Node<unknown>, 'level' | 'key'>): string {
-  return `${node.level} ${node.key}`;
-}
-
-function countersOf(job: Job): [string, string, string] {
-  return [`owner ${job.ownerId}`, `origin ${job.origin}`, `hook ${job.hookId}`];
 }
 
 function costOf(job: Job): number {

@@ -6,6 +6,8 @@ import type { Step, Store } from '../database/store.ts';
 import { describeError } from '../errors.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { World } from '../world.ts';
+import { describeResult } from './attempt-record.ts';
+import type { SendReport } from './send.ts';
 import {
   disableHookStep,
   type EndpointChange,
@@ -16,9 +18,12 @@ import {
   restSteps,
   type Settlement,
   settleSteps,
-} from './delivery-queue-store.ts';
+} from './settlement-store.ts';
 
 const MAX_BATCH = 256;
+/** Under load, so that a batch has several to store: what a unit costs hardly depends on how many. */
+const BATCH_EVERY_MS = 4;
+const FULL_BATCH = 64;
 const RETRY_MS = 100;
 const MAX_RETRY_MS = 2000;
 const RESULT_EVERY_MS = 250;
@@ -29,7 +34,7 @@ export interface Disabling {
 }
 
 export interface Settler {
-  settle(settlement: Settlement, result: HookResult): void;
+  settle(settlement: Settlement, report: SendReport): void;
   change(change: EndpointChange): void;
   disable(disabling: Disabling): void;
   /** Other steps that may go with a batch. */
@@ -56,17 +61,19 @@ export function createSettler(parts: SettlerParts): Settler {
   const { store, world, log, owner } = parts;
   const settlements: Settlement[] = [];
   const changes = new Map<number, EndpointChange>();
-  const results = new Map<number, HookResult>();
+  /** The last report of each hook, by its id. */
+  const reports = new Map<number, SendReport>();
   const steps: Step[] = [];
   let running: Promise<void> | undefined;
   let isNudged = false;
   let isAbandoned = false;
+  let lastBatchMs = Number.NEGATIVE_INFINITY;
   let lastResultsMs = Number.NEGATIVE_INFINITY;
   let resultTimer: NodeJS.Timeout | undefined;
 
   // Of a busy hook the last answer of every quarter second is enough.
   const takeResults = (isLast: boolean): HookResult[] => {
-    if (results.size === 0) return [];
+    if (reports.size === 0) return [];
     const waitMs = lastResultsMs + RESULT_EVERY_MS - world.monotonicMs();
     if (waitMs > 0 && !isLast) {
       resultTimer ??= setTimeout(() => {
@@ -76,9 +83,9 @@ export function createSettler(parts: SettlerParts): Settler {
       return [];
     }
     lastResultsMs = world.monotonicMs();
-    const taken = [...results.values()].sort((a, b) => a.hookId - b.hookId);
-    results.clear();
-    return taken;
+    const taken = [...reports].sort(([a], [b]) => a - b);
+    reports.clear();
+    return taken.map(([hookId, report]) => ({ hookId, result: describeResult(report), status: report.status }));
   };
 
   const storeBatch = async (isLast: boolean): Promise<void> => {
@@ -109,8 +116,15 @@ export function createSettler(parts: SettlerParts): Settler {
     }
   };
 
+  const waitForMore = async (): Promise<void> => {
+    const waitMs = lastBatchMs + BATCH_EVERY_MS - world.monotonicMs();
+    if (waitMs > 0 && settlements.length < FULL_BATCH) await world.sleep(waitMs);
+    lastBatchMs = world.monotonicMs();
+  };
+
   const run = async (isLast: boolean): Promise<void> => {
     do {
+      if (!isLast) await waitForMore();
       isNudged = false;
       await storeBatch(isLast);
     } while (settlements.length > 0 || changes.size > 0 || steps.length > 0 || isNudged);
@@ -130,9 +144,9 @@ export function createSettler(parts: SettlerParts): Settler {
   };
 
   return {
-    settle: (settlement, result) => {
+    settle: (settlement, report) => {
       settlements.push(settlement);
-      results.set(result.hookId, result);
+      reports.set(settlement.hookId, report);
       void start();
     },
     change: (change) => {
@@ -154,7 +168,7 @@ export function createSettler(parts: SettlerParts): Settler {
         clearTimeout(resultTimer);
         resultTimer = undefined;
         await start(true);
-      } while (results.size > 0 && !isAbandoned);
+      } while (reports.size > 0 && !isAbandoned);
     },
     abandon: () => {
       isAbandoned = true;

@@ -2,18 +2,13 @@ import { Failure } from '../errors.ts';
 import type { Identity } from '../identity.ts';
 import { announceTest } from './announce.ts';
 import type { Hook } from './hook.ts';
-import type { Management } from './management.ts';
+import type { Management, SendingParts } from './management.ts';
 import type { Repository } from './repository.ts';
 import { createSampleEvent } from './sample-event.ts';
 
 const MAX_TESTS_AN_HOUR = 60;
 const TEST_DEADLINE_MS = 10_000;
 const HOUR_MS = 3_600_000;
-
-export interface TestParts extends Management {
-  /** Makes the one attempt of a delivery and resolves when it has ended, or at the deadline. */
-  readonly attemptNow: (deliveryId: number, deadlineMs: number) => Promise<unknown>;
-}
 
 export interface HookTest {
   readonly caller: Pick<Identity, 'userId' | 'login'>;
@@ -22,14 +17,14 @@ export interface HookTest {
 }
 
 /** An ordinary push, recorded like any other delivery: the platform has no ping. Returns the delivery's id. */
-export async function testHook(parts: TestParts, { caller, repository, hook }: HookTest): Promise<number> {
+export async function testHook(parts: SendingParts, { caller, repository, hook }: HookTest): Promise<number> {
   await takeTest(parts, caller.userId);
   await parts.guard.checkTarget(hook.url);
   const actor = { username: caller.login, name: caller.login };
   const event = createSampleEvent('push', actor, repository.defaultBranch, parts.world.nowMs());
   const announcement = { repository, event, source: 'test', idempotencyKey: undefined };
   const deliveryId = await announceTest(parts, announcement, hook);
-  await parts.attemptNow(deliveryId, parts.world.nowMs() + TEST_DEADLINE_MS);
+  await parts.urgent.test(deliveryId, parts.world.nowMs() + TEST_DEADLINE_MS);
   return deliveryId;
 }
 

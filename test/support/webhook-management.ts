@@ -9,10 +9,11 @@ import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { createVault } from '../../src/vault/vault.ts';
 import { createAddressGuard } from '../../src/webhooks/address-guard.ts';
 import { createBridgeRoutes } from '../../src/webhooks/bridge-routes.ts';
+import { createDeliveryRoutes } from '../../src/webhooks/delivery-routes.ts';
 import { createEventRoutes } from '../../src/webhooks/event-routes.ts';
 import { createHookDesk, type HookDesk } from '../../src/webhooks/hook-desk.ts';
 import { createHookRoutes } from '../../src/webhooks/hook-routes.ts';
-import { createManagement, type Management } from '../../src/webhooks/management.ts';
+import { createManagement, type Management, type SendingParts } from '../../src/webhooks/management.ts';
 import { createRepositoryRoutes } from '../../src/webhooks/repository-routes.ts';
 import { realWorld, type World } from '../../src/world.ts';
 
@@ -77,7 +78,12 @@ function toOwner(login: string): Owner {
   return { kind: login.startsWith('org-') ? 'organization' : 'user', id: `id-${login}`, login, name: login };
 }
 
-export async function startManagement(store: Store, world: World = realWorld): Promise<ManagementServer> {
+/** Only with `urgent`, as a delivery worker has it, is anything sent. */
+export async function startManagement(
+  store: Store,
+  world: World = realWorld,
+  urgent?: SendingParts['urgent'],
+): Promise<ManagementServer> {
   const http = await listenHttp({ host: '127.0.0.1', port: 0 });
   const attempts: number[] = [];
   const management = createManagement({
@@ -89,23 +95,33 @@ export async function startManagement(store: Store, world: World = realWorld): P
     guard: createAddressGuard({ allowCidrs: ['127.0.0.0/8'] }),
     pokeDeliveries: () => {},
   });
-  serve(http, management, attempts, world);
+  const sending = { ...management, urgent: urgent ?? createRecorder(attempts) };
+  serve(http, sending, world);
   return {
     url: http.url,
     management,
-    desk: createHookDesk({ ...management, attemptNow: async (id) => void attempts.push(id) }),
+    desk: createHookDesk(sending),
     attempts,
     call: (method, path, options = {}) => call(`${http.url}/api/v5${path}`, method, options),
     [Symbol.asyncDispose]: () => http.drain(0),
   };
 }
 
-function serve(http: HttpServer, management: Management, attempts: number[], world: World): void {
-  const parts = { ...management, requireScope, attemptNow: async (id: number) => void attempts.push(id) };
+function createRecorder(attempts: number[]): SendingParts['urgent'] {
+  const record = async (id: number) => {
+    attempts.push(id);
+    return undefined;
+  };
+  return { test: record, redeliver: async (_, id) => ({ attempt: record(id) }) };
+}
+
+function serve(http: HttpServer, sending: SendingParts, world: World): void {
+  const parts = { ...sending, requireScope };
   const routes = createRoutes<IdentityEnv>();
   for (const some of [
     createRepositoryRoutes(parts),
     createHookRoutes(parts),
+    createDeliveryRoutes(parts),
     createBridgeRoutes(parts),
     createEventRoutes(parts),
   ])

@@ -1,0 +1,84 @@
+/** One attempt: what the store holds of a delivery becomes a signed request, and what came of it a settlement. */
+import type { Log } from '../telemetry/log.ts';
+import type { World } from '../world.ts';
+import { recordAttempt } from './attempt-record.ts';
+import { nextStep } from './delivery.ts';
+import type { DeliveryMetrics } from './delivery-metrics.ts';
+import type { ContentRow } from './delivery-queue-store.ts';
+import type { EncryptionType, ProfileName } from './hook.ts';
+import type { PreparedRequest } from './profiles/profile.ts';
+import { prepareRequest } from './profiles/profiles.ts';
+import type { ReadSecrets } from './secret-cache.ts';
+import { reportUnsent, type Sender, type SendReport } from './send.ts';
+import type { Settlement } from './settlement-store.ts';
+
+export interface AttemptParts {
+  readonly world: World;
+  readonly log: Log;
+  readonly metrics: DeliveryMetrics;
+  readonly sender: Pick<Sender, 'send'>;
+  readonly readSecrets: ReadSecrets;
+}
+
+export interface Attempt {
+  readonly content: ContentRow;
+  readonly startedAtMs: number;
+  readonly requestHeaders: Readonly<Record<string, string>>;
+  readonly report: SendReport;
+}
+
+/** Sends and reports; never throws. */
+export type MakeAttempt = (content: ContentRow, deadlineMs: number) => Promise<Attempt>;
+
+export function createAttempts(parts: AttemptParts): MakeAttempt {
+  const { world, metrics, sender } = parts;
+  return async (content, deadlineMs) => {
+    const startedAtMs = world.nowMs();
+    if (content.attempts === content.schedule_from)
+      metrics.observeDelay(Math.max(0, startedAtMs - content.created_at_ms) / 1000);
+    const prepared = prepare(content, startedAtMs, parts);
+    const report =
+      prepared === undefined
+        ? reportUnsent('cannot be signed')
+        : await sender.send({ deliveryId: content.id, url: content.url ?? '', ...prepared, deadlineMs });
+    metrics.countAttempt(report.outcome.kind, report.timingsMs.total / 1000);
+    return { content, startedAtMs, requestHeaders: prepared?.headers ?? {}, report };
+  };
+}
+
+function prepare(content: ContentRow, startedAtMs: number, parts: AttemptParts): PreparedRequest | undefined {
+  try {
+    return prepareRequest(content.profile as ProfileName, {
+      hookId: content.hook_id,
+      encryptionType: content.encryption_type as EncryptionType,
+      secrets: parts.readSecrets(content.hook_id, content, startedAtMs),
+      eventKind: content.event_kind,
+      deliveryUuid: content.uuid,
+      body: content.body,
+      timestampMs: startedAtMs,
+    });
+  } catch (error) {
+    parts.log.error({ err: error, hookId: content.hook_id }, 'A delivery cannot be signed');
+    return undefined;
+  }
+}
+
+/** Where an attempt was made: in a shard that the worker owns, or outside of any. */
+export type AttemptPlace = Pick<Settlement, 'shard' | 'epoch'>;
+
+export function describeSettlement(attempt: Attempt, place: AttemptPlace, world: World): Settlement {
+  const { content, startedAtMs, requestHeaders, report } = attempt;
+  const nowMs = world.nowMs();
+  const number = content.attempts - content.schedule_from + 1;
+  const next = nextStep(report.outcome, { attempt: number, nowMs, random: world.random() });
+  return {
+    deliveryId: content.id,
+    hookId: content.hook_id,
+    attempts: content.attempts,
+    ...place,
+    state: next.state,
+    lane: 1,
+    dueAtMs: next.dueAtMs ?? nowMs,
+    attempt: recordAttempt({ id: world.id(), startedAtMs, requestHeaders, report }),
+  };
+}

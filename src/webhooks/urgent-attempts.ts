@@ -1,0 +1,93 @@
+/**
+ * Attempts that a person asks for. They are made at once, by this process, whatever shard the endpoint belongs to and
+ * whatever pause or breaker keeps it back: one attempt does no harm, and it tells whether the endpoint works again. What
+ * comes of it is stored like any other attempt and counts as the breaker's probe.
+ */
+import { createInFlight } from '../database/in-flight.ts';
+import type { Store } from '../database/store.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { World } from '../world.ts';
+import { type Attempt, describeSettlement, type MakeAttempt } from './attempt.ts';
+import { readContents } from './delivery-queue-store.ts';
+import { countFailureStep, recoverEndpointStep, takeAgain, takeTest } from './delivery-restart-store.ts';
+import type { EndpointControl } from './endpoint-control.ts';
+import { ATTEMPT_DEADLINE_MS, type SendReport } from './send.ts';
+import { OUTSIDE_SHARDS } from './settlement-store.ts';
+import type { Settler } from './settler.ts';
+
+/** A delivery falls to the workers so long after the deadline of its attempt. */
+const GRACE_MS = 10_000;
+
+export interface UrgentAttempts {
+  /**
+   * Makes the one attempt of a test's delivery, which was enqueued for later, until `deadlineMs` (since the epoch).
+   * Undefined when it was taken already or this process stops.
+   */
+  test(deliveryId: number, deadlineMs: number): Promise<SendReport | undefined>;
+  /**
+   * Starts the schedule of a delivery anew, with an attempt at once. Undefined when there is no such delivery; else, once
+   * that is stored, `attempt`, which resolves when the attempt has ended.
+   */
+  redeliver(hookId: number, deliveryId: number): Promise<Redelivery | undefined>;
+  /** Resolves when nothing is under way; afterwards nothing begins. */
+  stop(): Promise<void>;
+}
+
+export interface Redelivery {
+  /** Undefined when nothing is sent now: the hook is disabled, or this process stops. */
+  readonly attempt: Promise<SendReport | undefined>;
+}
+
+export interface UrgentAttemptsParts {
+  readonly store: Store;
+  readonly world: World;
+  readonly log: Log;
+  readonly settler: Settler;
+  readonly control: EndpointControl;
+  readonly makeAttempt: MakeAttempt;
+}
+
+export function createUrgentAttempts(parts: UrgentAttemptsParts): UrgentAttempts {
+  const { store, world, log, settler, control, makeAttempt } = parts;
+  const inFlight = createInFlight();
+  let isStopping = false;
+
+  const attempt = async (hookId: number, id: number, deadlineMs: number): Promise<SendReport | undefined> => {
+    const [content] = await readContents(store, [{ hookId, id }]);
+    if (content === undefined || content.url === null || content.disabled_at_ms !== null) return undefined;
+    const leftMs = Math.max(1, Math.min(ATTEMPT_DEADLINE_MS, deadlineMs - world.nowMs()));
+    const made = await makeAttempt(content, leftMs);
+    settle(made, new URL(content.url).origin);
+    await settler.flush();
+    return made.report;
+  };
+  const settle = (made: Attempt, origin: string): void => {
+    const { outcome } = made.report;
+    const hookId = made.content.hook_id;
+    settler.settle(describeSettlement(made, OUTSIDE_SHARDS, world), made.report);
+    const step = outcome.kind === 'accepted' ? recoverEndpointStep : countFailureStep;
+    settler.also(step(hookId, world.nowMs()));
+    control.learnFromProbe({ hookId, origin }, outcome);
+  };
+
+  return {
+    test: (deliveryId, deadlineMs) =>
+      inFlight.track(async () => {
+        if (isStopping) return undefined;
+        const hookId = await takeTest(store, deliveryId, deadlineMs + GRACE_MS);
+        return hookId === undefined ? undefined : await attempt(hookId, deliveryId, deadlineMs);
+      }),
+    redeliver: async (hookId, deliveryId) => {
+      const deadlineMs = world.nowMs() + ATTEMPT_DEADLINE_MS;
+      if (!(await takeAgain(store, hookId, deliveryId, deadlineMs + GRACE_MS))) return undefined;
+      if (isStopping) return { attempt: Promise.resolve(undefined) };
+      const made = inFlight.track(() => attempt(hookId, deliveryId, deadlineMs));
+      made.catch((error: unknown) => log.warn({ err: error, deliveryId }, 'A redelivery is left to the workers'));
+      return { attempt: made };
+    },
+    stop: async () => {
+      isStopping = true;
+      await inFlight.settle();
+    },
+  };
+}
