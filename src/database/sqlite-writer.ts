@@ -37,6 +37,16 @@ export function createSqliteWriter(options: SqliteWriterOptions): SqliteWriter {
   let lastId = 0;
   let waitingBytes = 0;
   let closing: Promise<void> | undefined;
+  let cannotStore = false;
+
+  // Once an outage (a full disk, say): until it ends every write fails in the same way.
+  const noteOutage = (outcome: WriterOutcome): void => {
+    const wasOut = cannotStore;
+    cannotStore = 'error' in outcome && outcome.error.failure === 'unavailable';
+    if (cannotStore && !wasOut && 'error' in outcome)
+      log.error({ err: fromWireError(outcome.error) }, 'the database cannot store anything; writes are refused');
+    if (wasOut && !cannotStore) log.warn('the database stores again');
+  };
 
   const settle = (outcomes: readonly WriterOutcome[]): void => {
     for (const outcome of outcomes) {
@@ -44,6 +54,7 @@ export function createSqliteWriter(options: SqliteWriterOptions): SqliteWriter {
       if (caller === undefined) continue;
       callers.delete(outcome.id);
       waitingBytes -= caller.bytes;
+      noteOutage(outcome);
       if ('error' in outcome) caller.reject(fromWireError(outcome.error));
       else caller.resolve(outcome.value as never);
     }

@@ -1,6 +1,6 @@
 /**
  * Deliveries of the real program while it is killed, stopped, or loses its database. TRIVET_LONG=1 makes it 20 kills
- * during 20,000 deliveries.
+ * during 20,000 deliveries, and half a minute without the database.
  */
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
@@ -11,8 +11,8 @@ import { type Store, statement } from '../../src/database/store.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { realWorld } from '../../src/world.ts';
 import { enqueueTestDelivery, insertTestHook } from '../support/deliveries-store.ts';
-import { findReasonToSkip } from '../support/engines.ts';
-import { createTestDatabase, startPostgresCluster } from '../support/postgres-cluster.ts';
+import { createStorePlace, engines, findReasonToSkip, type StorePlace } from '../support/engines.ts';
+import { createTestDatabase, type PostgresCluster, startPostgresCluster } from '../support/postgres-cluster.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
 import { createDataDir, type Program, startProgram } from '../support/start-program.ts';
 
@@ -59,62 +59,113 @@ const environment = { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8', LOG_LEVEL: 'warn' };
 /** Answers after a little while, so that something is always under way. */
 const startSlowReceiver = () => startReceiver((_, response) => void setTimeout(() => response.end('ok'), 20));
 
-test('kill -9 while it delivers loses nothing and repeats no more than was under way', async () => {
-  await using receiver = await startSlowReceiver();
-  const dataDir = createDataDir();
-  const store = await openBeside(dataDir);
-  await enqueueAll(store, receiver.url, DELIVERIES);
-  let program: Program | undefined;
-  for (let kills = 0; kills < KILLS; kills += 1) {
-    program = await startProgram(environment, dataDir);
-    const soFar = receiver.received.length;
-    await receiver.waitFor(Math.min(DELIVERIES, soFar + 1 + Math.floor(realWorld.random() * (DELIVERIES / KILLS / 2))));
-    await program.kill();
-  }
-  program = await startProgram(environment, dataDir);
-  await waitUntilNothingPends(store);
-  assert.equal(await program.stop(), 0);
-  await store[Symbol.asyncDispose]();
-  rmSync(dataDir, { recursive: true, force: true });
-  assert.equal(countDistinct(receiver), DELIVERIES);
-  assert.ok(receiver.received.length - DELIVERIES <= KILLS * MAX_UNDER_WAY);
-});
+interface Place {
+  readonly store: Store;
+  readonly start: () => Promise<Program>;
+}
 
-test('SIGTERM under load ends what is under way, loses nothing and repeats nothing', async () => {
-  await using receiver = await startSlowReceiver();
-  const dataDir = createDataDir();
-  const store = await openBeside(dataDir);
-  await enqueueAll(store, receiver.url, DELIVERIES);
-  const first = await startProgram(environment, dataDir);
-  await receiver.waitFor(DELIVERIES / 10);
-  assert.equal(await first.stop(), 0);
-  assert.ok(receiver.received.length < DELIVERIES, 'it was stopped in the middle');
-  const second = await startProgram(environment, dataDir);
-  await waitUntilNothingPends(store);
-  assert.equal(await second.stop(), 0);
-  await store[Symbol.asyncDispose]();
-  rmSync(dataDir, { recursive: true, force: true });
-  assert.equal(countDistinct(receiver), DELIVERIES);
-  assert.equal(receiver.received.length, DELIVERIES);
-});
-
-test('a database that is killed and comes back loses nothing', { skip: findReasonToSkip('postgres') }, async () => {
-  await using receiver = await startSlowReceiver();
-  const cluster = await startPostgresCluster({ isDurable: true });
-  const databaseUrl = await createTestDatabase(cluster.socketDir, 'deliveries');
-  const dataDir = createDataDir();
+/** A database with the deliveries in it, and the program to be started on it. */
+async function withDeliveries(place: StorePlace, url: string, run: (place: Place) => Promise<void>): Promise<void> {
+  const { dataDir, databaseUrl } = place;
   const store = await openBeside(dataDir, databaseUrl);
-  await enqueueAll(store, receiver.url, DELIVERIES);
-  const program = await startProgram({ ...environment, DATABASE_URL: databaseUrl }, dataDir);
-  await receiver.waitFor(DELIVERIES / 4);
-  await cluster.kill();
-  await realWorld.sleep(isLong ? 30_000 : 1000);
-  await cluster.start();
-  await waitUntilNothingPends(store);
-  assert.equal(await program.stop(), 0);
-  await store[Symbol.asyncDispose]();
-  await cluster.stop();
-  rmSync(dataDir, { recursive: true, force: true });
-  assert.equal(countDistinct(receiver), DELIVERIES);
-  assert.ok(receiver.received.length - DELIVERIES <= MAX_UNDER_WAY);
-});
+  const programs: Program[] = [];
+  try {
+    await enqueueAll(store, url, DELIVERIES);
+    await run({
+      store,
+      start: async () => {
+        const database: Record<string, string> = databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl };
+        const program = await startProgram({ ...environment, ...database }, dataDir);
+        programs.push(program);
+        return program;
+      },
+    });
+  } finally {
+    await Promise.all(programs.map((program) => program.kill()));
+    await store[Symbol.asyncDispose]();
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+}
+
+for (const engine of engines) {
+  const options = { skip: findReasonToSkip(engine) };
+
+  test(
+    `kill -9 while it delivers loses nothing and repeats no more than was under way (${engine})`,
+    options,
+    async (t) => {
+      await using receiver = await startSlowReceiver();
+      await withDeliveries(await createStorePlace(engine), receiver.url, async ({ store, start }) => {
+        for (let kills = 0; kills < KILLS; kills += 1) {
+          const program = await start();
+          const soFar = receiver.received.length;
+          const more = 1 + Math.floor(realWorld.random() * (DELIVERIES / KILLS / 2));
+          await receiver.waitFor(Math.min(DELIVERIES, soFar + more));
+          await program.kill();
+        }
+        const program = await start();
+        await waitUntilNothingPends(store);
+        assert.equal(await program.stop(), 0);
+      });
+      assert.equal(countDistinct(receiver), DELIVERIES);
+      const repeated = receiver.received.length - DELIVERIES;
+      t.diagnostic(`${KILLS} kills, ${DELIVERIES} deliveries, ${repeated} sent twice`);
+      assert.ok(repeated <= KILLS * MAX_UNDER_WAY);
+    },
+  );
+
+  test(
+    `SIGTERM under load ends what is under way, loses nothing and repeats nothing (${engine})`,
+    options,
+    async (t) => {
+      await using receiver = await startSlowReceiver();
+      await withDeliveries(await createStorePlace(engine), receiver.url, async ({ store, start }) => {
+        const first = await start();
+        await receiver.waitFor(DELIVERIES / 10);
+        const startMs = realWorld.monotonicMs();
+        assert.equal(await first.stop(), 0);
+        t.diagnostic(`it ended after ${Math.round(realWorld.monotonicMs() - startMs)} ms`);
+        assert.ok(receiver.received.length < DELIVERIES, 'it was stopped in the middle');
+        const second = await start();
+        await waitUntilNothingPends(store);
+        assert.equal(await second.stop(), 0);
+      });
+      assert.equal(countDistinct(receiver), DELIVERIES);
+      assert.equal(receiver.received.length, DELIVERIES);
+    },
+  );
+}
+
+interface Outage {
+  readonly title: string;
+  /** Of the short form: one that is frozen is noticed after some seconds only. */
+  readonly awayMs: number;
+  readonly begin: (cluster: PostgresCluster) => Promise<void> | void;
+  readonly end: (cluster: PostgresCluster) => Promise<void> | void;
+}
+
+const OUTAGES: readonly Outage[] = [
+  { title: 'is killed', awayMs: 1000, begin: (cluster) => cluster.kill(), end: (cluster) => cluster.start() },
+  { title: 'is frozen', awayMs: 9000, begin: (cluster) => cluster.freeze(), end: (cluster) => cluster.thaw() },
+];
+
+for (const { title, awayMs, begin, end } of OUTAGES)
+  test(`a database that ${title} and comes back loses nothing`, { skip: findReasonToSkip('postgres') }, async (t) => {
+    await using receiver = await startSlowReceiver();
+    const cluster = await startPostgresCluster({ isDurable: true });
+    const place = { dataDir: createDataDir(), databaseUrl: await createTestDatabase(cluster.socketDir, 'deliveries') };
+    await withDeliveries(place, receiver.url, async ({ store, start }) => {
+      const program = await start();
+      await receiver.waitFor(DELIVERIES / 4);
+      await begin(cluster);
+      await realWorld.sleep(isLong ? 30_000 : awayMs);
+      await end(cluster);
+      await waitUntilNothingPends(store);
+      assert.equal(await program.stop(), 0);
+    });
+    await cluster.stop();
+    assert.equal(countDistinct(receiver), DELIVERIES);
+    const repeated = receiver.received.length - DELIVERIES;
+    t.diagnostic(`${DELIVERIES} deliveries, ${repeated} sent twice`);
+    assert.ok(repeated <= MAX_UNDER_WAY);
+  });

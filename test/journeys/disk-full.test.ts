@@ -1,0 +1,70 @@
+/** A disk that is full under the embedded database: what must be written is refused, and nothing is lost or wrong later. */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { realWorld } from '../../src/world.ts';
+import {
+  type AuthorizationEndpoint,
+  callApi,
+  createPerson,
+  obtainTokens,
+  refresh,
+  registerApplication,
+} from '../support/authorization-server.ts';
+import { openTestStore } from '../support/engines.ts';
+import { createDataDir, startProgram } from '../support/start-program.ts';
+
+/** A small disk of our own, which only root may have; undefined where it is not allowed. */
+function mountSmallDisk(t: TestContext): string | undefined {
+  const folder = createDataDir();
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=24m,mode=700', 'tmpfs', folder], { stdio: 'pipe' });
+  } catch (error) {
+    t.skip(`mount is not allowed here: ${(error as Error).message}`);
+    return undefined;
+  }
+  return folder;
+}
+
+function fillDisk(file: string): void {
+  const handle = openSync(file, 'w');
+  const block = Buffer.alloc(4096);
+  try {
+    for (;;) writeSync(handle, block);
+  } catch (error) {
+    assert.equal((error as NodeJS.ErrnoException).code, 'ENOSPC');
+  } finally {
+    closeSync(handle);
+  }
+}
+
+test('a full disk refuses writes, leaves reads alone and is named in the log; with room again all goes on', async (t) => {
+  const dataDir = mountSmallDisk(t);
+  if (dataDir === undefined) return;
+  await using undo = new AsyncDisposableStack();
+  undo.defer(() => void execFileSync('umount', ['--lazy', dataDir]));
+  const program = await startProgram({ LOG_LEVEL: 'warn' }, dataDir);
+  undo.defer(() => program.kill());
+  const store = undo.use(await openTestStore({ dataDir, databaseUrl: undefined }));
+  const at: AuthorizationEndpoint = { url: program.httpUrl, store, world: realWorld };
+  const tokens = await obtainTokens(at, await createPerson(at), await registerApplication(at));
+
+  const ballast = join(dataDir, 'ballast');
+  fillDisk(ballast);
+  let { refresh_token: newest } = tokens;
+  let answer = await refresh(at, newest);
+  // The database's log may have had room for some more.
+  for (; answer.status === 200; answer = await refresh(at, newest)) newest = String(answer.json.refresh_token);
+  assert.deepEqual([answer.status, answer.json.error], [503, 'temporarily_unavailable'], answer.text);
+  assert.match(program.log(), /database or disk is full/);
+  assert.equal(await callApi(at, tokens.access_token), 200, 'reads go on');
+
+  rmSync(ballast);
+  const renewed = await refresh(at, newest);
+  assert.equal(renewed.status, 200, 'the refused refresh left the token as it was');
+  assert.equal(await callApi(at, String(renewed.json.access_token)), 200);
+  assert.equal(await program.stop(), 0);
+});
