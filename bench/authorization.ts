@@ -1,15 +1,20 @@
 /**
  * The four calls that an authorization server lives by, beside oidc-provider with its in-memory adapter, in one run.
- * `node bench/authorization.ts [--json] [--seconds 3] [--connections 32] [--data-dir <folder>]`. Each server has a process of its own; they are
- * measured in turns, and what counts is the ratio of the CPU time that the whole server process (all its threads) spends.
+ * `node bench/authorization.ts [--json] [--seconds 3] [--connections 32] [--data-dir <folder>] [--only trivet] [--profile]
+ * [--unpinned]`. Each server has a process of its own on one core, the client has the other; they are measured in turns
+ * over the same kept connections. What counts is the CPU time of the whole server process, all its threads together.
+ * `--profile` also says where the serving thread spends it. `--expired 1000000` is another measurement: look-ups beside
+ * that many expired tokens, and while they are swept away.
  */
-import { type ChildProcess, fork } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { measureExpired } from './authorization/expired.ts';
 import { formatGet, formatPost, type HttpAnswer, type Lane, openLane } from './authorization/load.ts';
-import type { Kind, Question, Ready } from './authorization/protocol.ts';
+import type { ProfileGroups } from './authorization/profile.ts';
+import type { Cpu, Kind, Question, Ready } from './authorization/protocol.ts';
 
 const { values: flags } = parseArgs({
   options: {
@@ -17,10 +22,16 @@ const { values: flags } = parseArgs({
     seconds: { type: 'string', default: '3' },
     connections: { type: 'string', default: '32' },
     'data-dir': { type: 'string', default: tmpdir() },
+    only: { type: 'string' },
+    profile: { type: 'boolean', default: false },
+    unpinned: { type: 'boolean', default: false },
+    expired: { type: 'string' },
   },
 });
 const RUN_MS = Number(flags.seconds) * 1000;
 const CONNECTIONS = Number(flags.connections);
+const CLIENT_CORE = '0';
+const SERVER_CORE = '1';
 
 interface Server {
   readonly name: string;
@@ -33,13 +44,20 @@ interface Measured {
   readonly kind: Kind;
   readonly perSecond: number;
   readonly cpuMicroseconds: number;
+  /** The part of the thread that serves; the rest is the writer thread, the collector of garbage, the compiler. */
+  readonly mainThreadMicroseconds: number;
+  /** Of the client, for each request: while it is less than the server's, the server is what is measured. */
+  readonly clientMicroseconds: number;
   readonly p99Ms: number;
+  readonly profile?: ProfileGroups | undefined;
 }
 
 async function startServer(name: string): Promise<Server> {
-  const child = fork(fileURLToPath(new URL(`authorization/${name}-server.ts`, import.meta.url)), [flags['data-dir']], {
-    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-  });
+  const script = fileURLToPath(new URL(`authorization/${name}-server.ts`, import.meta.url));
+  const command = [process.execPath, script, flags['data-dir']];
+  const pinned = flags.unpinned ? command : ['taskset', '-c', SERVER_CORE, ...command];
+  const [program = '', ...parameters] = pinned;
+  const child = spawn(program, parameters, { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
   const [ready] = (await once(child, 'message')) as [Ready];
   return { name, child, ready };
 }
@@ -106,51 +124,85 @@ async function measure(server: Server, kind: Kind, runMs: number): Promise<Measu
   // Fresh ones each time: a server closes connections that idled while the others were measured.
   const lanes = await Promise.all(Array.from({ length: CONNECTIONS }, () => openLane(server.ready.port)));
   const durationsMs: number[] = [];
-  let cpu = 0;
+  const spent = { process: 0, mainThread: 0, client: 0 };
   let wallMs = 0;
+  if (flags.profile) await ask(server, { ask: 'profile' });
   while (wallMs < runMs) {
-    const [cpuBefore, startedMs] = [await ask<number>(server, { ask: 'cpu' }), performance.now()];
+    const [before, clientBefore, startedMs] = [
+      await ask<Cpu>(server, { ask: 'cpu' }),
+      process.cpuUsage(),
+      performance.now(),
+    ];
     durationsMs.push(...(await runRound(server, kind, { lanes, untilMs: startedMs + runMs })));
     wallMs += performance.now() - startedMs;
-    cpu += (await ask<number>(server, { ask: 'cpu' })) - cpuBefore;
+    const client = process.cpuUsage(clientBefore);
+    const after = await ask<Cpu>(server, { ask: 'cpu' });
+    spent.client += client.user + client.system;
+    spent.process += after.process - before.process;
+    spent.mainThread += after.mainThread - before.mainThread;
   }
+  const profile = flags.profile ? await ask<ProfileGroups>(server, { ask: 'groups' }) : undefined;
   for (const lane of lanes) lane.close();
   const sorted = durationsMs.sort((a, b) => a - b);
   return {
     server: server.name,
     kind,
     perSecond: Math.round((sorted.length / wallMs) * 1000),
-    cpuMicroseconds: Math.round(cpu / sorted.length),
+    cpuMicroseconds: Math.round(spent.process / sorted.length),
+    mainThreadMicroseconds: Math.round(spent.mainThread / sorted.length),
+    clientMicroseconds: Math.round(spent.client / sorted.length),
     p99Ms: Math.round((sorted[Math.floor(sorted.length * 0.99)] ?? 0) * 10) / 10,
+    profile,
   };
 }
 
 const KINDS: readonly Kind[] = ['refresh', 'exchange', 'introspect', 'user'];
+const SERVERS: readonly string[] = ['trivet', 'oidc-provider', 'bare', 'hono'];
 
-const servers = [await startServer('trivet'), await startServer('oidc-provider'), await startServer('bare')];
-const results: Measured[] = [];
-try {
-  for (const kind of KINDS) {
-    for (const server of servers) await measure(server, kind, RUN_MS / 3);
-    for (const server of servers) results.push(await measure(server, kind, RUN_MS));
+async function compare(names: readonly string[]): Promise<Measured[]> {
+  if (!flags.unpinned) execFileSync('taskset', ['-a', '-p', '-c', CLIENT_CORE, String(process.pid)]);
+  const servers: Server[] = [];
+  for (const name of names) servers.push(await startServer(name));
+  const results: Measured[] = [];
+  try {
+    for (const kind of KINDS) {
+      for (const server of servers) await measure(server, kind, RUN_MS / 3);
+      for (const server of servers) results.push(await measure(server, kind, RUN_MS));
+    }
+  } finally {
+    for (const { child } of servers) child.kill();
   }
-} finally {
-  for (const { child } of servers) child.kill();
+  return results;
 }
 
+function printResult({ kind, server, profile = {}, ...figures }: Measured): void {
+  const { perSecond, cpuMicroseconds, mainThreadMicroseconds, clientMicroseconds, p99Ms } = figures;
+  process.stdout.write(
+    `${kind.padEnd(11)} ${server.padEnd(14)} ${String(perSecond).padStart(6)}/s ${String(cpuMicroseconds).padStart(5)} µs CPU (serving thread ${mainThreadMicroseconds}, client ${clientMicroseconds})  p99 ${p99Ms} ms\n`,
+  );
+  for (const [group, share] of Object.entries(profile))
+    process.stdout.write(`${''.padEnd(28)} ${(share * mainThreadMicroseconds).toFixed(1).padStart(6)} µs  ${group}\n`);
+}
+
+function printRatio(results: readonly Measured[], kind: Kind): void {
+  const find = (name: string) => results.find(({ server, kind: measured }) => server === name && measured === kind);
+  const [ours, theirs] = [find('trivet'), find('oidc-provider')];
+  if (ours === undefined || theirs === undefined) return;
+  const less = (theirs.cpuMicroseconds / ours.cpuMicroseconds).toFixed(2);
+  process.stdout.write(
+    `${''.padEnd(11)} ${less} × less CPU, ${(ours.perSecond / theirs.perSecond).toFixed(2)} × the rate\n`,
+  );
+}
+
+if (flags.expired !== undefined) {
+  await measureExpired(Number(flags.expired), flags['data-dir']);
+  process.exit(0);
+}
+const results = await compare(flags.only === undefined ? SERVERS : flags.only.split(','));
 if (flags.json) process.stdout.write(`${JSON.stringify(results)}\n`);
-else {
+else
   for (const kind of KINDS) {
-    const [ours, theirs, floor] = results.filter((result) => result.kind === kind);
-    if (ours === undefined || theirs === undefined || floor === undefined) continue;
-    const ratio = (theirs.cpuMicroseconds / ours.cpuMicroseconds).toFixed(2);
-    for (const { server, perSecond, cpuMicroseconds, p99Ms } of [ours, theirs, floor])
-      process.stdout.write(
-        `${kind.padEnd(11)} ${server.padEnd(14)} ${String(perSecond).padStart(6)}/s  ${String(cpuMicroseconds).padStart(5)} µs CPU  p99 ${p99Ms} ms\n`,
-      );
-    process.stdout.write(
-      `${''.padEnd(11)} ${ratio} × less CPU, ${(ours.perSecond / theirs.perSecond).toFixed(2)} × the rate\n`,
-    );
+    for (const result of results) if (result.kind === kind) printResult(result);
+    printRatio(results, kind);
   }
-}
 process.exit(0);

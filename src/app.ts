@@ -105,7 +105,7 @@ export async function startApp(config: Config, world: World = realWorld): Promis
   const mounts = areas.flatMap((area) => area.routes ?? []);
   const { maxBodyBytes, trustedProxies } = config.server;
   const checkReady = () => checkStoreReady(store);
-  http.serve(createHttpApp({ mounts, log, metrics, world, tracing, maxBodyBytes, trustedProxies, checkReady }).fetch);
+  http.serve(createHttpApp({ mounts, log, metrics, world, tracing, maxBodyBytes, trustedProxies, checkReady }));
   grpc.setServing(true);
 
   const grpcAddress = `${new URL(http.url).hostname}:${grpc.port}`;

@@ -1,4 +1,7 @@
-/** What the two servers of the comparison tell the one who measures them. */
+/** What the servers of the comparison tell the one who measures them. */
+import { Session } from 'node:inspector/promises';
+import { groupProfile, type ProfileGroups } from './profile.ts';
+
 export type Kind = 'refresh' | 'exchange' | 'introspect' | 'user';
 
 export interface Ready {
@@ -12,7 +15,15 @@ export interface Ready {
 
 export type Question =
   | { readonly ask: 'prepare'; readonly kind: Kind; readonly count: number }
-  | { readonly ask: 'cpu' };
+  | { readonly ask: 'cpu' | 'profile' | 'groups' };
+
+/** Microseconds. */
+export interface Cpu {
+  /** Of all threads, user and system. */
+  readonly process: number;
+  /** Of the thread that serves. */
+  readonly mainThread: number;
+}
 
 export interface BenchServer {
   readonly ready: Ready;
@@ -23,12 +34,37 @@ export interface BenchServer {
 /** Runs in the server's own process and answers its parent. */
 export function serveParent(server: BenchServer): void {
   process.on('message', (question: Question) => {
-    if (question.ask === 'cpu') {
-      const { user, system } = process.cpuUsage();
-      process.send?.(user + system);
-      return;
-    }
-    void server.prepare(question.kind, question.count).then((secrets) => process.send?.(secrets));
+    void answer(server, question).then((value) => process.send?.(value));
   });
+  process.on('disconnect', () => process.exit(0));
   process.send?.(server.ready);
+}
+
+const session = new Session();
+
+async function answer(
+  server: BenchServer,
+  question: Question,
+): Promise<readonly string[] | Cpu | ProfileGroups | true> {
+  switch (question.ask) {
+    case 'prepare':
+      return await server.prepare(question.kind, question.count);
+    case 'cpu':
+      return { process: sum(process.cpuUsage()), mainThread: sum(process.threadCpuUsage()) };
+    case 'profile':
+      session.connect();
+      await session.post('Profiler.enable');
+      await session.post('Profiler.setSamplingInterval', { interval: 250 });
+      await session.post('Profiler.start');
+      return true;
+    case 'groups': {
+      const { profile } = await session.post('Profiler.stop');
+      session.disconnect();
+      return groupProfile(profile);
+    }
+  }
+}
+
+function sum({ user, system }: { readonly user: number; readonly system: number }): number {
+  return user + system;
 }

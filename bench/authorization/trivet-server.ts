@@ -1,7 +1,8 @@
-/** Trivet's authorization area on its embedded store, durable, with its log as it ships. */
+/** Trivet's authorization area on its embedded store, as it ships: durable, with metrics, a log line for each request. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pino } from 'pino';
 import { insertCodeStep } from '../../src/authorization/code-store.ts';
 import { createSecret, hashSecret } from '../../src/authorization/secret-text.ts';
 import { insertFamilySteps } from '../../src/authorization/token-store.ts';
@@ -9,6 +10,7 @@ import { migrations } from '../../src/database/migrations/list.ts';
 import { openStore } from '../../src/database/open-store.ts';
 import type { Step } from '../../src/database/store.ts';
 import { createLog } from '../../src/telemetry/log.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { realWorld } from '../../src/world.ts';
 import {
   CALLBACK,
@@ -20,8 +22,10 @@ import { type Kind, serveParent } from './protocol.ts';
 
 const dataDir = mkdtempSync(join(process.argv[2] ?? tmpdir(), 'trivet-bench-'));
 process.on('exit', () => rmSync(dataDir, { recursive: true, force: true }));
-const store = await openStore({ dataDir, migrations, world: realWorld, log: createLog('silent') });
-const server = await startAuthorizationServer(store, { log: createLog('warn') });
+// Into a file, as a service manager keeps it.
+const log = createLog('info', pino.destination({ dest: join(dataDir, 'log'), sync: true }));
+const store = await openStore({ dataDir, migrations, world: realWorld, log, metrics: createMetrics() });
+const server = await startAuthorizationServer(store, { log });
 const { user } = await createPerson(server, 'ada');
 const { clientId, clientSecret } = await registerApplication(server);
 

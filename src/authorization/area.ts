@@ -75,7 +75,7 @@ export function createAuthorizationArea(parts: AuthorizationParts): Authorizatio
       ...createProtocolMounts(protocol),
       createAuthorizeMount({ ...protocol, signIn }),
       createDeviceMount({ ...protocol, signIn }),
-      createUserMount(protocol, requireScope),
+      createUserMount(protocol, { verifyToken, requireScope }),
       { path: '/', errors: 'page', routes: signIn.routes, respondPage: respondRefusal },
       { path: '/', errors: 'page', routes: createPages(signIn.kit, gate) },
     ],

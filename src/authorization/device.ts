@@ -1,7 +1,6 @@
 /** RFC 8628: a device without a browser asks for a pair of codes; its user types the short one on the page /device. */
-import type { Context } from 'hono';
 import { Failure } from '../errors.ts';
-import type { HttpEnv } from '../http/context.ts';
+import { type Call, type Reply, replyJson } from '../http/endpoint.ts';
 import { authenticateClient, readClient } from './client-authentication.ts';
 import { insertDeviceCode } from './device-store.ts';
 import { checkGrantAllowed } from './grants/require-client.ts';
@@ -10,7 +9,6 @@ import { readParameters } from './parameters.ts';
 import type { ProtocolParts } from './parts.ts';
 import { DEFAULT_SCOPE, formatScope, parseScope } from './scope.ts';
 import { createSecret, hashSecret } from './secret-text.ts';
-import { clientAddress } from './sign-in/client-address.ts';
 import { NO_STORE } from './token.ts';
 
 const LIFETIME_SECONDS = 900;
@@ -20,12 +18,12 @@ const USER_CODE_ALPHABET = 'BCDFGHJKLMNPQRSTVWXZ';
 const USER_CODE_LENGTH = 8;
 const TRIES = 3;
 
-export async function answerDeviceRequest(parts: ProtocolParts, c: Context<HttpEnv>): Promise<Response> {
-  const parameters = await readParameters(c);
-  const presented = readClient(c.req.header('authorization'), parameters);
+export async function answerDeviceRequest(parts: ProtocolParts, call: Call): Promise<Reply> {
+  const parameters = await readParameters(call);
+  const presented = readClient(call.header('authorization'), parameters);
   const { clientId } = presented;
   if (clientId === undefined) throw createOAuthFailure('invalid_request', 'The parameter client_id is missing');
-  const client = await authenticateClient(parts, { ...presented, clientId }, clientAddress(c));
+  const client = await authenticateClient(parts, { ...presented, clientId }, call.clientAddress);
   if (!client.application.isPublic && !client.isAuthenticated) throw refuseClient();
   checkGrantAllowed(client.application, 'device_code');
   const codes = await createCodes(parts, { clientId, scope: readScope(parameters.values.get('scope')) });
@@ -38,7 +36,7 @@ export async function answerDeviceRequest(parts: ProtocolParts, c: Context<HttpE
     expires_in: LIFETIME_SECONDS,
     interval: INTERVAL_SECONDS,
   };
-  return c.json(body, 200, NO_STORE);
+  return replyJson(body, NO_STORE);
 }
 
 function readScope(text: string | undefined): string {

@@ -2,8 +2,7 @@
  * RFC 7662. An application may ask about its own tokens; one with the role "may introspect" (a resource server), and an
  * administrator, about all. Whatever else is asked gets `{"active":false}` and nothing more (§2.2).
  */
-import type { Context } from 'hono';
-import type { HttpEnv } from '../http/context.ts';
+import { type Call, type Reply, replyJson } from '../http/endpoint.ts';
 import { authenticateClient, readClient } from './client-authentication.ts';
 import { refuseClient } from './oauth-error.ts';
 import { type RequestParameters, readParameters, requireParameter } from './parameters.ts';
@@ -11,7 +10,6 @@ import type { ProtocolParts } from './parts.ts';
 import { findLivePersonalToken } from './personal-token-store.ts';
 import { identify } from './require-scope.ts';
 import { hashSecret, isSecretOf } from './secret-text.ts';
-import { clientAddress } from './sign-in/client-address.ts';
 import { NO_STORE } from './token.ts';
 import { findLiveToken, type LiveToken } from './token-store.ts';
 import { createVerifyToken } from './verify-token.ts';
@@ -24,23 +22,23 @@ interface Asker {
 
 const INACTIVE = { active: false };
 
-export async function answerIntrospection(parts: ProtocolParts, c: Context<HttpEnv>): Promise<Response> {
-  const parameters = await readParameters(c);
-  const asker = await findAsker(parts, c, parameters);
+export async function answerIntrospection(parts: ProtocolParts, call: Call): Promise<Reply> {
+  const parameters = await readParameters(call);
+  const asker = await findAsker(parts, call, parameters);
   const token = requireParameter(parameters.values, 'token');
-  return c.json((await describeToken(parts, token, asker)) ?? INACTIVE, 200, NO_STORE);
+  return replyJson((await describeToken(parts, token, asker)) ?? INACTIVE, NO_STORE);
 }
 
-async function findAsker(parts: ProtocolParts, c: Context<HttpEnv>, parameters: RequestParameters): Promise<Asker> {
-  const authorization = c.req.header('authorization');
+async function findAsker(parts: ProtocolParts, call: Call, parameters: RequestParameters): Promise<Asker> {
+  const authorization = call.header('authorization');
   if (authorization !== undefined && /^bearer /i.test(authorization)) {
-    const { clientId, isAdmin, tokenKind } = await identify(c, createVerifyToken(parts));
+    const { clientId, isAdmin, tokenKind } = await identify(call, createVerifyToken(parts));
     return { clientId, seesAll: isAdmin && tokenKind === 'personal' };
   }
   const presented = readClient(authorization, parameters);
   const { clientId } = presented;
   if (clientId === undefined) throw refuseClient();
-  const client = await authenticateClient(parts, { ...presented, clientId }, clientAddress(c));
+  const client = await authenticateClient(parts, { ...presented, clientId }, call.clientAddress);
   if (!client.isAuthenticated) throw refuseClient();
   return { clientId, seesAll: client.application.mayIntrospect };
 }

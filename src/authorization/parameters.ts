@@ -2,8 +2,7 @@
  * The parameters of a request to a protocol endpoint: from the query (the contract), a form (RFC 6749) or a JSON body.
  * Each name once; an empty value counts as absent (RFC 6749 §3.1, §3.2); unknown names are ignored.
  */
-import type { Context } from 'hono';
-import type { HttpEnv } from '../http/context.ts';
+import type { Call } from '../http/endpoint.ts';
 import { createOAuthFailure } from './oauth-error.ts';
 
 export interface RequestParameters {
@@ -15,12 +14,11 @@ export interface RequestParameters {
 /** RFC 8707 and RFC 8693 let these come more than once; nothing here reads them. */
 const REPEATABLE = new Set(['resource', 'audience']);
 
-export async function readParameters(c: Context<HttpEnv>): Promise<RequestParameters> {
+export async function readParameters(call: Call): Promise<RequestParameters> {
   const values = new Map<string, string>();
-  const queryAt = c.req.url.indexOf('?');
-  if (queryAt !== -1) addPairs(values, new URLSearchParams(c.req.url.slice(queryAt)));
+  if (call.query !== '') addPairs(values, new URLSearchParams(call.query));
   const inQuery = new Set(values.keys());
-  addPairs(values, await readBody(c));
+  addPairs(values, await readBody(call));
   return { values, inQuery };
 }
 
@@ -41,12 +39,12 @@ function hasForbiddenCharacter(value: string): boolean {
   return !value.isWellFormed();
 }
 
-async function readBody(c: Context<HttpEnv>): Promise<Iterable<readonly [string, unknown]>> {
-  const type = (c.req.header('content-type') ?? '').split(';', 1)[0]?.trim().toLowerCase();
-  if (type === 'application/x-www-form-urlencoded') return new URLSearchParams(await c.req.text());
-  if (type === 'application/json') return readJson(await c.req.text());
-  if (type === 'multipart/form-data') return (await readMultipart(c)).entries();
-  if ((await c.req.text()) === '') return [];
+async function readBody(call: Call): Promise<Iterable<readonly [string, unknown]>> {
+  const type = (call.header('content-type') ?? '').split(';', 1)[0]?.trim().toLowerCase();
+  if (type === 'application/x-www-form-urlencoded' || type === 'multipart/form-data') return readForm(call);
+  const text = await call.text();
+  if (type === 'application/json') return readJson(text);
+  if (text === '') return [];
   throw createOAuthFailure('invalid_request', 'The body must be a form or JSON');
 }
 
@@ -61,9 +59,9 @@ function readJson(text: string): Iterable<readonly [string, unknown]> {
   throw createOAuthFailure('invalid_request', 'The body must be a JSON object');
 }
 
-async function readMultipart(c: Context<HttpEnv>): Promise<FormData> {
+async function readForm(call: Call): Promise<Iterable<readonly [string, unknown]>> {
   try {
-    return await c.req.formData();
+    return await call.form();
   } catch {
     throw createOAuthFailure('invalid_request', 'The body must be a form');
   }

@@ -1,6 +1,5 @@
 /** The endpoints that clients call: /oauth and /.well-known. Open to scripts of any origin, since none reads a cookie. */
-import { createMiddleware } from 'hono/factory';
-import type { HttpEnv } from '../http/context.ts';
+import { type Endpoint, replyJson } from '../http/endpoint.ts';
 import type { RouteMount } from '../http/mount.ts';
 import { createRoutes } from '../http/routes.ts';
 import { answerDeviceRequest } from './device.ts';
@@ -12,53 +11,46 @@ import { describeProtocol } from './protocol-descriptions.ts';
 import { answerRevocation } from './revoke.ts';
 import { answerTokenRequest } from './token.ts';
 
-const openToScripts = createMiddleware<HttpEnv>(async (c, next) => {
-  c.header('Access-Control-Allow-Origin', '*');
-  if (c.req.method !== 'OPTIONS') {
-    c.header('Access-Control-Expose-Headers', 'WWW-Authenticate, Retry-After');
-    await next();
-    return;
-  }
-  return c.body(null, 204, {
-    'Access-Control-Allow-Methods': 'GET, POST',
-    'Access-Control-Allow-Headers': 'Authorization, Content-Type',
-    'Access-Control-Max-Age': '86400',
-  });
-});
-
 export function createProtocolMounts(parts: ProtocolParts): RouteMount[] {
+  const described = createRoutes();
+  describeProtocol(described);
   return [
-    { path: '/oauth', errors: 'oauth', routes: createOAuthRoutes(parts) },
-    { path: '/.well-known', errors: 'oauth', routes: createWellKnownRoutes(parts) },
+    { path: '/oauth', errors: 'oauth', routes: described, endpoints: listEndpoints(parts).map(open) },
+    { path: '/.well-known', errors: 'oauth', routes: createRoutes(), endpoints: listDocuments(parts).map(open) },
   ];
 }
 
-function createOAuthRoutes(parts: ProtocolParts) {
-  const routes = createRoutes();
-  for (const path of ['/token', '/revoke', '/introspect', '/device', '/userinfo', '/jwks'])
-    routes.use(path, openToScripts);
-  describeProtocol(routes);
-  routes.post('/token', (c) => answerTokenRequest(parts, c));
-  routes.post('/revoke', (c) => answerRevocation(parts, c));
-  routes.post('/introspect', (c) => answerIntrospection(parts, c));
-  routes.post('/device', (c) => answerDeviceRequest(parts, c));
-  routes.on(['GET', 'POST'], '/userinfo', (c) => answerUserinfo(parts, c));
-  routes.get('/jwks', async (c) => c.json({ keys: await parts.signingKeys.listPublic() }, 200, PUBLIC));
-  return routes;
+function open(endpoint: Endpoint): Endpoint {
+  return { ...endpoint, isOpenToScripts: true };
+}
+
+function listEndpoints(parts: ProtocolParts): Endpoint[] {
+  return [
+    { method: 'POST', path: '/token', answer: (call) => answerTokenRequest(parts, call) },
+    { method: 'POST', path: '/revoke', answer: (call) => answerRevocation(parts, call) },
+    { method: 'POST', path: '/introspect', answer: (call) => answerIntrospection(parts, call) },
+    { method: 'POST', path: '/device', answer: (call) => answerDeviceRequest(parts, call) },
+    { method: 'GET', path: '/userinfo', answer: (call) => answerUserinfo(parts, call) },
+    { method: 'POST', path: '/userinfo', answer: (call) => answerUserinfo(parts, call) },
+    {
+      method: 'GET',
+      path: '/jwks',
+      answer: async () => replyJson({ keys: await parts.signingKeys.listPublic() }, PUBLIC),
+    },
+  ];
 }
 
 const PUBLIC = { 'Cache-Control': 'public, max-age=300' };
 
-function createWellKnownRoutes({ issuer, baseUrl }: ProtocolParts) {
-  const routes = createRoutes();
-  routes.use(openToScripts);
-  const server = describeServer(issuer);
+function listDocuments({ issuer, baseUrl }: ProtocolParts): Endpoint[] {
+  const server = replyJson(describeServer(issuer), PUBLIC);
+  const resource = replyJson(describeResource(baseUrl, issuer), PUBLIC);
   // RFC 8414 §3.1 puts the name before the issuer's path, OpenID Connect behind the whole issuer.
   const issuerPath = new URL(issuer).pathname.replace(/\/$/, '');
-  for (const name of ['/oauth-authorization-server', '/openid-configuration']) {
-    routes.get(name, (c) => c.json(server, 200, PUBLIC));
-    if (issuerPath !== '') routes.get(name + issuerPath, (c) => c.json(server, 200, PUBLIC));
-  }
-  routes.get('/oauth-protected-resource', (c) => c.json(describeResource(baseUrl, issuer), 200, PUBLIC));
-  return routes;
+  const names = ['/oauth-authorization-server', '/openid-configuration'];
+  const paths = names.flatMap((name) => (issuerPath === '' ? [name] : [name, name + issuerPath]));
+  return [
+    ...paths.map((path): Endpoint => ({ method: 'GET', path, answer: async () => server })),
+    { method: 'GET', path: '/oauth-protected-resource', answer: async () => resource },
+  ];
 }

@@ -6,6 +6,7 @@ import type { Context } from 'hono';
 import { createMiddleware } from 'hono/factory';
 import { Failure } from '../errors.ts';
 import type { HttpEnv } from '../http/context.ts';
+import { type Call, toCall } from '../http/endpoint.ts';
 import type { Identity, IdentityEnv, RequireScope, VerifyToken } from '../identity.ts';
 
 const REALM = 'realm="trivet"';
@@ -13,9 +14,7 @@ const REALM = 'realm="trivet"';
 export function createRequireScope(verifyToken: VerifyToken): RequireScope {
   return (scope) =>
     createMiddleware<IdentityEnv>(async (c, next) => {
-      const identity = await identify(c, verifyToken);
-      if (!identity.scopes.includes(scope)) throw refuseScope(scope);
-      c.set('identity', identity);
+      c.set('identity', await identifyFor(scope, toCall(c as unknown as Context<HttpEnv>), verifyToken));
       await next();
     });
 }
@@ -30,9 +29,16 @@ export const requirePersonalToken = createMiddleware<IdentityEnv>(async (c, next
   await next();
 });
 
+/** Who calls, when the token has this scope; throws what RFC 6750 §3.1 says when it has not. */
+export async function identifyFor(scope: string, call: Call, verifyToken: VerifyToken): Promise<Identity> {
+  const identity = await identify(call, verifyToken);
+  if (!identity.scopes.includes(scope)) throw refuseScope(scope);
+  return identity;
+}
+
 /** Who calls; throws what RFC 6750 §3.1 says when nobody can tell. */
-export async function identify(c: Context, verifyToken: VerifyToken): Promise<Identity> {
-  const token = await readBearerToken(c as unknown as Context<HttpEnv>);
+export async function identify(call: Call, verifyToken: VerifyToken): Promise<Identity> {
+  const token = await readBearerToken(call);
   if (token === undefined) throw refuseAnonymous();
   const identity = await verifyToken(token);
   if (identity === undefined) throw refuseToken();
@@ -40,12 +46,12 @@ export async function identify(c: Context, verifyToken: VerifyToken): Promise<Id
 }
 
 /** Undefined when none was sent. Throws `invalid` when more than one was. */
-export async function readBearerToken(c: Context<HttpEnv>): Promise<string | undefined> {
-  const inQuery = c.req.queries('access_token') ?? [];
+async function readBearerToken(call: Call): Promise<string | undefined> {
+  const inQuery = call.query === '' ? [] : new URLSearchParams(call.query).getAll('access_token');
   // What a URL carries may be kept by caches on the way (RFC 6750 §2.3).
-  if (inQuery.length > 0) c.header('Cache-Control', 'no-store');
-  const inHeaders = [readAuthorization(c.req.header('authorization')), c.req.header('private-token')];
-  const tokens = [...inHeaders, ...inQuery, await readBodyToken(c)].filter(
+  if (inQuery.length > 0) call.setHeader('Cache-Control', 'no-store');
+  const inHeaders = [readAuthorization(call.header('authorization')), call.header('private-token')];
+  const tokens = [...inHeaders, ...inQuery, await readBodyToken(call)].filter(
     (token) => token !== undefined && token !== '',
   );
   if (tokens.length > 1) throw refuseTwoTokens();
@@ -57,14 +63,14 @@ function readAuthorization(header: string | undefined): string | undefined {
   return match?.[1];
 }
 
-/** The body stays readable for the handler: Hono keeps it. */
-async function readBodyToken(c: Context<HttpEnv>): Promise<string | undefined> {
-  if (c.req.method === 'GET' || c.req.method === 'HEAD') return undefined;
-  const type = c.req.header('content-type') ?? '';
+/** The body stays readable for the handler: it is kept. */
+async function readBodyToken(call: Call): Promise<string | undefined> {
+  if (call.method === 'GET' || call.method === 'HEAD') return undefined;
+  const type = call.header('content-type') ?? '';
   try {
-    if (type.startsWith('application/json')) return pickText(await c.req.json(), 'access_token');
+    if (type.startsWith('application/json')) return pickText(JSON.parse(await call.text()), 'access_token');
     if (type.startsWith('application/x-www-form-urlencoded') || type.startsWith('multipart/form-data'))
-      return pickText(await c.req.parseBody(), 'access_token');
+      return pickText(Object.fromEntries(await call.form()), 'access_token');
   } catch {
     // A body that cannot be read holds no token; the handler says what is wrong with it.
   }

@@ -1,19 +1,17 @@
 /** RFC 7009. The answer is the same for a token that was revoked, one that never was, and somebody else's. */
-import type { Context } from 'hono';
-import type { HttpEnv } from '../http/context.ts';
+import type { Call, Reply } from '../http/endpoint.ts';
 import { authenticateClient, readClient } from './client-authentication.ts';
 import { createOAuthFailure, refuseClient } from './oauth-error.ts';
 import { readParameters, requireParameter } from './parameters.ts';
 import type { ProtocolParts } from './parts.ts';
 import { hashSecret, isSecretOf } from './secret-text.ts';
-import { clientAddress } from './sign-in/client-address.ts';
 import { NO_STORE } from './token.ts';
 import { revokeToken } from './token-store.ts';
 
-export async function answerRevocation(parts: ProtocolParts, c: Context<HttpEnv>): Promise<Response> {
-  const parameters = await readParameters(c);
-  const address = clientAddress(c);
-  const presented = readClient(c.req.header('authorization'), parameters);
+export async function answerRevocation(parts: ProtocolParts, call: Call): Promise<Reply> {
+  const parameters = await readParameters(call);
+  const address = call.clientAddress;
+  const presented = readClient(call.header('authorization'), parameters);
   const { clientId } = presented;
   if (clientId === undefined) throw refuseClient();
   const { application, isAuthenticated } = await authenticateClient(parts, { ...presented, clientId }, address);
@@ -26,7 +24,7 @@ export async function answerRevocation(parts: ProtocolParts, c: Context<HttpEnv>
     await parts.store.call(revokeToken, { tokenHash: hashSecret(token), kind, clientId, nowMs, address });
   }
   // The type says nothing about no body, but clients that read every answer as JSON insist on it.
-  return c.body(null, 200, { ...NO_STORE, 'Content-Type': 'application/json' });
+  return { status: 200, headers: { ...NO_STORE, 'Content-Type': 'application/json' }, body: null };
 }
 
 function readKind(token: string): 'access' | 'refresh' | undefined {

@@ -1,7 +1,6 @@
 /** `POST /oauth/token`: which client, which grant. Each grant is a file in grants/. */
-import type { Context } from 'hono';
 import { isFailure } from '../errors.ts';
-import type { HttpEnv } from '../http/context.ts';
+import { type Call, type Reply, replyJson } from '../http/endpoint.ts';
 import { type AuthenticatedClient, authenticateClient, readClient } from './client-authentication.ts';
 import { exchangeCode } from './grants/authorization-code.ts';
 import { grantToClient } from './grants/client-credentials.ts';
@@ -11,7 +10,6 @@ import { refreshTokens } from './grants/refresh-token.ts';
 import { createOAuthFailure } from './oauth-error.ts';
 import { type RequestParameters, readParameters, requireParameter } from './parameters.ts';
 import type { ProtocolParts } from './parts.ts';
-import { clientAddress } from './sign-in/client-address.ts';
 
 export const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
 
@@ -25,14 +23,14 @@ export const GRANTS: ReadonlyMap<string, Grant> = new Map([
 /** RFC 6749 §5.1: whoever keeps this answer keeps credentials. */
 export const NO_STORE = { 'Cache-Control': 'no-store', Pragma: 'no-cache' } as const;
 
-export async function answerTokenRequest(parts: ProtocolParts, c: Context<HttpEnv>): Promise<Response> {
-  const parameters = await readParameters(c);
+export async function answerTokenRequest(parts: ProtocolParts, call: Call): Promise<Reply> {
+  const parameters = await readParameters(call);
   const grant = GRANTS.get(requireParameter(parameters.values, 'grant_type'));
   if (grant === undefined) throw createOAuthFailure('unsupported_grant_type', 'This grant type is not supported');
-  const address = clientAddress(c);
-  const client = await findClient(parts, { parameters, authorization: c.req.header('authorization'), address });
+  const address = call.clientAddress;
+  const client = await findClient(parts, { parameters, authorization: call.header('authorization'), address });
   const exchange = { values: parameters.values, client, address, nowMs: parts.world.nowMs() };
-  return c.json(await runGrant(parts, grant, exchange), 200, NO_STORE);
+  return replyJson(await runGrant(parts, grant, exchange), NO_STORE);
 }
 
 interface ClientSource {

@@ -1,12 +1,14 @@
 /** `GET /api/v5/user` with the platform's fields, and the caller's personal tokens and applications. */
 import { z } from '@hono/zod-openapi';
 import { Failure } from '../errors.ts';
+import { type Call, type Endpoint, type Reply, replyJson } from '../http/endpoint.ts';
 import type { RouteMount } from '../http/mount.ts';
 import { createRoutes } from '../http/routes.ts';
-import type { IdentityEnv, RequireScope } from '../identity.ts';
+import type { IdentityEnv, RequireScope, VerifyToken } from '../identity.ts';
 import { addApplicationRoutes } from './application-routes.ts';
 import type { ProtocolParts } from './parts.ts';
 import { addPersonalTokenRoutes } from './personal-token-routes.ts';
+import { identifyFor } from './require-scope.ts';
 import { findUserById, type User } from './user-store.ts';
 
 const userSchema = z
@@ -30,26 +32,39 @@ const userSchema = z
   })
   .openapi('User');
 
-export function createUserMount(parts: ProtocolParts, requireScope: RequireScope): RouteMount {
+/** How callers are recognized. */
+export interface Guard {
+  readonly verifyToken: VerifyToken;
+  readonly requireScope: RequireScope;
+}
+
+export function createUserMount(parts: ProtocolParts, guard: Guard): RouteMount {
   const routes = createRoutes<IdentityEnv>();
-  routes.openapi(
-    {
-      method: 'get',
-      path: '/',
-      summary: 'The user a token speaks for',
-      tags: ['User'],
-      middleware: requireScope('all_user'),
-      responses: { 200: { description: 'The user', content: { 'application/json': { schema: userSchema } } } },
-    },
-    async (c) => {
-      const user = await findUserById(parts.store, c.get('identity').userId);
-      if (user === undefined) throw new Failure('forbidden', 'Forbidden: this token speaks for no user');
-      return c.json(formatUser(parts, user), 200);
-    },
-  );
-  addPersonalTokenRoutes(routes, parts, requireScope);
-  addApplicationRoutes(routes, parts, requireScope);
-  return { path: '/api/v5/user', errors: 'platform', routes: routes as unknown as RouteMount['routes'] };
+  routes.openAPIRegistry.registerPath({
+    method: 'get',
+    path: '/',
+    summary: 'The user a token speaks for',
+    tags: ['User'],
+    responses: { 200: { description: 'The user', content: { 'application/json': { schema: userSchema } } } },
+  });
+  addPersonalTokenRoutes(routes, parts, guard.requireScope);
+  addApplicationRoutes(routes, parts, guard.requireScope);
+  const endpoints: Endpoint[] = [
+    { method: 'GET', path: '/', answer: (call) => answerUserRequest(parts, call, guard.verifyToken) },
+  ];
+  return {
+    path: '/api/v5/user',
+    errors: 'platform',
+    routes: routes as unknown as RouteMount['routes'],
+    endpoints,
+  };
+}
+
+async function answerUserRequest(parts: ProtocolParts, call: Call, verifyToken: VerifyToken): Promise<Reply> {
+  const { userId } = await identifyFor('all_user', call, verifyToken);
+  const user = await findUserById(parts.store, userId);
+  if (user === undefined) throw new Failure('forbidden', 'Forbidden: this token speaks for no user');
+  return replyJson(formatUser(parts, user));
 }
 
 /** What this service does not know of a person is empty, never absent: clients of the platform read these fields. */

@@ -3,29 +3,35 @@
  * into `X-Forwarded-For`; anybody else can write that header too. So it is read from the right, hop by hop, and only as
  * long as the hop that wrote it is a proxy that the configuration trusts.
  */
-import { getConnInfo } from '@hono/node-server/conninfo';
-import type { Context } from 'hono';
+import type { Socket } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { Failure } from '../errors.ts';
-import type { HttpEnv } from './context.ts';
 
 type Range = ReturnType<typeof ipaddr.parseCIDR>;
 
-export type ReadClientAddress = (c: Context<HttpEnv>) => string;
+type Remote = Pick<Socket, 'remoteAddress'>;
+
+/** `socket` is undefined for a request that is made in process, whose address is `-`. */
+export type ReadClientAddress = (socket: Remote | undefined, forwardedFor: string | undefined) => string;
 
 /** `trustedProxies` are addresses or CIDR ranges. Throws `invalid` for anything else. */
 export function createAddressReader(trustedProxies: readonly string[]): ReadClientAddress {
   const ranges = trustedProxies.map(parseRange);
-  return (c) => {
-    const socket = readSocketAddress(c);
-    return ranges.length === 0 ? socket : findClient(socket, c.req.header('x-forwarded-for') ?? '', ranges);
+  return (socket, forwardedFor) => {
+    const address = socket === undefined ? '-' : readSocketAddress(socket);
+    return ranges.length === 0 ? address : findClient(address, forwardedFor ?? '', ranges);
   };
 }
 
-/** `-` where there is no socket (a request made in process). */
-export function readSocketAddress(c: Context<HttpEnv>): string {
-  const hasSocket = (c.env as { incoming?: unknown } | undefined)?.incoming !== undefined;
-  return normalize(hasSocket ? getConnInfo(c).remote.address : undefined) ?? '-';
+/** A connection's address does not change, and is asked for with each of its requests. */
+const addressBySocket = new WeakMap<Remote, string>();
+
+function readSocketAddress(socket: Remote): string {
+  const known = addressBySocket.get(socket);
+  if (known !== undefined) return known;
+  const address = normalize(socket.remoteAddress) ?? '-';
+  addressBySocket.set(socket, address);
+  return address;
 }
 
 function findClient(socket: string, forwarded: string, ranges: readonly Range[]): string {

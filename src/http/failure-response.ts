@@ -5,7 +5,8 @@ import { HTTPException } from 'hono/http-exception';
 import { Failure, type FailureCode, isFailure } from '../errors.ts';
 import { statusNameOfFailure } from '../grpc/status.ts';
 import type { HttpEnv } from './context.ts';
-import type { ErrorStyle, RespondPage, RouteMount } from './mount.ts';
+import { type Call, type Reply, replyJson, toResponse } from './endpoint.ts';
+import type { ReplyStyle, RouteMount } from './mount.ts';
 
 export const STATUS_OF = {
   invalid: 400,
@@ -50,41 +51,67 @@ const OAUTH_ERROR_OF: Record<FailureCode, string> = {
 
 type FailureContext = Context<HttpEnv>;
 
-const RENDERER_OF: Record<ErrorStyle, RespondPage> = {
+/** What a refusal needs of its request. */
+type Refused = Pick<Call, 'traceId' | 'log'>;
+
+interface Refusal {
+  readonly failure: Failure;
+  readonly status: number;
+  readonly traceId: string;
+}
+
+const RENDERER_OF: Record<ReplyStyle, (refusal: Refusal) => Omit<Reply, 'status'>> = {
   problem: renderProblem,
   platform: renderPlatform,
   oauth: renderOAuth,
   rpc: renderRpc,
-  page: renderPage,
 };
 
 /**
  * Answers for anything thrown. `details` may carry `status` (another HTTP status), `headers`, and for each style the
  * words of its body: `errorCode` and `errorCodeName` (platform), `oauthError` (oauth).
  */
+export function replyToError(error: unknown, style: ReplyStyle, refused: Refused): Reply {
+  const failure = toFailure(error, refused);
+  const status = statusOf(failure);
+  const { headers, body } = RENDERER_OF[style]({ failure, status, traceId: refused.traceId });
+  return { status, headers: { ...headersOf(failure), ...headers }, body };
+}
+
+/** The same among the routes of Hono, where a refusal may also be a page. */
 export function respondToError(
   error: unknown,
   { errors: style, respondPage = renderPage }: Pick<RouteMount, 'errors' | 'respondPage'>,
   c: FailureContext,
 ): Response | Promise<Response> {
-  const failure = toFailure(error, c);
-  const status = (failure.details.status as number | undefined) ?? STATUS_OF[failure.code];
-  for (const [name, value] of Object.entries((failure.details.headers as object | undefined) ?? {}))
-    c.header(name, value);
-  if (failure.details.retryAfterSeconds !== undefined)
-    c.header('Retry-After', String(failure.details.retryAfterSeconds));
-  return style === 'page' ? respondPage(failure, status, c) : RENDERER_OF[style](failure, status, c);
+  const refused = { traceId: c.get('traceId'), log: c.get('log') };
+  if (style !== 'page') return toResponse(c, replyToError(error, style, refused));
+  const failure = toFailure(error, refused);
+  for (const [name, value] of Object.entries(headersOf(failure))) c.header(name, value);
+  return respondPage(failure, statusOf(failure), c);
 }
 
-function toFailure(error: unknown, c: FailureContext): Failure {
+function toFailure(error: unknown, { log, traceId }: Refused): Failure {
   if (isFailure(error) && error.code !== 'internal') return error;
   if (error instanceof HTTPException && error.status < 500)
     return new Failure('invalid', error.message, { status: error.status });
-  c.get('log').error({ traceId: c.get('traceId'), err: error }, 'A request failed unexpectedly');
+  log.error({ traceId, err: error }, 'A request failed unexpectedly');
   return new Failure('internal', 'The service failed; the trace id finds the reason in its log');
 }
 
-function renderProblem(failure: Failure, status: number, c: FailureContext): Response {
+function statusOf(failure: Failure): number {
+  return (failure.details.status as number | undefined) ?? STATUS_OF[failure.code];
+}
+
+function headersOf({ details }: Failure): Record<string, string> {
+  const { headers, retryAfterSeconds } = details;
+  return {
+    ...(headers as Record<string, string> | undefined),
+    ...(retryAfterSeconds === undefined ? {} : { 'Retry-After': String(retryAfterSeconds) }),
+  };
+}
+
+function renderProblem({ failure, status, traceId }: Refusal) {
   const { field, retryAfterSeconds } = failure.details;
   const body = {
     type: 'about:blank',
@@ -94,27 +121,25 @@ function renderProblem(failure: Failure, status: number, c: FailureContext): Res
     code: failure.code,
     field,
     retryAfterSeconds,
-    traceId: c.get('traceId'),
+    traceId,
   };
-  return c.body(JSON.stringify(body), status as 400, { 'Content-Type': 'application/problem+json' });
+  return { headers: { 'Content-Type': 'application/problem+json' }, body: JSON.stringify(body) };
 }
 
-function renderPlatform(failure: Failure, status: number, c: FailureContext): Response {
-  const body = {
+function renderPlatform({ failure, status, traceId }: Refusal) {
+  return replyJson({
     error_code: failure.details.errorCode ?? status,
     error_code_name: failure.details.errorCodeName ?? PLATFORM_NAME_OF[failure.code],
     error_message: failure.message,
     message: failure.message,
-    trace_id: c.get('traceId'),
-  };
-  return c.json(body, status as 400);
+    trace_id: traceId,
+  });
 }
 
-function renderOAuth(failure: Failure, status: number, c: FailureContext): Response {
-  c.header('Cache-Control', 'no-store');
-  c.header('Pragma', 'no-cache');
+function renderOAuth({ failure }: Refusal) {
   const error = failure.details.oauthError ?? OAUTH_ERROR_OF[failure.code];
-  return c.json({ error, error_description: toOAuthText(failure.message) }, status as 400);
+  const body = { error, error_description: toOAuthText(failure.message) };
+  return replyJson(body, { 'Cache-Control': 'no-store', Pragma: 'no-cache' });
 }
 
 /** RFC 6749 §5.2: %x20-21 / %x23-5B / %x5D-7E only. */
@@ -123,9 +148,8 @@ function toOAuthText(message: string): string {
 }
 
 /** The unary error of the Connect protocol: the name of the gRPC status in lower case, and the text. */
-function renderRpc(failure: Failure, status: number, c: FailureContext): Response {
-  const code = statusNameOfFailure(failure.code).toLowerCase();
-  return c.json({ code, message: failure.message }, status as 400);
+function renderRpc({ failure }: Refusal) {
+  return replyJson({ code: statusNameOfFailure(failure.code).toLowerCase(), message: failure.message });
 }
 
 function renderPage(failure: Failure, status: number, c: FailureContext): Response | Promise<Response> {

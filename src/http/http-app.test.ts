@@ -50,7 +50,7 @@ async function withServer(run: (url: string, lines: string[]) => Promise<void>):
       world: realWorld,
       maxBodyBytes: 1024,
       checkReady: async () => {},
-    }).fetch,
+    }),
   );
   try {
     await run(http.url, lines);

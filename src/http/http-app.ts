@@ -1,47 +1,49 @@
 /**
- * Puts the mounted routes together: trace id, one log line a request (never its query: the contract lets secrets travel
- * there), a bounded body, metrics, and refusals in the words of the mount they happen under.
+ * Puts what is mounted together: every request is observed, its body bounded, and a refusal worded as the mount wants it
+ * that it happens under. Endpoints that are called all the time have a short way beside the routes.
  */
+import type { RequestListener } from 'node:http';
+import { getRequestListener, type HttpBindings } from '@hono/node-server';
 import { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context, MiddlewareHandler } from 'hono';
 import { routePath } from 'hono/route';
-import { Counter, Histogram } from 'prom-client';
+import { Counter } from 'prom-client';
 import { Failure } from '../errors.ts';
 import type { Log } from '../telemetry/log.ts';
-import type { Metrics } from '../telemetry/metrics.ts';
-import { traceIdOf } from '../telemetry/trace-id.ts';
-import type { Tracing } from '../telemetry/tracing.ts';
-import type { World } from '../world.ts';
-import { createAddressReader } from './client-address.ts';
 import type { HttpEnv } from './context.ts';
+import { toCall, toResponse } from './endpoint.ts';
 import { respondToError } from './failure-response.ts';
 import { limitBody } from './limit-body.ts';
 import type { RouteMount } from './mount.ts';
+import { createRequestObserver, type ObserverParts, type RequestObserver } from './observe-requests.ts';
+import { openToScripts } from './open-to-scripts.ts';
+import { createShortWay, type MountedEndpoint } from './short-way.ts';
 
-export interface HttpAppParts {
+export interface HttpAppParts extends ObserverParts {
   readonly mounts: readonly RouteMount[];
-  readonly log: Log;
-  readonly metrics: Metrics;
-  readonly world: World;
-  readonly tracing?: Tracing | undefined;
   readonly maxBodyBytes: number;
-  /** Addresses or ranges whose `X-Forwarded-For` is believed; none unless given. */
-  readonly trustedProxies?: readonly string[];
   /** Rejects when something that requests need is not there. */
   readonly checkReady: () => Promise<void>;
 }
 
-export function createHttpApp(parts: HttpAppParts): OpenAPIHono<HttpEnv> {
+export function createHttpApp(parts: HttpAppParts): RequestListener {
   const app = new OpenAPIHono<HttpEnv>();
   const styleOf = createStyleFinder(parts.mounts);
-  app.use(traceRequests(parts));
+  const observer = createRequestObserver(parts);
+  const endpoints = parts.mounts.flatMap(listEndpoints);
+  app.use(traceRequests(observer, parts.log));
   app.use(limitBody(parts.maxBodyBytes));
   app.onError((error, c) => respondToError(error, styleOf(c.req.path), c));
   app.notFound((c) => respondToError(describeMissing(app, c), styleOf(c.req.path), c));
   app.route('/', createOperationRoutes(parts));
+  for (const endpoint of endpoints) addEndpoint(app, endpoint);
   for (const mount of parts.mounts) app.route(mount.path, mount.routes);
   app.get('/openapi.json', (c) => c.json(describeApi(app)));
-  return app;
+  const takeShortWay = createShortWay({ ...parts, endpoints, observer });
+  const takeLongWay = getRequestListener(app.fetch);
+  return (incoming, outgoing) => {
+    if (!takeShortWay(incoming, outgoing)) void takeLongWay(incoming, outgoing);
+  };
 }
 
 /** OpenAPI 3.1 of every route that has a schema. */
@@ -58,64 +60,32 @@ function describeApi(app: OpenAPIHono<HttpEnv>): object {
   });
 }
 
-function traceRequests({
-  log,
-  metrics,
-  world,
-  tracing,
-  trustedProxies = [],
-}: HttpAppParts): MiddlewareHandler<HttpEnv> {
-  const seconds = new Histogram({
-    name: 'trivet_http_request_duration_seconds',
-    help: 'Time from the head of a request to the head of its answer.',
-    labelNames: ['method', 'status'],
-    buckets: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 15],
-    registers: [metrics],
-  });
-  const readClientAddress = createAddressReader(trustedProxies);
+function traceRequests(observer: RequestObserver, log: Log): MiddlewareHandler<HttpEnv> {
   return async (c, next) => {
-    const startedMs = world.monotonicMs();
-    const traceId = traceIdOf(c.req.header('traceparent'), world);
-    c.set('traceId', traceId);
-    c.set('log', log);
-    c.set('clientAddress', readClientAddress(c));
-    c.header('X-Trace-Id', traceId);
-    await next();
-    const durationMs = world.monotonicMs() - startedMs;
-    seconds.observe({ method: c.req.method, status: c.res.status }, durationMs / 1000);
-    const line = {
-      traceId,
-      method: c.req.method,
-      path: c.req.path,
-      status: c.res.status,
-      durationMs: Math.round(durationMs * 1000) / 1000,
-    };
-    if (isProbe(c.req.path)) {
-      log.trace(line, 'request');
-      return;
-    }
-    log.info(line, 'request');
-    if (tracing === undefined) return;
-    // The pattern that answered, such as /repos/:owner/:repo: paths would be names without end.
-    const route = routePath(c, -1);
-    tracing.record({
-      name: `${c.req.method} ${route}`,
-      traceId,
+    const { method, path } = c.req;
+    const start = observer.start({
+      socket: (c.env as Partial<HttpBindings> | undefined)?.incoming?.socket,
+      forwardedFor: c.req.header('x-forwarded-for'),
       traceparent: c.req.header('traceparent'),
-      endedAtMs: world.nowMs(),
-      durationMs,
-      attributes: {
-        'http.request.method': c.req.method,
-        'http.route': route,
-        'http.response.status_code': c.res.status,
-      },
-      hasFailed: c.res.status >= 500,
     });
+    c.set('traceId', start.traceId);
+    c.set('log', log);
+    c.set('clientAddress', start.clientAddress);
+    c.header('X-Trace-Id', start.traceId);
+    await next();
+    observer.end(start, { method, path, route: routePath(c, -1), status: c.res.status });
   };
 }
 
-function isProbe(path: string): boolean {
-  return path === '/healthz' || path === '/readyz' || path === '/metrics';
+/** Among the routes, for the requests that the short way leaves. */
+function addEndpoint(app: OpenAPIHono<HttpEnv>, { endpoint, path }: MountedEndpoint): void {
+  if (endpoint.isOpenToScripts === true) app.use(path, openToScripts);
+  app.on(endpoint.method, path, async (c) => toResponse(c, await endpoint.answer(toCall(c))));
+}
+
+function listEndpoints({ path, errors, endpoints = [] }: RouteMount): MountedEndpoint[] {
+  if (errors === 'page') return [];
+  return endpoints.map((endpoint) => ({ endpoint, errors, path: endpoint.path === '/' ? path : path + endpoint.path }));
 }
 
 type ErrorWords = Pick<RouteMount, 'errors' | 'respondPage'>;

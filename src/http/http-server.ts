@@ -1,31 +1,29 @@
-import { createServer, type Server } from 'node:http';
+import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { getRequestListener } from '@hono/node-server';
 import { Failure } from '../errors.ts';
-
-type FetchHandler = (request: Request, env: unknown) => Response | Promise<Response>;
 
 /** A bound HTTP port. The program listens first, since areas must know their own address, and serves once they are built. */
 export interface HttpServer {
   readonly port: number;
   /** `http://host:port`, as a client on this machine reaches it. */
   readonly url: string;
-  serve(handler: FetchHandler): void;
+  serve(listener: RequestListener): void;
   /** Takes no new connection, lets requests under way end, and cuts what is left after `deadlineMs`. */
   drain(deadlineMs: number): Promise<void>;
 }
 
 export async function listenHttp(options: { readonly host: string; readonly port: number }): Promise<HttpServer> {
-  let handler: FetchHandler = () => new Response('Starting\n', { status: 503, headers: { 'Retry-After': '1' } });
-  const listener = getRequestListener((request, env) => handler(request, env));
-  const server = createServer((incoming, outgoing) => void listener(incoming, outgoing));
+  let listener: RequestListener = (_, outgoing) => {
+    outgoing.writeHead(503, { 'Content-Type': 'text/plain;charset=UTF-8', 'Retry-After': '1' }).end('Starting\n');
+  };
+  const server = createServer((incoming, outgoing) => listener(incoming, outgoing));
   await listen(server, options);
   const { port } = server.address() as AddressInfo;
   return {
     port,
     url: `http://${toUrlHost(options.host)}:${port}`,
     serve: (next) => {
-      handler = next;
+      listener = next;
     },
     drain: (deadlineMs) => drain(server, deadlineMs),
   };

@@ -8,13 +8,18 @@ import { Failure } from '../errors.ts';
 export function limitBody(maxBytes: number): MiddlewareHandler {
   return async (c, next) => {
     const isChunked = c.req.header('transfer-encoding') !== undefined;
-    if (!isChunked && Number(c.req.header('content-length') ?? 0) > maxBytes) throw refuseBody(maxBytes);
+    if (!isChunked) checkBodyLength(c.req.header('content-length'), maxBytes);
     if (isChunked && c.req.raw.body !== null) {
       const body = await readWithin(c.req.raw.body, maxBytes);
       c.req.raw = new Request(c.req.url, { method: c.req.method, headers: c.req.raw.headers, body });
     }
     await next();
   };
+}
+
+/** Throws `too_large` when the body is declared to be. */
+export function checkBodyLength(contentLength: string | undefined, maxBytes: number): void {
+  if (Number(contentLength ?? 0) > maxBytes) throw refuseBody(maxBytes);
 }
 
 async function readWithin(stream: ReadableStream<Uint8Array>, maxBytes: number): Promise<Buffer<ArrayBuffer>> {

@@ -2,18 +2,22 @@ import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import type { Failure } from '../errors.ts';
 import type { HttpEnv } from './context.ts';
+import type { Endpoint } from './endpoint.ts';
 
 /**
  * How a mounted path words its refusals: `problem` is RFC 9457, `platform` is the error body of the platform's API v5,
  * `oauth` is RFC 6749 §5.2, `rpc` is the error of the Connect protocol, `page` is a page for a person.
  */
-export type ErrorStyle = 'problem' | 'platform' | 'oauth' | 'rpc' | 'page';
+export type ErrorStyle = ReplyStyle | 'page';
+export type ReplyStyle = 'problem' | 'platform' | 'oauth' | 'rpc';
 
 /** Routes of one area below one path, with one style of errors. */
 export interface RouteMount {
   readonly path: string;
   readonly errors: ErrorStyle;
   readonly routes: OpenAPIHono<HttpEnv>;
+  /** Beside the routes: what is called so often that it has a short way. Never with the style `page`. */
+  readonly endpoints?: readonly Endpoint[];
   /** With `page`: how this area shows a refusal; a bare page unless given. */
   readonly respondPage?: RespondPage;
 }

@@ -62,7 +62,7 @@ before(async () => {
   const routes = createObservationRoutes(service, { mode: 'auto', verifyToken: () => Promise.resolve(undefined) });
   const mounts = [{ path: '/observation.v1.ObservationService', errors: 'rpc' as const, routes }];
   const checkReady = async () => {};
-  http.serve(createHttpApp({ mounts, log, metrics, world: realWorld, maxBodyBytes: 1e7, checkReady }).fetch);
+  http.serve(createHttpApp({ mounts, log, metrics, world: realWorld, maxBodyBytes: 1e7, checkReady }));
 });
 
 after(async () => {

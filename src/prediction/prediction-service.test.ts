@@ -60,7 +60,7 @@ before(async () => {
     routes: createPredictRoutes(service, { mode, verifyToken }),
   }));
   const app = createHttpApp({ mounts, log, metrics, world: realWorld, maxBodyBytes: 1e6, checkReady: async () => {} });
-  http.serve(app.fetch);
+  http.serve(app);
 });
 
 after(async () => {

@@ -63,7 +63,7 @@ export async function startAuthorizationServer(
     maxBodyBytes: 1_048_576,
     checkReady: async () => {},
   });
-  http.serve(app.fetch);
+  http.serve(app);
   return {
     url: http.url,
     store,

@@ -65,7 +65,7 @@ export async function startPageService({
     maxBodyBytes: 1_000_000,
     checkReady: () => Promise.resolve(),
   });
-  server.serve(app.fetch);
+  server.serve(app);
   const kept = undo.move();
   return {
     url,

@@ -134,7 +134,7 @@ function serve(http: HttpServer, sending: SendingParts, world: World): void {
     maxBodyBytes: 1_048_576,
     checkReady: async () => {},
   });
-  http.serve(app.fetch);
+  http.serve(app);
 }
 
 async function call(url: string, method: string, options: CallOptions): Promise<Answer> {

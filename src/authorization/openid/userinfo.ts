@@ -1,6 +1,5 @@
 /** OpenID Connect Core §5.3. `openid` alone names the subject; `all_user` adds the profile. */
-import type { Context } from 'hono';
-import type { HttpEnv } from '../../http/context.ts';
+import { type Call, type Reply, replyJson } from '../../http/endpoint.ts';
 import { createOAuthFailure } from '../oauth-error.ts';
 import type { ProtocolParts } from '../parts.ts';
 import { identify, refuseToken } from '../require-scope.ts';
@@ -8,8 +7,8 @@ import { NO_STORE } from '../token.ts';
 import { findUserById } from '../user-store.ts';
 import { createVerifyToken } from '../verify-token.ts';
 
-export async function answerUserinfo(parts: ProtocolParts, c: Context<HttpEnv>): Promise<Response> {
-  const { scopes, userId } = await identify(c, createVerifyToken(parts));
+export async function answerUserinfo(parts: ProtocolParts, call: Call): Promise<Reply> {
+  const { scopes, userId } = await identify(call, createVerifyToken(parts));
   if (!scopes.includes('openid'))
     throw createOAuthFailure('insufficient_scope', 'The token needs the scope openid', {
       'WWW-Authenticate': 'Bearer realm="trivet", error="insufficient_scope", scope="openid"',
@@ -18,5 +17,5 @@ export async function answerUserinfo(parts: ProtocolParts, c: Context<HttpEnv>):
   if (user === undefined) throw refuseToken();
   const { name, login, email } = user;
   const profile = { name, preferred_username: login, ...(email === null ? {} : { email }) };
-  return c.json({ sub: user.id, ...(scopes.includes('all_user') ? profile : {}) }, 200, NO_STORE);
+  return replyJson({ sub: user.id, ...(scopes.includes('all_user') ? profile : {}) }, NO_STORE);
 }

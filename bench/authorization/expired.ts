@@ -1,0 +1,111 @@
+/** Look-ups of live tokens beside a great many expired ones, alone and while a sweep takes them away. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import pg from 'pg';
+import { createApplication } from '../../src/authorization/application.ts';
+import { createSecret, hashSecret } from '../../src/authorization/secret-text.ts';
+import { sweepExpired } from '../../src/authorization/sweep-store.ts';
+import { findLiveToken, insertFamilySteps } from '../../src/authorization/token-store.ts';
+import { createUser } from '../../src/authorization/user-store.ts';
+import { migrations } from '../../src/database/migrations/list.ts';
+import { databaseFileOf, openStore } from '../../src/database/open-store.ts';
+import type { Store } from '../../src/database/store.ts';
+import { createLog } from '../../src/telemetry/log.ts';
+import { realWorld } from '../../src/world.ts';
+import { createTestDatabase, findPostgresBinaries, startPostgresCluster } from '../../test/support/postgres-cluster.ts';
+
+const LIVE = 1_000;
+const DAY_MS = 86_400_000;
+const LOOKUPS = 20_000;
+
+export async function measureExpired(count: number, parentDir: string): Promise<void> {
+  const dataDir = mkdtempSync(join(parentDir, 'trivet-bench-'));
+  try {
+    await measureStore({ dataDir, databaseUrl: undefined }, count);
+    if (findPostgresBinaries() === undefined) return;
+    const cluster = await startPostgresCluster();
+    await measureStore({ dataDir, databaseUrl: await createTestDatabase(cluster.socketDir, 'bench') }, count);
+  } finally {
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+}
+
+interface Place {
+  readonly dataDir: string;
+  readonly databaseUrl: string | undefined;
+}
+
+async function measureStore(place: Place, count: number): Promise<void> {
+  await using store = await openStore({ ...place, migrations, world: realWorld, log: createLog('silent') });
+  const hashes = await insertLive(store);
+  print(store, 'no expired token', await timeLookups(store, hashes));
+  await insertExpired(place, count);
+  print(store, `${count} expired tokens`, await timeLookups(store, hashes));
+  let swept = 0;
+  let isOver = false;
+  const sweeping = (async () => {
+    while (!isOver && (await sweepExpired(store, realWorld.nowMs()))) swept += 1;
+  })();
+  const during = await timeLookups(store, hashes);
+  isOver = true;
+  await sweeping;
+  print(store, `while ${swept} batches are swept`, during);
+}
+
+async function insertLive(store: Store): Promise<Uint8Array[]> {
+  const user = { login: 'ada', name: 'Ada', email: null, isAdmin: false, passwordHash: null };
+  const { id: userId } = await createUser(store, realWorld, user);
+  const form = { name: 'Bench', homepage: '', description: '', redirectUris: ['https://a.example/'], isPublic: false };
+  const { application } = await createApplication(store, realWorld, { form, actor: { userId } });
+  const nowMs = realWorld.nowMs();
+  const hashes = Array.from({ length: LIVE }, () => hashSecret(createSecret('access', realWorld)));
+  const expiresAtMs = nowMs + 30 * DAY_MS;
+  const family = { clientId: application.clientId, userId, scope: 'all_user', authTimeMs: nowMs, nowMs, expiresAtMs };
+  await store.writeAll(
+    hashes.flatMap((hash) =>
+      insertFamilySteps({ ...family, familyId: realWorld.uuid() }, { access: { hash, expiresAtMs } }),
+    ),
+  );
+  return hashes;
+}
+
+const COLUMNS = 'access_tokens (token_hash, family_id, scope, issued_at_ms, expires_at_ms)';
+
+/** By each engine's own means: a million rows one by one would take longer than the measurement. */
+async function insertExpired({ dataDir, databaseUrl }: Place, count: number): Promise<void> {
+  const [issued, expired] = [realWorld.nowMs() - 30 * DAY_MS, realWorld.nowMs() - DAY_MS];
+  if (databaseUrl === undefined) {
+    using database = new DatabaseSync(databaseFileOf(dataDir));
+    database.exec(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${count})
+      INSERT INTO ${COLUMNS} SELECT randomblob(32), 'family-' || (i / 100), 'all_user', ${issued}, ${expired} + i FROM n`);
+    return;
+  }
+  const client = new pg.Client(databaseUrl);
+  await client.connect();
+  await client.query(`INSERT INTO ${COLUMNS}
+    SELECT sha256(convert_to('token-' || i, 'UTF8')), 'family-' || (i / 100), 'all_user', ${issued}, ${expired} + i
+    FROM generate_series(1, ${count}) i`);
+  await client.query('ANALYZE access_tokens');
+  await client.end();
+}
+
+/** One after the other, as a request waits for its own. */
+async function timeLookups(store: Store, hashes: readonly Uint8Array[]): Promise<number[]> {
+  const micros: number[] = [];
+  for (let index = 0; index < LOOKUPS; index += 1) {
+    const hash = hashes[(index * 7) % LIVE] ?? new Uint8Array();
+    const startedMs = performance.now();
+    const found = await findLiveToken(store, 'access', { hash, nowMs: realWorld.nowMs() });
+    micros.push((performance.now() - startedMs) * 1000);
+    if (found === undefined) throw new Error('A live token was not found');
+    // The writer's answers, and whatever else a server does between two requests.
+    if (index % 16 === 0) await new Promise(setImmediate);
+  }
+  return micros.sort((a, b) => a - b);
+}
+
+function print({ engine }: Store, what: string, micros: readonly number[]): void {
+  const at = (part: number) => (micros[Math.floor(micros.length * part)] ?? 0).toFixed(1).padStart(7);
+  process.stdout.write(`${engine.padEnd(9)} ${what.padEnd(32)} median ${at(0.5)} µs  p99 ${at(0.99)} µs\n`);
+}

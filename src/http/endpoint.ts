@@ -1,0 +1,83 @@
+/**
+ * An endpoint that clients call all the time, written against the little of a request that it needs. `http-app.ts` mounts
+ * it twice: among the routes of Hono, which know all of HTTP, and on the short way (`short-way.ts`), straight on Node's
+ * request and answer. It cannot tell which way it was called, so that both answer the same.
+ */
+import type { Context } from 'hono';
+import type { Log } from '../telemetry/log.ts';
+import type { HttpEnv } from './context.ts';
+
+export interface Endpoint {
+  readonly method: 'GET' | 'POST';
+  /** Below the path of its mount, as it is sent; `/` is the mount itself. */
+  readonly path: string;
+  /** Scripts of any origin may call it and read the answer: only for what reads no cookie. */
+  readonly isOpenToScripts?: boolean;
+  /** Refusals are thrown, as everywhere. */
+  readonly answer: (call: Call) => Promise<Reply>;
+}
+
+/** One request. */
+export interface Call {
+  readonly method: string;
+  /** With its question mark; empty when there is none. */
+  readonly query: string;
+  readonly traceId: string;
+  readonly log: Log;
+  /** As far as the configured proxies are trusted; `-` when nobody can say. */
+  readonly clientAddress: string;
+  /** `name` in lower case. */
+  header(name: string): string | undefined;
+  /** The body. */
+  text(): Promise<string>;
+  /** The fields of a body that is a form, url-encoded or multipart; rejects when it is none. */
+  form(): Promise<Iterable<readonly [string, unknown]>>;
+  /** A header of the answer, whether it will be a refusal or not. */
+  setHeader(name: string, value: string): void;
+}
+
+/** What goes back. */
+export interface Reply {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | null;
+}
+
+export function replyJson(value: unknown, headers: Readonly<Record<string, string>> = {}): Reply {
+  return { status: 200, headers: { 'Content-Type': 'application/json', ...headers }, body: JSON.stringify(value) };
+}
+
+/** A request that came through Hono, as an endpoint sees it. */
+export function toCall(c: Context<HttpEnv>): Call {
+  const { url, method } = c.req;
+  const queryAt = url.indexOf('?');
+  return {
+    method,
+    query: queryAt === -1 ? '' : url.slice(queryAt),
+    traceId: c.get('traceId'),
+    log: c.get('log'),
+    clientAddress: c.get('clientAddress') ?? '-',
+    header: (name) => c.req.header(name),
+    text: () => c.req.text(),
+    form: () => readForm(c.req.header('content-type') ?? '', c.req),
+    setHeader: (name, value) => c.header(name, value),
+  };
+}
+
+interface Body {
+  text(): Promise<string>;
+  arrayBuffer(): Promise<ArrayBuffer>;
+}
+
+/** The fields of a form, from a body whose bytes stay readable for whoever comes after. */
+export async function readForm(contentType: string, body: Body): Promise<Iterable<readonly [string, unknown]>> {
+  if (contentType.split(';', 1)[0]?.trim().toLowerCase() === 'application/x-www-form-urlencoded')
+    return new URLSearchParams(await body.text());
+  const response = new Response(await body.arrayBuffer(), { headers: { 'Content-Type': contentType } });
+  return (await response.formData()).entries();
+}
+
+export function toResponse(c: Context<HttpEnv>, { status, headers, body }: Reply): Response {
+  if (body === null) return c.body(null, status as 200, { ...headers, 'Content-Length': '0' });
+  return c.body(body, status as 200, headers);
+}

@@ -1,0 +1,98 @@
+/**
+ * What is noted of every request, whichever way it takes: a trace id (the caller's when it sent one), one log line (never
+ * the query: the contract lets secrets travel there), its duration, and a span when somebody traces.
+ */
+import type { Socket } from 'node:net';
+import { Histogram } from 'prom-client';
+import type { Log } from '../telemetry/log.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import { traceIdOf } from '../telemetry/trace-id.ts';
+import type { Tracing } from '../telemetry/tracing.ts';
+import type { World } from '../world.ts';
+import { createAddressReader } from './client-address.ts';
+
+/** What a request says before anybody looks at it. */
+export interface RequestSource {
+  /** None for a request that is made in process. */
+  readonly socket: Socket | undefined;
+  /** The header `X-Forwarded-For`. */
+  readonly forwardedFor: string | undefined;
+  readonly traceparent: string | undefined;
+}
+
+export interface RequestStart {
+  readonly startedMs: number;
+  readonly traceId: string;
+  readonly traceparent: string | undefined;
+  readonly clientAddress: string;
+}
+
+export interface RequestEnd {
+  readonly method: string;
+  readonly path: string;
+  /** The pattern that answered, such as /repos/:owner/:repo: paths would be names without end. */
+  readonly route: string;
+  readonly status: number;
+}
+
+export interface RequestObserver {
+  start(source: RequestSource): RequestStart;
+  end(start: RequestStart, end: RequestEnd): void;
+}
+
+export interface ObserverParts {
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly world: World;
+  readonly tracing?: Tracing | undefined;
+  /** Addresses or ranges whose `X-Forwarded-For` is believed; none unless given. */
+  readonly trustedProxies?: readonly string[];
+}
+
+export function createRequestObserver({
+  log,
+  metrics,
+  world,
+  tracing,
+  trustedProxies,
+}: ObserverParts): RequestObserver {
+  const seconds = new Histogram({
+    name: 'trivet_http_request_duration_seconds',
+    help: 'Time from the head of a request to the head of its answer.',
+    labelNames: ['method', 'status'],
+    buckets: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 15],
+    registers: [metrics],
+  });
+  const readClientAddress = createAddressReader(trustedProxies ?? []);
+  return {
+    start: ({ socket, forwardedFor, traceparent }) => ({
+      startedMs: world.monotonicMs(),
+      traceId: traceIdOf(traceparent, world),
+      traceparent,
+      clientAddress: readClientAddress(socket, forwardedFor),
+    }),
+    end: ({ startedMs, traceId, traceparent }, { method, path, route, status }) => {
+      const durationMs = world.monotonicMs() - startedMs;
+      seconds.observe({ method, status }, durationMs / 1000);
+      const line = { traceId, method, path, status, durationMs: Math.round(durationMs * 1000) / 1000 };
+      if (isProbe(path)) {
+        log.trace(line, 'request');
+        return;
+      }
+      log.info(line, 'request');
+      tracing?.record({
+        name: `${method} ${route}`,
+        traceId,
+        traceparent,
+        endedAtMs: world.nowMs(),
+        durationMs,
+        attributes: { 'http.request.method': method, 'http.route': route, 'http.response.status_code': status },
+        hasFailed: status >= 500,
+      });
+    },
+  };
+}
+
+function isProbe(path: string): boolean {
+  return path === '/healthz' || path === '/readyz' || path === '/metrics';
+}

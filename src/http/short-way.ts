@@ -1,0 +1,134 @@
+/**
+ * The short way of a request to an endpoint: no Request, Response, Headers or router in between, which together cost more
+ * than the answer (docs/decisions/0006-short-way.md). It takes the plain requests, which nearly all are, and leaves the
+ * others to Hono: bodies in chunks, headers that come twice, other methods, paths in an unusual spelling.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Failure } from '../errors.ts';
+import type { Log } from '../telemetry/log.ts';
+import { type Call, type Endpoint, type Reply, readForm } from './endpoint.ts';
+import { replyToError } from './failure-response.ts';
+import { checkBodyLength } from './limit-body.ts';
+import type { ReplyStyle } from './mount.ts';
+import type { RequestObserver } from './observe-requests.ts';
+import { OPEN_HEADERS } from './open-to-scripts.ts';
+
+export interface MountedEndpoint {
+  readonly endpoint: Endpoint;
+  /** The whole path. */
+  readonly path: string;
+  readonly errors: ReplyStyle;
+}
+
+export interface ShortWayParts {
+  readonly endpoints: readonly MountedEndpoint[];
+  readonly observer: RequestObserver;
+  readonly log: Log;
+  readonly maxBodyBytes: number;
+}
+
+/** Answers, or returns false and leaves the request as it is. */
+export type ShortWay = (incoming: IncomingMessage, outgoing: ServerResponse) => boolean;
+
+export function createShortWay(parts: ShortWayParts): ShortWay {
+  const byName = new Map(parts.endpoints.map((mounted) => [`${mounted.endpoint.method} ${mounted.path}`, mounted]));
+  return (incoming, outgoing) => {
+    const { method = '', url = '' } = incoming;
+    const queryAt = url.indexOf('?');
+    const mounted = byName.get(`${method} ${queryAt === -1 ? url : url.slice(0, queryAt)}`);
+    if (mounted === undefined || !isPlain(incoming)) return false;
+    const query = queryAt === -1 ? '' : url.slice(queryAt);
+    void answer(parts, mounted, { incoming, outgoing, query });
+    return true;
+  };
+}
+
+/** Node keeps the first of some headers that come twice, and joins others: no choice to be made here. */
+function isPlain({ headers, rawHeaders }: IncomingMessage): boolean {
+  let count = 0;
+  for (const _ in headers) count += 2;
+  return count === rawHeaders.length && headers['transfer-encoding'] === undefined;
+}
+
+interface Exchange {
+  readonly incoming: IncomingMessage;
+  readonly outgoing: ServerResponse;
+  readonly query: string;
+}
+
+async function answer(parts: ShortWayParts, mounted: MountedEndpoint, exchange: Exchange): Promise<void> {
+  const { endpoint, path, errors } = mounted;
+  const { socket, headers } = exchange.incoming;
+  const start = parts.observer.start({
+    socket,
+    forwardedFor: readHeader(headers['x-forwarded-for']),
+    traceparent: readHeader(headers.traceparent),
+  });
+  const preset: Record<string, string> = { 'X-Trace-Id': start.traceId };
+  if (endpoint.isOpenToScripts === true) Object.assign(preset, OPEN_HEADERS);
+  const call = createCall(exchange, { ...start, log: parts.log, preset });
+  const reply = await callEndpoint(endpoint, call, parts.maxBodyBytes).catch((error: unknown) =>
+    replyToError(error, errors, call),
+  );
+  send(exchange.outgoing, reply, preset);
+  parts.observer.end(start, { method: endpoint.method, path, route: path, status: reply.status });
+}
+
+async function callEndpoint(endpoint: Endpoint, call: Call, maxBodyBytes: number): Promise<Reply> {
+  checkBodyLength(call.header('content-length'), maxBodyBytes);
+  return await endpoint.answer(call);
+}
+
+interface CallFacts extends Pick<Call, 'traceId' | 'clientAddress' | 'log'> {
+  /** What `setHeader` adds to. */
+  readonly preset: Record<string, string>;
+}
+
+function createCall({ incoming, query }: Exchange, { traceId, clientAddress, log, preset }: CallFacts): Call {
+  let bytes: Promise<Buffer<ArrayBuffer>> | undefined;
+  const readOnce = () => {
+    bytes ??= readBody(incoming);
+    return bytes;
+  };
+  const text = async () => decoder.decode(await readOnce());
+  const arrayBuffer = async () => new Uint8Array(await readOnce()).buffer;
+  return {
+    method: incoming.method ?? '',
+    query,
+    traceId,
+    log,
+    clientAddress,
+    header: (name) => readHeader(incoming.headers[name]),
+    text,
+    form: () => readForm(incoming.headers['content-type'] ?? '', { text, arrayBuffer }),
+    setHeader: (name, value) => {
+      preset[name] = value;
+    },
+  };
+}
+
+/** As the web's `text()` reads it: without a byte order mark. */
+const decoder = new TextDecoder();
+
+/** Only cookies make a list, and they are not for endpoints. */
+function readHeader(value: string | string[] | undefined): string | undefined {
+  return typeof value === 'string' ? value : undefined;
+}
+
+/** No longer than its declared length, which was checked: Node reads no more. */
+function readBody(incoming: IncomingMessage): Promise<Buffer<ArrayBuffer>> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer<ArrayBuffer>[] = [];
+    incoming.on('data', (chunk: Buffer<ArrayBuffer>) => chunks.push(chunk));
+    incoming.once('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)));
+    incoming.once('error', (cause) => {
+      reject(new Failure('invalid', 'Cannot read the request: its body ended early', {}, { cause }));
+    });
+  });
+}
+
+function send(outgoing: ServerResponse, { status, headers, body }: Reply, preset: Record<string, string>): void {
+  const length = body === null ? 0 : Buffer.byteLength(body);
+  outgoing.writeHead(status, { ...preset, ...headers, 'Content-Length': length });
+  outgoing.end(body ?? undefined);
+}
