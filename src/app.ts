@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import type { Area } from './area.ts';
 import { createAuthorizationArea } from './authorization/area.ts';
 import type { Config } from './config/config.ts';
+import { createConsoleArea, createSectionList } from './console/area.ts';
 import { checkStoreReady } from './database/check-ready.ts';
 import { lockDataDir } from './database/data-dir-lock.ts';
 import { migrations } from './database/migrations/list.ts';
@@ -55,6 +56,7 @@ export async function startApp(config: Config, world: World = realWorld): Promis
     config: config.authorization,
     baseUrl: config.server.baseUrl ?? http.url,
     authUrl: config.server.authUrl ?? http.url,
+    listSections: createSectionList(config.server.parts),
   });
   // An area that this process does not serve still lends its functions to the others.
   const prediction = createPredictionArea({
@@ -79,6 +81,11 @@ export async function startApp(config: Config, world: World = realWorld): Promis
   });
   const areaByPart: Partial<Record<Part, Area>> = { authorization, prediction, webhooks };
   const areas = config.server.parts.flatMap((part) => areaByPart[part] ?? []);
+  // Where people sign in, they see what else this process serves.
+  if (config.server.parts.includes('authorization')) {
+    const hookDesk = config.server.parts.includes('webhooks') ? webhooks.desk : undefined;
+    areas.push(createConsoleArea({ world, gate: authorization.gate, hookDesk }));
+  }
 
   const grpc = await openGrpcServer({
     services: areas.flatMap((area) => area.services ?? []),

@@ -13,7 +13,7 @@ export interface Field {
   readonly name: string;
   readonly label: string;
   readonly hint?: string | undefined;
-  readonly type?: 'text' | 'password' | 'email' | 'url' | undefined;
+  readonly type?: 'text' | 'password' | 'email' | 'url' | 'datetime-local' | undefined;
   readonly value?: string | undefined;
   readonly autocomplete?: string | undefined;
   readonly inputMode?: 'numeric' | undefined;
@@ -58,6 +58,26 @@ ${isWrong ? renderWrong(id, field.mistake) : ''}
 
 function renderWrong(id: string, mistake: Mistake | undefined): Html {
   return html`<p class="wrong" id="${id}-wrong">${mistake?.message}</p>`;
+}
+
+export interface Select {
+  readonly name: string;
+  readonly label: string;
+  readonly hint?: string | undefined;
+  readonly choices: readonly { readonly value: string; readonly label: string }[];
+  readonly value: string;
+}
+
+export function renderSelect({ name, label, hint, choices, value }: Select): Html {
+  const id = `field-${name}`;
+  return html`<div>
+<label for="${id}">${label}</label>
+${hint ? html`<span class="hint" id="${id}-hint">${hint}</span>` : ''}
+<select id="${id}" name="${name}"${hint ? html` aria-describedby="${id}-hint"` : ''}>${choices.map(
+    (choice) =>
+      html`<option value="${choice.value}"${choice.value === value ? html` selected` : ''}>${choice.label}</option>`,
+  )}</select>
+</div>`;
 }
 
 export interface Choice {

@@ -24,6 +24,7 @@ import {
 import type { SendingParts } from './management.ts';
 import { dropAbsent, type Parameters, parseParameters } from './parameters.ts';
 import type { Repository } from './repository.ts';
+import { refuseUnknown } from './repository-access.ts';
 import { toRepositoryJson } from './repository-json.ts';
 import { testHook } from './test-hook.ts';
 
@@ -69,7 +70,8 @@ async function findRepository(parts: SendingParts, caller: Caller, owner: string
   try {
     return await parts.access.findAdministered(caller, owner, path);
   } catch (error) {
-    if (isFailure(error) && error.code === 'forbidden') throw new Failure('not_found', `Cannot find ${owner}/${path}`);
+    // Who may not administer it learns nothing, not even that it is there.
+    if (isFailure(error) && error.code === 'forbidden') throw refuseUnknown(owner, path);
     throw error;
   }
 }

@@ -38,6 +38,6 @@ export function createRepositoryAccess(repositories: RepositoryStore, owners: Ow
   };
 }
 
-function refuseUnknown(owner: string, path: string): Failure {
+export function refuseUnknown(owner: string, path: string): Failure {
   return new Failure('not_found', `Project not found:${owner}/${path}`, { errorCodeName: 'UN_KNOW' });
 }

@@ -1,5 +1,6 @@
 import { html } from 'hono/html';
 import type { Html } from '../../pages/layout.ts';
+import type { NavigationSection } from '../../pages/navigation.ts';
 import { readField, toMistake } from '../../pages/page-routes.ts';
 import { formatDate, type Mistake, renderCsrf, renderDone, renderField, renderMistake } from '../../pages/parts.ts';
 import { findDone } from '../../pages/visits.ts';
@@ -49,18 +50,21 @@ async function findAdvice(store: Console['kit']['store'], user: User): Promise<s
 
 const FEW_CODES = 3;
 
+function renderSection({ title, entries }: NavigationSection): Html {
+  return html`<section class="tight"><h2>${title}</h2><ul class="tiles">${entries.map(({ path, label, about }) => html`<li><a href="${path}"><strong>${label}</strong> <span class="hint">${about}</span></a></li>`)}</ul></section>`;
+}
+
 interface HomeView {
   readonly user: User;
-  readonly sections: Visit['sections'];
+  readonly sections: readonly NavigationSection[];
   readonly advice: string | undefined;
 }
 
 function renderHome({ user, sections, advice }: HomeView): Html {
   const { home, nav } = texts;
-  const tiles = sections.flatMap((section) => section.entries);
   return html`<div class="tight"><h1>${home.title(user.name)}</h1><p class="soft">${home.lead}</p></div>
 ${advice === undefined ? '' : html`<p class="notice warn">${advice} <a href="/account/security">${nav.security}</a></p>`}
-<ul class="tiles">${tiles.map(({ path, label, about }) => html`<li><a href="${path}"><strong>${label}</strong> <span class="hint">${about}</span></a></li>`)}</ul>`;
+${sections.map(renderSection)}`;
 }
 
 async function showProfile(

@@ -185,7 +185,7 @@ export const texts = {
   },
   home: {
     title: (name: string) => `Hello, ${name}`,
-    lead: 'Your account, what may act for you, and what you build.',
+    lead: 'What runs here, your account, and what may act for you.',
     profile: 'Your name and email address.',
     security: 'Password, passkeys and the second step.',
     sessions: 'Browsers you are signed in with.',

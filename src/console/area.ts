@@ -1,0 +1,45 @@
+/** The console: pages on which signed-in people see and change what the other areas keep. They hand it their functions. */
+import type { Area } from '../area.ts';
+import { addAssetRoutes } from '../pages/assets.ts';
+import type { NavigationSection } from '../pages/navigation.ts';
+import { createPageRoutes, respondRefusal } from '../pages/page-routes.ts';
+import { createVisits, type Gate } from '../pages/visits.ts';
+import type { World } from '../world.ts';
+import { consoleStyles } from './console.ts';
+import { addDeliveryRoutes } from './delivery-routes.ts';
+import type { HookDesk } from './hook-desk.ts';
+import { addHookRoutes } from './hook-routes.ts';
+import { addRepositoryRoutes, WEBHOOKS } from './repository-routes.ts';
+import { texts } from './texts.ts';
+
+export interface ConsoleParts {
+  readonly world: Pick<World, 'randomBytes'>;
+  readonly gate: Gate;
+  /** Absent: the process does not serve webhooks. */
+  readonly hookDesk: HookDesk | undefined;
+}
+
+const KEY_BYTES = 32;
+
+export function createConsoleArea({ world, gate, hookDesk }: ConsoleParts): Area {
+  const routes = createPageRoutes();
+  const visits = createVisits(routes, gate);
+  addAssetRoutes(routes, [consoleStyles]);
+  if (hookDesk !== undefined) {
+    const createKey = () => Buffer.from(world.randomBytes(KEY_BYTES)).toString('base64url');
+    addRepositoryRoutes(visits, hookDesk);
+    addHookRoutes(visits, { desk: hookDesk, createKey });
+    addDeliveryRoutes(visits, hookDesk);
+  }
+  return { routes: [{ path: '/', errors: 'page', routes, respondPage: respondRefusal }] };
+}
+
+/** Where the navigation leads in a process that serves these parts. */
+export function createSectionList(parts: readonly string[]): Gate['listSections'] {
+  const { nav } = texts;
+  const webhooks = { path: WEBHOOKS, label: nav.webhooks, about: nav.webhooksAbout };
+  return (): readonly NavigationSection[] => {
+    const entries = parts.includes('webhooks') ? [webhooks] : [];
+    return entries.length === 0 ? [] : [{ title: nav.watch, entries }];
+  };
+}

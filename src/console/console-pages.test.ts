@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, type TestContext, test } from 'node:test';
+import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { findFlaws, findReasonToSkipPages, launchBrowser, VIEWS } from '../../test/support/browser.ts';
+import { type ConsoleService, startConsoleService } from '../../test/support/console-service.ts';
+import { PASSWORD } from '../../test/support/page-service.ts';
+import { type Receiver, startReceiver } from '../../test/support/receiver.ts';
+
+describe('in a browser', { skip: findReasonToSkipPages() }, () => {
+  let browser: Browser;
+
+  before(async () => {
+    browser = await launchBrowser();
+  });
+  after(async () => {
+    await browser.close();
+  });
+
+  async function start(t: TestContext): Promise<{ service: ConsoleService; receiver: Receiver }> {
+    const service = await startConsoleService();
+    t.after(() => service[Symbol.asyncDispose]());
+    const receiver = await startReceiver((request, response) => {
+      response.statusCode = request.path.startsWith('/hook/fail') ? 500 : 200;
+      response.end('{"queued":true}');
+    });
+    t.after(() => receiver[Symbol.asyncDispose]());
+    await service.addUser('ada', true);
+    return { service, receiver };
+  }
+
+  async function openContext(t: TestContext, options: Parameters<Browser['newContext']>[0]): Promise<BrowserContext> {
+    const context = await browser.newContext(options);
+    t.after(() => context.close());
+    return context;
+  }
+
+  async function signIn(page: Page, url: string): Promise<void> {
+    await page.goto(`${url}/sign-in`);
+    await page.getByLabel('Login').fill('ada');
+    await page.getByLabel('Password').fill(PASSWORD);
+    await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+  }
+
+  test('axe finds nothing on any page about webhooks, at 320 px and on a desktop, light and dark', async (t) => {
+    const { service, receiver } = await start(t);
+    const paths = await fillWebhooks(await service.openAs('ada'), receiver.url);
+    for (const [view, options] of VIEWS) {
+      const context = await openContext(t, { ...options, bypassCSP: true });
+      const page = await context.newPage();
+      await signIn(page, service.url);
+      for (const path of paths) {
+        await page.goto(service.url + path);
+        assert.deepEqual(await findFlaws(page), [], `${view} ${path}`);
+      }
+    }
+  });
+
+  test('a webhook is made, tested and found failing without a script, by keyboard', async (t) => {
+    const { service, receiver } = await start(t);
+    const context = await openContext(t, { javaScriptEnabled: false, viewport: { width: 320, height: 640 } });
+    const page = await context.newPage();
+    await signIn(page, service.url);
+    const press = async (name: string, role: 'link' | 'button' = 'button') => {
+      await page.getByRole(role, { name, exact: true }).first().focus();
+      const before = page.url();
+      await page.keyboard.press('Enter');
+      await page.waitForURL((url) => url.href !== before);
+    };
+    await press('Webhooks', 'link');
+    await press('New repository', 'link');
+    await page.getByLabel('Name').fill('doors');
+    await press('Create repository');
+    await press('New webhook', 'link');
+    await page.getByLabel('Address').fill(`${receiver.url}/fail`);
+    await page.getByLabel('somebody comments').focus();
+    await page.keyboard.press('Space');
+    await press('Create webhook');
+    assert.match(await page.innerText('main'), /The webhook is created/);
+    await press('Send a test');
+    assert.match(await page.innerText('main'), /The test was sent[\s\S]*Attempt 1 refused 500/);
+    assert.match(String(receiver.received[0]?.headers['x-gitcode-signature-256']), /^sha256=/, 'a key was made up');
+    await press('ada/doors', 'link');
+    assert.match(await page.innerText('main'), /last attempt failed[\s\S]*push[\s\S]*comment/);
+  });
+});
+
+/** A hook of every kind, and the pages about them. */
+async function fillWebhooks(
+  client: Awaited<ReturnType<ConsoleService['openAs']>>,
+  url: string,
+): Promise<readonly string[]> {
+  for (const name of ['doors', 'empty'])
+    await client.submit('/webhooks/new', '/webhooks/new', { owner: 'ada', name, description: 'Cranes and gates' });
+  const repository = '/webhooks/ada/doors';
+  const hooks: string[] = [];
+  const deliveries: string[] = [];
+  for (const path of ['', '/fail/'.repeat(40), '/off', '/fresh']) {
+    const fields = { url: url + path, encryption_type: '1', password: 'k3y', profile: 'gitcode', push_events: '1' };
+    const made = await client.submit(`${repository}/new`, repository, fields);
+    const hook = (made.location ?? '').replace('?done=created', '');
+    hooks.push(hook);
+    if (path === '/fresh') continue;
+    const tested = await client.submit(hook, `${hook}/test`, {});
+    deliveries.push((tested.location ?? '').replace('?done=tested', ''));
+    if (path === '/off') await client.submit(hook, `${hook}/disable`, {});
+  }
+  const [first = ''] = hooks;
+  await client.submit(first, `${first}/key`, { password: '' });
+  return [
+    '/',
+    '/webhooks',
+    '/webhooks/new',
+    '/webhooks/ada/empty',
+    repository,
+    `${repository}/new`,
+    ...hooks.map((hook) => `${hook}?done=saved`),
+    `${first}/change`,
+    `${first}/deliveries`,
+    `${first}/deliveries?state=blocked`,
+    `${first}/deliveries?since=never`,
+    ...deliveries,
+  ];
+}

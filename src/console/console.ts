@@ -1,0 +1,58 @@
+/** What every page of the console is built from: the visits of signed-in people, the style, and the way up. */
+import { html } from 'hono/html';
+import { isFailure } from '../errors.ts';
+import { loadAsset } from '../pages/assets.ts';
+import type { Html } from '../pages/layout.ts';
+import { toMistake } from '../pages/page-routes.ts';
+import type { Mistake } from '../pages/parts.ts';
+import type { Visit } from '../pages/visits.ts';
+import type { Caller } from './hook-desk.ts';
+import { texts } from './texts.ts';
+
+export type { Submission, Visit, Visits } from '../pages/visits.ts';
+
+export const consoleStyles = loadAsset(new URL('console.css', import.meta.url));
+
+export interface ConsoleView {
+  readonly title: string;
+  /** The entry of the navigation that it belongs to. */
+  readonly here: string;
+  readonly content: Html;
+  readonly mistake?: Mistake | undefined;
+}
+
+/** A refused form is shown again with 422, like those of the account pages. */
+export function showView({ show }: Visit, { title, here, content, mistake }: ConsoleView): Promise<Response> {
+  return show({ title, here, content, styles: consoleStyles }, { status: mistake === undefined ? 200 : 422 });
+}
+
+export function callerOf({ session: { user } }: Visit): Caller {
+  return { userId: user.id, login: user.login, isAdmin: user.isAdmin };
+}
+
+/** What a person can mend or wait out is shown on the page; anything else goes on being thrown. */
+export function readMistake(error: unknown): Mistake {
+  if (isFailure(error) && error.code === 'too_many') return { message: `${error.message}.` };
+  return toMistake(error);
+}
+
+export interface Crumb {
+  readonly path: string;
+  readonly label: string;
+}
+
+export function renderCrumbs(crumbs: readonly Crumb[]): Html {
+  return html`<nav class="crumbs small" aria-label="${texts.trail}"><ol>${crumbs.map(({ path, label }) => html`<li><a href="${path}">${label}</a></li>`)}</ol></nav>`;
+}
+
+/** Runs the work of a form; a mistake is handed to `again`. */
+export async function tryForm(
+  work: () => Promise<Response>,
+  again: (mistake: Mistake) => Promise<Response>,
+): Promise<Response> {
+  try {
+    return await work();
+  } catch (error) {
+    return await again(readMistake(error));
+  }
+}

@@ -1,0 +1,155 @@
+import { html } from 'hono/html';
+import type { Html } from '../pages/layout.ts';
+import {
+  type Mistake,
+  renderCsrf,
+  renderDone,
+  renderField,
+  renderMistake,
+  renderMoment,
+  renderSelect,
+} from '../pages/parts.ts';
+import { renderCrumbs } from './console.ts';
+import type { AttemptView, DeliveryDetail, DeliveryView, Headers, RepositoryView } from './hook-desk.ts';
+import { renderTimings } from './pictures.ts';
+import { pathOfRepository } from './repository-pages.ts';
+import { texts } from './texts.ts';
+
+const t = texts.deliveries;
+
+const SHADES: Readonly<Record<string, string>> = {
+  succeeded: 'good',
+  dead: 'bad',
+  blocked: 'bad',
+  expired: 'warn',
+  held: 'warn',
+};
+
+/** A delivery that waits after a failure looks like one. */
+function shadeOf({ state, attempts }: DeliveryView): string {
+  return SHADES[state] ?? (state === 'pending' && attempts > 0 ? 'warn' : '');
+}
+
+export function renderDeliveryList(hookPath: string, deliveries: readonly DeliveryView[]): Html {
+  const entries = deliveries.map(
+    (
+      delivery,
+    ) => html`<li class="item"><div class="tight"><p><a href="${hookPath}/deliveries/${delivery.id}"><strong>${nameOf(t.kinds, delivery.event)}</strong></a> ${renderState(delivery)}${delivery.status_code === 0 ? '' : html` <span class="tag">${delivery.status_code}</span>`}</p>
+<p class="small soft">${t.attempts(delivery.attempts)}${delivery.next_attempt_at === null ? '' : html` · ${t.next} ${renderTime(delivery.next_attempt_at)}`}</p></div><span class="small soft">${renderTime(delivery.created_at)}</span></li>`,
+  );
+  return html`<ul class="list">${entries}</ul>`;
+}
+
+function renderState(delivery: DeliveryView): Html {
+  return html`<span class="tag ${shadeOf(delivery)}">${nameOf(t.states, delivery.state)}</span>`;
+}
+
+function nameOf(names: Readonly<Record<string, string>>, key: string): string {
+  return names[key] ?? key;
+}
+
+function renderTime(iso: string): Html {
+  return renderMoment(Date.parse(iso));
+}
+
+function listCrumbs(repository: RepositoryView, hookId: number) {
+  const path = pathOfRepository(repository);
+  return [
+    { path: '/webhooks', label: texts.repositories.title },
+    { path, label: repository.full_name },
+    { path: `${path}/${hookId}`, label: texts.hooks.number(hookId) },
+  ];
+}
+
+/** As the fields of the page hold it; empty is any. */
+export interface LogFilter {
+  readonly state: string;
+  readonly event: string;
+  readonly since: string;
+  readonly until: string;
+}
+
+export interface LogView {
+  readonly repository: RepositoryView;
+  readonly hookId: number;
+  readonly filter: LogFilter;
+  readonly states: readonly string[];
+  readonly events: readonly string[];
+  readonly deliveries: readonly DeliveryView[];
+  readonly nextBefore: number | undefined;
+  readonly mistake: Mistake | undefined;
+}
+
+export function renderLog(view: LogView): Html {
+  const { repository, hookId, filter, deliveries, nextBefore } = view;
+  const hookPath = `${pathOfRepository(repository)}/${hookId}`;
+  const isFiltered = Object.values(filter).some((value) => value !== '');
+  const older = new URLSearchParams({ ...filter, before: String(nextBefore) });
+  return html`${renderCrumbs(listCrumbs(repository, hookId))}
+<div class="tight"><h1>${t.title}</h1><p class="soft">${t.lead}</p></div>${renderMistake(view.mistake)}
+${renderFilter(view, { action: `${hookPath}/deliveries`, isFiltered })}
+${deliveries.length === 0 ? html`<p class="empty">${isFiltered ? t.none : t.noneYet}</p>` : renderDeliveryList(hookPath, deliveries)}
+${nextBefore === undefined ? '' : html`<p><a class="button plain" href="${hookPath}/deliveries?${older.toString()}">${t.older}</a></p>`}`;
+}
+
+function renderFilter(
+  { filter, states, events, mistake }: LogView,
+  { action, isFiltered }: { readonly action: string; readonly isFiltered: boolean },
+): Html {
+  const any = { value: '', label: t.any };
+  const stateChoices = states.map((state) => ({ value: state, label: nameOf(t.states, state) }));
+  const eventChoices = events.map((event) => ({ value: event, label: nameOf(t.kinds, event) }));
+  return html`<form method="get" action="${action}" class="card filter">
+${renderSelect({ name: 'state', label: t.state, choices: [any, ...stateChoices], value: filter.state })}
+${renderSelect({ name: 'event', label: t.event, choices: [any, ...eventChoices], value: filter.event })}
+${renderField({ name: 'since', label: t.since, type: 'datetime-local', value: filter.since, isOptional: true, mistake })}
+${renderField({ name: 'until', label: t.until, type: 'datetime-local', value: filter.until, isOptional: true, mistake })}
+<div class="row"><button class="plain">${t.filter}</button>${isFiltered ? html`<a href="${action}">${t.clear}</a>` : ''}</div></form>`;
+}
+
+export interface DeliveryPageView {
+  readonly repository: RepositoryView;
+  readonly hookId: number;
+  readonly delivery: DeliveryDetail;
+  readonly done: string | undefined;
+  readonly mistake: Mistake | undefined;
+  readonly csrfToken: string;
+}
+
+export function renderDelivery(view: DeliveryPageView): Html {
+  const { repository, hookId, delivery, csrfToken } = view;
+  const log = `${pathOfRepository(repository)}/${hookId}/deliveries`;
+  const crumbs = [...listCrumbs(repository, hookId), { path: log, label: t.title }];
+  return html`${renderCrumbs(crumbs)}
+<h1>${nameOf(t.kinds, delivery.event)} <span class="beside">${renderState(delivery)}</span></h1>
+${renderDone(view.done)}${renderMistake(view.mistake)}
+<section class="card stack"><dl class="facts"><dt>${t.made}</dt><dd>${renderTime(delivery.created_at)}</dd>
+${delivery.next_attempt_at === null ? '' : html`<dt>${t.next}</dt><dd>${renderTime(delivery.next_attempt_at)}</dd>`}
+<dt>${t.uuid}</dt><dd><code>${delivery.uuid}</code></dd></dl>
+<form method="post" action="${log}/${delivery.id}/again">${renderCsrf(csrfToken)}<button class="plain">${t.again}</button></form></section>
+<section class="stack" aria-labelledby="log"><h2 id="log">${t.log}</h2>
+${delivery.attempt_log.length === 0 ? html`<p class="empty">${t.noLog}</p>` : delivery.attempt_log.toReversed().map(renderAttempt)}</section>
+<section class="card stack" aria-labelledby="body"><h2 id="body">${t.body}</h2><p class="soft">${t.bodyLead}</p><pre>${delivery.request_body}</pre></section>`;
+}
+
+function renderAttempt(attempt: AttemptView): Html {
+  const { outcome, status_code, reason, remote_address } = attempt;
+  const title = `attempt-${attempt.attempt}`;
+  return html`<article class="card stack" aria-labelledby="${title}"><div class="row spread"><h3 id="${title}">${t.attempt(attempt.attempt)} <span class="beside"><span class="tag ${outcome === 'accepted' ? 'good' : 'bad'}">${nameOf(t.outcomes, outcome)}</span>${status_code === 0 ? '' : html` <span class="tag">${status_code}</span>`}</span></h3><span class="small soft">${renderTime(attempt.started_at)}</span></div>
+${reason === null ? '' : html`<p>${reason}</p>`}
+${remote_address === null ? '' : html`<p class="small soft">${t.to(remote_address)}</p>`}
+<div class="tight"><p class="label">${t.timings}</p>${renderTimings(attempt.timings_ms)}</div>
+${
+  status_code === 0
+    ? ''
+    : html`<div class="tight"><p class="label">${t.responseBody}</p>${attempt.response_body === '' ? html`<p class="soft">${t.noResponseBody}</p>` : html`<pre>${attempt.response_body}</pre>`}</div>
+<details><summary>${t.response}</summary>${renderHeaders(attempt.response_headers)}</details>`
+}
+<details><summary>${t.request}</summary><p class="hint">${t.requestHint}</p>${renderHeaders(attempt.request_headers)}</details></article>`;
+}
+
+function renderHeaders(headers: Headers): Html {
+  const pairs = Object.entries(headers).flatMap(([name, values]) => [values].flat().map((value) => [name, value]));
+  if (pairs.length === 0) return html`<p class="soft">${t.noHeaders}</p>`;
+  return html`<dl class="headers">${pairs.map(([name, value]) => html`<dt><code>${name}</code></dt><dd><code>${value}</code></dd>`)}</dl>`;
+}

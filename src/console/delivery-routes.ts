@@ -1,0 +1,80 @@
+/** The delivery log of a hook, one delivery with every attempt, and sending it again. */
+import type { Mistake } from '../pages/parts.ts';
+import { findDone } from '../pages/visits.ts';
+import { readMistake, showView, tryForm, type Visit, type Visits } from './console.ts';
+import { type LogFilter, renderDelivery, renderLog } from './delivery-pages.ts';
+import type { DeliveryPage, HookDesk } from './hook-desk.ts';
+import { HOOK, type Reached, reachHook, toUtcTime } from './hook-routes.ts';
+import { WEBHOOKS } from './repository-routes.ts';
+import { texts } from './texts.ts';
+
+const DELIVERY = `${HOOK}/deliveries/:delivery{[0-9]{1,16}}`;
+const PAGE_SIZE = 25;
+const STATES = Object.keys(texts.deliveries.states);
+
+export function addDeliveryRoutes({ page, form }: Visits, desk: HookDesk): void {
+  page(`${HOOK}/deliveries`, async (visit) => {
+    const { repository, hook } = await reachHook(desk, visit);
+    const { id } = await hook.describe();
+    const filter = readFilter(visit);
+    const before = visit.c.req.query('before') ?? '';
+    const { deliveries, nextBefore, mistake } = await readPage(hook, filter, before);
+    const content = renderLog({
+      repository,
+      hookId: id,
+      filter,
+      states: STATES,
+      events: desk.eventKinds,
+      deliveries,
+      nextBefore,
+      mistake,
+    });
+    return showView(visit, { title: texts.deliveries.title, here: WEBHOOKS, content, mistake });
+  });
+
+  page(DELIVERY, async (visit) => showDelivery(visit, await reachHook(desk, visit)));
+
+  form(`${DELIVERY}/again`, async (submission) => {
+    const reached = await reachHook(desk, submission);
+    const id = submission.c.req.param('delivery') ?? '';
+    return await tryForm(
+      async () => {
+        await reached.hook.sendAgain(id);
+        const { pathname } = new URL(submission.c.req.url);
+        return submission.c.redirect(`${pathname.replace(/\/again$/, '')}?done=again`, 303);
+      },
+      (mistake) => showDelivery(submission, reached, { message: mistake.message }),
+    );
+  });
+}
+
+function readFilter({ c }: Visit): LogFilter {
+  const read = (name: string) => c.req.query(name) ?? '';
+  return { state: read('state'), event: read('event'), since: read('since'), until: read('until') };
+}
+
+/** A filter that cannot be is said on the page, above an empty list. */
+async function readPage(
+  hook: Reached['hook'],
+  { state, event, since, until }: LogFilter,
+  before: string,
+): Promise<DeliveryPage & { readonly mistake?: Mistake }> {
+  const times = { since: toUtcTime(since), until: toUtcTime(until) };
+  try {
+    return await hook.listDeliveries({ state, event, ...times, before, per_page: PAGE_SIZE });
+  } catch (error) {
+    return { deliveries: [], nextBefore: undefined, mistake: readMistake(error) };
+  }
+}
+
+async function showDelivery(visit: Visit, { repository, hook }: Reached, mistake?: Mistake): Promise<Response> {
+  const t = texts.deliveries;
+  const [{ id: hookId }, delivery] = await Promise.all([
+    hook.describe(),
+    hook.readDelivery(visit.c.req.param('delivery') ?? ''),
+  ]);
+  const done = findDone(visit.c, { tested: texts.hooks.tested, again: t.againDone });
+  const { csrfToken } = visit.session;
+  const content = renderDelivery({ repository, hookId, delivery, done, mistake, csrfToken });
+  return showView(visit, { title: t.number(delivery.id), here: WEBHOOKS, content, mistake });
+}

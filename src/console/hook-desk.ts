@@ -1,0 +1,142 @@
+/** What the webhook pages are handed: the functions behind the API, opened step by step. Texts are those of the API. */
+
+export interface Caller {
+  readonly userId: string;
+  readonly login: string;
+  readonly isAdmin: boolean;
+}
+
+/** Parameters as the API takes them; empty ones count as not given. */
+export type Values = Readonly<Record<string, unknown>>;
+
+export interface HookDesk {
+  readonly profiles: readonly string[];
+  readonly eventKinds: readonly string[];
+  readonly listOwners: (caller: Caller) => Promise<readonly OwnerView[]>;
+  readonly openOwner: (caller: Caller, login: string, page: number) => Promise<OwnerView>;
+  readonly createRepository: (caller: Caller, login: string, values: Values) => Promise<RepositoryView>;
+  /** Throws `not_found` unless the caller administers it. */
+  readonly openRepository: (caller: Caller, owner: string, path: string) => Promise<RepositoryDesk>;
+}
+
+export interface RepositoryDesk {
+  readonly repository: RepositoryView;
+  readonly listHooks: () => Promise<readonly HookView[]>;
+  readonly createHook: (values: Values) => Promise<HookView>;
+  readonly openHook: (id: string) => Promise<OpenHook>;
+}
+
+export interface OpenHook {
+  readonly describe: () => Promise<HookView>;
+  readonly change: (values: Values) => Promise<void>;
+  readonly switch: (active: boolean) => Promise<void>;
+  /** An empty key is made up. */
+  readonly rotateKey: (key: string) => Promise<void>;
+  readonly remove: () => Promise<void>;
+  /** Returns the id of the delivery. */
+  readonly test: () => Promise<number>;
+  readonly listDeliveries: (values: Values) => Promise<DeliveryPage>;
+  readonly readDelivery: (id: string) => Promise<DeliveryDetail>;
+  readonly sendAgain: (id: string) => Promise<DeliveryView>;
+  /** Returns how many will be sent. */
+  readonly replaySince: (values: Values) => Promise<number>;
+}
+
+export interface RepositoryView {
+  readonly full_name: string;
+  readonly path: string;
+  readonly name: string;
+  readonly description: string;
+  readonly private: boolean;
+  readonly owner: { readonly login: string };
+}
+
+export interface OwnerView {
+  readonly kind: 'user' | 'organization';
+  readonly login: string;
+  readonly name: string;
+  readonly total: number;
+  readonly pages: number;
+  readonly repositories: readonly (RepositoryView & {
+    readonly counts: { readonly hooks: number; readonly disabled: number; readonly failing: number };
+  })[];
+}
+
+export interface HookView {
+  readonly id: number;
+  readonly url: string;
+  readonly password: string;
+  readonly encryption_type: number;
+  readonly profile: string;
+  readonly push_events: boolean;
+  readonly tag_push_events: boolean;
+  readonly issues_events: boolean;
+  readonly note_events: boolean;
+  readonly merge_requests_events: boolean;
+  readonly result: string | null;
+  readonly result_code: number;
+  readonly created_at: string;
+  readonly disabled_at: string | null;
+  readonly disabled_reason: string | null;
+  readonly endpoint: {
+    readonly fails: number;
+    readonly failingSinceMs: number | null;
+    readonly waiting: number;
+  };
+  readonly lastDay: readonly HourView[];
+  readonly isPictureCut: boolean;
+  readonly formerKeyUntilMs: number | null;
+}
+
+export interface HourView {
+  readonly startMs: number;
+  readonly succeeded: number;
+  readonly failed: number;
+  readonly waiting: number;
+}
+
+export interface DeliveryPage {
+  readonly deliveries: readonly DeliveryView[];
+  readonly nextBefore: number | undefined;
+}
+
+export interface DeliveryView {
+  readonly id: number;
+  readonly uuid: string;
+  readonly event: string;
+  readonly state: string;
+  readonly attempts: number;
+  readonly status_code: number;
+  readonly created_at: string;
+  readonly attempted_at: string | null;
+  readonly next_attempt_at: string | null;
+}
+
+export interface DeliveryDetail extends DeliveryView {
+  readonly request_body: string;
+  readonly attempt_log: readonly AttemptView[];
+}
+
+export type Headers = Readonly<Record<string, string | string[]>>;
+
+export interface AttemptView {
+  readonly attempt: number;
+  readonly started_at: string;
+  readonly outcome: string;
+  readonly status_code: number;
+  readonly reason: string | null;
+  readonly remote_address: string | null;
+  readonly request_headers: Headers;
+  readonly response_headers: Headers;
+  readonly response_body: string;
+  readonly timings_ms: Timings;
+}
+
+/** Durations of the first three, then milliseconds from the start of the attempt. */
+export interface Timings {
+  readonly dns: number | null;
+  readonly connect: number | null;
+  readonly tls: number | null;
+  readonly firstByte: number | null;
+  readonly total: number;
+}

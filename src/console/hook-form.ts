@@ -1,0 +1,88 @@
+/** The one form for a new and for a changed webhook. Its fields have the names of the API's parameters. */
+import { html } from 'hono/html';
+import type { Html } from '../pages/layout.ts';
+import { readField } from '../pages/page-routes.ts';
+import { type Mistake, renderCheck, renderCsrf, renderField, renderMistake, renderSelect } from '../pages/parts.ts';
+import { renderCrumbs } from './console.ts';
+import type { HookView, RepositoryView, Values } from './hook-desk.ts';
+import { pathOfRepository } from './repository-pages.ts';
+import { texts } from './texts.ts';
+
+const t = texts.hooks;
+
+export type EventFlag = keyof typeof t.kinds;
+export const EVENT_FLAGS = Object.keys(t.kinds) as readonly EventFlag[];
+
+export interface HookValues {
+  readonly url: string;
+  readonly flags: readonly EventFlag[];
+  /** 0: the key travels, 1: it signs. */
+  readonly encryptionType: string;
+  /** Undefined where the form does not ask for it. */
+  readonly key: string | undefined;
+  readonly profile: string;
+}
+
+export function blankHook(key: string): HookValues {
+  return { url: '', flags: ['push_events'], encryptionType: '1', key, profile: 'gitcode' };
+}
+
+export function valuesOfHook(hook: HookView): HookValues {
+  const flags = EVENT_FLAGS.filter((flag) => hook[flag]);
+  return { url: hook.url, flags, encryptionType: String(hook.encryption_type), key: undefined, profile: hook.profile };
+}
+
+export function readHookValues(form: URLSearchParams): HookValues {
+  return {
+    url: readField(form, 'url').trim(),
+    flags: EVENT_FLAGS.filter((flag) => form.has(flag)),
+    encryptionType: readField(form, 'encryption_type'),
+    key: form.get('password') ?? undefined,
+    profile: readField(form, 'profile'),
+  };
+}
+
+export function toParameters({ url, flags, encryptionType, key, profile }: HookValues): Values {
+  const events = Object.fromEntries(EVENT_FLAGS.map((flag) => [flag, flags.includes(flag)]));
+  return { url, encryption_type: encryptionType, password: key, profile, ...events };
+}
+
+export interface HookFormView {
+  readonly repository: RepositoryView;
+  /** Of the hook that is changed. */
+  readonly hookId?: number | undefined;
+  readonly values: HookValues;
+  readonly profiles: readonly string[];
+  readonly mistake?: Mistake | undefined;
+  readonly csrfToken: string;
+}
+
+export function renderHookForm(view: HookFormView): Html {
+  const { repository, hookId, values, mistake } = view;
+  const base = pathOfRepository(repository);
+  const isNew = hookId === undefined;
+  const back = isNew ? base : `${base}/${hookId}`;
+  const crumbs = [
+    { path: '/webhooks', label: texts.repositories.title },
+    { path: base, label: repository.full_name },
+    ...(isNew ? [] : [{ path: back, label: t.number(hookId) }]),
+  ];
+  return html`${renderCrumbs(crumbs)}<h1>${isNew ? t.create : t.editTitle(hookId)}</h1>${renderMistake(mistake)}
+<form method="post" action="${isNew ? base : `${back}/change`}" class="card stack">${renderCsrf(view.csrfToken)}
+${renderField({ name: 'url', label: t.url, hint: t.urlHint, type: 'text', value: values.url, autocomplete: 'off', hasFocus: isNew && mistake === undefined, mistake })}
+<fieldset><legend>${t.events}</legend>${EVENT_FLAGS.map((flag) => renderCheck({ name: flag, value: '1', label: t.kinds[flag], isChosen: values.flags.includes(flag) }))}</fieldset>
+<fieldset><legend>${t.proof}</legend>
+${renderCheck({ name: 'encryption_type', value: '1', label: t.signature, hint: t.signatureHint, isChosen: values.encryptionType === '1' }, 'radio')}
+${renderCheck({ name: 'encryption_type', value: '0', label: t.password, hint: t.passwordHint, isChosen: values.encryptionType !== '1' }, 'radio')}</fieldset>
+${values.key === undefined ? '' : renderField({ name: 'password', label: t.key, hint: t.keyHint, value: values.key, autocomplete: 'off', isOptional: true, mistake })}
+${renderSelect({ name: 'profile', label: t.profile, hint: t.profileHint, choices: view.profiles.map((name) => ({ value: name, label: PROFILE_LABELS[name] ?? name })), value: values.profile })}
+<div class="row"><button>${isNew ? t.submit : texts.save}</button><a href="${back}">${texts.cancel}</a></div></form>`;
+}
+
+/** How these hosts write themselves. */
+const PROFILE_LABELS: Readonly<Record<string, string>> = {
+  gitcode: 'GitCode',
+  gitee: 'Gitee',
+  github: 'GitHub',
+  gitlab: 'GitLab',
+};

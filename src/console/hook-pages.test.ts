@@ -1,0 +1,244 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { type ConsoleService, readCsrf, startConsoleService } from '../../test/support/console-service.ts';
+import type { Answer, FormClient } from '../../test/support/form-client.ts';
+import { type Receiver, startReceiver } from '../../test/support/receiver.ts';
+import { realWorld } from '../world.ts';
+
+const REPOSITORY = '/webhooks/ada/doors';
+
+interface Stage {
+  readonly service: ConsoleService;
+  readonly client: FormClient;
+  readonly receiver: Receiver;
+}
+
+async function start(t: TestContext, answer?: Parameters<typeof startReceiver>[0]): Promise<Stage> {
+  const service = await startConsoleService();
+  t.after(() => service[Symbol.asyncDispose]());
+  const receiver = await startReceiver(answer);
+  t.after(() => receiver[Symbol.asyncDispose]());
+  await service.addUser('ada');
+  const client = await service.openAs('ada');
+  const made = await client.submit('/webhooks/new', '/webhooks/new', { owner: 'ada', name: 'doors', description: '' });
+  assert.equal(made.location, `${REPOSITORY}?done=created`);
+  return { service, client, receiver };
+}
+
+const FORM = { encryption_type: '1', password: 'k3y', profile: 'gitcode', push_events: '1' };
+
+/** Returns the path of its page. */
+async function createHook(client: FormClient, url: string, fields: Readonly<Record<string, string>> = {}) {
+  const made = await client.submit(`${REPOSITORY}/new`, REPOSITORY, { ...FORM, url, ...fields });
+  assert.equal(made.status, 303, made.body);
+  return (made.location ?? '').replace('?done=created', '');
+}
+
+/** Presses a button of the page at `path`. */
+function press(client: FormClient, path: string, name: string, fields: Readonly<Record<string, string>> = {}) {
+  return client.submit(path, `${path}/${name}`, fields);
+}
+
+function textOf({ body }: Answer): string {
+  return body
+    .replace(/<[^>]+>/g, ' ')
+    .replace(/\s+/g, ' ')
+    .replaceAll('&quot;', '"')
+    .replaceAll('&#39;', "'");
+}
+
+/** Until the page says it: what workers do shows a moment later. */
+async function waitFor(client: FormClient, path: string, pattern: RegExp): Promise<void> {
+  while (!pattern.test((await client.get(path)).body)) await realWorld.sleep(20);
+}
+
+test('a webhook is made, tested, changed, given another key, switched off and on, and deleted', async (t) => {
+  const { client, receiver } = await start(t);
+  const path = await createHook(client, receiver.url, { note_events: '1' });
+  assert.match(
+    textOf(await client.get(`${path}?done=created`)),
+    /The webhook is created.*nothing sent yet|nothing sent yet/,
+  );
+
+  const tested = await press(client, path, 'test');
+  assert.match(tested.location ?? '', /\/deliveries\/\d+\?done=tested$/);
+  assert.equal(receiver.received.length, 1);
+  assert.match(String(receiver.received[0]?.headers['x-gitcode-signature-256']), /^sha256=/);
+  const delivery = textOf(await client.get(tested.location ?? ''));
+  assert.match(delivery, /The test was sent.*Attempt 1 accepted 200.*Where the time went.*Answer ok.*\[redacted\]/);
+  assert.match(textOf(await client.get(path)), /working.*1 delivery succeeded, 0 failed/);
+
+  const changed = await client.submit(`${path}/change`, `${path}/change`, {
+    url: `${receiver.url}2`,
+    encryption_type: '0',
+    profile: 'github',
+    issues_events: '1',
+  });
+  assert.equal(changed.location, `${path}?done=saved`);
+  const shown = textOf(await client.get(`${path}?done=saved`));
+  assert.match(shown, /hook2.*The webhook is saved.*Send a request when issue.*By the password.*github/);
+  assert.match(shown, /k3y/, 'a change that does not name the key leaves it');
+
+  assert.equal((await press(client, path, 'key', { password: 'another' })).location, `${path}?done=key`);
+  assert.match(textOf(await client.get(path)), /another.*The former key signs too until/);
+  assert.equal((await press(client, path, 'disable')).location, `${path}?done=disabled`);
+  assert.match(textOf(await client.get(path)), /disabled.*It is disabled since.*Switched off by its owner/);
+  assert.equal((await press(client, path, 'enable')).location, `${path}?done=enabled`);
+  assert.doesNotMatch(textOf(await client.get(path)), /It is disabled since/);
+
+  const unconfirmed = await press(client, path, 'delete');
+  assert.deepEqual([unconfirmed.status, /Tick the box/.test(unconfirmed.body)], [422, true]);
+  assert.equal((await press(client, path, 'delete', { confirm: 'yes' })).location, `${REPOSITORY}?done=deleted`);
+  assert.equal((await client.get(path)).status, 404);
+});
+
+test('a form is refused in the words of the API, and keeps what was typed', async (t) => {
+  const { client } = await start(t);
+  const cases = [
+    [{ url: '' }, 'Cannot create the webhook: url must not be blank'],
+    [{ url: 'http://10.0.0.1/' }, 'Cannot use this url: it must be an http or https address on the public internet'],
+    [{ url: 'http://127.0.0.1:9/', profile: 'bitbucket' }, 'profile must be one of gitcode, gitee, github, gitlab'],
+    [{ url: 'http://127.0.0.1:9/', password: 'x'.repeat(256) }, 'password must be at most 255 characters'],
+  ] as const;
+  for (const [fields, sentence] of cases) {
+    const refused = await client.submit(`${REPOSITORY}/new`, REPOSITORY, { ...FORM, note_events: '1', ...fields });
+    assert.equal(refused.status, 422);
+    assert.ok(textOf(refused).includes(sentence), sentence);
+    assert.match(refused.body, /name="note_events" value="1" checked/);
+    if (fields.url !== '') assert.ok(refused.body.includes(`value="${fields.url}"`));
+  }
+  const taken = await client.submit('/webhooks/new', '/webhooks/new', { owner: 'ada', name: 'Doors', description: '' });
+  assert.deepEqual([taken.status, /exists already/.test(taken.body)], [422, true]);
+});
+
+test('what failed is seen with its reason, found by filters, and sent again', async (t) => {
+  let status = 410;
+  const { client, receiver } = await start(t, (_, response) => {
+    response.statusCode = status;
+    response.end('{"error":"we are <closed>"}');
+  });
+  const path = await createHook(client, receiver.url);
+  const first = (await press(client, path, 'test')).location ?? '';
+  const deliveryPath = first.replace('?done=tested', '');
+  assert.match(textOf(await client.get(path)), /last attempt failed/, 'a test alone disables nothing');
+  await press(client, deliveryPath, 'again');
+  await waitFor(client, path, /It is disabled since/);
+  assert.match(textOf(await client.get(path)), /disabled.*The receiver answered 410 Gone.*we are &lt;closed&gt;/);
+  assert.match(textOf(await client.get('/webhooks')), /1 webhook 1 disabled/);
+  assert.match(textOf(await client.get(REPOSITORY)), /disabled.*The receiver answered 410 Gone/);
+
+  status = 200;
+  assert.equal((await press(client, path, 'enable')).status, 303);
+  const log = `${path}/deliveries`;
+  const count = async (query: string) => (await client.get(log + query)).body.split('<li class="item">').length - 1;
+  assert.deepEqual(
+    [
+      await count('?state=dead'),
+      await count('?state=succeeded'),
+      await count('?event=note'),
+      await count('?since=2020-01-01T00:00'),
+    ],
+    [1, 0, 0, 1],
+  );
+  const wrong = await client.get(`${log}?state=lost&since=yesterday`);
+  assert.deepEqual([wrong.status, textOf(wrong).includes('state must be one of pending')], [422, true]);
+
+  assert.equal((await press(client, deliveryPath, 'again')).location, `${deliveryPath}?done=again`);
+  await receiver.waitFor(3);
+  assert.deepEqual(receiver.received[2]?.body, receiver.received[0]?.body);
+  assert.equal((await press(client, path, 'replay', { since: '2020-01-01T00:00' })).location, `${path}?replayed=0`);
+  assert.match(textOf(await client.get(`${path}?replayed=0`)), /Nothing had failed for good/);
+  const unreadable = await press(client, path, 'replay', { since: 'soon' });
+  assert.deepEqual([unreadable.status, /since must be an ISO 8601 time/.test(unreadable.body)], [422, true]);
+});
+
+test('the log goes on page by page under the same filter', async (t) => {
+  const { client, receiver } = await start(t);
+  const path = await createHook(client, receiver.url);
+  for (let count = 0; count < 27; count += 1) await press(client, path, 'test');
+  const first = await client.get(`${path}/deliveries?state=succeeded`);
+  const older = /href="([^"]+before=\d+)"/.exec(first.body)?.[1]?.replaceAll('&amp;', '&') ?? '';
+  assert.match(older, /state=succeeded/);
+  const second = await client.get(older);
+  const countOf = (answer: Answer) => answer.body.split('<li class="item">').length - 1;
+  assert.deepEqual([countOf(first), countOf(second)], [25, 2]);
+});
+
+test('nobody sees, changes or learns of a repository of somebody else', async (t) => {
+  const { service, client, receiver } = await start(t);
+  const path = await createHook(client, receiver.url);
+  const tested = ((await press(client, path, 'test')).location ?? '').replace('?done=tested', '');
+  await service.addUser('eve');
+  const eve = await service.openAs('eve');
+  const csrf = await readCsrf(eve);
+  const missing = textOf(await eve.get('/webhooks/ada/nothing'));
+  for (const page of [REPOSITORY, `${REPOSITORY}/new`, path, `${path}/change`, `${path}/deliveries`, tested]) {
+    const answer = await eve.get(page);
+    assert.deepEqual([answer.status, textOf(answer)], [404, missing], page);
+  }
+  assert.equal((await eve.get('/webhooks?owner=ada')).status, 404);
+  const forms = [
+    REPOSITORY,
+    `${tested}/again`,
+    ...['change', 'test', 'enable', 'disable', 'key', 'replay', 'delete'].map((name) => `${path}/${name}`),
+  ];
+  const fields = { ...csrf, ...FORM, url: receiver.url, confirm: 'yes', since: '2020-01-01T00:00' };
+  for (const form of forms) assert.equal((await eve.post(form, fields)).status, 404, form);
+  const claimed = await eve.post('/webhooks/new', { ...csrf, owner: 'ada', name: 'mine', description: '' });
+  assert.equal(claimed.status, 404);
+  assert.equal(receiver.received.length, 1);
+  assert.match(textOf(await client.get(path)), /working/);
+  assert.doesNotMatch((await eve.get('/webhooks')).body, /doors/);
+});
+
+test('every form wants the token of this session, and every page somebody who is signed in', async (t) => {
+  const { service, client, receiver } = await start(t);
+  const path = await createHook(client, receiver.url);
+  const forms = [
+    '/webhooks/new',
+    REPOSITORY,
+    ...['change', 'test', 'enable', 'disable', 'key', 'replay', 'delete'].map((name) => `${path}/${name}`),
+  ];
+  for (const form of forms) {
+    assert.equal((await client.post(form, { url: receiver.url, confirm: 'yes' })).status, 403, form);
+    const foreign = await client.post(form, await readCsrf(client), { origin: 'https://evil.example' });
+    assert.equal(foreign.status, 403, form);
+  }
+  const stranger = await fetch(service.url + path, { redirect: 'manual' });
+  assert.match(stranger.headers.get('location') ?? '', /^\/sign-in\?return_to=/);
+  assert.equal((await client.get(path)).status, 200);
+});
+
+test('hostile names, addresses, answers and headers are shown as text', async (t) => {
+  const attack = '"><script>alert(1)</script>';
+  const { client, receiver } = await start(t, (_, response) => {
+    response.setHeader('x-attack', attack);
+    response.statusCode = 500;
+    response.end(attack);
+  });
+  const path = await createHook(client, `${receiver.url}?q='&x=(1)`, { password: attack });
+  const tested = (await press(client, path, 'test')).location ?? '';
+  const described = await client.submit('/webhooks/new', '/webhooks/new', {
+    owner: 'ada',
+    name: 'other',
+    description: attack,
+  });
+  assert.equal(described.status, 303);
+  const pages = ['/webhooks', REPOSITORY, '/webhooks/ada/other', path, `${path}/change`, `${path}/deliveries`, tested];
+  const hostile = `?state=${encodeURIComponent(attack)}&since=${encodeURIComponent(attack)}&event=${encodeURIComponent(attack)}`;
+  for (const page of [...pages, `${path}/deliveries${hostile}`]) {
+    const answer = await client.get(page);
+    assert.doesNotMatch(answer.body, /<script|<img|style="/, page);
+    assert.match(answer.headers.get('content-security-policy') ?? '', /^default-src 'none'; style-src 'self'/);
+  }
+  assert.match((await client.get(tested)).body, /x-attack<\/code><\/dt><dd><code>&quot;&gt;&lt;script&gt;alert\(1\)/);
+});
+
+test('pages are there for the parts that the process serves', async (t) => {
+  const service = await startConsoleService({ PARTS: 'authorization' });
+  t.after(() => service[Symbol.asyncDispose]());
+  await service.addUser('ada');
+  const client = await service.openAs('ada');
+  assert.equal((await client.get('/webhooks')).status, 404);
+  assert.doesNotMatch((await client.get('/')).body, /href="\/webhooks"/);
+});

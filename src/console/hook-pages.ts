@@ -1,0 +1,184 @@
+import { html } from 'hono/html';
+import type { Html } from '../pages/layout.ts';
+import {
+  formatDate,
+  type Mistake,
+  renderCheck,
+  renderCsrf,
+  renderDone,
+  renderField,
+  renderMistake,
+  renderMoment,
+} from '../pages/parts.ts';
+import { renderCrumbs } from './console.ts';
+import { renderDeliveryList } from './delivery-pages.ts';
+import type { DeliveryView, HookView, RepositoryView } from './hook-desk.ts';
+import { EVENT_FLAGS } from './hook-form.ts';
+import { renderDay, sumHours } from './pictures.ts';
+import { pathOfRepository } from './repository-pages.ts';
+import { texts } from './texts.ts';
+
+const t = texts.hooks;
+
+export function pathOfHook(repository: RepositoryView, id: number): string {
+  return `${pathOfRepository(repository)}/${id}`;
+}
+
+export interface HooksView {
+  readonly repository: RepositoryView;
+  readonly hooks: readonly HookView[];
+  readonly done: string | undefined;
+}
+
+export function renderHooks({ repository, hooks, done }: HooksView): Html {
+  const path = pathOfRepository(repository);
+  return html`${renderCrumbs([{ path: '/webhooks', label: texts.repositories.title }])}
+<div class="row spread"><div class="tight"><h1>${repository.full_name}</h1>${repository.description ? html`<p class="soft">${repository.description}</p>` : ''}</div><a class="button" href="${path}/new">${t.create}</a></div>
+${renderDone(done)}
+${hooks.length === 0 ? html`<p class="empty">${t.none}</p>` : html`<ul class="list hooks">${hooks.map((hook) => renderHookEntry(repository, hook))}</ul>`}`;
+}
+
+function renderHookEntry(repository: RepositoryView, hook: HookView): Html {
+  return html`<li class="item"><div class="tight">
+<p><a href="${pathOfHook(repository, hook.id)}"><strong class="url short">${hook.url}</strong></a></p>
+<p class="tags">${renderState(hook)}${renderWaiting(hook)}${listKinds(hook).map((kind) => html`<span class="tag">${kind}</span>`)}</p>
+<p class="small soft">${describeResult(hook)}</p></div>
+<div class="glance">${renderDay(hook.lastDay)}</div></li>`;
+}
+
+type HookState = keyof typeof t.states;
+
+function stateOf({ disabled_at, endpoint, result, result_code }: HookView): HookState {
+  if (disabled_at !== null) return 'disabled';
+  if (endpoint.failingSinceMs !== null) return 'failing';
+  if (result === null) return 'fresh';
+  return isSuccess(result_code) ? 'working' : 'refused';
+}
+
+const SHADES: Record<HookState, string> = {
+  fresh: '',
+  working: 'good',
+  refused: 'warn',
+  failing: 'warn',
+  disabled: 'bad',
+};
+
+function isSuccess(code: number): boolean {
+  return code >= 200 && code < 300;
+}
+
+function renderState(hook: HookView): Html {
+  const state = stateOf(hook);
+  return html`<span class="tag ${SHADES[state]}">${t.states[state]}</span>`;
+}
+
+function renderWaiting({ disabled_at, endpoint }: HookView): Html | '' {
+  if (endpoint.waiting === 0) return '';
+  const label = disabled_at === null ? t.waitingShort(endpoint.waiting) : t.heldShort(endpoint.waiting);
+  return html`<span class="tag">${label}</span>`;
+}
+
+function listKinds(hook: HookView): string[] {
+  const kinds = EVENT_FLAGS.filter((flag) => hook[flag]).map((flag) => t.shortKinds[flag]);
+  return kinds.length === 0 ? [t.noKinds] : kinds;
+}
+
+function describeResult({ disabled_reason, result, result_code }: HookView): string {
+  if (disabled_reason !== null) return disabled_reason;
+  if (result === null) return '';
+  return result_code === 0 ? `${t.noAnswer}: ${result}` : `${t.lastResult}: ${result_code}`;
+}
+
+export interface HookPageView {
+  readonly repository: RepositoryView;
+  readonly hook: HookView;
+  readonly deliveries: readonly DeliveryView[];
+  readonly done: string | undefined;
+  readonly mistake: Mistake | undefined;
+  readonly csrfToken: string;
+}
+
+export function renderHook(view: HookPageView): Html {
+  const { repository, hook, csrfToken } = view;
+  const path = pathOfHook(repository, hook.id);
+  const crumbs = [
+    { path: '/webhooks', label: texts.repositories.title },
+    { path: pathOfRepository(repository), label: repository.full_name },
+  ];
+  return html`${renderCrumbs(crumbs)}
+<div class="tight"><h1>${t.number(hook.id)} <span class="beside">${renderState(hook)}</span></h1><p class="url soft">${hook.url}</p></div>
+${renderDone(view.done)}${renderMistake(view.mistake)}${renderTrouble(hook, { path, csrfToken })}
+<div class="row"><form method="post" action="${path}/test">${renderCsrf(csrfToken)}<button${hook.disabled_at === null ? '' : html` class="plain"`}>${t.test}</button></form>
+<a class="button plain" href="${path}/change">${t.edit}</a>
+${hook.disabled_at === null ? html`<form method="post" action="${path}/disable">${renderCsrf(csrfToken)}<button class="plain">${t.disable}</button></form>` : ''}</div>
+${renderLastDay(hook)}
+<section class="stack" aria-labelledby="deliveries"><h2 id="deliveries">${t.recent}</h2>
+${view.deliveries.length === 0 ? html`<p class="empty">${texts.deliveries.noneYet}</p>` : html`${renderDeliveryList(path, view.deliveries)}<p><a class="button plain quiet" href="${path}/deliveries">${t.allDeliveries}</a></p>`}</section>
+${renderSettings(hook)}${renderKey(view, path)}${renderReplay(view, path)}${renderDelete(view, path)}`;
+}
+
+function renderTrouble(
+  { disabled_at, disabled_reason, endpoint }: HookView,
+  { path, csrfToken }: { readonly path: string; readonly csrfToken: string },
+): Html | '' {
+  if (disabled_at !== null)
+    return html`<div class="notice bad stack"><p><strong>${t.disabledSince} ${renderMoment(Date.parse(disabled_at))}.</strong> ${disabled_reason}.</p>
+${endpoint.waiting === 0 ? '' : html`<p>${t.held(endpoint.waiting)}</p>`}
+<form method="post" action="${path}/enable">${renderCsrf(csrfToken)}<button>${t.enable}</button></form></div>`;
+  if (endpoint.failingSinceMs === null) return '';
+  return html`<div class="notice warn"><p><strong>${t.failingSince} ${renderMoment(endpoint.failingSinceMs)}</strong>, ${t.attempts(endpoint.fails)}. ${t.willDisable}</p></div>`;
+}
+
+function renderLastDay({ lastDay, isPictureCut, result, result_code }: HookView): Html {
+  const { succeeded, failed, waiting } = sumHours(lastDay);
+  const isQuiet = succeeded + failed + waiting === 0;
+  return html`<section class="card stack" aria-labelledby="day"><h2 id="day">${t.lastDay}</h2>
+${isQuiet ? html`<p class="soft">${t.quiet}</p>` : html`<p>${t.picture(succeeded, failed, waiting)}.${isPictureCut ? ` ${t.pictureCut}` : ''}</p><div>${renderDay(lastDay)}<p class="ends small soft"><span>${t.dayStart}</span><span>${t.dayEnd}</span></p></div>`}
+<h3>${t.lastResult}</h3>${renderResult(result, result_code)}</section>`;
+}
+
+function renderResult(result: string | null, code: number): Html {
+  if (result === null) return html`<p class="soft">${t.noResult}</p>`;
+  if (code === 0) return html`<p><span class="tag bad">${t.noAnswer}</span> ${result}</p>`;
+  const shade = isSuccess(code) ? 'good' : 'bad';
+  return html`<p><span class="tag ${shade}">${code}</span>${result === '' ? html` <span class="soft">${t.emptyAnswer}</span>` : ''}</p>${result === '' ? '' : html`<pre class="excerpt">${excerpt(result)}</pre>`}`;
+}
+
+const EXCERPT_LENGTH = 600;
+
+/** The whole answer is in the delivery log. */
+function excerpt(text: string): string {
+  return text.length <= EXCERPT_LENGTH ? text : `${text.slice(0, EXCERPT_LENGTH)} …`;
+}
+
+function renderSettings(hook: HookView): Html {
+  return html`<section class="card stack" aria-labelledby="settings"><h2 id="settings">${t.settings}</h2>
+<dl class="facts"><dt>${t.events}</dt><dd>${listKinds(hook).join(', ')}</dd>
+<dt>${t.proof}</dt><dd>${hook.encryption_type === 1 ? t.signature : t.password}</dd>
+<dt>${t.profile}</dt><dd>${hook.profile}</dd><dt>${t.since}</dt><dd>${formatDate(Date.parse(hook.created_at))}</dd></dl></section>`;
+}
+
+function renderKey({ hook, mistake, csrfToken }: HookPageView, path: string): Html {
+  const former = hook.formerKeyUntilMs;
+  return html`<section class="card stack" aria-labelledby="key"><h2 id="key">${t.key}</h2>
+${hook.password === '' ? html`<p class="notice warn">${t.noKey}</p>` : html`<details><summary>${t.showKey}</summary><code class="secret">${hook.password}</code></details>`}
+${former === null ? '' : html`<p>${t.formerUntil} ${renderMoment(former)}.</p>`}
+<h3>${t.changeKey}</h3><p class="soft">${t.changeKeyLead}</p>
+<form method="post" action="${path}/key" class="stack">${renderCsrf(csrfToken)}
+${renderField({ name: 'password', label: t.newKey, hint: t.newKeyHint, autocomplete: 'off', isOptional: true, mistake })}
+<button class="plain">${t.changeKey}</button></form></section>`;
+}
+
+function renderReplay({ mistake, csrfToken }: HookPageView, path: string): Html {
+  return html`<section class="card stack" aria-labelledby="replay"><h2 id="replay">${t.replay}</h2><p class="soft">${t.replayLead}</p>
+<form method="post" action="${path}/replay" class="stack">${renderCsrf(csrfToken)}
+${renderField({ name: 'since', label: t.replaySince, type: 'datetime-local', mistake })}
+<button class="plain">${t.replaySubmit}</button></form></section>`;
+}
+
+function renderDelete({ mistake, csrfToken }: HookPageView, path: string): Html {
+  return html`<section class="card stack" aria-labelledby="delete"><h2 id="delete">${t.delete}</h2><p class="soft">${t.deleteLead}</p>
+<form method="post" action="${path}/delete" class="stack">${renderCsrf(csrfToken)}
+<div>${renderCheck({ name: 'confirm', value: 'yes', label: t.deleteConfirm })}${mistake?.field === 'confirm' ? html`<p class="wrong">${mistake.message}</p>` : ''}</div>
+<button class="danger">${t.deleteSubmit}</button></form></section>`;
+}

@@ -1,0 +1,172 @@
+/** The webhooks of a repository: looked at, made, changed, tested, switched, given another key, deleted. */
+import { readField } from '../pages/page-routes.ts';
+import type { Mistake } from '../pages/parts.ts';
+import { findDone } from '../pages/visits.ts';
+import { callerOf, type Submission, showView, tryForm, type Visit, type Visits } from './console.ts';
+import type { HookDesk, OpenHook, RepositoryDesk } from './hook-desk.ts';
+import { blankHook, type HookValues, readHookValues, renderHookForm, toParameters, valuesOfHook } from './hook-form.ts';
+import { pathOfHook, renderHook, renderHooks } from './hook-pages.ts';
+import { pathOfRepository } from './repository-pages.ts';
+import { findRepositoryDone, WEBHOOKS } from './repository-routes.ts';
+import { texts } from './texts.ts';
+
+const REPOSITORY = `${WEBHOOKS}/:owner/:repo`;
+export const HOOK = `${REPOSITORY}/:id{[0-9]{1,15}}`;
+const RECENT = 5;
+
+/** A hook, and the repository it was reached by. */
+export interface Reached {
+  readonly repository: RepositoryDesk['repository'];
+  readonly hook: OpenHook;
+}
+
+export interface HookRoutesParts {
+  readonly desk: HookDesk;
+  /** A key nobody can guess, to begin a new hook with. */
+  readonly createKey: () => string;
+}
+
+export function addHookRoutes(visits: Visits, parts: HookRoutesParts): void {
+  addList(visits, parts);
+  addHook(visits, parts.desk);
+  addChange(visits, parts.desk);
+  addActions(visits, parts.desk);
+}
+
+function openRepository(desk: HookDesk, visit: Visit): Promise<RepositoryDesk> {
+  const { owner = '', repo = '' } = visit.c.req.param();
+  return desk.openRepository(callerOf(visit), owner, repo);
+}
+
+export async function reachHook(desk: HookDesk, visit: Visit): Promise<Reached> {
+  const opened = await openRepository(desk, visit);
+  return { repository: opened.repository, hook: await opened.openHook(visit.c.req.param('id') ?? '') };
+}
+
+function addList({ page, form }: Visits, { desk, createKey }: HookRoutesParts): void {
+  page(REPOSITORY, async (visit) => {
+    const { repository, listHooks } = await openRepository(desk, visit);
+    const content = renderHooks({ repository, hooks: await listHooks(), done: findRepositoryDone(visit) });
+    return showView(visit, { title: repository.full_name, here: WEBHOOKS, content });
+  });
+
+  page(`${REPOSITORY}/new`, async (visit) => {
+    const { repository } = await openRepository(desk, visit);
+    return showForm(desk, visit, { repository, values: blankHook(createKey()) });
+  });
+
+  form(REPOSITORY, async (submission) => {
+    const opened = await openRepository(desk, submission);
+    const values = readHookValues(submission.form);
+    return await tryForm(
+      async () => {
+        const { id } = await opened.createHook(toParameters(values));
+        return submission.c.redirect(`${pathOfHook(opened.repository, id)}?done=created`, 303);
+      },
+      (mistake) => showForm(desk, submission, { repository: opened.repository, values, mistake }),
+    );
+  });
+}
+
+interface FormShown {
+  readonly repository: RepositoryDesk['repository'];
+  readonly values: HookValues;
+  readonly hookId?: number;
+  readonly mistake?: Mistake | undefined;
+}
+
+function showForm(desk: HookDesk, visit: Visit, shown: FormShown): Promise<Response> {
+  const content = renderHookForm({ ...shown, profiles: desk.profiles, csrfToken: visit.session.csrfToken });
+  const title = shown.hookId === undefined ? texts.hooks.create : texts.hooks.editTitle(shown.hookId);
+  return showView(visit, { title, here: WEBHOOKS, content, mistake: shown.mistake });
+}
+
+function addHook({ page }: Visits, desk: HookDesk): void {
+  page(HOOK, async (visit) => showHook(visit, await reachHook(desk, visit)));
+}
+
+async function showHook(visit: Visit, { repository, hook }: Reached, mistake?: Mistake): Promise<Response> {
+  const t = texts.hooks;
+  const [view, recent] = await Promise.all([hook.describe(), hook.listDeliveries({ per_page: RECENT })]);
+  const replayed = visit.c.req.query('replayed') ?? '';
+  const done = /^\d{1,9}$/.test(replayed)
+    ? t.replayed(Number(replayed))
+    : findDone(visit.c, {
+        created: t.created,
+        saved: t.saved,
+        enabled: t.enabled,
+        disabled: t.disabledNow,
+        key: t.keyChanged,
+      });
+  const { csrfToken } = visit.session;
+  const content = renderHook({ repository, hook: view, deliveries: recent.deliveries, done, mistake, csrfToken });
+  return showView(visit, { title: t.number(view.id), here: WEBHOOKS, content, mistake });
+}
+
+function addChange({ page, form }: Visits, desk: HookDesk): void {
+  page(`${HOOK}/change`, async (visit) => {
+    const { repository, hook } = await reachHook(desk, visit);
+    const view = await hook.describe();
+    return showForm(desk, visit, { repository, hookId: view.id, values: valuesOfHook(view) });
+  });
+
+  form(`${HOOK}/change`, async (submission) => {
+    const { repository, hook } = await reachHook(desk, submission);
+    const { id } = await hook.describe();
+    const values = readHookValues(submission.form);
+    return await tryForm(
+      async () => {
+        await hook.change(toParameters(values));
+        return submission.c.redirect(`${pathOfHook(repository, id)}?done=saved`, 303);
+      },
+      (mistake) => showForm(desk, submission, { repository, hookId: id, values, mistake }),
+    );
+  });
+}
+
+type Action = (reached: Reached & { readonly path: string }, submission: Submission) => Promise<string>;
+
+/** Buttons on the page of a hook: each does its work and leads on, or says on that page what was wrong. */
+function addActions({ form }: Visits, desk: HookDesk): void {
+  const actions: Readonly<Record<string, Action>> = {
+    test: async ({ hook, path }) => `${path}/deliveries/${await hook.test()}?done=tested`,
+    enable: async ({ hook, path }) => {
+      await hook.switch(true);
+      return `${path}?done=enabled`;
+    },
+    disable: async ({ hook, path }) => {
+      await hook.switch(false);
+      return `${path}?done=disabled`;
+    },
+    key: async ({ hook, path }, submission) => {
+      await hook.rotateKey(readField(submission.form, 'password'));
+      return `${path}?done=key`;
+    },
+    replay: async ({ hook, path }, submission) => {
+      const since = toUtcTime(readField(submission.form, 'since'));
+      return `${path}?replayed=${await hook.replaySince({ since })}`;
+    },
+  };
+  for (const [name, act] of Object.entries(actions))
+    form(`${HOOK}/${name}`, async (submission) => {
+      const reached = await reachHook(desk, submission);
+      const path = `${pathOfRepository(reached.repository)}/${submission.c.req.param('id')}`;
+      return await tryForm(
+        async () => submission.c.redirect(await act({ ...reached, path }, submission), 303),
+        (mistake) => showHook(submission, reached, mistake),
+      );
+    });
+
+  form(`${HOOK}/delete`, async (submission) => {
+    const reached = await reachHook(desk, submission);
+    if (readField(submission.form, 'confirm') !== 'yes')
+      return showHook(submission, reached, { message: texts.hooks.deleteUnconfirmed, field: 'confirm' });
+    await reached.hook.remove();
+    return submission.c.redirect(`${pathOfRepository(reached.repository)}?done=deleted`, 303);
+  });
+}
+
+/** What a field for date and time sends, as a time that the API takes. Anything else is left for the API to refuse. */
+export function toUtcTime(text: string): string {
+  return /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?$/.test(text) ? `${text.length === 16 ? `${text}:00` : text}Z` : text;
+}

@@ -1,0 +1,73 @@
+import { html } from 'hono/html';
+import type { Html } from '../pages/layout.ts';
+import { type Mistake, renderCheck, renderCsrf, renderField, renderMistake, renderSelect } from '../pages/parts.ts';
+import { renderCrumbs } from './console.ts';
+import type { OwnerView, RepositoryView } from './hook-desk.ts';
+import { texts } from './texts.ts';
+
+const t = texts.repositories;
+
+export function pathOfRepository({ owner, path }: Pick<RepositoryView, 'owner' | 'path'>): string {
+  return `/webhooks/${encodeURIComponent(owner.login)}/${encodeURIComponent(path)}`;
+}
+
+export interface OwnersView {
+  readonly owners: readonly OwnerView[];
+  readonly page: number;
+  /** Only this owner, page by page. */
+  readonly isAlone: boolean;
+}
+
+export function renderOwners(view: OwnersView): Html {
+  const isEmpty = view.owners.every((owner) => owner.total === 0);
+  return html`<div class="row spread"><div class="tight"><h1>${t.title}</h1><p class="soft">${t.lead}</p></div><a class="button" href="/webhooks/new">${t.create}</a></div>
+${isEmpty ? html`<p class="empty">${t.none}</p>` : view.owners.map((owner) => renderOwner(owner, view))}`;
+}
+
+function renderOwner(owner: OwnerView, view: OwnersView): Html {
+  const { login, name, repositories } = owner;
+  const id = `owner-${login}`;
+  return html`<section class="stack" aria-labelledby="${id}"><h2 id="${id}">${login}${name === login ? '' : html` <span class="soft">${name}</span>`}</h2>
+${repositories.length === 0 ? html`<p class="empty">${t.noneOfOwner}</p>` : html`<ul class="list">${repositories.map(renderRepository)}</ul>`}
+${owner.pages === 1 ? '' : renderPages(owner, view)}</section>`;
+}
+
+function renderRepository(repository: OwnerView['repositories'][number]): Html {
+  const { hooks, failing, disabled } = repository.counts;
+  return html`<li class="item"><div class="tight"><p><a href="${pathOfRepository(repository)}"><strong>${repository.path}</strong></a> ${repository.private ? html`<span class="tag">${t.private}</span>` : ''}</p>
+${repository.description ? html`<p class="small soft">${repository.description}</p>` : ''}</div>
+<div class="tags"><span class="small soft">${t.hooks(hooks)}</span>${failing === 0 ? '' : html` <span class="tag warn">${t.failing(failing)}</span>`}${disabled === 0 ? '' : html` <span class="tag bad">${t.disabled(disabled)}</span>`}</div></li>`;
+}
+
+function renderPages({ login, total, pages }: OwnerView, { page, isAlone }: OwnersView): Html {
+  const link = (number: number, label: string) =>
+    html`<a class="button plain quiet" href="/webhooks?owner=${encodeURIComponent(login)}&amp;page=${number}">${label}</a>`;
+  if (!isAlone) return html`<p>${link(1, t.all(total))}</p>`;
+  return html`<p class="row">${page > 1 ? link(page - 1, t.previous) : ''}<span class="small soft">${t.page(page, pages)}</span>${page < pages ? link(page + 1, t.next) : ''}</p>`;
+}
+
+export interface RepositoryValues {
+  readonly owner: string;
+  readonly name: string;
+  readonly description: string;
+  readonly isPrivate: boolean;
+}
+
+export interface NewRepositoryView {
+  readonly owners: readonly Pick<OwnerView, 'login'>[];
+  readonly values: RepositoryValues;
+  readonly mistake: Mistake | undefined;
+  readonly csrfToken: string;
+}
+
+export function renderNewRepository({ owners, values, mistake, csrfToken }: NewRepositoryView): Html {
+  const shown = mistake && { ...mistake, field: mistake.field === 'path' ? 'name' : mistake.field };
+  const choices = owners.map(({ login }) => ({ value: login, label: login }));
+  return html`${renderCrumbs([{ path: '/webhooks', label: t.title }])}<h1>${t.create}</h1>${renderMistake(shown)}
+<form method="post" action="/webhooks/new" class="card stack">${renderCsrf(csrfToken)}
+${renderSelect({ name: 'owner', label: t.owner, choices, value: values.owner })}
+${renderField({ name: 'name', label: t.name, hint: t.nameHint, value: values.name, autocomplete: 'off', hasFocus: mistake === undefined, mistake: shown })}
+${renderField({ name: 'description', label: t.description, hint: t.descriptionHint, value: values.description, autocomplete: 'off', isOptional: true, mistake: shown })}
+${renderCheck({ name: 'private', value: '1', label: t.isPrivate, hint: t.isPrivateHint, isChosen: values.isPrivate })}
+<div class="row"><button>${t.submit}</button><a href="/webhooks">${texts.cancel}</a></div></form>`;
+}

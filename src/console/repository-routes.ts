@@ -1,0 +1,60 @@
+/** The repositories of a person and of organizations that the person owns; each leads to its webhooks. */
+import { readField } from '../pages/page-routes.ts';
+import type { Mistake } from '../pages/parts.ts';
+import { findDone } from '../pages/visits.ts';
+import { callerOf, showView, tryForm, type Visit, type Visits } from './console.ts';
+import type { HookDesk } from './hook-desk.ts';
+import { pathOfRepository, type RepositoryValues, renderNewRepository, renderOwners } from './repository-pages.ts';
+import { texts } from './texts.ts';
+
+export const WEBHOOKS = '/webhooks';
+
+export function addRepositoryRoutes({ page, form }: Visits, desk: HookDesk): void {
+  page(WEBHOOKS, async (visit) => {
+    const login = visit.c.req.query('owner');
+    const number = parsePage(visit.c.req.query('page'));
+    const owners =
+      login === undefined
+        ? await desk.listOwners(callerOf(visit))
+        : [await desk.openOwner(callerOf(visit), login, number)];
+    const content = renderOwners({ owners, page: number, isAlone: login !== undefined });
+    return showView(visit, { title: texts.repositories.title, here: WEBHOOKS, content });
+  });
+
+  page(`${WEBHOOKS}/new`, (visit) => {
+    const owner = visit.c.req.query('owner') ?? visit.session.user.login;
+    return showNew(desk, visit, { owner, name: '', description: '', isPrivate: false });
+  });
+
+  form(`${WEBHOOKS}/new`, async (submission) => {
+    const values: RepositoryValues = {
+      owner: readField(submission.form, 'owner'),
+      name: readField(submission.form, 'name'),
+      description: readField(submission.form, 'description'),
+      isPrivate: submission.form.has('private'),
+    };
+    return await tryForm(
+      async () => {
+        const { owner, name, description, isPrivate } = values;
+        const parameters = { name, path: name, description, private: isPrivate };
+        const created = await desk.createRepository(callerOf(submission), owner, parameters);
+        return submission.c.redirect(`${pathOfRepository(created)}?done=created`, 303);
+      },
+      (mistake) => showNew(desk, submission, values, mistake),
+    );
+  });
+}
+
+async function showNew(desk: HookDesk, visit: Visit, values: RepositoryValues, mistake?: Mistake): Promise<Response> {
+  const owners = await desk.listOwners(callerOf(visit));
+  const content = renderNewRepository({ owners, values, mistake, csrfToken: visit.session.csrfToken });
+  return showView(visit, { title: texts.repositories.create, here: WEBHOOKS, content, mistake });
+}
+
+export function findRepositoryDone(visit: Visit): string | undefined {
+  return findDone(visit.c, { created: texts.repositories.created, deleted: texts.hooks.deleted });
+}
+
+function parsePage(text: string | undefined): number {
+  return /^[1-9]\d{0,5}$/.test(text ?? '') ? Number(text) : 1;
+}
