@@ -7,10 +7,12 @@
 import { Resolver } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { Failure } from '../errors.ts';
-import { type Cidr, isAllowedAddress, parseCidrs, parseTargetUrl, trimBrackets } from './address-rules.ts';
+import { isAllowedAddress, parseCidrs, parseTargetUrl, trimBrackets } from './address-rules.ts';
 
 const RESOLVE_TIMEOUT_MS = 3000;
 const MAX_ADDRESSES = 32;
+/** Urls and addresses whose judgement is remembered, since the same few are asked about again and again. */
+const MAX_REMEMBERED = 2000;
 
 export interface VettedTarget {
   readonly url: URL;
@@ -49,7 +51,9 @@ export interface AddressGuard {
 export function createAddressGuard(options: AddressGuardOptions): AddressGuard {
   const resolver = options.resolver ?? new Resolver({ timeout: RESOLVE_TIMEOUT_MS, tries: 1 });
   const allowed = parseCidrs(options.allowCidrs);
-  const vet = (url: string) => vetTarget(url, resolver, allowed);
+  const isAllowed = remember((address: string) => isAllowedAddress(address, allowed));
+  const parse = remember(parseTargetUrl);
+  const vet = (raw: string) => vetTarget(parse(raw), resolver, isAllowed);
   return {
     vet,
     checkTarget: async (url) => {
@@ -57,7 +61,7 @@ export function createAddressGuard(options: AddressGuardOptions): AddressGuard {
       if (vetting.kind !== 'allowed') throw refuseTarget();
       return vetting.target;
     },
-    isAllowed: (address) => isAllowedAddress(address, allowed),
+    isAllowed,
   };
 }
 
@@ -67,15 +71,29 @@ function refuseTarget(): Failure {
   });
 }
 
-async function vetTarget(raw: string, resolver: NameResolver, allowed: readonly Cidr[]): Promise<Vetting> {
-  const url = parseTargetUrl(raw);
+/** Only for what depends on the text alone. */
+function remember<T>(judge: (text: string) => T): (text: string) => T {
+  const known = new Map<string, T>();
+  return (text) => {
+    if (known.has(text)) return known.get(text) as T;
+    const judgement = judge(text);
+    if (known.size >= MAX_REMEMBERED) known.clear();
+    known.set(text, judgement);
+    return judgement;
+  };
+}
+
+async function vetTarget(
+  url: URL | undefined,
+  resolver: NameResolver,
+  isAllowed: (address: string) => boolean,
+): Promise<Vetting> {
   if (url === undefined) return { kind: 'refused' };
   const host = trimBrackets(url.hostname);
   const found = isIP(host) === 0 ? await resolveAll(host, resolver) : { addresses: [host] };
   if ('reason' in found) return { kind: 'unresolved', reason: found.reason };
   const { addresses } = found;
-  if (addresses.length > MAX_ADDRESSES || !addresses.every((address) => isAllowedAddress(address, allowed)))
-    return { kind: 'refused' };
+  if (addresses.length > MAX_ADDRESSES || !addresses.every(isAllowed)) return { kind: 'refused' };
   return { kind: 'allowed', target: { url, origin: url.origin, addresses } };
 }
 

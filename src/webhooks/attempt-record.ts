@@ -39,9 +39,9 @@ export function recordAttempt({ id, startedAtMs, requestHeaders, report }: Attem
 
 /** The names of what was sent stay, what would let a reader forge a delivery does not. */
 function redactHeaders(headers: Readonly<Record<string, string>>): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(headers).map(([name, value]) => [name, SECRET_HEADER.test(name) ? REDACTED : value]),
-  );
+  const redacted: Record<string, string> = {};
+  for (const name in headers) redacted[name] = SECRET_HEADER.test(name) ? REDACTED : (headers[name] ?? '');
+  return redacted;
 }
 
 const decoder = new TextDecoder();

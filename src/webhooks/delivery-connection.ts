@@ -2,17 +2,22 @@
  * Connections that are kept for the next delivery to the same origin, one undici client each.
  *
  * HTTP/1.1 has no name for an answer: a receiver that answers twice makes its second answer look like the answer to the
- * next request, and a delivery that was refused would count as accepted. What arrives while a connection is idle shows
- * this at once. What arrives later shows it one answer later, when the true answer has no request left; so a connection
- * remembers the deliveries whose answers it carried until it has been silent for as long as an attempt may take, and when
- * something arrives unasked, they are reported as doubtful (they are sent again) and the origin gets no kept connections
- * any more. At least once holds; a wrong success does not stay.
+ * next request, and a delivery that was refused would count as accepted. Against that:
+ *
+ * - Whatever arrives while nothing is asked ends the connection, and its origin gets no kept connections any more.
+ * - A connection rests before it is used again, and is read through a whole turn of the event loop just before. So an
+ *   answer that has come, or comes close behind the one before, is never taken for the next one.
+ * - One that is under way at that moment cannot be told from the true answer. It shows when that comes, for which no
+ *   request is left: a connection remembers the deliveries whose answers it carried, and they are reported as doubtful
+ *   (they are sent again). At least once holds; a wrong success does not stay.
  */
 import { Client, errors } from 'undici';
 import type { VettedTarget } from './address-guard.ts';
 import { type OpenSocket, openSocket, type SocketOptions } from './delivery-socket.ts';
 
 const KEEP_MS = 15_000;
+/** As long as a second answer may lag behind the first and be found before the connection is used again. */
+const REST_MS = 5;
 const MAX_USES = 1000;
 const MAX_HEADER_BYTES = 16_384;
 const MAX_MISBEHAVING_ORIGINS = 10_000;
@@ -26,6 +31,8 @@ export interface Connection {
   /** Ids of the deliveries that it carried, the last one last. */
   readonly carried: number[];
   isClosed: boolean;
+  /** From then on it may be used again. */
+  restedAtMs: number;
   /** A request waits for its answer, or for the rest of it. */
   isAsked: boolean;
 }
@@ -63,6 +70,13 @@ export function createConnectionPool(options: ConnectionPoolOptions): Connection
     if (at >= 0) list?.splice(at, 1);
     if (list?.length === 0) idle.delete(connection.origin);
   };
+  /** The one that has been silent longest, if for long enough. */
+  const takeRested = (origin: string): Connection | undefined => {
+    const found = idle.get(origin)?.[0];
+    if (found === undefined || found.restedAtMs > options.monotonicMs()) return undefined;
+    removeIdle(found);
+    return found;
+  };
   const distrust = (connection: Connection): void => {
     if (misbehaving.size >= MAX_MISBEHAVING_ORIGINS) misbehaving.clear();
     misbehaving.add(connection.origin);
@@ -83,6 +97,7 @@ export function createConnectionPool(options: ConnectionPoolOptions): Connection
       opened: timings,
       carried: [],
       isClosed: false,
+      restedAtMs: 0,
       isAsked: true,
     };
     client.on('disconnect', (_, __, error) => {
@@ -95,10 +110,8 @@ export function createConnectionPool(options: ConnectionPoolOptions): Connection
 
   return {
     acquire: async (target, signal) => {
-      const list = idle.get(target.origin);
-      // The one that has been silent longest.
-      for (let found = list?.[0]; found !== undefined; found = list?.[0]) {
-        removeIdle(found);
+      for (let found = takeRested(target.origin); found !== undefined; found = takeRested(target.origin)) {
+        await readWhatHasArrived();
         if (isUsable(found) && target.addresses.includes(normalizeAddress(found.remoteAddress))) return found;
         discard(found);
       }
@@ -109,6 +122,7 @@ export function createConnectionPool(options: ConnectionPoolOptions): Connection
       if (misbehaving.has(connection.origin)) return discard(connection);
       // Used no more, but listened to until it closes by itself.
       if (connection.carried.length >= MAX_USES) return;
+      connection.restedAtMs = options.monotonicMs() + REST_MS;
       const list = idle.get(connection.origin) ?? [];
       idle.set(connection.origin, list);
       list.push(connection);
@@ -131,6 +145,12 @@ export function createConnectionPool(options: ConnectionPoolOptions): Connection
 function isUnaskedAnswer(error: unknown): boolean {
   if (error instanceof errors.HTTPParserError) return true;
   return error instanceof errors.SocketError && error.message === 'bad response';
+}
+
+/** A whole turn of the event loop: afterwards every socket has given what it had when this was called. */
+function readWhatHasArrived(): Promise<void> {
+  // The first ends the turn that is under way, which may have asked the sockets already.
+  return new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
 }
 
 /** The end of a socket shows here before its event comes. */

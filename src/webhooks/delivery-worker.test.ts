@@ -322,6 +322,8 @@ forEachEngine('a success that was another answer does not stay: the delivery is 
   const first = await enqueueTestDelivery(store, { hookId: 1, url });
   worker.poke();
   await waitForDelivery(store, first);
+  // Until the connection has rested.
+  await realWorld.sleep(20);
   const second = await enqueueTestDelivery(store, { hookId: 1, url });
   worker.poke();
   const row = await waitForDelivery(store, second, ({ attempts }) => attempts === 2);

@@ -24,11 +24,20 @@ interface Setting {
   readonly onDoubt?: SenderOptions['onDoubt'];
 }
 
-function openSender({ allowCidrs = LOOPBACK, resolver, ca, onDoubt }: Setting = {}): Sender & AsyncDisposable {
+interface TestSender extends Sender, AsyncDisposable {
+  /** As if connections had rested for long enough to be used again. */
+  letRest(): void;
+}
+
+function openSender({ allowCidrs = LOOPBACK, resolver, ca, onDoubt }: Setting = {}): TestSender {
   const guard = createAddressGuard({ allowCidrs, ...(resolver && { resolver }) });
-  const times = { nowMs: Date.now, monotonicMs: () => performance.now() };
+  let clockMs = 0;
+  const times = { nowMs: Date.now, monotonicMs: () => clockMs };
   const sender = createSender({ guard, ...times, ca, ...(onDoubt && { onDoubt }) });
-  return Object.assign(sender, { [Symbol.asyncDispose]: () => sender.close() });
+  const letRest = () => {
+    clockMs += 1000;
+  };
+  return Object.assign(sender, { letRest, [Symbol.asyncDispose]: () => sender.close() });
 }
 
 const request = (url: string, deadlineMs = 5000) => ({
@@ -61,6 +70,7 @@ test('an accepted delivery reports status, headers, body, address and times', as
   assert.equal(report.remoteAddress, '127.0.0.1');
   assert.notEqual(report.timingsMs.connect, null);
   assert.equal(receiver.received[0]?.path, '/hook?token=a%20b');
+  sender.letRest();
   const again = await sender.send(request(receiver.url));
   assert.equal(again.timingsMs.connect, null, 'the connection was kept');
   assert.equal(receiver.received[0]?.remotePort, receiver.received[1]?.remotePort);
@@ -209,7 +219,44 @@ test('a second answer that comes while the connection is idle ends it', async ()
   await using sender = openSender();
   assert.equal((await sender.send(request(receiver.url))).status, 200);
   await extra.promise;
+  sender.letRest();
   assert.equal((await sender.send(request(receiver.url))).status, 500);
+  assert.equal(receiver.connections, 2);
+});
+
+test('a second answer that has come, but was not read yet, is not the next delivery’s', async () => {
+  const sockets: Socket[] = [];
+  await using receiver = await startRawReceiver((socket, index) => {
+    sockets.push(socket);
+    onRequest(socket, () => void socket.write(index === 0 ? OK : 'HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n'));
+  });
+  await using sender = openSender();
+  assert.equal((await sender.send(request(receiver.url))).status, 200);
+  sender.letRest();
+  // It goes to the system at once, and nothing is read before the next request is asked for.
+  sockets[0]?.write(OK);
+  assert.equal((await sender.send(request(receiver.url))).status, 500);
+  assert.equal(receiver.connections, 2);
+});
+
+test('a connection rests before it is used again', async () => {
+  await using receiver = await startRawReceiver(answerWith(OK));
+  await using sender = openSender();
+  for (let count = 0; count < 2; count += 1) await sender.send(request(receiver.url));
+  assert.equal(receiver.connections, 2, 'an answer may lag behind the one before');
+  sender.letRest();
+  for (let count = 0; count < 2; count += 1) await sender.send(request(receiver.url));
+  assert.equal(receiver.connections, 2);
+});
+
+test('a connection on which interim answers came is not used again', async () => {
+  const interim = 'HTTP/1.1 103 Early Hints\r\n\r\n';
+  await using receiver = await startRawReceiver(answerWith(interim + OK));
+  await using sender = openSender();
+  for (let count = 0; count < 2; count += 1) {
+    assert.equal((await sender.send(request(receiver.url))).status, 200);
+    sender.letRest();
+  }
   assert.equal(receiver.connections, 2);
 });
 
@@ -224,9 +271,11 @@ test('a second answer that comes as late as to look like the next one’s makes 
   });
   await using sender = openSender({ onDoubt: (ids) => doubted.resolve(ids) });
   await sender.send({ ...request(receiver.url), deliveryId: 11 });
+  sender.letRest();
   assert.equal((await sender.send({ ...request(receiver.url), deliveryId: 12 })).status, 200);
   assert.deepEqual(await doubted.promise, [12]);
   await sender.send({ ...request(receiver.url), deliveryId: 13 });
+  sender.letRest();
   await sender.send({ ...request(receiver.url), deliveryId: 14 });
   assert.equal(receiver.connections, 3, 'this origin gets no kept connections any more');
 });
@@ -239,7 +288,10 @@ test('a kept connection that the receiver closed is no failed attempt', async ()
     });
   });
   await using sender = openSender();
-  for (let count = 0; count < 5; count += 1) assert.equal((await sender.send(request(receiver.url))).status, 200);
+  for (let count = 0; count < 5; count += 1) {
+    assert.equal((await sender.send(request(receiver.url))).status, 200);
+    sender.letRest();
+  }
   assert.equal(receiver.connections, 5);
 });
 

@@ -67,6 +67,8 @@ interface Progress {
   headers: Record<string, string | string[]>;
   kept: Uint8Array[];
   keptBytes: number;
+  /** Answers of 1xx before the true one. */
+  interim: number;
 }
 
 export function createSender(options: SenderOptions): Sender {
@@ -125,6 +127,7 @@ function createProgress(): Progress {
     headers: {},
     kept: [],
     keptBytes: 0,
+    interim: 0,
   };
 }
 
@@ -151,7 +154,9 @@ async function exchange(request: SendRequest, target: VettedTarget, parts: Excha
   connection.isAsked = true;
   try {
     await readAnswer(request, target, connection, parts);
-    pool.release(connection);
+    // Who says more than the answer is not listened to twice.
+    if (progress.interim > 0) pool.discard(connection);
+    else pool.release(connection);
   } catch (error) {
     if (!wasClosedMeanwhile(error, progress)) throw error;
     pool.discard(connection);
@@ -173,7 +178,6 @@ function readAnswer(
   { progress, elapsed, signal }: Exchange,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
-    let interim = 0;
     let readBytes = 0;
     let abort: ((reason: Error) => void) | undefined;
     const give = (reason: Error) => {
@@ -185,7 +189,7 @@ function readAnswer(
       {
         method: 'POST',
         path: url.pathname + url.search,
-        headers: dropConnectionHeaders(request.headers),
+        headers: listHeaders(request.headers),
         body: request.body,
       },
       {
@@ -195,8 +199,8 @@ function readAnswer(
         },
         onResponseStart: (_, status, headers) => {
           if (status < 200) {
-            interim += 1;
-            if (interim > MAX_INTERIM_ANSWERS) give(new TooManyInterimAnswers());
+            progress.interim += 1;
+            if (progress.interim > MAX_INTERIM_ANSWERS) give(new TooManyInterimAnswers());
             return;
           }
           progress.firstByte = elapsed();
@@ -232,8 +236,11 @@ const CONNECTION_HEADERS = new Set([
   'expect',
 ]);
 
-function dropConnectionHeaders(headers: Readonly<Record<string, string>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(headers).filter(([name]) => !CONNECTION_HEADERS.has(name.toLowerCase())));
+/** Names and values in turn. */
+function listHeaders(headers: Readonly<Record<string, string>>): string[] {
+  const list: string[] = [];
+  for (const name in headers) if (!CONNECTION_HEADERS.has(name.toLowerCase())) list.push(name, headers[name] ?? '');
+  return list;
 }
 
 function keep(progress: Progress, chunk: Uint8Array): void {
