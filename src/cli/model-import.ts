@@ -9,7 +9,7 @@ import { decodeModel } from '../prediction/model-codec.ts';
 import { checkModelName } from '../prediction/model-name.ts';
 import { listPromotedModels, readModelFile } from '../prediction/model-store.ts';
 import { TARGETS, type Target } from '../prediction/observation-table.ts';
-import { publishModel } from '../prediction/publish-model.ts';
+import { packModel, publishModel } from '../prediction/publish-model.ts';
 import { openCliStore } from './open-cli-store.ts';
 import { print } from './output.ts';
 
@@ -54,15 +54,15 @@ async function importModel(path: string, options: ImportOptions): Promise<void> 
   checkModelName(name);
   await using opened = await openCliStore();
   const read = exported ?? (await readForeign(opened.store, { kind, file, name, options }));
-  const model = await publishModel(opened.store, {
+  const id = await publishModel(opened.store, {
     name,
-    model: read,
+    packed: packModel(read),
     source: exported === undefined ? { file: path, library: kind, target: options.target } : { imported: exported.id },
     promotion: options.promote ? 'promote' : 'keep',
     reason: 'imported',
     nowMs: opened.world.nowMs(),
   });
-  print(options.promote ? `${model.id} is served now` : `Took ${path} as ${model.id}`);
+  print(options.promote ? `${id} is served now` : `Took ${path} as ${id}`);
 }
 
 /** An export says by itself what the options would. */

@@ -2,13 +2,12 @@ import { Command, Option } from 'commander';
 import { Failure } from '../errors.ts';
 import { STATISTICS, type Statistic } from '../prediction/calibration.ts';
 import { isBetter, type Judgement, judgeChallenger } from '../prediction/challenge.ts';
-import { describeModel } from '../prediction/describe-model.ts';
 import { FORMATS, type Format } from '../prediction/formats/read-observations.ts';
 import { type Refusals, readTable } from '../prediction/formats/read-table.ts';
 import { createPriorModel } from '../prediction/model.ts';
 import { checkModelName } from '../prediction/model-name.ts';
 import { type ObservationTable, rowsWith, selectRows } from '../prediction/observation-table.ts';
-import { publishModel } from '../prediction/publish-model.ts';
+import { packModel, publishModel } from '../prediction/publish-model.ts';
 import { DEFAULT_TRAINING, type TrainParameters, trainModel } from '../prediction/train-model.ts';
 import { realWorld } from '../world.ts';
 import { formatSummaries } from './model-summaries.ts';
@@ -67,18 +66,19 @@ async function train(options: TrainOptions): Promise<void> {
   const learned = trainModel('new', table, parameters, (part) => showProgress(`Learning ${part}`));
   const isPromoted = options.promote === 'better' ? isBetter(judgement) : options.promote === 'true';
   await using opened = await openCliStore();
-  const model = await publishModel(opened.store, {
+  const packed = packModel(learned);
+  const id = await publishModel(opened.store, {
     name: options.model,
-    model: learned,
+    packed,
     source: { files: options.input, rows: table.count, refusals, ...judgement },
     promotion: isPromoted ? 'promote' : 'keep',
     reason: 'trained from files',
     nowMs: opened.world.nowMs(),
   });
   const rows = { total: table.count, ttft: rowsWith(table, 'ttft').length, tpot: rowsWith(table, 'tpot').length };
-  const summary = { id: model.id, promoted: isPromoted, rows, refusals, judgement, learned: describeModel(model) };
+  const summary = { id, promoted: isPromoted, rows, refusals, judgement, learned: packed.learned };
   if (options.json) return printJson(summary);
-  print(`Learned ${model.id} from ${rows.total} rows (${rows.ttft} with TTFT, ${rows.tpot} with TPOT)`);
+  print(`Learned ${id} from ${rows.total} rows (${rows.ttft} with TTFT, ${rows.tpot} with TPOT)`);
   if (refusals.length > 0) print(`\nRows left out\n${formatRefusals(refusals)}`);
   print(`\n${formatSummaries(summary.learned)}`);
   print(`\n${describePromotion(summary, options.promote)}`);

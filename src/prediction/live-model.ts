@@ -9,6 +9,7 @@ import { createLiveTarget, type Foresight, type LiveTarget, type Place, type Sav
 import { findTargetModel, type LatencyModel } from './model.ts';
 import type { MetricColumns, Target } from './observation-table.ts';
 import { normalizePodType } from './pod-type.ts';
+import { createRecentRows, type RecentRow } from './recent-rows.ts';
 import { createServerState, type SavedServerState, type ServerState } from './server-state.ts';
 import { createSlotEvaluator, type SlotEvaluator } from './slot-evaluator.ts';
 
@@ -21,6 +22,8 @@ export interface LiveModel {
   foresee(columns: MetricColumns, podType: string, server: Uint8Array): Foreseen;
   observe(foreseen: Foreseen, target: Target, observedMs: number): void;
   replaceModel(model: LatencyModel): void;
+  /** The same in steps between which calls may be answered, by the old model until the last. Must be run to its end. */
+  prepareSwap(model: LatencyModel): Iterable<void>;
   targetOf(podType: string, target: Target): LiveTarget;
   save(): SavedLiveModel;
   restore(saved: SavedLiveModel): void;
@@ -67,15 +70,19 @@ export function createLiveModel(initial: LatencyModel): LiveModel {
   let model = initial;
   let hasObserved = false;
   const recent = createRecentRows();
-  const single = createPredictColumns(1);
-  single.count = 1;
+  /** Evaluators of the model for slots that nobody has asked yet. */
+  let ready = new Map<string, SlotEvaluator>();
+  const told = createPredictColumns(FIRST_CAPACITY);
+  /** By the pod types of the present call, in its order: what answers, and its number in the state. */
+  const slotOf: Slot[] = [];
+  const numbers: number[] = [];
   introduceLevels(initial);
 
   function findSlot(podType: string, count: number): Slot {
     const key = slotKey(podType);
     const known = slots.get(key);
     if (known === undefined) return openSlot(key, podType, count);
-    if (known.evaluator.capacity < count) known.evaluator = createEvaluator(podType, count);
+    if (known.evaluator.capacity < count) known.evaluator = createEvaluator(model, podType, count);
     return known;
   }
 
@@ -86,18 +93,12 @@ export function createLiveModel(initial: LatencyModel): LiveModel {
   }
 
   function openSlot(key: string, podType: string, count: number): Slot {
-    const evaluator = createEvaluator(podType, count);
+    const evaluator = takeReady(key, count) ?? createEvaluator(model, podType, count);
     const parts = { state, podType: normalizePodType(podType) };
     const ttft = createLiveTarget('ttft', { ...parts, initial: evaluator.ttft.model });
     const slot = { evaluator, ttft, tpot: createLiveTarget('tpot', { ...parts, initial: evaluator.tpot.model }) };
     slots.set(key, slot);
     return slot;
-  }
-
-  function createEvaluator(podType: string, count: number): SlotEvaluator {
-    const capacity = Math.max(FIRST_CAPACITY, 2 ** Math.ceil(Math.log2(count)));
-    const ttft = findTargetModel(model, podType, 'ttft');
-    return createSlotEvaluator(ttft, findTargetModel(model, podType, 'tpot'), capacity);
   }
 
   function numberOf(podType: string): number {
@@ -109,24 +110,25 @@ export function createLiveModel(initial: LatencyModel): LiveModel {
     if (!podTypes.includes(name) && podTypes.length + 1 < MAX_POD_TYPES) podTypes.push(name);
   }
 
-  function answerRows(slot: Slot, columns: PredictColumns, predicted: PredictedColumns, podType: number): void {
+  /** Answers the rows of the last evaluation whose pod type is answered by this slot. */
+  function answerRows(slot: Slot, columns: PredictColumns, predicted: PredictedColumns): void {
     const { evaluator, ttft, tpot } = slot;
     const isMixed = columns.podTypes.length > 1;
-    const place = { server: -1, podType: numberOf(columns.podTypes[podType] ?? '') };
+    const { statistic } = model;
+    const place = { server: -1, podType: 0 };
     for (let i = 0; i < columns.count; i++) {
-      if (isMixed && columns.podType[i] !== podType) continue;
-      let ttftMs = evaluator.ttft.medianMs[i]!;
-      let tpotMs = evaluator.tpot.medianMs[i]!;
+      const podType = columns.podType[i]!;
+      if (isMixed && slotOf[podType] !== slot) continue;
+      place.podType = numbers[podType]!;
       place.server = state.servers.find(columns.source, columns.serverIpStart[i]!, columns.serverIpLength[i]!);
-      if (hasObserved) {
-        ttftMs = ttft.predict(evaluator.ttft.physicsMs[i]!, ttftMs, place);
-        tpotMs = tpot.predict(evaluator.tpot.physicsMs[i]!, tpotMs, place);
-      } else {
-        ttftMs = ttft.atLevel(ttftMs, place.server);
-        tpotMs = tpot.atLevel(tpotMs, place.server);
-      }
-      predicted.ttftMs[i] = ttft.toStatistic(ttftMs, model.statistic);
-      predicted.tpotMs[i] = tpot.toStatistic(tpotMs, model.statistic);
+      const ttftMs = hasObserved
+        ? ttft.predict(evaluator.ttft.physicsMs[i]!, evaluator.ttft.treeLogs[i]!, place)
+        : ttft.atLevel(evaluator.ttft.medianMs[i]!, place.server);
+      const tpotMs = hasObserved
+        ? tpot.predict(evaluator.tpot.physicsMs[i]!, evaluator.tpot.treeLogs[i]!, place)
+        : tpot.atLevel(evaluator.tpot.medianMs[i]!, place.server);
+      predicted.ttftMs[i] = ttft.toStatistic(ttftMs, statistic);
+      predicted.tpotMs[i] = tpot.toStatistic(tpotMs, statistic);
     }
   }
 
@@ -137,6 +139,56 @@ export function createLiveModel(initial: LatencyModel): LiveModel {
         for (const podType of levels.podTypes.keys()) registerPodType(podType);
         introduceServers(levels, state.servers);
       }
+  }
+
+  /** Builds what the next model needs, slot by slot, and swaps in the last step. */
+  function* prepareSwap(next: LatencyModel): Generator<void, void> {
+    const prepared = new Map<string, SlotEvaluator>();
+    for (const key of new Set([WHOLE, ...next.slots.keys(), ...slots.keys()])) {
+      const capacity = slots.get(key)?.evaluator.capacity ?? FIRST_CAPACITY;
+      prepared.set(key, createEvaluator(next, podTypeOf(key), capacity));
+      yield;
+    }
+    model = next;
+    ready = prepared;
+    introduceLevels(next);
+    for (const [key, slot] of slots) {
+      // A call since then may have opened it, or made it grow.
+      const evaluator =
+        takeReady(key, slot.evaluator.capacity) ?? createEvaluator(next, podTypeOf(key), slot.evaluator.capacity);
+      slot.evaluator = evaluator;
+      slot.ttft.replaceModel(evaluator.ttft.model);
+      slot.tpot.replaceModel(evaluator.tpot.model);
+    }
+    recallRecent();
+  }
+
+  /** What was built for the slot before it was asked; undefined when it is too small, or taken. */
+  function takeReady(key: string, count: number): SlotEvaluator | undefined {
+    const evaluator = ready.get(key);
+    ready.delete(key);
+    return evaluator !== undefined && evaluator.capacity >= count ? evaluator : undefined;
+  }
+
+  /** What servers have shown was relative to the old model: it is told again, relative to the new one. */
+  function recallRecent(): void {
+    state.clear();
+    const rows = recent.list();
+    for (let start = 0; start < rows.length; start += FIRST_CAPACITY)
+      recallRows(rows.slice(start, start + FIRST_CAPACITY));
+  }
+
+  /** In their order, whatever their slots, each of which evaluates all of them at once. */
+  function recallRows(rows: readonly RecentRow[]): void {
+    told.count = rows.length;
+    for (const [i, { metrics }] of rows.entries())
+      for (const [m, name] of METRIC_COLUMNS.entries()) told[name][i] = metrics[m]!;
+    const slotsOfRows = rows.map(({ podType }) => findSlot(podType, rows.length));
+    for (const slot of new Set(slotsOfRows)) slot.evaluator.evaluate(told);
+    for (const [i, { target, place, observedMs }] of rows.entries()) {
+      const { physicsMs, medianMs } = slotsOfRows[i]!.evaluator[target];
+      slotsOfRows[i]![target].recall(physicsMs[i]!, medianMs[i]!, place, observedMs);
+    }
   }
 
   function saveRow({ place, metrics, podType, target, observedMs }: RecentRow): SavedRow {
@@ -150,13 +202,16 @@ export function createLiveModel(initial: LatencyModel): LiveModel {
     },
     state,
     predict(columns, predicted) {
-      // A call has one pod type, or few: with several, each slot evaluates all rows and answers its own.
-      let evaluated: SlotEvaluator | undefined;
-      for (let podType = 0; podType < Math.max(1, columns.podTypes.length); podType++) {
-        const slot = findSlot(columns.podTypes[podType] ?? '', columns.count);
-        if (slot.evaluator !== evaluated) slot.evaluator.evaluate(columns);
-        evaluated = slot.evaluator;
-        answerRows(slot, columns, predicted, podType);
+      // A call has one pod type, or few; of many that callers made up, most share a slot.
+      const podTypeCount = Math.max(1, columns.podTypes.length);
+      for (let podType = 0; podType < podTypeCount; podType++) {
+        const name = columns.podTypes[podType] ?? '';
+        slotOf[podType] = findSlot(name, columns.count);
+        numbers[podType] = numberOf(name);
+      }
+      for (const slot of podTypeCount === 1 ? [slotOf[0]!] : new Set(slotOf.slice(0, podTypeCount))) {
+        slot.evaluator.evaluate(columns);
+        answerRows(slot, columns, predicted);
       }
     },
     foresee(columns, podType, server) {
@@ -176,26 +231,13 @@ export function createLiveModel(initial: LatencyModel): LiveModel {
     observe(foreseen, target, observedMs) {
       hasObserved = true;
       findSlot(foreseen.podType, 1)[target].observe(foreseen[target], foreseen.place, observedMs);
-      recent.add({ ...foreseen, target, observedMs });
+      const { place, podType, metrics } = foreseen;
+      recent.add({ place, podType, metrics, target, observedMs });
     },
     replaceModel(next) {
-      model = next;
-      introduceLevels(next);
-      for (const [key, slot] of slots) {
-        slot.evaluator = createEvaluator(key === WHOLE ? '' : key, slot.evaluator.capacity);
-        slot.ttft.replaceModel(slot.evaluator.ttft.model);
-        slot.tpot.replaceModel(slot.evaluator.tpot.model);
-      }
-      // What servers have shown was relative to the old model: it is told again, relative to the new one.
-      state.clear();
-      for (const { metrics, place, podType, target, observedMs } of recent.list()) {
-        const slot = findSlot(podType, 1);
-        for (const [m, name] of METRIC_COLUMNS.entries()) single[name][0] = metrics[m]!;
-        slot.evaluator.evaluate(single);
-        const { physicsMs, medianMs } = slot.evaluator[target];
-        slot[target].recall(physicsMs[0]!, medianMs[0]!, place, observedMs);
-      }
+      for (const _ of prepareSwap(next));
     },
+    prepareSwap,
     targetOf: (podType, target) => findSlot(podType, 1)[target],
     save: () => ({
       podTypes: [...podTypes],
@@ -207,7 +249,7 @@ export function createLiveModel(initial: LatencyModel): LiveModel {
       for (const podType of saved.podTypes) registerPodType(podType);
       state.restore(saved.servers);
       for (const { podType, ttft, tpot } of saved.slots) {
-        const slot = slots.get(podType) ?? openSlot(podType, podType === WHOLE ? '' : podType, 1);
+        const slot = slots.get(podType) ?? openSlot(podType, podTypeOf(podType), 1);
         slot.ttft.restore(ttft);
         slot.tpot.restore(tpot);
       }
@@ -224,28 +266,15 @@ export interface SavedRow extends Omit<RecentRow, 'place'> {
   readonly address: string;
 }
 
-interface RecentRow extends Pick<Foreseen, 'place' | 'podType' | 'metrics'> {
-  readonly target: Target;
-  readonly observedMs: number;
-}
-
-const RECENT_ROWS = 512;
-
-/** The last observed times, oldest first. */
-function createRecentRows() {
-  const rows: RecentRow[] = [];
-  let next = 0;
-  return {
-    add(row: RecentRow): void {
-      rows[next % RECENT_ROWS] = row;
-      next++;
-    },
-    list(): RecentRow[] {
-      const first = Math.max(0, next - RECENT_ROWS);
-      return Array.from({ length: next - first }, (_, i) => rows[(first + i) % RECENT_ROWS]!);
-    },
-  };
-}
-
 /** The key of the slot that answers for every pod type without one; no pod type can be it. */
 const WHOLE = '\0whole';
+
+function podTypeOf(key: string): string {
+  return key === WHOLE ? '' : key;
+}
+
+function createEvaluator(model: LatencyModel, podType: string, count: number): SlotEvaluator {
+  const capacity = Math.max(FIRST_CAPACITY, 2 ** Math.ceil(Math.log2(count)));
+  const ttft = findTargetModel(model, podType, 'ttft');
+  return createSlotEvaluator(ttft, findTargetModel(model, podType, 'tpot'), capacity);
+}

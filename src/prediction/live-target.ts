@@ -30,8 +30,8 @@ export interface LiveTarget {
   readonly quantiles: AdaptiveQuantiles;
   /** What the model says of this place by itself, whatever its servers have shown since. */
   atLevel(ms: number, server: number): number;
-  /** The mixture's median. */
-  predict(physicsMs: number, treesMs: number, place: Place): number;
+  /** The mixture's median; `treeLog` is the logarithm of what the trees multiply physics with. */
+  predict(physicsMs: number, treeLog: number, place: Place): number;
   foresee(physicsMs: number, treesMs: number, place: Place): Foresight;
   /** A median as the statistic that is asked for. */
   toStatistic(medianMs: number, statistic: Statistic): number;
@@ -58,6 +58,11 @@ export interface SavedTarget {
   readonly quantiles: SavedQuantiles;
 }
 
+/** What an expert with less says is not worth working out. */
+const LEAST_WEIGHT = 1e-4;
+const IS_TREES = EXPERTS.map(({ base }) => base === 'trees');
+const SPEED_OF = EXPERTS.map(({ speed }) => speed);
+
 /** Times scatter by at least this much: a bucket of equal residuals is luck. */
 const MIN_SPREAD = 0.02;
 const LOW = LEVELS.indexOf(0.1);
@@ -71,18 +76,20 @@ export function createLiveTarget(target: Target, { state, podType, initial }: Li
   let levels = createLiveLevels(model.levels, podType, state.servers);
 
   function expertLog(expert: number, logPhysics: number, logTrees: number, place: Place): number {
-    const { base, speed } = EXPERTS[expert]!;
-    const signal = base === 'physics' ? physicsSignal : physicsSignal + 1;
-    const said = base === 'physics' ? logPhysics : logTrees;
+    const speed = SPEED_OF[expert];
+    const isTrees = IS_TREES[expert]!;
+    const said = isTrees ? logTrees : logPhysics;
+    const signal = isTrees ? physicsSignal + 1 : physicsSignal;
     return speed === undefined ? said : said + state.offset(place.server, place.podType, signal, speed);
   }
 
-  function mix(logPhysics: number, logTrees: number, place: Place): number {
+  /** The mixture of what the experts multiply physics with, as a logarithm: without logarithms to take, it is cheap. */
+  function mix(treeLog: number, place: Place): number {
+    const { weights } = selector;
     let sum = 0;
     for (let e = 0; e < EXPERTS.length; e++) {
-      const weight = selector.weights[e]!;
-      if (weight > 1e-4) sum += weight * expertLog(e, logPhysics, logTrees, place);
-      else sum += weight * logTrees;
+      const weight = weights[e]!;
+      sum += weight * (weight > LEAST_WEIGHT ? expertLog(e, 0, treeLog, place) : treeLog);
     }
     return sum;
   }
@@ -91,15 +98,13 @@ export function createLiveTarget(target: Target, { state, podType, initial }: Li
     selector,
     quantiles,
     atLevel: (ms, server) => (levels.isFlat ? ms : clampMs(ms * Math.exp(levels.read(server)))),
-    predict(physicsMs, treesMs, place) {
-      const level = levels.read(place.server);
-      return clampMs(Math.exp(mix(Math.log(physicsMs) + level, Math.log(treesMs) + level, place)));
-    },
+    predict: (physicsMs, treeLog, place) =>
+      clampMs(physicsMs * Math.exp(levels.read(place.server) + mix(treeLog, place))),
     foresee(physicsMs, treesMs, place) {
       const level = levels.read(place.server);
       const logPhysics = Math.log(physicsMs) + level;
       const logTrees = Math.log(treesMs) + level;
-      const medianMs = clampMs(Math.exp(mix(logPhysics, logTrees, place)));
+      const medianMs = clampMs(Math.exp(logPhysics + mix(logTrees - logPhysics, place)));
       const expertLogs = EXPERTS.map((_, e) => expertLog(e, logPhysics, logTrees, place));
       return { logPhysics, logTrees, expertLogs, medianMs, spread: spreadAt(model, medianMs) };
     },

@@ -68,13 +68,26 @@ export function encodeModel(model: LatencyModel): Uint8Array {
     features: FEATURE_NAMES,
     slots: slots.map(([podType, slot], i) => describeSlot(podType, slot, forests[i]!.length)),
   };
+  return assemble(
+    header,
+    slots.flatMap((_, i) => [forests[i]!, ...imported[i]!]),
+  );
+}
+
+function assemble(header: ModelHeader, parts: readonly Uint8Array[]): Uint8Array {
   const text = Buffer.from(JSON.stringify(header));
   const start = Buffer.alloc(HEADER_AT);
   start.write(MAGIC, 'latin1');
   start.writeUInt32LE(FORMAT_VERSION, 8);
   start.writeUInt32LE(text.length, 12);
-  const content = Buffer.concat([start, text, ...slots.flatMap((_, i) => [forests[i]!, ...imported[i]!])]);
+  const content = Buffer.concat([start, text, ...parts]);
   return Buffer.concat([content, createHash('sha256').update(content).digest()]);
+}
+
+/** The same model under another id; its trees are copied unread. */
+export function renameModel(file: Uint8Array, id: string): Uint8Array {
+  const { header, rest } = openFile(file);
+  return assemble({ ...header, id }, [rest]);
 }
 
 function describeSlot(podType: string | null, slot: SlotModels, forestBytes: number): SlotHeader {
@@ -130,6 +143,21 @@ export function checksumOf(file: Uint8Array): string {
 
 /** Throws `invalid` when this is no model, a damaged one, or one for features that are not computed here. */
 export function decodeModel(file: Uint8Array): LatencyModel {
+  const opened = openFile(file);
+  try {
+    return restoreModel(opened);
+  } catch (error) {
+    throw refuse(describeError(error));
+  }
+}
+
+interface OpenedFile {
+  readonly header: ModelHeader;
+  /** What stands between the header and the checksum. */
+  readonly rest: Buffer;
+}
+
+function openFile(file: Uint8Array): OpenedFile {
   const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength);
   if (bytes.length < HEADER_AT + CHECKSUM_BYTES || bytes.toString('latin1', 0, 8) !== MAGIC)
     throw refuse('it is not a model file');
@@ -139,8 +167,9 @@ export function decodeModel(file: Uint8Array): LatencyModel {
   const content = bytes.subarray(0, -CHECKSUM_BYTES);
   if (createHash('sha256').update(content).digest('hex') !== checksumOf(bytes))
     throw refuse('its checksum does not match, the file is damaged');
+  const end = HEADER_AT + content.readUInt32LE(12);
   try {
-    return restoreModel(content);
+    return { header: JSON.parse(content.toString('utf8', HEADER_AT, end)) as ModelHeader, rest: content.subarray(end) };
   } catch (error) {
     throw refuse(describeError(error));
   }
@@ -150,16 +179,15 @@ function refuse(reason: string): Failure {
   return new Failure('invalid', `Cannot read the model: ${reason}`);
 }
 
-function restoreModel(content: Buffer): LatencyModel {
-  let at = HEADER_AT + content.readUInt32LE(12);
-  const header = JSON.parse(content.toString('utf8', HEADER_AT, at)) as ModelHeader;
+function restoreModel({ header, rest }: OpenedFile): LatencyModel {
+  let at = 0;
   const hasForests = header.slots.some((slot) => slot.forestBytes > 0);
   if (hasForests && header.features.join() !== FEATURE_NAMES.join())
     throw new RangeError('it was learned from other features than this program computes, train it again');
   const slots = header.slots.map((slot): [string | null, SlotModels] => {
     const takeBytes = (length: number): Uint8Array => {
       at += length;
-      return content.subarray(at - length, at);
+      return rest.subarray(at - length, at);
     };
     const forests = slot.forestBytes === 0 ? [] : decodeForests(takeBytes(slot.forestBytes));
     return [slot.podType, restoreSlot(slot, forests, takeBytes)];

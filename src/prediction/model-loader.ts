@@ -40,7 +40,7 @@ export function createModelLoader({
   async function loadModel({ name, version, checksum }: PromotedModel): Promise<void> {
     try {
       const model = decodeModel(await readModelFile(store, name, version));
-      predictor.swap(name, model);
+      await predictor.swapBetweenCalls(name, model);
       loaded.set(name, checksum);
       log.info({ model: model.id }, 'serving a model');
     } catch (error) {

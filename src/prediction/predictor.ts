@@ -2,6 +2,7 @@
  * Serving: answers a whole call from the promoted model of its target model. A new version replaces the old one
  * between two calls, so no call waits or sees half of each.
  */
+import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import type { Predictor } from './columns.ts';
 import { createLiveModel, type LiveModel } from './live-model.ts';
 import { createPriorModel, type LatencyModel } from './model.ts';
@@ -9,6 +10,8 @@ import { createPriorModel, type LatencyModel } from './model.ts';
 export interface SwappablePredictor extends Predictor {
   /** Serves this model from the next call on; undefined goes back to the prior. What servers have shown stays. */
   swap(targetModel: string, model: LatencyModel | undefined): void;
+  /** The same, prepared in steps between which calls are answered. One at a time for a target model. */
+  swapBetweenCalls(targetModel: string, model: LatencyModel): Promise<void>;
   /** The live part of a target model; of one nobody trained, it starts from the prior. */
   live(targetModel: string): LiveModel;
   /** The names that are served, with their version ids. */
@@ -23,13 +26,27 @@ export function createPredictor(): SwappablePredictor {
   const trained = new Set<string>();
   const prior = createPriorModel();
   const untrained = createLiveModel(prior);
+  /** The live part of a name that is trained from now on. */
+  function openTrained(targetModel: string): LiveModel {
+    const live = models.get(targetModel) ?? createLiveModel(prior);
+    models.set(targetModel, live);
+    return live;
+  }
+
   return {
+    async swapBetweenCalls(targetModel, model) {
+      const live = openTrained(targetModel);
+      for (const _ of live.prepareSwap(model)) await yieldToCalls();
+      trained.add(targetModel);
+    },
     swap(targetModel, model) {
-      const live = models.get(targetModel);
-      if (live !== undefined) live.replaceModel(model ?? prior);
-      else if (model !== undefined) models.set(targetModel, createLiveModel(model));
-      if (model === undefined) trained.delete(targetModel);
-      else trained.add(targetModel);
+      if (model !== undefined) {
+        openTrained(targetModel).replaceModel(model);
+        trained.add(targetModel);
+        return;
+      }
+      models.get(targetModel)?.replaceModel(prior);
+      trained.delete(targetModel);
     },
     live(targetModel) {
       const known = models.get(targetModel);

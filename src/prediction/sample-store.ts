@@ -39,6 +39,18 @@ const newestSamples = statement<SampleRow>(
      ttft_ms, tpot_ms
    FROM samples WHERE target_model = $1 ORDER BY id DESC LIMIT $2`,
 );
+// Where the newest begin; no row when there are not that many.
+const firstOfNewest = statement<{ id: number }>(
+  'sample-first-of-newest',
+  'SELECT id FROM samples WHERE target_model = $1 ORDER BY id DESC LIMIT 1 OFFSET $2',
+);
+const samplesFrom = statement<SampleRow>(
+  'sample-from',
+  `SELECT id, server_ip, pod_type, at_ms, input_token_length, prefix_cache_score, num_request_waiting,
+     num_request_running, kv_cache_usage, inflight_tokens, hbm_utilization, ai_core_utilization, bandwidth_utilization,
+     ttft_ms, tpot_ms
+   FROM samples WHERE target_model = $1 AND id >= $2 ORDER BY id LIMIT $3`,
+);
 const countByModel = statement<{
   target_model: string;
   fresh: number;
@@ -107,6 +119,20 @@ export async function listSamples(store: Store, targetModel: string, limit: numb
   const rows = await store.read(newestSamples, [targetModel, limit]);
   return rows.reverse().map((row) => ({ id: row.id, observation: toObservation(targetModel, row) }));
 }
+
+/** The same, by pages: so many rows at once would keep a serving thread from its calls. */
+export async function* readSamplePages(store: Store, targetModel: string, limit: number): AsyncGenerator<Sample[]> {
+  const [first] = await store.read(firstOfNewest, [targetModel, limit - 1]);
+  let nextId = first?.id ?? 0;
+  for (;;) {
+    const rows = await store.read(samplesFrom, [targetModel, nextId, ROWS_OF_A_PAGE]);
+    if (rows.length > 0) yield rows.map((row) => ({ id: row.id, observation: toObservation(targetModel, row) }));
+    if (rows.length < ROWS_OF_A_PAGE) return;
+    nextId = rows.at(-1)!.id + 1;
+  }
+}
+
+const ROWS_OF_A_PAGE = 250;
 
 function toObservation(targetModel: string, row: SampleRow): Sample['observation'] {
   return {

@@ -13,7 +13,9 @@ export interface TargetAnswers {
   readonly model: TargetModel;
   /** By physics alone. */
   readonly physicsMs: Float64Array;
-  /** The median: physics corrected by the trees, as far as they are believed. */
+  /** What the trees multiply it with, as a logarithm, as far as they are believed. */
+  readonly treeLogs: Float64Array;
+  /** The median: physics corrected by the trees. */
   readonly medianMs: Float64Array;
 }
 
@@ -45,7 +47,8 @@ export function createSlotEvaluator(ttft: TargetModel, tpot: TargetModel, capaci
 }
 
 function createAnswers(model: TargetModel, capacity: number): TargetAnswers {
-  return { model, physicsMs: new Float64Array(capacity), medianMs: new Float64Array(capacity) };
+  const [physicsMs, treeLogs, medianMs] = [0, 1, 2].map(() => new Float64Array(capacity));
+  return { model, physicsMs: physicsMs!, treeLogs: treeLogs!, medianMs: medianMs! };
 }
 
 interface Trees {
@@ -102,14 +105,16 @@ function believedForest(model: TargetModel) {
 }
 
 function answerTarget(
-  { model, physicsMs, medianMs }: TargetAnswers,
+  { model, physicsMs, treeLogs, medianMs }: TargetAnswers,
   columns: MetricColumns,
   sums?: Float64Array,
 ): void {
+  const { forestShare } = model;
   evaluatePhysics(model.physics, columns, columns.count, physicsMs);
   for (let i = 0; i < columns.count; i++) {
     physicsMs[i] = clampMs(physicsMs[i]!);
-    medianMs[i] = sums === undefined ? physicsMs[i]! : clampMs(physicsMs[i]! * Math.exp(model.forestShare * sums[i]!));
+    treeLogs[i] = sums === undefined ? 0 : forestShare * sums[i]!;
+    medianMs[i] = sums === undefined ? physicsMs[i]! : clampMs(physicsMs[i]! * Math.exp(treeLogs[i]!));
   }
 }
 

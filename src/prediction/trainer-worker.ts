@@ -2,6 +2,7 @@
  * Learns again when enough was observed, when time has passed or when the model drifts, whichever process observed it.
  * One process at a time trains a model (a lease), in a thread; what it publishes is served everywhere.
  */
+import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import { Worker as Thread } from 'node:worker_threads';
 import { Counter } from 'prom-client';
 import { runUnderLease } from '../database/leases.ts';
@@ -11,11 +12,16 @@ import type { Metrics } from '../telemetry/metrics.ts';
 import { createRoundWorker } from '../workers/round-worker.ts';
 import type { Worker } from '../workers/worker.ts';
 import type { World } from '../world.ts';
-import { decodeModel } from './model-codec.ts';
 import { listPromotedModels, readModelFile } from './model-store.ts';
-import { appendObservation, createObservationTable } from './observation-table.ts';
+import { appendObservation, createObservationTable, type ObservationTable } from './observation-table.ts';
 import { publishModel } from './publish-model.ts';
-import { type FreshSamples, listFreshSamples, listSamples, recordTraining, thinModelSamples } from './sample-store.ts';
+import {
+  type FreshSamples,
+  listFreshSamples,
+  readSamplePages,
+  recordTraining,
+  thinModelSamples,
+} from './sample-store.ts';
 import type { TrainingAnswer, TrainingOrder } from './trainer-thread.ts';
 
 export interface TrainerParts {
@@ -68,19 +74,18 @@ export function createTrainer(parts: TrainerParts): Trainer {
 
   async function train({ targetModel, lastId }: FreshSamples, signal: AbortSignal): Promise<void> {
     hastened.delete(targetModel);
-    const samples = await listSamples(store, targetModel, MAX_ROWS);
-    const table = createObservationTable(Math.max(1, samples.length));
-    for (const { observation } of samples) appendObservation(table, observation);
+    const table = await readTable(store, targetModel);
     const promoted = (await listPromotedModels(store)).find((model) => model.name === targetModel);
     const champion = promoted && (await readModelFile(store, targetModel, promoted.version));
-    const answer = await runThread({ table, champion }, signal);
-    const { winner, ...scores } = answer;
+    // The thread takes the columns along.
+    const rows = table.count;
+    const { winner, ...scores } = await runThread({ table, champion }, signal);
     const outcome = winner === undefined ? 'kept' : 'published';
     if (winner !== undefined)
       await publishModel(store, {
         name: targetModel,
-        model: decodeModel(winner),
-        source: { observed: table.count, ...scores },
+        packed: winner,
+        source: { observed: rows, ...scores },
         promotion: 'promote',
         reason: 'better on the newest rows',
         nowMs: world.nowMs(),
@@ -88,7 +93,7 @@ export function createTrainer(parts: TrainerParts): Trainer {
     await recordTraining(store, { targetModel, lastSampleId: lastId, nowMs: world.nowMs(), outcome });
     await thinModelSamples(store, targetModel, LIMITS);
     trainings.inc({ model: targetModel, outcome });
-    log.info({ model: targetModel, rows: table.count, outcome, ...scores }, 'learned from what was observed');
+    log.info({ model: targetModel, rows, outcome, ...scores }, 'learned from what was observed');
   }
 
   return {
@@ -98,9 +103,23 @@ export function createTrainer(parts: TrainerParts): Trainer {
   };
 }
 
+/** The newest samples, oldest first; calls are answered between two pages. */
+async function readTable(store: Store, targetModel: string): Promise<ObservationTable> {
+  const table = createObservationTable();
+  for await (const page of readSamplePages(store, targetModel, MAX_ROWS)) {
+    for (const { observation } of page) appendObservation(table, observation);
+    await yieldToCalls();
+  }
+  return table;
+}
+
 /** Ends the thread when the signal is aborted: a training can be done again. */
 async function runThread(order: TrainingOrder, signal: AbortSignal): Promise<TrainingAnswer> {
-  const thread = new Thread(new URL('./trainer-thread.ts', import.meta.url), { workerData: order });
+  const columns = Object.values(order.table).filter((column) => ArrayBuffer.isView(column));
+  const thread = new Thread(new URL('./trainer-thread.ts', import.meta.url), {
+    workerData: order,
+    transferList: columns.map((column) => column.buffer as ArrayBuffer),
+  });
   const abort = () => void thread.terminate();
   signal.addEventListener('abort', abort);
   try {
