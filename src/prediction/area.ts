@@ -7,7 +7,9 @@ import type { VerifyToken } from '../identity.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { World } from '../world.ts';
+import { createLiveAccuracy } from './live-accuracy.ts';
 import { createLiveStateKeeper } from './live-state-worker.ts';
+import { createModelDesk, type ModelDesk } from './model-desk.ts';
 import { createModelLoader } from './model-loader.ts';
 import { createObservationRoutes } from './observation-routes.ts';
 import { createObservationService } from './observation-service.ts';
@@ -27,6 +29,8 @@ export interface PredictionParts {
 }
 
 export interface PredictionArea extends Area {
+  /** Models and how they do, for pages that show and promote them. */
+  readonly desk: ModelDesk;
   /** Loads the promoted models; call before the first request. */
   loadModels(): Promise<void>;
 }
@@ -34,6 +38,7 @@ export interface PredictionArea extends Area {
 export function createPredictionArea(parts: PredictionParts): PredictionArea {
   const { store, world, log, metrics, config } = parts;
   const predictor = createPredictor();
+  const accuracy = createLiveAccuracy();
   const loader = createModelLoader({ store, predictor, log });
   const trainer = createTrainer({ store, world, log, metrics, ...config });
   const keeper = createLiveStateKeeper({ store, world, log, metrics, predictor });
@@ -42,6 +47,7 @@ export function createPredictionArea(parts: PredictionParts): PredictionArea {
     world,
     metrics,
     predictor,
+    accuracy,
     onDrift: (model) => trainer.hasten(model),
     onObserved: (model) => keeper.markChanged(model),
   });
@@ -49,6 +55,7 @@ export function createPredictionArea(parts: PredictionParts): PredictionArea {
   const service = createPredictionService({ predictor, unknownModel: config.unknownModel, metrics, world });
   const rule: CallerRule = { mode: config.auth, verifyToken: parts.verifyToken };
   return {
+    desk: createModelDesk({ store, world, predictor, accuracy }),
     routes: [
       { path: '/prediction.v1.PredictionService', errors: 'rpc', routes: createPredictRoutes(service, rule) },
       {

@@ -8,6 +8,7 @@ import type { Metrics } from '../telemetry/metrics.ts';
 import type { World } from '../world.ts';
 import { createPredictColumns, METRIC_COLUMNS } from './columns.ts';
 import { createDriftDetector, type DriftDetector } from './drift.ts';
+import type { LiveAccuracy } from './live-accuracy.ts';
 import type { Foreseen } from './live-model.ts';
 import { MAX_MS } from './milliseconds.ts';
 import type { EventRefusal, ObservationEvent, ObservationSink, ObservedInput } from './observation-event.ts';
@@ -20,6 +21,8 @@ export interface ObservationSinkParts {
   readonly world: Pick<World, 'id' | 'nowMs'>;
   readonly metrics: Metrics;
   readonly predictor: SwappablePredictor;
+  /** Hears how each answer turned out. */
+  readonly accuracy?: Pick<LiveAccuracy, 'observe'>;
   /** Hears of a model whose errors have moved. */
   readonly onDrift: (targetModel: string) => void;
   /** Hears of every model that has observed something. */
@@ -95,7 +98,7 @@ interface ObservedTime {
 }
 
 /** Moves the live state of a model, its accuracy metrics and its drift detectors. */
-function createLearner({ metrics, predictor, onDrift, onObserved }: ObservationSinkParts) {
+function createLearner({ metrics, world, predictor, accuracy, onDrift, onObserved }: ObservationSinkParts) {
   const labels = { labelNames: ['model', 'target'], registers: [metrics] };
   const observed = new Counter({
     ...labels,
@@ -135,6 +138,10 @@ function createLearner({ metrics, predictor, onDrift, onObserved }: ObservationS
     observed.inc({ model, target });
     error.set({ model, target }, tracks.error);
     coverage.set({ model, target }, tracks.coverage);
+    const server = Buffer.from(live.state.servers.addressOf(foreseen.place.server) ?? []).toString();
+    const { podType } = foreseen;
+    const answered = { predictedMs: medianMs, p90Ms, observedMs, nowMs: world.nowMs() };
+    accuracy?.observe({ targetModel: model, podType, server, target, ...answered });
     // Of what the trees alone would have said: the offsets hide a drift until they cannot any more.
     const residual = Math.log(observedMs) - foreseen[target].logTrees;
     if (!tracks.drift.observe(Math.max(-2, Math.min(2, residual)))) return;

@@ -14,6 +14,25 @@ export function stratumOf(input: ObservedInput): number {
   return ((waiting * (KV_CACHE.length + 1) + kvCache) * (PREFIX.length + 1) + prefix) * (LENGTH.length + 1) + length;
 }
 
+/** What the parts of a stratum are, in its order, with the values that divide them. */
+export const LOADS = [
+  { field: 'num_request_waiting', edges: WAITING },
+  { field: 'kv_cache_usage', edges: KV_CACHE },
+  { field: 'prefix_cache_score', edges: PREFIX },
+  { field: 'input_token_length', edges: LENGTH },
+] as const;
+
+/** How many edges were reached in each of `LOADS`. */
+export function splitStratum(stratum: number): number[] {
+  const parts: number[] = [];
+  let rest = stratum;
+  for (const { edges } of LOADS.toReversed()) {
+    parts.unshift(rest % (edges.length + 1));
+    rest = Math.floor(rest / (edges.length + 1));
+  }
+  return parts;
+}
+
 function countReached(edges: readonly number[], value: number): number {
   return edges.filter((edge) => value >= edge).length;
 }
