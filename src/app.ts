@@ -27,7 +27,7 @@ export interface App {
   readonly httpUrl: string;
   /** `host:port`, as a client on this machine reaches it. */
   readonly grpcAddress: string;
-  /** What to print once the program is up: where it listens. */
+  /** What to print once the program is up: where it listens, and where the first account is made. */
   readonly banner: string;
   readonly log: Log;
   /** Stops in order: no new work, work under way ends, workers stop, the store closes. */
@@ -117,14 +117,26 @@ export async function startApp(config: Config, world: World = realWorld): Promis
 
   const grpcAddress = `${new URL(http.url).hostname}:${grpc.port}`;
   log.info({ http: http.url, grpc: grpcAddress, store: store.engine }, 'started');
+  const setupLink = config.server.parts.includes('authorization') ? await authorization.createSetupLink() : undefined;
   const running = undo.move();
   return {
     httpUrl: http.url,
     grpcAddress,
-    banner: `Trivet is ready\n  HTTP  ${http.url}\n  gRPC  ${grpcAddress}`,
+    banner: writeBanner({ http: http.url, grpc: grpcAddress, setupLink }),
     log,
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   };
+}
+
+/** The link goes here and not into the log: somebody has to see it, and logs are kept. */
+function writeBanner(to: {
+  readonly http: string;
+  readonly grpc: string;
+  readonly setupLink: string | undefined;
+}): string {
+  const banner = `Trivet is ready\n  HTTP  ${to.http}\n  gRPC  ${to.grpc}`;
+  if (to.setupLink === undefined) return banner;
+  return `${banner}\n\nNobody has an account yet. Create the first one within a day:\n  ${to.setupLink}`;
 }
 
 /** Listeners and workers end at the same time, so that all of it fits into one deadline. */

@@ -1,10 +1,9 @@
-/** Says how to set up a service that nobody has an account in, and removes what people's sign-ins leave behind. */
+/** Removes what people's sign-ins leave behind. */
 import type { Log } from '../telemetry/log.ts';
 import { createRoundWorker } from '../workers/round-worker.ts';
 import type { Worker } from '../workers/worker.ts';
 import { sweepForgottenAttempts } from './attempt-store.ts';
 import { sweepExpiredSessions } from './session-store.ts';
-import { createSetupLink } from './sign-in/setup-routes.ts';
 import type { SignInKit } from './sign-in/sign-in-kit.ts';
 import { sweepExpiredTickets } from './ticket-store.ts';
 
@@ -15,19 +14,8 @@ const PAUSE_MS = 20;
 
 export function createAccountsWorker(kit: SignInKit, log: Log): Worker {
   const { world } = kit;
-  let isAnnounced = false;
-  const round = async (signal: AbortSignal): Promise<void> => {
-    if (!isAnnounced) await announceSetup(kit, log);
-    isAnnounced = true;
-    await sweepAccounts(kit, signal);
-  };
+  const round = (signal: AbortSignal): Promise<void> => sweepAccounts(kit, signal);
   return createRoundWorker({ name: 'accounts', restMs: REST_MS, world, log, round });
-}
-
-/** The one secret that is logged on purpose: whoever reads the log of a fresh service may set it up. */
-async function announceSetup(kit: SignInKit, log: Log): Promise<void> {
-  const link = await createSetupLink(kit);
-  if (link !== undefined) log.warn(`Nobody has an account yet. Create the first one within a day: ${link}`);
 }
 
 /** Exported for its test. Several processes may sweep at once: each batch removes only what is still there. */

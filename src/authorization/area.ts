@@ -21,6 +21,7 @@ import { createPages } from './pages/pages.ts';
 import { createProtocolMounts } from './protocol-routes.ts';
 import { createRequireScope } from './require-scope.ts';
 import { withRisingClock } from './rising-clock.ts';
+import { createSetupLink } from './sign-in/setup-routes.ts';
 import { createSignIn } from './sign-in/sign-in.ts';
 import type { UpstreamConfig } from './sign-in/upstream.ts';
 import { createSweeper } from './sweeper-worker.ts';
@@ -48,6 +49,8 @@ export interface AuthorizationArea extends Area {
   /** Lets people in to pages that others serve. */
   readonly gate: Gate;
   readonly owners: Owners;
+  /** Where the first account is made, once and within a day; undefined when there is one. */
+  readonly createSetupLink: () => Promise<string | undefined>;
 }
 
 export function createAuthorizationArea(parts: AuthorizationParts): AuthorizationArea {
@@ -84,6 +87,7 @@ export function createAuthorizationArea(parts: AuthorizationParts): Authorizatio
     verifyToken,
     gate,
     owners: createOwners(store),
+    createSetupLink: () => createSetupLink(signIn.kit),
   };
 }
 

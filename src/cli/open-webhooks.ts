@@ -4,6 +4,7 @@ import { type AddressGuard, createAddressGuard } from '../webhooks/address-guard
 import { createManagement, type Management } from '../webhooks/management.ts';
 import type { Repository } from '../webhooks/repository.ts';
 import { type CliStore, openCliStore } from './open-cli-store.ts';
+import { remark } from './output.ts';
 
 /** What commands about repositories and hooks work with, service up or down. */
 export interface CliWebhooks {
@@ -16,7 +17,7 @@ export interface CliWebhooks {
 export async function openWebhooks(): Promise<CliWebhooks> {
   const cli = await openCliStore();
   const { server, webhooks } = cli.config;
-  const guard = createAddressGuard(webhooks);
+  const guard = createAddressGuard({ ...webhooks, onRefused: explainRefusal });
   const management = createManagement({
     store: cli.store,
     world: cli.world,
@@ -28,6 +29,12 @@ export async function openWebhooks(): Promise<CliWebhooks> {
     pokeDeliveries: () => {},
   });
   return { cli, guard, management, [Symbol.asyncDispose]: () => cli[Symbol.asyncDispose]() };
+}
+
+/** Whoever runs commands here may know what callers of the API are not told. */
+function explainRefusal(host: string): void {
+  const where = host === '' ? 'This url' : `"${host}"`;
+  remark(`${where} is refused. To reach your own network, set WEBHOOK_ALLOW_CIDRS for the service and for commands.`);
 }
 
 export interface RepositoryName {

@@ -81,3 +81,12 @@ test('a name server that never answers is given up', async (context) => {
   context.mock.timers.tick(3000);
   assert.deepEqual(await vetting, { kind: 'unresolved', reason: 'name resolution timeout' });
 });
+
+test('whoever runs the service hears which host was refused, and nothing of the path', async () => {
+  const hosts: string[] = [];
+  const guard = createAddressGuard({ allowCidrs: [], onRefused: (host) => hosts.push(host) });
+  await assert.rejects(guard.checkTarget('http://127.0.0.1:9000/secret?token=1'));
+  await assert.rejects(guard.checkTarget('not a url'));
+  await guard.checkTarget('http://8.8.8.8/');
+  assert.deepEqual(hosts, ['127.0.0.1:9000', '']);
+});

@@ -38,6 +38,8 @@ export interface AddressGuardOptions {
   /** Ranges beside the public ones, from the server's configuration only. */
   readonly allowCidrs: readonly string[];
   readonly resolver?: NameResolver;
+  /** Tells whoever runs the service; the caller learns nothing about its network. */
+  readonly onRefused?: (host: string) => void;
 }
 
 export interface AddressGuard {
@@ -58,8 +60,9 @@ export function createAddressGuard(options: AddressGuardOptions): AddressGuard {
     vet,
     checkTarget: async (url) => {
       const vetting = await vet(url);
-      if (vetting.kind !== 'allowed') throw refuseTarget();
-      return vetting.target;
+      if (vetting.kind === 'allowed') return vetting.target;
+      if (vetting.kind === 'refused') options.onRefused?.(parse(url)?.host ?? '');
+      throw refuseTarget();
     },
     isAllowed,
   };

@@ -46,7 +46,11 @@ export interface WebhooksArea extends Area {
 
 export function createWebhooksArea(parts: WebhooksParts): WebhooksArea {
   const { store, world, log, metrics, vault, owners, baseUrl, requireScope } = parts;
-  const guard = createAddressGuard(parts.config);
+  const guard = createAddressGuard({
+    ...parts.config,
+    onRefused: (host) =>
+      parts.log.info({ host }, 'A webhook url was refused; WEBHOOK_ALLOW_CIDRS opens addresses of your own network'),
+  });
   const deliveries = createDeliveryWorker({ store, world, log, metrics, vault, guard });
   const management = createManagement({
     store,
