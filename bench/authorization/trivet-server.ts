@@ -9,7 +9,7 @@ import { insertFamilySteps } from '../../src/authorization/token-store.ts';
 import { migrations } from '../../src/database/migrations/list.ts';
 import { openStore } from '../../src/database/open-store.ts';
 import type { Step } from '../../src/database/store.ts';
-import { createLog } from '../../src/telemetry/log.ts';
+import { createLog, gatherLines } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { realWorld } from '../../src/world.ts';
 import {
@@ -23,7 +23,7 @@ import { type Kind, serveParent } from './protocol.ts';
 const dataDir = mkdtempSync(join(process.argv[2] ?? tmpdir(), 'trivet-bench-'));
 process.on('exit', () => rmSync(dataDir, { recursive: true, force: true }));
 // Into a file, as a service manager keeps it.
-const log = createLog('info', pino.destination({ dest: join(dataDir, 'log'), sync: true }));
+const log = createLog('info', gatherLines(pino.destination({ dest: join(dataDir, 'log'), sync: true })));
 const store = await openStore({ dataDir, migrations, world: realWorld, log, metrics: createMetrics() });
 const server = await startAuthorizationServer(store, { log });
 const { user } = await createPerson(server, 'ada');

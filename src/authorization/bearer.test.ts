@@ -616,12 +616,13 @@ test('V09 while the database is away the answer is 503 with Retry-After, and no 
   t.after(() => rmSync(place.dataDir, { recursive: true, force: true }));
   await using store = await openTestStore(place);
   let isAway = false;
+  const checkPresent = async () => {
+    if (isAway) throw new Failure('unavailable', 'Cannot use the database', { retryAfterSeconds: 1 });
+  };
   const away: Store = {
     ...store,
-    read: (...parameters) =>
-      isAway
-        ? Promise.reject(new Failure('unavailable', 'Cannot use the database', { retryAfterSeconds: 1 }))
-        : store.read(...parameters),
+    read: (...parameters) => checkPresent().then(() => store.read(...parameters)),
+    recall: (...parameters) => checkPresent().then(() => store.recall(...parameters)),
     [Symbol.asyncDispose]: async () => {},
   };
   await using server = await startAuthorizationServer(away);

@@ -40,7 +40,7 @@ const COLUMNS = `p.token_id, p.user_id, p.name, p.scope, p.hint, p.created_at_ms
 const livePersonalToken = statement<LiveRow>(
   'live-personal-token',
   `SELECT ${COLUMNS}, u.login, u.is_admin FROM personal_tokens p JOIN users u ON u.id = p.user_id
-   WHERE p.token_hash = $1 AND (p.expires_at_ms IS NULL OR p.expires_at_ms > $2) AND u.disabled_at_ms IS NULL`,
+   WHERE p.token_hash = $1 AND u.disabled_at_ms IS NULL`,
 );
 const personalTokensOf = statement<PersonalTokenRow>(
   'personal-tokens-of-user',
@@ -82,8 +82,10 @@ export async function findLivePersonalToken(
   hash: Uint8Array,
   nowMs: number,
 ): Promise<LivePersonalToken | undefined> {
-  const [row] = await store.read(livePersonalToken, [hash, nowMs]);
-  return row && { ...toPersonalToken(row), login: row.login, isAdmin: row.is_admin === 1 };
+  const [row] = await store.recall(livePersonalToken, [hash]);
+  // Decided at each use: the store may recall the row.
+  if (row === undefined || (row.expires_at_ms ?? Infinity) <= nowMs) return undefined;
+  return { ...toPersonalToken(row), login: row.login, isAdmin: row.is_admin === 1 };
 }
 
 /** Newest first, expired ones too until they are swept. */

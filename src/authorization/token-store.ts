@@ -168,7 +168,7 @@ interface LiveTokenRow {
 }
 
 // One point read over four primary keys: a revocation, a disabled user or application shows on the very next call, on
-// every process, with nothing cached that would have to be told.
+// every process. The time is no parameter, so that the store can recall the row; what has expired is decided at each use.
 const liveAccess = statement<LiveTokenRow>(
   'live-access-token',
   `SELECT t.family_id, f.client_id, t.scope, t.issued_at_ms, t.expires_at_ms, f.user_id, u.login, u.is_admin
@@ -176,7 +176,7 @@ const liveAccess = statement<LiveTokenRow>(
    JOIN token_families f ON f.family_id = t.family_id
    JOIN applications a ON a.client_id = f.client_id
    LEFT JOIN users u ON u.id = f.user_id
-   WHERE t.token_hash = $1 AND t.expires_at_ms > $2 AND t.revoked_at_ms IS NULL AND f.revoked_at_ms IS NULL
+   WHERE t.token_hash = $1 AND t.revoked_at_ms IS NULL AND f.revoked_at_ms IS NULL
      AND a.disabled_at_ms IS NULL AND (f.user_id IS NULL OR (u.id IS NOT NULL AND u.disabled_at_ms IS NULL))`,
 );
 const unusedRefresh = statement<LiveTokenRow>(
@@ -186,7 +186,7 @@ const unusedRefresh = statement<LiveTokenRow>(
    JOIN token_families f ON f.family_id = r.family_id
    JOIN applications a ON a.client_id = f.client_id
    JOIN users u ON u.id = f.user_id
-   WHERE r.token_hash = $1 AND r.expires_at_ms > $2 AND r.rotated_at_ms IS NULL AND f.revoked_at_ms IS NULL
+   WHERE r.token_hash = $1 AND r.rotated_at_ms IS NULL AND f.revoked_at_ms IS NULL
      AND a.disabled_at_ms IS NULL AND u.disabled_at_ms IS NULL
      AND (u.password_changed_at_ms IS NULL OR u.password_changed_at_ms <= f.created_at_ms)`,
 );
@@ -196,8 +196,8 @@ export async function findLiveToken(
   kind: 'access' | 'refresh',
   { hash, nowMs }: { readonly hash: Uint8Array; readonly nowMs: number },
 ): Promise<LiveToken | undefined> {
-  const [row] = await store.read(kind === 'access' ? liveAccess : unusedRefresh, [hash, nowMs]);
-  return row && toLiveToken(row, kind);
+  const [row] = await store.recall(kind === 'access' ? liveAccess : unusedRefresh, [hash]);
+  return row !== undefined && row.expires_at_ms > nowMs ? toLiveToken(row, kind) : undefined;
 }
 
 function toLiveToken(row: LiveTokenRow, kind: 'access' | 'refresh'): LiveToken {

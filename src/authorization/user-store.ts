@@ -108,7 +108,7 @@ function firstUser(rows: readonly UserRow[]): User | undefined {
 }
 
 export async function findUserById(store: Store, id: string): Promise<User | undefined> {
-  return firstUser(await store.read(userById, [id]));
+  return firstUser(await store.recall(userById, [id]));
 }
 
 /** Whatever the case of the letters. */

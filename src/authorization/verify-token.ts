@@ -1,6 +1,6 @@
 /**
- * Whom a bearer token speaks for. Every check is one point read of the token's row and what it hangs on: a revocation
- * shows on the very next call of every process. No cache: it would save a tenth of a request and could be wrong.
+ * Whom a bearer token speaks for. Every check reads the token's row and what it hangs on, or recalls them when nothing at
+ * all was committed since (`store.recall`): a revocation shows on the very next call of every process.
  */
 import type { Identity, VerifyToken } from '../identity.ts';
 import type { ProtocolParts } from './parts.ts';

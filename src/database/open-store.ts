@@ -97,6 +97,11 @@ function createStore(engine: Engine, { log, metrics }: StoreOptions): Store {
       checkParameters(statement.name, parameters);
       return (await engine.read(statement, parameters)) as R[];
     },
+    recall: async <R extends object>(statement: Statement<R>, parameters: readonly SqlValue[] = []) => {
+      checkRead(statement);
+      checkParameters(statement.name, parameters);
+      return (await engine.recall(statement, parameters)) as R[];
+    },
     write: async <R extends object>(statement: Statement<R>, parameters: readonly SqlValue[] = []) => {
       const [rows] = await writeAll([{ statement, parameters }]);
       return rows as R[];

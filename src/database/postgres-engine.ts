@@ -99,6 +99,7 @@ export function openPostgresEngine(options: PostgresOptions): PostgresEngine {
     name: 'postgres',
     pool,
     read,
+    recall: read,
     writeAll: (steps) => transact((client) => runSteps(client, steps)),
     call: (procedure, input) =>
       transact((client) =>

@@ -38,6 +38,7 @@ export function openSqliteConnection(path: string, access: 'read' | 'write'): Sq
   // Not opened read-only: such a connection cannot recover the log that a killed process left behind.
   if (access === 'read') database.exec('PRAGMA query_only = ON');
   const dataVersion = database.prepare('PRAGMA data_version');
+  dataVersion.setReturnArrays(true);
   const prepared = new Map<string, Prepared>();
 
   const prepare = (statement: Statement<object>): Prepared => {
@@ -63,7 +64,7 @@ export function openSqliteConnection(path: string, access: 'read' | 'write'): Sq
         throw translateSqliteError(error, text);
       }
     },
-    dataVersion: () => Number(dataVersion.get()?.data_version),
+    dataVersion: () => (dataVersion.get() as unknown as [number])[0],
     isInTransaction: () => database.isTransaction,
     close: () => database.close(),
   };

@@ -75,6 +75,11 @@ export interface Store {
   readonly engine: 'sqlite' | 'postgres';
   /** A statement that only reads (SELECT, WITH, VALUES); it sees every write whose promise has resolved. */
   read<R extends object>(statement: Statement<R>, parameters?: readonly SqlValue[]): Promise<R[]>;
+  /**
+   * The same answer as `read`, for what is asked again and again. On SQLite it comes from a bounded memory for as long as
+   * nobody has committed anything; on PostgreSQL nothing tells that without asking, so it is read. The rows are shared.
+   */
+  recall<R extends object>(statement: Statement<R>, parameters?: readonly SqlValue[]): Promise<readonly Readonly<R>[]>;
   /** One statement, atomic by itself. */
   write<R extends object>(statement: Statement<R>, parameters?: readonly SqlValue[]): Promise<R[]>;
   /** Several statements that commit together or not at all; the rows of each. */
