@@ -132,6 +132,36 @@ const bearer: Case[] = [
     },
   ],
   [
+    'B07 access_token in a body is taken (contract), be it a form, JSON, or JSON that is called otherwise',
+    async (bench) => {
+      const { server } = bench;
+      const { tokens } = await prepare(bench);
+      const form = new FormData();
+      form.set('access_token', tokens.access_token);
+      const json = JSON.stringify({ access_token: tokens.access_token });
+      const bodies: [body: string | FormData, type: string | undefined][] = [
+        [form, undefined],
+        [`access_token=${tokens.access_token}`, 'application/x-www-form-urlencoded'],
+        [json, 'application/json'],
+        [json, 'Application/JSON; charset=UTF-8'],
+        [json, 'application/x-www-form-urlencoded'],
+        [json, 'text/plain'],
+      ];
+      for (const [body, type] of bodies) {
+        const headers: Record<string, string> = type === undefined ? {} : { 'content-type': type };
+        const answer = await request(`${server.url}${USER}/access_tokens`, { method: 'POST', body, headers });
+        // Known, and refused for what only a token of the user's own may do.
+        assert.equal(answer.status, 403, `${type} ${answer.text}`);
+      }
+      const file = await request(`${server.url}${USER}/access_tokens`, {
+        method: 'POST',
+        body: json,
+        headers: { 'content-type': 'application/octet-stream' },
+      });
+      assert.equal(file.status, 401);
+    },
+  ],
+  [
     'B08 a revocation shows on the very next call, on every process',
     async (bench) => {
       const { server } = bench;

@@ -5,6 +5,7 @@
 import type { Context } from 'hono';
 import { createMiddleware } from 'hono/factory';
 import { Failure } from '../errors.ts';
+import { mayHoldFields, readBodyFields } from '../http/body-fields.ts';
 import type { HttpEnv } from '../http/context.ts';
 import { type Call, toCall } from '../http/endpoint.ts';
 import type { Identity, IdentityEnv, RequireScope, VerifyToken } from '../identity.ts';
@@ -63,23 +64,16 @@ function readAuthorization(header: string | undefined): string | undefined {
   return match?.[1];
 }
 
-/** The body stays readable for the handler: it is kept. */
 async function readBodyToken(call: Call): Promise<string | undefined> {
   if (call.method === 'GET' || call.method === 'HEAD') return undefined;
-  const type = call.header('content-type') ?? '';
+  if (!mayHoldFields(call.header('content-type') ?? '')) return undefined;
   try {
-    if (type.startsWith('application/json')) return pickText(JSON.parse(await call.text()), 'access_token');
-    if (type.startsWith('application/x-www-form-urlencoded') || type.startsWith('multipart/form-data'))
-      return pickText(Object.fromEntries(await call.form()), 'access_token');
+    const { access_token: token } = await readBodyFields(call);
+    return typeof token === 'string' ? token : undefined;
   } catch {
     // A body that cannot be read holds no token; the handler says what is wrong with it.
+    return undefined;
   }
-  return undefined;
-}
-
-function pickText(value: unknown, name: string): string | undefined {
-  const found = typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : undefined;
-  return typeof found === 'string' ? found : undefined;
 }
 
 /** §3.1: a request without any credentials gets the challenge without an error code. */

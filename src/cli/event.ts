@@ -2,10 +2,11 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { Failure } from '../errors.ts';
+import { parseJsonObject } from '../http/body-fields.ts';
 import { announce } from '../webhooks/announce.ts';
 import { type Event, eventSchema } from '../webhooks/event.ts';
 import { EVENT_KINDS, type EventKind } from '../webhooks/event-kind.ts';
-import { parseJsonObject, parseParameters } from '../webhooks/parameters.ts';
+import { parseParameters } from '../webhooks/parameters.ts';
 import type { Repository } from '../webhooks/repository.ts';
 import { createSampleEvent } from '../webhooks/sample-event.ts';
 import { findRepository, openWebhooks } from './open-webhooks.ts';

@@ -2,6 +2,7 @@
 import { type OpenAPIHono, z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { Failure } from '../errors.ts';
+import { parseJsonObject } from '../http/body-fields.ts';
 import { createRoutes } from '../http/routes.ts';
 import type { IdentityEnv } from '../identity.ts';
 import { announce } from './announce.ts';
@@ -11,7 +12,7 @@ import type { Json } from './bridges/bridge.ts';
 import { findBridge, type RecognisedBridge, translateWebhook } from './bridges/bridges.ts';
 import { eventSchema } from './event.ts';
 import type { ManagementParts } from './management.ts';
-import { parseJsonObject, parseParameters } from './parameters.ts';
+import { parseParameters } from './parameters.ts';
 import type { Repository } from './repository.ts';
 
 const PATH = '/repos/:owner/:repo/events';

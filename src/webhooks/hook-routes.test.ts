@@ -73,6 +73,49 @@ withServer('parameters are taken alike from the query, a form and JSON', async (
   }
 });
 
+withServer(
+  'JSON is taken from clients that call it a form, or nothing, or write its type otherwise',
+  async (server) => {
+    const body = JSON.stringify({ url: URL_1, push_events: false });
+    for (const type of ['application/x-www-form-urlencoded', 'text/plain', 'Application/JSON; charset=UTF-8']) {
+      const created = await server.call('POST', HOOKS, { body, headers: { 'content-type': type } });
+      assert.deepEqual([created.status, created.body.push_events], [201, false], type);
+    }
+  },
+);
+
+withServer('a body that is not what its type says is refused, and is no failure of ours', async (server) => {
+  const cases: [type: string, body: string][] = [
+    ['multipart/form-data', 'url=x'],
+    ['multipart/form-data; boundary=b', 'url=x'],
+    ['application/json', 'url=x'],
+    ['application/json', '[1]'],
+    ['application/x-www-form-urlencoded', '{'],
+  ];
+  for (const [type, body] of cases) {
+    const refused = await server.call('POST', HOOKS, { body, headers: { 'content-type': type } });
+    checkRefusal(refused, 400, 'BAD_REQUEST');
+    assert.match(refused.body.message, /^Request body parsing error/);
+  }
+});
+
+withServer('refusals name the parameter and what it must be', async (server) => {
+  const cases: [given: object, message: string][] = [
+    [{ url: 5 }, 'url must be text, got 5'],
+    [{ url: URL_1, push_events: 'yes' }, 'push_events must be true or false, got "yes"'],
+    [{ url: URL_1, push_events: [true] }, 'push_events must be true or false, got [true]'],
+    [{ url: URL_1, encryption_type: 2 }, 'encryption_type must be a whole number from 0 to 1, got 2'],
+    [{ url: URL_1, profile: 'svn' }, 'profile must be one of gitcode, gitee, github, gitlab, got "svn"'],
+    [{ url: URL_1, password: 12345 }, 'password must be text'],
+    [{ url: URL_1, password: '\ud800' }, 'password must not hold control characters or half characters'],
+  ];
+  for (const [json, message] of cases) {
+    const refused = await server.call('POST', HOOKS, { json });
+    checkRefusal(refused, 400, 'BAD_REQUEST');
+    assert.equal(refused.body.message, `Cannot create the webhook: ${message}`);
+  }
+});
+
 withServer('an update changes what it names, keeps the rest, and answers without id', async (server) => {
   const { body: hook } = await server.call('POST', HOOKS, {
     json: { url: URL_1, password: 'old', encryption_type: 1, issues_events: true },

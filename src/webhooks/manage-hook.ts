@@ -14,8 +14,8 @@ export const MAX_HOOKS = 50;
 const MAX_URL_LENGTH = 2048;
 const MAX_PASSWORD_LENGTH = 255;
 
-/** A password travels in a header, where control characters would end it. */
-const isHeaderSafe = (text: string) => !/\p{Cc}/u.test(text);
+/** A password travels in a header, where control characters would end it; half a surrogate pair is no character. */
+const isHeaderSafe = (text: string) => !/\p{Cc}/u.test(text) && text.isWellFormed();
 
 const url = z.string().max(MAX_URL_LENGTH, `must be at most ${MAX_URL_LENGTH} characters`);
 const optionalParameters = {
@@ -25,7 +25,7 @@ const optionalParameters = {
   password: z
     .string('must be text')
     .max(MAX_PASSWORD_LENGTH, `must be at most ${MAX_PASSWORD_LENGTH} characters`)
-    .refine(isHeaderSafe, 'must not hold control characters')
+    .refine(isHeaderSafe, 'must not hold control characters or half characters')
     .optional(),
   push_events: flagParameter.optional(),
   tag_push_events: flagParameter.optional(),

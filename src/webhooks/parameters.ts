@@ -3,12 +3,14 @@
 import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { Failure } from '../errors.ts';
+import { type Fields, readBodyFields } from '../http/body-fields.ts';
+import { toCall } from '../http/endpoint.ts';
 
-export type Parameters = Readonly<Record<string, unknown>>;
+export type Parameters = Fields;
 
 /** The body wins over the query. */
 export async function readParameters(c: Context): Promise<Parameters> {
-  return dropAbsent({ ...c.req.query(), ...(await readBody(c)) });
+  return dropAbsent({ ...c.req.query(), ...(await readBodyFields(toCall(c))) });
 }
 
 /** JSON nulls and empty fields count as not given. */
@@ -16,37 +18,9 @@ export function dropAbsent(values: Parameters): Parameters {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== null && value !== ''));
 }
 
-async function readBody(c: Context): Promise<Parameters> {
-  const type = c.req.header('content-type') ?? '';
-  if (type.startsWith('multipart/form-data')) return await c.req.parseBody();
-  const body = await c.req.text();
-  if (body.trim() === '') return {};
-  if (isJson(type) || body.trimStart().startsWith('{')) return parseJsonObject(body, type);
-  return Object.fromEntries(new URLSearchParams(body));
-}
-
-function isJson(type: string): boolean {
-  return /^application\/(.+\+)?json\b/i.test(type);
-}
-
-export function parseJsonObject(body: string, type: string): Parameters {
-  const value = tryParseJson(body);
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Parameters;
-  const shown = type === '' ? 'application/json' : type.slice(0, 100);
-  throw new Failure('invalid', `Request body parsing error, please check if the header content-type:${shown} matches`);
-}
-
-function tryParseJson(body: string): unknown {
-  try {
-    return JSON.parse(body);
-  } catch {
-    return undefined;
-  }
-}
-
 /** `action` completes "Cannot …". A required parameter that is missing has the platform's own code for that. */
 export function parseParameters<S extends z.ZodType>(schema: S, values: Parameters, action: string): z.output<S> {
-  const parsed = schema.safeParse(values);
+  const parsed = schema.safeParse(values, { error: describeIssue });
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0];
   const path = issue?.path ?? [];
@@ -63,15 +37,48 @@ export function parseParameters<S extends z.ZodType>(schema: S, values: Paramete
 const MISSING = { errorCode: 1000, errorCodeName: 'PARAMETER_ERROR' };
 const SECRET_FIELDS = new Set(['password', 'secret']);
 
+const NAME_OF_TYPE: Readonly<Record<string, string>> = {
+  string: 'text',
+  int: 'a whole number',
+  number: 'a number',
+  boolean: 'true or false',
+  array: 'an array',
+  object: 'an object',
+  record: 'an object',
+};
+
+/** What a rule without words of its own says. */
+function describeIssue(issue: z.core.$ZodRawIssue): string | undefined {
+  if (issue.code === 'invalid_type') return `must be ${NAME_OF_TYPE[issue.expected] ?? issue.expected}`;
+  if (issue.code === 'invalid_value') return `must be one of ${issue.values.map(String).join(', ')}`;
+  if (issue.code === 'invalid_union' && Array.isArray(issue.options))
+    return `must be one of ${issue.options.join(', ')}`;
+  if (issue.code === 'too_big') return `must be at most ${issue.maximum}${UNIT_OF[issue.origin] ?? ''}`;
+  if (issue.code === 'too_small') return `must be at least ${issue.minimum}${UNIT_OF[issue.origin] ?? ''}`;
+  return undefined;
+}
+
+const UNIT_OF: Readonly<Record<string, string>> = { string: ' characters', array: ' items' };
+
 function lowerFirst(text: string): string {
   return text.charAt(0).toLowerCase() + text.slice(1);
 }
 
-const FLAG_WORDS: Record<string, boolean> = { true: true, false: false, '1': true, '0': false };
+const FLAG_WORDS = new Map<unknown, boolean>([
+  ['true', true],
+  ['1', true],
+  [1, true],
+  ['false', false],
+  ['0', false],
+  [0, false],
+]);
 
 /** `true`, `false`, `1` and `0`, as a word, a number or a boolean. */
 export const flagParameter = z
-  .preprocess((value) => FLAG_WORDS[String(value).toLowerCase()] ?? value, z.boolean('must be true or false'))
+  .preprocess(
+    (value) => FLAG_WORDS.get(typeof value === 'string' ? value.toLowerCase() : value) ?? value,
+    z.boolean('must be true or false'),
+  )
   .openapi({ type: 'boolean' });
 
 export function integerParameter(minimum: number, maximum: number) {

@@ -1,0 +1,58 @@
+/**
+ * A body as named fields. What begins with a brace is JSON, whatever its type says: `curl -d '{…}'` calls it a form. The
+ * body is kept, so whoever looks for a token in it leaves it to the handler.
+ */
+import { Failure } from '../errors.ts';
+import type { Call } from './endpoint.ts';
+
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** Throws `invalid` for a body that is not what its type says. */
+export async function readBodyFields(call: Pick<Call, 'header' | 'text' | 'form'>): Promise<Fields> {
+  const type = call.header('content-type') ?? '';
+  if (/^multipart\/form-data\b/i.test(type)) return await readMultipart(call, type);
+  const body = await call.text();
+  if (body.trim() === '') return {};
+  if (isJson(type) || body.trimStart().startsWith('{')) return parseJsonObject(body, type);
+  return Object.fromEntries(new URLSearchParams(body));
+}
+
+/** Whether a body of this type has fields at all, and is not a file that somebody uploads. */
+export function mayHoldFields(type: string): boolean {
+  return (
+    type === '' ||
+    isJson(type) ||
+    /^(multipart\/form-data|application\/x-www-form-urlencoded|text\/plain)\b/i.test(type)
+  );
+}
+
+export function parseJsonObject(body: string, type: string): Fields {
+  const value = tryParseJson(body);
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Fields;
+  throw refuseBody(type === '' ? 'application/json' : type);
+}
+
+function isJson(type: string): boolean {
+  return /^application\/(.+\+)?json\b/i.test(type);
+}
+
+async function readMultipart(call: Pick<Call, 'form'>, type: string): Promise<Fields> {
+  try {
+    return Object.fromEntries(await call.form());
+  } catch {
+    throw refuseBody(type);
+  }
+}
+
+function tryParseJson(body: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch {
+    return undefined;
+  }
+}
+
+function refuseBody(type: string): Failure {
+  const shown = type.slice(0, 100);
+  return new Failure('invalid', `Request body parsing error, please check if the header content-type:${shown} matches`);
+}
