@@ -1,8 +1,9 @@
 /**
  * `Predict` over the wire: how many calls a second one core answers, and how long callers wait at half of that.
  * `node bench/predict.ts [--json] [--seconds 3] [--model none|prior|trained] [--candidates 16,64]
- * [--while-refit] [--cpu-prof]`. While it refits in another thread, the server is not pinned and its processor time is not
- * that of the calls alone
+ * [--rate CALLS] [--while-refit [--samples 20000]] [--cpu-prof]`. With --while-refit, the same load once more while a model is learned
+ * again from samples in a store, and swapped in: the server is not pinned then, and its processor time is not that of the
+ * calls alone.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -19,12 +20,16 @@ const { values: flags } = parseArgs({
     model: { type: 'string', default: 'trained' },
     candidates: { type: 'string', default: '16,64' },
     'while-refit': { type: 'boolean', default: false },
+    rate: { type: 'string' },
+    samples: { type: 'string', default: '20000' },
     'cpu-prof': { type: 'boolean', default: false },
   },
 });
 
 const CONNECTIONS = 4;
 const IN_FLIGHT = 32;
+/** A refit takes seconds, the more so as it lets the calls go first. */
+const REFIT_ROUNDS = 5;
 const TASKSET = '/usr/bin/taskset';
 const isPinned = existsSync(TASKSET) && !flags['while-refit'];
 const durationMs = Number(flags.seconds) * 1000;
@@ -34,12 +39,22 @@ interface Row extends Measured {
   readonly pattern: string;
   /** Processor time of the server: unlike the rate, hardly disturbed by what else runs on the machine. */
   readonly cpuMicrosPerCall: number;
+  /** The longest that the thread which answers was busy at a stretch, in its processor time. */
+  readonly longestTurnMs: number;
+}
+
+interface Readings {
+  readonly cpuMicros: number;
+  readonly refits: number;
+  readonly longestTurnMs: number;
 }
 
 interface ServerProcess {
   readonly port: number;
-  /** Processor time spent so far. */
-  readCpuMicros(): Promise<number>;
+  /** Processor time spent and refits done so far, and the longest turn since the last question. */
+  read(): Promise<Readings>;
+  /** Begins to learn again and again. */
+  startRefits(): Promise<Readings>;
   stop(): Promise<void>;
 }
 
@@ -75,18 +90,28 @@ async function measurePatterns(
   server: ServerProcess,
 ): Promise<Row[]> {
   const withCpu = async (pattern: string, run: () => Promise<Measured>): Promise<Row> => {
-    const before = await server.readCpuMicros();
+    const before = (await server.read()).cpuMicros;
     const measured = await run();
     const calls = measured.callsPerSecond * measured.elapsedSeconds;
-    return { candidates, pattern, ...measured, cpuMicrosPerCall: ((await server.readCpuMicros()) - before) / calls };
+    const { cpuMicros, longestTurnMs } = await server.read();
+    return { candidates, pattern, ...measured, cpuMicrosPerCall: (cpuMicros - before) / calls, longestTurnMs };
   };
   await runClosedLoop(connections, { inFlight: IN_FLIGHT, durationMs: Math.min(durationMs, 2000) });
   const closed = await withCpu(`closed loop, ${IN_FLIGHT} in flight`, () =>
     runClosedLoop(connections, { inFlight: IN_FLIGHT, durationMs }),
   );
-  const callsPerSecond = closed.callsPerSecond / 2;
-  const open = await withCpu('open loop, half of that', () => runOpenLoop(connections, { callsPerSecond, durationMs }));
-  return [closed, open];
+  const callsPerSecond = flags.rate === undefined ? closed.callsPerSecond / 2 : Number(flags.rate);
+  const open = await withCpu(flags.rate === undefined ? 'open loop, half of that' : 'open loop, at that rate', () =>
+    runOpenLoop(connections, { callsPerSecond, durationMs }),
+  );
+  if (!flags['while-refit']) return [closed, open];
+  await server.startRefits();
+  const refitted = await withCpu('the same while it refits', () =>
+    runOpenLoop(connections, { callsPerSecond, durationMs: REFIT_ROUNDS * durationMs }),
+  );
+  const ratio = refitted.p99Ms / open.p99Ms;
+  process.stderr.write(`${candidates} candidates: ${(await server.read()).refits} refits, p99 × ${ratio.toFixed(2)}\n`);
+  return [closed, open, refitted];
 }
 
 async function startServer(): Promise<ServerProcess> {
@@ -95,19 +120,22 @@ async function startServer(): Promise<ServerProcess> {
     new URL('predict/server.ts', import.meta.url).pathname,
     '--model',
     flags.model,
-    ...(flags['while-refit'] ? ['--while-refit'] : []),
+    ...(flags['while-refit'] ? ['--while-refit', '--samples', flags.samples] : []),
   ];
   const [command, ...parameters] = isPinned ? [TASKSET, '-c', '0', process.execPath] : [process.execPath];
   const child = spawn(command!, [...parameters, ...node], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
   const { port } = await nextMessage<{ port: number }>(child);
   return {
     port,
-    readCpuMicros: async () => {
-      child.send('cpu');
-      return (await nextMessage<{ cpuMicros: number }>(child)).cpuMicros;
-    },
+    read: () => ask(child, 'read'),
+    startRefits: () => ask(child, 'refit'),
     stop: () => end(child),
   };
+}
+
+function ask(child: ChildProcess, question: 'read' | 'refit'): Promise<Readings> {
+  child.send(question);
+  return nextMessage<Readings>(child);
 }
 
 function nextMessage<T>(child: ChildProcess): Promise<T> {
@@ -148,7 +176,17 @@ function createRequest(candidates: number): Uint8Array {
 }
 
 function renderTable(report: { date: string; machine: string; pinned: boolean; model: string; rows: Row[] }): string {
-  const head = ['candidates', 'pattern', 'calls/s', 'cpu µs/call', 'p50 ms', 'p99 ms', 'max ms', 'failed'];
+  const head = [
+    'candidates',
+    'pattern',
+    'calls/s',
+    'cpu µs/call',
+    'p50 ms',
+    'p99 ms',
+    'max ms',
+    'longest turn ms',
+    'failed',
+  ];
   const lines = report.rows.map((row) => [
     String(row.candidates),
     row.pattern,
@@ -157,6 +195,7 @@ function renderTable(report: { date: string; machine: string; pinned: boolean; m
     row.p50Ms.toFixed(2),
     row.p99Ms.toFixed(2),
     row.maxMs.toFixed(2),
+    row.longestTurnMs.toFixed(1),
     String(row.failed),
   ]);
   const widths = head.map((title, index) => Math.max(title.length, ...lines.map((line) => line[index]!.length)));

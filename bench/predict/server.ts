@@ -1,6 +1,5 @@
 /** The server under load: the transport, the codec, the service and a predictor, in a process of its own. */
 import { parseArgs } from 'node:util';
-import { Worker } from 'node:worker_threads';
 import { openGrpcServer } from '../../src/grpc/server.ts';
 import type { Predictor } from '../../src/prediction/columns.ts';
 import { createPredictionService } from '../../src/prediction/prediction-service.ts';
@@ -8,10 +7,15 @@ import { createPredictor } from '../../src/prediction/predictor.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { realWorld } from '../../src/world.ts';
+import { openLearning } from './learning.ts';
 import { createTrainedPredictor } from './trained-predictor.ts';
 
 const { values: flags } = parseArgs({
-  options: { model: { type: 'string', default: 'trained' }, 'while-refit': { type: 'boolean', default: false } },
+  options: {
+    model: { type: 'string', default: 'trained' },
+    'while-refit': { type: 'boolean', default: false },
+    samples: { type: 'string', default: '20000' },
+  },
 });
 
 /** Costs nothing: what is left is transport, codec and service. */
@@ -30,23 +34,54 @@ const PREDICTORS: Record<string, () => Predictor> = {
   trained: createTrainedPredictor,
 };
 
-const predictor = PREDICTORS[flags.model]?.();
-if (predictor === undefined) throw new Error(`--model must be one of ${Object.keys(PREDICTORS).join(', ')}`);
 const metrics = createMetrics();
+const log = createLog('warn');
+const learning = flags['while-refit']
+  ? await openLearning({ log, metrics, samples: Number(flags.samples) })
+  : undefined;
+const predictor = learning?.predictor ?? PREDICTORS[flags.model]?.();
+if (predictor === undefined) throw new Error(`--model must be one of ${Object.keys(PREDICTORS).join(', ')}`);
 const service = createPredictionService({ predictor, unknownModel: 'prior', metrics, world: realWorld });
 const server = await openGrpcServer({
   services: [service.grpc],
   host: '127.0.0.1',
   port: 0,
   maxMessageBytes: 4_194_304,
-  log: createLog('warn'),
+  log,
   metrics,
   world: realWorld,
 });
-if (flags['while-refit']) new Worker(new URL('refit-thread.ts', import.meta.url));
 process.send?.({ port: server.port });
-process.on('message', () => process.send?.({ cpuMicros: readCpuMicros() }));
-process.once('SIGTERM', () => void server.drain(1000).then(() => process.exit(0)));
+process.on('message', (message) => {
+  if (message === 'refit') learning?.start();
+  process.send?.({ cpuMicros: readCpuMicros(), refits: learning?.refits() ?? 0, longestTurnMs: takeLongestTurn() });
+});
+process.once('SIGTERM', () => void stop().then(() => process.exit(0)));
+
+async function stop(): Promise<void> {
+  await server.drain(1000);
+  learning?.removeData();
+}
+
+let longestTurnMs = 0;
+let turnStartedMicros = readThreadMicros();
+setInterval(() => {
+  const nowMicros = readThreadMicros();
+  longestTurnMs = Math.max(longestTurnMs, (nowMicros - turnStartedMicros) / 1000);
+  turnStartedMicros = nowMicros;
+}, 1);
+
+/** How long the thread that answers was busy at a stretch, in its processor time: other programs do not change it. */
+function takeLongestTurn(): number {
+  const longest = longestTurnMs;
+  longestTurnMs = 0;
+  return longest;
+}
+
+function readThreadMicros(): number {
+  const { user, system } = process.threadCpuUsage();
+  return user + system;
+}
 
 function readCpuMicros(): number {
   const { user, system } = process.cpuUsage();

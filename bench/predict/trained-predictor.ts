@@ -11,10 +11,15 @@ export function createTrainedPredictor(): SwappablePredictor {
   return predictor;
 }
 
+const random = createRandom(1);
+
+export function createObservations(count: number): Observation[] {
+  return Array.from({ length: count }, () => createObservation(random));
+}
+
 export function trainSyntheticModel(rows: number): LatencyModel {
   const table = createObservationTable(rows);
-  const random = createRandom(1);
-  for (let index = 0; index < rows; index++) appendObservation(table, createObservation(random));
+  for (const observation of createObservations(rows)) appendObservation(table, observation);
   const model = trainModel('qwen3-32b@1', table);
   const { ttft, tpot } = model.whole;
   if (!(ttft!.forestShare > 0 && tpot!.forestShare > 0))

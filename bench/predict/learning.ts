@@ -1,0 +1,75 @@
+/** What the service does when it learns: samples in a store, refits in a thread, and versions swapped in. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { migrations } from '../../src/database/migrations/list.ts';
+import { openStore } from '../../src/database/open-store.ts';
+import type { Store } from '../../src/database/store.ts';
+import { createModelLoader } from '../../src/prediction/model-loader.ts';
+import { listModelVersions, promoteModel } from '../../src/prediction/model-store.ts';
+import { createPredictor, type SwappablePredictor } from '../../src/prediction/predictor.ts';
+import { packModel, publishModel } from '../../src/prediction/publish-model.ts';
+import { insertSampleStep } from '../../src/prediction/sample-store.ts';
+import { createTrainer } from '../../src/prediction/trainer-worker.ts';
+import type { Log } from '../../src/telemetry/log.ts';
+import type { Metrics } from '../../src/telemetry/metrics.ts';
+import { realWorld } from '../../src/world.ts';
+import { createObservations, trainSyntheticModel } from './trained-predictor.ts';
+
+const MODEL = 'qwen3-32b';
+
+export interface Learning {
+  readonly predictor: SwappablePredictor;
+  /** Begins to refit and swap, again and again. */
+  start(): void;
+  readonly refits: () => number;
+  /** For a process that ends right after: what is under way is not waited for. */
+  removeData(): void;
+}
+
+export async function openLearning(parts: { log: Log; metrics: Metrics; samples: number }): Promise<Learning> {
+  const { log, metrics, samples } = parts;
+  const dataDir = mkdtempSync(join(tmpdir(), 'trivet-bench-'));
+  const store = await openStore({ dataDir, migrations, log, world: realWorld });
+  await insertSamples(store, samples);
+  const packed = packModel(trainSyntheticModel(5000));
+  for (const reason of ['first', 'second'])
+    await publishModel(store, { name: MODEL, packed, source: {}, promotion: 'promote', reason, nowMs: Date.now() });
+  const predictor = createPredictor();
+  const loader = createModelLoader({ store, predictor, log });
+  await loader.load();
+  const trainer = createTrainer({ store, log, metrics, world: realWorld, refitRows: 50, refitSeconds: 1 });
+  let refits = 0;
+
+  async function refitForever(): Promise<void> {
+    for (;;) {
+      await insertSamples(store, 60);
+      await trainer.runRound();
+      // Whether or not the new one was better: what a swap costs is to be seen as well.
+      const versions = await listModelVersions(store, MODEL);
+      const { version } = versions.find(({ isPromoted }) => !isPromoted)!;
+      await promoteModel(store, { name: MODEL, version, nowMs: Date.now(), reason: 'a swap' });
+      await loader.load();
+      refits++;
+    }
+  }
+
+  return {
+    predictor,
+    refits: () => refits,
+    start: () => void refitForever(),
+    removeData: () => rmSync(dataDir, { recursive: true, force: true }),
+  };
+}
+
+async function insertSamples(store: Store, count: number): Promise<void> {
+  const observations = createObservations(count);
+  for (let from = 0; from < count; from += 1000)
+    await store.writeAll(
+      observations
+        .slice(from, from + 1000)
+        .map((observation) =>
+          insertSampleStep({ id: realWorld.id(), observation: { ...observation, atMs: Date.now() } }),
+        ),
+    );
+}
