@@ -40,7 +40,7 @@ function hashTicket(token: string): string {
   return createHash('sha256').update(`trivet ticket ${token}`).digest('base64url');
 }
 
-function bindTicket(kind: TicketKind, tokenHash: string): string {
+export function bindTicket(kind: TicketKind, tokenHash: string): string {
   return `ticket:${kind}:${tokenHash}`;
 }
 

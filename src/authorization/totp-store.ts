@@ -48,7 +48,7 @@ const countLeft = statement<{ left_over: number }>(
   'SELECT COUNT(*) AS left_over FROM recovery_codes WHERE user_id = $1 AND used_at_ms IS NULL',
 );
 
-function bindSeed(userId: string): string {
+export function bindSeed(userId: string): string {
   return `totp:${userId}`;
 }
 

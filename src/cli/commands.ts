@@ -18,6 +18,7 @@ const loaders: Readonly<Record<string, () => Promise<Command>>> = {
   event: async () => (await import('./event.ts')).createEventCommand(),
   listen: async () => (await import('./listen.ts')).createListenCommand(),
   'git-hook': async () => (await import('./git-hook.ts')).createGitHookCommand(),
+  vault: async () => (await import('./vault.ts')).createVaultCommand(),
   backup: async () => (await import('./backup.ts')).createBackupCommand(),
   migrate: async () => (await import('./migrate.ts')).createMigrateCommand(),
 };

@@ -10,6 +10,8 @@ import { Failure } from '../errors.ts';
 import type { World } from '../world.ts';
 
 export interface Vault {
+  /** What every box that is sealed now begins with; one that begins otherwise is under a former key. */
+  readonly mark: Uint8Array;
   /** `binding` names the row, for example `hook:123`; the same must be given to open. */
   seal(secret: string | Uint8Array, binding: string): Uint8Array;
   /** Throws `internal` when the box was sealed for another row, with an unknown key, or was changed. */
@@ -26,14 +28,15 @@ export function createVault(keys: readonly Uint8Array[], world: World): Vault {
   const [sealing] = keys;
   if (sealing === undefined) throw new Failure('invalid', 'Cannot create the vault: at least one key is needed');
   const keyById = new Map(keys.map((key) => [keyId(key), key]));
+  const mark = Buffer.alloc(NONCE_AT, VERSION);
+  mark.writeUInt32BE(keyId(sealing), 1);
   return {
+    mark,
     seal(secret, binding) {
       const nonce = world.randomBytes(12);
       const cipher = createCipheriv('aes-256-gcm', sealing, nonce).setAAD(Buffer.from(binding));
       const body = Buffer.concat([cipher.update(secret), cipher.final()]);
-      const head = Buffer.alloc(NONCE_AT, VERSION);
-      head.writeUInt32BE(keyId(sealing), 1);
-      return Buffer.concat([head, nonce, cipher.getAuthTag(), body]);
+      return Buffer.concat([mark, nonce, cipher.getAuthTag(), body]);
     },
     open(box, binding) {
       const bytes = Buffer.from(box.buffer, box.byteOffset, box.byteLength);

@@ -78,17 +78,17 @@ async function createKey(vault: Vault, nowMs: number): Promise<StoredKey> {
   return {
     kid,
     publicJwk: JSON.stringify({ ...jwk, kid, use: 'sig', alg: 'RS256' }),
-    sealedPrivateKey: vault.seal(privateKey.export({ type: 'pkcs8', format: 'der' }), bindingOf(kid)),
+    sealedPrivateKey: vault.seal(privateKey.export({ type: 'pkcs8', format: 'der' }), bindSigningKey(kid)),
     createdAtMs: nowMs,
     expiresAtMs: nowMs + PUBLISHED_FOR_MS,
   };
 }
 
 function openKey(vault: Vault, { kid, sealedPrivateKey }: StoredKey): SigningKey {
-  const der = vault.open(sealedPrivateKey, bindingOf(kid));
+  const der = vault.open(sealedPrivateKey, bindSigningKey(kid));
   return { kid, privateKey: createPrivateKey({ key: der, format: 'der', type: 'pkcs8' }) };
 }
 
-function bindingOf(kid: string): string {
+export function bindSigningKey(kid: string): string {
   return `signing-key:${kid}`;
 }
