@@ -84,6 +84,39 @@ test('what hooks cannot subscribe to is no event', () => {
     );
 });
 
+test('a comment on a snippet of gitlab, or on what comes after it, is no event', () => {
+  const { headers, payload } = readJson('gitlab/note-on-commit.json');
+  const { commit: _, ...rest } = payload;
+  const translate = (changed: Json) =>
+    findBridge(readHeaderOf(headers))?.bridge.translate(readHeaderOf(headers), changed);
+  assert.equal(translate({ ...rest, snippet: { id: 1 } }), undefined);
+  assert.equal(translate(payload)?.kind, 'note');
+});
+
+test('an action on an issue of gitlab that has no name here is an update', () => {
+  const { headers, payload } = readJson('gitlab/issue-open.json');
+  const attributes = { ...payload.object_attributes, action: 'promoted_to_epic' };
+  const found = findBridge(readHeaderOf(headers));
+  const event = eventSchema.parse(
+    found?.bridge.translate(readHeaderOf(headers), { ...payload, object_attributes: attributes }),
+  );
+  assert.equal(event.kind === 'issue' && event.action, 'update');
+});
+
+for (const path of ['github/push.json', 'gitlab/push.json', 'gitea/push.json'])
+  test(`${path} with 2048 commits, as hosts send them, keeps the newest 20 and the number of all`, () => {
+    const { headers, payload } = readJson(path);
+    const commits = Array.from({ length: 2048 }, (_, index) => ({ ...payload.commits[0], message: `commit ${index}` }));
+    const counts = { total_commits: 2048, total_commits_count: 2048 };
+    const found = findBridge(readHeaderOf(headers));
+    const event = eventSchema.parse(found?.bridge.translate(readHeaderOf(headers), { ...payload, ...counts, commits }));
+    assert.ok(event.kind === 'push');
+    assert.deepEqual(
+      [event.commits.length, event.commits.at(-1)?.message, event.total_commits],
+      [20, 'commit 2047', 2048],
+    );
+  });
+
 test('a plain request belongs to no bridge', () => {
   assert.equal(findBridge(readHeaderOf({ 'content-type': 'application/json' })), undefined);
 });

@@ -1,5 +1,6 @@
 /** GitHub's payloads, which Gitea and Forgejo follow with small differences. */
 import type { EventInput } from '../event.ts';
+import { MAX_LISTED_COMMITS } from '../event-kind.ts';
 import { compact, type Json, toTime } from './bridge.ts';
 import { toCommit, toIssue, toMergeRequest, toPerson } from './github-objects.ts';
 
@@ -28,7 +29,8 @@ function translatePush(payload: Json): EventInput | undefined {
     before: payload.before,
     after: payload.after,
     base_ref: payload.base_ref?.replace(/^refs\/heads\//, '') ?? null,
-    commits: (payload.commits ?? []).map(toCommit),
+    // Some hosts list thousands; no receiver is sent more than these.
+    commits: (payload.commits ?? []).slice(-MAX_LISTED_COMMITS).map(toCommit),
     total_commits: payload.total_commits ?? payload.commits?.length ?? 0,
     actor: toPerson(payload.sender ?? payload.pusher),
   };

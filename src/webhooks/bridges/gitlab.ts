@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto';
 import type { EventInput } from '../event.ts';
+import { MAX_LISTED_COMMITS } from '../event-kind.ts';
 import { standardKey } from '../profiles/signature.ts';
 import { type Bridge, compact, isEqual, type Json, type ReadHeader, toTime } from './bridge.ts';
 import { toCommit, toIssue, toMergeRequest, toPerson } from './gitlab-objects.ts';
@@ -26,14 +27,15 @@ function verifyStandard(secret: Buffer, header: ReadHeader, body: Buffer): boole
 
 /** Others, like approvals, are updates to us. */
 const MERGE_ACTIONS = new Set(['open', 'update', 'merge', 'close', 'reopen']);
+const ISSUE_ACTIONS = new Set(['open', 'update', 'close', 'reopen']);
 
-const TRANSLATE_OF: Record<string, ((payload: Json) => EventInput) | undefined> = {
+const TRANSLATE_OF: Record<string, ((payload: Json) => EventInput | undefined) | undefined> = {
   push: (payload) => ({ kind: 'push', ref: payload.ref, ...toReference(payload) }),
   tag_push: (payload) =>
     compact({ kind: 'tag_push' as const, ref: payload.ref, checkout: payload.checkout_sha, ...toReference(payload) }),
   issue: (payload) => ({
     kind: 'issue',
-    action: payload.object_attributes?.action ?? 'update',
+    action: ISSUE_ACTIONS.has(payload.object_attributes?.action) ? payload.object_attributes.action : 'update',
     actor: toPerson(payload.user),
     issue: toIssue(payload.object_attributes, payload),
     changes: payload.changes ?? {},
@@ -47,7 +49,14 @@ const TRANSLATE_OF: Record<string, ((payload: Json) => EventInput) | undefined> 
       previous_head: payload.object_attributes?.oldrev || undefined,
       changes: payload.changes ?? {},
     }),
-  note: (payload) => ({
+  note: translateNote,
+};
+
+/** Undefined for a comment on what nobody can subscribe to, like a snippet or an epic. */
+function translateNote(payload: Json): InputOf<'note'> | undefined {
+  const target = toTarget(payload);
+  if (target === undefined) return undefined;
+  return {
     kind: 'note',
     actor: toPerson(payload.user),
     note: compact({
@@ -58,16 +67,16 @@ const TRANSLATE_OF: Record<string, ((payload: Json) => EventInput) | undefined> 
       updated_at: toTime(payload.object_attributes?.updated_at),
       url: payload.object_attributes?.url,
     }),
-    target: toTarget(payload),
-  }),
-};
+    target,
+  };
+}
 
 function toReference(payload: Json) {
   return {
     before: payload.before,
     after: payload.after,
     message: payload.message ?? '',
-    commits: (payload.commits ?? []).map(toCommit),
+    commits: (payload.commits ?? []).slice(-MAX_LISTED_COMMITS).map(toCommit),
     total_commits: payload.total_commits_count ?? 0,
     actor: compact({
       id: payload.user_id,
@@ -79,9 +88,9 @@ function toReference(payload: Json) {
   };
 }
 
-function toTarget(payload: Json): InputOf<'note'>['target'] {
+function toTarget(payload: Json): InputOf<'note'>['target'] | undefined {
   if (payload.merge_request)
     return { type: 'merge_request', merge_request: toMergeRequest(payload.merge_request, payload) };
   if (payload.issue) return { type: 'issue', issue: toIssue(payload.issue, payload) };
-  return { type: 'commit', commit: toCommit(payload.commit ?? {}) };
+  return payload.commit && { type: 'commit', commit: toCommit(payload.commit) };
 }
