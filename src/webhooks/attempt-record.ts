@@ -44,14 +44,22 @@ function redactHeaders(headers: Readonly<Record<string, string>>): Record<string
   return redacted;
 }
 
-const decoder = new TextDecoder();
-
 /** The receiver's words, or why there were none. No engine stores the character NUL in a text. */
 export function describeResult(report: SendReport): string {
   if (report.status === 0) return report.reason ?? '';
   return decodeText(report.responseBody);
 }
 
+const decoder = new TextDecoder();
+
 export function decodeText(bytes: Uint8Array): string {
-  return decoder.decode(bytes).replaceAll('\0', '\uFFFD');
+  return decoder.decode(dropHalfCharacter(bytes)).replaceAll('\0', '\uFFFD');
+}
+
+/** An answer that was cut may end within a character. */
+function dropHalfCharacter(bytes: Uint8Array): Uint8Array {
+  const last = bytes.findLastIndex((byte) => (byte & 0b1100_0000) !== 0b1000_0000);
+  const lead = bytes[last] ?? 0;
+  const length = lead >= 0b1111_0000 ? 4 : lead >= 0b1110_0000 ? 3 : lead >= 0b1100_0000 ? 2 : 1;
+  return last + length > bytes.length ? bytes.subarray(0, last) : bytes;
 }

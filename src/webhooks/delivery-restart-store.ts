@@ -43,11 +43,15 @@ export async function takeAgain(store: Store, hookId: number, id: number, untilM
   return (rows ?? []).length > 0;
 }
 
+// A test's event never happened: what failed of it is not made up for.
 const restartSome: Statement<{ id: number }> = statement(
   'delivery_restart_some',
   `UPDATE deliveries SET ${restartIn(0)} WHERE hook_id = $1 AND id IN
      (SELECT f.id FROM deliveries f WHERE f.hook_id = $1 AND f.id > $2 AND f.created_at_ms >= $4
-        AND f.state IN ('dead', 'blocked', 'expired') ORDER BY f.id LIMIT $5)
+        AND f.state IN ('dead', 'blocked', 'expired')
+        AND NOT EXISTS (SELECT 1 FROM delivery_contents c JOIN events e ON e.id = c.event_id
+                        WHERE c.delivery_id = f.id AND e.source = 'test')
+      ORDER BY f.id LIMIT $5)
    RETURNING id`,
 );
 

@@ -23,6 +23,7 @@ const hold = statement('test-hold', 'UPDATE endpoint_queue SET held_since_ms = 1
 interface Scene {
   readonly server: ManagementServer;
   readonly receiver: Receiver;
+  readonly answerWith: (text: string) => void;
   readonly store: Store;
   readonly hookId: number;
   /** The address of the hook's log. */
@@ -33,7 +34,8 @@ interface Scene {
 /** A hook of a repository, a receiver behind it, and a worker that sends what is urgent, but does no rounds. */
 function withHook(title: string, run: (scene: Scene) => Promise<void>): void {
   forEachEngine(title, async (store) => {
-    await using receiver = await startReceiver();
+    let words = 'ok';
+    await using receiver = await startReceiver((_, response) => void response.end(words));
     const worker = createDeliveryWorker({
       store,
       world: realWorld,
@@ -46,7 +48,10 @@ function withHook(title: string, run: (scene: Scene) => Promise<void>): void {
     await server.call('POST', '/user/repos', { json: { name: 'doors' } });
     const { url } = receiver;
     const { body } = await server.call('POST', HOOKS, { json: { url, password: SECRET, encryption_type: 1 } });
-    await run({ server, receiver, store, hookId: body.id, log: `${HOOKS}/${body.id}/deliveries`, url });
+    const answerWith = (text: string) => {
+      words = text;
+    };
+    await run({ server, receiver, answerWith, store, hookId: body.id, log: `${HOOKS}/${body.id}/deliveries`, url });
     await worker.stop();
   });
 }
@@ -98,6 +103,7 @@ withHook('the log is filtered by state, event and time, together too', async (sc
     ['event=issue', [last, issue]],
     ['state=dead&event=issue', [last]],
     [`since=${time(1)}`, [last, issue]],
+    ['since=2026-06-01T21:00:00+08:00', [last, issue]],
     [`until=${time(1)}`, [dead]],
     [`since=${time(1)}&until=${time(2)}`, [issue]],
     [`before=${issue}`, [dead]],
@@ -170,6 +176,27 @@ withHook('a redelivery is sent at once, with the same bytes under the same id', 
   assert.equal(second?.headers['x-gitcode-delivery'], answer.body.uuid);
 });
 
+withHook('a test that fails is recorded, not retried, and not replayed', async (scene) => {
+  const { server, store, hookId, log, url } = scene;
+  await store.write(setUrl, [hookId, url.replace(/:\d+\//, ':1026/')]);
+  assert.equal((await server.call('POST', `${HOOKS}/${hookId}/tests`)).status, 204);
+  const { body: page } = await server.call('GET', log);
+  assert.deepEqual([page[0].state, page[0].attempts, page[0].next_attempt_at], ['dead', 1, null]);
+  const { body: hook } = await server.call('GET', `${HOOKS}/${hookId}`);
+  assert.deepEqual([hook.result_code, hook.result], [0, 'connection refused']);
+  const answer = await server.call('POST', `${HOOKS}/${hookId}/replay?since=2026-01-01T00:00:00Z`);
+  assert.deepEqual(answer.body, { replayed: 0 });
+});
+
+withHook('an answer that was cut within a character ends before it', async (scene) => {
+  const { server, log, answerWith } = scene;
+  answerWith('漢'.repeat(5000));
+  await server.call('POST', `${HOOKS}/${scene.hookId}/tests`);
+  const { body: page } = await server.call('GET', log);
+  const { body } = await server.call('GET', `${log}/${page[0].id}`);
+  assert.equal(body.attempt_log[0].response_body, '漢'.repeat(2730));
+});
+
 withHook('a redelivery to an address that is not allowed is refused and sends nothing', async (scene) => {
   const { server, store, hookId, log } = scene;
   const id = await addPast(scene, { state: 'dead' });
@@ -203,7 +230,9 @@ withHook('a delivery is found by its own hook only, by a whole number', async (s
   const { body: other } = await server.call('POST', HOOKS, { json: { url: `${url}/other` } });
   const elsewhere = `${HOOKS}/${other.id}/deliveries/${id}`;
   for (const path of [`${log}/${id + 1}`, elsewhere]) {
-    checkRefusal(await server.call('GET', path), 404, 'NOT_EXIST');
+    const unknown = await server.call('GET', path);
+    checkRefusal(unknown, 404, 'NOT_EXIST');
+    assert.equal(unknown.body.error_code, 1003);
     checkRefusal(await server.call('POST', `${path}/redeliver`), 404, 'NOT_EXIST');
   }
   checkRefusal(await server.call('GET', `${log}/last`), 400, 'BAD_REQUEST');

@@ -209,6 +209,23 @@ forEachEngine('a test is attempted at once without a running worker, and once on
   assert.equal(receiver.received.length, 1);
 });
 
+forEachEngine('a test that fails is attempted once, on a disabled hook too', async (store) => {
+  await using receiver = await startReceiver((_, response) => {
+    response.statusCode = 503;
+    response.end();
+  });
+  const { url } = receiver;
+  await insertTestHook(store, { id: 1, url });
+  await store.write(statement('test-disable', 'UPDATE hooks SET disabled_at_ms = 1 WHERE id = 1'));
+  await using worker = createWorker(store);
+  const nowMs = realWorld.nowMs();
+  const id = await enqueueTestDelivery(store, { hookId: 1, url, dueAtMs: nowMs + 30_000 });
+  assert.equal((await worker.urgent.test(id, nowMs + 10_000))?.status, 503);
+  const { state, attempts } = await readDelivery(store, id);
+  assert.deepEqual([state, attempts], ['dead', 1]);
+  assert.equal(receiver.received.length, 1);
+});
+
 const endpointRow = statement<{ parked: number; fails: number }>(
   'test-endpoint-row',
   'SELECT parked, fails FROM endpoint_queue WHERE hook_id = $1',

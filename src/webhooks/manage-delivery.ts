@@ -11,9 +11,14 @@ import type { Hook } from './hook.ts';
 import type { Management, SendingParts } from './management.ts';
 import { integerParameter, type Parameters, parseParameters } from './parameters.ts';
 
-const time = z.iso
-  .datetime({ offset: true, error: 'must be an ISO 8601 time with Z or an offset' })
-  .transform((text) => Date.parse(text));
+/** In a query an unescaped `+` is a blank: `…T10:00:00+08:00`, copied from an answer, comes as `…T10:00:00 08:00`. */
+const time = z
+  .preprocess(
+    (value) => (typeof value === 'string' ? value.replace(/ (?=\d\d:\d\d$)/, '+') : value),
+    z.iso.datetime({ offset: true, error: 'must be an ISO 8601 time with Z or an offset' }),
+  )
+  .transform((text) => Date.parse(text))
+  .openapi({ type: 'string', format: 'date-time' });
 
 export const listParameters = z.object({
   state: z.enum(DELIVERY_STATES, `must be one of ${DELIVERY_STATES.join(', ')}`).optional(),
@@ -109,5 +114,8 @@ export function parseId(text: string, field: string): number {
 }
 
 function refuseUnknownDelivery(id: string): Failure {
-  return new Failure('not_found', `Delivery not found: the webhook has no ${id}`, { errorCodeName: 'NOT_EXIST' });
+  return new Failure('not_found', `Delivery not found: the webhook has no ${id}`, {
+    errorCode: 1003,
+    errorCodeName: 'NOT_EXIST',
+  });
 }

@@ -12,7 +12,7 @@ import { readContents } from './delivery-queue-store.ts';
 import { countFailureStep, recoverEndpointStep, takeAgain, takeTest } from './delivery-restart-store.ts';
 import type { EndpointControl } from './endpoint-control.ts';
 import { ATTEMPT_DEADLINE_MS, type SendReport } from './send.ts';
-import { OUTSIDE_SHARDS } from './settlement-store.ts';
+import { OUTSIDE_SHARDS, type Settlement } from './settlement-store.ts';
 import type { Settler } from './settler.ts';
 
 /** A delivery falls to the workers so long after the deadline of its attempt. */
@@ -20,8 +20,9 @@ const GRACE_MS = 10_000;
 
 export interface UrgentAttempts {
   /**
-   * Makes the one attempt of a test's delivery, which was enqueued for later, until `deadlineMs` (since the epoch).
-   * Undefined when it was taken already or this process stops.
+   * Makes the one attempt of a test's delivery, which was enqueued for later, until `deadlineMs` (since the epoch): also
+   * to a hook that is disabled, since a test is how its owner learns that it works again. Undefined when it was taken
+   * already or this process stops.
    */
   test(deliveryId: number, deadlineMs: number): Promise<SendReport | undefined>;
   /**
@@ -52,19 +53,24 @@ export function createUrgentAttempts(parts: UrgentAttemptsParts): UrgentAttempts
   const inFlight = createInFlight();
   let isStopping = false;
 
-  const attempt = async (hookId: number, id: number, deadlineMs: number): Promise<SendReport | undefined> => {
+  const attempt = async (
+    { hookId, id, isTest }: { hookId: number; id: number; isTest: boolean },
+    deadlineMs: number,
+  ): Promise<SendReport | undefined> => {
     const [content] = await readContents(store, [{ hookId, id }]);
-    if (content === undefined || content.url === null || content.disabled_at_ms !== null) return undefined;
+    if (content === undefined || content.url === null) return undefined;
+    if (content.disabled_at_ms !== null && !isTest) return undefined;
     const leftMs = Math.max(1, Math.min(ATTEMPT_DEADLINE_MS, deadlineMs - world.nowMs()));
     const made = await makeAttempt(content, leftMs);
-    settle(made, new URL(content.url).origin);
+    const settlement = describeSettlement(made, OUTSIDE_SHARDS, world);
+    settle(made, isTest ? endWithAttempt(settlement) : settlement, new URL(content.url).origin);
     await settler.flush();
     return made.report;
   };
-  const settle = (made: Attempt, origin: string): void => {
+  const settle = (made: Attempt, settlement: Settlement, origin: string): void => {
     const { outcome } = made.report;
     const hookId = made.content.hook_id;
-    settler.settle(describeSettlement(made, OUTSIDE_SHARDS, world), made.report);
+    settler.settle(settlement, made.report);
     const step = outcome.kind === 'accepted' ? recoverEndpointStep : countFailureStep;
     settler.also(step(hookId, world.nowMs()));
     control.learnFromProbe({ hookId, origin }, outcome);
@@ -75,13 +81,13 @@ export function createUrgentAttempts(parts: UrgentAttemptsParts): UrgentAttempts
       inFlight.track(async () => {
         if (isStopping) return undefined;
         const hookId = await takeTest(store, deliveryId, deadlineMs + GRACE_MS);
-        return hookId === undefined ? undefined : await attempt(hookId, deliveryId, deadlineMs);
+        return hookId === undefined ? undefined : await attempt({ hookId, id: deliveryId, isTest: true }, deadlineMs);
       }),
     redeliver: async (hookId, deliveryId) => {
       const deadlineMs = world.nowMs() + ATTEMPT_DEADLINE_MS;
       if (!(await takeAgain(store, hookId, deliveryId, deadlineMs + GRACE_MS))) return undefined;
       if (isStopping) return { attempt: Promise.resolve(undefined) };
-      const made = inFlight.track(() => attempt(hookId, deliveryId, deadlineMs));
+      const made = inFlight.track(() => attempt({ hookId, id: deliveryId, isTest: false }, deadlineMs));
       made.catch((error: unknown) => log.warn({ err: error, deliveryId }, 'A redelivery is left to the workers'));
       return { attempt: made };
     },
@@ -90,4 +96,9 @@ export function createUrgentAttempts(parts: UrgentAttemptsParts): UrgentAttempts
       await inFlight.settle();
     },
   };
+}
+
+/** What a test sends stands for nothing that happened: it is not sent again days later. */
+function endWithAttempt(settlement: Settlement): Settlement {
+  return settlement.state === 'pending' ? { ...settlement, state: 'dead' } : settlement;
 }
