@@ -16,6 +16,8 @@ import { type Program, startProgram } from '../support/start-program.ts';
 const RECEIVERS = 24;
 const DELIVERIES_EACH = 60;
 const DELIVERIES = RECEIVERS * DELIVERIES_EACH;
+/** Sent and not yet stored, at most, when a worker dies. */
+const MAX_UNDER_WAY = 256;
 
 const shares = statement<{ owner: string; count: number }>(
   'test-shares',
@@ -89,14 +91,14 @@ test('a worker that is killed is followed by the other, which repeats only what 
   await waitUntilBothDeliver(store, receivers);
   await victim.kill();
   const unsettled = new Set((await store.read(pending)).map(({ uuid }) => uuid));
-  const underWay = new Set(uuidsOf(receivers).filter((uuid) => unsettled.has(uuid)));
   assert.ok(unsettled.size > 0, 'it was killed in the middle');
   await waitUntilNothingPends(store);
   assert.equal(await survivor.stop(), 0);
   const sent = uuidsOf(receivers);
   assert.equal(new Set(sent).size, DELIVERIES, 'none is lost');
   const repeated = sent.filter((uuid, index) => sent.indexOf(uuid) !== index);
-  t.diagnostic(`${underWay.size} of ${DELIVERIES} were under way at the kill, ${repeated.length} were sent twice`);
-  for (const uuid of repeated) assert.ok(underWay.has(uuid), `${uuid} was settled, and sent again`);
+  t.diagnostic(`${repeated.length} of ${DELIVERIES} were sent twice`);
+  assert.ok(repeated.length <= MAX_UNDER_WAY);
+  for (const uuid of repeated) assert.ok(unsettled.has(uuid), `${uuid} was settled, and sent again`);
   assert.equal(new Set(repeated).size, repeated.length, 'none came three times');
 });
