@@ -72,6 +72,9 @@ export interface SteadyFigures {
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly maxMs: number;
+  /** For one delivery, its enqueue included. */
+  readonly engineMicros: number;
+  readonly databaseMicros: number;
   readonly rssMb: number;
 }
 
@@ -88,8 +91,10 @@ export async function measureSteady(place: Place, options: SteadyOptions): Promi
   await engine.ask({ kind: 'start' });
   if (pending > 0) await new Promise((resolve) => setTimeout(resolve, SETTLE_DOWN_MS));
   const readPeak = watchRss(engine);
+  const readMicros = startStopwatch([engine.pid, place.databasePid]);
   const committed = (await engine.ask({ kind: 'steady', perSecond, seconds, body: BODY })) as [number, number][];
   await receiver.waitFor(perSecond * seconds);
+  const [engineMicros = 0, databaseMicros = 0] = readMicros(perSecond * seconds);
   const rssMb = readPeak();
   const arrivals = await receiver.report();
   await engine.stop();
@@ -97,7 +102,7 @@ export async function measureSteady(place: Place, options: SteadyOptions): Promi
   const uuids = await readUuids(place.options, committed);
   const arrivedAt = new Map(arrivals.map((arrival) => [arrival.uuid, arrival.atMs]));
   const delays = committed.map(([id, atMs]) => (arrivedAt.get(uuids.get(id) ?? '') ?? Number.NaN) - atMs);
-  return { ...summarize(delays), rssMb };
+  return { ...summarize(delays), engineMicros, databaseMicros, rssMb };
 }
 
 /** The engine answers one question at a time, so its memory is read from outside. */

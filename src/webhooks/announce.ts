@@ -40,7 +40,7 @@ export async function announce(parts: Management, announcement: Announcement): P
   const draft = draftDeliveries(parts, announcement, hooks, undefined);
   const holder = await parts.events.commit(draft.event, draft.key, draft.steps);
   if (holder !== undefined) return repeatAnswer(holder, draft.content, announcement.idempotencyKey ?? '');
-  parts.pokeDeliveries();
+  parts.pokeDeliveries(hooks.map((hook) => hook.id));
   return draft.answer;
 }
 

@@ -59,7 +59,7 @@ export function createWebhooksArea(parts: WebhooksParts): WebhooksArea {
     owners,
     baseUrl,
     guard,
-    pokeDeliveries: () => deliveries.poke(),
+    pokeDeliveries: (hookIds) => deliveries.poke(hookIds),
   });
   const managed = {
     ...management,

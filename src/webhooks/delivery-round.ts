@@ -24,6 +24,8 @@ const FETCH = 64;
 const LOW_WATER = 16;
 /** Endpoints that get more in one round. */
 const MAX_FETCHES = 256;
+/** An endpoint stays in hand for so long after its last delivery: putting it to rest and finding it again costs more. */
+const LINGER_MS = 250;
 
 export interface DeliveryRoundParts {
   readonly store: Store;
@@ -63,8 +65,6 @@ export function createDeliveryRound(parts: DeliveryRoundParts): DeliveryRound {
       const retries = found.filter((row) => row.lane === 1).length;
       endpoint.isDry = retries < limit && found.length - retries < limit;
       for (const row of found) if (!endpoint.isClosed && !endpoint.known.has(row.id)) admit(endpoint, row);
-      // Its turn to be looked at comes again after the others'.
-      if (endpoint.isDry && endpoint.known.size === 0) settler.nudge();
     });
   }
 
@@ -81,6 +81,7 @@ export function createDeliveryRound(parts: DeliveryRoundParts): DeliveryRound {
   function admit(endpoint: Endpoint, row: { id: number; lane: number; body_bytes: number }): void {
     const { hookId, origin, ownerId } = endpoint;
     endpoint.known.add(row.id);
+    endpoint.lastFoundMs = world.monotonicMs();
     const lane = row.lane === 0 ? 'first' : 'retry';
     scheduler.add({ id: row.id, hookId, origin, ownerId, lane, bodyBytes: row.body_bytes });
   }
@@ -144,18 +145,23 @@ export function createDeliveryRound(parts: DeliveryRoundParts): DeliveryRound {
     return undefined;
   }
 
+  function listRestable(settled: readonly Settlement[], limit?: number): Endpoint[] {
+    const settledIds = new Set(settled.map((one) => one.deliveryId));
+    const lastFoundBeforeMs = world.monotonicMs() - LINGER_MS;
+    const isRestable = (one: Endpoint) =>
+      one.isDry && !one.isClosed && one.lastFoundMs <= lastFoundBeforeMs && isWithin(one.known, settledIds);
+    return book.list(isRestable, limit);
+  }
+
   return {
     run: async () => {
       if (dueLook.waitMs() === 0) await dueLook.run();
       await fetchWaiting();
+      // Its turn to be looked at comes again after the others'.
+      if (listRestable([], 1).length > 0) settler.nudge();
       await dispatch();
     },
-    chooseRests: (settled) => {
-      const settledIds = new Set(settled.map((one) => one.deliveryId));
-      return book
-        .list((one) => one.isDry && !one.isClosed && isWithin(one.known, settledIds))
-        .map(({ hookId, version }) => ({ hookId, version }));
-    },
+    chooseRests: (settled) => listRestable(settled).map(({ hookId, version }) => ({ hookId, version })),
     onStored: (settled, rests) => {
       for (const { hookId, deliveryId, epoch } of settled) {
         if (epoch !== OUTSIDE_SHARDS.epoch) unsettled -= 1;

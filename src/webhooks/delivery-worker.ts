@@ -44,8 +44,8 @@ export interface DeliveryWorkerParts {
 }
 
 export interface DeliveryWorker extends Worker {
-  /** Something was enqueued by this process. */
-  poke(): void;
+  /** Something was enqueued by this process, to these hooks or to any. */
+  poke(hookIds?: readonly number[]): void;
   /** What a person wants now; also without a start. */
   readonly urgent: Pick<UrgentAttempts, 'test' | 'redeliver'>;
 }
@@ -108,8 +108,9 @@ export function createDeliveryWorker(parts: DeliveryWorkerParts): DeliveryWorker
     endWait?.();
   }
 
-  function poke(): void {
-    dueLook.want();
+  function poke(hookIds?: readonly number[]): void {
+    const areInHand = hookIds?.map((hookId) => book.refresh(hookId)) ?? [false];
+    if (!areInHand.every(Boolean)) dueLook.want();
     wake();
   }
 

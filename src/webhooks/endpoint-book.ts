@@ -25,6 +25,8 @@ export interface Endpoint {
   version: number;
   /** The last look found all that is due. */
   isDry: boolean;
+  /** When a delivery was last found for it; monotonic. */
+  lastFoundMs: number;
   /** Nothing more is loaded: it waits out a failure, is held or gone. Forgotten once nothing is under way. */
   isClosed: boolean;
   /** Ids of its deliveries that wait in memory, are sent, or whose results are not stored. */
@@ -42,6 +44,8 @@ export interface EndpointBook {
   readonly endpoints: ReadonlyMap<number, Endpoint>;
   /** Takes notice of a due row. Undefined while a former self of it has something under way. */
   note(row: DueEndpoint): Endpoint | undefined;
+  /** Something was enqueued to it. False when it is not in hand. */
+  refresh(hookId: number): boolean;
   forget(endpoint: Endpoint): void;
   /** Those for which it is true, `limit` at most. */
   list(test: (endpoint: Endpoint) => boolean, limit?: number): Endpoint[];
@@ -114,6 +118,11 @@ export function createEndpointBook(): EndpointBook {
       }
       return found;
     },
+    refresh: (hookId) => {
+      const found = endpoints.get(hookId);
+      if (found !== undefined) found.isDry = false;
+      return found !== undefined;
+    },
     forget: (endpoint) => {
       if (endpoints.get(endpoint.hookId) === endpoint) endpoints.delete(endpoint.hookId);
     },
@@ -149,6 +158,7 @@ function createEndpoint(row: DueEndpoint): Endpoint {
     shard: row.shard,
     version: row.version,
     isDry: false,
+    lastFoundMs: Number.NEGATIVE_INFINITY,
     isClosed: false,
     known: new Set(),
     health: { fails: row.fails, failingSinceMs: row.failing_since_ms },

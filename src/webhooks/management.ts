@@ -20,7 +20,7 @@ export interface Management {
   readonly baseUrl: string;
   readonly guard: Pick<AddressGuard, 'checkTarget'>;
   /** Tells the workers of this process that there is something to send. */
-  readonly pokeDeliveries: () => void;
+  readonly pokeDeliveries: (hookIds?: readonly number[]) => void;
   readonly repositories: RepositoryStore;
   readonly hooks: HookStore;
   readonly events: EventStore;
