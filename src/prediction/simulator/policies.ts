@@ -25,14 +25,23 @@ const PREFIX_WEIGHT = 2;
 
 /** The tuned heuristic of gateways: queue (scaled between the shortest and the longest), KV use and prefix, 3 : 2 : 2. */
 export function createLoadAndPrefix(): RoutingPolicy {
+  return scoreLoadAndPrefix('load+prefix', (candidate) => candidate.numRequestWaiting);
+}
+
+/** The same with what the gateway has under way in the place of the scraped queue: never old, and hardly ever 0. */
+export function createCountedLoadAndPrefix(): RoutingPolicy {
+  return scoreLoadAndPrefix('load+prefix, own counts', (candidate) => candidate.underWay);
+}
+
+function scoreLoadAndPrefix(name: string, readQueue: (candidate: Candidate) => number): RoutingPolicy {
   return {
-    name: 'load+prefix',
+    name,
     choose(_request, candidates) {
-      const queues = candidates.map((candidate) => candidate.numRequestWaiting);
+      const queues = candidates.map(readQueue);
       const shortest = Math.min(...queues);
       const spread = Math.max(...queues) - shortest;
       return indexOfLeast(candidates, (candidate) => {
-        const queueScore = spread === 0 ? 1 : 1 - (candidate.numRequestWaiting - shortest) / spread;
+        const queueScore = spread === 0 ? 1 : 1 - (readQueue(candidate) - shortest) / spread;
         const score =
           QUEUE_WEIGHT * queueScore +
           KV_WEIGHT * (1 - candidate.kvCacheUsage) +

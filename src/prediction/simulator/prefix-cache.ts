@@ -4,10 +4,6 @@
  * used first), as in vLLM's automatic prefix caching.
  */
 
-interface Block {
-  users: number;
-}
-
 export interface PrefixCache {
   readonly capacityTokens: number;
   /** Tokens in use, the mere cache left out. */
@@ -16,15 +12,29 @@ export interface PrefixCache {
   countMatching(blocks: readonly number[]): number;
   /** Takes the room for these blocks and `ownTokens` more; false, and nothing taken, when there is none. */
   acquire(blocks: readonly number[], ownTokens: number): boolean;
-  release(blocks: readonly number[], ownTokens: number): void;
+  /** Only the first `computedTokens` of the blocks hold anything that is worth remembering. */
+  release(blocks: readonly number[], ownTokens: number, computedTokens: number): void;
+  /** The same content, going its own way from now on. */
+  fork(): PrefixCache;
 }
 
 export function createPrefixCache(capacityTokens: number, blockTokens: number): PrefixCache {
+  return buildPrefixCache({ capacityTokens, blockTokens, usersByBlock: new Map(), idle: new Set(), ownTokens: 0 });
+}
+
+interface Content {
+  readonly capacityTokens: number;
+  readonly blockTokens: number;
   /** In use: not evictable. */
-  const active = new Map<number, Block>();
+  readonly usersByBlock: Map<number, number>;
   /** Free but remembered, in order of last use. */
-  const idle = new Set<number>();
-  let ownInUse = 0;
+  readonly idle: Set<number>;
+  readonly ownTokens: number;
+}
+
+function buildPrefixCache(content: Content): PrefixCache {
+  const { capacityTokens, blockTokens, usersByBlock: active, idle } = content;
+  let ownInUse = content.ownTokens;
 
   const usedTokens = () => active.size * blockTokens + ownInUse;
   const makeRoom = () => {
@@ -47,24 +57,28 @@ export function createPrefixCache(capacityTokens: number, blockTokens: number): 
       if (usedTokens() + fresh * blockTokens + ownTokens > capacityTokens) return false;
       for (const block of blocks) {
         idle.delete(block);
-        const known = active.get(block);
-        if (known) known.users++;
-        else active.set(block, { users: 1 });
+        active.set(block, (active.get(block) ?? 0) + 1);
       }
       ownInUse += ownTokens;
       makeRoom();
       return true;
     },
-    release(blocks, ownTokens) {
+    release(blocks, ownTokens, computedTokens) {
       ownInUse -= ownTokens;
-      for (const block of blocks) {
-        const known = active.get(block);
-        if (known === undefined) continue;
-        known.users--;
-        if (known.users > 0) continue;
+      // The last block first: the beginning, which more prompts share, is then evicted last.
+      for (let i = blocks.length - 1; i >= 0; i--) {
+        const block = blocks[i]!;
+        const users = active.get(block);
+        if (users === undefined) continue;
+        if (users > 1) {
+          active.set(block, users - 1);
+          continue;
+        }
         active.delete(block);
-        idle.add(block);
+        if ((i + 1) * blockTokens <= computedTokens) idle.add(block);
       }
     },
+    fork: () =>
+      buildPrefixCache({ ...content, usersByBlock: new Map(active), idle: new Set(idle), ownTokens: ownInUse }),
   };
 }

@@ -3,7 +3,7 @@
  * cache, and preemption by recomputation of the newest sequence when the memory is full.
  * After Kwon et al. 2023 (PagedAttention) and Agrawal et al. 2024 (Sarathi-Serve).
  */
-import { createPrefixCache } from './prefix-cache.ts';
+import { createPrefixCache, type PrefixCache } from './prefix-cache.ts';
 import type { StepTimer } from './step-time.ts';
 import type { SimulatedRequest } from './workload.ts';
 
@@ -60,29 +60,48 @@ export interface SimulatedServer {
   /** Starts a step if there is work; the time at which it ends, or undefined when idle. */
   beginStep(nowMs: number): number | undefined;
   endStep(nowMs: number): StepResult;
-  isStepping(): boolean;
+  /** When the step under way ends; undefined between steps. */
+  stepEndsMs(): number | undefined;
   metrics(): ServerMetrics;
   /** Share of the prompt's blocks that its cache holds now, in [0, 1]. */
   prefixScore(request: SimulatedRequest): number;
   /** Replaces the speed from the next step on: a server that drifts. */
   setTimer(timer: StepTimer): void;
+  /** The same server in the same state, going its own way from now on. */
+  fork(): SimulatedServer;
+}
+
+interface ServerContent {
+  readonly cache: PrefixCache;
+  readonly waiting: Sequence[];
+  readonly running: Sequence[];
+  timer: StepTimer;
+  stepEndsMs: number | undefined;
+  computeShare: number;
+  bandwidthShare: number;
 }
 
 export function createServer(options: ServerOptions): SimulatedServer {
-  const cache = createPrefixCache(options.kvCapacityTokens, options.blockTokens);
-  const waiting: Sequence[] = [];
-  const running: Sequence[] = [];
-  let timer = options.timer;
-  let stepping = false;
-  let computeShare = 0;
-  let bandwidthShare = 0;
+  return buildServer(options, {
+    cache: createPrefixCache(options.kvCapacityTokens, options.blockTokens),
+    waiting: [],
+    running: [],
+    timer: options.timer,
+    stepEndsMs: undefined,
+    computeShare: 0,
+    bandwidthShare: 0,
+  });
+}
+
+function buildServer(options: ServerOptions, content: ServerContent): SimulatedServer {
+  const { cache, waiting, running } = content;
 
   /** The prompt and, after a preemption, what had been generated: all that must be computed before the next token. */
   const targetTokens = (sequence: Sequence) => sequence.request.inputTokens + sequence.generated;
 
   /** Everything the sequence holds goes back; its own tokens must be computed again. */
   function preempt(sequence: Sequence): void {
-    cache.release(sequence.request.blocks, sequence.ownTokens);
+    cache.release(sequence.request.blocks, sequence.ownTokens, sequence.computedTokens);
     Object.assign(sequence, { computedTokens: 0, ownTokens: 0, scheduled: 0, preemptions: sequence.preemptions + 1 });
     running.splice(running.indexOf(sequence), 1);
     waiting.unshift(sequence);
@@ -102,9 +121,9 @@ export function createServer(options: ServerOptions): SimulatedServer {
 
   function scheduleRunning(budget: number): number {
     let left = budget;
-    // A copy, since making room takes the newest ones out.
-    for (const sequence of running.slice()) {
-      if (!running.includes(sequence)) continue;
+    // By position: making room takes the newest ones out, at the end.
+    for (let i = 0; i < running.length; i++) {
+      const sequence = running[i]!;
       const remaining = targetTokens(sequence) - sequence.computedTokens;
       const isDecoding = sequence.generated > 0 && remaining <= 1;
       if (left <= 0 || (isDecoding && !ensureRoomForToken(sequence))) continue;
@@ -152,9 +171,9 @@ export function createServer(options: ServerOptions): SimulatedServer {
         load.prefillAttention += sequence.scheduled * (sequence.computedTokens + sequence.scheduled / 2);
       }
     }
-    const time = timer(load);
-    computeShare += 0.1 * (time.computeShare - computeShare);
-    bandwidthShare += 0.1 * (time.bandwidthShare - bandwidthShare);
+    const time = content.timer(load);
+    content.computeShare += 0.1 * (time.computeShare - content.computeShare);
+    content.bandwidthShare += 0.1 * (time.bandwidthShare - content.bandwidthShare);
     return time.ms;
   }
 
@@ -172,7 +191,7 @@ export function createServer(options: ServerOptions): SimulatedServer {
       firstTokens.push({ request: sequence.request, atMs: nowMs });
     }
     if (sequence.generated < sequence.request.outputTokens) return undefined;
-    cache.release(sequence.request.blocks, sequence.ownTokens);
+    cache.release(sequence.request.blocks, sequence.ownTokens, sequence.computedTokens);
     running.splice(running.indexOf(sequence), 1);
     const { request, dispatchedMs, firstTokenMs, preemptions } = sequence;
     return { request, dispatchedMs, firstTokenMs, finishedMs: nowMs, preemptions };
@@ -193,33 +212,40 @@ export function createServer(options: ServerOptions): SimulatedServer {
       });
     },
     beginStep(nowMs) {
-      if (stepping || (waiting.length === 0 && running.length === 0)) return undefined;
+      if (content.stepEndsMs !== undefined || (waiting.length === 0 && running.length === 0)) return undefined;
       admitWaiting(scheduleRunning(options.maxBatchTokens));
       if (running.every((sequence) => sequence.scheduled === 0)) return undefined;
-      stepping = true;
-      return nowMs + measureStep();
+      content.stepEndsMs = nowMs + measureStep();
+      return content.stepEndsMs;
     },
     endStep(nowMs) {
-      stepping = false;
+      content.stepEndsMs = undefined;
       const firstTokens: { request: SimulatedRequest; atMs: number }[] = [];
       const finished = running
         .filter((sequence) => sequence.scheduled > 0)
         .flatMap((sequence) => settle(sequence, nowMs, firstTokens) ?? []);
       return { firstTokens, finished };
     },
-    isStepping: () => stepping,
+    stepEndsMs: () => content.stepEndsMs,
     metrics: () => ({
       waiting: waiting.length,
       running: running.length,
       kvCacheUsage: cache.usedTokens() / cache.capacityTokens,
       inflightTokens: [...waiting, ...running].reduce((sum, sequence) => sum + targetTokens(sequence), 0),
-      computeShare,
-      bandwidthShare,
+      computeShare: content.computeShare,
+      bandwidthShare: content.bandwidthShare,
     }),
     prefixScore: (request) =>
       request.blocks.length === 0 ? 0 : cache.countMatching(request.blocks) / request.blocks.length,
     setTimer: (next) => {
-      timer = next;
+      content.timer = next;
     },
+    fork: () =>
+      buildServer(options, {
+        ...content,
+        cache: cache.fork(),
+        waiting: waiting.map((sequence) => ({ ...sequence })),
+        running: running.map((sequence) => ({ ...sequence })),
+      }),
   };
 }

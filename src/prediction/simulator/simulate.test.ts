@@ -4,7 +4,7 @@ import { createLeastRequests, createLoadAndPrefix, createRoundRobin } from './po
 import { createPrefixCache } from './prefix-cache.ts';
 import { createRandom } from './random.ts';
 import { createServer, type SimulatedServer } from './server.ts';
-import { simulate } from './simulate.ts';
+import { type RoutingPolicy, simulate, simulateRemotely } from './simulate.ts';
 import { createRooflineTimer, GPUS, type StepLoad } from './step-time.ts';
 import { createWorkload, fromTrace, type SimulatedRequest, type WorkloadOptions } from './workload.ts';
 
@@ -122,12 +122,13 @@ test('the memory never holds more than its capacity, and the cache gives way to 
   const cache = createPrefixCache(10 * BLOCK_TOKENS, BLOCK_TOKENS);
   assert.ok(cache.acquire([1, 2, 3, 4, 5, 6], 0));
   assert.equal(cache.acquire([7, 8, 9, 10], 1), false);
-  cache.release([1, 2, 3, 4, 5, 6], 0);
+  cache.release([1, 2, 3, 4, 5, 6], 0, 6 * BLOCK_TOKENS);
   assert.equal(cache.usedTokens(), 0);
   assert.equal(cache.countMatching([1, 2, 3, 99]), 3);
   assert.ok(cache.acquire([20, 21, 22, 23, 24, 25, 26], 0));
-  assert.equal(cache.countMatching([1, 2, 3, 4, 5, 6]), 0);
-  assert.equal(cache.countMatching([4, 5, 6]), 3);
+  // The end of the prompt went first: what more prompts begin with is still there.
+  assert.equal(cache.countMatching([1, 2, 3, 4, 5, 6]), 3);
+  assert.equal(cache.countMatching([4, 5, 6]), 0);
 });
 
 test('the gateway sees metrics only after the scrape and its delay', () => {
@@ -175,4 +176,93 @@ test('fromTrace() keeps order and lengths, scales time, and shares blocks by has
     { id: 0, arrivalMs: 0, inputTokens: 1100, outputTokens: 5, blocks: [0, 1] },
     { id: 1, arrivalMs: 250, inputTokens: 600, outputTokens: 1, blocks: [0] },
   ]);
+});
+
+test('every token of a prompt is computed once, and every further token of an answer is one sequence in one step', () => {
+  const loads: StepLoad[] = [];
+  const requests = createWorkload(WORKLOAD, createRandom(2)).map((request) => ({ ...request, blocks: [] }));
+  const observations = run([createTestServer('a', 500_000, (load) => loads.push(load))], requests);
+  const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
+  assert.equal(sum(observations.map(({ outcome }) => outcome.preemptions)), 0);
+  assert.equal(sum(loads.map((load) => load.prefillTokens)), sum(requests.map(({ inputTokens }) => inputTokens)));
+  assert.equal(
+    sum(loads.map((load) => load.decodeSequences)),
+    sum(requests.map(({ outputTokens }) => outputTokens - 1)),
+  );
+});
+
+test('no step takes more than the budget, and memory in use stays within the capacity even when too much is asked', () => {
+  const usages: number[] = [];
+  const tokens: number[] = [];
+  const server: SimulatedServer = createTestServer('a', 12_000, (load) => {
+    usages.push(server.metrics().kvCacheUsage);
+    tokens.push(load.prefillTokens + load.decodeSequences);
+  });
+  const requests = createWorkload({ ...WORKLOAD, requestsPerSecond: 30, durationMs: 20_000 }, createRandom(4)).filter(
+    ({ inputTokens, outputTokens }) => inputTokens + outputTokens < 10_000,
+  );
+  const observations = run([server], requests);
+  assert.ok(observations.some(({ outcome }) => outcome.preemptions > 0));
+  assert.ok(usages.every((usage) => usage >= 0 && usage <= 1));
+  assert.ok(tokens.every((count) => count > 0 && count <= 2048));
+  assert.equal(server.metrics().kvCacheUsage, 0);
+});
+
+test('a server with work never rests: all is done when the sum of the steps is over', () => {
+  let busyMs = 0;
+  const timer = createRooflineTimer(LARGE!);
+  const server = createTestServer('a', 100_000, (load) => {
+    busyMs += timer(load).ms;
+  });
+  const requests = Array.from({ length: 40 }, (_, id) => createRequest(id, 0, 100 + 37 * id, 20 + id));
+  const observations = run([server], requests);
+  assert.ok(Math.abs(Math.max(...observations.map(({ outcome }) => outcome.finishedMs)) - busyMs) < 1e-6);
+});
+
+test('what a preempted prompt had not computed is not found in the cache', () => {
+  const cache = createPrefixCache(10 * BLOCK_TOKENS, BLOCK_TOKENS);
+  assert.ok(cache.acquire([1, 2, 3], 5));
+  cache.release([1, 2, 3], 5, 2 * BLOCK_TOKENS + 1);
+  assert.equal(cache.countMatching([1, 2, 3]), 2);
+});
+
+test('the gateway counts at once what it sends, and what the last scrape cannot show', () => {
+  const seen: number[][] = [];
+  const requests = [0, 10, 50, 130, 9000].map((atMs, id) => createRequest(id, atMs, 200, 500));
+  const policy: RoutingPolicy = {
+    name: 'spy',
+    choose: (_request, [candidate]) => {
+      seen.push([candidate!.underWay, candidate!.sentSinceScrape]);
+      return 0;
+    },
+  };
+  run([createTestServer('a', 100_000)], requests, policy);
+  // Scrapes are taken at 0, 100, …, and known 20 ms later; the first one comes after the first request.
+  assert.deepEqual(seen, [
+    [0, 0],
+    [1, 1],
+    [2, 1],
+    [3, 0],
+    [0, 0],
+  ]);
+});
+
+test('a policy that must be waited for routes as the same one that answers at once', async () => {
+  const requests = createWorkload({ ...WORKLOAD, durationMs: 10_000 }, createRandom(6));
+  const createPool = () => [createTestServer('a', 50_000), createTestServer('b', 50_000)];
+  const policy = createLeastRequests();
+  const told: number[] = [];
+  const remotely = await simulateRemotely({
+    servers: createPool(),
+    requests,
+    policy: {
+      name: 'remote',
+      choose: async (request, candidates, nowMs) => policy.choose(request, candidates, nowMs),
+      onFinished: async (request) => void told.push(request.id),
+    },
+    scrapeIntervalMs: 100,
+    scrapeDelayMs: 20,
+  });
+  assert.deepEqual(remotely, run(createPool(), requests, createLeastRequests()));
+  assert.equal(told.length, requests.length);
 });

@@ -18,21 +18,30 @@ export interface Candidate {
   readonly inflightTokens: number;
   readonly aiCoreUtilization: number;
   readonly bandwidthUtilization: number;
+  /** Requests that the gateway has sent there and that have not ended: counted by itself, so never old. */
+  readonly underWay: number;
+  /** Those among them that the metrics can not show yet. */
+  readonly sentSinceScrape: number;
 }
 
 /** Routes requests; may learn from what it is told. */
-export interface RoutingPolicy {
+export type RoutingPolicy = Policy<number, void>;
+
+/** One that asks somebody else. Simulated time stands still until the answer is there. */
+export type RemotePolicy = Policy<Promise<number>, Promise<void>>;
+
+interface Policy<Choice, Told> {
   readonly name: string;
   /** The index of the chosen candidate. */
-  choose(request: SimulatedRequest, candidates: readonly Candidate[], nowMs: number): number;
-  onFirstToken?(request: SimulatedRequest, candidate: Candidate, ttftMs: number, nowMs: number): void;
-  onFinished?(request: SimulatedRequest, candidate: Candidate, tpotMs: number | undefined, nowMs: number): void;
+  choose(request: SimulatedRequest, candidates: readonly Candidate[], nowMs: number): Choice;
+  onFirstToken?(request: SimulatedRequest, candidate: Candidate, ttftMs: number, nowMs: number): Told;
+  onFinished?(request: SimulatedRequest, candidate: Candidate, tpotMs: number | undefined, nowMs: number): Told;
 }
 
-export interface SimulationOptions {
+export interface SimulationOptions<P = RoutingPolicy> {
   readonly servers: readonly SimulatedServer[];
   readonly requests: readonly SimulatedRequest[];
-  readonly policy: RoutingPolicy;
+  readonly policy: P;
   readonly scrapeIntervalMs: number;
   /** How old a scrape is when the gateway learns of it. */
   readonly scrapeDelayMs: number;
@@ -52,57 +61,94 @@ type Event =
   | { readonly kind: 'arrival'; readonly request: SimulatedRequest }
   | { readonly kind: 'step'; readonly server: number }
   | { readonly kind: 'scrape' }
-  | { readonly kind: 'seen'; readonly metrics: readonly ServerMetrics[] }
+  | { readonly kind: 'seen'; readonly scrape: Scrape }
   | { readonly kind: 'change'; readonly apply: () => void };
+
+interface Scrape {
+  readonly metrics: readonly ServerMetrics[];
+  /** How many requests the gateway had sent to each server by then. */
+  readonly sent: readonly number[];
+}
 
 /** Runs until the last request has finished; observations in the order of finishing. */
 export function simulate(options: SimulationOptions): SimulatedObservation[] {
+  const run = runEvents(options);
+  let next = run.next(0);
+  while (next.done !== true) next = run.next(next.value ?? 0);
+  return next.value;
+}
+
+/** The same with a policy that must be waited for. */
+export async function simulateRemotely(options: SimulationOptions<RemotePolicy>): Promise<SimulatedObservation[]> {
+  const run = runEvents(options);
+  let next = run.next(0);
+  while (next.done !== true) next = run.next((await next.value) ?? 0);
+  return next.value;
+}
+
+/** Hands out what the policy returned, and goes on with what that has become: a choice is the index chosen. */
+function* runEvents<Choice, Told>(
+  options: SimulationOptions<Policy<Choice, Told>>,
+): Generator<Choice | Told | undefined, SimulatedObservation[], number> {
   const { servers, policy } = options;
   const events = createEventQueue<Event>();
   const chosen = new Map<number, Candidate>();
   const observations: SimulatedObservation[] = [];
   const inflight = servers.map(() => 0);
-  let seen: readonly ServerMetrics[] = servers.map((server) => server.metrics());
+  const underWay = servers.map(() => 0);
+  const sent = servers.map(() => 0);
+  let seen = scrape();
   let unfinished = options.requests.length;
 
   for (const request of options.requests) events.push(request.arrivalMs, { kind: 'arrival', request });
   for (const { atMs, apply } of options.changes ?? []) events.push(atMs, { kind: 'change', apply });
   events.push(0, { kind: 'scrape' });
 
+  function scrape(): Scrape {
+    return { metrics: servers.map((server) => server.metrics()), sent: [...sent] };
+  }
+
   function step(index: number, nowMs: number): void {
     const endMs = servers[index]?.beginStep(nowMs);
     if (endMs !== undefined) events.push(endMs, { kind: 'step', server: index });
   }
 
-  function route(request: SimulatedRequest, nowMs: number): void {
+  function* route(request: SimulatedRequest, nowMs: number): Generator<Choice, void, number> {
     const candidates = servers.map((server, index) =>
-      describeCandidate(server, seen[index]!, request, inflight[index]!),
+      describeCandidate(server, seen.metrics[index]!, request, {
+        inflightTokens: inflight[index]!,
+        underWay: underWay[index]!,
+        sentSinceScrape: sent[index]! - seen.sent[index]!,
+      }),
     );
-    const index = policy.choose(request, candidates, nowMs);
+    const index = yield policy.choose(request, candidates, nowMs);
     chosen.set(request.id, candidates[index]!);
     inflight[index]! += request.inputTokens;
+    underWay[index]!++;
+    sent[index]!++;
     servers[index]!.submit(request, nowMs);
     step(index, nowMs);
   }
 
-  function settleStep(index: number, nowMs: number): void {
+  function* settleStep(index: number, nowMs: number): Generator<Told | undefined, void, number> {
     const { firstTokens, finished } = servers[index]!.endStep(nowMs);
     for (const { request } of firstTokens)
-      policy.onFirstToken?.(request, chosen.get(request.id)!, nowMs - request.arrivalMs, nowMs);
-    for (const outcome of finished) settle(outcome, index, nowMs);
+      yield policy.onFirstToken?.(request, chosen.get(request.id)!, nowMs - request.arrivalMs, nowMs);
+    for (const outcome of finished) yield settle(outcome, index, nowMs);
     step(index, nowMs);
   }
 
-  function settle(outcome: Outcome, index: number, nowMs: number): void {
+  function settle(outcome: Outcome, index: number, nowMs: number): Told | undefined {
     const { request } = outcome;
     const candidate = chosen.get(request.id)!;
     const tpotMs =
       request.outputTokens > 1 ? (outcome.finishedMs - outcome.firstTokenMs) / (request.outputTokens - 1) : undefined;
     inflight[index]! -= request.inputTokens;
+    underWay[index]!--;
     unfinished--;
     chosen.delete(request.id);
     observations.push({ candidate, outcome, ttftMs: outcome.firstTokenMs - outcome.dispatchedMs, tpotMs });
-    policy.onFinished?.(request, candidate, tpotMs, nowMs);
+    return policy.onFinished?.(request, candidate, tpotMs, nowMs);
   }
 
   while (unfinished > 0) {
@@ -111,17 +157,17 @@ export function simulate(options: SimulationOptions): SimulatedObservation[] {
     const { atMs, event } = next;
     switch (event.kind) {
       case 'arrival':
-        route(event.request, atMs);
+        yield* route(event.request, atMs);
         break;
       case 'step':
-        settleStep(event.server, atMs);
+        yield* settleStep(event.server, atMs);
         break;
       case 'scrape':
-        events.push(atMs + options.scrapeDelayMs, { kind: 'seen', metrics: servers.map((server) => server.metrics()) });
+        events.push(atMs + options.scrapeDelayMs, { kind: 'seen', scrape: scrape() });
         events.push(atMs + options.scrapeIntervalMs, { kind: 'scrape' });
         break;
       case 'seen':
-        seen = event.metrics;
+        seen = event.scrape;
         break;
       case 'change':
         event.apply();
@@ -135,7 +181,7 @@ function describeCandidate(
   server: SimulatedServer,
   metrics: ServerMetrics,
   request: SimulatedRequest,
-  inflightTokens: number,
+  ownCounts: Pick<Candidate, 'inflightTokens' | 'underWay' | 'sentSinceScrape'>,
 ): Candidate {
   return {
     server: server.name,
@@ -144,8 +190,8 @@ function describeCandidate(
     numRequestWaiting: metrics.waiting,
     numRequestRunning: metrics.running,
     kvCacheUsage: metrics.kvCacheUsage,
-    inflightTokens,
     aiCoreUtilization: metrics.computeShare,
     bandwidthUtilization: metrics.bandwidthShare,
+    ...ownCounts,
   };
 }

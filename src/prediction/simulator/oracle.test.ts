@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createLookahead, createOracle } from './oracle.ts';
+import { createLoadAndPrefix } from './policies.ts';
+import { createRandom } from './random.ts';
+import { createServer, type SimulatedServer } from './server.ts';
+import { type RoutingPolicy, simulate } from './simulate.ts';
+import { createRooflineTimer, GPUS } from './step-time.ts';
+import { createWorkload, type SimulatedRequest } from './workload.ts';
+
+const BLOCK_TOKENS = 64;
+
+function createPool(): SimulatedServer[] {
+  return GPUS.map((gpu) =>
+    createServer({
+      name: gpu.name,
+      timer: createRooflineTimer(gpu),
+      kvCapacityTokens: 20_000,
+      maxBatchTokens: 2048,
+      maxSequences: 64,
+      blockTokens: BLOCK_TOKENS,
+    }),
+  );
+}
+
+const REQUESTS = createWorkload(
+  {
+    kind: 'bursts',
+    requestsPerSecond: 20,
+    durationMs: 30_000,
+    medianInputTokens: 800,
+    medianOutputTokens: 60,
+    prefixGroups: 8,
+    sharedShare: 0.5,
+    blockTokens: BLOCK_TOKENS,
+  },
+  createRandom(5),
+);
+
+function run(servers: readonly SimulatedServer[], requests: readonly SimulatedRequest[], policy: RoutingPolicy) {
+  return simulate({ servers, requests, policy, scrapeIntervalMs: 200, scrapeDelayMs: 50 });
+}
+
+function endsById(observations: ReturnType<typeof run>): Map<number, number> {
+  return new Map(observations.map(({ outcome }) => [outcome.request.id, outcome.finishedMs]));
+}
+
+test('looking ahead changes nothing', () => {
+  const servers = createPool();
+  const lookahead = createLookahead(servers);
+  const heuristic = createLoadAndPrefix();
+  const looking: RoutingPolicy = {
+    name: 'looking',
+    choose(request, candidates, nowMs) {
+      lookahead.tryAll(request, nowMs);
+      const chosen = heuristic.choose(request, candidates, nowMs);
+      lookahead.commit(chosen);
+      return chosen;
+    },
+  };
+  assert.deepEqual(
+    endsById(run(servers, REQUESTS, looking)),
+    endsById(run(createPool(), REQUESTS, createLoadAndPrefix())),
+  );
+});
+
+test('what the last request was foreseen to cost, itself and others, is what happens', () => {
+  const servers = createPool();
+  const lookahead = createLookahead(servers);
+  const LAST = 150;
+  const requests = REQUESTS.slice(0, LAST + 1);
+  let foreseen = { ownMs: 0, othersMs: 0 };
+  const policy: RoutingPolicy = {
+    name: 'first server',
+    choose(request, _candidates, nowMs) {
+      [foreseen] = lookahead.tryAll(request, nowMs) as [typeof foreseen];
+      lookahead.commit(0);
+      return 0;
+    },
+  };
+  const withIt = endsById(run(servers, requests, policy));
+  const without = endsById(run(createPool(), requests.slice(0, LAST), { name: 'first', choose: () => 0 }));
+  let othersMs = 0;
+  for (const [id, endMs] of without) othersMs += withIt.get(id)! - endMs;
+  assert.equal(foreseen.ownMs, withIt.get(LAST)! - requests[LAST]!.arrivalMs);
+  assert.ok(othersMs > 0);
+  assert.ok(Math.abs(foreseen.othersMs - othersMs) < 1e-6);
+});
+
+test('among unlike servers the oracle keeps requests shorter than the heuristic', () => {
+  const mean = (observations: ReturnType<typeof run>) =>
+    observations.reduce((sum, { outcome }) => sum + outcome.finishedMs - outcome.dispatchedMs, 0) / observations.length;
+  const servers = createPool();
+  const oracle = mean(run(servers, REQUESTS, createOracle(servers)));
+  assert.ok(oracle < mean(run(createPool(), REQUESTS, createLoadAndPrefix())));
+});

@@ -1,0 +1,73 @@
+/**
+ * Routes by what will really happen: each candidate is tried out on a copy of the server, with the true length of the
+ * answer, run until it is empty. No router can know that; it says how much there is to gain. It looks at one request at
+ * a time and not at what will arrive later, so it is a very good policy and not the best possible one.
+ */
+
+import type { SimulatedServer } from './server.ts';
+import type { RoutingPolicy } from './simulate.ts';
+import type { SimulatedRequest } from './workload.ts';
+
+/** What sending a request to a server costs, in milliseconds. */
+export interface TrueCost {
+  /** From now to the last token of the request. */
+  readonly ownMs: number;
+  /** By how much all others there end later, together. */
+  readonly othersMs: number;
+}
+
+export interface Lookahead {
+  /** One cost a server, if nothing else arrives. */
+  tryAll(request: SimulatedRequest, nowMs: number): TrueCost[];
+  /** Says where the request goes, so that later ones are judged with it there. */
+  commit(server: number): void;
+}
+
+type EndById = ReadonlyMap<number, number>;
+
+export function createLookahead(servers: readonly SimulatedServer[]): Lookahead {
+  // While nothing arrives at a server, what was foreseen for it stays true.
+  const foreseen: EndById[] = servers.map(() => new Map());
+  let tried: EndById[] = [];
+
+  return {
+    tryAll(request, nowMs) {
+      tried = servers.map((server) => runOut(server, request, nowMs));
+      return tried.map((ends, index) => {
+        let othersMs = 0;
+        for (const [id, endMs] of ends) if (id !== request.id) othersMs += endMs - (foreseen[index]!.get(id) ?? endMs);
+        return { ownMs: ends.get(request.id)! - nowMs, othersMs };
+      });
+    },
+    commit(server) {
+      foreseen[server] = tried[server]!;
+    },
+  };
+}
+
+/** Sends each request where all requests together lose least. */
+export function createOracle(servers: readonly SimulatedServer[]): RoutingPolicy {
+  const lookahead = createLookahead(servers);
+  return {
+    name: 'oracle',
+    choose(request, _candidates, nowMs) {
+      const costs = lookahead.tryAll(request, nowMs).map(({ ownMs, othersMs }) => ownMs + othersMs);
+      const chosen = costs.indexOf(Math.min(...costs));
+      lookahead.commit(chosen);
+      return chosen;
+    },
+  };
+}
+
+/** When each request that is there would end, the new one among them. */
+function runOut(server: SimulatedServer, request: SimulatedRequest, nowMs: number): EndById {
+  const copy = server.fork();
+  copy.submit(request, nowMs);
+  const ends = new Map<number, number>();
+  let endMs = copy.stepEndsMs() ?? copy.beginStep(nowMs);
+  while (endMs !== undefined) {
+    for (const outcome of copy.endStep(endMs).finished) ends.set(outcome.request.id, outcome.finishedMs);
+    endMs = copy.beginStep(endMs);
+  }
+  return ends;
+}
