@@ -83,8 +83,10 @@ export async function startApp(config: Config, world: World = realWorld): Promis
   const areas = config.server.parts.flatMap((part) => areaByPart[part] ?? []);
   // Where people sign in, they see what else this process serves.
   if (config.server.parts.includes('authorization')) {
-    const hookDesk = config.server.parts.includes('webhooks') ? webhooks.desk : undefined;
-    areas.push(createConsoleArea({ world, gate: authorization.gate, hookDesk }));
+    const { parts } = config.server;
+    const hookDesk = parts.includes('webhooks') ? webhooks.desk : undefined;
+    const modelDesk = parts.includes('prediction') ? prediction.desk : undefined;
+    areas.push(createConsoleArea({ world, gate: authorization.gate, hookDesk, modelDesk }));
   }
 
   const grpc = await openGrpcServer({

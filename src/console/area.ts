@@ -9,6 +9,8 @@ import { consoleStyles } from './console.ts';
 import { addDeliveryRoutes } from './delivery-routes.ts';
 import type { HookDesk } from './hook-desk.ts';
 import { addHookRoutes } from './hook-routes.ts';
+import type { ModelDesk } from './model-desk.ts';
+import { addModelRoutes, MODELS } from './model-routes.ts';
 import { addRepositoryRoutes, WEBHOOKS } from './repository-routes.ts';
 import { texts } from './texts.ts';
 
@@ -17,11 +19,13 @@ export interface ConsoleParts {
   readonly gate: Gate;
   /** Absent: the process does not serve webhooks. */
   readonly hookDesk: HookDesk | undefined;
+  /** Absent: the process does not serve predictions. */
+  readonly modelDesk: ModelDesk | undefined;
 }
 
 const KEY_BYTES = 32;
 
-export function createConsoleArea({ world, gate, hookDesk }: ConsoleParts): Area {
+export function createConsoleArea({ world, gate, hookDesk, modelDesk }: ConsoleParts): Area {
   const routes = createPageRoutes();
   const visits = createVisits(routes, gate);
   addAssetRoutes(routes, [consoleStyles]);
@@ -31,6 +35,7 @@ export function createConsoleArea({ world, gate, hookDesk }: ConsoleParts): Area
     addHookRoutes(visits, { desk: hookDesk, createKey });
     addDeliveryRoutes(visits, hookDesk);
   }
+  if (modelDesk !== undefined) addModelRoutes(visits, modelDesk);
   return { routes: [{ path: '/', errors: 'page', routes, respondPage: respondRefusal }] };
 }
 
@@ -38,8 +43,12 @@ export function createConsoleArea({ world, gate, hookDesk }: ConsoleParts): Area
 export function createSectionList(parts: readonly string[]): Gate['listSections'] {
   const { nav } = texts;
   const webhooks = { path: WEBHOOKS, label: nav.webhooks, about: nav.webhooksAbout };
-  return (): readonly NavigationSection[] => {
-    const entries = parts.includes('webhooks') ? [webhooks] : [];
+  const models = { path: MODELS, label: nav.models, about: nav.modelsAbout };
+  return ({ user }): readonly NavigationSection[] => {
+    const entries = [
+      ...(parts.includes('webhooks') ? [webhooks] : []),
+      ...(parts.includes('prediction') && user.isAdmin ? [models] : []),
+    ];
     return entries.length === 0 ? [] : [{ title: nav.watch, entries }];
   };
 }

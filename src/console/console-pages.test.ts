@@ -3,8 +3,10 @@ import { after, before, describe, type TestContext, test } from 'node:test';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { findFlaws, findReasonToSkipPages, launchBrowser, VIEWS } from '../../test/support/browser.ts';
 import { type ConsoleService, startConsoleService } from '../../test/support/console-service.ts';
+import { reportTestRows, saveTestVersion } from '../../test/support/model-versions.ts';
 import { PASSWORD } from '../../test/support/page-service.ts';
 import { type Receiver, startReceiver } from '../../test/support/receiver.ts';
+import { promoteModel } from '../prediction/model-store.ts';
 
 describe('in a browser', { skip: findReasonToSkipPages() }, () => {
   let browser: Browser;
@@ -17,7 +19,7 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
   });
 
   async function start(t: TestContext): Promise<{ service: ConsoleService; receiver: Receiver }> {
-    const service = await startConsoleService();
+    const service = await startConsoleService({ PREDICTION_LEARNING: 'false' });
     t.after(() => service[Symbol.asyncDispose]());
     const receiver = await startReceiver((request, response) => {
       response.statusCode = request.path.startsWith('/hook/fail') ? 500 : 200;
@@ -55,6 +57,20 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     }
   });
 
+  test('axe finds nothing on any page about models, at 320 px and on a desktop, light and dark', async (t) => {
+    const { service } = await start(t);
+    const paths = await fillModels(service);
+    for (const [view, options] of VIEWS) {
+      const context = await openContext(t, { ...options, bypassCSP: true });
+      const page = await context.newPage();
+      await signIn(page, service.url);
+      for (const path of paths) {
+        await page.goto(service.url + path);
+        assert.deepEqual(await findFlaws(page), [], `${view} ${path}`);
+      }
+    }
+  });
+
   test('a webhook is made, tested and found failing without a script, by keyboard', async (t) => {
     const { service, receiver } = await start(t);
     const context = await openContext(t, { javaScriptEnabled: false, viewport: { width: 320, height: 640 } });
@@ -80,9 +96,27 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     assert.match(await page.innerText('main'), /The test was sent[\s\S]*Attempt 1 refused 500/);
     assert.match(String(receiver.received[0]?.headers['x-gitcode-signature-256']), /^sha256=/, 'a key was made up');
     await press('ada/doors', 'link');
-    assert.match(await page.innerText('main'), /last attempt failed[\s\S]*push[\s\S]*comment/);
+    assert.match(await page.innerText('main'), /ada\/doors[\s\S]*failing[\s\S]*push[\s\S]*comment/);
   });
 });
+
+/** A model that is served and observed, one without a version, and the pages about them. */
+async function fillModels({ store, url }: ConsoleService): Promise<readonly string[]> {
+  const name = 'qwen3-32b-instruct-with-a-rather-long-name';
+  for (let count = 0; count < 3; count += 1) await saveTestVersion(store, name);
+  for (const version of [1, 2]) await promoteModel(store, { name, version, nowMs: version, reason: 'by a test' });
+  await reportTestRows(url, name, 100);
+  await reportTestRows(url, 'only-observed', 1);
+  const query = `name=${name}`;
+  return [
+    '/models',
+    `/models/model?${query}&done=promoted`,
+    '/models/model?name=only-observed',
+    `/models/promote?${query}&version=3`,
+    `/models/rollback?${query}`,
+    '/models/rollback?name=only-observed',
+  ];
+}
 
 /** A hook of every kind, and the pages about them. */
 async function fillWebhooks(

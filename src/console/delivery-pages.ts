@@ -121,7 +121,7 @@ export function renderDelivery(view: DeliveryPageView): Html {
   const log = `${pathOfRepository(repository)}/${hookId}/deliveries`;
   const crumbs = [...listCrumbs(repository, hookId), { path: log, label: t.title }];
   return html`${renderCrumbs(crumbs)}
-<h1>${nameOf(t.kinds, delivery.event)} <span class="beside">${renderState(delivery)}</span></h1>
+<h1 class="capital">${nameOf(t.kinds, delivery.event)} <span class="beside">${renderState(delivery)}</span></h1>
 ${renderDone(view.done)}${renderMistake(view.mistake)}
 <section class="card stack"><dl class="facts"><dt>${t.made}</dt><dd>${renderTime(delivery.created_at)}</dd>
 ${delivery.next_attempt_at === null ? '' : html`<dt>${t.next}</dt><dd>${renderTime(delivery.next_attempt_at)}</dd>`}

@@ -120,8 +120,6 @@ test('what failed is seen with its reason, found by filters, and sent again', as
   const path = await createHook(client, receiver.url);
   const first = (await press(client, path, 'test')).location ?? '';
   const deliveryPath = first.replace('?done=tested', '');
-  assert.match(textOf(await client.get(path)), /last attempt failed/, 'a test alone disables nothing');
-  await press(client, deliveryPath, 'again');
   await waitFor(client, path, /It is disabled since/);
   assert.match(textOf(await client.get(path)), /disabled.*The receiver answered 410 Gone.*we are &lt;closed&gt;/);
   assert.match(textOf(await client.get('/webhooks')), /1 webhook 1 disabled/);
@@ -144,8 +142,8 @@ test('what failed is seen with its reason, found by filters, and sent again', as
   assert.deepEqual([wrong.status, textOf(wrong).includes('state must be one of pending')], [422, true]);
 
   assert.equal((await press(client, deliveryPath, 'again')).location, `${deliveryPath}?done=again`);
-  await receiver.waitFor(3);
-  assert.deepEqual(receiver.received[2]?.body, receiver.received[0]?.body);
+  await receiver.waitFor(2);
+  assert.deepEqual(receiver.received[1]?.body, receiver.received[0]?.body);
   assert.equal((await press(client, path, 'replay', { since: '2020-01-01T00:00' })).location, `${path}?replayed=0`);
   assert.match(textOf(await client.get(`${path}?replayed=0`)), /Nothing had failed for good/);
   const unreadable = await press(client, path, 'replay', { since: 'soon' });

@@ -1,0 +1,107 @@
+/** How a model does, in tables with small pictures: by slot and hour, by server, and which loads it knows. */
+import { html } from 'hono/html';
+import type { Html } from '../pages/layout.ts';
+import { renderMoment } from '../pages/parts.ts';
+import type { LoadView, Scores, ServerView, SlotView } from './model-desk.ts';
+import { renderTable } from './table.ts';
+import { formatNumber, texts } from './texts.ts';
+
+const t = texts.models;
+
+export function renderAccuracy(slots: readonly SlotView[]): Html {
+  const rows = slots.map(({ podType, target, scores, hours }) => [
+    podType || 'aggregate',
+    target.toUpperCase(),
+    formatNumber(scores.rows),
+    formatNumber(scores.mape),
+    formatBias(scores.bias),
+    formatNumber(scores.p90Coverage),
+    renderHours(hours),
+  ]);
+  const columns = [t.podType, t.target, t.answers, 'MAPE %', t.bias, t.coverage, t.byHour];
+  return html`<section class="card stack" aria-labelledby="accuracy"><h2 id="accuracy">${t.accuracy}</h2><p class="soft">${t.accuracyLead}</p>
+${slots.length === 0 ? html`<p class="empty">${t.noAccuracy}</p>` : renderTable({ label: t.accuracy, columns, rows, textColumns: 2 })}</section>`;
+}
+
+function formatBias(bias: number): string {
+  const shown = formatNumber(Math.abs(bias));
+  if (shown === '0') return '0';
+  return bias > 0 ? `+${shown}` : `−${shown}`;
+}
+
+const STEP = 6;
+const HEIGHT = 28;
+
+/** The MAPE of each hour as a column, up to the worst one. */
+function renderHours(hours: readonly (Scores | undefined)[]): Html {
+  const worst = Math.max(1e-9, ...hours.map((hour) => hour?.mape ?? 0));
+  const bars = hours.map((hour, index) => {
+    if (hour === undefined) return '';
+    const height = Math.max(1.5, (hour.mape / worst) * (HEIGHT - 3));
+    return html`<rect class="up" x="${index * STEP + 1}" y="${round(HEIGHT - height)}" width="${STEP - 2}" height="${round(height)}"/>`;
+  });
+  const width = hours.length * STEP;
+  return html`<svg class="spark" viewBox="0 0 ${width} ${HEIGHT}" role="img" aria-label="${t.hours(formatNumber(worst))}">${bars}<path class="axis" d="M0 ${HEIGHT - 0.5}H${width}"/></svg>`;
+}
+
+const LISTED_SERVERS = 100;
+
+export function renderServers(servers: readonly ServerView[]): Html {
+  const listed = servers.slice(0, LISTED_SERVERS);
+  const rows = listed.map(({ server, levels, scores, lastMs }) => [
+    html`<code>${server || t.noServer}</code>`,
+    renderLevel(levels.ttft),
+    renderLevel(levels.tpot),
+    describeScores(scores.ttft),
+    describeScores(scores.tpot),
+    lastMs === undefined ? '–' : renderMoment(lastMs),
+  ]);
+  const columns = [t.server, t.level('TTFT'), t.level('TPOT'), t.errorOf('TTFT'), t.errorOf('TPOT'), t.lastReport];
+  return html`<section class="card stack" aria-labelledby="servers"><h2 id="servers">${t.servers}</h2><p class="soft">${t.serversLead}</p>
+${servers.length === 0 ? html`<p class="empty">${t.noServers}</p>` : renderTable({ label: t.servers, columns, rows, textColumns: 1 })}
+${servers.length > listed.length ? html`<p class="soft">${t.moreServers(servers.length - listed.length)}</p>` : ''}</section>`;
+}
+
+function describeScores(scores: Scores | undefined): string {
+  return scores === undefined ? '–' : `${formatNumber(scores.mape)} (${formatBias(scores.bias)})`;
+}
+
+const LEVEL_WIDTH = 60;
+
+/** A bar from the middle, which is the pool: to the right for a slower server, to the left for a faster one; doubling fills a half. */
+function renderLevel(level: number | undefined): Html | string {
+  if (level === undefined) return '–';
+  const middle = LEVEL_WIDTH / 2;
+  const length = Math.min(1, Math.abs(Math.log2(level))) * (middle - 1);
+  const x = level < 1 ? middle - length : middle;
+  return html`<span class="level"><svg viewBox="0 0 ${LEVEL_WIDTH} 10" aria-hidden="true"><rect class="${level < 1 ? 'up' : 'slow'}" x="${round(x)}" y="1" width="${round(length)}" height="8"/><path class="axis" d="M${middle} 0V10"/></svg>× ${level.toFixed(2)}</span>`;
+}
+
+export function renderLoads(loads: readonly LoadView[], samples: number): Html {
+  return html`<section class="card stack" aria-labelledby="loads"><h2 id="loads">${t.loads}</h2><p class="soft">${t.loadsLead}</p>
+${samples === 0 ? html`<p class="empty">${t.noSamples}</p>` : html`<div class="loads">${loads.map(renderLoad)}</div>`}</section>`;
+}
+
+function renderLoad({ field, edges, counts }: LoadView): Html {
+  const total = Math.max(
+    1,
+    counts.reduce((sum, count) => sum + count, 0),
+  );
+  const rows = counts.map((count, index) => [
+    nameRange(edges, index),
+    html`<svg class="share" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"><rect class="rest" width="100" height="8"/><rect class="up" width="${round((100 * count) / total)}" height="8"/></svg>`,
+    formatNumber(count),
+  ]);
+  const name = t.fields[field] ?? field;
+  return html`<div><h3>${name}</h3>${renderTable({ label: name, columns: [t.range, t.share, t.rows], rows, textColumns: 2 })}</div>`;
+}
+
+function nameRange(edges: readonly number[], index: number): string {
+  const [from, to] = [edges[index - 1], edges[index]];
+  if (from === undefined) return t.below(formatNumber(to ?? 0));
+  return to === undefined ? t.from(formatNumber(from)) : t.between(formatNumber(from), formatNumber(to));
+}
+
+function round(value: number): number {
+  return Math.round(value * 100) / 100;
+}

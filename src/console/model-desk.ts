@@ -1,0 +1,90 @@
+/** What the pages about models are handed. Percent and milliseconds where a name says so; the rest are plain counts. */
+
+export interface ModelDesk {
+  readonly listModels: () => Promise<readonly ModelEntry[]>;
+  /** Throws `not_found` for a name of which nothing is known. */
+  readonly readModel: (name: string) => Promise<ModelView>;
+  readonly promote: (name: string, version: number, login: string) => Promise<void>;
+  /** Returns the version that is served again. */
+  readonly rollBack: (name: string) => Promise<number>;
+}
+
+export interface ModelEntry {
+  readonly name: string;
+  readonly versionCount: number;
+  readonly servedVersion: number | undefined;
+  /** What this process answers with. */
+  readonly servedId: string | undefined;
+  readonly samples: number;
+  readonly lastTraining: { readonly atMs: number; readonly outcome: string } | undefined;
+}
+
+export interface ModelView extends ModelEntry {
+  /** The newest first. */
+  readonly versions: readonly VersionView[];
+  readonly promotions: readonly PromotionView[];
+  /** Where a rollback leads. */
+  readonly previous: number | undefined;
+  readonly slots: readonly SlotView[];
+  readonly servers: readonly ServerView[];
+  readonly loads: readonly LoadView[];
+}
+
+export interface VersionView {
+  readonly id: string;
+  readonly version: number;
+  readonly parentVersion: number | undefined;
+  readonly createdAtMs: number;
+  readonly checksum: string;
+  readonly sizeBytes: number;
+  readonly isPromoted: boolean;
+  readonly source: Readonly<Record<string, unknown>>;
+  readonly learned: readonly LearnedView[];
+}
+
+export interface LearnedView {
+  readonly podType: string;
+  readonly target: string;
+  readonly rows: number;
+  readonly trees: number;
+  readonly treeShare: number;
+  readonly validation?: { readonly rows: number; readonly mape: number; readonly mdape: number } | undefined;
+  /** Milliseconds a unit of each term. */
+  readonly physics: Readonly<Record<string, number>>;
+}
+
+export interface PromotionView {
+  readonly version: number;
+  readonly atMs: number;
+  readonly reason: string;
+  readonly undoneAtMs: number | null;
+}
+
+export interface Scores {
+  readonly rows: number;
+  readonly mape: number;
+  readonly bias: number;
+  readonly p90Coverage: number;
+}
+
+export interface SlotView {
+  readonly podType: string;
+  readonly target: string;
+  readonly scores: Scores;
+  readonly hours: readonly (Scores | undefined)[];
+}
+
+export interface ServerView {
+  readonly server: string;
+  /** Factors beside the pool: 1.2 is a fifth slower. */
+  readonly levels: { readonly ttft?: number; readonly tpot?: number };
+  readonly lastMs: number | undefined;
+  readonly scores: { readonly ttft?: Scores; readonly tpot?: Scores };
+}
+
+/** Samples by one measure: how many are below the first edge, from it to the second, and so on. */
+export interface LoadView {
+  readonly field: string;
+  readonly edges: readonly number[];
+  readonly counts: readonly number[];
+}

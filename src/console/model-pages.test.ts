@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { type ConsoleService, readCsrf, startConsoleService } from '../../test/support/console-service.ts';
+import type { FormClient } from '../../test/support/form-client.ts';
+import { reportTestRows, saveTestVersion } from '../../test/support/model-versions.ts';
+import { realWorld } from '../world.ts';
+
+interface Stage {
+  readonly service: ConsoleService;
+  readonly client: FormClient;
+}
+
+/** With an administrator who has signed in. */
+async function start(t: TestContext): Promise<Stage> {
+  const service = await startConsoleService({ PREDICTION_LEARNING: 'false' });
+  t.after(() => service[Symbol.asyncDispose]());
+  await service.addUser('ada', true);
+  return { service, client: await service.openAs('ada') };
+}
+
+function pathOf(name: string, page = 'model'): string {
+  return `/models/${page}?${new URLSearchParams({ name }).toString()}`;
+}
+
+async function readText(client: FormClient, path: string): Promise<string> {
+  const { body } = await client.get(path);
+  return body.replace(/<[^>]+>/g, ' ').replace(/\s+/g, ' ');
+}
+
+/** Until the page says it: the serving process follows a promotion a moment later. */
+async function waitFor(client: FormClient, path: string, pattern: RegExp): Promise<void> {
+  while (!pattern.test(await readText(client, path))) await realWorld.sleep(20);
+}
+
+test('a version is promoted and rolled back, each after a page that says what will change', async (t) => {
+  const { service, client } = await start(t);
+  assert.match(await readText(client, '/models'), /No model was trained and nothing was observed yet/);
+  const name = 'Qwen/Qwen3 32B?';
+  for (let count = 0; count < 2; count += 1)
+    await saveTestVersion(service.store, name, { files: ['a.jsonl'], rows: 300 });
+  assert.match(await readText(client, '/models'), /Qwen3 32B\? the prior answers 2 versions · 0 samples/);
+  const page = pathOf(name);
+  assert.match(
+    await readText(client, page),
+    /Qwen3 32B\?@2 Made 2026-06-02 .*after Qwen\/Qwen3 32B\?@1 · held-out MAPE TTFT/,
+  );
+  assert.match(await readText(client, page), /Files a\.jsonl Rows 300 .*What it learned|Files a\.jsonl Rows 300/);
+
+  const promote = async (version: string) => {
+    const confirmation = `${pathOf(name, 'promote')}&version=${version}`;
+    const answer = await client.submit(confirmation, '/models/promote', {});
+    assert.equal(answer.location, `${page}&done=promoted`);
+  };
+  assert.match(await readText(client, `${pathOf(name, 'promote')}&version=1`), /@1 will answer instead of the prior/);
+  await promote('1');
+  assert.match(
+    await readText(client, `${pathOf(name, 'promote')}&version=2`),
+    /@2 will answer instead of Qwen\/Qwen3 32B\?@1/,
+  );
+  await promote('2');
+  assert.match(await readText(client, page), /version 2 is served .*Go back to Qwen\/Qwen3 32B\?@1.*promoted by ada/);
+
+  const rollback = pathOf(name, 'rollback');
+  assert.match(await readText(client, rollback), /@1 will answer again instead of Qwen\/Qwen3 32B\?@2/);
+  const stale = await client.post('/models/rollback', { ...(await readCsrf(client)), name, previous: '7' });
+  assert.deepEqual([stale.status, /Another version is served meanwhile/.test(stale.body)], [422, true]);
+  const rolledBack = await client.submit(rollback, '/models/rollback', {});
+  assert.equal(rolledBack.location, `${page}&done=rolled_back`);
+  assert.match(await readText(client, page), /version 1 is served.*@2 rolled back promoted by ada/);
+  assert.match(await readText(client, rollback), /No other version was served before this one/);
+  const gone = await client.post('/models/promote', { ...(await readCsrf(client)), name, version: '9' });
+  assert.deepEqual([gone.status, /Cannot find version 9/.test(gone.body)], [422, true]);
+  assert.equal((await client.get(`${pathOf(name, 'promote')}&version=9`)).status, 404);
+  assert.equal((await client.get(pathOf('nobody'))).status, 404);
+});
+
+test('what gateways reported shows as accuracy, by server and as samples by load', async (t) => {
+  const { service, client } = await start(t);
+  await saveTestVersion(service.store, 'm');
+  await client.submit(`${pathOf('m', 'promote')}&version=1`, '/models/promote', {});
+  // Levels are those of the version that this process serves.
+  await waitFor(client, pathOf('m'), /10\.0\.0\.\d × \d/);
+  await reportTestRows(service.url, 'm', 120);
+  const shown = await readText(client, pathOf('m'));
+  assert.match(shown, /120 samples/);
+  assert.match(shown, /aggregate TTFT 120 \d+(\.\d+)? [+−]?\d+(\.\d+)? \d+(\.\d+)?/);
+  assert.match(shown, /10\.0\.0\.\d × 0\.\d\d × 0\.\d\d \d+(\.\d+)? \([+−]?\d/);
+  assert.match(shown, /Requests waiting Range Share Rows below 1 \d+/);
+});
+
+test('pages about models are there for administrators only, their forms neither', async (t) => {
+  const { service, client } = await start(t);
+  await saveTestVersion(service.store, 'm');
+  await service.addUser('eve');
+  const eve = await service.openAs('eve');
+  const paths = ['/models', pathOf('m'), `${pathOf('m', 'promote')}&version=1`, pathOf('m', 'rollback')];
+  for (const path of paths) {
+    assert.equal((await eve.get(path)).status, 404, path);
+    assert.equal((await client.get(path)).status, 200, path);
+  }
+  const csrf = await readCsrf(eve);
+  for (const form of ['/models/promote', '/models/rollback']) {
+    assert.equal((await eve.post(form, { ...csrf, name: 'm', version: '1', previous: '' })).status, 404);
+    assert.equal((await client.post(form, { name: 'm', version: '1', previous: '' })).status, 403);
+  }
+  assert.match(await readText(client, '/models'), /the prior answers/);
+  assert.doesNotMatch((await eve.get('/')).body, /href="\/models"/);
+  assert.match((await client.get('/')).body, /href="\/models"/);
+});
+
+test('names that callers made up are shown as text', async (t) => {
+  const { service, client } = await start(t);
+  const attack = '"><script>alert(1)</script>';
+  await saveTestVersion(service.store, attack, { [attack]: attack });
+  await reportTestRows(service.url, `${attack}2`, 1);
+  for (const path of ['/models', pathOf(attack), `${pathOf(attack, 'promote')}&version=1`, pathOf(`${attack}2`)]) {
+    const { body, status } = await client.get(path);
+    assert.equal(status, 200, path);
+    assert.doesNotMatch(body, /<script/, path);
+    assert.match(body, /&lt;script&gt;alert\(1\)/, path);
+  }
+});

@@ -1,0 +1,168 @@
+import { html } from 'hono/html';
+import type { Html } from '../pages/layout.ts';
+import { type Mistake, renderCsrf, renderDone, renderHidden, renderMistake, renderMoment } from '../pages/parts.ts';
+import { renderCrumbs } from './console.ts';
+import { renderAccuracy, renderLoads, renderServers } from './model-charts.ts';
+import type { LearnedView, ModelEntry, ModelView, PromotionView, VersionView } from './model-desk.ts';
+import { renderTable } from './table.ts';
+import { formatNumber, texts } from './texts.ts';
+
+const t = texts.models;
+
+export function pathOfModel(name: string): string {
+  return `/models/model?${new URLSearchParams({ name }).toString()}`;
+}
+
+export function renderModels(models: readonly ModelEntry[]): Html {
+  const entries = models.map(
+    (
+      model,
+    ) => html`<li class="item"><div class="tight"><p><a href="${pathOfModel(model.name)}"><strong class="url">${model.name}</strong></a> ${renderServed(model)}</p>
+<p class="small soft">${t.versions(model.versionCount)} · ${t.samples(model.samples)}</p></div>
+<span class="small soft">${model.lastTraining === undefined ? '' : html`${nameOutcome(model.lastTraining.outcome)} ${renderMoment(model.lastTraining.atMs)}`}</span></li>`,
+  );
+  return html`<div class="tight"><h1>${t.title}</h1><p class="soft">${t.lead}</p></div>
+${models.length === 0 ? html`<p class="empty">${t.none}</p>` : html`<ul class="list">${entries}</ul>`}`;
+}
+
+function renderServed({ servedVersion }: ModelEntry): Html {
+  if (servedVersion === undefined) return html`<span class="tag">${t.prior}</span>`;
+  return html`<span class="tag good">${t.serves(servedVersion)}</span>`;
+}
+
+function nameOutcome(outcome: string): string {
+  return t.outcomes[outcome] ?? outcome;
+}
+
+export interface ModelPage {
+  readonly model: ModelView;
+  readonly done: string | undefined;
+  readonly mistake: Mistake | undefined;
+}
+
+export function renderModel({ model, done, mistake }: ModelPage): Html {
+  const { name, previous, lastTraining } = model;
+  const rollback = `/models/rollback?${new URLSearchParams({ name }).toString()}`;
+  return html`${renderCrumbs([{ path: '/models', label: t.title }])}
+<div class="tight"><h1 class="url">${name} <span class="beside">${renderServed(model)}</span></h1>
+<p class="soft">${t.samples(model.samples)}${lastTraining === undefined ? '' : html` · ${nameOutcome(lastTraining.outcome)} ${renderMoment(lastTraining.atMs)}`}</p></div>
+${renderDone(done)}${renderMistake(mistake)}
+${previous === undefined ? '' : html`<p><a class="button plain" href="${rollback}">${t.rollback(`${name}@${previous}`)}</a></p>`}
+${renderAccuracy(model.slots)}${renderServers(model.servers)}${renderLoads(model.loads, model.samples)}
+<section class="stack" aria-labelledby="versions"><h2 id="versions">${t.versionsTitle}</h2>
+${model.versions.length === 0 ? html`<p class="empty">${t.noVersions}</p>` : html`<ul class="list">${model.versions.map((version) => renderVersion(name, version))}</ul>`}</section>
+${renderPromotions(name, model.promotions)}`;
+}
+
+function renderVersion(name: string, version: VersionView): Html {
+  const promote = `/models/promote?${new URLSearchParams({ name, version: String(version.version) }).toString()}`;
+  return html`<li class="stack"><div class="item"><div class="tight"><p><strong class="url">${version.id}</strong> ${version.isPromoted ? html`<span class="tag good">${t.served}</span>` : ''}</p>
+<p class="small soft">${t.made} ${renderMoment(version.createdAtMs)}${version.parentVersion === undefined ? '' : ` · ${t.after(`${name}@${version.parentVersion}`)}`}${describeScores(version.learned)}</p></div>
+${version.isPromoted ? '' : html`<a class="button plain quiet" href="${promote}">${t.promote}<span class="hidden"> ${version.id}</span></a>`}</div>
+<details><summary>${t.lineage}<span class="hidden"> ${version.id}</span></summary>${renderLineage(version)}</details></li>`;
+}
+
+/** What the part for all pod types scored on rows held out while learning. */
+function describeScores(learned: readonly LearnedView[]): string {
+  const scores = learned
+    .filter(({ podType, validation }) => podType === 'all' && validation !== undefined)
+    .map(({ target, validation }) => `${target.toUpperCase()} ${formatNumber(validation!.mape)} %`);
+  return scores.length === 0 ? '' : ` · ${t.heldOut} ${scores.join(', ')}`;
+}
+
+function renderLineage(version: VersionView): Html {
+  const { source, learned, checksum, sizeBytes } = version;
+  const facts = Object.entries(source).map(
+    ([name, value]) => html`<dt>${nameSource(name)}</dt><dd>${formatValue(value)}</dd>`,
+  );
+  return html`<div class="stack lineage"><dl class="facts">${facts}
+<dt>${t.size}</dt><dd>${t.bytes(sizeBytes)}</dd><dt>SHA-256</dt><dd><code>${checksum}</code></dd></dl>
+${learned.length === 0 ? '' : renderLearned(version)}</div>`;
+}
+
+/** `challengerError` → `challenger error`: where a model came from is said in the words it was kept with. */
+function nameSource(name: string): string {
+  return t.sources[name] ?? name.replace(/([a-z])([A-Z])/g, '$1 $2').toLowerCase();
+}
+
+function formatValue(value: unknown): string {
+  if (typeof value === 'number') return formatNumber(value);
+  if (typeof value === 'string') return value;
+  if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return value.join(', ') || t.noneOf;
+  return Array.isArray(value) && value.length === 0 ? t.noneOf : (JSON.stringify(value) ?? '');
+}
+
+function renderLearned({ id, learned }: VersionView): Html {
+  const table = renderTable({
+    label: `${t.learned}, ${id}`,
+    columns: [t.podType, t.target, t.rows, t.trees, t.treeShare, t.heldOutRows, 'MAPE %', 'MdAPE %'],
+    textColumns: 2,
+    rows: learned.map(({ podType, target, rows, trees, treeShare, validation }) => [
+      podType,
+      target.toUpperCase(),
+      formatNumber(rows),
+      formatNumber(trees),
+      formatNumber(treeShare),
+      validation === undefined ? '–' : formatNumber(validation.rows),
+      validation === undefined ? '–' : formatNumber(validation.mape),
+      validation === undefined ? '–' : formatNumber(validation.mdape),
+    ]),
+  });
+  const formulas = learned.map(({ podType, target, physics }) => {
+    const terms = Object.entries(physics).map(([name, price]) => `${formatPrice(price)} × ${name}`);
+    return html`<li><code>${target.toUpperCase()} (${podType}) = ${terms.join(' + ') || '0'}</code></li>`;
+  });
+  return html`${table}<div class="tight"><p class="label">${t.physics}</p><ul class="formulas">${formulas}</ul></div>`;
+}
+
+function formatPrice(price: number): string {
+  return String(Number(price.toPrecision(3)));
+}
+
+function renderPromotions(name: string, promotions: readonly PromotionView[]): Html | '' {
+  if (promotions.length === 0) return '';
+  const entries = promotions.map(
+    ({
+      version,
+      atMs,
+      reason,
+      undoneAtMs,
+    }) => html`<li class="item"><div class="tight"><p><strong class="url">${name}@${version}</strong>${undoneAtMs === null ? '' : html` <span class="tag warn">${t.undone}</span>`}</p>
+<p class="small soft">${reason}</p></div><span class="small soft">${renderMoment(atMs)}</span></li>`,
+  );
+  return html`<section class="stack" aria-labelledby="history"><h2 id="history">${t.history}</h2><ul class="list">${entries}</ul></section>`;
+}
+
+export interface PromotionPage {
+  readonly model: ModelView;
+  readonly version: VersionView;
+  readonly csrfToken: string;
+}
+
+export function renderPromotion({ model, version, csrfToken }: PromotionPage): Html {
+  const { name } = model;
+  const served = model.versions.find((candidate) => candidate.isPromoted);
+  const fields = { name, version: String(version.version) };
+  return html`${renderTrail(name)}<h1 class="url">${t.promoteTitle(version.id)}</h1>
+<section class="card stack"><p>${served === undefined ? t.promoteFirst(version.id) : t.promoteLead(version.id, served.id)}</p>
+<dl class="facts">${[version, ...(served === undefined || served.id === version.id ? [] : [served])].map((one) => html`<dt>${one.id}</dt><dd>${t.made} ${renderMoment(one.createdAtMs)}${describeScores(one.learned)}</dd>`)}</dl>
+<p class="soft">${t.promoteEffect}</p>
+<form method="post" action="/models/promote" class="row">${renderCsrf(csrfToken)}${renderHidden(fields)}<button>${t.promoteSubmit}</button><a href="${pathOfModel(name)}">${texts.cancel}</a></form></section>`;
+}
+
+export function renderRollback({ model, csrfToken }: { readonly model: ModelView; readonly csrfToken: string }): Html {
+  const { name, servedVersion, previous } = model;
+  const content =
+    previous === undefined
+      ? html`<p>${t.noRollback}</p>`
+      : html`<p>${t.rollbackLead(`${name}@${servedVersion}`, `${name}@${previous}`)}</p><p class="soft">${t.rollbackEffect}</p>
+<form method="post" action="/models/rollback" class="row">${renderCsrf(csrfToken)}${renderHidden({ name, previous: String(previous) })}<button>${t.rollbackSubmit}</button><a href="${pathOfModel(name)}">${texts.cancel}</a></form>`;
+  return html`${renderTrail(name)}<h1 class="url">${t.rollbackTitle(name)}</h1><section class="card stack">${content}</section>`;
+}
+
+function renderTrail(name: string): Html {
+  return renderCrumbs([
+    { path: '/models', label: t.title },
+    { path: pathOfModel(name), label: name },
+  ]);
+}

@@ -1,0 +1,98 @@
+/**
+ * Models: their versions, what is served, and how it does; promoting and rolling back. For administrators only, since
+ * what is served concerns everybody who asks; no token reads or changes it over the API either. Names of models may be
+ * any text, so they travel in the query.
+ */
+import { Failure, isFailure } from '../errors.ts';
+import { readField } from '../pages/page-routes.ts';
+import type { Mistake } from '../pages/parts.ts';
+import { findDone } from '../pages/visits.ts';
+import { type Submission, showView, tryForm, type Visit, type Visits } from './console.ts';
+import type { ModelDesk, ModelView } from './model-desk.ts';
+import { pathOfModel, renderModel, renderModels, renderPromotion, renderRollback } from './model-pages.ts';
+import { texts } from './texts.ts';
+
+export const MODELS = '/models';
+const t = texts.models;
+
+export function addModelRoutes({ page, form }: Visits, desk: ModelDesk): void {
+  const adminPage: typeof page = (path, handle) => page(path, async (visit) => handle(checkAdmin(visit)));
+  const adminForm: typeof form = (path, handle) => form(path, async (visit) => handle(checkAdmin(visit)));
+
+  adminPage(MODELS, async (visit) =>
+    showView(visit, { title: t.title, here: MODELS, content: renderModels(await desk.listModels()) }),
+  );
+  adminPage(`${MODELS}/model`, async (visit) => showModel(visit, await desk.readModel(readName(visit))));
+  addPromotion({ page: adminPage, form: adminForm }, desk);
+  addRollback({ page: adminPage, form: adminForm }, desk);
+}
+
+/** Throws `not_found`: whoever may not see a page need not learn that it is there. */
+function checkAdmin<V extends Visit>(visit: V): V {
+  if (!visit.session.user.isAdmin) throw new Failure('not_found', texts.error.notFound);
+  return visit;
+}
+
+function readName({ c }: Visit): string {
+  return c.req.query('name') ?? '';
+}
+
+function showModel(visit: Visit, model: ModelView, mistake?: Mistake): Promise<Response> {
+  const done = findDone(visit.c, { promoted: t.promoted, rolled_back: t.rolledBack });
+  return showView(visit, { title: model.name, here: MODELS, content: renderModel({ model, done, mistake }), mistake });
+}
+
+function addPromotion({ page, form }: Visits, desk: ModelDesk): void {
+  page(`${MODELS}/promote`, async (visit) => {
+    const model = await desk.readModel(readName(visit));
+    const version = model.versions.find((candidate) => String(candidate.version) === visit.c.req.query('version'));
+    if (version === undefined) throw new Failure('not_found', texts.error.notFound);
+    const content = renderPromotion({ model, version, csrfToken: visit.session.csrfToken });
+    return showView(visit, { title: t.promoteTitle(version.id), here: MODELS, content });
+  });
+
+  form(`${MODELS}/promote`, (submission) => {
+    const name = readField(submission.form, 'name');
+    const version = Number(readField(submission.form, 'version'));
+    return changeServed(submission, desk, name, async () => {
+      await desk.promote(name, version, submission.session.user.login);
+      return 'promoted';
+    });
+  });
+}
+
+function addRollback({ page, form }: Visits, desk: ModelDesk): void {
+  page(`${MODELS}/rollback`, async (visit) => {
+    const model = await desk.readModel(readName(visit));
+    const content = renderRollback({ model, csrfToken: visit.session.csrfToken });
+    return showView(visit, { title: t.rollbackTitle(model.name), here: MODELS, content });
+  });
+
+  form(`${MODELS}/rollback`, (submission) => {
+    const name = readField(submission.form, 'name');
+    return changeServed(submission, desk, name, async () => {
+      // What the page said may be no more: then the person looks again instead of getting another version.
+      const expected = readField(submission.form, 'previous');
+      const { previous } = await desk.readModel(name);
+      if (String(previous) !== expected) throw new Failure('conflict', t.changedMeanwhile);
+      await desk.rollBack(name);
+      return 'rolled_back';
+    });
+  });
+}
+
+/** A version may be gone by the time that somebody confirms. */
+async function changeServed(
+  submission: Submission,
+  desk: ModelDesk,
+  name: string,
+  change: () => Promise<string>,
+): Promise<Response> {
+  return await tryForm(
+    async () => submission.c.redirect(`${pathOfModel(name)}&done=${await change()}`, 303),
+    async (mistake) => showModel(submission, await desk.readModel(name), mistake),
+  ).catch(async (error: unknown) => {
+    if (!isFailure(error) || error.code !== 'not_found') throw error;
+    return showModel(submission, await desk.readModel(name), { message: `${error.message}.` });
+  });
+}
