@@ -11,8 +11,13 @@ export const PROMISES = [0.5, 0.9, 0.95, 0.99] as const;
 export type Promised = (typeof PROMISES)[number];
 
 const WINDOW = 300;
-/** Step of each level after an event: the rarer a miss is meant to be, the more it moves the level already. */
-const STEPS = PROMISES.map((promised) => Math.min(0.05, 0.25 * (1 - promised)));
+/**
+ * Step of each level after an event: the rarer a miss is meant to be, the more it moves the level already. The median
+ * stays that of the window: it is a prediction, and swings would cost more than they promise.
+ */
+const STEPS = PROMISES.map((promised) => (promised === 0.5 ? 0 : 0.25 * (1 - promised)));
+/** The most that all steps taken while an answer was under way may add up to. */
+const MAX_GAIN = 0.5;
 /** Above it the largest residual of the window, some stalled request, would be promised to everyone. */
 const MAX_LEVEL = 0.995;
 /** Fewer residuals than this say less than what the model measured while learning. */
@@ -23,7 +28,11 @@ const REFRESH_EVERY = 8;
 export interface AdaptiveQuantiles {
   /** The residual, in units of the spread, that this share stays below; undefined while too little is known. */
   quantile(promised: Promised): number | undefined;
-  observe(residual: number): void;
+  /**
+   * `promised` are the quantiles that this request was told, one a promise, and `since` how many events were observed
+   * meanwhile: the later the answer, the smaller the step, or the levels would swing.
+   */
+  observe(residual: number, promised?: readonly number[], since?: number): void;
   /** Share of events that stayed below each promise, lately. */
   coverage(promised: Promised): number;
   readonly count: number;
@@ -60,12 +69,13 @@ export function createAdaptiveQuantiles(): AdaptiveQuantiles {
     },
     quantile: (promised) => (count < MIN_RESIDUALS ? undefined : quantiles[PROMISES.indexOf(promised)]!),
     coverage: (promised) => coverages[PROMISES.indexOf(promised)]!,
-    observe(residual) {
+    observe(residual, promised = [...quantiles], since = 0) {
       if (count >= MIN_RESIDUALS)
         for (let p = 0; p < PROMISES.length; p++) {
-          const covered = residual <= quantiles[p]! ? 1 : 0;
+          const covered = residual <= promised[p]! ? 1 : 0;
           coverages[p] = coverages[p]! * 0.99 + 0.01 * covered;
-          const next = levels[p]! + STEPS[p]! * (PROMISES[p]! - covered);
+          const step = Math.min(STEPS[p]!, MAX_GAIN / (1 + since));
+          const next = levels[p]! + step * (PROMISES[p]! - covered);
           levels[p] = Math.max(0.02, Math.min(MAX_LEVEL, next));
         }
       window[count % WINDOW] = residual;

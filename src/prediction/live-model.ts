@@ -127,8 +127,8 @@ export function createLiveModel(initial: LatencyModel): LiveModel {
       const tpotMs = hasObserved
         ? tpot.predict(evaluator.tpot.physicsMs[i]!, evaluator.tpot.treeLogs[i]!, place)
         : tpot.atLevel(evaluator.tpot.medianMs[i]!, place.server);
-      predicted.ttftMs[i] = ttft.toStatistic(ttftMs, statistic);
-      predicted.tpotMs[i] = tpot.toStatistic(tpotMs, statistic);
+      predicted.ttftMs[i] = ttft.toStatistic(ttftMs, statistic, place.server);
+      predicted.tpotMs[i] = tpot.toStatistic(tpotMs, statistic, place.server);
     }
   }
 

@@ -10,6 +10,7 @@ import { createPredictColumns, METRIC_COLUMNS } from './columns.ts';
 import { createDriftDetector, type DriftDetector } from './drift.ts';
 import type { LiveAccuracy } from './live-accuracy.ts';
 import type { Foreseen } from './live-model.ts';
+import { promisedP90 } from './live-target.ts';
 import { MAX_MS } from './milliseconds.ts';
 import type { EventRefusal, ObservationEvent, ObservationSink, ObservedInput } from './observation-event.ts';
 import { type JoinedSample, joinEvents } from './observation-store.ts';
@@ -125,7 +126,7 @@ function createLearner({ metrics, world, predictor, accuracy, onDrift, onObserve
   return (model: string, foreseen: Foreseen, { target, observedMs }: ObservedTime): void => {
     const live = predictor.live(model);
     const { medianMs } = foreseen[target];
-    const p90Ms = live.targetOf(foreseen.podType, target).toStatistic(medianMs, 'p90');
+    const p90Ms = promisedP90(foreseen[target]);
     live.observe(foreseen, target, observedMs);
     onObserved(model);
 

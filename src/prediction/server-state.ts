@@ -14,9 +14,12 @@ const DECAYS = [0.8, 0.97] as const;
 const SPEED_COUNT = DECAYS.length;
 /** Position in `DECAYS`. */
 export type Speed = 0 | 1;
+const SLOW = 1;
 
-/** How many events the parent's word is worth. */
-const SHRINKAGE = 2.5;
+/** How many events the word of the pod type about a server, and of the model about a pod type, is worth. */
+const SHRINKAGE = 1.5;
+/** How many events the slow mean's word is worth to the fast one. */
+const FAST_SHRINKAGE = 0.5;
 /** The whole model starts from nothing but a guess, which one event may well overrule. */
 const MODEL_SHRINKAGE = 2.5;
 /** One wild request says as much as one that took e times as long as expected, not more. */
@@ -66,10 +69,14 @@ export function createServerState({ maxServers, maxPodTypes, onForget }: ServerS
   });
 
   function offset(server: number, podType: number, signal: number, speed: Speed): number {
-    const at = signal * SPEED_COUNT + speed;
+    const at = signal * SPEED_COUNT + SLOW;
     const model = ofModel.sums[at]! / (ofModel.weights[at]! + MODEL_SHRINKAGE);
     const pod = shrink(byPodType, podType * STRIDE + at, model);
-    return server === -1 ? pod : shrink(byServer, server * STRIDE + at, pod);
+    const slow = server === -1 ? pod : shrink(byServer, server * STRIDE + at, pod);
+    if (speed === SLOW) return slow;
+    // A fast mean is of few events: it is pulled to the slow one of the same server, not to what others show.
+    if (server === -1) return shrink(byPodType, podType * STRIDE + at - SLOW, slow, FAST_SHRINKAGE);
+    return shrink(byServer, server * STRIDE + at - SLOW, slow, FAST_SHRINKAGE);
   }
 
   return {
@@ -119,8 +126,8 @@ function clear({ sums, weights }: Means, holder: number): void {
   weights.fill(0, holder * STRIDE, (holder + 1) * STRIDE);
 }
 
-function shrink({ sums, weights }: Means, at: number, parent: number): number {
-  return (sums[at]! + SHRINKAGE * parent) / (weights[at]! + SHRINKAGE);
+function shrink({ sums, weights }: Means, at: number, parent: number, strength = SHRINKAGE): number {
+  return (sums[at]! + strength * parent) / (weights[at]! + strength);
 }
 
 function addResidual({ sums, weights }: Means, at: number, value: number): void {

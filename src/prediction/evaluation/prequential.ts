@@ -1,5 +1,6 @@
 import { METRIC_COLUMNS } from '../columns.ts';
 import { createLiveModel, type Foreseen, type LiveModel } from '../live-model.ts';
+import { promisedP90 } from '../live-target.ts';
 import { createPriorModel } from '../model.ts';
 import {
   type MetricColumns,
@@ -111,7 +112,7 @@ export function createLiveAnswerer(
       const observedMs = observedTimes(table, target)[row]!;
       if (!(observedMs > 0)) continue;
       const { medianMs } = foreseen[target];
-      const p90Ms = live.targetOf(podType, target).toStatistic(medianMs, 'p90');
+      const p90Ms = promisedP90(foreseen[target]);
       answers[target].push({ row, observedMs, predictedMs: medianMs, p90Ms });
       coming.push(knownAt(table, row, target), { foreseen, target, observedMs });
     }

@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createLiveModel } from '../live-model.ts';
+import { appendObservation, createObservationTable, type ObservationTable, selectRows } from '../observation-table.ts';
+import { createRoundRobin } from '../simulator/policies.ts';
+import { createRandom } from '../simulator/random.ts';
+import { createServer } from '../simulator/server.ts';
+import { simulate } from '../simulator/simulate.ts';
+import { createRooflineTimer, GPUS, type Gpu, scaleTimer } from '../simulator/step-time.ts';
+import { createWorkload } from '../simulator/workload.ts';
+import { DEFAULT_TRAINING, trainModel } from '../train-model.ts';
+import { type Answer, type Answers, measureAccuracy } from './accuracy.ts';
+import { createLiveAnswerer } from './prequential.ts';
+
+const CHANGE_MS = 300_000;
+const SLOWED = 'server-1';
+
+/** A pool whose second server takes twice as long from `CHANGE_MS` on. */
+function recordPool(gpus: readonly Gpu[], seed: number): ObservationTable {
+  const servers = gpus.map((gpu, i) =>
+    createServer({
+      name: `server-${i}`,
+      timer: createRooflineTimer(gpu),
+      kvCapacityTokens: gpu.kvCapacityTokens,
+      maxBatchTokens: 2048,
+      maxSequences: 64,
+      blockTokens: 64,
+    }),
+  );
+  const workload = {
+    kind: 'poisson',
+    requestsPerSecond: 1.5 * gpus.length,
+    durationMs: 1_300_000,
+    medianInputTokens: 500,
+    medianOutputTokens: 60,
+    prefixGroups: 8,
+    sharedShare: 0,
+    blockTokens: 64,
+  } as const;
+  const requests = createWorkload(workload, createRandom(seed));
+  const changes = [
+    { atMs: CHANGE_MS, apply: () => servers[1]!.setTimer(scaleTimer(createRooflineTimer(gpus[1]!), 2)) },
+  ];
+  const options = { servers, requests, policy: createRoundRobin(), scrapeIntervalMs: 100, scrapeDelayMs: 20, changes };
+  const table = createObservationTable();
+  const inTime = simulate(options).sort((a, b) => a.outcome.dispatchedMs - b.outcome.dispatchedMs);
+  for (const { candidate, outcome, ttftMs, tpotMs } of inTime)
+    appendObservation(table, {
+      targetModel: 'm',
+      input: { podType: '', serverIp: candidate.server, hbmUtilization: 0, ...candidate },
+      atMs: outcome.dispatchedMs,
+      endMs: outcome.finishedMs,
+      ttftMs,
+      tpotMs,
+    });
+  return table;
+}
+
+/** Every request after the change, judged in the order of time by a model of what was before. */
+function answerAfterChange(table: ObservationTable): Answers {
+  const rows = Array.from({ length: table.count }, (_, row) => row);
+  const cut = rows.findIndex((row) => table.atMs[row]! > CHANGE_MS);
+  const trees = { ...DEFAULT_TRAINING.trees, trees: 60 };
+  const live = createLiveModel(
+    trainModel('m@1', selectRows(table, rows.slice(0, cut)), { ...DEFAULT_TRAINING, trees }),
+  );
+  const answers: Answers = { ttft: [], tpot: [] };
+  createLiveAnswerer(live, table, answers)(rows.slice(cut));
+  return answers;
+}
+
+const [large, medium, small] = GPUS as [Gpu, Gpu, Gpu];
+const pools: [title: string, gpus: readonly Gpu[]][] = [
+  ['like servers', [medium, medium, medium]],
+  ['unlike servers', [large, medium, small]],
+];
+
+/** 90 ± 2 %, and beside it three standard deviations of a coverage that is measured on so many rows. */
+function checkCoverage(answers: readonly Answer[], title: string): void {
+  const { p90Coverage } = measureAccuracy(answers)!;
+  const tolerance = 2 + 3 * 100 * Math.sqrt((0.9 * 0.1) / answers.length);
+  assert.ok(Math.abs(p90Coverage - 90) <= tolerance, `${title}: ${p90Coverage} of ${answers.length}`);
+}
+
+for (const [title, gpus] of pools)
+  test(`among ${title}, one that becomes twice as slow is predicted again within 200 of its requests`, () => {
+    const table = recordPool(gpus, 1);
+    const answers = answerAfterChange(table);
+    for (const target of ['ttft', 'tpot'] as const) {
+      const isSlowed = ({ row }: Answer) => table.servers[table.server[row]!] === SLOWED;
+      const slowed = answers[target].filter(isSlowed);
+      assert.ok(slowed.length > 1200);
+      checkCoverage(slowed.slice(200), `${target} of the slowed server`);
+      checkCoverage(slowed.slice(200, 600), `${target} of the slowed server, the next 400`);
+      checkCoverage(
+        answers[target].filter((answer) => !isSlowed(answer)),
+        `${target} of the others`,
+      );
+      const first = measureAccuracy(slowed.slice(0, 5))!;
+      const later = measureAccuracy(slowed.slice(200, 600))!;
+      assert.ok(first.bias < -15, `${target}: it was noticed before it happened, ${first.bias}`);
+      assert.ok(Math.abs(later.bias) < 3, `${target}: a bias of ${later.bias} % is left`);
+    }
+  });
