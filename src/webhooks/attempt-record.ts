@@ -1,6 +1,6 @@
 /** What the delivery log keeps of an attempt, and what the hook shows as its last answer. */
 
-import type { SendReport } from './send.ts';
+import type { SendReport } from './send-report.ts';
 import type { AttemptRecord } from './settlement-store.ts';
 
 const SECRET_HEADER = /token|signature|authorization|cookie|secret|password|api-?key/i;

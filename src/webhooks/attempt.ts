@@ -9,7 +9,8 @@ import type { EncryptionType, ProfileName } from './hook.ts';
 import type { PreparedRequest } from './profiles/profile.ts';
 import { prepareRequest } from './profiles/profiles.ts';
 import type { ReadSecrets } from './secret-cache.ts';
-import { reportUnsent, type Sender, type SendReport } from './send.ts';
+import type { Sender } from './send.ts';
+import { reportUnsent, type SendReport } from './send-report.ts';
 import type { Settlement } from './settlement-store.ts';
 
 export interface AttemptParts {

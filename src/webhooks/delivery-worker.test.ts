@@ -16,6 +16,7 @@ import { createMetrics } from '../telemetry/metrics.ts';
 import { createVault } from '../vault/vault.ts';
 import { realWorld } from '../world.ts';
 import { createAddressGuard } from './address-guard.ts';
+import { NEVER_MS } from './delivery-store.ts';
 import { createDeliveryWorker, type DeliveryWorker } from './delivery-worker.ts';
 import { bindingOf } from './hook.ts';
 
@@ -226,18 +227,39 @@ forEachEngine('a test that fails is attempted once, on a disabled hook too', asy
   assert.equal(receiver.received.length, 1);
 });
 
-const endpointRow = statement<{ parked: number; fails: number }>(
+interface EndpointRow {
+  readonly parked: number;
+  readonly next_at_ms: number;
+}
+const endpointRow = statement<EndpointRow>(
   'test-endpoint-row',
-  'SELECT parked, fails FROM endpoint_queue WHERE hook_id = $1',
+  'SELECT parked, next_at_ms FROM endpoint_queue WHERE hook_id = $1',
 );
 
-async function waitForEndpoint(store: Store, hookId: number, isThere: (row: { parked: number }) => boolean) {
+async function waitForEndpoint(store: Store, hookId: number, isThere: (row: EndpointRow) => boolean) {
   for (;;) {
     const [row] = await store.read(endpointRow, [hookId]);
     if (row !== undefined && isThere(row)) return row;
     await realWorld.sleep(10);
   }
 }
+
+forEachEngine('an endpoint with nothing left is put to rest, and wakes for what is enqueued then', async (store) => {
+  await using receiver = await startReceiver();
+  const { url } = receiver;
+  await insertTestHook(store, { id: 1, url });
+  await using worker = startWorker(store);
+  for (let round = 0; round < 2; round += 1) {
+    const ids: number[] = [];
+    for (let count = 0; count < 2; count += 1) {
+      ids.push(await enqueueTestDelivery(store, { hookId: 1, url }));
+      worker.poke([1]);
+      await receiver.waitFor(2 * round + ids.length);
+    }
+    for (const id of ids) assert.equal((await waitForDelivery(store, id)).state, 'succeeded');
+    await waitForEndpoint(store, 1, (row) => row.next_at_ms === NEVER_MS);
+  }
+});
 
 forEachEngine(
   'a redelivery goes at once, past the pause of what fails, and its success ends the pause',

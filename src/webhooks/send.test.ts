@@ -12,7 +12,8 @@ import { FORBIDDEN_TARGETS } from '../../test/support/forbidden-targets.ts';
 import { onRequest, startRawReceiver } from '../../test/support/raw-receiver.ts';
 import { startReceiver } from '../../test/support/receiver.ts';
 import { createAddressGuard, type NameResolver } from './address-guard.ts';
-import { createSender, type Sender, type SenderOptions, type SendReport } from './send.ts';
+import { createSender, type Sender, type SenderOptions } from './send.ts';
+import type { SendReport } from './send-report.ts';
 
 const LOOPBACK = ['127.0.0.0/8'];
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';

@@ -5,14 +5,23 @@
  */
 import { errors } from 'undici';
 import type { AddressGuard, VettedTarget } from './address-guard.ts';
-import { judgeStatus, type Outcome } from './delivery.ts';
 import { type Connection, type ConnectionPool, createConnectionPool } from './delivery-connection.ts';
-import { ForbiddenAddress, isTlsError } from './delivery-socket.ts';
-import { parseRetryAfterMs } from './retry-policy.ts';
+import { ForbiddenAddress } from './delivery-socket.ts';
+import {
+  createProgress,
+  DeadlinePassed,
+  describeFailure,
+  keepBody,
+  type Progress,
+  reportAnswer,
+  reportBlocked,
+  reportUnreachable,
+  type SendReport,
+  TooManyInterimAnswers,
+} from './send-report.ts';
 
 export const ATTEMPT_DEADLINE_MS = 15_000;
 const MAX_READ_BYTES = 65_536;
-const MAX_KEPT_BYTES = 8192;
 const MAX_INTERIM_ANSWERS = 16;
 
 export interface SendRequest {
@@ -21,26 +30,6 @@ export interface SendRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array;
   readonly deadlineMs?: number;
-}
-
-export interface SendTimings {
-  readonly dns: number | null;
-  /** Null on a connection that was kept. */
-  readonly connect: number | null;
-  readonly tls: number | null;
-  readonly firstByte: number | null;
-  readonly total: number;
-}
-
-export interface SendReport {
-  readonly outcome: Outcome;
-  /** 0 when there was no answer. */
-  readonly status: number;
-  readonly reason: string | null;
-  readonly remoteAddress: string | null;
-  readonly timingsMs: SendTimings;
-  readonly responseHeaders: Readonly<Record<string, string | string[]>>;
-  readonly responseBody: Uint8Array;
 }
 
 export interface SenderOptions {
@@ -55,20 +44,6 @@ export interface Sender {
   send(request: SendRequest): Promise<SendReport>;
   close(): Promise<void>;
   readonly connections: number;
-}
-
-/** What is known while an attempt goes on. */
-interface Progress {
-  dns: number | null;
-  connection: Connection | undefined;
-  isKept: boolean;
-  firstByte: number | null;
-  status: number;
-  headers: Record<string, string | string[]>;
-  kept: Uint8Array[];
-  keptBytes: number;
-  /** Answers of 1xx before the true one. */
-  interim: number;
 }
 
 export function createSender(options: SenderOptions): Sender {
@@ -89,13 +64,13 @@ export function createSender(options: SenderOptions): Sender {
     try {
       const vetting = await raceDeadline(guard.vet(request.url), deadline.signal);
       progress.dns = elapsed();
-      if (vetting.kind === 'refused') return report({ kind: 'blocked' }, 'blocked address', progress, elapsed());
+      if (vetting.kind === 'refused') return reportBlocked(progress, elapsed());
       if (vetting.kind === 'unresolved') return reportUnreachable(vetting.reason, progress, elapsed());
       await exchange(request, vetting.target, { pool, progress, elapsed, signal: deadline.signal });
       return reportAnswer(progress, elapsed(), options.nowMs());
     } catch (error) {
       if (progress.connection !== undefined) pool.discard(progress.connection);
-      if (error instanceof ForbiddenAddress) return report({ kind: 'blocked' }, 'blocked address', progress, elapsed());
+      if (error instanceof ForbiddenAddress) return reportBlocked(progress, elapsed());
       // The head was whole: the receiver has decided, only its body did not end well.
       if (progress.status >= 200) return reportAnswer(progress, elapsed(), options.nowMs());
       return reportUnreachable(describeFailure(error, progress), progress, elapsed());
@@ -110,24 +85,6 @@ export function createSender(options: SenderOptions): Sender {
     get connections() {
       return pool.size;
     },
-  };
-}
-
-class DeadlinePassed extends Error {}
-class EnoughRead extends Error {}
-class TooManyInterimAnswers extends Error {}
-
-function createProgress(): Progress {
-  return {
-    dns: null,
-    connection: undefined,
-    isKept: false,
-    firstByte: null,
-    status: 0,
-    headers: {},
-    kept: [],
-    keptBytes: 0,
-    interim: 0,
   };
 }
 
@@ -209,7 +166,7 @@ function readAnswer(
         },
         onResponseData: (_, chunk) => {
           readBytes += chunk.byteLength;
-          keep(progress, chunk);
+          keepBody(progress, chunk);
           if (readBytes > MAX_READ_BYTES) give(new EnoughRead());
         },
         onResponseEnd: () => {
@@ -221,6 +178,8 @@ function readAnswer(
     );
   });
 }
+
+class EnoughRead extends Error {}
 
 /** What belongs to the connection is ours alone to say. */
 const CONNECTION_HEADERS = new Set([
@@ -241,66 +200,4 @@ function listHeaders(headers: Readonly<Record<string, string>>): string[] {
   const list: string[] = [];
   for (const name in headers) if (!CONNECTION_HEADERS.has(name.toLowerCase())) list.push(name, headers[name] ?? '');
   return list;
-}
-
-function keep(progress: Progress, chunk: Uint8Array): void {
-  const room = MAX_KEPT_BYTES - progress.keptBytes;
-  if (room <= 0) return;
-  // A copy: the chunk is a view on the parser's memory.
-  progress.kept.push(Uint8Array.from(chunk.subarray(0, room)));
-  progress.keptBytes += Math.min(room, chunk.byteLength);
-}
-
-function reportAnswer(progress: Progress, totalMs: number, nowMs: number): SendReport {
-  const retryAfter = progress.headers['retry-after'];
-  const retryAfterMs = parseRetryAfterMs(Array.isArray(retryAfter) ? retryAfter[0] : retryAfter, nowMs);
-  return report(judgeStatus(progress.status, retryAfterMs), null, progress, totalMs);
-}
-
-/** An attempt that did not even begin. */
-export function reportUnsent(reason: string): SendReport {
-  return reportUnreachable(reason, createProgress(), 0);
-}
-
-function reportUnreachable(reason: string, progress: Progress, totalMs: number): SendReport {
-  return report({ kind: 'unreachable', reason }, reason, progress, totalMs);
-}
-
-function report(outcome: Outcome, reason: string | null, progress: Progress, totalMs: number): SendReport {
-  const { connection, isKept } = progress;
-  const opened = isKept ? undefined : connection?.opened;
-  return {
-    outcome,
-    status: progress.status,
-    reason,
-    remoteAddress: connection?.remoteAddress ?? null,
-    timingsMs: {
-      dns: round(progress.dns),
-      connect: round(opened?.connectMs),
-      tls: round(opened?.tlsMs),
-      firstByte: round(progress.firstByte),
-      total: round(totalMs) ?? 0,
-    },
-    responseHeaders: progress.headers,
-    responseBody: Buffer.concat(progress.kept),
-  };
-}
-
-function round(ms: number | null | undefined): number | null {
-  return ms === null || ms === undefined ? null : Math.round(ms * 100) / 100;
-}
-
-/** A few words for the owner of the hook; nothing about our side of the network. */
-function describeFailure(error: unknown, progress: Progress): string {
-  if (error instanceof DeadlinePassed)
-    return progress.connection === undefined ? 'connect timeout' : 'response timeout';
-  if (error instanceof TooManyInterimAnswers) return 'too many interim responses';
-  if (error instanceof errors.HeadersOverflowError) return 'response headers too large';
-  if (error instanceof errors.HTTPParserError) return 'malformed response';
-  if (isTlsError(error)) return `certificate or TLS error: ${(error as NodeJS.ErrnoException).code}`;
-  const code = (error as NodeJS.ErrnoException).code ?? '';
-  if (code === 'ECONNREFUSED') return 'connection refused';
-  if (code === 'EHOSTUNREACH' || code === 'ENETUNREACH') return 'host unreachable';
-  if (code === 'ETIMEDOUT') return 'connect timeout';
-  return progress.connection === undefined ? 'connection failed' : 'connection closed before the response';
 }

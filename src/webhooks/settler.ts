@@ -7,7 +7,7 @@ import { describeError } from '../errors.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { World } from '../world.ts';
 import { describeResult } from './attempt-record.ts';
-import type { SendReport } from './send.ts';
+import type { SendReport } from './send-report.ts';
 import {
   disableHookStep,
   type EndpointChange,

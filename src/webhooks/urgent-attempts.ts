@@ -11,7 +11,8 @@ import { type Attempt, describeSettlement, type MakeAttempt } from './attempt.ts
 import { readContents } from './delivery-queue-store.ts';
 import { countFailureStep, recoverEndpointStep, takeAgain, takeTest } from './delivery-restart-store.ts';
 import type { EndpointControl } from './endpoint-control.ts';
-import { ATTEMPT_DEADLINE_MS, type SendReport } from './send.ts';
+import { ATTEMPT_DEADLINE_MS } from './send.ts';
+import type { SendReport } from './send-report.ts';
 import { OUTSIDE_SHARDS, type Settlement } from './settlement-store.ts';
 import type { Settler } from './settler.ts';
 
