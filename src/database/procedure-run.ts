@@ -15,9 +15,11 @@ export async function runProcedure<Input, Result>(
   interruption: Promise<never>[] = [],
 ): Promise<Result> {
   let refusal: unknown;
+  let isOver = false;
   const transaction: Transaction = {
     run: async <R extends object>(statement: Statement<R>, parameters: readonly SqlValue[]) => {
       if (refusal !== undefined) throw refusal;
+      if (isOver) throw new Failure('internal', `Cannot go on in "${procedure.name}": its transaction is over`);
       try {
         return (await runStatement(statement, parameters)) as R[];
       } catch (error) {
@@ -33,6 +35,6 @@ export async function runProcedure<Input, Result>(
   } catch (error) {
     throw refusal ?? error;
   } finally {
-    refusal ??= new Failure('internal', `Cannot go on in "${procedure.name}": its transaction is over`);
+    isOver = true;
   }
 }
