@@ -6,10 +6,8 @@ import { test } from 'node:test';
 import {
   basic,
   callApi,
-  createPerson,
   type Fields,
   obtainCode,
-  obtainTokens,
   postForm,
   refresh,
   registerApplication,
@@ -17,7 +15,7 @@ import {
   type SignedIn,
   startAuthorizationServer,
 } from '../../test/support/authorization-server.ts';
-import { type Bench, type Case, checkConformance } from '../../test/support/conformance.ts';
+import { type Bench, type Case, checkConformance, prepareTokens } from '../../test/support/conformance.ts';
 import { createStorePlace, openTestStore } from '../../test/support/engines.ts';
 import { type Store, statement } from '../database/store.ts';
 import { Failure } from '../errors.ts';
@@ -27,20 +25,13 @@ import { createPersonalToken, revokePersonalToken } from './personal-token.ts';
 import { createSecret, isSecretOf } from './secret-text.ts';
 import { disableUserStep } from './user-store.ts';
 
-async function prepare({ server }: Bench, scope = 'all_user all_hook') {
-  const person = await createPerson(server);
-  const created = await registerApplication(server);
-  const tokens = await obtainTokens(server, person, created, scope);
-  return { ...created, person, tokens, credentials: basic(created.clientId, created.clientSecret) };
-}
-
 const USER = '/api/v5/user';
 
 const bearer: Case[] = [
   [
     'B01 B02 Authorization: Bearer on GET /api/v5/user answers the user, whatever the case of the scheme (contract, §2.1)',
     async (bench) => {
-      const { tokens, person } = await prepare(bench);
+      const { tokens, person } = await prepareTokens(bench);
       for (const scheme of ['Bearer', 'bearer', 'BEARER', 'token']) {
         const answer = await request(bench.server.url + USER, {
           headers: { authorization: `${scheme} ${tokens.access_token}` },
@@ -54,7 +45,7 @@ const bearer: Case[] = [
   [
     'B01 the answer has the fields that clients of the platform read',
     async (bench) => {
-      const { tokens } = await prepare(bench);
+      const { tokens } = await prepareTokens(bench);
       const answer = await request(bench.server.url + USER, { headers: { 'private-token': tokens.access_token } });
       const fields = 'avatar_url bio blog company email followers followers_url following html_url id login name';
       for (const name of [...fields.split(' '), 'top_languages', 'type', 'url']) assert.ok(name in answer.json, name);
@@ -74,8 +65,8 @@ const bearer: Case[] = [
     'B04 an unknown, garbled, expired or revoked token is 401 invalid_token (§3.1)',
     async (bench) => {
       const { server } = bench;
-      const { tokens, credentials } = await prepare(bench);
-      const expired = await prepare(bench);
+      const { tokens, credentials } = await prepareTokens(bench);
+      const expired = await prepareTokens(bench);
       await postForm(`${server.url}/oauth/revoke`, { token: tokens.access_token }, credentials);
       server.advance(0);
       const bad = [createSecret('access', server.world), 'x', tokens.access_token, tokens.refresh_token];
@@ -92,7 +83,7 @@ const bearer: Case[] = [
   [
     'B05 a token without the scope is 403 insufficient_scope, with the scope that is needed (§3.1)',
     async (bench) => {
-      const { tokens } = await prepare(bench, 'all_hook');
+      const { tokens } = await prepareTokens(bench, 'all_hook');
       const headers = { authorization: `Bearer ${tokens.access_token}` };
       const answer = await request(bench.server.url + USER, { headers });
       assert.equal(answer.status, 403);
@@ -104,7 +95,7 @@ const bearer: Case[] = [
     'B06 a token in two places at once is 400 invalid_request (§2)',
     async (bench) => {
       const { server } = bench;
-      const { tokens } = await prepare(bench);
+      const { tokens } = await prepareTokens(bench);
       const token = tokens.access_token;
       const authorization = { authorization: `Bearer ${token}` };
       const path = `${server.url}${USER}`;
@@ -124,7 +115,7 @@ const bearer: Case[] = [
     'B07 access_token in the query is taken (contract), is not to be stored and not in the log (§2.3)',
     async (bench) => {
       const { server } = bench;
-      const { tokens } = await prepare(bench);
+      const { tokens } = await prepareTokens(bench);
       const answer = await request(`${server.url}${USER}?access_token=${tokens.access_token}`);
       assert.equal(answer.status, 200);
       assert.equal(answer.headers.get('cache-control'), 'no-store');
@@ -135,7 +126,7 @@ const bearer: Case[] = [
     'B07 access_token in a body is taken (contract), be it a form, JSON, or JSON that is called otherwise',
     async (bench) => {
       const { server } = bench;
-      const { tokens } = await prepare(bench);
+      const { tokens } = await prepareTokens(bench);
       const form = new FormData();
       form.set('access_token', tokens.access_token);
       const json = JSON.stringify({ access_token: tokens.access_token });
@@ -166,7 +157,7 @@ const bearer: Case[] = [
     async (bench) => {
       const { server } = bench;
       const another = await bench.startAnother();
-      const { tokens, credentials, person } = await prepare(bench);
+      const { tokens, credentials, person } = await prepareTokens(bench);
       const personal = await createPersonalToken(server.store, server.world, {
         userId: person.user.id,
         name: 'x',
@@ -188,7 +179,7 @@ const revocation: Case[] = [
   [
     'V01 a valid, an unknown and an already revoked token answer 200 without a body (RFC 7009 §2.2)',
     async (bench) => {
-      const { tokens, credentials } = await prepare(bench);
+      const { tokens, credentials } = await prepareTokens(bench);
       const revoke = (token: string) => postForm(`${bench.server.url}/oauth/revoke`, { token }, credentials);
       for (const token of [tokens.access_token, tokens.access_token, createSecret('access', realWorld), 'garbage']) {
         const answer = await revoke(token);
@@ -202,7 +193,7 @@ const revocation: Case[] = [
     'V02 V03 a refresh token takes its access tokens with it; an access token dies alone (§2.1)',
     async (bench) => {
       const { server } = bench;
-      const { tokens, credentials } = await prepare(bench);
+      const { tokens, credentials } = await prepareTokens(bench);
       const revoke = (token: string) => postForm(`${server.url}/oauth/revoke`, { token }, credentials);
       await revoke(tokens.access_token);
       assert.equal(await callApi(server, tokens.access_token), 401);
@@ -217,7 +208,7 @@ const revocation: Case[] = [
     'V04 a token of another client is left alone (§2.1)',
     async (bench) => {
       const { server } = bench;
-      const { tokens } = await prepare(bench);
+      const { tokens } = await prepareTokens(bench);
       const stranger = await registerApplication(server);
       for (const token of [tokens.access_token, tokens.refresh_token]) {
         const answer = await postForm(
@@ -234,7 +225,7 @@ const revocation: Case[] = [
     'V05 V06 a wrong or unknown token_type_hint does no harm; a missing token is invalid_request (§2.1)',
     async (bench) => {
       const { server } = bench;
-      const { tokens, credentials } = await prepare(bench);
+      const { tokens, credentials } = await prepareTokens(bench);
       const url = `${server.url}/oauth/revoke`;
       await postForm(url, { token: tokens.access_token, token_type_hint: 'refresh_token' }, credentials);
       assert.equal(await callApi(server, tokens.access_token), 401);
@@ -278,7 +269,7 @@ const introspection: Case[] = [
     'I01 I05 without authentication 401, for a client and for a bearer; GET is 405 (RFC 7662 §2.1)',
     async (bench) => {
       const url = `${bench.server.url}/oauth/introspect`;
-      const { tokens, clientId } = await prepare(bench);
+      const { tokens, clientId } = await prepareTokens(bench);
       const fields = { token: tokens.access_token };
       assert.equal((await postForm(url, fields)).status, 401);
       assert.equal((await postForm(url, fields, basic(clientId, 'wrong'))).status, 401);
@@ -295,7 +286,7 @@ const introspection: Case[] = [
     'I02 I06 a live access token is described, and the answer is not to be stored (§2.2)',
     async (bench) => {
       const { server } = bench;
-      const { tokens, credentials, clientId, person } = await prepare(bench);
+      const { tokens, credentials, clientId, person } = await prepareTokens(bench);
       const answer = await postForm(`${server.url}/oauth/introspect`, { token: tokens.access_token }, credentials);
       const { exp, iat, ...rest } = answer.json;
       assert.deepEqual(rest, {
@@ -315,8 +306,8 @@ const introspection: Case[] = [
     'I03 I07 I08 unknown, expired, revoked, foreign, garbled tokens and those of a disabled person are exactly {"active":false} (§2.2)',
     async (bench) => {
       const { server } = bench;
-      const { tokens, credentials, person } = await prepare(bench);
-      const foreign = await prepare(bench);
+      const { tokens, credentials, person } = await prepareTokens(bench);
+      const foreign = await prepareTokens(bench);
       const ask = async (token: string) =>
         (await postForm(`${server.url}/oauth/introspect`, { token }, credentials)).text;
       for (const token of [
@@ -335,7 +326,7 @@ const introspection: Case[] = [
     'I04 a refresh token is described by its own state, without token_type (§2.2)',
     async (bench) => {
       const { server } = bench;
-      const { tokens, credentials } = await prepare(bench);
+      const { tokens, credentials } = await prepareTokens(bench);
       const ask = async (token: string) =>
         (await postForm(`${server.url}/oauth/introspect`, { token }, credentials)).json;
       const described = await ask(tokens.refresh_token);
@@ -349,7 +340,7 @@ const introspection: Case[] = [
     'I07 an application with the role of a resource server sees the tokens of others, personal ones too',
     async (bench) => {
       const { server } = bench;
-      const { tokens, person } = await prepare(bench);
+      const { tokens, person } = await prepareTokens(bench);
       const resource = await registerApplication(server);
       await server.store.writeAll([setIntrospectionStep(resource.clientId, 1)]);
       const { secret } = await createPersonalToken(server.store, server.world, {
@@ -450,7 +441,7 @@ const API: Case[] = [
     'an application cannot make tokens or change applications in the name of its user, or it would outlive its consent',
     async (bench) => {
       const { server } = bench;
-      const { tokens, person } = await prepare(bench);
+      const { tokens, person } = await prepareTokens(bench);
       const own = await registerApplication(server, {}, person.user.id);
       const call = (path: string, method: string, body: object) =>
         request(`${server.url}${USER}${path}`, {
@@ -474,7 +465,7 @@ const API: Case[] = [
     'a personal token is made, listed without its text, used and revoked by API',
     async (bench) => {
       const { server } = bench;
-      const personal = await makePersonal(bench, (await prepare(bench)).person);
+      const personal = await makePersonal(bench, (await prepareTokens(bench)).person);
       const call = (path: string, init: RequestInit = {}) =>
         request(`${server.url}${USER}${path}`, {
           ...init,
@@ -501,7 +492,7 @@ const API: Case[] = [
     'a personal token ends with its time and shows when it was last used',
     async (bench) => {
       const { server } = bench;
-      const { person } = await prepare(bench);
+      const { person } = await prepareTokens(bench);
       const { secret } = await createPersonalToken(server.store, server.world, {
         userId: person.user.id,
         name: 'x',
@@ -523,8 +514,8 @@ const API: Case[] = [
     'S11 an application, whose id is no user id, is registered, changed, given a second secret and deleted by API; nobody else sees it',
     async (bench) => {
       const { server } = bench;
-      const personal = await makePersonal(bench, (await prepare(bench)).person);
-      const stranger = await makePersonal(bench, (await prepare(bench)).person);
+      const personal = await makePersonal(bench, (await prepareTokens(bench)).person);
+      const stranger = await makePersonal(bench, (await prepareTokens(bench)).person);
       const caller =
         (token: string) =>
         (path: string, method = 'GET', body?: object) =>
@@ -561,7 +552,7 @@ const API: Case[] = [
     'a secret that travelled in a query is remarked on the application',
     async (bench) => {
       const { server } = bench;
-      const person = await prepare(bench);
+      const person = await prepareTokens(bench);
       const created = await registerApplication(server, {}, person.person.user.id);
       const query = new URLSearchParams({
         grant_type: 'refresh_token',
@@ -599,7 +590,7 @@ const atRest: Case[] = [
     'S08 the files of the database hold no usable token, code or secret',
     async (bench) => {
       const { server, context } = bench;
-      const { tokens, clientSecret, person, clientId } = await prepare(bench);
+      const { tokens, clientSecret, person, clientId } = await prepareTokens(bench);
       const next = (await refresh(server, tokens.refresh_token)).json;
       const code = await obtainCode(server, person, { client_id: clientId });
       const { secret } = await createPersonalToken(server.store, server.world, {

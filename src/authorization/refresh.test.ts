@@ -10,7 +10,7 @@ import {
   refresh,
   registerApplication,
 } from '../../test/support/authorization-server.ts';
-import { type Bench, type Case, checkConformance } from '../../test/support/conformance.ts';
+import { type Bench, type Case, checkConformance, prepareTokens } from '../../test/support/conformance.ts';
 import { realWorld } from '../world.ts';
 import { deleteApplication, setApplicationDisabled } from './application.ts';
 import { listEvents } from './audit-store.ts';
@@ -21,12 +21,6 @@ import { createSecret, hashSecret, isSecretOf } from './secret-text.ts';
 import { disableUserStep, setPasswordStep } from './user-store.ts';
 
 const DAY_MS = 86_400_000;
-
-async function prepare({ server }: Bench, scope = 'all_user all_hook') {
-  const person = await createPerson(server);
-  const created = await registerApplication(server);
-  return { ...created, person, tokens: await obtainTokens(server, person, created, scope) };
-}
 
 async function renew({ server }: Bench, token: unknown): Promise<{ access: string; refresh: string }> {
   const answer = await refresh(server, String(token));
@@ -42,7 +36,7 @@ const cases: Case[] = [
   [
     'R01 grant_type and refresh_token alone are enough (contract), in the query too',
     async (bench) => {
-      const { tokens } = await prepare(bench);
+      const { tokens } = await prepareTokens(bench);
       const query = new URLSearchParams({ grant_type: 'refresh_token', refresh_token: tokens.refresh_token });
       const response = await fetch(`${bench.server.url}/oauth/token?${query.toString()}`, { method: 'POST' });
       assert.equal(response.status, 200);
@@ -55,7 +49,7 @@ const cases: Case[] = [
   [
     'R02 credentials that are sent are checked before the token is touched (§6)',
     async (bench) => {
-      const { tokens, clientId, clientSecret } = await prepare(bench);
+      const { tokens, clientId, clientSecret } = await prepareTokens(bench);
       const { server } = bench;
       const stranger = await registerApplication(server);
       const wrong = await refresh(server, tokens.refresh_token, { client_id: clientId, client_secret: 'wrong' });
@@ -87,7 +81,7 @@ const cases: Case[] = [
   [
     'R03 every refresh makes a new refresh token with the same scope; after the grace the old one is dead',
     async (bench) => {
-      const { tokens } = await prepare(bench);
+      const { tokens } = await prepareTokens(bench);
       const answer = await refresh(bench.server, tokens.refresh_token);
       assert.notEqual(answer.json.refresh_token, tokens.refresh_token);
       assert.equal(answer.json.scope, tokens.scope);
@@ -99,7 +93,7 @@ const cases: Case[] = [
   [
     'R04 a repetition within the grace answers byte for byte the same, on another process too',
     async (bench) => {
-      const { tokens } = await prepare(bench);
+      const { tokens } = await prepareTokens(bench);
       const first = await refresh(bench.server, tokens.refresh_token);
       bench.server.advance(29_000);
       const second = await refresh(await bench.startAnother(), tokens.refresh_token);
@@ -111,7 +105,7 @@ const cases: Case[] = [
   [
     'R05 reuse after the grace kills the whole family and is recorded (RFC 9700 §4.14.2)',
     async (bench) => {
-      const { tokens, person, clientId } = await prepare(bench);
+      const { tokens, person, clientId } = await prepareTokens(bench);
       const { server } = bench;
       const next = await renew(bench, tokens.refresh_token);
       server.advance(31_000);
@@ -126,7 +120,7 @@ const cases: Case[] = [
   [
     'R05 with a grace of nothing a repetition within the same millisecond is reuse',
     async (bench) => {
-      const { tokens } = await prepare(bench);
+      const { tokens } = await prepareTokens(bench);
       const nowMs = realWorld.nowMs();
       const rotate = () => {
         const successorSeed = createSuccessorSeed(realWorld);
@@ -150,7 +144,7 @@ const cases: Case[] = [
   [
     'R06 CVE-2026-1035 50 concurrent refreshes on two processes make one successor',
     async (bench) => {
-      const { tokens } = await prepare(bench);
+      const { tokens } = await prepareTokens(bench);
       const servers = [bench.server, await bench.startAnother()];
       const answers = await Promise.all(
         Array.from({ length: 50 }, (_, i) => refresh(servers[i % 2] ?? bench.server, tokens.refresh_token)),
@@ -165,7 +159,7 @@ const cases: Case[] = [
     'R07 after five rotations within one second every older token is known as reused',
     async (bench) => {
       for (const replayed of [0, 1, 2, 3]) {
-        const { tokens } = await prepare(bench);
+        const { tokens } = await prepareTokens(bench);
         const generations = [tokens.refresh_token];
         for (let round = 0; round < 5; round++) generations.push((await renew(bench, generations.at(-1))).refresh);
         assertRefused(await refresh(bench.server, generations[replayed] ?? ''));
@@ -176,7 +170,7 @@ const cases: Case[] = [
   [
     'R08 CVE-2026-9802 a fresh process knows what was rotated before it started',
     async (bench) => {
-      const { tokens } = await prepare(bench);
+      const { tokens } = await prepareTokens(bench);
       const next = await renew(bench, tokens.refresh_token);
       bench.server.advance(31_000);
       const fresh = await bench.startAnother();
@@ -188,7 +182,7 @@ const cases: Case[] = [
     'R09 a narrower scope is honoured for the access token, a wider one is invalid_scope (§6)',
     async (bench) => {
       const { server } = bench;
-      const { tokens } = await prepare(bench);
+      const { tokens } = await prepareTokens(bench);
       const narrow = await refresh(server, tokens.refresh_token, { scope: 'all_hook' });
       assert.equal(narrow.json.scope, 'all_hook');
       assert.equal(await callApi(server, String(narrow.json.access_token)), 403);
@@ -202,7 +196,7 @@ const cases: Case[] = [
     'R10 expired, revoked, unknown and garbled tokens get one and the same answer',
     async (bench) => {
       const { server } = bench;
-      const [expired, revoked] = [await prepare(bench), await prepare(bench)];
+      const [expired, revoked] = [await prepareTokens(bench), await prepareTokens(bench)];
       const nowMs = server.world.nowMs();
       const revocation = { userId: revoked.person.user.id, clientId: revoked.clientId, nowMs };
       await revokeConsent(server.store, revocation);
@@ -221,7 +215,7 @@ const cases: Case[] = [
       const { server } = bench;
       const { store, world } = server;
       const actor = { userId: undefined };
-      const enders: ((prepared: Awaited<ReturnType<typeof prepare>>) => Promise<unknown>)[] = [
+      const enders: ((prepared: Awaited<ReturnType<typeof prepareTokens>>) => Promise<unknown>)[] = [
         ({ application }) => setApplicationDisabled(store, world, { application, isDisabled: true, actor }),
         ({ application }) => deleteApplication(store, world, { application, actor }),
         ({ person, clientId }) => revokeConsent(store, { userId: person.user.id, clientId, nowMs: world.nowMs() }),
@@ -229,7 +223,7 @@ const cases: Case[] = [
         ({ person }) => store.writeAll([setPasswordStep(person.user.id, 'hash', world.nowMs() + 1)]),
       ];
       for (const end of enders) {
-        const prepared = await prepare(bench);
+        const prepared = await prepareTokens(bench);
         await end(prepared);
         assertRefused(await refresh(server, prepared.tokens.refresh_token));
       }
@@ -239,8 +233,8 @@ const cases: Case[] = [
     'R13 a family ends 90 days after its last use and a year after its beginning',
     async (bench) => {
       const { server } = bench;
-      const idle = await prepare(bench);
-      const busy = await prepare(bench);
+      const idle = await prepareTokens(bench);
+      const busy = await prepareTokens(bench);
       let token = busy.tokens.refresh_token;
       for (let month = 0; month < 4; month++) {
         server.advance(89 * DAY_MS);
@@ -255,7 +249,7 @@ const cases: Case[] = [
     'S14 a clock put back revives no token and stretches no grace',
     async (bench) => {
       const { server } = bench;
-      const { tokens } = await prepare(bench);
+      const { tokens } = await prepareTokens(bench);
       const next = await renew(bench, tokens.refresh_token);
       server.advance(1_296_001_000);
       assert.equal(await callApi(server, next.access), 401);

@@ -5,7 +5,6 @@ import {
   basic,
   CALLBACK,
   callApi,
-  createPerson,
   type Fields,
   obtainCode,
   obtainTokens,
@@ -14,24 +13,24 @@ import {
   registerApplication,
   request,
 } from '../../test/support/authorization-server.ts';
-import { type Bench, type Case, checkConformance } from '../../test/support/conformance.ts';
+import { type Bench, type Case, checkConformance, prepareParties } from '../../test/support/conformance.ts';
 import { createPersonalToken } from './personal-token.ts';
 import { createSecret } from './secret-text.ts';
 import { disableUserStep, enableUserStep } from './user-store.ts';
 
-/** A fresh person, a fresh confidential application, and a code of one for the other. */
-async function prepare({ server }: Bench, scope = 'all_user') {
-  const person = await createPerson(server);
-  const application = await registerApplication(server);
-  const code = await obtainCode(server, person, { client_id: application.clientId, scope });
+/** And a code of the one for the other. */
+async function prepare(bench: Bench, scope = 'all_user') {
+  const { server } = bench;
+  const parties = await prepareParties(bench);
+  const code = await obtainCode(server, parties.person, { client_id: parties.clientId, scope });
   const tokenUrl = `${server.url}/oauth/token`;
   const exchange: Fields = {
     grant_type: 'authorization_code',
     code,
-    client_id: application.clientId,
-    client_secret: application.clientSecret,
+    client_id: parties.clientId,
+    client_secret: parties.clientSecret,
   };
-  return { ...application, person, code, exchange, tokenUrl };
+  return { ...parties, code, exchange, tokenUrl };
 }
 
 function without(fields: Fields, ...names: string[]): Fields {

@@ -1,6 +1,14 @@
 /** Cases of the protocol against one server and one database each engine: a case brings its own people and applications. */
 
-import { type AuthorizationServer, type ServerOptions, startAuthorizationServer } from './authorization-server.ts';
+import {
+  type AuthorizationServer,
+  basic,
+  createPerson,
+  obtainTokens,
+  registerApplication,
+  type ServerOptions,
+  startAuthorizationServer,
+} from './authorization-server.ts';
 import { type EngineContext, forEachEngine } from './engines.ts';
 
 export interface Bench {
@@ -23,4 +31,17 @@ export function checkConformance(title: string, cases: readonly Case[], options:
     };
     for (const [name, run] of cases) await context.t.test(name, () => run({ server, startAnother, context }));
   });
+}
+
+/** A fresh person and a fresh confidential application, which no other case knows. */
+export async function prepareParties({ server }: Bench) {
+  const person = await createPerson(server);
+  const application = await registerApplication(server);
+  return { ...application, person, credentials: basic(application.clientId, application.clientSecret) };
+}
+
+/** And tokens of the one for the other. */
+export async function prepareTokens(bench: Bench, scope = 'all_user all_hook') {
+  const parties = await prepareParties(bench);
+  return { ...parties, tokens: await obtainTokens(bench.server, parties.person, parties, scope) };
 }
