@@ -36,9 +36,17 @@ export async function openLearning(parts: { log: Log; metrics: Metrics; samples:
   for (const reason of ['first', 'second'])
     await publishModel(store, { name: MODEL, packed, source: {}, promotion: 'promote', reason, nowMs: Date.now() });
   const predictor = createPredictor();
-  const loader = createModelLoader({ store, predictor, log });
+  const loader = createModelLoader({ store, predictor, log, metrics });
   await loader.load();
-  const trainer = createTrainer({ store, log, metrics, world: realWorld, refitRows: 50, refitSeconds: 1 });
+  const trainer = createTrainer({
+    store,
+    log,
+    metrics,
+    world: realWorld,
+    refitRows: 50,
+    refitSeconds: 1,
+    onTrained: async () => {},
+  });
   let refits = 0;
 
   async function refitForever(): Promise<void> {

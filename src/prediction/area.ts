@@ -7,6 +7,7 @@ import type { VerifyToken } from '../identity.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { World } from '../world.ts';
+import { createAccuracyMetrics } from './accuracy-metrics.ts';
 import { createLiveAccuracy } from './live-accuracy.ts';
 import { createLiveStateKeeper } from './live-state-worker.ts';
 import { createModelDesk, type ModelDesk } from './model-desk.ts';
@@ -17,6 +18,7 @@ import { createObservationSink } from './observation-sink.ts';
 import { createPredictRoutes } from './predict-routes.ts';
 import { createPredictionService } from './prediction-service.ts';
 import { createPredictor } from './predictor.ts';
+import { createSampleKeeper } from './sample-keeper.ts';
 import { createTrainer } from './trainer-worker.ts';
 
 export interface PredictionParts {
@@ -39,17 +41,27 @@ export function createPredictionArea(parts: PredictionParts): PredictionArea {
   const { store, world, log, metrics, config } = parts;
   const predictor = createPredictor();
   const accuracy = createLiveAccuracy();
-  const loader = createModelLoader({ store, predictor, log });
-  const trainer = createTrainer({ store, world, log, metrics, ...config });
+  const countAccuracy = createAccuracyMetrics(metrics, accuracy);
+  const loader = createModelLoader({ store, predictor, log, metrics });
+  const samples = createSampleKeeper({ store, world, log, metrics });
+  const trainer = createTrainer({ store, world, log, metrics, ...config, onTrained: samples.thin });
   const keeper = createLiveStateKeeper({ store, world, log, metrics, predictor });
   const sink = createObservationSink({
     store,
     world,
     metrics,
     predictor,
-    accuracy,
+    accuracy: {
+      observe(row) {
+        accuracy.observe(row);
+        countAccuracy(row);
+      },
+    },
     onDrift: (model) => trainer.hasten(model),
-    onObserved: (model) => keeper.markChanged(model),
+    onObserved(model) {
+      keeper.markChanged(model);
+      samples.countAdded(model, 1);
+    },
   });
   const observations = createObservationService({ sink, world });
   const service = createPredictionService({ predictor, unknownModel: config.unknownModel, metrics, world });
@@ -65,7 +77,7 @@ export function createPredictionArea(parts: PredictionParts): PredictionArea {
       },
     ],
     services: [service.grpc, observations.grpc].map(requireCaller(rule)),
-    workers: config.learning ? [loader, keeper, trainer] : [loader, keeper],
+    workers: [loader, keeper, samples, ...(config.learning ? [trainer] : [])],
     async loadModels() {
       await loader.load();
       await keeper.restore();

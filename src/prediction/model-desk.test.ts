@@ -33,7 +33,7 @@ function openDesk(store: Store) {
     onDrift: () => {},
     onObserved: () => {},
   });
-  const loader = createModelLoader({ store, predictor, log: createLog('silent') });
+  const loader = createModelLoader({ store, predictor, log: createLog('silent'), metrics: new Registry() });
   return { world, sink, loader, desk: createModelDesk({ store, world, predictor, accuracy }) };
 }
 

@@ -26,6 +26,7 @@ export interface PromotedModel {
   readonly name: string;
   readonly version: number;
   readonly checksum: string;
+  readonly promotedAtMs: number;
 }
 
 interface VersionRow {
@@ -61,9 +62,9 @@ const fileOfVersion = statement<{ file: Uint8Array }>(
   'model-file',
   'SELECT file FROM model_versions WHERE name = $1 AND version = $2',
 );
-const listPromoted = statement<PromotedModel>(
+const listPromoted = statement<{ name: string; version: number; checksum: string; promoted_at_ms: number }>(
   'model-list-promoted',
-  `SELECT v.name, v.version, v.checksum FROM models m
+  `SELECT v.name, v.version, v.checksum, m.promoted_at_ms FROM models m
    JOIN model_versions v ON v.name = m.name AND v.version = m.promoted_version ORDER BY v.name`,
 );
 const setPromoted = statement<{ version: number }>(
@@ -138,7 +139,8 @@ export async function readModelFile(store: Store, name: string, version: number)
 }
 
 export async function listPromotedModels(store: Store): Promise<PromotedModel[]> {
-  return await store.read(listPromoted);
+  const rows = await store.read(listPromoted);
+  return rows.map(({ promoted_at_ms, ...promoted }) => ({ ...promoted, promotedAtMs: promoted_at_ms }));
 }
 
 interface Promotion {

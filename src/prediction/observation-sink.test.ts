@@ -20,7 +20,8 @@ import type {
 import { createObservationSink } from './observation-sink.ts';
 import { sweepPendingRequests } from './observation-store.ts';
 import { createPredictor, type SwappablePredictor } from './predictor.ts';
-import { listFreshSamples, listSamples, thinModelSamples } from './sample-store.ts';
+import { createSampleKeeper } from './sample-keeper.ts';
+import { listFreshSamples, listSampledModels, listSamples, thinModelSamples } from './sample-store.ts';
 import { trainModel } from './train-model.ts';
 import { createTrainer } from './trainer-worker.ts';
 
@@ -201,6 +202,7 @@ forEachEngine('the trainer learns from reports, publishes what is better, and ke
     metrics,
     refitRows: 200,
     refitSeconds: 3600,
+    onTrained: async () => {},
   });
   await trainer.runRound();
   await sink.report(report(observePool({ rows: 40 })));
@@ -210,7 +212,7 @@ forEachEngine('the trainer learns from reports, publishes what is better, and ke
   await sink.report(report(observePool({ rows: 300, seed: 2 })));
   await trainer.runRound();
   const served = createPredictor();
-  const loader = createModelLoader({ store, predictor: served, log: createLog('silent') });
+  const loader = createModelLoader({ store, predictor: served, log: createLog('silent'), metrics: new Registry() });
   await loader.load();
   assert.deepEqual(served.list(), [{ targetModel: 'm', id: 'm@1' }]);
   assert.deepEqual(await listFreshSamples(store), []);
@@ -240,3 +242,26 @@ test('a drift alarm comes after a lasting move, not after noise', () => {
   while (!drift.observe(0.5 + noise(events))) events++;
   assert.ok(events < 100, `${events} events`);
 });
+
+forEachEngine(
+  'samples are thinned and counted by load, whoever added them, and whether or not anybody learns',
+  async (store) => {
+    const metrics = new Registry();
+    const { sink, world } = openSink(store);
+    const keeper = createSampleKeeper({ store, world, log: createLog('silent'), metrics });
+    await sink.report(Array.from({ length: 30 }, () => ({ ...whole, requestId: '' })));
+    const busy = { ...input, numRequestWaiting: 9 };
+    await sink.report(Array.from({ length: 5 }, () => ({ ...whole, requestId: '', input: busy })));
+    assert.deepEqual(await listSampledModels(store), ['m']);
+    await keeper.thin('m');
+    const gauge = await metrics.getSingleMetric('trivet_prediction_samples')!.get();
+    const counted = gauge.values.map(({ labels, value }) => [labels.model, labels.waiting, value]);
+    assert.deepEqual(
+      counted.sort((a, b) => Number(a[2]) - Number(b[2])),
+      [
+        ['m', '8-64', 5],
+        ['m', '0-1', 30],
+      ],
+    );
+  },
+);

@@ -2,7 +2,7 @@
  * Where reported events end: joined and durable first, then the live state learns from them. What was foreseen at the
  * dispatch is remembered, so that a time is held against what was known then, not against what came meanwhile.
  */
-import { Counter, Gauge } from 'prom-client';
+import { Counter } from 'prom-client';
 import type { Store } from '../database/store.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { World } from '../world.ts';
@@ -98,7 +98,7 @@ interface ObservedTime {
   readonly observedMs: number;
 }
 
-/** Moves the live state of a model, its accuracy metrics and its drift detectors. */
+/** Moves the live state of a model, what is known of its accuracy, and its drift detectors. */
 function createLearner({ metrics, world, predictor, accuracy, onDrift, onObserved }: ObservationSinkParts) {
   const labels = { labelNames: ['model', 'target'], registers: [metrics] };
   const observed = new Counter({
@@ -106,22 +106,12 @@ function createLearner({ metrics, world, predictor, accuracy, onDrift, onObserve
     name: 'trivet_prediction_observed_total',
     help: 'Observed times that were learned from.',
   });
-  const error = new Gauge({
-    ...labels,
-    name: 'trivet_prediction_error_ratio',
-    help: 'Error of predictions relative to the observed time, mean of about the last 100.',
-  });
-  const coverage = new Gauge({
-    ...labels,
-    name: 'trivet_prediction_p90_coverage_ratio',
-    help: 'Share of observed times that were not above the predicted p90, of about the last 100.',
-  });
   const drifts = new Counter({
     ...labels,
     name: 'trivet_prediction_drift_alarms_total',
     help: 'Times that the errors of a model have moved (Page–Hinkley on the log residual).',
   });
-  const tracked = new Map<string, { error: number; coverage: number; drift: DriftDetector }>();
+  const tracked = new Map<string, DriftDetector>();
 
   return (model: string, foreseen: Foreseen, { target, observedMs }: ObservedTime): void => {
     const live = predictor.live(model);
@@ -131,21 +121,16 @@ function createLearner({ metrics, world, predictor, accuracy, onDrift, onObserve
     onObserved(model);
 
     const key = `${target} ${model}`;
-    const relative = Math.abs(medianMs - observedMs) / observedMs;
-    const tracks = tracked.get(key) ?? { error: relative, coverage: 0.9, drift: createDriftDetector() };
-    tracked.set(key, tracks);
-    tracks.error += 0.01 * (relative - tracks.error);
-    tracks.coverage += 0.01 * ((observedMs <= p90Ms ? 1 : 0) - tracks.coverage);
+    const drift = tracked.get(key) ?? createDriftDetector();
+    tracked.set(key, drift);
     observed.inc({ model, target });
-    error.set({ model, target }, tracks.error);
-    coverage.set({ model, target }, tracks.coverage);
     const server = Buffer.from(live.state.servers.addressOf(foreseen.place.server) ?? []).toString();
     const { podType } = foreseen;
     const answered = { predictedMs: medianMs, p90Ms, observedMs, nowMs: world.nowMs() };
     accuracy?.observe({ targetModel: model, podType, server, target, ...answered });
     // Of what the trees alone would have said: the offsets hide a drift until they cannot any more.
     const residual = Math.log(observedMs) - foreseen[target].logTrees;
-    if (!tracks.drift.observe(Math.max(-2, Math.min(2, residual)))) return;
+    if (!drift.observe(Math.max(-2, Math.min(2, residual)))) return;
     drifts.inc({ model, target });
     onDrift(model);
   };

@@ -3,7 +3,7 @@
  * stay, and of older ones the newest few of each stratum and server, so that a busy server or a common load cannot
  * push out what is rare.
  */
-import { type Step, type Store, statement } from '../database/store.ts';
+import { type Procedure, procedure, type Step, type Store, statement } from '../database/store.ts';
 import type { Observation } from './observation.ts';
 import { stratumOf } from './stratum.ts';
 
@@ -81,6 +81,21 @@ const thinSamples = statement<{ id: number }>(
            FROM samples WHERE target_model = $1) by_server) ranked
        WHERE of_server <= $3 AND of_stratum <= $4)
    RETURNING id`,
+);
+
+const countByStratum = statement<{ stratum: number; count: number }>(
+  'sample-count-by-stratum',
+  'SELECT stratum, COUNT(*) AS count FROM samples WHERE target_model = $1 GROUP BY stratum ORDER BY stratum',
+);
+// One look at the index a model, however many samples each has.
+const sampledModels = statement<{ target_model: string }>(
+  'sample-models',
+  `WITH RECURSIVE sampled (target_model) AS (
+     SELECT MIN(target_model) FROM samples
+     UNION ALL
+     SELECT (SELECT MIN(s.target_model) FROM samples s WHERE s.target_model > sampled.target_model) FROM sampled
+     WHERE sampled.target_model IS NOT NULL)
+   SELECT target_model FROM sampled WHERE target_model IS NOT NULL`,
 );
 
 export interface Sample {
@@ -192,8 +207,26 @@ export interface SampleLimits {
   readonly perStratum: number;
 }
 
-/** Returns how many rows went. */
-export async function thinModelSamples(store: Store, targetModel: string, limits: SampleLimits): Promise<number> {
-  const { newest, perServerAndStratum, perStratum } = limits;
-  return (await store.write(thinSamples, [targetModel, newest, perServerAndStratum, perStratum])).length;
+export interface Thinned {
+  readonly removed: number;
+  /** What stays, by stratum. */
+  readonly kept: readonly { readonly stratum: number; readonly count: number }[];
+}
+
+/** Both in the writer: counting so many rows would keep a serving thread from its calls. */
+export const thinSamplesProcedure: Procedure<SampleLimits & { readonly targetModel: string }, Thinned> = procedure(
+  import.meta.url,
+  'thinSamplesProcedure',
+  async (tx, { targetModel, newest, perServerAndStratum, perStratum }) => {
+    const removed = await tx.run(thinSamples, [targetModel, newest, perServerAndStratum, perStratum]);
+    return { removed: removed.length, kept: await tx.run(countByStratum, [targetModel]) };
+  },
+);
+
+export async function thinModelSamples(store: Store, targetModel: string, limits: SampleLimits): Promise<Thinned> {
+  return await store.call(thinSamplesProcedure, { targetModel, ...limits });
+}
+
+export async function listSampledModels(store: Store): Promise<string[]> {
+  return (await store.read(sampledModels)).map((row) => row.target_model);
 }

@@ -36,3 +36,16 @@ export function splitStratum(stratum: number): number[] {
 function countReached(edges: readonly number[], value: number): number {
   return edges.filter((edge) => value >= edge).length;
 }
+
+/** The load of a stratum in words: of each metric, from where it counts. */
+export function describeStratum(stratum: number) {
+  const [waiting, kvCache, prefix, length] = splitStratum(stratum).map((reached, position) =>
+    describeRange(LOADS[position]!.edges, reached),
+  );
+  return { waiting: waiting!, kv_cache: kvCache!, prefix: prefix!, length: length! };
+}
+
+function describeRange(edges: readonly number[], reached: number): string {
+  const [from, to] = [edges[reached - 1] ?? 0, edges[reached]];
+  return to === undefined ? `${from}+` : `${from}-${to}`;
+}

@@ -15,13 +15,7 @@ import type { World } from '../world.ts';
 import { listPromotedModels, readModelFile } from './model-store.ts';
 import { appendObservation, createObservationTable, type ObservationTable } from './observation-table.ts';
 import { publishModel } from './publish-model.ts';
-import {
-  type FreshSamples,
-  listFreshSamples,
-  readSamplePages,
-  recordTraining,
-  thinModelSamples,
-} from './sample-store.ts';
+import { type FreshSamples, listFreshSamples, readSamplePages, recordTraining } from './sample-store.ts';
 import type { TrainingAnswer, TrainingOrder } from './trainer-thread.ts';
 
 export interface TrainerParts {
@@ -31,6 +25,8 @@ export interface TrainerParts {
   readonly metrics: Metrics;
   readonly refitRows: number;
   readonly refitSeconds: number;
+  /** Called after each training: what was learned from may be thinned. */
+  readonly onTrained: (targetModel: string) => Promise<void>;
 }
 
 export interface Trainer extends Worker {
@@ -46,7 +42,6 @@ const LEASE_MS = 15_000;
 /** Fewer fresh rows than this never cause a training. */
 const MIN_FRESH_ROWS = 50;
 const MAX_ROWS = 50_000;
-const LIMITS = { newest: 20_000, perServerAndStratum: 50, perStratum: 500 };
 
 export function createTrainer(parts: TrainerParts): Trainer {
   const { store, world, log } = parts;
@@ -91,7 +86,7 @@ export function createTrainer(parts: TrainerParts): Trainer {
         nowMs: world.nowMs(),
       });
     await recordTraining(store, { targetModel, lastSampleId: lastId, nowMs: world.nowMs(), outcome });
-    await thinModelSamples(store, targetModel, LIMITS);
+    await parts.onTrained(targetModel);
     trainings.inc({ model: targetModel, outcome });
     log.info({ model: targetModel, rows, outcome, ...scores }, 'learned from what was observed');
   }

@@ -1,0 +1,25 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { describeStratum, stratumOf } from './stratum.ts';
+
+const idle = {
+  podType: '',
+  serverIp: '',
+  inputTokenLength: 100,
+  prefixCacheScore: 0,
+  numRequestWaiting: 0,
+  numRequestRunning: 0,
+  kvCacheUsage: 0,
+  inflightTokens: 0,
+  hbmUtilization: 0,
+  aiCoreUtilization: 0,
+  bandwidthUtilization: 0,
+};
+
+test('a stratum is told by where each of its metrics lies', () => {
+  const ranges = { waiting: '0-1', kv_cache: '0-0.25', prefix: '0-0.05', length: '0-256' };
+  assert.deepEqual(describeStratum(stratumOf(idle)), ranges);
+  const busy = { ...idle, numRequestWaiting: 9, kvCacheUsage: 0.9, prefixCacheScore: 0.3, inputTokenLength: 300 };
+  const others = { waiting: '8-64', kv_cache: '0.85+', prefix: '0.05-0.6', length: '256-2048' };
+  assert.deepEqual(describeStratum(stratumOf(busy)), others);
+});
