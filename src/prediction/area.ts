@@ -44,7 +44,7 @@ export function createPredictionArea(parts: PredictionParts): PredictionArea {
   const countAccuracy = createAccuracyMetrics(metrics, accuracy);
   const loader = createModelLoader({ store, predictor, log, metrics });
   const samples = createSampleKeeper({ store, world, log, metrics });
-  const trainer = createTrainer({ store, world, log, metrics, ...config, onTrained: samples.thin });
+  const trainer = createTrainer({ store, world, log, metrics, ...config, onTrained: (model) => samples.thin(model) });
   const keeper = createLiveStateKeeper({ store, world, log, metrics, predictor });
   const sink = createObservationSink({
     store,
