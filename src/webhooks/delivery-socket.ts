@@ -1,5 +1,5 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
-import { type ConnectionOptions, connect as connectTls } from 'node:tls';
+import { type ConnectionOptions, connect as connectTls, createSecureContext, type SecureContext } from 'node:tls';
 import type { VettedTarget } from './address-guard.ts';
 import { trimBrackets } from './address-rules.ts';
 
@@ -62,16 +62,27 @@ async function openSocketTo(
     throw new ForbiddenAddress('blocked address');
   }
   if (url.protocol === 'http:') return { socket: tcp, timings: { connectMs, tlsMs: null } };
-  const tls = connectTls({ socket: tcp, ...describeTls(url, options.ca) });
+  const tls = connectTls({ socket: tcp, ...describeTls(url), secureContext: secureContextFor(options.ca) });
   await waitForEvent(tls, 'secureConnect', signal);
   return { socket: tls, timings: { connectMs, tlsMs: options.monotonicMs() - startMs - connectMs } };
 }
 
 /** The certificate must be the name's, whatever address the name had; an address has no server name (RFC 6066 §3). */
-function describeTls(url: URL, ca: string | undefined): ConnectionOptions {
+function describeTls(url: URL): ConnectionOptions {
   const host = trimBrackets(url.hostname);
   const name = isIP(host) === 0 ? { servername: host } : {};
-  return { host, ...name, ALPNProtocols: ['http/1.1'], minVersion: 'TLSv1.2', ...(ca === undefined ? {} : { ca }) };
+  return { host, ...name, ALPNProtocols: ['http/1.1'] };
+}
+
+const contextByRoots = new Map<string | undefined, SecureContext>();
+
+/** One for all connections: each holds tens of kilobytes outside of the heap, where no collection is hurried by them. */
+function secureContextFor(ca: string | undefined): SecureContext {
+  const known = contextByRoots.get(ca);
+  if (known !== undefined) return known;
+  const context = createSecureContext({ minVersion: 'TLSv1.2', ...(ca === undefined ? {} : { ca }) });
+  contextByRoots.set(ca, context);
+  return context;
 }
 
 function waitForEvent(socket: Socket, event: 'connect' | 'secureConnect', signal: AbortSignal): Promise<void> {
