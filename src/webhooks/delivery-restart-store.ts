@@ -9,8 +9,13 @@ const restartIn = (lane: 0 | 1) => `state = 'pending', lane = ${lane}, due_at_ms
 // An attempt outside of the rounds has its delivery for itself until a time beyond its own deadline; after that, should
 // it have come to nothing, the delivery falls to the workers.
 const restartTaken: Statement<{ id: number }> = statement(
-  'delivery_restart',
+  'delivery_restart_taken',
   `UPDATE deliveries SET ${restartIn(1)} WHERE hook_id = $1 AND id = $2 AND state <> 'canceled' RETURNING id`,
+);
+
+const restartWaiting: Statement<{ id: number }> = statement(
+  'delivery_restart',
+  `UPDATE deliveries SET ${restartIn(0)} WHERE hook_id = $1 AND id = $2 AND state <> 'canceled' RETURNING id`,
 );
 
 // Only once: the lane tells that it was taken.
@@ -44,6 +49,22 @@ export async function takeAgain(store: Store, hookId: number, id: number, untilM
 }
 
 // A test's event never happened: what failed of it is not made up for.
+// A person asks: what waits out a failure waits no longer. What is held stays so.
+const hurryEndpoint: Statement<Row> = statement(
+  'endpoint_hurry',
+  `UPDATE endpoint_queue SET parked = 0, next_at_ms = $2, version = version + 1
+   WHERE hook_id = $1 AND held_since_ms IS NULL AND canceled_at_ms IS NULL`,
+);
+
+/** The same for the workers, which take it in its turn, but without a pause. */
+export async function restart(store: Store, hookId: number, id: number, nowMs: number): Promise<boolean> {
+  const [rows] = await store.writeAll([
+    { statement: restartWaiting, parameters: [hookId, id, nowMs] },
+    { statement: hurryEndpoint, parameters: [hookId, nowMs] },
+  ]);
+  return (rows ?? []).length > 0;
+}
+
 const restartSome: Statement<{ id: number }> = statement(
   'delivery_restart_some',
   `UPDATE deliveries SET ${restartIn(0)} WHERE hook_id = $1 AND id IN
@@ -53,13 +74,6 @@ const restartSome: Statement<{ id: number }> = statement(
                         WHERE c.delivery_id = f.id AND e.source = 'test')
       ORDER BY f.id LIMIT $5)
    RETURNING id`,
-);
-
-// A person asks: what waits out a failure waits no longer. What is held stays so.
-const hurryEndpoint: Statement<Row> = statement(
-  'endpoint_hurry',
-  `UPDATE endpoint_queue SET parked = 0, next_at_ms = $2, version = version + 1
-   WHERE hook_id = $1 AND held_since_ms IS NULL AND canceled_at_ms IS NULL`,
 );
 
 const REPLAY_PAGE = 500;

@@ -289,6 +289,30 @@ forEachEngine(
   },
 );
 
+forEachEngine('of many redeliveries of a hook four go at once, the others in their turn', async (store) => {
+  let isOpen = false;
+  const waiting: (() => void)[] = [];
+  await using receiver = await startReceiver((_, response) => {
+    if (isOpen) response.end();
+    else waiting.push(() => response.end());
+  });
+  const { url } = receiver;
+  await insertTestHook(store, { id: 1, url });
+  const ids: number[] = [];
+  for (let count = 0; count < 6; count += 1) ids.push(await enqueueTestDelivery(store, { hookId: 1, url }));
+  await using worker = createWorker(store);
+  const redeliveries = [];
+  for (const id of ids) redeliveries.push(await worker.urgent.redeliver(1, id));
+  await receiver.waitFor(4);
+  for (const redelivery of redeliveries.slice(4)) assert.equal(await redelivery?.attempt, undefined);
+  assert.equal(receiver.received.length, 4);
+  isOpen = true;
+  for (const answer of waiting) answer();
+  worker.start();
+  for (const id of ids) assert.equal((await waitForDelivery(store, id)).state, 'succeeded');
+  assert.equal(receiver.received.length, 6);
+});
+
 forEachEngine('a redelivery of a held or unknown delivery sends nothing', async (store) => {
   await using receiver = await startReceiver();
   const { url } = receiver;

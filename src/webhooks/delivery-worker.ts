@@ -94,7 +94,7 @@ export function createDeliveryWorker(parts: DeliveryWorkerParts): DeliveryWorker
     makeAttempt,
     onEnd: () => wake(),
   });
-  const urgent = createUrgentAttempts({ store, world, log, settler, control, makeAttempt });
+  const urgent = createUrgentAttempts({ store, world, log, settler, control, makeAttempt, poke });
 
   let isStopping = false;
   let isAwake = false;

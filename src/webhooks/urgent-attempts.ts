@@ -9,7 +9,7 @@ import type { Log } from '../telemetry/log.ts';
 import type { World } from '../world.ts';
 import { type Attempt, describeSettlement, type MakeAttempt } from './attempt.ts';
 import { readContents } from './delivery-queue-store.ts';
-import { countFailureStep, recoverEndpointStep, takeAgain, takeTest } from './delivery-restart-store.ts';
+import { countFailureStep, recoverEndpointStep, restart, takeAgain, takeTest } from './delivery-restart-store.ts';
 import type { EndpointControl } from './endpoint-control.ts';
 import { ATTEMPT_DEADLINE_MS } from './send.ts';
 import type { SendReport } from './send-report.ts';
@@ -18,6 +18,9 @@ import type { Settler } from './settler.ts';
 
 /** A delivery falls to the workers so long after the deadline of its attempt. */
 const GRACE_MS = 10_000;
+/** At once in this process, and of one hook: what is asked for beyond that goes the way of all others. */
+const MAX_AT_ONCE = 32;
+const MAX_OF_HOOK = 4;
 
 export interface UrgentAttempts {
   /**
@@ -36,7 +39,7 @@ export interface UrgentAttempts {
 }
 
 export interface Redelivery {
-  /** Undefined when nothing is sent now: the hook is disabled, or this process stops. */
+  /** Undefined when nothing is sent now: the hook is disabled, too many are under way, or this process stops. */
   readonly attempt: Promise<SendReport | undefined>;
 }
 
@@ -47,11 +50,14 @@ export interface UrgentAttemptsParts {
   readonly settler: Settler;
   readonly control: EndpointControl;
   readonly makeAttempt: MakeAttempt;
+  /** Something is left to the workers. */
+  readonly poke: () => void;
 }
 
 export function createUrgentAttempts(parts: UrgentAttemptsParts): UrgentAttempts {
   const { store, world, log, settler, control, makeAttempt } = parts;
   const inFlight = createInFlight();
+  const slots = createSlots();
   let isStopping = false;
 
   const attempt = async (
@@ -77,6 +83,15 @@ export function createUrgentAttempts(parts: UrgentAttemptsParts): UrgentAttempts
     control.learnFromProbe({ hookId, origin }, outcome);
   };
 
+  const reportFailure = (error: unknown): void => {
+    log.warn({ err: error }, 'A redelivery failed or is left to the workers');
+  };
+  const leaveToWorkers = async (hookId: number, id: number): Promise<Redelivery | undefined> => {
+    if (!(await restart(store, hookId, id, world.nowMs()))) return undefined;
+    parts.poke();
+    return { attempt: Promise.resolve(undefined) };
+  };
+
   return {
     test: (deliveryId, deadlineMs) =>
       inFlight.track(async () => {
@@ -85,12 +100,18 @@ export function createUrgentAttempts(parts: UrgentAttemptsParts): UrgentAttempts
         return hookId === undefined ? undefined : await attempt({ hookId, id: deliveryId, isTest: true }, deadlineMs);
       }),
     redeliver: async (hookId, deliveryId) => {
+      const leaveSlot = isStopping ? undefined : slots.take(hookId);
+      if (leaveSlot === undefined) return await leaveToWorkers(hookId, deliveryId);
       const deadlineMs = world.nowMs() + ATTEMPT_DEADLINE_MS;
-      if (!(await takeAgain(store, hookId, deliveryId, deadlineMs + GRACE_MS))) return undefined;
-      if (isStopping) return { attempt: Promise.resolve(undefined) };
-      const made = inFlight.track(() => attempt({ hookId, id: deliveryId, isTest: false }, deadlineMs));
-      made.catch((error: unknown) => log.warn({ err: error, deliveryId }, 'A redelivery is left to the workers'));
-      return { attempt: made };
+      const begun = takeAgain(store, hookId, deliveryId, deadlineMs + GRACE_MS).then((isTaken) => {
+        if (!isTaken) return undefined;
+        return { attempt: inFlight.track(() => attempt({ hookId, id: deliveryId, isTest: false }, deadlineMs)) };
+      });
+      void begun
+        .then((redelivery) => redelivery?.attempt)
+        .catch(reportFailure)
+        .finally(leaveSlot);
+      return await begun;
     },
     stop: async () => {
       isStopping = true;
@@ -102,4 +123,23 @@ export function createUrgentAttempts(parts: UrgentAttemptsParts): UrgentAttempts
 /** What a test sends stands for nothing that happened: it is not sent again days later. */
 function endWithAttempt(settlement: Settlement): Settlement {
   return settlement.state === 'pending' ? { ...settlement, state: 'dead' } : settlement;
+}
+
+/** Counts what is under way; `take` gives the way to leave again, or nothing where there are enough. */
+function createSlots() {
+  const counts = new Map<number, number>();
+  let total = 0;
+  const change = (hookId: number, by: 1 | -1): void => {
+    total += by;
+    const count = (counts.get(hookId) ?? 0) + by;
+    if (count === 0) counts.delete(hookId);
+    else counts.set(hookId, count);
+  };
+  return {
+    take: (hookId: number): (() => void) | undefined => {
+      if (total >= MAX_AT_ONCE || (counts.get(hookId) ?? 0) >= MAX_OF_HOOK) return undefined;
+      change(hookId, 1);
+      return () => change(hookId, -1);
+    },
+  };
 }
