@@ -54,7 +54,7 @@ async function startOnFreePorts(environment: Readonly<Record<string, string | un
 function printNext({ httpUrl, grpcAddress, folder }: Stage): void {
   print(`
 ── Try next
-  open ${httpUrl} and sign in as ${DEMO_LOGIN} with the password above
+  open ${httpUrl} and sign in as ${DEMO_LOGIN} with the password above: the console shows the model and the delivery
   curl ${httpUrl}/prediction.v1.PredictionService/Predict -H 'Content-Type: application/json' \\
     -d '{"targetModel":"demo-8b","inputs":[{"inputId":1,"serverIp":"large-0","inputTokenLength":2000,"numRequestRunning":8}]}'
   grpcurl -plaintext ${grpcAddress} list

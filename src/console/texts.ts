@@ -6,7 +6,8 @@ const plural = (count: number, one: string, many: string) =>
 
 /** Enough digits to compare by. */
 export function formatNumber(value: number): string {
-  const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2;
+  const size = Math.abs(value);
+  const digits = size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3;
   return value.toLocaleString('en', { maximumFractionDigits: digits });
 }
 
@@ -176,7 +177,8 @@ export const texts = {
     errorOf: (target: string) => `${target} MAPE (bias) %`,
     lastReport: 'Last report',
     loads: 'Samples by load',
-    loadsLead: 'What the next training learns from. A load with few samples is answered by what is known of others.',
+    loadsLead:
+      'The newest 10,000 of what the next training learns from. A load with few samples is answered by what is known of others.',
     noSamples: 'No samples yet: this model learned from files, or waits for reports.',
     fields: {
       num_request_waiting: 'Requests waiting',

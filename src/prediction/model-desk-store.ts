@@ -1,8 +1,8 @@
 /** What people look at beside the versions: what was served when and why, and which loads were observed. */
 import { type Store, statement } from '../database/store.ts';
 
-/** As many as a training learns from. */
-const COUNTED_SAMPLES = 50_000;
+/** More would keep a serving thread from its calls for longer than a few milliseconds. */
+const COUNTED_SAMPLES = 10_000;
 const LISTED_PROMOTIONS = 20;
 
 const listPromotions = statement<{ version: number; at_ms: number; reason: string; undone_at_ms: number | null }>(
@@ -45,7 +45,7 @@ export async function countSamples(store: Store): Promise<Map<string, number>> {
   return new Map((await store.read(countByName)).map((row) => [row.target_model, row.count]));
 }
 
-/** By stratum, of the newest that a training learns from. */
+/** By stratum, of the newest. */
 export async function countStrata(store: Store, name: string): Promise<Map<number, number>> {
   const rows = await store.read(countByStratum, [name, COUNTED_SAMPLES]);
   return new Map(rows.map((row) => [row.stratum, row.count]));
