@@ -1,10 +1,11 @@
 /** `trivet audit`: the audit log, newest first. */
-import { Command, InvalidArgumentError } from 'commander';
+import { Command } from 'commander';
 import { listEvents, type RecordedEvent } from '../authorization/audit-store.ts';
 import { findUserByLogin } from '../authorization/user-store.ts';
 import { Failure } from '../errors.ts';
 import { openCliStore } from './open-cli-store.ts';
 import { formatTable, print, printJson } from './output.ts';
+import { wholeNumber } from './whole-number.ts';
 
 interface AuditOptions {
   readonly user?: string;
@@ -16,15 +17,9 @@ export function createAuditCommand(): Command {
   return new Command('audit')
     .description('Show the audit log, newest first')
     .option('--user <login>', 'only what touches this account')
-    .option('--limit <count>', 'how many events', parseLimit, 50)
+    .option('--limit <count>', 'how many events', wholeNumber(1, 10_000), 50)
     .option('--json', 'one JSON object a line')
     .action(audit);
-}
-
-function parseLimit(value: string): number {
-  const limit = Number(value);
-  if (Number.isInteger(limit) && limit >= 1 && limit <= 10_000) return limit;
-  throw new InvalidArgumentError('It must be a whole number from 1 to 10000.');
 }
 
 async function audit({ user: login, limit, json }: AuditOptions): Promise<void> {

@@ -2,15 +2,15 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { Failure } from '../errors.ts';
-import { parseJsonObject } from '../http/body-fields.ts';
 import { announce } from '../webhooks/announce.ts';
 import { type Event, eventSchema } from '../webhooks/event.ts';
 import { EVENT_KINDS, type EventKind } from '../webhooks/event-kind.ts';
-import { parseParameters } from '../webhooks/parameters.ts';
+import { type Parameters, parseParameters } from '../webhooks/parameters.ts';
 import type { Repository } from '../webhooks/repository.ts';
 import { createSampleEvent } from '../webhooks/sample-event.ts';
 import { findRepository, openWebhooks } from './open-webhooks.ts';
 import { print, printJson } from './output.ts';
+import { wholeNumber } from './whole-number.ts';
 
 export function createEventCommand(): Command {
   const command = new Command('event').description('Announce events of a repository');
@@ -20,7 +20,7 @@ export function createEventCommand(): Command {
     .option('--kind <kind>', `one of ${EVENT_KINDS.join(', ')}`, 'push')
     .option('--file <path>', 'the event as JSON, - for standard input')
     .option('--sample', 'a sample of the kind')
-    .option('--count <number>', 'so many times', Number, 1)
+    .option('--count <number>', 'so many times', wholeNumber(1, 1_000_000), 1)
     .option('--key <text>', 'idempotency key: a repetition within 24 hours sends nothing')
     .option('--json', 'print the answers as JSON')
     .action(send);
@@ -37,8 +37,6 @@ interface SendOptions {
 }
 
 async function send(text: string, options: SendOptions): Promise<void> {
-  if (!Number.isInteger(options.count) || options.count < 1 || options.count > 1_000_000)
-    throw new Failure('invalid', `Cannot announce: --count must be 1 to 1000000, got "${options.count}"`);
   if ((options.file === undefined) === (options.sample !== true))
     throw new Failure('invalid', 'Cannot announce: give either --file or --sample');
   await using webhooks = await openWebhooks();
@@ -66,6 +64,16 @@ function sampleOf(text: string, repository: Repository, nowMs: number): Event {
 }
 
 function readEvent(path: string): Event {
-  const content = readFileSync(path === '-' ? 0 : path, 'utf8');
-  return parseParameters(eventSchema, parseJsonObject(content, 'application/json'), 'announce the event');
+  const event = tryParseObject(readFileSync(path === '-' ? 0 : path, 'utf8'));
+  if (event !== undefined) return parseParameters(eventSchema, event, 'announce the event');
+  throw new Failure('invalid', `Cannot announce the event: "${path}" must hold one JSON object`);
+}
+
+function tryParseObject(text: string): Parameters | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Parameters) : undefined;
+  } catch {
+    return undefined;
+  }
 }

@@ -20,6 +20,7 @@ import {
 import { openSpool } from '../webhooks/git/spool.ts';
 import { realWorld } from '../world.ts';
 import { print, remark } from './output.ts';
+import { wholeNumber } from './whole-number.ts';
 
 const SETTINGS_FILE = 'trivet.json';
 const HOUR_MS = 3_600_000;
@@ -100,7 +101,7 @@ function startSender({ url, tokenFile }: Connection, gitDir: string): void {
 function createSend(): Command {
   return addConnection(new Command('send'))
     .description('Send what waits in the spool of a repository')
-    .option('--hours <number>', 'go on trying for so long', Number, 0)
+    .option('--hours <number>', 'go on trying for so long', wholeNumber(0, 24 * 365), 0)
     .action(async (options: Connection & { hours: number }) => {
       const spool = openSpool(resolve(options.gitDir), realWorld);
       const send = createHttpSender(readAddress(options));
@@ -130,11 +131,13 @@ function install(folder: string, options: { repo: string; url: string; tokenFile
   if (!existsSync(join(folder, 'objects')))
     throw new Failure('invalid', `Cannot install the hook: "${folder}" must be a bare git repository`);
   const hook = join(folder, 'hooks', 'post-receive');
-  if (existsSync(hook))
+  const script = `#!/bin/sh\n${hookLine(options.repo)}\n`;
+  // Our own may be there: another address or token is installed over it.
+  if (existsSync(hook) && readFileSync(hook, 'utf8') !== script)
     throw new Failure('conflict', `Cannot install the hook: "${hook}" exists; add to it: ${hookLine(options.repo)}`);
   const settings = { url: options.url, token: readToken(options.tokenFile) };
   writeFileSync(join(folder, SETTINGS_FILE), `${JSON.stringify(settings)}\n`, { mode: 0o600 });
-  writeFileSync(hook, `#!/bin/sh\n${hookLine(options.repo)}\n`);
+  writeFileSync(hook, script);
   chmodSync(hook, 0o755);
   print(`Pushes to ${folder} are announced as ${options.repo} to ${options.url}`);
 }

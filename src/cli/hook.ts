@@ -16,6 +16,7 @@ import { parseParameters } from '../webhooks/parameters.ts';
 import { createSampleEvent } from '../webhooks/sample-event.ts';
 import { type CliWebhooks, findRepository, openWebhooks } from './open-webhooks.ts';
 import { formatTable, print, printJson, remark } from './output.ts';
+import { wholeNumber } from './whole-number.ts';
 
 const TEST_DEADLINE_MS = 10_000;
 
@@ -50,7 +51,7 @@ function addDeliveryCommands(command: Command): void {
     .command('deliveries <owner/name> <id>')
     .description('Show the newest deliveries of a webhook, or one with every attempt')
     .option('--delivery <id>', 'this one')
-    .option('--limit <number>', 'how many', Number, 20)
+    .option('--limit <number>', 'how many', wholeNumber(1, 10_000), 20)
     .option('--json', 'one JSON object a line')
     .action(showDeliveries);
   command

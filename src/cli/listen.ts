@@ -4,10 +4,11 @@ import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Command, InvalidArgumentError } from 'commander';
-import { describeError, Failure } from '../errors.ts';
+import { Command } from 'commander';
+import { describeError } from '../errors.ts';
 import { signBody, signTimestamp, standardKey } from '../webhooks/profiles/signature.ts';
 import { print, printJson, remark } from './output.ts';
+import { wholeNumber } from './whole-number.ts';
 
 interface ListenOptions {
   readonly port: number;
@@ -23,27 +24,18 @@ interface ListenOptions {
 export function createListenCommand(): Command {
   return new Command('listen')
     .description('Receive webhooks, check their signature or password, and show them')
-    .option('--port <number>', 'port, 0 for any free one', parsePort, 9000)
+    .option('--port <number>', 'port, 0 for any free one', wholeNumber(0, 65_535), 9000)
     .option('--host <address>', 'address to listen on', '127.0.0.1')
     .option('--secret <text>', 'signature key of the webhook (encryption_type 1); a wrong signature is answered 401')
     .option('--password <text>', 'password of the webhook (encryption_type 0); a wrong one is answered 401')
-    .option('--status <number>', 'answer with this status', Number, 200)
-    .option('--delay <ms>', 'wait so long before answering', Number, 0)
-    .option('--count <number>', 'stop after so many deliveries', Number)
+    .option('--status <number>', 'answer with this status', wholeNumber(200, 599), 200)
+    .option('--delay <ms>', 'wait so long before answering', wholeNumber(0, 3_600_000), 0)
+    .option('--count <number>', 'stop after so many deliveries', wholeNumber(1, 1_000_000_000))
     .option('--json', 'one JSON object a delivery')
     .action(listen);
 }
 
-function parsePort(text: string): number {
-  const port = Number(text);
-  if (!/^\d+$/.test(text) || port > 65_535)
-    throw new InvalidArgumentError('it must be a whole number from 0 to 65535.');
-  return port;
-}
-
 async function listen(options: ListenOptions): Promise<void> {
-  if (!(options.status >= 200 && options.status <= 599))
-    throw new Failure('invalid', `Cannot listen: --status must be 200 to 599, got "${options.status}"`);
   const done = Promise.withResolvers<void>();
   let received = 0;
   const server = createServer((request, response) => {

@@ -68,7 +68,9 @@ async function list(login: string, { json }: { json?: boolean }): Promise<void> 
   await using webhooks = await openWebhooks();
   const { management } = webhooks;
   const owner = await management.owners.findOwner(login);
-  const repositories = owner === undefined ? [] : await management.repositories.listOfOwner(owner.id, 10_000, 0);
+  if (owner === undefined)
+    throw new Failure('not_found', `Cannot list the repositories: there is no person or organization "${login}"`);
+  const repositories = await management.repositories.listOfOwner(owner.id, 10_000, 0);
   if (json) {
     for (const repository of repositories) printJson(toRepositoryJson(repository, management.baseUrl));
     return;

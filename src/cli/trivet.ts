@@ -35,8 +35,17 @@ async function runTrivet(argv: readonly string[]): Promise<number> {
 
 function reportError(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-  remark(isFailure(error) ? error.message : `Unexpected: ${(error as Error).stack ?? describeError(error)}`);
+  remark(isFailure(error) || isSystemError(error) ? error.message : describeUnexpected(error));
   return isFailure(error) && error.code === 'invalid' ? 2 : 1;
+}
+
+/** No such file, a port that is taken: the system's words say it, and a stack would hide them. */
+function isSystemError(error: unknown): error is NodeJS.ErrnoException {
+  return error instanceof Error && 'syscall' in error && 'code' in error;
+}
+
+function describeUnexpected(error: unknown): string {
+  return `Unexpected: ${(error as Error).stack ?? describeError(error)}`;
 }
 
 // Stripped types and compiled code are kept from one start to the next; a command starts in half the time.

@@ -24,7 +24,7 @@ export function createUserCommand(): Command {
   const command = new Command('user').description('Create, list and change people');
   command
     .command('create')
-    .description('Create an account; the password is read from standard input')
+    .description('Create an account')
     .requiredOption('--login <login>', 'what stands for the person in paths')
     .requiredOption('--name <name>', 'how pages call the person')
     .option('--email <address>', 'email address')

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -353,4 +353,19 @@ test('the hook is not installed over another one', async (t) => {
     join(work, 'token'),
   ]);
   assert.equal(elsewhere.code, 2);
+});
+
+test('the hook is installed over its own, with another address and token', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'trivet-git-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const bare = join(folder, 'doors.git');
+  execFileSync('git', ['init', '-q', '--bare', bare]);
+  const token = join(folder, 'token');
+  for (const text of ['first', 'second']) {
+    writeFileSync(token, text);
+    const url = `http://${text}.example`;
+    const argv = ['git-hook', 'install', bare, '--repo', 'acme/doors', '--url', url, '--token-file', token];
+    assert.equal((await runTrivet(argv)).code, 0);
+    assert.deepEqual(JSON.parse(readFileSync(join(bare, 'trivet.json'), 'utf8')), { url, token: text });
+  }
 });

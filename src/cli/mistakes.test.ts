@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { runTrivet } from '../../test/support/run-trivet.ts';
+
+const dataDir = mkdtempSync(join(tmpdir(), 'trivet-mistakes-'));
+const env = { TRIVET_DATA_DIR: dataDir };
+const brokenEvent = join(dataDir, 'event.json');
+
+before(async () => {
+  writeFileSync(brokenEvent, '{');
+  assert.equal((await runTrivet(['user', 'create', '--login', 'ada', '--name', 'Ada'], { env })).code, 0);
+  assert.equal((await runTrivet(['repo', 'create', 'ada/doors'], { env })).code, 0);
+});
+after(() => rmSync(dataDir, { recursive: true }));
+
+const mistakes: [argv: string, code: number, message: RegExp][] = [
+  ['event send ada/doors --sample --count x', 2, /whole number from 1 to 1000000/],
+  ['hook deliveries ada/doors 1 --limit x', 2, /whole number from 1 to 10000/],
+  ['listen --status 999', 2, /whole number from 200 to 599/],
+  ['listen --count 1.5', 2, /whole number from 1 /],
+  ['git-hook send --hours x', 2, /whole number from 0 /],
+  [
+    `event send ada/doors --file ${brokenEvent}`,
+    2,
+    /^Cannot announce the event: ".*event.json" must hold one JSON object\n$/,
+  ],
+  ['event send ada/doors --file /no/such/file', 1, /^ENOENT: no such file or directory, open '\/no\/such\/file'\n$/],
+  ['repo list nobody', 1, /^Cannot list the repositories: there is no person or organization "nobody"\n$/],
+];
+for (const [argv, code, message] of mistakes)
+  test(`trivet ${argv.replace(dataDir, '')} says what is wrong`, async () => {
+    const ended = await runTrivet(argv.split(' '), { env });
+    assert.equal(ended.code, code, ended.stderr);
+    assert.match(ended.stderr, message);
+  });
+
+test('trivet listen says that its port is taken', async () => {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  const ended = await runTrivet(['listen', '--port', String(port)], { env }).finally(() => server.close());
+  assert.equal(ended.code, 1);
+  assert.match(ended.stderr, /^listen EADDRINUSE: address already in use 127\.0\.0\.1:\d+\n$/);
+});
