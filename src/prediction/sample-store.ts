@@ -51,6 +51,17 @@ const samplesFrom = statement<SampleRow>(
      ttft_ms, tpot_ms
    FROM samples WHERE target_model = $1 AND id >= $2 ORDER BY id LIMIT $3`,
 );
+/** One look at the index a model, however many samples each has. */
+const SAMPLED_MODELS = `WITH RECURSIVE sampled (target_model) AS (
+     SELECT MIN(target_model) FROM samples
+     UNION ALL
+     SELECT (SELECT MIN(s.target_model) FROM samples s WHERE s.target_model > sampled.target_model) FROM sampled
+     WHERE sampled.target_model IS NOT NULL)`;
+const sampledModels = statement<{ target_model: string }>(
+  'sample-models',
+  `${SAMPLED_MODELS} SELECT target_model FROM sampled WHERE target_model IS NOT NULL`,
+);
+// Only what is fresh is counted: a join would look at every sample that is kept, every two seconds, in a serving thread.
 const countByModel = statement<{
   target_model: string;
   fresh: number;
@@ -58,9 +69,12 @@ const countByModel = statement<{
   last_training_ms: number | null;
 }>(
   'sample-count-fresh',
-  `SELECT s.target_model, COUNT(*) AS fresh, MAX(s.id) AS last_id, MAX(t.at_ms) AS last_training_ms
-   FROM samples s LEFT JOIN trainings t ON t.target_model = s.target_model
-   WHERE s.id > COALESCE(t.last_sample_id, 0) GROUP BY s.target_model`,
+  `${SAMPLED_MODELS}
+   SELECT m.target_model, t.at_ms AS last_training_ms,
+     (SELECT COUNT(*) FROM samples s
+      WHERE s.target_model = m.target_model AND s.id > COALESCE(t.last_sample_id, 0)) AS fresh,
+     (SELECT MAX(s.id) FROM samples s WHERE s.target_model = m.target_model) AS last_id
+   FROM sampled m LEFT JOIN trainings t ON t.target_model = m.target_model WHERE m.target_model IS NOT NULL`,
 );
 const saveTraining = statement(
   'training-save',
@@ -87,17 +101,6 @@ const countByStratum = statement<{ stratum: number; count: number }>(
   'sample-count-by-stratum',
   'SELECT stratum, COUNT(*) AS count FROM samples WHERE target_model = $1 GROUP BY stratum ORDER BY stratum',
 );
-// One look at the index a model, however many samples each has.
-const sampledModels = statement<{ target_model: string }>(
-  'sample-models',
-  `WITH RECURSIVE sampled (target_model) AS (
-     SELECT MIN(target_model) FROM samples
-     UNION ALL
-     SELECT (SELECT MIN(s.target_model) FROM samples s WHERE s.target_model > sampled.target_model) FROM sampled
-     WHERE sampled.target_model IS NOT NULL)
-   SELECT target_model FROM sampled WHERE target_model IS NOT NULL`,
-);
-
 export interface Sample {
   readonly id: number;
   readonly observation: Observation & { readonly atMs: number };
@@ -180,7 +183,7 @@ export interface FreshSamples {
 }
 
 export async function listFreshSamples(store: Store): Promise<FreshSamples[]> {
-  const rows = await store.read(countByModel);
+  const rows = (await store.read(countByModel)).filter(({ fresh }) => fresh > 0);
   return rows.map((row) => ({
     targetModel: row.target_model,
     count: row.fresh,
