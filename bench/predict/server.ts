@@ -71,7 +71,7 @@ setInterval(() => {
   turnStartedMicros = nowMicros;
 }, 1);
 
-/** How long the thread that answers was busy at a stretch, in its processor time: other programs do not change it. */
+/** How long the thread that answers was busy at a stretch, in its processor time (in ticks of the kernel): other programs do not change it. */
 function takeLongestTurn(): number {
   const longest = longestTurnMs;
   longestTurnMs = 0;
