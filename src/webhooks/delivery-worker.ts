@@ -29,7 +29,7 @@ import { createUrgentAttempts, type UrgentAttempts } from './urgent-attempts.ts'
 
 const POLL_MS = 200;
 /** Under load, so that a round has several to read and to send. */
-const ROUND_EVERY_MS = 1;
+const ROUND_EVERY_MS = 2;
 const STOP_GIVE_UP_MS = 3000;
 
 export interface DeliveryWorkerParts {
@@ -98,6 +98,7 @@ export function createDeliveryWorker(parts: DeliveryWorkerParts): DeliveryWorker
 
   let isStopping = false;
   let isAwake = false;
+  let lastRoundMs = Number.NEGATIVE_INFINITY;
   let endWait: (() => void) | undefined;
   let loop: Promise<void> | undefined;
   let heart: Promise<void> | undefined;
@@ -126,8 +127,17 @@ export function createDeliveryWorker(parts: DeliveryWorkerParts): DeliveryWorker
     }
   }
 
+  async function pace(): Promise<void> {
+    const waitMs = lastRoundMs + ROUND_EVERY_MS - world.monotonicMs();
+    if (waitMs > 0) await world.sleep(waitMs);
+    // What input and output have brought gets its turn in any case.
+    else await new Promise(setImmediate);
+    lastRoundMs = world.monotonicMs();
+  }
+
   async function runLoop(): Promise<void> {
     while (!isStopping) {
+      await pace();
       isAwake = false;
       try {
         await round.run();
@@ -135,8 +145,7 @@ export function createDeliveryWorker(parts: DeliveryWorkerParts): DeliveryWorker
         log.warn({ reason: describeError(error) }, 'A round of deliveries failed');
         await world.sleep(POLL_MS);
       }
-      if (isAwake) await world.sleep(ROUND_EVERY_MS);
-      else await waitForWork();
+      if (!isAwake) await waitForWork();
     }
   }
 
