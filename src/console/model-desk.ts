@@ -5,8 +5,8 @@ export interface ModelDesk {
   /** Throws `not_found` for a name of which nothing is known. */
   readonly readModel: (name: string) => Promise<ModelView>;
   readonly promote: (name: string, version: number, login: string) => Promise<void>;
-  /** Returns the version that is served again. */
-  readonly rollBack: (name: string) => Promise<number>;
+  /** Throws `conflict` unless it leads to this version by now. */
+  readonly rollBack: (name: string, version: number) => Promise<void>;
 }
 
 export interface ModelEntry {

@@ -71,11 +71,7 @@ function addRollback({ page, form }: Visits, desk: ModelDesk): void {
   form(`${MODELS}/rollback`, (submission) => {
     const name = readField(submission.form, 'name');
     return changeServed(submission, desk, name, async () => {
-      // What the page said may be no more: then the person looks again instead of getting another version.
-      const expected = readField(submission.form, 'previous');
-      const { previous } = await desk.readModel(name);
-      if (String(previous) !== expected) throw new Failure('conflict', t.changedMeanwhile);
-      await desk.rollBack(name);
+      await desk.rollBack(name, Number(readField(submission.form, 'previous')));
       return 'rolled_back';
     });
   });

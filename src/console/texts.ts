@@ -233,7 +233,6 @@ export const texts = {
     rollbackSubmit: 'Roll back',
     rolledBack: 'The version before is served again.',
     noRollback: 'No other version was served before this one.',
-    changedMeanwhile: 'Another version is served meanwhile: look again',
   },
   deliveries: {
     title: 'Deliveries',

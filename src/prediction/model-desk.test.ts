@@ -72,7 +72,9 @@ forEachEngine('versions are shown with what they came from, promoted and rolled 
       { id: 'm@1', isPromoted: false, source: { rows: 200 } },
     ],
   );
-  assert.equal(await desk.rollBack('m'), 1);
+  for (const wrong of [2, 9])
+    await assert.rejects(desk.rollBack('m', wrong), (error) => isFailure(error) && error.code === 'conflict');
+  await desk.rollBack('m', 1);
   const after = await desk.readModel('m');
   assert.deepEqual([after.servedVersion, after.previous], [1, undefined]);
   assert.deepEqual(
@@ -84,7 +86,7 @@ forEachEngine('versions are shown with what they came from, promoted and rolled 
   );
   for (const refused of [() => desk.promote('m', 9, 'ada'), () => desk.readModel('nobody')])
     await assert.rejects(refused, (error) => isFailure(error) && error.code === 'not_found');
-  await assert.rejects(desk.rollBack('m'), (error) => isFailure(error) && error.code === 'conflict');
+  await assert.rejects(desk.rollBack('m', 1), (error) => isFailure(error) && error.code === 'conflict');
 });
 
 forEachEngine('what was observed shows as accuracy by slot and server, and as samples by load', async (store) => {

@@ -7,7 +7,7 @@ import type { LiveAccuracy } from './live-accuracy.ts';
 import type { LatencyModel } from './model.ts';
 import { countSamples, countStrata, listLastTrainings, listPastPromotions } from './model-desk-store.ts';
 import { formatModelId } from './model-name.ts';
-import { listModelVersions, type ModelVersion, promoteModel, rollBackModel } from './model-store.ts';
+import { listModelVersions, type ModelVersion, promoteModel, rollBackModelTo } from './model-store.ts';
 import { TARGETS } from './observation-table.ts';
 import type { SwappablePredictor } from './predictor.ts';
 import { LOADS, splitStratum } from './stratum.ts';
@@ -48,8 +48,8 @@ export function createModelDesk(parts: ModelDeskParts) {
     /** Throws `not_found` for a version that is not there. */
     promote: (name: string, version: number, login: string) =>
       promoteModel(store, { name, version, nowMs: world.nowMs(), reason: `promoted by ${login}` }),
-    /** Returns the version that is served again. Throws `conflict` when none was served before. */
-    rollBack: (name: string) => rollBackModel(store, name, world.nowMs()),
+    /** Throws `conflict` unless it leads to this version. */
+    rollBack: (name: string, version: number) => rollBackModelTo(store, { name, version, nowMs: world.nowMs() }),
   };
 }
 
@@ -87,7 +87,7 @@ function describeVersion({ lineage, ...version }: ModelVersion) {
   return { ...version, id: formatModelId(version.name, version.version), source, learned };
 }
 
-/** As `rollBackModel` finds it: promotions that stand and whose version still exists. */
+/** As a rollback finds it: promotions that stand and whose version still exists. */
 function findPrevious(
   versions: readonly ModelVersion[],
   promotions: readonly { readonly version: number; readonly undoneAtMs: number | null }[],

@@ -162,13 +162,20 @@ export const promoteProcedure: Procedure<Promotion, void> = procedure(
   },
 );
 
-export const rollbackProcedure: Procedure<Omit<Promotion, 'version' | 'reason'>, number> = procedure(
+interface Rollback extends Omit<Promotion, 'version' | 'reason'> {
+  /** The version that somebody was told it leads to. */
+  readonly expectedVersion?: number;
+}
+
+export const rollbackProcedure: Procedure<Rollback, number> = procedure(
   import.meta.url,
   'rollbackProcedure',
-  async (tx, { name, nowMs, touch }) => {
+  async (tx, { name, nowMs, touch, expectedVersion }) => {
     const [present, previous] = await tx.run(standingPromotions, [name]);
     if (present === undefined || previous === undefined)
       throw new Failure('conflict', `Cannot roll back "${name}": no other version was served before this one`);
+    if (expectedVersion !== undefined && expectedVersion !== previous.version)
+      throw new Failure('conflict', `Cannot roll back "${name}": it would lead to version ${previous.version} by now`);
     await tx.run(undoPromotion, [name, present.number, nowMs]);
     await tx.run(setPromoted, [name, previous.version, nowMs]);
     await tx.run(touch.statement, touch.parameters);
@@ -184,6 +191,15 @@ export async function promoteModel(store: Store, promotion: Omit<Promotion, 'tou
 /** Serves again what was served before the present version; returns which that is. */
 export async function rollBackModel(store: Store, name: string, nowMs: number): Promise<number> {
   return await store.call(rollbackProcedure, { name, nowMs, touch: store.touch(MODELS_TOPIC, nowMs) });
+}
+
+/** The same, but only to the version that somebody has confirmed; throws `conflict` when it would lead elsewhere by now. */
+export async function rollBackModelTo(
+  store: Store,
+  confirmed: { readonly name: string; readonly version: number; readonly nowMs: number },
+): Promise<void> {
+  const { name, version: expectedVersion, nowMs } = confirmed;
+  await store.call(rollbackProcedure, { name, expectedVersion, nowMs, touch: store.touch(MODELS_TOPIC, nowMs) });
 }
 
 /** Removes what is older than the newest `keep` versions, but for what is served or may be gone back to. */
