@@ -43,6 +43,23 @@ test('parseConfig() reports every mistake at once, each under its variable', () 
   assert.match(text, /GRPC_REFLECTION: must be true or false/);
 });
 
+test('parseConfig() reports what is wrong together with everything else', () => {
+  const text = mistakesOf(() =>
+    parseConfig({
+      HTTP_PORT: '80x',
+      TRUSTED_PROXIES: '10.0.0.1,proxy.local',
+      GRPC_TLS_CERT_FILE: 'cert.pem',
+      UPSTREAM_ISSUER: 'https://id.example',
+    }),
+  );
+  assert.match(text, /HTTP_PORT: must be/);
+  assert.match(text, /TRUSTED_PROXIES: must be addresses or ranges/);
+  assert.match(text, /GRPC_TLS_CERT_FILE and GRPC_TLS_KEY_FILE must be given together/);
+  assert.match(text, /UPSTREAM_CLIENT_ID: must be given with UPSTREAM_ISSUER/);
+  assert.throws(() => parseConfig({ GRPC_TLS_CLIENT_CA_FILE: 'ca.pem' }), /must be given together/);
+  assert.deepEqual(parseConfig({ TRUSTED_PROXIES: '::1, 10.0.0.0/8' }).server.trustedProxies, ['::1', '10.0.0.0/8']);
+});
+
 test('parseConfig() never shows a secret', () => {
   const text = mistakesOf(() => parseConfig({ DATABASE_URL: 'mysql://u:hunter2@h/db' }));
   assert.match(text, /DATABASE_URL: must start with postgres/);

@@ -42,6 +42,7 @@ export function parseConfig(environment: Environment, file: Record<string, unkno
     }
     config[section] = Object.freeze(values);
   }
+  mistakes.push(...findContradictions(config as Config));
   if (mistakes.length > 0)
     throw new Failure(
       'invalid',
@@ -49,6 +50,20 @@ export function parseConfig(environment: Environment, file: Record<string, unkno
       { mistakes },
     );
   return Object.freeze(config) as Config;
+}
+
+/** Settings that are right by themselves and wrong together. */
+function findContradictions({ grpc, authorization }: Config): string[] {
+  const hasHalfOfTls = (grpc.tlsCertFile === undefined) !== (grpc.tlsKeyFile === undefined);
+  const hasOnlyAuthorities = grpc.tlsClientCaFile !== undefined && grpc.tlsCertFile === undefined;
+  const hasNamelessUpstream =
+    authorization.upstreamIssuer !== undefined && authorization.upstreamClientId === undefined;
+  return [
+    ...(hasHalfOfTls || hasOnlyAuthorities
+      ? ['GRPC_TLS_CERT_FILE and GRPC_TLS_KEY_FILE must be given together, and both with GRPC_TLS_CLIENT_CA_FILE']
+      : []),
+    ...(hasNamelessUpstream ? ['UPSTREAM_CLIENT_ID: must be given with UPSTREAM_ISSUER'] : []),
+  ];
 }
 
 interface Given {

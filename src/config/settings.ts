@@ -59,7 +59,7 @@ export const settings = {
       env: 'TRUSTED_PROXIES',
       about:
         'Addresses or CIDR ranges of the proxies in front. Only what they say in X-Forwarded-For counts as the address of a caller, by which guesses are limited.',
-      schema: list(text),
+      schema: list(z.string().refine(isAddressOrCidr, 'must be addresses or ranges as 10.1.0.0/16 or fd00::/8')),
       fallback: '',
     }),
   },
@@ -271,6 +271,10 @@ export const settings = {
     }),
   },
 } as const;
+
+function isAddressOrCidr(value: string): boolean {
+  return isIP(value) !== 0 || isCidr(value);
+}
 
 function isCidr(value: string): boolean {
   const [address = '', bits = ''] = value.split('/');

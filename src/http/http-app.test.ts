@@ -33,7 +33,10 @@ function createThings(path: string, errors: ErrorStyle): RouteMount {
   return { path, errors, routes };
 }
 
-async function withServer(run: (url: string, lines: string[]) => Promise<void>): Promise<void> {
+async function withServer(
+  run: (url: string, lines: string[]) => Promise<void>,
+  more: readonly RouteMount[] = [],
+): Promise<void> {
   const lines: string[] = [];
   const log = createLog('info', { write: (line: string) => void lines.push(line) });
   const http = await listenHttp({ host: '127.0.0.1', port: 0 });
@@ -41,6 +44,7 @@ async function withServer(run: (url: string, lines: string[]) => Promise<void>):
     createThings('/own', 'problem'),
     createThings('/api/v5', 'platform'),
     createThings('/oauth', 'oauth'),
+    ...more,
   ];
   http.serve(
     createHttpApp({
@@ -81,6 +85,18 @@ test('a refusal is worded in the style of its mount, with the trace id of the an
     assert.equal(oauth.headers.get('cache-control'), 'no-store');
     assert.deepEqual(await oauth.json(), { error: 'invalid_request', error_description: "Cannot find the 'thing'" });
   });
+});
+
+test('programs are refused in their own words below pages', async () => {
+  const run = async (url: string) => {
+    for (const path of ['/healthz', '/readyz', '/metrics', '/openapi.json']) {
+      const refused = await fetch(url + path, { method: 'POST' });
+      assert.deepEqual([refused.status, refused.headers.get('allow')], [405, 'GET']);
+      assert.match(refused.headers.get('content-type') ?? '', /^application\/problem\+json/);
+    }
+    assert.match((await fetch(`${url}/nowhere`)).headers.get('content-type') ?? '', /^text\/html/);
+  };
+  await withServer(run, [createThings('/', 'page')]);
 });
 
 test('an unexpected error answers 500 without its text, which goes to the log under the same trace id', async () => {

@@ -90,10 +90,15 @@ function listEndpoints({ path, errors, endpoints = [] }: RouteMount): MountedEnd
 
 type ErrorWords = Pick<RouteMount, 'errors' | 'respondPage'>;
 
-/** The style of the longest mount that holds the path; paths outside of all are our own. */
+const OWN_PATHS = new Set(['/healthz', '/readyz', '/metrics', '/openapi.json']);
+
+/** The style of the longest mount that holds the path; our own paths, and those outside of all, are read by programs. */
 function createStyleFinder(mounts: readonly RouteMount[]): (path: string) => ErrorWords {
   const byLength = [...mounts].sort((a, b) => b.path.length - a.path.length);
-  return (path) => byLength.find((mount) => isBelow(path, mount.path)) ?? { errors: 'problem' };
+  return (path) => {
+    const mount = OWN_PATHS.has(path) ? undefined : byLength.find((candidate) => isBelow(path, candidate.path));
+    return mount ?? { errors: 'problem' };
+  };
 }
 
 function isBelow(path: string, mountPath: string): boolean {
