@@ -1,7 +1,7 @@
 /**
  * The four calls that an authorization server lives by, beside oidc-provider with its in-memory adapter, in one run.
- * `node bench/authorization.ts [--json] [--seconds 3] [--connections 32] [--data-dir <folder>] [--only trivet] [--profile]
- * [--unpinned]`. Each server has a process of its own on one core, the client has the other; they are measured in turns
+ * `node bench/authorization.ts [--json] [--seconds 3] [--connections 32] [--data-dir <folder>] [--only trivet] [--kinds refresh]
+ * [--profile] [--unpinned]`. Each server has a process of its own on one core, the client has the other; they are measured in turns
  * over the same kept connections. What counts is the CPU time of the whole server process, all its threads together.
  * `--profile` also says where the serving thread spends it. `--expired 1000000` is another measurement: look-ups beside
  * that many expired tokens, and while they are swept away.
@@ -23,6 +23,7 @@ const { values: flags } = parseArgs({
     connections: { type: 'string', default: '32' },
     'data-dir': { type: 'string', default: tmpdir() },
     only: { type: 'string' },
+    kinds: { type: 'string', default: 'refresh,exchange,introspect,user' },
     profile: { type: 'boolean', default: false },
     unpinned: { type: 'boolean', default: false },
     expired: { type: 'string' },
@@ -156,7 +157,7 @@ async function measure(server: Server, kind: Kind, runMs: number): Promise<Measu
   };
 }
 
-const KINDS: readonly Kind[] = ['refresh', 'exchange', 'introspect', 'user'];
+const KINDS = flags.kinds.split(',') as readonly Kind[];
 const SERVERS: readonly string[] = ['trivet', 'oidc-provider', 'bare', 'hono'];
 
 async function compare(names: readonly string[]): Promise<Measured[]> {

@@ -31,7 +31,7 @@ const echo = statement('test_recall_echo', 'SELECT $1 AS one, $2 AS two');
 
 async function withMemory(
   maxAnswers: number,
-  run: (memory: ReadMemory, parts: { count: () => number; commit: () => void }) => void,
+  run: (memory: ReadMemory, parts: { count: () => number; commit: () => Promise<void> }) => Promise<void>,
 ): Promise<void> {
   const { dataDir } = await createStorePlace('sqlite');
   const path = `${dataDir}/memory.db`;
@@ -45,8 +45,12 @@ async function withMemory(
     },
   };
   try {
-    const commit = () => writer.execute('CREATE TABLE IF NOT EXISTS t (a); INSERT INTO t VALUES (1)');
-    run(createReadMemory(counted, maxAnswers), { count: () => reads, commit });
+    const commit = async () => {
+      writer.execute('CREATE TABLE IF NOT EXISTS t (a); INSERT INTO t VALUES (1)');
+      // As whoever hears of a commit does: from outside, and so in a turn of its own.
+      await new Promise(setImmediate);
+    };
+    await run(createReadMemory(counted, maxAnswers), { count: () => reads, commit });
   } finally {
     reader.close();
     writer.close();
@@ -55,17 +59,17 @@ async function withMemory(
 }
 
 test('a statement is read once with the same parameters, and again after a commit', async () => {
-  await withMemory(10, (memory, { count, commit }) => {
+  await withMemory(10, async (memory, { count, commit }) => {
     for (let round = 0; round < 3; round += 1) memory.recall(echo, ['a', 1]);
     assert.equal(count(), 1);
-    commit();
+    await commit();
     for (let round = 0; round < 3; round += 1) memory.recall(echo, ['a', 1]);
     assert.equal(count(), 2);
   });
 });
 
 test('the memory is bounded', async () => {
-  await withMemory(3, (memory, { count }) => {
+  await withMemory(3, async (memory, { count }) => {
     for (const id of [1, 2, 3, 4]) memory.recall(echo, ['a', id]);
     memory.recall(echo, ['a', 4]);
     assert.equal(count(), 4, 'the newest is remembered');
@@ -75,7 +79,7 @@ test('the memory is bounded', async () => {
 });
 
 test('parameters that look alike are not mixed up', async () => {
-  await withMemory(100, (memory) => {
+  await withMemory(100, async (memory) => {
     const alike: [SqlValue, SqlValue][] = [
       ['1', '2'],
       [1, '2'],

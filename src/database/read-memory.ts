@@ -17,12 +17,25 @@ const MAX_ANSWERS = 10_000;
 export function createReadMemory(connection: SqliteConnection, maxAnswers = MAX_ANSWERS): ReadMemory {
   const answers = new Map<string, Row[]>();
   let version = -1;
+  let isChecked = false;
+
+  // Asked before the rows are read: a commit in between makes the next answer fresh, never this one old.
+  const check = (): void => {
+    const current = connection.dataVersion();
+    if (current !== version) answers.clear();
+    version = current;
+    isChecked = true;
+    // It holds until the promises that go on now come to rest. Nothing is received before that, so that nobody who heard of
+    // a later commit can have asked yet: the several look-ups of one request share one question.
+    process.nextTick(() => {
+      isChecked = false;
+    });
+  };
+
   return {
     recall: (statement, parameters) => {
-      // Asked before the rows are read: a commit in between makes the next answer fresh, never this one old.
-      const current = connection.dataVersion();
-      if (current !== version || answers.size >= maxAnswers) answers.clear();
-      version = current;
+      if (!isChecked) check();
+      if (answers.size >= maxAnswers) answers.clear();
       const key = formatKey(statement, parameters);
       const known = answers.get(key);
       if (known !== undefined) return known;
