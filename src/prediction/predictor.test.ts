@@ -131,6 +131,18 @@ test('a model read back answers to the last bit as before', () => {
   assert.equal(back.id, 'm@1');
 });
 
+test('where load says nothing that physics does not, hardly a tree is grown, and the model is written and read', () => {
+  const scattered = observePool({ rows: 500, seed: 8 }).map((row, i) => ({
+    ...row,
+    tpotMs: 20 * 1.9 ** ((i * 7919) % 13),
+  }));
+  const noise = trainModel('m@7', tabulate(scattered));
+  assert.ok(noise.whole.tpot!.forest!.treeCount < 15, `${noise.whole.tpot!.forest!.treeCount}`);
+  assert.ok(model.whole.tpot!.forest!.treeCount >= 20, `${model.whole.tpot!.forest!.treeCount}`);
+  const candidates = observations.slice(0, 20).map((row) => row.input);
+  assert.deepEqual(answer(decodeModel(encodeModel(noise)), candidates), answer(noise, candidates));
+});
+
 test('trees are believed also where five servers take turns', () => {
   const turns = observePool({ rows: 600, seed: 5 }).map((row, i) => {
     const slowness = [1, 2, 16, 4, 8][i % 5]!;
