@@ -57,13 +57,17 @@ export function createDeliveryRound(parts: DeliveryRoundParts): DeliveryRound {
   async function fetchWaiting(): Promise<void> {
     const hungry = book.list(isHungry, MAX_FETCHES);
     if (hungry.length === 0) return;
-    const requests = hungry.map((endpoint) => ({ hookId: endpoint.hookId, limit: fetchLimit(endpoint) }));
+    const requests = hungry.map((endpoint) => ({
+      hookId: endpoint.hookId,
+      limit: fetchLimit(endpoint),
+      enqueues: endpoint.enqueues,
+    }));
     const rows = Map.groupBy(await readWaiting(store, requests, world.nowMs()), (row) => row.hook_id);
     hungry.forEach((endpoint, index) => {
       const found = rows.get(endpoint.hookId) ?? [];
-      const limit = requests[index]!.limit;
+      const { limit, enqueues } = requests[index]!;
       const retries = found.filter((row) => row.lane === 1).length;
-      endpoint.isDry = retries < limit && found.length - retries < limit;
+      endpoint.isDry = retries < limit && found.length - retries < limit && endpoint.enqueues === enqueues;
       for (const row of found) if (!endpoint.isClosed && !endpoint.known.has(row.id)) admit(endpoint, row);
     });
   }
@@ -171,7 +175,8 @@ export function createDeliveryRound(parts: DeliveryRoundParts): DeliveryRound {
       }
       for (const { hookId } of rests) {
         const endpoint = book.endpoints.get(hookId);
-        if (endpoint !== undefined && endpoint.known.size === 0) book.forget(endpoint);
+        // Not what was enqueued to meanwhile: its row is due again, and nobody would look.
+        if (endpoint?.isDry && endpoint.known.size === 0) book.forget(endpoint);
       }
       parts.onEnd();
     },

@@ -6,7 +6,7 @@
  * The queue schedules endpoints, not jobs: one row per hook says when it has something to do next, its deliveries hang
  * below by (hook, lane, due time). A dead endpoint with a million deliveries costs one row update a back-off step.
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { type Row, type Statement, type Step, type Store, statement } from '../database/store.ts';
 import type { EventKind } from './event-kind.ts';
 
@@ -76,7 +76,7 @@ export function enqueueSteps(delivery: NewDelivery): Step[] {
 
 /** All endpoints of one destination fall to one worker, which can so keep its limits. */
 export function shardOf(origin: string): number {
-  return createHash('sha256').update(origin).digest().readUInt8(0) % SHARD_COUNT;
+  return hash('sha256', origin, 'buffer').readUInt8(0) % SHARD_COUNT;
 }
 
 const holdEndpoint: Statement = statement(

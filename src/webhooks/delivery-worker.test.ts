@@ -244,6 +244,32 @@ async function waitForEndpoint(store: Store, hookId: number, isThere: (row: Endp
   }
 }
 
+forEachEngine('what is enqueued while its endpoint is looked into is found without another look', async (store) => {
+  await using receiver = await startReceiver();
+  const { url } = receiver;
+  await insertTestHook(store, { id: 1, url });
+  const first = await enqueueTestDelivery(store, { hookId: 1, url });
+  let second: number | undefined;
+  let looks = 0;
+  const read: Store['read'] = async (asked, parameters) => {
+    if (asked.name === 'endpoint_due') looks += 1;
+    // The poll would find it too, some time later.
+    if (asked.name === 'endpoint_due' && second !== undefined) return [];
+    const rows = await store.read(asked, parameters);
+    if (asked.name.startsWith('delivery_waiting') && rows.length > 0 && second === undefined) {
+      second = await enqueueTestDelivery(store, { hookId: 1, url });
+      worker.poke([1]);
+    }
+    return rows;
+  };
+  await using worker = startWorker({ ...store, read });
+  worker.poke();
+  await waitForDelivery(store, first);
+  while (second === undefined) await realWorld.sleep(10);
+  assert.equal((await waitForDelivery(store, second)).state, 'succeeded');
+  assert.ok(looks > 0);
+});
+
 forEachEngine('an endpoint with nothing left is put to rest, and wakes for what is enqueued then', async (store) => {
   await using receiver = await startReceiver();
   const { url } = receiver;

@@ -25,6 +25,8 @@ export interface Endpoint {
   version: number;
   /** The last look found all that is due. */
   isDry: boolean;
+  /** Rises when something is enqueued, so that a look that was under way then does not count as the last. */
+  enqueues: number;
   /** When a delivery was last found for it; monotonic. */
   lastFoundMs: number;
   /** Nothing more is loaded: it waits out a failure, is held or gone. Forgotten once nothing is under way. */
@@ -120,8 +122,10 @@ export function createEndpointBook(): EndpointBook {
     },
     refresh: (hookId) => {
       const found = endpoints.get(hookId);
-      if (found !== undefined) found.isDry = false;
-      return found !== undefined;
+      if (found === undefined) return false;
+      found.enqueues += 1;
+      found.isDry = false;
+      return true;
     },
     forget: (endpoint) => {
       if (endpoints.get(endpoint.hookId) === endpoint) endpoints.delete(endpoint.hookId);
@@ -158,6 +162,7 @@ function createEndpoint(row: DueEndpoint): Endpoint {
     shard: row.shard,
     version: row.version,
     isDry: false,
+    enqueues: 0,
     lastFoundMs: Number.NEGATIVE_INFINITY,
     isClosed: false,
     known: new Set(),
