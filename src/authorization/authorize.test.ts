@@ -381,6 +381,29 @@ const requests: Case[] = [
     },
   ],
   [
+    'T23 what the person leaves out of the page is in no token, and is asked for again',
+    async (bench) => {
+      const { cookie, fields, clientId, clientSecret } = await prepare(bench);
+      const { url } = bench.server;
+      const wide = { ...fields, scope: 'all_user all_hook' };
+      const page = (await authorize(bench.server, cookie, wide)).text;
+      const form = { csrf_token: readHidden(page, 'csrf_token'), request: readHidden(page, 'request'), narrow: '1' };
+      const press = (scopes: readonly string[]) => {
+        const sent = new URLSearchParams({ ...form, decision: 'allow' });
+        for (const scope of scopes) sent.append('scope', scope);
+        return postForm(`${url}/oauth/authorize`, sent, { cookie, origin: url });
+      };
+      assert.equal(readRedirect(await press([])).get('error'), 'access_denied', 'nothing chosen is nothing allowed');
+      const code = readRedirect(await press(['all_user', 'all_key'])).get('code') ?? '';
+      const client = { client_id: clientId, client_secret: clientSecret };
+      const answer = await postForm(`${url}/oauth/token`, { grant_type: 'authorization_code', code, ...client });
+      assert.equal(answer.json.scope, 'all_user', 'nor is anything granted that was not asked for');
+      assert.equal((await authorize(bench.server, cookie, { ...fields, scope: 'all_user' })).status, 302);
+      const again = await authorize(bench.server, cookie, wide);
+      assert.match(again.text, /used by one person here[\s\S]*value="all_hook" form="decide" checked/);
+    },
+  ],
+  [
     'A24 a public client is shown every time, but for loopback (RFC 8252 §8.6)',
     async (bench) => {
       const web = await prepare(bench, { isPublic: true });

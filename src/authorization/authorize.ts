@@ -21,7 +21,7 @@ import {
   readClientId,
 } from './authorize-request.ts';
 import { insertCodeStep } from './code-store.ts';
-import { createConsentView, openRequest, sealRequest } from './consent.ts';
+import { createConsentView, openRequest, readChosenScopes, sealRequest } from './consent.ts';
 import { findConsentedScopes, saveConsentStep } from './consent-store.ts';
 import { createOAuthFailure } from './oauth-error.ts';
 import { renderConsentPage } from './pages/consent-page.ts';
@@ -82,6 +82,7 @@ async function askUser(parts: AuthorizeParts, c: Context<HttpEnv>, pending: Pend
     application,
     session,
     scopes: request.scopes,
+    canNarrow: true,
     consented,
     redirectUri: request.redirectUri,
     request: sealRequest(parts, session, { kind: SEAL_KIND, content: request }),
@@ -148,8 +149,11 @@ async function postAuthorization(parts: AuthorizeParts, c: Context<HttpEnv>): Pr
   const request = openRequest<AuthorizationRequest>(parts, session, { kind: SEAL_KIND, sealed });
   const application = await findApplication(parts.store, request.clientId);
   checkTarget(parseAuthorizeQuery([['redirect_uri', request.redirectUri]]), application);
-  return form.get('decision') === 'allow'
-    ? allow(parts, c, { request, session })
+  const scopes = readChosenScopes(form, request.scopes);
+  // Whoever leaves nothing chosen and presses Allow has allowed nothing.
+  const isAllowed = form.get('decision') === 'allow' && scopes.length > 0;
+  return isAllowed
+    ? allow(parts, c, { request: { ...request, scopes }, session })
     : deny(parts, c, { request, session });
 }
 

@@ -13,6 +13,11 @@ const consentOf = statement<ConsentRow>(
   'consent-of',
   'SELECT scope FROM consents WHERE user_id = $1 AND client_id = $2',
 );
+// Bounded: it is a word on a page, and need not be exact where it is large.
+const countConsentsOf = statement<{ people: number }>(
+  'count-consents-of-client',
+  'SELECT COUNT(*) AS people FROM (SELECT user_id FROM consents WHERE client_id = $1 LIMIT $2) AS few',
+);
 const saveConsent = statement(
   'save-consent',
   `INSERT INTO consents (user_id, client_id, scope, created_at_ms, updated_at_ms) VALUES ($1, $2, $3, $4, $4)
@@ -57,6 +62,12 @@ export interface AuthorizedApplication {
 export async function findConsentedScopes(store: Store, userId: string, clientId: string): Promise<readonly Scope[]> {
   const [row] = await store.read(consentOf, [userId, clientId]);
   return row === undefined ? [] : readScopes(row.scope);
+}
+
+/** How many people let this application in, `limit` at most. */
+export async function countPeople(store: Store, clientId: string, limit: number): Promise<number> {
+  const [row] = await store.read(countConsentsOf, [clientId, limit]);
+  return row?.people ?? 0;
 }
 
 export function saveConsentStep(userId: string, clientId: string, granted: { scope: string; nowMs: number }): Step {

@@ -1,10 +1,13 @@
 /** What a consent page shows: who asks, for whom, for what, and where it leads. */
 import { Failure } from '../errors.ts';
 import type { Application } from './application-store.ts';
+import { countPeople } from './consent-store.ts';
 import type { ProtocolParts } from './parts.ts';
 import type { Scope } from './scope.ts';
 import type { Session } from './sign-in/sign-in-kit.ts';
 import { findUserById, type User } from './user-store.ts';
+
+export const MANY_PEOPLE = 1000;
 
 export interface ConsentView {
   readonly application: Pick<
@@ -13,11 +16,15 @@ export interface ConsentView {
   >;
   /** Login of the owner; undefined for an application of the service itself. */
   readonly ownerLogin: string | undefined;
+  /** How many people let it in; one more than `MANY_PEOPLE` means more than that. */
+  readonly people: number;
   /** Host of the application's home page; undefined when it named none. */
   readonly homepageHost: string | undefined;
   /** Where the answer goes: a host, or the scheme of a native application. Undefined for a device. */
   readonly redirectHost: string | undefined;
   readonly scopes: readonly { readonly scope: Scope; readonly isNew: boolean }[];
+  /** The person may leave some of them out. */
+  readonly canNarrow: boolean;
   readonly accessLifetimeSeconds: number;
   readonly user: User;
   readonly csrfToken: string;
@@ -33,6 +40,7 @@ export interface ConsentFacts {
   readonly application: Application;
   readonly session: Session;
   readonly scopes: readonly Scope[];
+  readonly canNarrow: boolean;
   readonly consented: readonly Scope[];
   readonly redirectUri: string | undefined;
   readonly request: string;
@@ -46,9 +54,11 @@ export async function createConsentView(parts: ProtocolParts, facts: ConsentFact
   return {
     application,
     ownerLogin: owner?.login,
+    people: await countPeople(parts.store, application.clientId, MANY_PEOPLE + 1),
     homepageHost: application.homepage === '' ? undefined : new URL(application.homepage).host,
     redirectHost: redirectUri === undefined ? undefined : readTarget(redirectUri),
     scopes: facts.scopes.map((scope) => ({ scope, isNew: consented.length > 0 && !consented.includes(scope) })),
+    canNarrow: facts.canNarrow && facts.scopes.length > 1,
     accessLifetimeSeconds: parts.lifetimes.accessTokenSeconds,
     user: session.user,
     csrfToken: session.csrfToken,
@@ -61,6 +71,13 @@ export async function createConsentView(parts: ProtocolParts, facts: ConsentFact
 function readTarget(redirectUri: string): string {
   const url = new URL(redirectUri);
   return url.host === '' ? url.protocol : url.host;
+}
+
+/** What the person left chosen of what was asked. A form without the choice means all. */
+export function readChosenScopes(form: URLSearchParams, asked: readonly Scope[]): readonly Scope[] {
+  if (!form.has('narrow')) return asked;
+  const chosen = form.getAll('scope');
+  return asked.filter((scope) => scope === 'openid' || chosen.includes(scope));
 }
 
 interface Sealed {

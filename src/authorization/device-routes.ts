@@ -83,6 +83,7 @@ async function showRequest(parts: DeviceParts, c: Context<HttpEnv>, { session, t
     application,
     session,
     scopes,
+    canNarrow: false,
     consented: await findConsentedScopes(parts.store, session.user.id, application.clientId),
     redirectUri: undefined,
     request: sealRequest(parts, session, { kind: SEAL_KIND, content: device }),

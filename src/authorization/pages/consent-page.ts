@@ -2,8 +2,10 @@
 import { html } from 'hono/html';
 import { type Html, renderFocusPage } from '../../pages/layout.ts';
 import { formatDate, renderBadge, renderCsrf, renderHidden } from '../../pages/parts.ts';
-import type { ConsentView } from '../consent.ts';
+import { type ConsentView, MANY_PEOPLE } from '../consent.ts';
 import { describeScope, texts } from './texts.ts';
+
+const FORM_ID = 'decide';
 
 export function renderConsentPage(view: ConsentView): Html {
   const t = texts.consent;
@@ -18,12 +20,13 @@ export function renderConsentPage(view: ConsentView): Html {
 ${application.description ? html`<p class="soft">${application.description}</p>` : ''}
 <section aria-labelledby="may">
 <h2 id="may">${t.may}</h2>
-<ul class="grants">${view.scopes.map(renderScope)}</ul>
+${view.canNarrow ? html`<p class="small soft">${t.leaveOut}</p>` : ''}
+<ul class="grants">${view.scopes.map((asked) => renderScope(asked, view.canNarrow && asked.scope !== 'openid'))}</ul>
 </section>
 <p class="small soft">${t.mayNot}</p>
 ${view.redirectHost === undefined ? html`<p class="notice warn">${texts.device.check}</p>` : renderTarget(view.redirectHost)}
-<form method="post" action="${view.action}" class="pair">
-${renderCsrf(view.csrfToken)}${renderHidden({ request: view.request })}
+<form method="post" action="${view.action}" class="pair" id="${FORM_ID}">
+${renderCsrf(view.csrfToken)}${renderHidden({ request: view.request, narrow: view.canNarrow ? '1' : undefined })}
 <button class="equal" name="decision" value="deny">${t.deny}</button>
 <button name="decision" value="allow">${t.allow}</button>
 </form>
@@ -32,22 +35,28 @@ ${renderCsrf(view.csrfToken)}${renderHidden({ request: view.request })}
   return renderFocusPage({ title: t.title(application.name), content, wide: true });
 }
 
-function describeOrigin({ application, ownerLogin, homepageHost }: ConsentView): Html {
+function describeOrigin(view: ConsentView): Html {
+  const { application, ownerLogin, homepageHost } = view;
   const t = texts.consent;
   const facts = [
     ownerLogin === undefined ? t.byService : t.by(ownerLogin),
     homepageHost,
     t.registered(formatDate(application.createdAtMs)),
+    t.usedBy(view.people, MANY_PEOPLE),
     application.isPublic ? t.publicClient : undefined,
   ];
   return html`${facts.filter((fact) => fact !== undefined).join(' · ')}`;
 }
 
-function renderScope({ scope, isNew }: ConsentView['scopes'][number]): Html {
+/** The boxes stand outside of the form and belong to it by its id: the list comes before the buttons. */
+function renderScope({ scope, isNew }: ConsentView['scopes'][number], mayBeLeftOut: boolean): Html {
   const t = texts.consent;
   const { title, about, power } = describeScope(scope);
   const shade = power === 'danger' ? 'bad' : power === 'write' ? 'warn' : 'good';
-  return html`<li><strong>${title}</strong><span class="tags">${isNew ? html`<span class="tag good">${t.isNew}</span>` : ''}<span class="tag ${shade}">${t.powers[power]}</span></span><span class="hint">${about} <code>${scope}</code></span></li>`;
+  const name = mayBeLeftOut
+    ? html`<label class="check"><input type="checkbox" name="scope" value="${scope}" form="${FORM_ID}" checked><strong>${title}</strong></label>`
+    : html`<strong>${title}</strong>`;
+  return html`<li>${name}<span class="tags">${isNew ? html`<span class="tag good">${t.isNew}</span>` : ''}<span class="tag ${shade}">${t.powers[power]}</span></span><span class="hint">${about} <code>${scope}</code></span></li>`;
 }
 
 function renderTarget(host: string): Html {

@@ -157,6 +157,12 @@ export const texts = {
     byService: 'part of this service',
     asks: 'asks for access to your account',
     may: 'It will be able to',
+    leaveOut: 'Leave out what you do not want it to do; it may then not work in full.',
+    usedBy: (people: number, many: number) => {
+      if (people === 0) return 'nobody here uses it yet';
+      if (people > many) return `used by more than ${many} people here`;
+      return people === 1 ? 'used by one person here' : `used by ${people} people here`;
+    },
     powers: { read: 'read', write: 'read and change', danger: 'read and change · sensitive' },
     isNew: 'new',
     mayNot: 'It will not learn your password, and can do nothing that is not listed here.',
