@@ -12,13 +12,13 @@ export function renderAccuracy(slots: readonly SlotView[]): Html {
   const rows = slots.map(({ podType, target, scores, hours }) => [
     podType || 'aggregate',
     target.toUpperCase(),
-    formatNumber(scores.rows),
     formatNumber(scores.mape),
     formatBias(scores.bias),
     formatNumber(scores.p90Coverage),
+    formatNumber(scores.rows),
     renderHours(hours),
   ]);
-  const columns = [t.podType, t.target, t.answers, 'MAPE %', t.bias, t.coverage, t.byHour];
+  const columns = [t.podType, t.target, 'MAPE %', t.bias, t.coverage, t.answers, t.byHour];
   return html`<section class="card stack" aria-labelledby="accuracy"><h2 id="accuracy">${t.accuracy}</h2><p class="soft">${t.accuracyLead}</p>
 ${slots.length === 0 ? html`<p class="empty">${t.noAccuracy}</p>` : renderTable({ label: t.accuracy, columns, rows, textColumns: 2 })}</section>`;
 }

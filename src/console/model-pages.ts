@@ -86,7 +86,7 @@ function nameSource(name: string): string {
 }
 
 function formatValue(value: unknown): string {
-  if (typeof value === 'number') return formatNumber(value);
+  if (typeof value === 'number') return Number.isInteger(value) ? formatNumber(value) : value.toPrecision(3);
   if (typeof value === 'string') return value;
   if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return value.join(', ') || t.noneOf;
   return Array.isArray(value) && value.length === 0 ? t.noneOf : (JSON.stringify(value) ?? '');

@@ -7,7 +7,7 @@ const plural = (count: number, one: string, many: string) =>
 /** Enough digits to compare by. */
 export function formatNumber(value: number): string {
   const size = Math.abs(value);
-  const digits = size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3;
+  const digits = size >= 100 ? 0 : size >= 10 ? 1 : 2;
   return value.toLocaleString('en', { maximumFractionDigits: digits });
 }
 
