@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { runTrivet } from '../../test/support/run-trivet.ts';
+import { readEnvironment } from '../config/config.ts';
 
 const dataDir = mkdtempSync(join(tmpdir(), 'trivet-mistakes-'));
 const env = { TRIVET_DATA_DIR: dataDir };
@@ -38,6 +41,14 @@ for (const [argv, code, message] of mistakes)
     assert.equal(ended.code, code, ended.stderr);
     assert.match(ended.stderr, message);
   });
+
+test('a command ends quietly when nobody reads its answer any more', () => {
+  const program = fileURLToPath(new URL('trivet.ts', import.meta.url));
+  const argv = [...process.execArgv, program, 'repo', 'list', 'ada', '--json'];
+  const line = [process.execPath, ...argv].map((word) => `'${word}'`).join(' ');
+  const ended = spawnSync('sh', ['-c', `${line} | true`], { encoding: 'utf8', env: { ...readEnvironment(), ...env } });
+  assert.deepEqual([ended.status, ended.stderr], [0, '']);
+});
 
 test('trivet listen says that its port is taken', async () => {
   const server = createServer().listen(0, '127.0.0.1');

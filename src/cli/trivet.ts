@@ -48,6 +48,13 @@ function describeUnexpected(error: unknown): string {
   return `Unexpected: ${(error as Error).stack ?? describeError(error)}`;
 }
 
+/** Whoever reads the answer may have enough of it, like `| head`. A service goes on without a reader. */
+function endWithReader(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE') throw error;
+  process.exit();
+}
+
+if (process.argv[2] !== 'serve') process.stdout.on('error', endWithReader);
 // Stripped types and compiled code are kept from one start to the next; a command starts in half the time.
 enableCompileCache();
 process.exitCode = await runTrivet(process.argv.slice(2));
