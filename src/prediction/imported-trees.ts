@@ -3,7 +3,8 @@
  * milliseconds. Values are compared in the precision of that library, so that answers are its own to the last digits.
  */
 import { computeFeatures, FEATURE_COUNT, FEATURE_NAMES } from './features.ts';
-import { evaluateGeneralForest, type GeneralForest } from './gbdt/general-tree.ts';
+import { createGeneralKernel } from './gbdt/general-kernel.ts';
+import type { GeneralForest } from './gbdt/general-tree.ts';
 import { clampMs } from './milliseconds.ts';
 import type { MetricColumns } from './observation-table.ts';
 
@@ -47,10 +48,11 @@ export function createImportedEvaluator(imported: ImportedTrees, capacity: numbe
     ...imported.forest,
     features: imported.forest.features.map((feature) => (feature < 0 ? feature : placeSource(imported, feature))),
   };
+  const kernel = createGeneralKernel(forest, capacity);
   return {
     evaluate(columns, outputs) {
       computeFeatures(columns, values, capacity);
-      evaluateGeneralForest(forest, { values, stride: capacity, count: columns.count }, outputs);
+      kernel.evaluate({ values, stride: capacity, count: columns.count }, outputs);
       for (let i = 0; i < columns.count; i++) outputs[i] = toMilliseconds(imported, outputs[i]!);
     },
   };

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { createGeneralKernel } from '../gbdt/general-kernel.ts';
 import { explainGeneralRow } from '../gbdt/general-shap.ts';
 import { evaluateGeneralForest } from '../gbdt/general-tree.ts';
 import type { ImportedForest } from './imported-forest.ts';
@@ -52,6 +53,22 @@ for (const [library, file] of models) {
     predict(imported, rows).forEach((value, i) => {
       assert.ok(Math.abs(value / predictions[i]! - 1) < 2e-6, `row ${i}: ${value}, the library says ${predictions[i]}`);
     });
+  });
+
+  test(`the kernel answers for ${file} as the walk from node to node, to the last bit`, () => {
+    const { forest } = parsers[library](readFixture(file));
+    const rows = readAnswers(file).rows.filter((row) => !row.includes(null));
+    const columns = Array.from({ length: forest.featureCount }, (_, feature) =>
+      rows.map((row) => row[feature]!),
+    ).flat();
+    const values = forest.precision === 'single' ? Float32Array.from(columns) : columns;
+    const kernel = createGeneralKernel(forest, rows.length);
+    const [walked, answered] = [new Float64Array(rows.length), new Float64Array(rows.length)];
+    for (const count of [rows.length, 5, 1]) {
+      evaluateGeneralForest(forest, { values, stride: rows.length, count }, walked);
+      kernel.evaluate({ values, stride: rows.length, count }, answered);
+      assert.deepEqual(answered.subarray(0, count), walked.subarray(0, count));
+    }
   });
 
   test(`each feature contributes to a prediction of ${file} what its library says, and all together the whole`, () => {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Binning } from './binning.ts';
 import { MAX_BINS } from './binning.ts';
+import { copyNative, toLittleEndian } from './native-arrays.ts';
 import { type Forest, LEAVES, MAX_DEPTH } from './tree.ts';
 
 /**
@@ -119,27 +120,6 @@ function encodeNumbers(values: readonly number[]): Uint8Array {
     view.setUint32(i * 4, value, true);
   });
   return new Uint8Array(view.buffer);
-}
-
-const IS_LITTLE_ENDIAN = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
-
-/** The elements as bytes, whatever the order of this machine. */
-function toLittleEndian(values: Float32Array | Int16Array): Uint8Array {
-  const bytes = Buffer.from(values.buffer.slice(values.byteOffset, values.byteOffset + values.byteLength));
-  if (!IS_LITTLE_ENDIAN) swapBytes(bytes, values.BYTES_PER_ELEMENT);
-  return bytes;
-}
-
-function copyNative(body: Uint8Array, from: number, count: number, size: 2 | 4): ArrayBuffer {
-  const bytes = new Uint8Array(count * size);
-  bytes.set(body.subarray(from, from + count * size));
-  if (!IS_LITTLE_ENDIAN) swapBytes(Buffer.from(bytes.buffer), size);
-  return bytes.buffer;
-}
-
-function swapBytes(bytes: Buffer, size: number): void {
-  if (size === 2) bytes.swap16();
-  else bytes.swap32();
 }
 
 function checksum(body: Uint8Array): Buffer {

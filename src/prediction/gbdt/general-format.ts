@@ -1,84 +1,62 @@
-import { createGeneralForest, type GeneralForest, type GeneralNode } from './general-tree.ts';
+import { checkForest, type GeneralForest } from './general-tree.ts';
+import { copyNative, toLittleEndian } from './native-arrays.ts';
 
 /**
- * A forest of any shape as bytes, little-endian: what it is, the size of each tree, then its nodes. Whoever keeps the
+ * A forest of any shape as bytes, little-endian: what it is, then its arrays, one after the other. Whoever keeps the
  * bytes knows by its own checksum that they are whole; a reader still refuses nodes that point nowhere.
  */
 
 const LINKS: readonly GeneralForest['link'][] = ['identity', 'exp'];
 const PRECISIONS: readonly GeneralForest['precision'][] = ['single', 'double'];
-/** Features, link, precision, trees as 32 bits each; base as 64. */
-const HEAD_BYTES = 24;
+/** Features, link, precision, trees, nodes, nothing, as 32 bits each. */
+const HEAD_WORDS = 6;
+const HEAD_BYTES = HEAD_WORDS * 4 + 8;
 /** Feature, left, right, missing as 32 bits each; threshold or leaf, cover as 64. */
 const NODE_BYTES = 32;
 
 export function encodeGeneralForest(forest: GeneralForest): Uint8Array {
-  const trees = forest.roots.length;
-  const view = new DataView(new ArrayBuffer(HEAD_BYTES + 4 * trees + NODE_BYTES * forest.features.length));
-  view.setInt32(0, forest.featureCount, true);
-  view.setInt32(4, LINKS.indexOf(forest.link), true);
-  view.setInt32(8, PRECISIONS.indexOf(forest.precision), true);
-  view.setInt32(12, trees, true);
-  view.setFloat64(16, forest.base, true);
-  let at = HEAD_BYTES + 4 * trees;
-  for (let tree = 0; tree < trees; tree++) {
-    const [start, end] = [forest.roots[tree]!, forest.roots[tree + 1] ?? forest.features.length];
-    view.setInt32(HEAD_BYTES + 4 * tree, end - start, true);
-    for (let node = start; node < end; node++, at += NODE_BYTES) writeNode(view, at, { forest, node, start });
-  }
-  return new Uint8Array(view.buffer);
-}
-
-function writeNode(
-  view: DataView,
-  at: number,
-  { forest, node, start }: { readonly forest: GeneralForest; readonly node: number; readonly start: number },
-): void {
-  view.setInt32(at, forest.features[node]!, true);
-  view.setInt32(at + 4, forest.left[node]! - start, true);
-  view.setInt32(at + 8, forest.right[node]! - start, true);
-  view.setInt32(at + 12, forest.missing[node]!, true);
-  view.setFloat64(at + 16, forest.thresholds[node]!, true);
-  view.setFloat64(at + 24, forest.covers[node]!, true);
+  const { featureCount, roots, features } = forest;
+  const head = [featureCount, LINKS.indexOf(forest.link), PRECISIONS.indexOf(forest.precision)];
+  return Buffer.concat([
+    toLittleEndian(Int32Array.of(...head, roots.length, features.length, 0)),
+    toLittleEndian(Float64Array.of(forest.base)),
+    ...[roots, features, forest.left, forest.right, Int32Array.from(forest.missing)].map(toLittleEndian),
+    ...[forest.thresholds, forest.covers].map(toLittleEndian),
+  ]);
 }
 
 /** Throws a RangeError when this is no such forest. */
 export function decodeGeneralForest(bytes: Uint8Array): GeneralForest {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const link = LINKS[view.getInt32(4, true)];
-  const precision = PRECISIONS[view.getInt32(8, true)];
-  if (link === undefined || precision === undefined)
-    throw new RangeError('Cannot read the forest: its kind is unknown');
-  const treeCount = view.getInt32(12, true);
-  let at = HEAD_BYTES + 4 * treeCount;
-  const trees = Array.from({ length: treeCount }, (_, tree) =>
-    Array.from({ length: view.getInt32(HEAD_BYTES + 4 * tree, true) }, () => {
-      const node = readNode(view, at);
-      at += NODE_BYTES;
-      return node;
-    }),
-  );
-  if (at !== bytes.length) throw new RangeError('Cannot read the forest: there is more in it than there should be');
-  return createGeneralForest({
-    featureCount: view.getInt32(0, true),
-    base: view.getFloat64(16, true),
+  if (bytes.length < HEAD_BYTES) throw refuse('it ends too early');
+  let at = 0;
+  const take = (count: number, size: number): ArrayBuffer => {
+    at += count * size;
+    return copyNative(bytes, at - count * size, count, size);
+  };
+  const ints = (count: number) => new Int32Array(take(count, 4));
+  const doubles = (count: number) => new Float64Array(take(count, 8));
+  const [featureCount, linkAt, precisionAt, treeCount, nodeCount] = ints(HEAD_WORDS);
+  const link = LINKS[linkAt!];
+  const precision = PRECISIONS[precisionAt!];
+  if (link === undefined || precision === undefined) throw refuse('its kind is unknown');
+  if (bytes.length !== HEAD_BYTES + 4 * treeCount! + NODE_BYTES * nodeCount!) throw refuse('its length is wrong');
+  const forest: GeneralForest = {
+    featureCount: featureCount!,
     link,
     precision,
-    trees,
-  });
+    base: doubles(1)[0]!,
+    roots: ints(treeCount!),
+    features: ints(nodeCount!),
+    left: ints(nodeCount!),
+    right: ints(nodeCount!),
+    missing: Uint8Array.from(ints(nodeCount!)),
+    thresholds: doubles(nodeCount!),
+    covers: doubles(nodeCount!),
+  };
+  checkForest(forest);
+  return forest;
 }
 
-function readNode(view: DataView, at: number): GeneralNode {
-  const feature = view.getInt32(at, true);
-  const threshold = view.getFloat64(at + 16, true);
-  const cover = view.getFloat64(at + 24, true);
-  if (feature < 0) return { leaf: threshold, cover };
-  return {
-    feature,
-    threshold,
-    cover,
-    left: view.getInt32(at + 4, true),
-    right: view.getInt32(at + 8, true),
-    missing: view.getInt32(at + 12, true),
-  };
+function refuse(reason: string): RangeError {
+  return new RangeError(`Cannot read the forest: ${reason}`);
 }

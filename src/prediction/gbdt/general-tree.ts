@@ -24,7 +24,7 @@ export interface GeneralForest {
 }
 
 /** What a node takes for missing, in the lower two bits (0: nothing is), and whether that goes left. */
-const MISSING_ZERO = 1;
+export const MISSING_ZERO = 1;
 export const MISSING_NAN = 2;
 export const MISSING_GOES_LEFT = 4;
 
@@ -66,32 +66,35 @@ export function createGeneralForest({ trees, ...parts }: GeneralForestParts): Ge
   trees.forEach((tree, t) => {
     forest.roots[t] = start;
     tree.forEach((node, n) => {
-      checkNode(node, { position: n, size: tree.length, tree: t, featureCount: parts.featureCount });
       writeNode(forest, start + n, node, start);
     });
     start += tree.length;
   });
+  checkForest(forest);
   return forest;
 }
 
-interface NodePlace {
-  readonly position: number;
-  readonly size: number;
-  readonly tree: number;
-  readonly featureCount: number;
+/** Throws a RangeError unless every node leads on within its tree: a child stands behind its parent. */
+export function checkForest(forest: GeneralForest): void {
+  const { roots, features } = forest;
+  for (let tree = 0; tree < roots.length; tree++) {
+    const [start, end] = [roots[tree]!, roots[tree + 1] ?? features.length];
+    if (!(start >= 0 && start < end && end <= features.length))
+      throw new RangeError(`Cannot read tree ${tree}: it is empty`);
+    for (let node = start; node < end; node++)
+      if (!isWellFormed(forest, node, end))
+        throw new RangeError(`Cannot read tree ${tree}: node ${node - start} is not well formed`);
+  }
 }
 
-function checkNode(node: GeneralNode, { position, size, tree, featureCount }: NodePlace): void {
-  const isRight =
-    node.cover >= 0 &&
-    ('leaf' in node
-      ? Number.isFinite(node.leaf)
-      : [node.left, node.right].every((child) => Number.isInteger(child) && child > position && child < size) &&
-        Number.isInteger(node.feature) &&
-        node.feature >= 0 &&
-        node.feature < featureCount &&
-        !Number.isNaN(node.threshold));
-  if (!isRight) throw new RangeError(`Cannot read tree ${tree}: node ${position} is not well formed`);
+function isWellFormed(forest: GeneralForest, node: number, end: number): boolean {
+  const feature = forest.features[node]!;
+  const threshold = forest.thresholds[node]!;
+  if (!(forest.covers[node]! >= 0)) return false;
+  if (feature < 0) return Number.isFinite(threshold);
+  const [left, right] = [forest.left[node]!, forest.right[node]!];
+  const leadsOn = left > node && left < end && right > node && right < end;
+  return leadsOn && feature < forest.featureCount && !Number.isNaN(threshold);
 }
 
 function writeNode(forest: GeneralForest, at: number, node: GeneralNode, start: number): void {
@@ -100,7 +103,8 @@ function writeNode(forest: GeneralForest, at: number, node: GeneralNode, start: 
     forest.thresholds[at] = node.leaf;
     return;
   }
-  forest.features[at] = node.feature;
+  // No feature is no leaf here.
+  forest.features[at] = node.feature >= 0 ? node.feature : forest.featureCount;
   forest.thresholds[at] = node.threshold;
   forest.left[at] = start + node.left;
   forest.right[at] = start + node.right;
