@@ -1,6 +1,7 @@
 /** Deliveries as GitLab sends them. Its bodies are those of GitCode with `title` on commits and without a tail. */
-import type { Event } from '../event.ts';
+import type { Event, Person } from '../event.ts';
 import { EVENT_HEADER_OF, gitcode } from './gitcode.ts';
+import { renderBasicProject, renderPerson } from './gitcode-shared.ts';
 import { toBytes } from './json-body.ts';
 import type { Attempt, Occasion, Profile } from './profile.ts';
 import { standardHeaders } from './signature.ts';
@@ -48,9 +49,25 @@ const ADDED_KEYS = new Set([
 function renderBody(event: Event, occasion: Occasion): object {
   const body = JSON.parse(Buffer.from(gitcode.render(event, occasion)).toString('utf8')) as Record<string, unknown>;
   const kept = Object.fromEntries(Object.entries(body).filter(([key]) => !ADDED_KEYS.has(key)));
-  if (event.kind === 'merge_request') delete kept.merge_request;
+  if (event.kind === 'merge_request') {
+    delete kept.merge_request;
+    return {
+      ...kept,
+      ...listPeople({ assignees: event.merge_request.assignees, reviewers: event.merge_request.reviewers }),
+    };
+  }
+  if (event.kind === 'issue') {
+    const repository = renderBasicProject(occasion.repository);
+    return { ...kept, repository, ...listPeople({ assignees: event.issue.assignees }) };
+  }
   if (!Array.isArray(kept.commits)) return kept;
   return { ...kept, commits: (kept.commits as RenderedCommit[]).map(addTitle) };
+}
+
+/** GitLab leaves out who is nobody. */
+function listPeople(people: Readonly<Record<string, readonly Person[]>>): object {
+  const named = Object.entries(people).filter(([, list]) => list.length > 0);
+  return Object.fromEntries(named.map(([role, list]) => [role, list.map(renderPerson)]));
 }
 
 function addTitle(commit: RenderedCommit): object {
