@@ -95,6 +95,24 @@ test('a model answers for each server at its level, before any report, and the s
   );
 });
 
+test('what one server has shown is taken up again after a restart, quantiles included', () => {
+  const model = { ...trainModel('m@1', tabulate(pool)), statistic: 'p90' as const };
+  const live = createLiveModel(model);
+  for (const row of pool.slice(0, 200)) {
+    const foreseen = live.foresee(tabulate([row]), '', Buffer.from(row.input.serverIp));
+    const slowness = row.input.serverIp === '10.0.0.1' ? 2 : 1;
+    live.observe(foreseen, 'tpot', slowness * row.tpotMs!);
+  }
+  const back = createLiveModel(model);
+  back.restore(JSON.parse(JSON.stringify(live.save())) as ReturnType<LiveModel['save']>);
+  const fresh = createLiveModel(model);
+  for (const server of ['10.0.0.0', '10.0.0.1']) {
+    const [before, after] = [live, back].map((served) => predictTpot(served, pool[0]!, server));
+    assert.ok(Math.abs(after! / before! - 1) < 0.01, `${server}: ${after} after, ${before} before`);
+  }
+  assert.ok(predictTpot(back, pool[0]!, '10.0.0.1') > 1.5 * predictTpot(fresh, pool[0]!, '10.0.0.1'));
+});
+
 test('a new version brings its levels, and what was reported goes on from them', () => {
   const live = createLiveModel(trainModel('m@1', tabulate(observePool({ rows: 300 }))));
   const [row] = pool;
