@@ -1,146 +1,158 @@
 /**
- * What routing by predictions is worth, on the simulator: `node bench/routing.ts [--json] [--duration 300] [--seed 1]`.
- * Like and unlike servers, low and high load, bursts with shared prefixes. Both models learn from the same recording of
- * the same pool, routed by load and prefix, of another seed; "trees, p90" then stays as it is, as with predictors that
- * are trained apart, and "trivet" hears of first tokens and ends. Simulated time: the machine does not matter.
+ * What routing by predictions is worth, on the simulator, beside a perfect look ahead: `node bench/routing.ts
+ * [--seeds 1,2,3] [--pools like,unlike] [--rates 12,30,36] [--duration 200] [--warm-up 80] [--trace FILE]
+ * [--policies NAME;…] [--over grpc] [--html FILE] [--json]`. Simulated time: the machine does not matter.
+ *
+ * "trivet" starts from nothing, at the first request of each run; what comes before the end of the warm-up is left out
+ * of the figures and shown apart. "trees, p90" has learned from a recording of the same pool, of another seed.
  */
+import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { formatTable } from '../src/cli/output.ts';
-import { appendObservation, createObservationTable } from '../src/prediction/observation-table.ts';
-import { createLeastRequests, createLoadAndPrefix, createRoundRobin } from '../src/prediction/simulator/policies.ts';
-import { createRandom } from '../src/prediction/simulator/random.ts';
-import { createServer } from '../src/prediction/simulator/server.ts';
-import { type RoutingPolicy, type SimulatedObservation, simulate } from '../src/prediction/simulator/simulate.ts';
-import { createRooflineTimer, GPUS } from '../src/prediction/simulator/step-time.ts';
-import { createWorkload } from '../src/prediction/simulator/workload.ts';
+import type { Statistic } from '../src/prediction/calibration.ts';
+import { createLiveModel } from '../src/prediction/live-model.ts';
+import type { LatencyModel } from '../src/prediction/model.ts';
+import { createOracle, createSelfishOracle } from '../src/prediction/simulator/oracle.ts';
+import {
+  createCountedLoadAndPrefix,
+  createLeastRequests,
+  createLoadAndPrefix,
+  createRoundRobin,
+} from '../src/prediction/simulator/policies.ts';
+import {
+  type Candidate,
+  type RoutingPolicy,
+  type SimulatedObservation,
+  simulate,
+  simulateRemotely,
+} from '../src/prediction/simulator/simulate.ts';
 import { DEFAULT_TRAINING, trainModel } from '../src/prediction/train-model.ts';
-import { createPredictedPolicy } from './routing/predicted-policy.ts';
+import { describeInput, type GatewayInput } from './routing/gateway.ts';
+import { startGrpcPolicy } from './routing/grpc-policy.ts';
+import { tabulate } from './routing/learner.ts';
+import {
+  createScoredPolicy,
+  createStaticPolicy,
+  createTrivetPolicy,
+  describeScraped,
+} from './routing/predicted-policy.ts';
+import { formatResults, type Result, summarize } from './routing/results.ts';
+import { renderRouting } from './routing/routing-report.ts';
+import { createPool, createRequests, POOLS, readTrace, type Scenario } from './routing/scenarios.ts';
 
 const { values: flags } = parseArgs({
   options: {
+    seeds: { type: 'string', default: '1,2,3' },
+    pools: { type: 'string', default: Object.keys(POOLS).join(',') },
+    rates: { type: 'string', default: '12,30,36' },
+    duration: { type: 'string', default: '200' },
+    'warm-up': { type: 'string', default: '80' },
+    trace: { type: 'string' },
+    policies: { type: 'string' },
+    over: { type: 'string' },
+    html: { type: 'string' },
     json: { type: 'boolean', default: false },
-    duration: { type: 'string', default: '300' },
-    seed: { type: 'string', default: '1' },
   },
 });
-const SEED = Number(flags.seed);
-/** The recording that models learn from has a seed that no measured run has. */
-const TRAINING_SEED = SEED + 1000;
-const DURATION_MS = 1000 * Number(flags.duration);
-const BLOCK_TOKENS = 512;
-const MEDIAN_OUTPUT_TOKENS = 120;
-/** A request is good when it keeps both. */
-const SLO = { ttftMs: 1000, tpotMs: 50 };
+const WARM_UP_MS = 1000 * Number(flags['warm-up']);
+/** The oracle learns nothing: it needs only the time to fill its servers. */
+const ORACLE_WARM_UP_MS = 20_000;
+const TIMING = { scrapeIntervalMs: 200, scrapeDelayMs: 50 };
+/** The recording that "trees, p90" learns from has a seed that no measured run has. */
+const RECORDING_SEED = 1000;
 
-interface Scenario {
-  readonly pool: string;
-  readonly gpus: readonly string[];
-  readonly load: 'low' | 'high';
-  readonly requestsPerSecond: number;
+/** Only when asked for: it shows that one's own time alone is the wrong thing to look at, however well foreseen. */
+const SELFISH = 'selfish oracle';
+/** Tells what the score is worth without learning from what happens. */
+const SCORED = 'trees, same score';
+
+type Runner = (scenario: Scenario, seed: number) => SimulatedObservation[] | Promise<SimulatedObservation[]>;
+
+const RUNNERS: Readonly<Record<string, Runner>> = {
+  'round-robin': (scenario, seed) => run(scenario, seed, createRoundRobin()),
+  'least-requests': (scenario, seed) => run(scenario, seed, createLeastRequests()),
+  'load+prefix': (scenario, seed) => run(scenario, seed, createLoadAndPrefix()),
+  'load+prefix, own counts': (scenario, seed) => run(scenario, seed, createCountedLoadAndPrefix()),
+  'trees, p90': (scenario, seed) =>
+    run(
+      scenario,
+      seed,
+      createStaticPolicy(learnFromRecording(scenario, seed, { describe: describeScraped, statistic: 'p90' })),
+    ),
+  [SCORED]: (scenario, seed) => {
+    const model = learnFromRecording(scenario, seed, { describe: describeInput, statistic: 'p50' });
+    return run(scenario, seed, createScoredPolicy(SCORED, createLiveModel(model)));
+  },
+  trivet: (scenario, seed) => run(scenario, seed, createTrivetPolicy()),
+  ...(flags.over === 'grpc' ? { 'trivet over gRPC': runOverGrpc } : {}),
+  oracle: (scenario, seed) => runOracle(scenario, seed, createOracle),
+  [SELFISH]: (scenario, seed) => runOracle(scenario, seed, createSelfishOracle),
+};
+
+function run(scenario: Scenario, seed: number, policy: RoutingPolicy): SimulatedObservation[] {
+  return simulate({ servers: createPool(scenario), requests: createRequests(scenario, seed), policy, ...TIMING });
 }
 
-const LIKE = ['medium', 'medium', 'medium', 'medium'];
-const UNLIKE = ['large', 'medium', 'medium', 'small'];
-const SCENARIOS: readonly Scenario[] = [
-  { pool: 'like', gpus: LIKE, load: 'low', requestsPerSecond: 12 },
-  { pool: 'like', gpus: LIKE, load: 'high', requestsPerSecond: 30 },
-  { pool: 'unlike', gpus: UNLIKE, load: 'low', requestsPerSecond: 12 },
-  { pool: 'unlike', gpus: UNLIKE, load: 'high', requestsPerSecond: 30 },
-];
+interface Recording {
+  readonly describe: (candidate: Candidate) => GatewayInput;
+  readonly statistic: Statistic;
+}
 
-function runScenario({ gpus, requestsPerSecond }: Scenario, policy: RoutingPolicy, seed: number) {
-  const servers = gpus.map((name, i) => {
-    const gpu = GPUS.find((candidate) => candidate.name === name)!;
-    return createServer({
-      name: `${name}-${i}`,
-      timer: createRooflineTimer(gpu),
-      kvCapacityTokens: gpu.kvCapacityTokens,
-      maxBatchTokens: 2048,
-      maxSequences: 256,
-      blockTokens: BLOCK_TOKENS,
-    });
+/** What a model makes of the same pool, of another seed, routed by the heuristic. */
+function learnFromRecording(scenario: Scenario, seed: number, { describe, statistic }: Recording): LatencyModel {
+  const recorded = run(scenario, seed + RECORDING_SEED, createLoadAndPrefix()).map((row) => ({
+    input: describe(row.candidate),
+    atMs: row.outcome.dispatchedMs,
+    ttftMs: row.ttftMs,
+    tpotMs: row.tpotMs,
+  }));
+  return trainModel('m@1', tabulate(recorded), { ...DEFAULT_TRAINING, statistic });
+}
+
+async function runOverGrpc(scenario: Scenario, seed: number): Promise<SimulatedObservation[]> {
+  await using remote = await startGrpcPolicy();
+  const requests = createRequests(scenario, seed);
+  const observations = await simulateRemotely({
+    servers: createPool(scenario),
+    requests,
+    policy: remote.policy,
+    ...TIMING,
   });
-  const workload = {
-    kind: 'bursts',
-    requestsPerSecond,
-    durationMs: DURATION_MS,
-    medianInputTokens: 900,
-    medianOutputTokens: MEDIAN_OUTPUT_TOKENS,
-    prefixGroups: 24,
-    sharedShare: 0.5,
-    blockTokens: BLOCK_TOKENS,
-  } as const;
-  const requests = createWorkload(workload, createRandom(seed));
-  return simulate({ servers, requests, policy, scrapeIntervalMs: 200, scrapeDelayMs: 50 });
+  console.error(`${remote.calls.predict} calls of Predict and ${remote.calls.report} of Report over gRPC`);
+  return observations;
 }
 
-function createPolicies(scenario: Scenario): RoutingPolicy[] {
-  const table = createObservationTable();
-  const recorded = runScenario(scenario, createLoadAndPrefix(), TRAINING_SEED);
-  for (const { candidate, ttftMs, tpotMs, outcome } of recorded.sort(byStart)) {
-    const { server, ...metrics } = candidate;
-    const input = { ...metrics, podType: '', hbmUtilization: 0, serverIp: server };
-    appendObservation(table, { targetModel: 'm', input, atMs: outcome.dispatchedMs, ttftMs, tpotMs });
-  }
-  const expectedOutputTokens = MEDIAN_OUTPUT_TOKENS;
-  const careful = trainModel('m@1', table, { ...DEFAULT_TRAINING, statistic: 'p90' });
-  const model = trainModel('m@2', table);
-  return [
-    createRoundRobin(),
-    createLeastRequests(),
-    createLoadAndPrefix(),
-    createPredictedPolicy({ name: 'trees, p90', model: careful, learnsOnline: false, expectedOutputTokens }),
-    createPredictedPolicy({ name: 'trivet', model, learnsOnline: true, expectedOutputTokens }),
-  ];
-}
-
-function byStart(a: SimulatedObservation, b: SimulatedObservation): number {
-  return a.outcome.dispatchedMs - b.outcome.dispatchedMs;
-}
-
-function measure(scenario: Scenario, policy: RoutingPolicy) {
-  const observations = runScenario(scenario, policy, SEED);
-  const good = observations.filter(
-    ({ ttftMs, tpotMs }) => ttftMs <= SLO.ttftMs && (tpotMs === undefined || tpotMs <= SLO.tpotMs),
+function runOracle(scenario: Scenario, seed: number, createPolicy: typeof createOracle): SimulatedObservation[] {
+  const servers = createPool(scenario);
+  const requests = createRequests(scenario, seed).filter(
+    ({ arrivalMs }) => arrivalMs >= WARM_UP_MS - ORACLE_WARM_UP_MS,
   );
-  return {
-    pool: scenario.pool,
-    load: scenario.load,
-    policy: policy.name,
-    ttft: quantiles(observations.map(({ ttftMs }) => ttftMs)),
-    tpot: quantiles(observations.flatMap(({ tpotMs }) => tpotMs ?? [])),
-    end_to_end: quantiles(observations.map(({ outcome }) => outcome.finishedMs - outcome.dispatchedMs)),
-    goodput_per_second: round((1000 * good.length) / DURATION_MS),
-    good_percent: round((100 * good.length) / observations.length),
-  };
+  return simulate({ servers, requests, policy: createPolicy(servers), ...TIMING });
 }
 
-function quantiles(times: readonly number[]): { p50: number; p95: number; p99: number } {
-  const sorted = Float64Array.from(times).sort();
-  const at = (share: number) => round(sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0);
-  return { p50: at(0.5), p95: at(0.95), p99: at(0.99) };
+async function runScenario(scenario: Scenario): Promise<Result[]> {
+  const wanted = flags.policies?.split(';') ?? Object.keys(RUNNERS).filter((name) => name !== SELFISH);
+  const results: Result[] = [];
+  for (const policy of wanted) {
+    const runner = RUNNERS[policy];
+    if (runner === undefined)
+      throw new Error(`--policies must be of ${Object.keys(RUNNERS).join(';')}, got "${policy}"`);
+    const runs: SimulatedObservation[][] = [];
+    for (const seed of flags.seeds.split(',')) runs.push(await runner(scenario, Number(seed)));
+    results.push({ scenario, policy, runs });
+    console.error(`${scenario.pool}, ${scenario.rate} requests/s: ${policy}`);
+  }
+  return results;
 }
 
-function round(value: number): number {
-  return Math.round(value * 10) / 10;
-}
+const trace = flags.trace === undefined ? undefined : readTrace(flags.trace);
+const durationMs = 1000 * Number(flags.duration);
+const pools = flags.pools.split(',').filter((pool): pool is Scenario['pool'] => pool in POOLS);
+const results: Result[] = [];
+for (const pool of pools)
+  for (const rate of flags.rates.split(','))
+    results.push(...(await runScenario({ pool, rate: Number(rate), durationMs, trace })));
 
-const results = SCENARIOS.flatMap((scenario) => createPolicies(scenario).map((policy) => measure(scenario, policy)));
-const names = ['p50', 'p95', 'p99'] as const;
-const targets = ['ttft', 'tpot', 'end_to_end'] as const;
-const titles = targets.flatMap((target) => names.map((name) => `${target === 'end_to_end' ? 'end' : target} ${name}`));
-console.log(
-  flags.json
-    ? JSON.stringify({ slo: SLO, seed: SEED, duration_ms: DURATION_MS, results })
-    : formatTable(
-        ['pool', 'load', 'policy', ...titles, 'good/s', 'good %'],
-        results.map((result) => [
-          result.pool,
-          result.load,
-          result.policy,
-          ...targets.flatMap((target) => names.map((name) => result[target][name])),
-          result.goodput_per_second,
-          result.good_percent,
-        ]),
-      ),
-);
+const window = { fromMs: WARM_UP_MS, toMs: durationMs };
+const summaries = summarize(results, window);
+if (flags.html !== undefined) writeFileSync(flags.html, renderRouting(results, summaries, window));
+console.log(flags.json ? JSON.stringify({ flags, summaries }) : formatResults(summaries));

@@ -1,48 +1,101 @@
+/** Policies that ask a model in this process. */
 import { createPredictColumns, METRIC_COLUMNS, type PredictColumns } from '../../src/prediction/columns.ts';
 import { createLiveModel, type Foreseen, type LiveModel } from '../../src/prediction/live-model.ts';
-import type { LatencyModel } from '../../src/prediction/model.ts';
+import { createPriorModel, type LatencyModel } from '../../src/prediction/model.ts';
 import { createRandom, type Random } from '../../src/prediction/simulator/random.ts';
-import type { Candidate, RoutingPolicy } from '../../src/prediction/simulator/simulate.ts';
+import type { RoutingPolicy } from '../../src/prediction/simulator/simulate.ts';
+import {
+  type Answer,
+  describeInput,
+  estimateLength,
+  type GatewayInput,
+  pickServer,
+  scoreServer,
+  withoutLoad,
+} from './gateway.ts';
+import { createLearner } from './learner.ts';
 
-export interface PredictedPolicyOptions {
-  readonly name: string;
-  readonly model: LatencyModel;
-  /** Whether it hears of first tokens and ends, as a service that is reported to. */
-  readonly learnsOnline: boolean;
-  /** Answers are taken to have this many tokens: no gateway knows before. */
-  readonly expectedOutputTokens: number;
-}
-
-/** Sends most requests where the last token is predicted to come first. */
-export function createPredictedPolicy(options: PredictedPolicyOptions): RoutingPolicy {
-  const live = createLiveModel(options.model);
-  const random = createRandom(1);
-  const underWay = new Map<number, Foreseen>();
+/** Starts from the prior, hears of every first token and end, and learns again as a service does. */
+export function createTrivetPolicy(): RoutingPolicy {
+  const live = createLiveModel(createPriorModel());
+  const learner = createLearner((model) => live.replaceModel(model));
+  const scored = createScoredPolicy('trivet', live);
+  const underWay = new Map<number, { readonly input: GatewayInput; readonly foreseen: Foreseen; ttftMs: number }>();
   return {
-    name: options.name,
-    choose(request, candidates) {
-      const costs = predictEnds(live, candidates, options.expectedOutputTokens);
-      const chosen = drawCheap(costs, random);
-      if (options.learnsOnline) underWay.set(request.id, foresee(live, candidates[chosen]!));
+    name: scored.name,
+    choose(request, candidates, nowMs) {
+      const chosen = scored.choose(request, candidates, nowMs);
+      const input = describeInput(candidates[chosen]!);
+      const foreseen = live.foresee(fillColumns([input]), '', Buffer.from(input.server));
+      underWay.set(request.id, { input, foreseen, ttftMs: Number.NaN });
       return chosen;
     },
     onFirstToken(request, _candidate, ttftMs) {
-      const foreseen = underWay.get(request.id);
-      if (foreseen !== undefined) live.observe(foreseen, 'ttft', ttftMs);
+      const known = underWay.get(request.id)!;
+      known.ttftMs = ttftMs;
+      live.observe(known.foreseen, 'ttft', ttftMs);
     },
-    onFinished(request, _candidate, tpotMs) {
-      const foreseen = underWay.get(request.id);
-      if (foreseen !== undefined && tpotMs !== undefined) live.observe(foreseen, 'tpot', tpotMs);
+    onFinished(request, candidate, tpotMs, nowMs) {
+      const { input, foreseen, ttftMs } = underWay.get(request.id)!;
       underWay.delete(request.id);
+      if (tpotMs !== undefined) live.observe(foreseen, 'tpot', tpotMs);
+      scored.onFinished?.(request, candidate, tpotMs, nowMs);
+      learner.add({ input, atMs: request.arrivalMs, ttftMs, tpotMs });
     },
   };
+}
+
+/** The score of docs/prediction.md by a model that is told of nothing: what the score alone is worth. */
+export function createScoredPolicy(name: string, live: LiveModel): RoutingPolicy {
+  const length = estimateLength();
+  const random = createRandom(1);
+  return {
+    name,
+    choose(_request, candidates) {
+      const inputs = candidates.map(describeInput);
+      const answers = predictAll(live, [...inputs, ...inputs.map(withoutLoad)]);
+      const scores = candidates.map((candidate, i) =>
+        scoreServer(answers[i]!, answers[inputs.length + i]!, candidate, length.mean()),
+      );
+      return pickServer(scores, candidates, random);
+    },
+    onFinished: (request) => length.observe(request.outputTokens),
+  };
+}
+
+/**
+ * As peers do: trained apart, asked for a p90, told of nothing; most requests go where the last token is predicted to
+ * come first, by chance, since all that arrives until the next scrape would go to one server.
+ */
+export function createStaticPolicy(model: LatencyModel): RoutingPolicy {
+  const live = createLiveModel(model);
+  const length = estimateLength();
+  const random = createRandom(1);
+  return {
+    name: 'trees, p90',
+    choose(_request, candidates) {
+      const answers = predictAll(live, candidates.map(describeScraped));
+      return drawCheap(
+        answers.map(({ ttftMs, tpotMs }) => ttftMs + length.mean() * tpotMs),
+        random,
+      );
+    },
+    onFinished: (request) => length.observe(request.outputTokens),
+  };
+}
+
+type Candidates = Parameters<RoutingPolicy['choose']>[1];
+
+/** Metrics as they were scraped. */
+export function describeScraped(candidate: Candidates[number]): GatewayInput {
+  const { underWay: _own, sentSinceScrape: _since, ...metrics } = candidate;
+  return { ...metrics, hbmUtilization: 0 };
 }
 
 /** How much less often a server is chosen that is predicted to take twice as long: 2 to the power of this. */
 const PREFERENCE = 8;
 
-/** By chance, the cheaper the likelier: metrics are some time old, and all that arrives until the next would go to one server. */
-function drawCheap(costs: Float64Array, random: Random): number {
+function drawCheap(costs: readonly number[], random: Random): number {
   const least = Math.min(...costs);
   const weights = costs.map((cost) => (least / cost) ** PREFERENCE);
   let left = random() * weights.reduce((sum, weight) => sum + weight, 0);
@@ -53,27 +106,23 @@ function drawCheap(costs: Float64Array, random: Random): number {
   return weights.length - 1;
 }
 
-function predictEnds(live: LiveModel, candidates: readonly Candidate[], outputTokens: number): Float64Array {
-  const predicted = { ttftMs: new Float64Array(candidates.length), tpotMs: new Float64Array(candidates.length) };
-  live.predict(fillColumns(candidates), predicted);
-  return predicted.ttftMs.map((ttftMs, i) => ttftMs + (outputTokens - 1) * predicted.tpotMs[i]!);
+function predictAll(live: LiveModel, inputs: readonly GatewayInput[]): Answer[] {
+  const predicted = { ttftMs: new Float64Array(inputs.length), tpotMs: new Float64Array(inputs.length) };
+  live.predict(fillColumns(inputs), predicted);
+  return inputs.map((_, i) => ({ ttftMs: predicted.ttftMs[i]!, tpotMs: predicted.tpotMs[i]! }));
 }
 
-function foresee(live: LiveModel, candidate: Candidate): Foreseen {
-  return live.foresee(fillColumns([candidate]), '', Buffer.from(candidate.server));
-}
-
-function fillColumns(candidates: readonly Candidate[]): PredictColumns {
-  const columns = createPredictColumns(candidates.length);
-  columns.count = candidates.length;
+function fillColumns(inputs: readonly GatewayInput[]): PredictColumns {
+  const columns = createPredictColumns(inputs.length);
+  columns.count = inputs.length;
   columns.podTypes.push('');
-  columns.source = Buffer.from(candidates.map((candidate) => candidate.server).join(''));
+  columns.source = Buffer.from(inputs.map((input) => input.server).join(''));
   let at = 0;
-  for (const [i, candidate] of candidates.entries()) {
-    for (const name of METRIC_COLUMNS) columns[name][i] = name === 'hbmUtilization' ? 0 : candidate[name];
+  for (const [i, input] of inputs.entries()) {
+    for (const name of METRIC_COLUMNS) columns[name][i] = input[name];
     columns.serverIpStart[i] = at;
-    columns.serverIpLength[i] = candidate.server.length;
-    at += candidate.server.length;
+    columns.serverIpLength[i] = input.server.length;
+    at += input.server.length;
   }
   return columns;
 }

@@ -14,7 +14,7 @@ export function renderReport(input: ReportInput): string {
   const title = `Prediction accuracy, protocol ${input.protocol}`;
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escapeHtml(title)}</title><style>${STYLE}</style></head>
+<title>${escapeHtml(title)}</title><style>${PAGE_STYLE}</style></head>
 <body><main><h1>${escapeHtml(title)}</h1>
 <p>${input.table.count} observations from ${input.inputs.map((path) => `<code>${escapeHtml(path)}</code>`).join(', ')}. ${escapeHtml(ABOUT[input.protocol] ?? '')}</p>
 ${renderTable(input.answers)}
@@ -187,7 +187,8 @@ function plotOverTime(judged: readonly Answer[]): Plot {
   };
 }
 
-const STYLE = `
+/** What the plots and tables of a page need; other pages may use it too. */
+export const PAGE_STYLE = `
 :root{color-scheme:light dark;--page:#fff;--ink:#1b1f24;--soft:#5b6570;--grid:#e3e7eb;--card:#f7f8fa;--series-1:#2563c9;--series-2:#c2540a}
 @media (prefers-color-scheme:dark){:root{--page:#14171b;--ink:#e7eaee;--soft:#9aa5b1;--grid:#2b3138;--card:#1b1f25;--series-1:#6ea8ff;--series-2:#ffab6b}}
 body{margin:0;background:var(--page);color:var(--ink);font:15px/1.5 system-ui,sans-serif}

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createLookahead, createOracle } from './oracle.ts';
+import { createLookahead, createOracle, createSelfishOracle } from './oracle.ts';
 import { createLoadAndPrefix } from './policies.ts';
 import { createRandom } from './random.ts';
 import { createServer, type SimulatedServer } from './server.ts';
@@ -87,10 +87,21 @@ test('what the last request was foreseen to cost, itself and others, is what hap
   assert.ok(Math.abs(foreseen.othersMs - othersMs) < 1e-6);
 });
 
+function meanEndToEnd(observations: ReturnType<typeof run>): number {
+  return (
+    observations.reduce((sum, { outcome }) => sum + outcome.finishedMs - outcome.dispatchedMs, 0) / observations.length
+  );
+}
+
 test('among unlike servers the oracle keeps requests shorter than the heuristic', () => {
-  const mean = (observations: ReturnType<typeof run>) =>
-    observations.reduce((sum, { outcome }) => sum + outcome.finishedMs - outcome.dispatchedMs, 0) / observations.length;
   const servers = createPool();
-  const oracle = mean(run(servers, REQUESTS, createOracle(servers)));
-  assert.ok(oracle < mean(run(createPool(), REQUESTS, createLoadAndPrefix())));
+  const oracle = meanEndToEnd(run(servers, REQUESTS, createOracle(servers)));
+  assert.ok(oracle < meanEndToEnd(run(createPool(), REQUESTS, createLoadAndPrefix())));
+});
+
+test('when each request goes where it ends first itself, all together end later', () => {
+  const servers = createPool();
+  const oracle = meanEndToEnd(run(servers, REQUESTS, createOracle(servers)));
+  const others = createPool();
+  assert.ok(meanEndToEnd(run(others, REQUESTS, createSelfishOracle(others))) > oracle);
 });

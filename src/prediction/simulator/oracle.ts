@@ -47,11 +47,24 @@ export function createLookahead(servers: readonly SimulatedServer[]): Lookahead 
 
 /** Sends each request where all requests together lose least. */
 export function createOracle(servers: readonly SimulatedServer[]): RoutingPolicy {
+  return chooseByCost('oracle', servers, ({ ownMs, othersMs }) => ownMs + othersMs);
+}
+
+/** Sends each request where it ends first, whatever that does to the others. */
+export function createSelfishOracle(servers: readonly SimulatedServer[]): RoutingPolicy {
+  return chooseByCost('selfish oracle', servers, ({ ownMs }) => ownMs);
+}
+
+function chooseByCost(
+  name: string,
+  servers: readonly SimulatedServer[],
+  read: (cost: TrueCost) => number,
+): RoutingPolicy {
   const lookahead = createLookahead(servers);
   return {
-    name: 'oracle',
+    name,
     choose(request, _candidates, nowMs) {
-      const costs = lookahead.tryAll(request, nowMs).map(({ ownMs, othersMs }) => ownMs + othersMs);
+      const costs = lookahead.tryAll(request, nowMs).map(read);
       const chosen = costs.indexOf(Math.min(...costs));
       lookahead.commit(chosen);
       return chosen;

@@ -39,6 +39,7 @@ function buildPrefixCache(content: Content): PrefixCache {
   const usedTokens = () => active.size * blockTokens + ownInUse;
   const makeRoom = () => {
     const room = capacityTokens - usedTokens();
+    if (idle.size * blockTokens <= room) return;
     for (const block of idle) {
       if (idle.size * blockTokens <= room) return;
       idle.delete(block);

@@ -1,0 +1,123 @@
+/**
+ * The same policy with a running service in the place of a model in this process: every request asks Predict, and its
+ * dispatch, first token and end are reported, all over gRPC on a unix socket. Simulated time stands still meanwhile.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createRandom } from '../../src/prediction/simulator/random.ts';
+import type { RemotePolicy } from '../../src/prediction/simulator/simulate.ts';
+import { connectRaw } from '../../test/support/grpc-client.ts';
+import {
+  decodeMessage,
+  encodeMessage,
+  messageType,
+  PredictRequest,
+  PredictResponse,
+} from '../../test/support/proto-messages.ts';
+import { createDataDir, startProgram } from '../../test/support/start-program.ts';
+import { describeInput, estimateLength, type GatewayInput, pickServer, scoreServer, withoutLoad } from './gateway.ts';
+
+const Event = messageType('observation.v1.Event');
+const ReportResponse = messageType('observation.v1.ReportResponse');
+const TARGET_MODEL = 'm';
+/** The service's own default: it learns again when so many requests were reported. */
+const REFIT_ROWS = 1000;
+const LEARNING_MS = 60_000;
+
+export interface GrpcPolicy extends AsyncDisposable {
+  readonly policy: RemotePolicy;
+  /** Calls made so far. */
+  readonly calls: { predict: number; report: number };
+}
+
+export async function startGrpcPolicy(): Promise<GrpcPolicy> {
+  const dataDir = createDataDir();
+  const socket = `${dataDir}/grpc.sock`;
+  const program = await startProgram({ GRPC_UNIX_SOCKET: socket }, dataDir);
+  const service = connectService(`unix:${socket}`);
+  const calls = { predict: 0, report: 0 };
+  const length = estimateLength();
+  const random = createRandom(1);
+  let ended = 0;
+
+  async function report(event: object): Promise<void> {
+    calls.report++;
+    await service.report(event);
+  }
+
+  const policy: RemotePolicy = {
+    name: 'trivet over gRPC',
+    async choose(request, candidates) {
+      calls.predict++;
+      const inputs = candidates.map(describeInput);
+      const answers = await service.predict([...inputs, ...inputs.map(withoutLoad)]);
+      const scores = candidates.map((candidate, i) =>
+        scoreServer(answers[i]!, answers[inputs.length + i]!, candidate, length.mean()),
+      );
+      const chosen = pickServer(scores, candidates, random);
+      const input = toMessage(inputs[chosen]!);
+      await report({ dispatched: { requestId: String(request.id), targetModel: TARGET_MODEL, input } });
+      return chosen;
+    },
+    onFirstToken: (request, _candidate, ttftMillis) =>
+      report({ firstToken: { requestId: String(request.id), ttftMillis } }),
+    async onFinished({ id, outputTokens }, _candidate, tpotMillis) {
+      await report({ finished: { requestId: String(id), tpotMillis, outputTokens } });
+      length.observe(outputTokens);
+      ended++;
+      // Simulated requests come faster than real ones: the service gets the time to learn that it would have had.
+      if (ended === 50 || ended % REFIT_ROWS === 50)
+        await waitForTraining(program.httpUrl, 1 + Math.floor(ended / REFIT_ROWS));
+    },
+  };
+  return {
+    policy,
+    calls,
+    async [Symbol.asyncDispose]() {
+      service.close();
+      await program[Symbol.asyncDispose]();
+    },
+  };
+}
+
+interface PredictAnswer {
+  readonly outputs: readonly { readonly predictedTtftMillis: number; readonly predictedTpotMillis: number }[];
+}
+
+function connectService(address: string) {
+  const client = connectRaw(address);
+  return {
+    close: () => client[Symbol.dispose](),
+    async predict(inputs: readonly GatewayInput[]) {
+      const request = { targetModel: TARGET_MODEL, inputs: inputs.map(toMessage) };
+      const bytes = await client.unary(
+        '/prediction.v1.PredictionService/Predict',
+        encodeMessage(PredictRequest, request),
+      );
+      const { outputs } = decodeMessage<PredictAnswer>(PredictResponse, bytes);
+      return outputs.map((output) => ({ ttftMs: output.predictedTtftMillis, tpotMs: output.predictedTpotMillis }));
+    },
+    async report(event: object): Promise<void> {
+      const bytes = await client.clientStream('/observation.v1.ObservationService/Report', [
+        encodeMessage(Event, event),
+      ]);
+      const { refusals } = decodeMessage<{ readonly refusals: readonly object[] }>(ReportResponse, bytes);
+      if (refusals.length > 0) throw new Error(`The service refused a report: ${JSON.stringify(refusals)}`);
+    },
+  };
+}
+
+function toMessage({ server, ...metrics }: GatewayInput, index = 0): object {
+  return { ...metrics, inputId: index, serverIp: server };
+}
+
+/** Resolves once the service has learned so often, whether it serves the outcome or keeps the model it had. */
+async function waitForTraining(httpUrl: string, trainings: number): Promise<void> {
+  const untilMs = performance.now() + LEARNING_MS;
+  while (performance.now() < untilMs) {
+    const text = await (await fetch(`${httpUrl}/metrics`)).text();
+    const counts = [...text.matchAll(/^trivet_prediction_trainings_total\{[^}]*\} (\d+)/gm)];
+    if (counts.reduce((sum, [, count]) => sum + Number(count), 0) >= trainings) return;
+    await sleep(100);
+  }
+  throw new Error(`The service did not learn within ${LEARNING_MS / 1000} s`);
+}
