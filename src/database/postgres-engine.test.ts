@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import pg from 'pg';
-import { createStorePlace, findReasonToSkip, openTestStore } from '../../test/support/engines.ts';
+import { findReasonToSkip, openTestStore } from '../../test/support/engines.ts';
 import { findNote, insertNote, insertPair, listNotes, noteMigration } from '../../test/support/note-store.ts';
+import { createTestDatabase, type PostgresCluster, startPostgresCluster } from '../../test/support/postgres-cluster.ts';
 import type { Failure } from '../errors.ts';
 import { createLog } from '../telemetry/log.ts';
 import { realWorld } from '../world.ts';
@@ -13,15 +14,17 @@ import type { Store } from './store.ts';
 const skip = findReasonToSkip('postgres');
 const options = { migrations: [...migrations, noteMigration] };
 
+// A server of its own: this ends connections, which must not be those of others.
+let cluster: PostgresCluster;
 let databaseUrl = '';
 let store: Store;
 let admin: pg.Client;
 
 before(async () => {
   if (skip) return;
-  const place = await createStorePlace('postgres');
-  databaseUrl = place.databaseUrl ?? '';
-  store = await openTestStore(place, options);
+  cluster = await startPostgresCluster();
+  databaseUrl = await createTestDatabase(cluster.socketDir, 'engine');
+  store = await openTestStore({ dataDir: '', databaseUrl }, options);
   admin = new pg.Client(databaseUrl);
   await admin.connect();
 });
@@ -30,6 +33,7 @@ after(async () => {
   if (skip) return;
   await admin.end();
   await store[Symbol.asyncDispose]();
+  await cluster.stop();
 });
 
 async function endOtherConnections(): Promise<void> {
