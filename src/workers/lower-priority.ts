@@ -1,7 +1,7 @@
 import { setPriority } from 'node:os';
 
 /** Of 19: whoever answers goes first. Not the least, or a thread that holds a lock of the process could wait for ever with it. */
-const NICENESS = 10;
+const NICENESS = 15;
 
 /**
  * Lets every other thread go before the calling one. Linux keeps the niceness of each thread; elsewhere it belongs to the
