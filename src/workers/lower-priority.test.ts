@@ -19,6 +19,6 @@ test('a thread that lowers its priority leaves that of the others alone', {
     { eval: true },
   );
   const [lowered] = (await once(thread, 'message')) as [number];
-  assert.equal(lowered, Math.max(10, before));
+  assert.equal(lowered, Math.max(15, before));
   assert.equal(getPriority(0), before);
 });
