@@ -121,7 +121,16 @@ function signalServer(folder: string, signal: 'SIGSTOP' | 'SIGCONT'): void {
   const [server = ''] = readFileSync(join(folder, 'data', 'postmaster.pid'), 'utf8').split('\n');
   process.kill(Number(server), signal);
   const children = readFileSync(`/proc/${server}/task/${server}/children`, 'utf8').trim();
-  for (const child of children.split(' ')) process.kill(Number(child), signal);
+  for (const child of children.split(' ')) signalChild(Number(child), signal);
+}
+
+/** One whose client has left ends by itself once the server goes on, and may be gone since it was listed. */
+function signalChild(child: number, signal: 'SIGSTOP' | 'SIGCONT'): void {
+  try {
+    process.kill(child, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
 }
 
 function createData(binaries: string, folder: string, account: Account | undefined): void {
