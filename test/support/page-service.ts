@@ -1,5 +1,7 @@
 /** The pages on a real port over a real store, for browsers and for plain requests. */
+import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
+import type { TestContext } from 'node:test';
 import { createGate } from '../../src/authorization/pages/gate.ts';
 import { createPages } from '../../src/authorization/pages/pages.ts';
 import { hashPassword } from '../../src/authorization/sign-in/password.ts';
@@ -15,6 +17,7 @@ import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { createVault, type Vault } from '../../src/vault/vault.ts';
 import type { World } from '../../src/world.ts';
 import { createStorePlace, openTestStore } from './engines.ts';
+import { createFormClient, type FormClient } from './form-client.ts';
 import { createStillWorld, type StillWorld } from './still-world.ts';
 
 export interface PageService {
@@ -76,6 +79,24 @@ export async function startPageService({
     log: () => lines.join(''),
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   };
+}
+
+/** The same until the test ends. */
+export async function servePages(t: TestContext, options?: PageServiceOptions): Promise<PageService> {
+  const service = await startPageService(options);
+  t.after(() => service[Symbol.asyncDispose]());
+  return service;
+}
+
+export function submitSignIn(client: FormClient, login: string, password = PASSWORD, page = '/sign-in') {
+  return client.submit(page, '/sign-in', { login, password });
+}
+
+/** A browser in which this person is signed in. */
+export async function openAs(service: PageService, login: string): Promise<FormClient> {
+  const client = createFormClient(service.url);
+  assert.equal((await submitSignIn(client, login)).status, 303);
+  return client;
 }
 
 export async function addUser(

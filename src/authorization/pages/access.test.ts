@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { type TestContext, test } from 'node:test';
-import { createFormClient, type FormClient, readHidden } from '../../../test/support/form-client.ts';
-import { addUser, PASSWORD, type PageService, startPageService } from '../../../test/support/page-service.ts';
+import { test } from 'node:test';
+import { type FormClient, readHidden } from '../../../test/support/form-client.ts';
+import { addUser, openAs, PASSWORD, type PageService, servePages } from '../../../test/support/page-service.ts';
 import { createApplication } from '../application.ts';
 import { listApplications, listSecrets } from '../application-store.ts';
 import { listEvents } from '../audit-store.ts';
@@ -10,19 +10,6 @@ import { createPersonalToken } from '../personal-token.ts';
 import { listPersonalTokens } from '../personal-token-store.ts';
 import { listSessions } from '../session-store.ts';
 import { findUserByLogin } from '../user-store.ts';
-
-async function start(t: TestContext): Promise<PageService> {
-  const service = await startPageService();
-  t.after(() => service[Symbol.asyncDispose]());
-  return service;
-}
-
-async function openAs(service: PageService, login: string): Promise<FormClient> {
-  const client = createFormClient(service.url);
-  const answer = await client.submit('/sign-in', '/sign-in', { login, password: PASSWORD });
-  assert.equal(answer.status, 303);
-  return client;
-}
 
 async function tokenOf(client: FormClient): Promise<{ csrf_token: string }> {
   return { csrf_token: readHidden((await client.get('/account')).body, '/account').csrf_token ?? '' };
@@ -35,7 +22,7 @@ async function makeApplication({ store, world }: PageService, userId: string) {
 }
 
 test('nobody sees or changes an application, a token or a session of somebody else', async (t) => {
-  const service = await start(t);
+  const service = await servePages(t);
   const { store, world } = service;
   const ada = await addUser(service, 'ada');
   await addUser(service, 'eve');
@@ -68,7 +55,7 @@ test('nobody sees or changes an application, a token or a session of somebody el
 });
 
 test('the pages of administrators are not there for others, their forms neither', async (t) => {
-  const service = await start(t);
+  const service = await servePages(t);
   const ada = await addUser(service, 'ada');
   await addUser(service, 'root', true);
   const client = await openAs(service, 'ada');
@@ -81,7 +68,7 @@ test('the pages of administrators are not there for others, their forms neither'
 });
 
 test('an administrator makes an account and disables it, but never the own one', async (t) => {
-  const service = await start(t);
+  const service = await servePages(t);
   const root = await addUser(service, 'root', true);
   const client = await openAs(service, 'root');
   const given = { login: 'grace', name: 'Grace', email: 'grace@example.org', password: PASSWORD };
@@ -112,7 +99,7 @@ test('an administrator makes an account and disables it, but never the own one',
 });
 
 test('whatever a person writes is shown as text', async (t) => {
-  const service = await start(t);
+  const service = await servePages(t);
   await addUser(service, 'ada');
   const client = await openAs(service, 'ada');
   const attack = '"><script>alert(1)</script>';
@@ -129,7 +116,7 @@ test('whatever a person writes is shown as text', async (t) => {
 });
 
 test('a second secret is added and the first deleted; the last one and a third are refused', async (t) => {
-  const service = await start(t);
+  const service = await servePages(t);
   const ada = await addUser(service, 'ada');
   const { clientId } = await makeApplication(service, ada.id);
   const client = await openAs(service, 'ada');
@@ -144,7 +131,7 @@ test('a second secret is added and the first deleted; the last one and a third a
 });
 
 test('the activity goes on page by page to the first event', async (t) => {
-  const service = await start(t);
+  const service = await servePages(t);
   await addUser(service, 'ada');
   const client = await openAs(service, 'ada');
   const csrf = await tokenOf(client);

@@ -8,6 +8,29 @@ import { checkNewPassword } from './password.ts';
 import { parseReturnTo } from './return-to.ts';
 import { createRecoveryCodes, createTotpSeed, findTimeStep, formatTotpUri } from './totp.ts';
 
+test('S02 no address of another site is a way back', () => {
+  const refused = [
+    '//evil.example',
+    '/\\evil.example',
+    '\\\\evil.example',
+    '%2f%2fevil.example',
+    'https://evil.example',
+    'javascript:alert(1)',
+    '/.//evil.example',
+    '/..//evil.example',
+    '/\t/evil.example',
+    '/\n/evil.example',
+    '',
+    null,
+    undefined,
+    '/a\\b',
+    `/${'a'.repeat(100_000)}`,
+  ];
+  for (const value of refused) assert.equal(parseReturnTo(value), undefined, String(value).slice(0, 40));
+  assert.equal(parseReturnTo('/oauth/authorize?state=%2F%2Fx&a=b#c'), '/oauth/authorize?state=%2F%2Fx&a=b#c');
+  assert.equal(parseReturnTo('/%2f%2fevil.example'), '/%2f%2fevil.example');
+});
+
 test('S02 a way back never leaves this service, whatever it is', () => {
   const pieces = fc.constantFrom(
     '/',

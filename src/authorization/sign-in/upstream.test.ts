@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import Provider, { type Configuration } from 'oidc-provider';
 import { createFormClient, type FormClient } from '../../../test/support/form-client.ts';
-import { addUser, PASSWORD, type PageService, startPageService } from '../../../test/support/page-service.ts';
+import { addUser, PASSWORD, type PageService, servePages } from '../../../test/support/page-service.ts';
 import { findUserByLogin } from '../user-store.ts';
 import { toLogin } from './upstream-routes.ts';
 
@@ -44,8 +44,7 @@ function describeAccount(id: string) {
 async function start(t: TestContext, signUp: 'open' | 'closed'): Promise<PageService> {
   const { issuer, allow } = await startProvider(t);
   const upstream = { name: 'Company', issuer, clientId: 'trivet', clientSecret: SECRET, scope: 'openid profile email' };
-  const service = await startPageService({ upstream: { ...upstream, signUp } });
-  t.after(() => service[Symbol.asyncDispose]());
+  const service = await servePages(t, { upstream: { ...upstream, signUp } });
   allow(`${service.url}/sign-in/upstream/callback`);
   return service;
 }

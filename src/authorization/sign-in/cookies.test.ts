@@ -1,0 +1,81 @@
+/** What cookies and forms of pages carry, so that no other site speaks for a browser. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createFormClient, readHidden } from '../../../test/support/form-client.ts';
+import { addUser, openAs, PASSWORD, servePages } from '../../../test/support/page-service.ts';
+import { texts } from '../pages/texts.ts';
+
+test('S05 over https every cookie is __Host-, Secure, HttpOnly and Lax', async (t) => {
+  const service = await servePages(t, { baseUrl: 'https://id.example.org' });
+  await addUser(service, 'ada');
+  const client = createFormClient(service.url);
+  const opened = await client.get('/sign-in');
+  const fields = { ...readHidden(opened.body, '/sign-in'), login: 'ada', password: PASSWORD };
+  const answer = await client.post('/sign-in', fields, { origin: 'https://id.example.org' });
+  assert.equal(answer.status, 303);
+  const cookies = [...opened.cookies, ...answer.cookies];
+  assert.ok(cookies.some((line) => line.startsWith('__Host-trivet_session=')));
+  for (const line of cookies) {
+    assert.match(line, /^__Host-/);
+    for (const part of ['Path=/', 'Secure', 'HttpOnly', 'SameSite=Lax']) assert.ok(line.includes(part), line);
+    assert.doesNotMatch(line, /Domain/i);
+  }
+});
+
+test('S05 on plain http the cookies have bare names, since the prefix demands Secure', async (t) => {
+  const service = await servePages(t);
+  await addUser(service, 'ada');
+  const client = await openAs(service, 'ada');
+  assert.deepEqual([...client.jar.keys()], ['trivet_session']);
+});
+
+test('S06 a form without its token, with the token of another, or from another site is refused', async (t) => {
+  const service = await servePages(t);
+  await addUser(service, 'ada');
+  await addUser(service, 'eve');
+  const ada = await openAs(service, 'ada');
+  const eve = await openAs(service, 'eve');
+  const own = readHidden((await ada.get('/account')).body, '/account');
+  const foreign = readHidden((await eve.get('/account')).body, '/account');
+  const targets = [
+    '/account',
+    '/account/tokens',
+    '/account/tokens/delete',
+    '/account/applications',
+    '/account/sessions/end',
+    '/account/sessions/end-others',
+    '/account/authorizations/revoke',
+    '/account/security/password',
+    '/account/security/totp',
+    '/account/security/totp/stop',
+    '/account/security/passkeys',
+    '/sign-out',
+  ];
+  for (const path of targets) {
+    assert.equal((await ada.post(path, {})).status, 403, `${path} without a token`);
+    assert.equal((await ada.post(path, foreign)).status, 403, `${path} with the token of another`);
+    for (const origin of ['https://evil.example', 'null', 'http://127.0.0.1:1'])
+      assert.equal((await ada.post(path, own, { origin })).status, 403, `${path} from ${origin}`);
+  }
+  assert.equal((await ada.get('/account')).status, 200);
+});
+
+test('S06 the sign-in form itself cannot be forged', async (t) => {
+  const service = await servePages(t);
+  await addUser(service, 'eve');
+  const victim = createFormClient(service.url);
+  await victim.get('/sign-in');
+  const eve = createFormClient(service.url);
+  const hidden = readHidden((await eve.get('/sign-in')).body, '/sign-in');
+  const fields = { login: 'eve', password: PASSWORD };
+  assert.equal((await victim.post('/sign-in', { ...hidden, ...fields })).status, 403);
+  assert.equal((await victim.post('/sign-in', fields)).status, 403);
+  assert.equal((await victim.post('/sign-in', fields, { 'sec-fetch-site': 'cross-site', origin: '' })).status, 403);
+});
+
+test('a form that is no form is refused', async (t) => {
+  const service = await servePages(t);
+  const answer = await createFormClient(service.url).post('/sign-in', {}, { 'content-type': 'application/json' });
+  assert.equal(answer.status, 400);
+  assert.match(answer.body, new RegExp(texts.error.title));
+});

@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { TOTP } from 'otpauth';
+import { createFormClient, type FormClient } from '../../../test/support/form-client.ts';
+import {
+  addUser,
+  openAs,
+  PASSWORD,
+  type PageService,
+  servePages,
+  submitSignIn,
+} from '../../../test/support/page-service.ts';
+
+test('with an authenticator app the password alone does not sign in', async (t) => {
+  const service = await servePages(t);
+  await addUser(service, 'ada');
+  const { seed, codes } = await turnOnTotp(service, await openAs(service, 'ada'));
+  const client = createFormClient(service.url);
+  const first = await submitSignIn(client, 'ada', PASSWORD, '/sign-in?return_to=%2Faccount');
+  assert.equal(first.location, '/sign-in/second-step?return_to=%2Faccount');
+  assert.equal((await client.get('/account')).status, 303);
+  const step = (code: string) => client.submit(first.location!, '/sign-in/second-step', { code });
+  assert.equal((await step('000000')).status, 422);
+  service.world.moveMs(30_000);
+  const digits = digitsAt(seed, service.world.nowMs());
+  const right = await step(digits);
+  assert.deepEqual([right.status, right.location], [303, '/account']);
+  assert.equal((await client.get('/account')).status, 200);
+
+  const again = createFormClient(service.url);
+  await submitSignIn(again, 'ada');
+  const replay = await again.submit('/sign-in/second-step', '/sign-in/second-step', { code: digits });
+  assert.equal(replay.status, 422, 'digits count once (RFC 6238 §5.2)');
+  const recovery = await again.submit('/sign-in/second-step', '/sign-in/second-step', { code: codes[0]! });
+  assert.equal(recovery.status, 303);
+  const third = createFormClient(service.url);
+  await submitSignIn(third, 'ada');
+  assert.equal((await third.submit('/sign-in/second-step', '/sign-in/second-step', { code: codes[0]! })).status, 422);
+});
+
+test('the second step is limited, ends after ten minutes, and is worth nothing after a new password', async (t) => {
+  const service = await servePages(t);
+  await addUser(service, 'ada');
+  const settled = await openAs(service, 'ada');
+  const { codes } = await turnOnTotp(service, settled);
+  const begin = async () => {
+    const client = createFormClient(service.url);
+    await submitSignIn(client, 'ada');
+    return (code: string) => client.submit('/sign-in/second-step', '/sign-in/second-step', { code });
+  };
+  const guess = await begin();
+  for (let count = 0; count < 5; count += 1) assert.equal((await guess('000000')).status, 422);
+  assert.equal((await guess(codes[0]!)).status, 429);
+  service.world.moveMs(24 * 3_600_000);
+
+  const late = await begin();
+  service.world.moveMs(600_000);
+  assert.equal((await late(codes[0]!)).location, '/sign-in');
+
+  const overtaken = await begin();
+  const fresh = createFormClient(service.url);
+  await submitSignIn(fresh, 'ada');
+  assert.equal((await fresh.submit('/sign-in/second-step', '/sign-in/second-step', { code: codes[1]! })).status, 303);
+  const path = '/account/security';
+  await fresh.submit(path, `${path}/password`, { current: PASSWORD, password: 'a new long password' });
+  assert.equal((await overtaken(codes[2]!)).location, '/sign-in');
+});
+
+test('turning the second step off asks for the password', async (t) => {
+  const service = await servePages(t);
+  await addUser(service, 'ada');
+  const client = await openAs(service, 'ada');
+  await turnOnTotp(service, client);
+  const path = '/account/security';
+  assert.equal((await client.submit(path, `${path}/totp/stop`, { totp_password: 'wrong' })).status, 422);
+  assert.equal((await submitSignIn(createFormClient(service.url), 'ada')).location, '/sign-in/second-step');
+  assert.equal((await client.submit(path, `${path}/totp/stop`, { totp_password: PASSWORD })).status, 303);
+  assert.equal((await submitSignIn(createFormClient(service.url), 'ada')).location, '/');
+});
+
+test('another way in is opened only soon after signing in', async (t) => {
+  const service = await servePages(t);
+  await addUser(service, 'ada');
+  const client = await openAs(service, 'ada');
+  service.world.moveMs(31 * 60_000);
+  const path = '/account/security';
+  const answer = await client.submit(path, `${path}/totp`, {});
+  assert.equal(answer.location, '/sign-in?return_to=%2Faccount%2Fsecurity&login_hint=ada');
+  assert.equal((await client.submit(path, `${path}/passkeys/options`, {})).status, 403);
+});
+
+async function turnOnTotp(service: PageService, client: FormClient) {
+  const path = '/account/security';
+  assert.equal((await client.submit(path, `${path}/totp`, {})).location, `${path}/totp`);
+  const { body } = await client.get(`${path}/totp`);
+  const seed = /id="totp-key">([A-Z2-7 ]+)</.exec(body)?.[1]?.replaceAll(' ', '') ?? '';
+  assert.equal(seed.length, 32);
+  const wrong = await client.submit(`${path}/totp`, `${path}/totp/confirm`, { code: '000000' });
+  assert.equal(wrong.status, 422);
+  const code = digitsAt(seed, service.world.nowMs());
+  const on = await client.submit(`${path}/totp`, `${path}/totp/confirm`, { code });
+  const codes = [...on.body.matchAll(/<li><code>([^<]+)<\/code>/g)].map((match) => match[1]!);
+  assert.equal(codes.length, 10);
+  return { seed, codes };
+}
+
+function digitsAt(seed: string, timestamp: number): string {
+  return new TOTP({ secret: seed }).generate({ timestamp });
+}
