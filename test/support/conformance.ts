@@ -4,6 +4,8 @@ import {
   type AuthorizationServer,
   basic,
   createPerson,
+  type Fields,
+  obtainCode,
   obtainTokens,
   registerApplication,
   type ServerOptions,
@@ -44,4 +46,19 @@ export async function prepareParties({ server }: Bench) {
 export async function prepareTokens(bench: Bench, scope = 'all_user all_hook') {
   const parties = await prepareParties(bench);
   return { ...parties, tokens: await obtainTokens(bench.server, parties.person, parties, scope) };
+}
+
+/** And a code of the one for the other, with what an exchange of it sends. */
+export async function prepareExchange(bench: Bench, scope = 'all_user') {
+  const { server } = bench;
+  const parties = await prepareParties(bench);
+  const code = await obtainCode(server, parties.person, { client_id: parties.clientId, scope });
+  const tokenUrl = `${server.url}/oauth/token`;
+  const exchange: Fields = {
+    grant_type: 'authorization_code',
+    code,
+    client_id: parties.clientId,
+    client_secret: parties.clientSecret,
+  };
+  return { ...parties, code, exchange, tokenUrl };
 }
