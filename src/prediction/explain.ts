@@ -5,7 +5,7 @@ import { explainRow } from './gbdt/shap.ts';
 import { describeOutput, type ImportedTrees, readImportedRow } from './imported-trees.ts';
 import type { TargetModel } from './model.ts';
 import type { MetricColumns } from './observation-table.ts';
-import { countTerms, listTermNames, readTerms } from './physics/terms.ts';
+import { listTermNames, readTerms } from './physics/terms.ts';
 
 /** A prediction is the sum of `physics` (1 when empty) times all `treeFactors` (0 when both are empty) and `serverFactor`, plus `treeMilliseconds`. */
 export interface PredictionExplanation {
@@ -26,11 +26,10 @@ const LEAST_EFFECT = 0.005;
 export function explainPrediction(model: TargetModel, columns: MetricColumns, level = 0): PredictionExplanation {
   if (model.imported !== undefined) return explainImported(model.imported, columns);
   const { target } = model.physics;
-  const values = new Float64Array(countTerms(target));
-  readTerms(target, columns, 0, values);
+  const values = readTerms(target, columns, 1);
   const terms = listTermNames(target).map((name, t): [string, number] => [
     name,
-    values[t]! * model.physics.coefficients[t]!,
+    values[t]![0]! * model.physics.coefficients[t]!,
   ]);
   const sum = terms.reduce((total, [, milliseconds]) => total + milliseconds, 0);
   // A prediction is at least the floor, whatever the terms say.

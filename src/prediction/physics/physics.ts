@@ -5,12 +5,12 @@ import {
   solveNonNegative,
 } from './non-negative-least-squares.ts';
 import {
-  countTerms,
   createTypicalLoad,
   type LoadColumns,
   listPriorCoefficients,
   type PhysicsTarget,
   readTerms,
+  sumTerms,
 } from './terms.ts';
 
 /**
@@ -78,11 +78,9 @@ export function evaluatePhysics(
   count: number,
   predictedMs: Float64Array,
 ): void {
-  const terms = new Float64Array(model.coefficients.length);
-  for (let row = 0; row < count; row++) {
-    readTerms(model.target, load, row, terms);
-    predictedMs[row] = Math.max(model.floorMs, multiply(model.coefficients, terms));
-  }
+  const { target, coefficients, floorMs } = model;
+  sumTerms(target, load, coefficients, predictedMs, count);
+  for (let row = 0; row < count; row++) predictedMs[row] = Math.max(floorMs, predictedMs[row]!);
 }
 
 interface Row {
@@ -97,13 +95,13 @@ function listRows(
   observedMs: ArrayLike<number>,
   weights: ArrayLike<number> | undefined,
 ): Row[] {
+  const columns = readTerms(target, load, observedMs.length);
   const rows: Row[] = [];
   for (let row = 0; row < observedMs.length; row++) {
     const weight = weights?.[row] ?? 1;
     const observed = observedMs[row]!;
     if (!(observed >= LEAST_MS && observed <= MOST_MS && weight > 0)) continue;
-    const terms = new Float64Array(countTerms(target));
-    readTerms(target, load, row, terms);
+    const terms = Float64Array.from(columns, (column) => column[row]!);
     if (terms.every(Number.isFinite)) rows.push({ terms, observedMs: observed, weight });
   }
   return rows;

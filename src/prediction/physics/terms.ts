@@ -16,37 +16,55 @@ interface Term {
   readonly name: string;
   /** Milliseconds a unit, before anything was observed: a mid-size model on one data-centre GPU. */
   readonly prior: number;
-  readonly read: (load: LoadColumns, row: number) => number;
+  readonly add: AddTerm;
 }
 
-const constant = (): number => 1;
-const length = (load: LoadColumns, row: number): number => load.inputTokenLength[row]!;
-const lengthSquared = (load: LoadColumns, row: number): number => load.inputTokenLength[row]! ** 2;
+/**
+ * Adds the term of each of the first `count` rows, times its price, to the sums. A whole column in a loop of its own:
+ * a function called for each row would cost many times what it computes.
+ */
+type AddTerm = (load: LoadColumns, price: number, sums: Float64Array, count: number) => void;
+
+const constant: AddTerm = (_load, price, sums, count) => {
+  for (let row = 0; row < count; row++) sums[row]! += price;
+};
+const column =
+  (name: keyof LoadColumns): AddTerm =>
+  (load, price, sums, count) => {
+    const values = load[name];
+    for (let row = 0; row < count; row++) sums[row]! += price * values[row]!;
+  };
+const lengthSquared: AddTerm = ({ inputTokenLength }, price, sums, count) => {
+  for (let row = 0; row < count; row++) sums[row]! += price * inputTokenLength[row]! ** 2;
+};
 /** Tokens that are not in the prefix cache; scores beyond 1 do not make work negative. */
-const effectiveTokens = (load: LoadColumns, row: number): number =>
-  Math.max(0, 1 - load.prefixCacheScore[row]!) * load.inputTokenLength[row]!;
-const waiting = (load: LoadColumns, row: number): number => load.numRequestWaiting[row]!;
-const running = (load: LoadColumns, row: number): number => load.numRequestRunning[row]!;
-const kvCache = (load: LoadColumns, row: number): number => load.kvCacheUsage[row]!;
-const inflight = (load: LoadColumns, row: number): number => load.inflightTokens[row]!;
+const effectiveTokens: AddTerm = ({ inputTokenLength, prefixCacheScore }, price, sums, count) => {
+  for (let row = 0; row < count; row++)
+    sums[row]! += price * (Math.max(0, 1 - prefixCacheScore[row]!) * inputTokenLength[row]!);
+};
+const length = column('inputTokenLength');
+const waiting = column('numRequestWaiting');
+const running = column('numRequestRunning');
+const kvCache = column('kvCacheUsage');
+const inflight = column('inflightTokens');
 
 const TERMS: Readonly<Record<PhysicsTarget, readonly Term[]>> = {
   ttft: [
-    { name: 'constant', prior: 30, read: constant },
-    { name: 'effective tokens', prior: 0.08, read: effectiveTokens },
-    { name: 'length', prior: 0.005, read: length },
-    { name: 'length²', prior: 5e-7, read: lengthSquared },
-    { name: 'in-flight tokens', prior: 0.01, read: inflight },
-    { name: 'waiting', prior: 40, read: waiting },
-    { name: 'running', prior: 2, read: running },
-    { name: 'KV cache', prior: 30, read: kvCache },
+    { name: 'constant', prior: 30, add: constant },
+    { name: 'effective tokens', prior: 0.08, add: effectiveTokens },
+    { name: 'length', prior: 0.005, add: length },
+    { name: 'length²', prior: 5e-7, add: lengthSquared },
+    { name: 'in-flight tokens', prior: 0.01, add: inflight },
+    { name: 'waiting', prior: 40, add: waiting },
+    { name: 'running', prior: 2, add: running },
+    { name: 'KV cache', prior: 30, add: kvCache },
   ],
   tpot: [
-    { name: 'constant', prior: 12, read: constant },
-    { name: 'length', prior: 2e-4, read: length },
-    { name: 'waiting', prior: 0.1, read: waiting },
-    { name: 'running', prior: 0.2, read: running },
-    { name: 'KV cache', prior: 8, read: kvCache },
+    { name: 'constant', prior: 12, add: constant },
+    { name: 'length', prior: 2e-4, add: length },
+    { name: 'waiting', prior: 0.1, add: waiting },
+    { name: 'running', prior: 0.2, add: running },
+    { name: 'KV cache', prior: 8, add: kvCache },
   ],
 };
 
@@ -62,10 +80,26 @@ export function listPriorCoefficients(target: PhysicsTarget): Float64Array {
   return Float64Array.from(TERMS[target], (term) => term.prior);
 }
 
-/** Fills `values` with the terms of one row. */
-export function readTerms(target: PhysicsTarget, load: LoadColumns, row: number, values: Float64Array): void {
+/** Fills the first `count` sums with the terms of each row times their prices. */
+export function sumTerms(
+  target: PhysicsTarget,
+  load: LoadColumns,
+  prices: Float64Array,
+  sums: Float64Array,
+  count: number,
+): void {
+  sums.fill(0, 0, count);
   const terms = TERMS[target];
-  for (let term = 0; term < terms.length; term++) values[term] = terms[term]!.read(load, row);
+  for (let term = 0; term < terms.length; term++) terms[term]!.add(load, prices[term]!, sums, count);
+}
+
+/** The terms of the first `count` rows, one column a term. */
+export function readTerms(target: PhysicsTarget, load: LoadColumns, count: number): Float64Array[] {
+  return TERMS[target].map(({ add }) => {
+    const values = new Float64Array(count);
+    add(load, 1, values, count);
+    return values;
+  });
 }
 
 /** Loads from idle to full, in every combination: where the prior speaks while data do not. */
