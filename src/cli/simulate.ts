@@ -4,6 +4,7 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import { Failure } from '../errors.ts';
 import { createLeastRequests, createLoadAndPrefix, createRoundRobin } from '../prediction/simulator/policies.ts';
 import { createRandom } from '../prediction/simulator/random.ts';
+import { toObservationLine, toRequestLine } from '../prediction/simulator/recording.ts';
 import { createServer } from '../prediction/simulator/server.ts';
 import { type RoutingPolicy, type SimulatedObservation, simulate } from '../prediction/simulator/simulate.ts';
 import { GPUS } from '../prediction/simulator/step-time.ts';
@@ -150,37 +151,6 @@ function checkFits(requests: readonly SimulatedRequest[], smallest: number): voi
     'invalid',
     `Cannot simulate: request ${tooLong.id} needs ${tokens} tokens of memory, the smallest server has ${smallest}; leave that server out of --servers`,
   );
-}
-
-/** Our own observation line: the candidate as the gateway saw it, and what happened then. */
-function toObservationLine({ candidate, outcome, ttftMs, tpotMs }: SimulatedObservation): object {
-  return {
-    at: Math.round(outcome.dispatchedMs),
-    server_ip: candidate.server,
-    input_token_length: candidate.inputTokenLength,
-    prefix_cache_score: candidate.prefixCacheScore,
-    num_request_waiting: candidate.numRequestWaiting,
-    num_request_running: candidate.numRequestRunning,
-    kv_cache_usage: candidate.kvCacheUsage,
-    inflight_tokens: candidate.inflightTokens,
-    ai_core_utilization: candidate.aiCoreUtilization,
-    bandwidth_utilization: candidate.bandwidthUtilization,
-    ttft_millis: ttftMs,
-    ...(tpotMs === undefined ? {} : { tpot_millis: tpotMs }),
-    output_tokens: outcome.request.outputTokens,
-  };
-}
-
-function toRequestLine({ candidate, outcome }: SimulatedObservation, run: string): object {
-  return {
-    run,
-    server: candidate.server,
-    start_ms: outcome.dispatchedMs,
-    first_token_ms: outcome.firstTokenMs,
-    end_ms: outcome.finishedMs,
-    input_tokens: outcome.request.inputTokens,
-    output_tokens: outcome.request.outputTokens,
-  };
 }
 
 async function writeLines(path: string, lines: readonly object[]): Promise<void> {

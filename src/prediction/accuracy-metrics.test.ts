@@ -1,19 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Registry } from 'prom-client';
+import { ANSWERED_ROW } from '../../test/support/answered-row.ts';
 import { createAccuracyMetrics } from './accuracy-metrics.ts';
 import { type AnsweredRow, createLiveAccuracy } from './live-accuracy.ts';
 
-const ROW: AnsweredRow = {
-  targetModel: 'm',
-  podType: '',
-  server: '10.0.0.1',
-  target: 'ttft',
-  predictedMs: 110,
-  p90Ms: 150,
-  observedMs: 100,
-  nowMs: 1,
-};
+const ROW: AnsweredRow = { ...ANSWERED_ROW, nowMs: 1 };
 
 function open() {
   const metrics = new Registry();

@@ -1,19 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { ANSWERED_ROW } from '../../test/support/answered-row.ts';
 import { type AnsweredRow, createLiveAccuracy } from './live-accuracy.ts';
 
 const HOUR_MS = 3_600_000;
 const NOW = Date.UTC(2026, 5, 1, 12, 30);
-const ROW: AnsweredRow = {
-  targetModel: 'm',
-  podType: '',
-  server: '10.0.0.1',
-  target: 'ttft',
-  predictedMs: 110,
-  p90Ms: 150,
-  observedMs: 100,
-  nowMs: NOW,
-};
+const ROW: AnsweredRow = { ...ANSWERED_ROW, nowMs: NOW };
 
 test('scores are those of the evaluation, for each pod type and target, over the last 24 hours', () => {
   const accuracy = createLiveAccuracy();

@@ -1,20 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { createInputDraft } from './event-draft.ts';
 import { describeStratum, stratumOf } from './stratum.ts';
 
-const idle = {
-  podType: '',
-  serverIp: '',
-  inputTokenLength: 100,
-  prefixCacheScore: 0,
-  numRequestWaiting: 0,
-  numRequestRunning: 0,
-  kvCacheUsage: 0,
-  inflightTokens: 0,
-  hbmUtilization: 0,
-  aiCoreUtilization: 0,
-  bandwidthUtilization: 0,
-};
+const idle = { ...createInputDraft(), inputTokenLength: 100 };
 
 test('a stratum is told by where each of its metrics lies', () => {
   const ranges = { waiting: '0-1', kv_cache: '0-0.25', prefix: '0-0.05', length: '0-256' };

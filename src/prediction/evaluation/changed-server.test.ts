@@ -1,13 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { simulatePool } from '../../../test/support/simulated-pool.ts';
 import { createLiveModel } from '../live-model.ts';
 import { appendObservation, createObservationTable, type ObservationTable, selectRows } from '../observation-table.ts';
-import { createRoundRobin } from '../simulator/policies.ts';
-import { createRandom } from '../simulator/random.ts';
-import { createServer } from '../simulator/server.ts';
-import { simulate } from '../simulator/simulate.ts';
 import { createRooflineTimer, GPUS, type Gpu, scaleTimer } from '../simulator/step-time.ts';
-import { createWorkload } from '../simulator/workload.ts';
 import { DEFAULT_TRAINING, trainModel } from '../train-model.ts';
 import { type Answer, type Answers, measureAccuracy } from './accuracy.ts';
 import { createLiveAnswerer } from './prequential.ts';
@@ -17,33 +13,16 @@ const SLOWED = 'server-1';
 
 /** A pool whose second server takes twice as long from `CHANGE_MS` on. */
 function recordPool(gpus: readonly Gpu[], seed: number): ObservationTable {
-  const servers = gpus.map((gpu, i) =>
-    createServer({
-      name: `server-${i}`,
-      timer: createRooflineTimer(gpu),
-      kvCapacityTokens: gpu.kvCapacityTokens,
-      maxBatchTokens: 2048,
-      maxSequences: 64,
-      blockTokens: 64,
-    }),
-  );
-  const workload = {
-    kind: 'poisson',
-    requestsPerSecond: 1.5 * gpus.length,
+  const slowed = scaleTimer(createRooflineTimer(gpus[1]!), 2);
+  const observations = simulatePool({
+    gpus,
+    seed,
     durationMs: 1_300_000,
-    medianInputTokens: 500,
-    medianOutputTokens: 60,
-    prefixGroups: 8,
-    sharedShare: 0,
-    blockTokens: 64,
-  } as const;
-  const requests = createWorkload(workload, createRandom(seed));
-  const changes = [
-    { atMs: CHANGE_MS, apply: () => servers[1]!.setTimer(scaleTimer(createRooflineTimer(gpus[1]!), 2)) },
-  ];
-  const options = { servers, requests, policy: createRoundRobin(), scrapeIntervalMs: 100, scrapeDelayMs: 20, changes };
+    requestsPerSecondEach: 1.5,
+    change: { atMs: CHANGE_MS, apply: (servers) => servers[1]!.setTimer(slowed) },
+  });
   const table = createObservationTable();
-  const inTime = simulate(options).sort((a, b) => a.outcome.dispatchedMs - b.outcome.dispatchedMs);
+  const inTime = observations.sort((a, b) => a.outcome.dispatchedMs - b.outcome.dispatchedMs);
   for (const { candidate, outcome, ttftMs, tpotMs } of inTime)
     appendObservation(table, {
       targetModel: 'm',

@@ -1,14 +1,11 @@
 import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
 import { test } from 'node:test';
+import { simulatePool } from '../../../test/support/simulated-pool.ts';
 import { readTable } from '../formats/read-table.ts';
 import { type ObservationTable, selectRows } from '../observation-table.ts';
-import { createRoundRobin } from '../simulator/policies.ts';
-import { createRandom } from '../simulator/random.ts';
-import { createServer } from '../simulator/server.ts';
-import { simulate } from '../simulator/simulate.ts';
-import { createRooflineTimer, GPUS, type Gpu } from '../simulator/step-time.ts';
-import { createWorkload } from '../simulator/workload.ts';
+import { toRequestLine } from '../simulator/recording.ts';
+import { GPUS, type Gpu } from '../simulator/step-time.ts';
 import { DEFAULT_TRAINING, trainModel } from '../train-model.ts';
 import { type Answer, type Answers, measureAccuracy } from './accuracy.ts';
 import { answerRows } from './answer-rows.ts';
@@ -22,39 +19,8 @@ const OPTIONS = {
 
 /** A recording of a pool with one server of each of these, named alike in every run. */
 function recordRun(run: string, gpus: readonly Gpu[], seed: number): object[] {
-  const servers = gpus.map((gpu, i) =>
-    createServer({
-      name: `gpu-${i}`,
-      timer: createRooflineTimer(gpu),
-      kvCapacityTokens: gpu.kvCapacityTokens,
-      maxBatchTokens: 2048,
-      maxSequences: 64,
-      blockTokens: 64,
-    }),
-  );
-  const workload = {
-    kind: 'poisson',
-    requestsPerSecond: 1.2 * gpus.length,
-    durationMs: 200_000,
-    medianInputTokens: 500,
-    medianOutputTokens: 60,
-    prefixGroups: 8,
-    sharedShare: 0,
-    blockTokens: 64,
-  } as const;
-  const requests = createWorkload(workload, createRandom(seed));
-  const policy = createRoundRobin();
-  return simulate({ servers, requests, policy, scrapeIntervalMs: 100, scrapeDelayMs: 20 }).map(
-    ({ candidate, outcome }) => ({
-      run,
-      server: candidate.server,
-      start_ms: outcome.dispatchedMs,
-      first_token_ms: outcome.firstTokenMs,
-      end_ms: outcome.finishedMs,
-      input_tokens: outcome.request.inputTokens,
-      output_tokens: outcome.request.outputTokens,
-    }),
-  );
+  const observations = simulatePool({ gpus, seed, durationMs: 200_000, requestsPerSecondEach: 1.2 });
+  return observations.map((observation) => toRequestLine(observation, run));
 }
 
 async function readLog(lines: readonly object[]): Promise<ObservationTable> {

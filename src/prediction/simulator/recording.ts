@@ -1,0 +1,34 @@
+/** How a simulated request is written down: as the lines that real recordings have. */
+import type { SimulatedObservation } from './simulate.ts';
+
+/** Our own observation line: the candidate as the gateway saw it, and what happened then. */
+export function toObservationLine({ candidate, outcome, ttftMs, tpotMs }: SimulatedObservation): object {
+  return {
+    at: Math.round(outcome.dispatchedMs),
+    server_ip: candidate.server,
+    input_token_length: candidate.inputTokenLength,
+    prefix_cache_score: candidate.prefixCacheScore,
+    num_request_waiting: candidate.numRequestWaiting,
+    num_request_running: candidate.numRequestRunning,
+    kv_cache_usage: candidate.kvCacheUsage,
+    inflight_tokens: candidate.inflightTokens,
+    ai_core_utilization: candidate.aiCoreUtilization,
+    bandwidth_utilization: candidate.bandwidthUtilization,
+    ttft_millis: ttftMs,
+    ...(tpotMs === undefined ? {} : { tpot_millis: tpotMs }),
+    output_tokens: outcome.request.outputTokens,
+  };
+}
+
+/** A line of a request-level log, which knows nothing of metrics. `run` names the recording. */
+export function toRequestLine({ candidate, outcome }: SimulatedObservation, run: string): object {
+  return {
+    run,
+    server: candidate.server,
+    start_ms: outcome.dispatchedMs,
+    first_token_ms: outcome.firstTokenMs,
+    end_ms: outcome.finishedMs,
+    input_tokens: outcome.request.inputTokens,
+    output_tokens: outcome.request.outputTokens,
+  };
+}
