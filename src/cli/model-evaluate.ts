@@ -75,9 +75,10 @@ function splitList(text: string): string[] {
 
 /** The names are an interface: scripts read them. */
 function toJson(accuracy: Accuracy | undefined) {
-  if (accuracy === undefined) return { rows: 0, mape: null, mdape: null, wape: null, bias: null, p90_coverage: null };
-  const { rows, mape, mdape, wape, bias, p90Coverage } = accuracy;
-  return { rows, mape, mdape, wape, bias, p90_coverage: p90Coverage };
+  if (accuracy === undefined)
+    return { rows: 0, mape: null, mdape: null, wape: null, bias: null, p50_coverage: null, p90_coverage: null };
+  const { rows, mape, mdape, wape, bias, p50Coverage, p90Coverage } = accuracy;
+  return { rows, mape, mdape, wape, bias, p50_coverage: p50Coverage, p90_coverage: p90Coverage };
 }
 
 function formatAccuracies(accuracies: Record<'ttft' | 'tpot', Accuracy | undefined>): string {

@@ -19,6 +19,11 @@ function toLine({ input, ttftMs, tpotMs }: ReturnType<typeof observePool>[number
   return JSON.stringify({ ...Object.fromEntries(fields), ttft_millis: ttftMs, tpot_millis: tpotMs });
 }
 
+interface Shown {
+  readonly id: string;
+  readonly lineage: { readonly parameters?: Readonly<Record<string, unknown>> };
+}
+
 const lines = observePool({ rows: 300 }).map(toLine);
 writeFileSync(trace, `${lines.join('\n')}\n{"ttft_millis": -4}\n`);
 
@@ -29,6 +34,15 @@ test('a model is trained, asked, moved to another name and rolled back', async (
   assert.equal(summary.id, 'm@1');
   assert.deepEqual(summary.rows, { total: 300, ttft: 300, tpot: 300 });
   assert.equal(summary.refusals[0]?.rows, 1);
+
+  const shown = JSON.parse((await runTrivet(['model', 'show', 'm', '--json'], { env })).stdout) as Shown;
+  const { parameters } = shown.lineage;
+  assert.deepEqual(
+    [parameters?.trees, parameters?.depth, parameters?.learningRate, parameters?.l2, parameters?.loss],
+    [200, 6, 0.2, 3, { kind: 'absolute' }],
+  );
+  assert.equal(parameters?.statistic, 'p50');
+  assert.match((await runTrivet(['model', 'show', 'm'], { env })).stdout, /parameters \{"statistic":"p50",.*"l2":3/);
 
   const predicted = await runTrivet(['predict', '--model', 'm', '--input', '-', '--json', '--explain'], {
     env,
@@ -46,6 +60,15 @@ test('a model is trained, asked, moved to another name and rolled back', async (
   const file = join(folder, 'm.model');
   assert.equal((await runTrivet(['model', 'export', 'm@1', '--output', file], { env })).code, 0);
   assert.match((await runTrivet(['model', 'import', file, '--model', 'm'], { env })).stdout, /m@2 is served now/);
+  const listed = JSON.parse((await runTrivet(['model', 'list', '--json'], { env })).stdout) as Shown[];
+  assert.deepEqual(
+    listed.map(({ id, lineage }) => ({ id, parameters: lineage.parameters })),
+    [
+      { id: 'm@2', parameters },
+      { id: 'm@1', parameters },
+    ],
+    'what a model was learned by goes with its file',
+  );
   assert.match((await runTrivet(['model', 'rollback', 'm'], { env })).stdout, /m@1 is served again/);
   const refused = await runTrivet(['model', 'rollback', 'm'], { env });
   assert.equal(refused.code, 1);
@@ -61,7 +84,19 @@ test('an evaluation prints the promised JSON and writes a page that loads nothin
   assert.equal(code, 0, stderr);
   const result = JSON.parse(stdout) as Record<string, Record<string, number>>;
   assert.deepEqual(Object.keys(result), ['protocol', 'ttft', 'tpot']);
-  assert.deepEqual(Object.keys(result.ttft!), ['rows', 'mape', 'mdape', 'wape', 'bias', 'p90_coverage']);
+  assert.deepEqual(Object.keys(result.ttft!), [
+    'rows',
+    'mape',
+    'mdape',
+    'wape',
+    'bias',
+    'p50_coverage',
+    'p90_coverage',
+  ]);
+  // Of 90 rows, each counted or not: a share of them, and no more below the median than below the p90.
+  const { p50_coverage: p50, p90_coverage: p90 } = result.ttft!;
+  assert.ok(Math.abs((p50! * 90) / 100 - Math.round((p50! * 90) / 100)) < 1e-9);
+  assert.ok(p50! > 20 && p50! < 80 && p50! < p90!, `${p50} % below the median, ${p90} % below the p90`);
   assert.equal(result.ttft!.rows, 90);
   const { readFileSync } = await import('node:fs');
   const page = readFileSync(report, 'utf8');

@@ -82,11 +82,20 @@ async function showVersion(id: string, { json }: { json?: boolean }): Promise<vo
   await using opened = await openCliStore();
   const version = await findVersion(opened.store, id);
   if (json) return printJson(toJson(version));
-  const { source, learned } = JSON.parse(version.lineage) as { source: object; learned: TargetSummary[] };
+  const { source, parameters, learned } = JSON.parse(version.lineage) as Lineage;
   print(`${formatModelId(version.name, version.version)}${version.isPromoted ? ' (served)' : ''}`);
   print(`made ${new Date(version.createdAtMs).toISOString()}, ${version.sizeBytes} bytes, SHA-256 ${version.checksum}`);
   if (version.parentVersion !== undefined) print(`after ${formatModelId(version.name, version.parentVersion)}`);
-  print(`source ${JSON.stringify(source)}\n\n${formatSummaries(learned)}`);
+  print(`source ${JSON.stringify(source)}`);
+  if (parameters !== undefined) print(`parameters ${JSON.stringify(parameters)}`);
+  print(`\n${formatSummaries(learned)}`);
+}
+
+interface Lineage {
+  readonly source: object;
+  /** Absent when it was not learned here. */
+  readonly parameters?: object;
+  readonly learned: readonly TargetSummary[];
 }
 
 type OpenedStore = Awaited<ReturnType<typeof openCliStore>>['store'];

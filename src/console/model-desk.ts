@@ -39,6 +39,8 @@ export interface VersionView {
   readonly sizeBytes: number;
   readonly isPromoted: boolean;
   readonly source: Readonly<Record<string, unknown>>;
+  /** By what it was learned; empty when it was not learned here. */
+  readonly parameters: Readonly<Record<string, unknown>>;
   readonly learned: readonly LearnedView[];
 }
 

@@ -44,7 +44,10 @@ test('a version is promoted and rolled back, each after a page that says what wi
     await readText(client, page),
     /Qwen3 32B\?@2 Made 2026-06-02 .*after Qwen\/Qwen3 32B\?@1 · held-out MAPE TTFT/,
   );
-  assert.match(await readText(client, page), /Files a\.jsonl Rows 300 .*What it learned|Files a\.jsonl Rows 300/);
+  assert.match(
+    await readText(client, page),
+    /Files a\.jsonl Rows 300 What answers mean p50 Trees at most 200 .*Learning rate 0\.2.* Loss absolute /,
+  );
 
   const promote = async (version: string) => {
     const confirmation = `${pathOf(name, 'promote')}&version=${version}`;

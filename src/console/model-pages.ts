@@ -71,13 +71,22 @@ function describeScores(learned: readonly LearnedView[]): string {
 }
 
 function renderLineage(version: VersionView): Html {
-  const { source, learned, checksum, sizeBytes } = version;
-  const facts = Object.entries(source).map(
+  const { source, parameters, learned, checksum, sizeBytes } = version;
+  const facts = Object.entries({ ...source, ...flatten(parameters) }).map(
     ([name, value]) => html`<dt>${nameSource(name)}</dt><dd>${formatValue(value)}</dd>`,
   );
   return html`<div class="stack lineage"><dl class="facts">${facts}
 <dt>${t.size}</dt><dd>${t.bytes(sizeBytes)}</dd><dt>SHA-256</dt><dd><code>${checksum}</code></dd></dl>
 ${learned.length === 0 ? '' : renderLearned(version)}</div>`;
+}
+
+/** A loss has a kind and perhaps a number: `absolute`, `huber 0.1`. */
+function flatten(parameters: VersionView['parameters']): Readonly<Record<string, unknown>> {
+  const texts = Object.entries(parameters).map(([name, value]): [string, unknown] => [
+    name,
+    typeof value === 'object' && value !== null ? Object.values(value).join(' ') : value,
+  ]);
+  return Object.fromEntries(texts);
 }
 
 /** `challengerError` → `challenger error`: where a model came from is said in the words it was kept with. */

@@ -1,5 +1,6 @@
+import type { Statistic } from './calibration.ts';
 import type { ImportedTrees } from './imported-trees.ts';
-import type { LatencyModel, SlotModels, TargetModel, Validation } from './model.ts';
+import type { LatencyModel, LearningParameters, SlotModels, TargetModel, Validation } from './model.ts';
 import { TARGETS, type Target } from './observation-table.ts';
 import { listTermNames } from './physics/terms.ts';
 
@@ -22,6 +23,14 @@ export interface TargetSummary {
     /** By the file's names, what each feature is here. */
     readonly features: Readonly<Record<string, string | number>>;
   };
+}
+
+/** What a lineage says of how a model was learned. */
+export type LineageParameters = LearningParameters & { readonly statistic: Statistic };
+
+/** Undefined for a model of which nothing was learned here. */
+export function describeParameters({ statistic, parameters }: LatencyModel): LineageParameters | undefined {
+  return parameters && { statistic, ...parameters };
 }
 
 export function describeModel(model: LatencyModel): TargetSummary[] {

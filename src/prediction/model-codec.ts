@@ -14,7 +14,7 @@ import { decodeForests, encodeForests } from './gbdt/forest-format.ts';
 import { decodeGeneralForest, encodeGeneralForest } from './gbdt/general-format.ts';
 import type { Forest } from './gbdt/tree.ts';
 import type { ImportedTrees } from './imported-trees.ts';
-import type { LatencyModel, SlotModels, TargetModel } from './model.ts';
+import type { LatencyModel, LearningParameters, SlotModels, TargetModel } from './model.ts';
 import { TARGETS, type Target } from './observation-table.ts';
 import { countTerms, listTermNames } from './physics/terms.ts';
 import { NO_LEVELS, type ServerLevels } from './server-levels.ts';
@@ -54,6 +54,7 @@ interface SlotHeader {
 interface ModelHeader {
   readonly id: string;
   readonly statistic: Statistic;
+  readonly parameters?: LearningParameters;
   readonly features: readonly string[];
   readonly slots: readonly SlotHeader[];
 }
@@ -65,6 +66,7 @@ export function encodeModel(model: LatencyModel): Uint8Array {
   const header: ModelHeader = {
     id: model.id,
     statistic: model.statistic,
+    ...(model.parameters !== undefined && { parameters: model.parameters }),
     features: FEATURE_NAMES,
     slots: slots.map(([podType, slot], i) => describeSlot(podType, slot, forests[i]!.length)),
   };
@@ -195,7 +197,9 @@ function restoreModel({ header, rest }: OpenedFile): LatencyModel {
   const [whole, ...others] = slots;
   if (whole === undefined) throw new RangeError('it has no slot');
   const named = others.map(([podType, slot]): [string, SlotModels] => [podType ?? '', slot]);
-  return { id: header.id, statistic: header.statistic, whole: whole[1], slots: new Map(named) };
+  const { id, statistic, parameters } = header;
+  const learnedBy = parameters === undefined ? {} : { parameters };
+  return { id, statistic, ...learnedBy, whole: whole[1], slots: new Map(named) };
 }
 
 function restoreSlot(

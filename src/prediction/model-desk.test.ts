@@ -8,14 +8,16 @@ import type { Store } from '../database/store.ts';
 import { isFailure } from '../errors.ts';
 import { createLog } from '../telemetry/log.ts';
 import { createLiveAccuracy } from './live-accuracy.ts';
+import { createPriorModel } from './model.ts';
 import { checksumOf, encodeModel } from './model-codec.ts';
 import { createModelDesk } from './model-desk.ts';
 import { createModelLoader } from './model-loader.ts';
 import { saveModelVersion, takeVersionNumber } from './model-store.ts';
 import { createObservationSink } from './observation-sink.ts';
 import { createPredictor } from './predictor.ts';
+import { packModel, publishModel } from './publish-model.ts';
 import { LOADS, splitStratum, stratumOf } from './stratum.ts';
-import { trainModel } from './train-model.ts';
+import { DEFAULT_TRAINING, trainModel } from './train-model.ts';
 
 const rows = observePool({ rows: 200, servers: [1, 2] });
 const model = trainModel('m@1', tabulate(rows));
@@ -87,6 +89,18 @@ forEachEngine('versions are shown with what they came from, promoted and rolled 
   for (const refused of [() => desk.promote('m', 9, 'ada'), () => desk.readModel('nobody')])
     await assert.rejects(refused, (error) => isFailure(error) && error.code === 'not_found');
   await assert.rejects(desk.rollBack('m', 1), (error) => isFailure(error) && error.code === 'conflict');
+});
+
+forEachEngine('a version says by what it was learned, unless nothing of it was learned here', async (store) => {
+  const { desk } = openDesk(store);
+  const publication = { name: 'm', source: {}, promotion: 'keep', reason: 'a test', nowMs: 7 } as const;
+  await publishModel(store, { ...publication, packed: packModel(model) });
+  await publishModel(store, { ...publication, packed: packModel(createPriorModel()) });
+  const [prior, learned] = (await desk.readModel('m')).versions;
+  const { trees, depth, learningRate, l2, loss } = DEFAULT_TRAINING.trees;
+  const expected = { statistic: 'p50', trees, depth, learningRate, l2, loss };
+  assert.deepEqual(learned?.parameters, { ...learned?.parameters, ...expected });
+  assert.deepEqual(prior?.parameters, {});
 });
 
 forEachEngine('what was observed shows as accuracy by slot and server, and as samples by load', async (store) => {

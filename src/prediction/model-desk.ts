@@ -79,12 +79,13 @@ async function listModels({ store, predictor, accuracy }: ModelDeskParts) {
 
 interface Lineage {
   readonly source?: Readonly<Record<string, unknown>>;
+  readonly parameters?: Readonly<Record<string, unknown>>;
   readonly learned?: readonly TargetSummary[];
 }
 
 function describeVersion({ lineage, ...version }: ModelVersion) {
-  const { source = {}, learned = [] } = JSON.parse(lineage) as Lineage;
-  return { ...version, id: formatModelId(version.name, version.version), source, learned };
+  const { source = {}, parameters = {}, learned = [] } = JSON.parse(lineage) as Lineage;
+  return { ...version, id: formatModelId(version.name, version.version), source, parameters, learned };
 }
 
 /** As a rollback finds it: promotions that stand and whose version still exists. */

@@ -3,6 +3,7 @@
  * off they were. Immutable values; `slot-evaluator.ts` computes with them.
  */
 import { type Calibration, type Statistic, unknownCalibration } from './calibration.ts';
+import type { BoostOptions } from './gbdt/boost.ts';
 import type { Forest } from './gbdt/tree.ts';
 import type { ImportedTrees } from './imported-trees.ts';
 import { TARGETS, type Target } from './observation-table.ts';
@@ -37,10 +38,15 @@ export interface Validation {
 /** The models of one pod type; a target nobody observed there is absent. */
 export type SlotModels = Partial<Readonly<Record<Target, TargetModel>>>;
 
+/** By what a model was learned: the same rows and parameters give the same model. */
+export type LearningParameters = Omit<BoostOptions, 'kernel' | 'base' | 'monotone'>;
+
 export interface LatencyModel {
   /** `qwen3-32b@17`. */
   readonly id: string;
   readonly statistic: Statistic;
+  /** Undefined when nothing of it was learned here. */
+  readonly parameters?: LearningParameters;
   /** By pod type, as `normalizePodType` writes it. */
   readonly slots: ReadonlyMap<string, SlotModels>;
   /** Learned from the rows of every pod type. */

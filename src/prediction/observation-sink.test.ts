@@ -10,6 +10,7 @@ import { createPredictColumns, METRIC_COLUMNS } from './columns.ts';
 import { createDriftDetector } from './drift.ts';
 import { createLiveStateKeeper } from './live-state-worker.ts';
 import { createModelLoader } from './model-loader.ts';
+import { listModelVersions } from './model-store.ts';
 import type {
   DispatchedEvent,
   FinishedEvent,
@@ -22,7 +23,7 @@ import { sweepPendingRequests } from './observation-store.ts';
 import { createPredictor, type SwappablePredictor } from './predictor.ts';
 import { createSampleKeeper } from './sample-keeper.ts';
 import { listFreshSamples, listSampledModels, listSamples, thinModelSamples } from './sample-store.ts';
-import { trainModel } from './train-model.ts';
+import { DEFAULT_TRAINING, trainModel } from './train-model.ts';
 import { createTrainer } from './trainer-worker.ts';
 
 const [observed] = observePool({ rows: 1 });
@@ -215,6 +216,11 @@ forEachEngine('the trainer learns from reports, publishes what is better, and ke
   const loader = createModelLoader({ store, predictor: served, log: createLog('silent'), metrics: new Registry() });
   await loader.load();
   assert.deepEqual(served.list(), [{ targetModel: 'm', id: 'm@1' }]);
+  const [version] = await listModelVersions(store, 'm');
+  const { source, parameters } = JSON.parse(version!.lineage) as { source: { observed: number }; parameters: object };
+  assert.equal(source.observed, 340);
+  const { statistic, trees } = DEFAULT_TRAINING;
+  assert.deepEqual(parameters, { ...parameters, statistic, ...trees }, 'a refit says by what it learned');
   assert.deepEqual(await listFreshSamples(store), []);
 
   // Noise teaches nothing: the served model stays.

@@ -1,6 +1,6 @@
 /** A learned model becomes a version of its name in the store, and is served when it is promoted. */
 import type { Store } from '../database/store.ts';
-import { describeModel, type TargetSummary } from './describe-model.ts';
+import { describeModel, describeParameters, type LineageParameters, type TargetSummary } from './describe-model.ts';
 import type { LatencyModel } from './model.ts';
 import { checksumOf, encodeModel, renameModel } from './model-codec.ts';
 import { formatModelId } from './model-name.ts';
@@ -16,10 +16,11 @@ import {
 export interface PackedModel {
   readonly file: Uint8Array;
   readonly learned: readonly TargetSummary[];
+  readonly parameters: LineageParameters | undefined;
 }
 
 export function packModel(model: LatencyModel): PackedModel {
-  return { file: encodeModel(model), learned: describeModel(model) };
+  return { file: encodeModel(model), learned: describeModel(model), parameters: describeParameters(model) };
 }
 
 export interface Publication {
@@ -48,7 +49,7 @@ export async function publishModel(store: Store, publication: Publication): Prom
     parentVersion: parent?.version,
     createdAtMs: nowMs,
     checksum: checksumOf(file),
-    lineage: JSON.stringify({ source, learned: packed.learned }),
+    lineage: JSON.stringify({ source, parameters: packed.parameters, learned: packed.learned }),
     file,
   });
   if (promotion === 'promote') {

@@ -2,11 +2,11 @@
 import { calibrate, median, type Statistic } from './calibration.ts';
 import { computeFeatures, FEATURE_COUNT, type FeatureMatrix } from './features.ts';
 import { type Binning, binRows, fitBinning } from './gbdt/binning.ts';
-import { type BoostOptions, type TrainingSet, trainForest } from './gbdt/boost.ts';
+import { type BoostOptions, DEFAULT_BOOST_OPTIONS, type TrainingSet, trainForest } from './gbdt/boost.ts';
 import { createEvaluator } from './gbdt/evaluate.ts';
 import type { Forest } from './gbdt/tree.ts';
 import { clampMs } from './milliseconds.ts';
-import type { LatencyModel, SlotModels, TargetModel, Validation } from './model.ts';
+import type { LatencyModel, LearningParameters, SlotModels, TargetModel, Validation } from './model.ts';
 import {
   type ObservationTable,
   observedTimes,
@@ -60,7 +60,13 @@ export function trainModel(
       const onTarget = (target: Target) => onProgress(`${target} of ${rows.length} ${name} rows`);
       slots.set(podType, trainSlot(selectRows(table, rows), parameters, onTarget));
     }
-  return { id, statistic: parameters.statistic, slots, whole };
+  return { id, statistic: parameters.statistic, parameters: listParameters(parameters.trees), slots, whole };
+}
+
+/** All of them, with those that were left out. Which kernel computed it made no difference. */
+function listParameters(trees: Partial<BoostOptions>): LearningParameters {
+  const { kernel: _, ...parameters } = { ...DEFAULT_BOOST_OPTIONS, ...trees };
+  return parameters;
 }
 
 function groupByPodType(table: ObservationTable): Map<string, number[]> {

@@ -1,6 +1,6 @@
 /** Versions of models in a store, and reports about their answers, for tests that look at both. */
 import type { Store } from '../../src/database/store.ts';
-import { describeModel } from '../../src/prediction/describe-model.ts';
+import { describeModel, describeParameters } from '../../src/prediction/describe-model.ts';
 import { checksumOf, encodeModel } from '../../src/prediction/model-codec.ts';
 import { saveModelVersion, takeVersionNumber } from '../../src/prediction/model-store.ts';
 import { trainModel } from '../../src/prediction/train-model.ts';
@@ -19,7 +19,7 @@ export async function saveTestVersion(store: Store, name: string, source: object
     parentVersion: version === 1 ? undefined : version - 1,
     createdAtMs: Date.UTC(2026, 5, version),
     checksum: checksumOf(file),
-    lineage: JSON.stringify({ source, learned: describeModel(model) }),
+    lineage: JSON.stringify({ source, parameters: describeParameters(model), learned: describeModel(model) }),
     file,
   });
   return version;
