@@ -94,6 +94,11 @@ export class BaseCall implements GrpcCall, StreamListener {
     this.abort();
   }
 
+  onCut(): void {
+    this.fail(new Failure('unavailable', 'Cannot answer: the server stops'));
+    this.abort();
+  }
+
   /** Tells the method to end, as if the caller had left. */
   abort(): void {
     this.#isCancelled = true;

@@ -33,7 +33,7 @@ export interface ConnectionOptions {
 
 const CONNECTION_WINDOW = 4_194_304;
 const MAX_STREAMS = 1024;
-/** How long a client that broke the rules may go on sending before it is cut. */
+/** How long our last words may take: then the connection is gone, whoever did not read them. */
 const LINGER_MS = 500;
 /** A client that does not answer the ping of a drain is not waited for. */
 const DRAIN_PING_MS = 1000;
@@ -126,6 +126,13 @@ export class Http2Connection {
     this.#writer.goAway(MAX_WINDOW, ERROR.none);
     this.#ping(PING_OF_DRAIN);
     this.#drainTimer = setTimeout(() => this.#finishDrain(), DRAIN_PING_MS).unref();
+  }
+
+  /** Waits no longer: the calls under way fail, and their callers are told before the connection ends. */
+  cut(): void {
+    for (const stream of this.#streams.values()) stream.listener?.onCut();
+    this.socket.destroySoon();
+    setTimeout(() => this.socket.destroy(), LINGER_MS).unref();
   }
 
   close(): void {

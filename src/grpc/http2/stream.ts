@@ -7,6 +7,8 @@ export interface StreamListener {
   onData(bytes: Buffer, isLast: boolean): void;
   /** The client left, or the connection is gone. */
   onReset(): void;
+  /** The server ends and can wait no longer. */
+  onCut(): void;
 }
 
 /** One call on the wire: its windows, and what waits for them. */

@@ -70,7 +70,7 @@ export class Transport {
     for (const call of this.#streaming) call.stop();
     for (const connection of this.#connections) connection.drain();
     const cut = setTimeout(() => {
-      for (const connection of this.#connections) connection.close();
+      for (const connection of this.#connections) connection.cut();
     }, deadlineMs);
     await Promise.all(closed);
     clearTimeout(cut);
