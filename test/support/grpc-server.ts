@@ -1,0 +1,68 @@
+/** A gRPC server of ours on a real port, with methods that a test brings. */
+import { type GrpcServer, type GrpcServerParts, openGrpcServer } from '../../src/grpc/server.ts';
+import type { GrpcCall, GrpcMethod } from '../../src/grpc/service.ts';
+import { createLog } from '../../src/telemetry/log.ts';
+import { createMetrics, type Metrics } from '../../src/telemetry/metrics.ts';
+import { realWorld } from '../../src/world.ts';
+import { connectRaw, type RawClient } from './grpc-client.ts';
+
+export const SERVICE = 'test.v1.EchoService';
+/** Of the method that `unary` makes. */
+export const ECHO_PATH = `/${SERVICE}/Echo`;
+export const HELLO = Buffer.from('hello');
+
+export interface RunningGrpc extends AsyncDisposable {
+  readonly server: GrpcServer;
+  readonly client: RawClient;
+  readonly logged: Record<string, unknown>[];
+  readonly metrics: Metrics;
+}
+
+export async function startGrpcServer(
+  methods: readonly GrpcMethod[],
+  parts: Partial<GrpcServerParts> = {},
+): Promise<RunningGrpc> {
+  const logged: Record<string, unknown>[] = [];
+  const metrics = createMetrics();
+  const server = await openGrpcServer({
+    services: [{ name: SERVICE, methods }],
+    host: '127.0.0.1',
+    port: 0,
+    maxMessageBytes: 100_000,
+    log: createLog('info', { write: (line) => logged.push(JSON.parse(line)) }),
+    metrics,
+    world: realWorld,
+    ...parts,
+  });
+  const client = connectRaw(`127.0.0.1:${server.port}`);
+  return {
+    server,
+    client,
+    logged,
+    metrics,
+    async [Symbol.asyncDispose]() {
+      client[Symbol.dispose]();
+      await server.drain(1000);
+    },
+  };
+}
+
+export function unary(handle: (request: Uint8Array, call: GrpcCall) => Uint8Array | Promise<Uint8Array>): GrpcMethod {
+  return { kind: 'unary', name: 'Echo', handle };
+}
+
+export const echo = unary((request) => request);
+
+/** One that answers at once, one in a later turn, one never, and one message by message. */
+export const echoMethods: readonly GrpcMethod[] = [
+  echo,
+  { kind: 'unary', name: 'Later', handle: async (request) => request },
+  { kind: 'unary', name: 'Never', handle: () => new Promise(() => {}) },
+  {
+    kind: 'stream',
+    name: 'EchoAll',
+    async *handle(requests) {
+      for await (const request of requests) yield request;
+    },
+  },
+];
