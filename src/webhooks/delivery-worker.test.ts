@@ -6,70 +6,28 @@ import {
   readDelivery,
   waitForDelivery,
 } from '../../test/support/deliveries-store.ts';
+import {
+  createTestWorker,
+  startTestWorker,
+  testVault,
+  waitForEndpoint,
+  waitForHook,
+} from '../../test/support/delivery-worker.ts';
 import { forEachEngine } from '../../test/support/engines.ts';
 import { FORBIDDEN_TARGETS } from '../../test/support/forbidden-targets.ts';
 import { onRequest, startRawReceiver } from '../../test/support/raw-receiver.ts';
 import { startReceiver } from '../../test/support/receiver.ts';
 import { type Store, statement } from '../database/store.ts';
-import { createLog } from '../telemetry/log.ts';
-import { createMetrics } from '../telemetry/metrics.ts';
-import { createVault } from '../vault/vault.ts';
 import { realWorld } from '../world.ts';
-import { createAddressGuard } from './address-guard.ts';
 import { NEVER_MS } from './delivery-store.ts';
-import { createDeliveryWorker, type DeliveryWorker } from './delivery-worker.ts';
 import { bindingOf } from './hook.ts';
-
-const vault = createVault([new Uint8Array(32).fill(7)], realWorld);
-
-function createWorker(store: Store): DeliveryWorker & AsyncDisposable {
-  const guard = createAddressGuard({ allowCidrs: ['127.0.0.0/8'] });
-  const worker = createDeliveryWorker({
-    store,
-    world: realWorld,
-    log: createLog('warn'),
-    metrics: createMetrics(),
-    vault,
-    guard,
-  });
-  return { ...worker, [Symbol.asyncDispose]: () => worker.stop() };
-}
-
-function startWorker(store: Store): DeliveryWorker & AsyncDisposable {
-  const worker = createWorker(store);
-  worker.start();
-  return worker;
-}
-
-interface HookRow {
-  readonly result: string | null;
-  readonly result_code: number;
-  readonly disabled_at_ms: number | null;
-  readonly disabled_reason: string | null;
-}
-const hookRow = statement<HookRow>(
-  'test-hook-row',
-  'SELECT result, result_code, disabled_at_ms, disabled_reason FROM hooks WHERE id = $1',
-);
-const heldSince = statement<{ held_since_ms: number | null }>(
-  'test-held',
-  'SELECT held_since_ms FROM endpoint_queue WHERE hook_id = $1',
-);
-
-async function waitForHook(store: Store, id: number, isThere: (row: HookRow) => boolean): Promise<HookRow> {
-  for (;;) {
-    const [row] = await store.read(hookRow, [id]);
-    if (row !== undefined && isThere(row)) return row;
-    await realWorld.sleep(10);
-  }
-}
 
 forEachEngine('a delivery is sent with its stored bytes, signed, and logged', async (store) => {
   await using receiver = await startReceiver();
   const { url } = receiver;
-  const secret = vault.seal('key', bindingOf(1));
+  const secret = testVault.seal('key', bindingOf(1));
   await insertTestHook(store, { id: 1, url, secret });
-  await using worker = startWorker(store);
+  await using worker = startTestWorker(store);
   const body = Buffer.from('{"text":"grüß"}');
   const id = await enqueueTestDelivery(store, { hookId: 1, url, body });
   worker.poke();
@@ -103,7 +61,7 @@ forEachEngine('a thousand deliveries to many hooks arrive once each', async (sto
       ids.push(await enqueueTestDelivery(store, { hookId, url, ownerId: `owner-${hookId % 3}` }));
     }),
   );
-  await using worker = startWorker(store);
+  await using worker = startTestWorker(store);
   worker.poke();
   for (const id of ids) assert.equal((await waitForDelivery(store, id)).attempts, 1);
   assert.equal(receiver.received.length, 1000);
@@ -117,7 +75,7 @@ forEachEngine('a refused delivery is tried again with the same bytes and the sam
   });
   const { url } = receiver;
   await insertTestHook(store, { id: 1, url });
-  await using worker = startWorker(store);
+  await using worker = startTestWorker(store);
   const id = await enqueueTestDelivery(store, { hookId: 1, url });
   worker.poke();
   const refused = await waitForDelivery(store, id, (row) => row.attempts === 1);
@@ -144,14 +102,13 @@ forEachEngine('410 Gone ends the delivery, disables the hook and holds the rest'
   });
   const { url } = receiver;
   await insertTestHook(store, { id: 1, url });
-  await using worker = startWorker(store);
+  await using worker = startTestWorker(store);
   const id = await enqueueTestDelivery(store, { hookId: 1, url });
   worker.poke();
   assert.equal((await waitForDelivery(store, id)).state, 'dead');
   const hook = await waitForHook(store, 1, (row) => row.disabled_at_ms !== null);
   assert.equal(hook.disabled_reason, 'The receiver answered 410 Gone');
-  const [endpoint] = await store.read(heldSince, [1]);
-  assert.notEqual(endpoint?.held_since_ms, null);
+  assert.notEqual((await waitForEndpoint(store, 1)).held_since_ms, null);
   const later = await enqueueTestDelivery(store, { hookId: 1, url });
   worker.poke();
   await realWorld.sleep(300);
@@ -165,7 +122,7 @@ forEachEngine('a destination that is down gets few attempts, and the rest of its
   await insertTestHook(store, { id: 1, url });
   const ids: number[] = [];
   for (let count = 0; count < 100; count += 1) ids.push(await enqueueTestDelivery(store, { hookId: 1, url }));
-  await using worker = startWorker(store);
+  await using worker = startTestWorker(store);
   worker.poke();
   await waitForDelivery(store, ids[0]!, (row) => row.attempts > 0);
   await realWorld.sleep(500);
@@ -181,7 +138,7 @@ forEachEngine('a hook that was disabled behind our back is held, and one that is
   await store.write(statement('test-disable', 'UPDATE hooks SET disabled_at_ms = 1 WHERE id = 1'));
   await enqueueTestDelivery(store, { hookId: 1, url });
   await enqueueTestDelivery(store, { hookId: 2, url });
-  await using worker = startWorker(store);
+  await using worker = startTestWorker(store);
   worker.poke();
   const counts = statement<{ held: number; canceled: number }>(
     'test-held-canceled',
@@ -194,55 +151,6 @@ forEachEngine('a hook that was disabled behind our back is held, and one that is
   }
   assert.equal(receiver.received.length, 0);
 });
-
-forEachEngine('a test is attempted at once without a running worker, and once only', async (store) => {
-  await using receiver = await startReceiver();
-  const { url } = receiver;
-  await insertTestHook(store, { id: 1, url });
-  await using worker = createWorker(store);
-  const nowMs = realWorld.nowMs();
-  const id = await enqueueTestDelivery(store, { hookId: 1, url, dueAtMs: nowMs + 30_000 });
-  const [first, second] = await Promise.all([1, 2].map(() => worker.urgent.test(id, nowMs + 10_000)));
-  assert.equal([first, second].filter((report) => report !== undefined).length, 1);
-  assert.equal((await readDelivery(store, id)).state, 'succeeded');
-  const [hook] = await store.read(hookRow, [1]);
-  assert.deepEqual([hook?.result, hook?.result_code], ['ok', 200]);
-  assert.equal(receiver.received.length, 1);
-});
-
-forEachEngine('a test that fails is attempted once, on a disabled hook too', async (store) => {
-  await using receiver = await startReceiver((_, response) => {
-    response.statusCode = 503;
-    response.end();
-  });
-  const { url } = receiver;
-  await insertTestHook(store, { id: 1, url });
-  await store.write(statement('test-disable', 'UPDATE hooks SET disabled_at_ms = 1 WHERE id = 1'));
-  await using worker = createWorker(store);
-  const nowMs = realWorld.nowMs();
-  const id = await enqueueTestDelivery(store, { hookId: 1, url, dueAtMs: nowMs + 30_000 });
-  assert.equal((await worker.urgent.test(id, nowMs + 10_000))?.status, 503);
-  const { state, attempts } = await readDelivery(store, id);
-  assert.deepEqual([state, attempts], ['dead', 1]);
-  assert.equal(receiver.received.length, 1);
-});
-
-interface EndpointRow {
-  readonly parked: number;
-  readonly next_at_ms: number;
-}
-const endpointRow = statement<EndpointRow>(
-  'test-endpoint-row',
-  'SELECT parked, next_at_ms FROM endpoint_queue WHERE hook_id = $1',
-);
-
-async function waitForEndpoint(store: Store, hookId: number, isThere: (row: EndpointRow) => boolean) {
-  for (;;) {
-    const [row] = await store.read(endpointRow, [hookId]);
-    if (row !== undefined && isThere(row)) return row;
-    await realWorld.sleep(10);
-  }
-}
 
 forEachEngine('what is enqueued while its endpoint is looked into is found without another look', async (store) => {
   await using receiver = await startReceiver();
@@ -262,7 +170,7 @@ forEachEngine('what is enqueued while its endpoint is looked into is found witho
     }
     return rows;
   };
-  await using worker = startWorker({ ...store, read });
+  await using worker = startTestWorker({ ...store, read });
   worker.poke();
   await waitForDelivery(store, first);
   while (second === undefined) await realWorld.sleep(10);
@@ -274,7 +182,7 @@ forEachEngine('an endpoint with nothing left is put to rest, and wakes for what 
   await using receiver = await startReceiver();
   const { url } = receiver;
   await insertTestHook(store, { id: 1, url });
-  await using worker = startWorker(store);
+  await using worker = startTestWorker(store);
   for (let round = 0; round < 2; round += 1) {
     const ids: number[] = [];
     for (let count = 0; count < 2; count += 1) {
@@ -287,76 +195,11 @@ forEachEngine('an endpoint with nothing left is put to rest, and wakes for what 
   }
 });
 
-forEachEngine(
-  'a redelivery goes at once, past the pause of what fails, and its success ends the pause',
-  async (store) => {
-    let status = 503;
-    await using receiver = await startReceiver((_, response) => {
-      response.statusCode = status;
-      response.end();
-    });
-    const { url } = receiver;
-    await insertTestHook(store, { id: 1, url });
-    const ids: number[] = [];
-    for (let count = 0; count < 30; count += 1) ids.push(await enqueueTestDelivery(store, { hookId: 1, url }));
-    await using worker = startWorker(store);
-    worker.poke();
-    await waitForEndpoint(store, 1, (row) => row.parked === 1);
-    const failing = await worker.urgent.redeliver(1, ids[29]!);
-    assert.equal((await failing?.attempt)?.status, 503);
-    assert.equal((await readDelivery(store, ids[29]!)).attempts, 1);
-    assert.equal((await waitForEndpoint(store, 1, () => true)).parked, 1);
-    status = 200;
-    const working = await worker.urgent.redeliver(1, ids[28]!);
-    assert.equal((await working?.attempt)?.status, 200);
-    assert.equal((await readDelivery(store, ids[28]!)).state, 'succeeded');
-    await waitForEndpoint(store, 1, (row) => row.parked === 0);
-    for (const id of ids.slice(20, 28)) assert.equal((await waitForDelivery(store, id)).state, 'succeeded');
-  },
-);
-
-forEachEngine('of many redeliveries of a hook four go at once, the others in their turn', async (store) => {
-  let isOpen = false;
-  const waiting: (() => void)[] = [];
-  await using receiver = await startReceiver((_, response) => {
-    if (isOpen) response.end();
-    else waiting.push(() => response.end());
-  });
-  const { url } = receiver;
-  await insertTestHook(store, { id: 1, url });
-  const ids: number[] = [];
-  for (let count = 0; count < 6; count += 1) ids.push(await enqueueTestDelivery(store, { hookId: 1, url }));
-  await using worker = createWorker(store);
-  const redeliveries = [];
-  for (const id of ids) redeliveries.push(await worker.urgent.redeliver(1, id));
-  await receiver.waitFor(4);
-  for (const redelivery of redeliveries.slice(4)) assert.equal(await redelivery?.attempt, undefined);
-  assert.equal(receiver.received.length, 4);
-  isOpen = true;
-  for (const answer of waiting) answer();
-  worker.start();
-  for (const id of ids) assert.equal((await waitForDelivery(store, id)).state, 'succeeded');
-  assert.equal(receiver.received.length, 6);
-});
-
-forEachEngine('a redelivery of a held or unknown delivery sends nothing', async (store) => {
-  await using receiver = await startReceiver();
-  const { url } = receiver;
-  await insertTestHook(store, { id: 1, url });
-  await store.write(statement('test-disable', 'UPDATE hooks SET disabled_at_ms = 1 WHERE id = 1'));
-  const id = await enqueueTestDelivery(store, { hookId: 1, url });
-  await using worker = createWorker(store);
-  assert.equal(await worker.urgent.redeliver(1, id + 1), undefined);
-  assert.equal(await (await worker.urgent.redeliver(1, id))?.attempt, undefined);
-  assert.equal(receiver.received.length, 0);
-  assert.equal((await readDelivery(store, id)).state, 'pending');
-});
-
 forEachEngine('a stop lets the attempt under way end and stores it', async (store) => {
   await using receiver = await startReceiver((_, response) => void setTimeout(() => response.end('late'), 300));
   const { url } = receiver;
   await insertTestHook(store, { id: 1, url });
-  const worker = startWorker(store);
+  const worker = startTestWorker(store);
   const ids: number[] = [];
   for (let count = 0; count < 10; count += 1) ids.push(await enqueueTestDelivery(store, { hookId: 1, url }));
   worker.poke();
@@ -376,9 +219,7 @@ forEachEngine(
   async (store) => {
     // No engine stores NUL.
     const urls = FORBIDDEN_TARGETS.map(([, url]) => url).filter((url) => !url.includes('\0'));
-    const guard = createAddressGuard({ allowCidrs: [] });
-    const parts = { store, world: realWorld, log: createLog('warn'), metrics: createMetrics(), vault, guard };
-    const worker = createDeliveryWorker(parts);
+    await using worker = createTestWorker(store, []);
     const ids: number[] = [];
     for (const [index, url] of urls.entries()) {
       await insertTestHook(store, { id: index + 1, url });
@@ -391,7 +232,6 @@ forEachEngine(
       const [attempt] = await readAttempts(store, id);
       assert.deepEqual([attempt?.reason, attempt?.remote_address], ['blocked address', null]);
     }
-    await worker.stop();
   },
 );
 
@@ -407,7 +247,7 @@ forEachEngine('a success that was another answer does not stay: the delivery is 
   });
   const { url } = receiver;
   await insertTestHook(store, { id: 1, url });
-  await using worker = startWorker(store);
+  await using worker = startTestWorker(store);
   const first = await enqueueTestDelivery(store, { hookId: 1, url });
   worker.poke();
   await waitForDelivery(store, first);

@@ -1,0 +1,79 @@
+/** A worker that delivers from a store to receivers on this machine, and what its hooks and endpoints come to. */
+import { type Statement, type Store, statement } from '../../src/database/store.ts';
+import { createLog } from '../../src/telemetry/log.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { createVault } from '../../src/vault/vault.ts';
+import { createAddressGuard } from '../../src/webhooks/address-guard.ts';
+import { createDeliveryWorker, type DeliveryWorker } from '../../src/webhooks/delivery-worker.ts';
+import { realWorld } from '../../src/world.ts';
+
+export const testVault = createVault([new Uint8Array(32).fill(7)], realWorld);
+
+type TestWorker = DeliveryWorker & AsyncDisposable;
+
+/** One that was not started: it makes only the attempts that are asked for. */
+export function createTestWorker(store: Store, allowCidrs: readonly string[] = ['127.0.0.0/8']): TestWorker {
+  const worker = createDeliveryWorker({
+    store,
+    world: realWorld,
+    log: createLog('warn'),
+    metrics: createMetrics(),
+    vault: testVault,
+    guard: createAddressGuard({ allowCidrs }),
+  });
+  return { ...worker, [Symbol.asyncDispose]: () => worker.stop() };
+}
+
+export function startTestWorker(store: Store, allowCidrs?: readonly string[]): TestWorker {
+  const worker = createTestWorker(store, allowCidrs);
+  worker.start();
+  return worker;
+}
+
+export interface HookRow {
+  readonly result: string | null;
+  readonly result_code: number;
+  readonly disabled_at_ms: number | null;
+  readonly disabled_reason: string | null;
+}
+const hookRow = statement<HookRow>(
+  'test_hook_row',
+  'SELECT result, result_code, disabled_at_ms, disabled_reason FROM hooks WHERE id = $1',
+);
+
+export interface EndpointRow {
+  readonly parked: number;
+  readonly next_at_ms: number;
+  readonly held_since_ms: number | null;
+}
+const endpointRow = statement<EndpointRow>(
+  'test_endpoint_row',
+  'SELECT parked, next_at_ms, held_since_ms FROM endpoint_queue WHERE hook_id = $1',
+);
+
+type IsThere<Row> = (row: Row) => boolean;
+
+export function waitForHook(store: Store, hookId: number, isThere: IsThere<HookRow> = () => true): Promise<HookRow> {
+  return waitForRow(store, hookRow, hookId, isThere);
+}
+
+export function waitForEndpoint(
+  store: Store,
+  hookId: number,
+  isThere: IsThere<EndpointRow> = () => true,
+): Promise<EndpointRow> {
+  return waitForRow(store, endpointRow, hookId, isThere);
+}
+
+async function waitForRow<Row extends object>(
+  store: Store,
+  asked: Statement<Row>,
+  id: number,
+  isThere: IsThere<Row>,
+): Promise<Row> {
+  for (;;) {
+    const [row] = await store.read(asked, [id]);
+    if (row !== undefined && isThere(row)) return row;
+    await realWorld.sleep(10);
+  }
+}
