@@ -65,6 +65,10 @@ const staticMicros = measureMicros(2000, () => fresh.predict(call, predicted));
 const live = createLiveModel(model);
 const requestMicros = measureMicros(5000, (i) => observeOnce(live, single, i));
 const liveMicros = measureMicros(2000, () => live.predict(call, predicted));
+const streamMicros = measureMicros(2000, (i) => {
+  observeOnce(live, single, i);
+  live.predict(call, predicted);
+});
 const quantiles = createLiveModel({ ...model, statistic: 'p90' });
 for (let i = 0; i < 2000; i++) observeOnce(quantiles, single, i);
 const quantileMicros = measureMicros(2000, () => quantiles.predict(call, predicted));
@@ -75,6 +79,7 @@ const rows = [
   { what: `predict ${CANDIDATES} rows, live`, micros: liveMicros },
   { what: `predict ${CANDIDATES} rows, live, p90`, micros: quantileMicros },
   { what: 'foresee a request, observe its TTFT and TPOT', micros: requestMicros },
+  { what: `the same, and then predict ${CANDIDATES} rows, live`, micros: streamMicros },
   { what: 'swap the model', micros: swapMicros },
 ];
 if (flags.json) process.stdout.write(`${JSON.stringify({ date: new Date().toISOString(), rows })}\n`);

@@ -26,8 +26,8 @@ const MIN_RESIDUALS = 20;
 const REFRESH_EVERY = 8;
 
 export interface AdaptiveQuantiles {
-  /** The residual, in units of the spread, that this share stays below; undefined while too little is known. */
-  quantile(promised: Promised): number | undefined;
+  /** The residuals, in units of the spread, that each promised share stays below; undefined while too little is known. */
+  quantiles(): Float64Array | undefined;
   /**
    * `promised` are the quantiles that this request was told, one a promise, and `since` how many events were observed
    * meanwhile: the later the answer, the smaller the step, or the levels would swing.
@@ -67,7 +67,7 @@ export function createAdaptiveQuantiles(): AdaptiveQuantiles {
     get count() {
       return count;
     },
-    quantile: (promised) => (count < MIN_RESIDUALS ? undefined : quantiles[PROMISES.indexOf(promised)]!),
+    quantiles: () => (count < MIN_RESIDUALS ? undefined : quantiles),
     coverage: (promised) => coverages[PROMISES.indexOf(promised)]!,
     observe(residual, promised = [...quantiles], since = 0) {
       if (count >= MIN_RESIDUALS)

@@ -1,29 +1,35 @@
+import type { AskedRows } from './asked-rows.ts';
 import type { ServerIndex } from './server-index.ts';
 import type { ServerLevels } from './server-levels.ts';
 
 /** The levels of one pod type by the numbers of its servers: no string is made of an address that was asked before. */
 export interface LiveLevels {
-  /** True when every server has level 0. */
-  readonly isFlat: boolean;
   /** Of a server's number; -1 has the level of the pod type. */
   read(server: number): number;
+  /** Adds to the logarithm of each row that of its server. */
+  add(asked: AskedRows): void;
   /** This number means another server from now on. */
   forget(server: number): void;
 }
 
 export function createLiveLevels({ servers, podTypes }: ServerLevels, podType: string, index: ServerIndex): LiveLevels {
   const common = podTypes.get(podType) ?? 0;
-  const isFlat = servers.size === 0 && common === 0;
+  const isFlat = servers.size === 0;
   const levels = new Float64Array(isFlat ? 0 : index.capacity).fill(Number.NaN);
+
+  function read(server: number): number {
+    if (isFlat || server === -1) return common;
+    const known = levels[server]!;
+    if (!Number.isNaN(known)) return known;
+    const address = index.addressOf(server);
+    levels[server] = (address && servers.get(Buffer.from(address).toString())) ?? common;
+    return levels[server]!;
+  }
+
   return {
-    isFlat,
-    read(server) {
-      if (isFlat || server === -1) return common;
-      const known = levels[server]!;
-      if (!Number.isNaN(known)) return known;
-      const address = index.addressOf(server);
-      levels[server] = (address && servers.get(Buffer.from(address).toString())) ?? common;
-      return levels[server]!;
+    read,
+    add({ count, servers: asked, logs }) {
+      for (let n = 0; n < count; n++) logs[n]! += read(asked[n]!);
     },
     forget(server) {
       if (!isFlat) levels[server] = Number.NaN;

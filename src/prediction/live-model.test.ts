@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { observePool, tabulate } from '../../test/support/observed-pool.ts';
 import { createPredictColumns, METRIC_COLUMNS, type PredictColumns } from './columns.ts';
 import { createLiveModel, type LiveModel } from './live-model.ts';
+import { type Foresight, promisedP90 } from './live-target.ts';
 import { decodeModel, encodeModel, renameModel } from './model-codec.ts';
 import type { Observation } from './observation.ts';
 import { createPredictor } from './predictor.ts';
@@ -61,15 +62,31 @@ test('rows of many pod types, known, observed and made up, are answered in one c
     assert.deepEqual([together[i], together[inputs.length + i]], answer(live, [input]));
 });
 
-test('what is foreseen of a request is what Predict answers for it', () => {
+for (const [statistic, readMs] of [
+  ['p50', ({ medianMs }: Foresight) => medianMs],
+  ['p90', promisedP90],
+] as const)
+  test(`what is foreseen of a request is what Predict answers for it, ${statistic}`, () => {
+    const live = createLiveModel({ ...model, statistic });
+    observeAll(live, prefill.slice(0, 80).map(slowDown));
+    for (const { input } of [...prefill.slice(80, 90), ...decode.slice(0, 10)]) {
+      const [ttft, tpot] = answer(live, [input]);
+      const foreseen = live.foresee(fillColumns([input]), input.podType, Buffer.from(input.serverIp));
+      assert.ok(Math.abs(readMs(foreseen.ttft) / ttft! - 1) < 1e-12);
+      assert.ok(Math.abs(readMs(foreseen.tpot) / tpot! - 1) < 1e-12);
+    }
+  });
+
+test('an observation moves the next answer for its server, and less those for others', () => {
   const live = createLiveModel(model);
-  observeAll(live, prefill.slice(0, 80).map(slowDown));
-  for (const { input } of [...prefill.slice(80, 90), ...decode.slice(0, 10)]) {
-    const [ttft, tpot] = answer(live, [input]);
-    const foreseen = live.foresee(fillColumns([input]), input.podType, Buffer.from(input.serverIp));
-    assert.ok(Math.abs(foreseen.ttft.medianMs / ttft! - 1) < 1e-12);
-    assert.ok(Math.abs(foreseen.tpot.medianMs / tpot! - 1) < 1e-12);
-  }
+  observeAll(live, prefill.slice(0, 80));
+  const { input } = prefill[90]!;
+  const inputs = ['10.0.0.0', '10.0.0.1', 'never heard of'].map((serverIp) => ({ ...input, serverIp }));
+  const before = answer(live, inputs);
+  const slowed = prefill.slice(100, 150).filter((row) => row.input.serverIp === inputs[0]!.serverIp);
+  observeAll(live, slowed.slice(0, 5).map(slowDown));
+  const [own, other, unknown] = answer(live, inputs).map((ms, i) => ms / before[i]!);
+  assert.ok(own! > 1.2 && other! < own! && unknown! < own!, `${own} ${other} ${unknown}`);
 });
 
 test('until the last step of a swap the old version answers, and from then on the new one as if it had come at once', () => {

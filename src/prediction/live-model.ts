@@ -3,15 +3,16 @@
  * synchronously; an observed time moves its state in a few microseconds. A new version replaces the learned part
  * between two calls and keeps the rest.
  */
+import { createAskedRows } from './asked-rows.ts';
 import { createPredictColumns, METRIC_COLUMNS, type PredictColumns, type PredictedColumns } from './columns.ts';
 import { introduceServers } from './live-levels.ts';
-import { createLiveTarget, type Foresight, type LiveTarget, type Place, type SavedTarget } from './live-target.ts';
+import { createLiveTarget, type Foresight, type LiveTarget, type SavedTarget } from './live-target.ts';
 import { findTargetModel, type LatencyModel } from './model.ts';
 import type { MetricColumns, Target } from './observation-table.ts';
 import { normalizePodType } from './pod-type.ts';
 import { createRecentRows, type RecentRow } from './recent-rows.ts';
-import { createServerState, type SavedServerState, type ServerState } from './server-state.ts';
-import { createSlotEvaluator, type SlotEvaluator } from './slot-evaluator.ts';
+import { createServerState, type Place, type SavedServerState, type ServerState } from './server-state.ts';
+import { createSlotEvaluator, readSaid, type SlotEvaluator } from './slot-evaluator.ts';
 
 export interface LiveModel {
   readonly model: LatencyModel;
@@ -24,7 +25,6 @@ export interface LiveModel {
   replaceModel(model: LatencyModel): void;
   /** The same in steps between which calls may be answered, by the old model until the last. Must be run to its end. */
   prepareSwap(model: LatencyModel): Iterable<void>;
-  targetOf(podType: string, target: Target): LiveTarget;
   save(): SavedLiveModel;
   restore(saved: SavedLiveModel): void;
 }
@@ -76,6 +76,8 @@ export function createLiveModel(initial: LatencyModel): LiveModel {
   /** By the pod types of the present call, in its order: what answers, and its number in the state. */
   const slotOf: Slot[] = [];
   const numbers: number[] = [];
+  let asked = createAskedRows(FIRST_CAPACITY);
+  const askedOnce = createAskedRows(1);
   introduceLevels(initial);
 
   function findSlot(podType: string, count: number): Slot {
@@ -110,26 +112,19 @@ export function createLiveModel(initial: LatencyModel): LiveModel {
     if (!podTypes.includes(name) && podTypes.length + 1 < MAX_POD_TYPES) podTypes.push(name);
   }
 
-  /** Answers the rows of the last evaluation whose pod type is answered by this slot. */
-  function answerRows(slot: Slot, columns: PredictColumns, predicted: PredictedColumns): void {
-    const { evaluator, ttft, tpot } = slot;
-    const isMixed = columns.podTypes.length > 1;
-    const { statistic } = model;
-    const place = { server: -1, podType: 0 };
-    for (let i = 0; i < columns.count; i++) {
-      const podType = columns.podType[i]!;
-      if (isMixed && slotOf[podType] !== slot) continue;
-      place.podType = numbers[podType]!;
-      place.server = state.servers.find(columns.source, columns.serverIpStart[i]!, columns.serverIpLength[i]!);
-      const ttftMs = hasObserved
-        ? ttft.predict(evaluator.ttft.physicsMs[i]!, evaluator.ttft.treeLogs[i]!, place)
-        : ttft.atLevel(evaluator.ttft.medianMs[i]!, place.server);
-      const tpotMs = hasObserved
-        ? tpot.predict(evaluator.tpot.physicsMs[i]!, evaluator.tpot.treeLogs[i]!, place)
-        : tpot.atLevel(evaluator.tpot.medianMs[i]!, place.server);
-      predicted.ttftMs[i] = ttft.toStatistic(ttftMs, statistic, place.server);
-      predicted.tpotMs[i] = tpot.toStatistic(tpotMs, statistic, place.server);
+  /** Notes which rows of the call this slot answers. */
+  function pickRows(slot: Slot, columns: PredictColumns): void {
+    const { podTypes, podType, source, serverIpStart, serverIpLength } = columns;
+    const { rows, servers } = asked;
+    let count = 0;
+    for (let row = 0; row < columns.count; row++) {
+      if (podTypes.length > 1 && slotOf[podType[row]!] !== slot) continue;
+      rows[count] = row;
+      servers[count] = state.servers.find(source, serverIpStart[row]!, serverIpLength[row]!);
+      count++;
     }
+    asked.count = count;
+    if (count > 0) asked.podType = numbers[podType[rows[0]!]!]!;
   }
 
   /** Servers and pod types that the model knows, before the first of their requests. */
@@ -186,8 +181,8 @@ export function createLiveModel(initial: LatencyModel): LiveModel {
     const slotsOfRows = rows.map(({ podType }) => findSlot(podType, rows.length));
     for (const slot of new Set(slotsOfRows)) slot.evaluator.evaluate(told);
     for (const [i, { target, place, observedMs }] of rows.entries()) {
-      const { physicsMs, medianMs } = slotsOfRows[i]!.evaluator[target];
-      slotsOfRows[i]![target].recall(physicsMs[i]!, medianMs[i]!, place, observedMs);
+      const slot = slotsOfRows[i]!;
+      slot[target].recall(readSaid(slot.evaluator[target], i), place, observedMs);
     }
   }
 
@@ -209,9 +204,14 @@ export function createLiveModel(initial: LatencyModel): LiveModel {
         slotOf[podType] = findSlot(name, columns.count);
         numbers[podType] = numberOf(name);
       }
+      if (asked.rows.length < columns.count) asked = createAskedRows(columns.capacity);
+      asked.statistic = model.statistic;
+      asked.isLive = hasObserved;
       for (const slot of podTypeCount === 1 ? [slotOf[0]!] : new Set(slotOf.slice(0, podTypeCount))) {
         slot.evaluator.evaluate(columns);
-        answerRows(slot, columns, predicted);
+        pickRows(slot, columns);
+        slot.ttft.answer(slot.evaluator.ttft, asked, predicted.ttftMs);
+        slot.tpot.answer(slot.evaluator.tpot, asked, predicted.tpotMs);
       }
     },
     foresee(columns, podType, server) {
@@ -219,13 +219,15 @@ export function createLiveModel(initial: LatencyModel): LiveModel {
       const slot = findSlot(podType, columns.count);
       slot.evaluator.evaluate(columns);
       const place = { server: state.servers.ensure(server), podType: numberOf(podType) };
-      const { ttft, tpot } = slot.evaluator;
+      askedOnce.count = 1;
+      askedOnce.servers[0] = place.server;
+      askedOnce.podType = place.podType;
       return {
         place,
         podType,
         metrics: METRIC_COLUMNS.map((name) => columns[name][0]!),
-        ttft: slot.ttft.foresee(ttft.physicsMs[0]!, ttft.medianMs[0]!, place),
-        tpot: slot.tpot.foresee(tpot.physicsMs[0]!, tpot.medianMs[0]!, place),
+        ttft: slot.ttft.foresee(slot.evaluator.ttft, askedOnce),
+        tpot: slot.tpot.foresee(slot.evaluator.tpot, askedOnce),
       };
     },
     observe(foreseen, target, observedMs) {
@@ -238,7 +240,6 @@ export function createLiveModel(initial: LatencyModel): LiveModel {
       for (const _ of prepareSwap(next));
     },
     prepareSwap,
-    targetOf: (podType, target) => findSlot(podType, 1)[target],
     save: () => ({
       podTypes: [...podTypes],
       servers: state.save(),

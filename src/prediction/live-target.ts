@@ -1,20 +1,18 @@
-/** Layers 3 and 4 for one target of one slot: mixes what the experts say, and says how far off that may be. */
-import { findBucket, LEVELS, type Statistic, statisticOffset } from './calibration.ts';
-import { type AdaptiveQuantiles, createAdaptiveQuantiles, PROMISES, type SavedQuantiles } from './conformal.ts';
+/**
+ * Layers 3 and 4 for one target of one slot: mixes what the experts say, and says how far off that may be. All rows of
+ * a call step by step, each a loop over arrays: row by row, what surrounds the arithmetic would cost several times it.
+ */
+import type { AskedRows } from './asked-rows.ts';
+import type { SavedQuantiles } from './conformal.ts';
+import { EXPERT_COUNT, EXPERTS } from './experts.ts';
 import { createLiveLevels } from './live-levels.ts';
+import { createLiveScatter, type PromisedScatter, promisedMs } from './live-scatter.ts';
 import { clampMs } from './milliseconds.ts';
 import type { TargetModel } from './model.ts';
 import type { Target } from './observation-table.ts';
-import { createSelector, EXPERTS, type SavedTrust, type Selector } from './selector.ts';
-import { createServerQuantiles } from './server-quantiles.ts';
-import type { ServerState } from './server-state.ts';
-
-/** Which server of which pod type, as the server state numbers them. */
-export interface Place {
-  /** -1 when nothing is known of it. */
-  readonly server: number;
-  readonly podType: number;
-}
+import { createSelector, type SavedTrust, type Selector } from './selector.ts';
+import type { CorrectedExpert, Place, ServerState } from './server-state.ts';
+import type { Said, TargetAnswers } from './slot-evaluator.ts';
 
 /** What was predicted for one request, kept until its time is known. */
 export interface Foresight {
@@ -24,27 +22,17 @@ export interface Foresight {
   /** What the experts say together; residuals are relative to it. */
   readonly mixtureMs: number;
   readonly medianMs: number;
-  /** How widely times were scattered at this load while learning, as a logarithm. */
-  readonly spread: number;
-  /** What was promised, in units of the spread: one quantile a promise of `PROMISES`. */
-  readonly promised: readonly number[];
-  /** How many times had been observed when it was. */
-  readonly after: number;
+  readonly scatter: PromisedScatter;
 }
 
 export interface LiveTarget {
-  readonly selector: Selector;
-  readonly quantiles: AdaptiveQuantiles;
-  /** What the model says of this place by itself, whatever its servers have shown since. */
-  atLevel(ms: number, server: number): number;
-  /** What the experts say together; `treeLog` is the logarithm of what the trees multiply physics with. */
-  predict(physicsMs: number, treeLog: number, place: Place): number;
-  foresee(physicsMs: number, treesMs: number, place: Place): Foresight;
-  /** What the experts say as the statistic that is asked for. */
-  toStatistic(mixtureMs: number, statistic: Statistic, server: number): number;
+  /** Fills the times of these rows with the statistic that is asked for. */
+  answer(said: TargetAnswers, asked: AskedRows, timesMs: Float64Array): void;
+  /** Of the one row that is asked. */
+  foresee(said: TargetAnswers, asked: AskedRows): Foresight;
   observe(foresight: Foresight, place: Place, observedMs: number): void;
   /** Moves only what is known of the servers, by what this model would have predicted. */
-  recall(physicsMs: number, treesMs: number, place: Place, observedMs: number): void;
+  recall(said: Said, place: Place, observedMs: number): void;
   /** Another model answers from now on; what was learned about servers stays. */
   replaceModel(model: TargetModel): void;
   /** This number means another server from now on. */
@@ -72,162 +60,113 @@ interface SavedServer {
   readonly corrections: readonly number[] | undefined;
 }
 
-/** What an expert with less says is not worth working out. */
-const LEAST_WEIGHT = 1e-4;
-const IS_TREES = EXPERTS.map(({ base }) => base === 'trees');
-const SPEED_OF = EXPERTS.map(({ speed }) => speed);
-
-/** Times scatter by at least this much: a bucket of equal residuals is luck. */
-const MIN_SPREAD = 0.02;
-const LOW = LEVELS.indexOf(0.1);
-const HIGH = LEVELS.indexOf(0.9);
-
 export function createLiveTarget(target: Target, { state, podType, initial }: LiveTargetParts): LiveTarget {
   const selector = createSelector();
-  const quantiles = createAdaptiveQuantiles();
-  const ofServers = createServerQuantiles();
-  const physicsSignal = target === 'ttft' ? 0 : 2;
-  let model = initial;
-  let levels = createLiveLevels(model.levels, podType, state.servers);
+  const scatter = createLiveScatter(initial.calibration);
+  const signals = target === 'ttft' ? { physics: 0, trees: 1 } : { physics: 2, trees: 3 };
+  const corrected = listCorrected(signals);
+  const foreseenMs = new Float64Array(1);
+  let levels = createLiveLevels(initial.levels, podType, state.servers);
 
-  function expertLog(expert: number, logPhysics: number, logTrees: number, place: Place): number {
-    const speed = SPEED_OF[expert];
-    const isTrees = IS_TREES[expert]!;
-    const said = isTrees ? logTrees : logPhysics;
-    const signal = isTrees ? physicsSignal + 1 : physicsSignal;
-    return speed === undefined ? said : said + state.offset(place.server, place.podType, signal, speed);
-  }
-
-  /** The mixture of what the experts multiply physics with, as a logarithm: without logarithms to take, it is cheap. */
-  function mix(treeLog: number, place: Place): number {
-    let sum = 0;
-    const weights = selector.weightsOf(place.server);
-    for (let e = 0; e < EXPERTS.length; e++) {
-      const weight = weights[e]!;
-      sum += weight * (weight > LEAST_WEIGHT ? expertLog(e, 0, treeLog, place) : treeLog);
-    }
-    return sum;
-  }
-
-  /** In units of the spread at this load; never below a lesser promise. */
-  function quantileAt(promise: number, mixtureMs: number, server: number): number {
-    let highest = Number.NEGATIVE_INFINITY;
-    for (let p = 0; p <= promise; p++) {
-      const ofSlot = quantiles.quantile(PROMISES[p]!) ?? learnedQuantile(p, mixtureMs);
-      highest = Math.max(highest, ofSlot + ofServers.correction(server, p));
-    }
-    return highest;
-  }
-
-  /** What the model measured while learning speaks until enough was seen. */
-  function learnedQuantile(promise: number, mixtureMs: number): number {
-    return statisticOffset(model.calibration, STATISTIC_OF[promise]!, mixtureMs) / spreadAt(model, mixtureMs);
+  /** Fills the times of these rows with what the experts say together. */
+  function mix(said: TargetAnswers, asked: AskedRows, timesMs: Float64Array): void {
+    if (asked.isLive) {
+      startExperts(said, asked);
+      for (const expert of corrected) state.addOffsets(asked, expert);
+      selector.mix(asked);
+    } else believeTrees(said, asked);
+    levels.add(asked);
+    multiplyPhysics(said, asked, timesMs);
   }
 
   function saveServers(): SavedServer[] {
     const saved: SavedServer[] = [];
     for (let server = 0; server < state.servers.capacity; server++) {
       const address = state.servers.addressOf(server);
-      const [trust, corrections] = [selector.saveServer(server), ofServers.saveServer(server)];
+      const [trust, corrections] = [selector.saveServer(server), scatter.ofServers.saveServer(server)];
       if (address === undefined || (trust === undefined && corrections === undefined)) continue;
       saved.push({ address: Buffer.from(address).toString(), trust, corrections });
     }
     return saved;
   }
 
-  /** What nearly every row of a call wants. The median learned is the mixture itself, so that often nothing is left to do. */
-  function toMedian(mixtureMs: number, server: number): number {
-    const quantile = (quantiles.quantile(0.5) ?? 0) + ofServers.correction(server, 0);
-    if (quantile === 0) return clampMs(mixtureMs);
-    return clampMs(mixtureMs * promiseFactor(0, quantile, spreadAt(model, mixtureMs)));
-  }
-
-  function toStatistic(mixtureMs: number, statistic: Statistic, server: number): number {
-    if (statistic === 'p50') return toMedian(mixtureMs, server);
-    if (statistic === 'mean')
-      return clampMs(mixtureMs * Math.exp(statisticOffset(model.calibration, 'mean', mixtureMs)));
-    const promise = STATISTIC_OF.indexOf(statistic);
-    return clampMs(
-      mixtureMs * promiseFactor(promise, quantileAt(promise, mixtureMs, server), spreadAt(model, mixtureMs)),
-    );
-  }
-
   return {
-    selector,
-    quantiles,
-    atLevel: (ms, server) => (levels.isFlat ? ms : clampMs(ms * Math.exp(levels.read(server)))),
-    predict: (physicsMs, treeLog, place) =>
-      clampMs(physicsMs * Math.exp(levels.read(place.server) + mix(treeLog, place))),
-    foresee(physicsMs, treesMs, place) {
-      const level = levels.read(place.server);
-      const logPhysics = Math.log(physicsMs) + level;
-      const logTrees = Math.log(treesMs) + level;
-      const mixtureMs = clampMs(Math.exp(logPhysics + mix(logTrees - logPhysics, place)));
-      const expertLogs = EXPERTS.map((_, e) => expertLog(e, logPhysics, logTrees, place));
-      const promised = PROMISES.map((_, p) => quantileAt(p, mixtureMs, place.server));
-      const spread = spreadAt(model, mixtureMs);
-      const medianMs = clampMs(mixtureMs * promiseFactor(0, promised[0]!, spread));
-      return { logPhysics, logTrees, expertLogs, mixtureMs, medianMs, spread, promised, after: quantiles.count };
+    answer(said, asked, timesMs) {
+      mix(said, asked, timesMs);
+      scatter.toStatistic(asked, timesMs);
     },
-    toStatistic,
-    observe({ logPhysics, logTrees, expertLogs, mixtureMs, spread, promised, after }, place, observedMs) {
+    foresee(said, asked) {
+      mix(said, asked, foreseenMs);
+      const [mixtureMs, server] = [foreseenMs[0]!, asked.servers[0]!];
+      const logPhysics = Math.log(said.physicsMs[0]!) + levels.read(server);
+      const logTrees = logPhysics + said.treeLogs[0]!;
+      const expertLogs = Array.from(asked.expertLogs.subarray(0, EXPERT_COUNT), (log) => logPhysics + log);
+      const promise = scatter.promise(mixtureMs, server);
+      const medianMs = promisedMs('p50', mixtureMs, promise);
+      return { logPhysics, logTrees, expertLogs, mixtureMs, medianMs, scatter: promise };
+    },
+    observe({ logPhysics, logTrees, expertLogs, mixtureMs, scatter: promise }, place, observedMs) {
       const observedLog = Math.log(observedMs);
       selector.observe(place.server, expertLogs, observedLog);
-      const residual = (observedLog - Math.log(mixtureMs)) / spread;
-      quantiles.observe(residual, promised, quantiles.count - after);
-      ofServers.observe(place.server, residual, promised);
-      state.observe(place.server, place.podType, physicsSignal, observedLog - logPhysics);
-      state.observe(place.server, place.podType, physicsSignal + 1, observedLog - logTrees);
+      scatter.observe(promise, place.server, observedLog - Math.log(mixtureMs));
+      state.observe(place, signals.physics, observedLog - logPhysics);
+      state.observe(place, signals.trees, observedLog - logTrees);
     },
-    recall(physicsMs, treesMs, place, observedMs) {
-      const observedLog = Math.log(observedMs) - levels.read(place.server);
-      state.observe(place.server, place.podType, physicsSignal, observedLog - Math.log(physicsMs));
-      state.observe(place.server, place.podType, physicsSignal + 1, observedLog - Math.log(treesMs));
+    recall({ physicsMs, treeLog }, place, observedMs) {
+      const residual = Math.log(observedMs) - levels.read(place.server) - Math.log(physicsMs);
+      state.observe(place, signals.physics, residual);
+      state.observe(place, signals.trees, residual - treeLog);
     },
     replaceModel(next) {
-      model = next;
-      levels = createLiveLevels(model.levels, podType, state.servers);
+      scatter.replaceCalibration(next.calibration);
+      levels = createLiveLevels(next.levels, podType, state.servers);
     },
     forgetServer(server) {
       levels.forget(server);
       selector.forget(server);
-      ofServers.forget(server);
+      scatter.ofServers.forget(server);
     },
-    save: () => ({ selector: selector.save(), quantiles: quantiles.save(), servers: saveServers() }),
+    save: () => ({ selector: selector.save(), quantiles: scatter.ofSlot.save(), servers: saveServers() }),
     restore(saved) {
       selector.restore(saved.selector);
-      quantiles.restore(saved.quantiles);
+      scatter.ofSlot.restore(saved.quantiles);
       for (const { address, trust, corrections } of saved.servers) {
         const server = state.servers.ensure(Buffer.from(address));
         if (trust !== undefined) selector.restoreServer(server, trust);
-        if (corrections !== undefined) ofServers.restoreServer(server, corrections);
+        if (corrections !== undefined) scatter.ofServers.restoreServer(server, corrections);
       }
     },
   };
 }
 
-/** The statistic of each promise. */
-const STATISTIC_OF = ['p50', 'p90', 'p95', 'p99'] as const satisfies Statistic[];
+function listCorrected(signals: Readonly<Record<'physics' | 'trees', number>>): CorrectedExpert[] {
+  return EXPERTS.flatMap(({ base, speed }, position) =>
+    speed === undefined ? [] : [{ position, signal: signals[base], speed }],
+  );
+}
+
+/** What experts multiply physics with, but for their offsets: nothing, or what the trees say. */
+function startExperts({ treeLogs }: TargetAnswers, { count, rows, expertLogs }: AskedRows): void {
+  for (let n = 0; n < count; n++) {
+    const treeLog = treeLogs[rows[n]!]!;
+    for (let e = 0; e < EXPERT_COUNT; e++) expertLogs[n * EXPERT_COUNT + e] = TREE_SHARES[e]! * treeLog;
+  }
+}
+
+const TREE_SHARES = Float64Array.from(EXPERTS, ({ base }) => (base === 'trees' ? 1 : 0));
+
+function believeTrees({ treeLogs }: TargetAnswers, { count, rows, logs }: AskedRows): void {
+  for (let n = 0; n < count; n++) logs[n] = treeLogs[rows[n]!]!;
+}
+
+function multiplyPhysics({ physicsMs }: TargetAnswers, { count, rows, logs }: AskedRows, timesMs: Float64Array): void {
+  for (let n = 0; n < count; n++) {
+    const row = rows[n]!;
+    timesMs[row] = clampMs(physicsMs[row]! * Math.exp(logs[n]!));
+  }
+}
 
 /** What nine of ten such requests should stay below, as it was promised. */
-export function promisedP90({ mixtureMs, promised, spread }: Foresight): number {
-  const promise = STATISTIC_OF.indexOf('p90');
-  return clampMs(mixtureMs * promiseFactor(promise, promised[promise]!, spread));
-}
-
-/** A lasting bias of more is for the offsets to mend; at an unknown load, the spread alone could move a median by e. */
-const MAX_MEDIAN_SHIFT = 0.05;
-
-function promiseFactor(promise: number, quantile: number, spread: number): number {
-  const shift = quantile * spread;
-  if (promise > 0) return Math.exp(shift);
-  const small = Math.max(-MAX_MEDIAN_SHIFT, Math.min(MAX_MEDIAN_SHIFT, shift));
-  // e^x to five digits, without the price of it: every row of a call comes by here.
-  return 1 + small * (1 + small / 2);
-}
-
-/** Half the width of what four of five requests stayed within. */
-function spreadAt({ calibration }: TargetModel, predictedMs: number): number {
-  const at = findBucket(calibration.edges, predictedMs) * LEVELS.length;
-  return Math.max(MIN_SPREAD, (calibration.quantiles[at + HIGH]! - calibration.quantiles[at + LOW]!) / 2);
+export function promisedP90({ mixtureMs, scatter }: Foresight): number {
+  return promisedMs('p90', mixtureMs, scatter);
 }

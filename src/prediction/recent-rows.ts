@@ -1,5 +1,5 @@
-import type { Place } from './live-target.ts';
 import type { Target } from './observation-table.ts';
+import type { Place } from './server-state.ts';
 
 /** One observed time with what its server looked like at the dispatch. */
 export interface RecentRow {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createSelector, EXPERTS } from './selector.ts';
+import { EXPERTS } from './experts.ts';
+import { createSelector } from './selector.ts';
 
 const OFFSET = EXPERTS.findIndex(({ name }) => name === 'trees + slow offset');
 const TREES = EXPERTS.findIndex(({ name }) => name === 'trees');

@@ -4,23 +4,8 @@
  * server has its own weights, pulled to those of the slot while it has said little: where one has become slower, what
  * it showed since is right, however right the model still is elsewhere.
  */
-import type { Speed } from './server-state.ts';
-
-/** What an expert says: physics or trees, corrected by a recent offset or not. */
-export interface Expert {
-  readonly name: string;
-  readonly base: 'physics' | 'trees';
-  readonly speed: Speed | undefined;
-}
-
-export const EXPERTS: readonly Expert[] = [
-  { name: 'physics', base: 'physics', speed: undefined },
-  { name: 'physics + slow offset', base: 'physics', speed: 1 },
-  { name: 'physics + fast offset', base: 'physics', speed: 0 },
-  { name: 'trees', base: 'trees', speed: undefined },
-  { name: 'trees + slow offset', base: 'trees', speed: 1 },
-  { name: 'trees + fast offset', base: 'trees', speed: 0 },
-];
+import type { AskedRows } from './asked-rows.ts';
+import { EXPERT_COUNT } from './experts.ts';
 
 /** Losses of about the last 60 events count. */
 const DECAY = 0.985;
@@ -48,6 +33,8 @@ export interface SavedTrust {
 export interface Selector {
   /** One weight an expert for this server (-1: unknown); they sum to 1. */
   weightsOf(server: number): Float64Array;
+  /** What the experts say of each row, weighed. */
+  mix(asked: AskedRows): void;
   /** `predictions` are the logarithms that the experts said. */
   observe(server: number, predictions: ArrayLike<number>, observedLog: number): void;
   /** Mean absolute log error of each expert lately. */
@@ -74,7 +61,8 @@ export function createSelector(): Selector {
   }
 
   return {
-    weightsOf: (server) => (server === -1 ? slot : (servers[server] ?? slot)).weights,
+    weightsOf: (server) => trustIn(server, servers, slot).weights,
+    mix: (asked) => mixRows(asked, servers, slot),
     observe(server, predictions, observedLog) {
       addLosses(slot, predictions, observedLog);
       reweigh(
@@ -111,8 +99,22 @@ export function createSelector(): Selector {
   };
 }
 
+// Not by `servers[server]` alone: to look for -1, or beyond the end, costs ten times what a look inside does.
+function trustIn(server: number, servers: readonly (Trust | undefined)[], slot: Trust): Trust {
+  return server >= 0 && server < servers.length ? (servers[server] ?? slot) : slot;
+}
+
+function mixRows({ count, servers, expertLogs, logs }: AskedRows, trusts: readonly (Trust | undefined)[], slot: Trust) {
+  for (let n = 0; n < count; n++) {
+    const { weights } = trustIn(servers[n]!, trusts, slot);
+    let sum = 0;
+    for (let e = 0; e < EXPERT_COUNT; e++) sum += weights[e]! * expertLogs[n * EXPERT_COUNT + e]!;
+    logs[n] = sum;
+  }
+}
+
 function createTrust(): Trust {
-  return { losses: new Float64Array(EXPERTS.length), weights: Float64Array.from(INITIAL_TRUST), count: 0 };
+  return { losses: new Float64Array(EXPERT_COUNT), weights: Float64Array.from(INITIAL_TRUST), count: 0 };
 }
 
 function addLosses(trust: Trust, predictions: ArrayLike<number>, observedLog: number): void {
@@ -125,14 +127,14 @@ function addLosses(trust: Trust, predictions: ArrayLike<number>, observedLog: nu
 /** The confidence grows with what was seen: after few events the initial trust still speaks. */
 function reweigh({ weights }: Trust, means: Float64Array, count: number): void {
   let least = Number.POSITIVE_INFINITY;
-  for (let e = 0; e < EXPERTS.length; e++) least = Math.min(least, means[e]!);
+  for (let e = 0; e < EXPERT_COUNT; e++) least = Math.min(least, means[e]!);
   const sharpness = (SHARPNESS * count) / (count + 10) / Math.max(least, 1e-3);
   let total = 0;
-  for (let e = 0; e < EXPERTS.length; e++) {
+  for (let e = 0; e < EXPERT_COUNT; e++) {
     weights[e] = INITIAL_TRUST[e]! * Math.exp(-sharpness * (means[e]! - least));
     total += weights[e]!;
   }
-  for (let e = 0; e < EXPERTS.length; e++) weights[e]! /= total;
+  for (let e = 0; e < EXPERT_COUNT; e++) weights[e]! /= total;
 }
 
 function saveTrust({ losses, count }: Trust): SavedTrust {
@@ -141,7 +143,7 @@ function saveTrust({ losses, count }: Trust): SavedTrust {
 
 /** False when it is of other experts than these, or of nothing. */
 function fill(trust: Trust, saved: SavedTrust): boolean {
-  if (saved.losses.length !== EXPERTS.length || !(saved.count > 0)) return false;
+  if (saved.losses.length !== EXPERT_COUNT || !(saved.count > 0)) return false;
   trust.losses.set(saved.losses);
   trust.count = saved.count;
   return true;

@@ -12,9 +12,11 @@ const MEMORY = 0.999;
 /** A server that was shaken by a change comes back in finite time. */
 const MAX_CORRECTION = 3;
 
+const NONE = new Float64Array(PROMISES.length);
+
 export interface ServerQuantiles {
-  /** What to add to the slot's quantile, a position in `PROMISES`; 0 for -1, an unknown server. */
-  correction(server: number, promise: number): number;
+  /** What to add to the slot's quantiles, one a promise of `PROMISES`; zeros for -1, an unknown server. */
+  correctionsOf(server: number): Float64Array;
   /** `promised` are the quantiles that the server's request was told, one a promise. */
   observe(server: number, residual: number, promised: readonly number[]): void;
   /** This number means another server from now on. */
@@ -27,7 +29,7 @@ export function createServerQuantiles(): ServerQuantiles {
   const servers: (Float64Array | undefined)[] = [];
   return {
     // Not by `servers[server]` alone: to look for -1, or beyond the end, costs ten times what a look inside does.
-    correction: (server, promise) => (server >= 0 && server < servers.length ? (servers[server]?.[promise] ?? 0) : 0),
+    correctionsOf: (server) => (server >= 0 && server < servers.length ? (servers[server] ?? NONE) : NONE),
     observe(server, residual, promised) {
       if (server === -1) return;
       const corrections = servers[server] ?? new Float64Array(PROMISES.length);

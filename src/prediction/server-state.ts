@@ -3,6 +3,8 @@
  * towards those of the pod type, and these towards those of the whole model, until a server has spoken often enough
  * for itself. One event costs a few additions.
  */
+import type { AskedRows } from './asked-rows.ts';
+import { EXPERT_COUNT } from './experts.ts';
 import { createServerIndex, type ServerIndex } from './server-index.ts';
 
 /** Residuals are kept apart by what was predicted: both targets, by physics and by trees. */
@@ -33,11 +35,31 @@ interface Means {
   readonly weights: Float64Array;
 }
 
+/** Which server of which pod type, by their numbers. */
+export interface Place {
+  /** -1 when nothing is known of it. */
+  readonly server: number;
+  readonly podType: number;
+}
+
+/** One of `EXPERTS`, by its position, and the signal and speed of the residuals that correct it. */
+export interface CorrectedExpert {
+  readonly position: number;
+  readonly signal: number;
+  readonly speed: Speed;
+}
+
+interface AllMeans {
+  readonly byServer: Means;
+  readonly byPodType: Means;
+  readonly ofModel: Means;
+}
+
 export interface ServerState {
   readonly servers: ServerIndex;
-  /** The expected log residual at a server (-1: unknown) of a pod type. */
-  offset(server: number, podType: number, signal: number, speed: Speed): number;
-  observe(server: number, podType: number, signal: number, residual: number): void;
+  /** Adds to what this expert says of each row the log residual to expect there. */
+  addOffsets(asked: AskedRows, expert: CorrectedExpert): void;
+  observe(place: Place, signal: number, residual: number): void;
   /** Forgets every residual, and keeps the numbers of the servers. */
   clear(): void;
   /** Everything it knows, for a restart. */
@@ -68,21 +90,10 @@ export function createServerState({ maxServers, maxPodTypes, onForget }: ServerS
     onForget?.(server);
   });
 
-  function offset(server: number, podType: number, signal: number, speed: Speed): number {
-    const at = signal * SPEED_COUNT + SLOW;
-    const model = ofModel.sums[at]! / (ofModel.weights[at]! + MODEL_SHRINKAGE);
-    const pod = shrink(byPodType, podType * STRIDE + at, model);
-    const slow = server === -1 ? pod : shrink(byServer, server * STRIDE + at, pod);
-    if (speed === SLOW) return slow;
-    // A fast mean is of few events: it is pulled to the slow one of the same server, not to what others show.
-    if (server === -1) return shrink(byPodType, podType * STRIDE + at - SLOW, slow, FAST_SHRINKAGE);
-    return shrink(byServer, server * STRIDE + at - SLOW, slow, FAST_SHRINKAGE);
-  }
-
   return {
     servers,
-    offset,
-    observe(server, podType, signal, residual) {
+    addOffsets: (asked, expert) => addOffsets({ byServer, byPodType, ofModel }, asked, expert),
+    observe({ server, podType }, signal, residual) {
       const value = Math.max(-MAX_RESIDUAL, Math.min(MAX_RESIDUAL, residual));
       const at = signal * SPEED_COUNT;
       addResidual(ofModel, at, value);
@@ -126,7 +137,29 @@ function clear({ sums, weights }: Means, holder: number): void {
   weights.fill(0, holder * STRIDE, (holder + 1) * STRIDE);
 }
 
-function shrink({ sums, weights }: Means, at: number, parent: number, strength = SHRINKAGE): number {
+function addOffsets({ byServer, byPodType, ofModel }: AllMeans, asked: AskedRows, expert: CorrectedExpert): void {
+  const { signal, speed } = expert;
+  const { count, servers, expertLogs } = asked;
+  const at = signal * SPEED_COUNT + SLOW;
+  const podAt = asked.podType * STRIDE + at;
+  const model = ofModel.sums[at]! / (ofModel.weights[at]! + MODEL_SHRINKAGE);
+  const pod = readOffset(byPodType, podAt, SLOW, model);
+  const unknown = readOffset(byPodType, podAt, speed, model);
+  for (let n = 0; n < count; n++) {
+    const server = servers[n]!;
+    const offset = server === -1 ? unknown : readOffset(byServer, server * STRIDE + at, speed, pod);
+    expertLogs[n * EXPERT_COUNT + expert.position]! += offset;
+  }
+}
+
+/** The slow mean of a holder stands at `at`, and the fast one before it. */
+function readOffset(means: Means, at: number, speed: Speed, parent: number): number {
+  const slow = shrink(means, at, parent, SHRINKAGE);
+  // A fast mean is of few events: it is pulled to the slow one of the same server, not to what others show.
+  return speed === SLOW ? slow : shrink(means, at - SLOW + speed, slow, FAST_SHRINKAGE);
+}
+
+function shrink({ sums, weights }: Means, at: number, parent: number, strength: number): number {
   return (sums[at]! + strength * parent) / (weights[at]! + strength);
 }
 

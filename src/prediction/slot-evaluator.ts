@@ -15,8 +15,6 @@ export interface TargetAnswers {
   readonly physicsMs: Float64Array;
   /** What the trees multiply it with, as a logarithm, as far as they are believed. */
   readonly treeLogs: Float64Array;
-  /** The median: physics corrected by the trees. */
-  readonly medianMs: Float64Array;
 }
 
 export interface SlotEvaluator {
@@ -47,8 +45,7 @@ export function createSlotEvaluator(ttft: TargetModel, tpot: TargetModel, capaci
 }
 
 function createAnswers(model: TargetModel, capacity: number): TargetAnswers {
-  const [physicsMs, treeLogs, medianMs] = [0, 1, 2].map(() => new Float64Array(capacity));
-  return { model, physicsMs: physicsMs!, treeLogs: treeLogs!, medianMs: medianMs! };
+  return { model, physicsMs: new Float64Array(capacity), treeLogs: new Float64Array(capacity) };
 }
 
 interface Trees {
@@ -90,14 +87,11 @@ function connectTarget(
   capacity: number,
   sums?: Float64Array,
 ): (columns: MetricColumns) => void {
-  const { model, physicsMs, medianMs } = answers;
+  const { model, physicsMs } = answers;
   if (model.imported === undefined) return (columns) => answerTarget(answers, columns, sums);
   const evaluator = createImportedEvaluator(model.imported, capacity);
-  return (columns) => {
-    evaluator.evaluate(columns, medianMs);
-    // No physics was learned beside it, and the prior's would only mislead.
-    physicsMs.set(medianMs.subarray(0, columns.count));
-  };
+  // In the place of physics: none was learned beside it, and the prior's would only mislead.
+  return (columns) => evaluator.evaluate(columns, physicsMs);
 }
 
 function believedForest(model: TargetModel) {
@@ -105,17 +99,31 @@ function believedForest(model: TargetModel) {
 }
 
 function answerTarget(
-  { model, physicsMs, treeLogs, medianMs }: TargetAnswers,
+  { model, physicsMs, treeLogs }: TargetAnswers,
   columns: MetricColumns,
   sums?: Float64Array,
 ): void {
+  const { count } = columns;
+  evaluatePhysics(model.physics, columns, count, physicsMs);
+  for (let i = 0; i < count; i++) physicsMs[i] = clampMs(physicsMs[i]!);
+  if (sums === undefined) return;
   const { forestShare } = model;
-  evaluatePhysics(model.physics, columns, columns.count, physicsMs);
-  for (let i = 0; i < columns.count; i++) {
-    physicsMs[i] = clampMs(physicsMs[i]!);
-    treeLogs[i] = sums === undefined ? 0 : forestShare * sums[i]!;
-    medianMs[i] = sums === undefined ? physicsMs[i]! : clampMs(physicsMs[i]! * Math.exp(treeLogs[i]!));
-  }
+  for (let i = 0; i < count; i++) treeLogs[i] = forestShare * sums[i]!;
+}
+
+/** What a model says of one row. */
+export interface Said {
+  readonly physicsMs: number;
+  readonly treeLog: number;
+}
+
+export function readSaid({ physicsMs, treeLogs }: TargetAnswers, row: number): Said {
+  return { physicsMs: physicsMs[row]!, treeLog: treeLogs[row]! };
+}
+
+/** The median of a row: physics corrected by the trees. */
+export function readMedian({ physicsMs, treeLogs }: TargetAnswers, row: number): number {
+  return clampMs(physicsMs[row]! * Math.exp(treeLogs[row]!));
 }
 
 /** A median as the statistic that is asked for. */

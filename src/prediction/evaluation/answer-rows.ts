@@ -3,7 +3,7 @@ import { clampMs } from '../milliseconds.ts';
 import { findTargetModel, type LatencyModel } from '../model.ts';
 import { type MetricColumns, type ObservationTable, observedTimes, TARGETS } from '../observation-table.ts';
 import { levelOf } from '../server-levels.ts';
-import { createSlotEvaluator, type SlotEvaluator, toStatistic } from '../slot-evaluator.ts';
+import { createSlotEvaluator, readMedian, type SlotEvaluator, toStatistic } from '../slot-evaluator.ts';
 import type { Answers } from './accuracy.ts';
 
 const ROWS_AT_ONCE = 1024;
@@ -31,11 +31,11 @@ function createPodTypeEvaluator(model: LatencyModel, podType: string): SlotEvalu
 function collectAnswers(evaluator: SlotEvaluator, table: ObservationTable, rows: readonly number[], answers: Answers) {
   for (const target of TARGETS) {
     const observed = observedTimes(table, target);
-    const { model, medianMs } = evaluator[target];
+    const { model } = evaluator[target];
     for (const [i, row] of rows.entries()) {
       if (!(observed[row]! > 0)) continue;
       const level = levelOf(model.levels, table.servers[table.server[row]!]!, table.podTypes[table.podType[row]!]!);
-      const predictedMs = clampMs(medianMs[i]! * Math.exp(level));
+      const predictedMs = clampMs(readMedian(evaluator[target], i) * Math.exp(level));
       const p90Ms = toStatistic(model, 'p90', predictedMs);
       answers[target].push({ row, observedMs: observed[row]!, predictedMs, p90Ms });
     }
