@@ -28,6 +28,8 @@ interface Reading {
   readonly seconds: number;
   readonly acknowledged: number;
   readonly rssMiB: number;
+  /** Of the process that learns. */
+  readonly learningMiB: number;
   readonly samples: number;
   readonly databaseMiB: number;
 }
@@ -131,12 +133,17 @@ function createLine(index: number): string {
 }
 
 function readState(pid: number, dataDir: string): Omit<Reading, 'seconds' | 'acknowledged'> {
-  const rssKiB = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
   const file = join(dataDir, 'trivet.db');
   const database = new DatabaseSync(file, { readOnly: true });
   const samples = Number(database.prepare('SELECT COUNT(*) AS count FROM samples').get()?.count);
   database.close();
-  return { rssMiB: rssKiB / 1024, samples, databaseMiB: statSync(file).size / 2 ** 20 };
+  const learning = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean);
+  const learningMiB = learning.reduce((sum, child) => sum + readRssMiB(child), 0);
+  return { rssMiB: readRssMiB(pid), learningMiB, samples, databaseMiB: statSync(file).size / 2 ** 20 };
+}
+
+function readRssMiB(pid: number | string): number {
+  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
 }
 
 function print(readings: readonly Reading[]): void {
@@ -145,14 +152,15 @@ function print(readings: readonly Reading[]): void {
     return;
   }
   process.stdout.write(`${cpus()[0]?.model ?? 'unknown'}, Node ${process.version}\n\n`);
-  process.stdout.write('  seconds  acknowledged  a second   RSS MiB  samples kept  database MiB\n');
-  for (const { seconds, acknowledged, rssMiB, samples, databaseMiB } of readings)
+  process.stdout.write('  seconds  acknowledged  a second   RSS MiB  learning MiB  samples kept  database MiB\n');
+  for (const { seconds, acknowledged, rssMiB, learningMiB, samples, databaseMiB } of readings)
     process.stdout.write(
       [
         seconds.toFixed(0).padStart(9),
         String(acknowledged).padStart(14),
         (acknowledged / Math.max(1, seconds)).toFixed(0).padStart(10),
         rssMiB.toFixed(0).padStart(10),
+        learningMiB.toFixed(0).padStart(14),
         String(samples).padStart(14),
         `${databaseMiB.toFixed(0).padStart(14)}\n`,
       ].join(''),

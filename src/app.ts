@@ -61,6 +61,7 @@ export async function startApp(config: Config, world: World = realWorld): Promis
   // An area that this process does not serve still lends its functions to the others.
   const prediction = createPredictionArea({
     store,
+    storePlace: config.store,
     world,
     log,
     metrics,

@@ -40,6 +40,7 @@ export async function openLearning(parts: { log: Log; metrics: Metrics; samples:
   await loader.load();
   const trainer = createTrainer({
     store,
+    place: { dataDir },
     log,
     metrics,
     world: realWorld,
@@ -47,6 +48,8 @@ export async function openLearning(parts: { log: Log; metrics: Metrics; samples:
     refitSeconds: 1,
     onTrained: async () => {},
   });
+  // The first one starts the process that learns, as the service does when it starts itself.
+  await trainer.runRound();
   let refits = 0;
 
   async function refitForever(): Promise<void> {

@@ -1,6 +1,7 @@
 /** Prediction: answers Predict from the promoted models, takes reports, learns from them, keeps up with promotions. */
 import type { Area } from '../area.ts';
 import type { Config } from '../config/config.ts';
+import type { StoreOptions } from '../database/open-store.ts';
 import type { Store } from '../database/store.ts';
 import { type CallerRule, requireCaller } from '../grpc/require-caller.ts';
 import type { VerifyToken } from '../identity.ts';
@@ -23,6 +24,8 @@ import { createTrainer } from './trainer-worker.ts';
 
 export interface PredictionParts {
   readonly store: Store;
+  /** Where that store is, for the process that learns. */
+  readonly storePlace: Pick<StoreOptions, 'dataDir' | 'databaseUrl'>;
   readonly world: World;
   readonly log: Log;
   readonly metrics: Metrics;
@@ -44,7 +47,15 @@ export function createPredictionArea(parts: PredictionParts): PredictionArea {
   const countAccuracy = createAccuracyMetrics(metrics, accuracy);
   const loader = createModelLoader({ store, predictor, log, metrics });
   const samples = createSampleKeeper({ store, world, log, metrics });
-  const trainer = createTrainer({ store, world, log, metrics, ...config, onTrained: (model) => samples.thin(model) });
+  const trainer = createTrainer({
+    ...config,
+    store,
+    place: parts.storePlace,
+    world,
+    log,
+    metrics,
+    onTrained: (model) => samples.thin(model),
+  });
   const keeper = createLiveStateKeeper({ store, world, log, metrics, predictor });
   const sink = createObservationSink({
     store,

@@ -193,52 +193,56 @@ forEachEngine(
   },
 );
 
-forEachEngine('the trainer learns from reports, publishes what is better, and keeps what is not', async (store) => {
-  const { sink, world } = openSink(store);
-  const metrics = new Registry();
-  const trainer = createTrainer({
-    store,
-    world,
-    log: createLog('silent'),
-    metrics,
-    refitRows: 200,
-    refitSeconds: 3600,
-    onTrained: async () => {},
-  });
-  await trainer.runRound();
-  await sink.report(report(observePool({ rows: 40 })));
-  await trainer.runRound();
-  assert.equal((await listFreshSamples(store))[0]?.count, 40, 'too few to learn from');
+forEachEngine(
+  'the trainer learns from reports, publishes what is better, and keeps what is not',
+  async (store, { place }) => {
+    const { sink, world } = openSink(store);
+    const metrics = new Registry();
+    const trainer = createTrainer({
+      store,
+      place,
+      world,
+      log: createLog('silent'),
+      metrics,
+      refitRows: 200,
+      refitSeconds: 3600,
+      onTrained: async () => {},
+    });
+    await trainer.runRound();
+    await sink.report(report(observePool({ rows: 40 })));
+    await trainer.runRound();
+    assert.equal((await listFreshSamples(store))[0]?.count, 40, 'too few to learn from');
 
-  await sink.report(report(observePool({ rows: 300, seed: 2 })));
-  await trainer.runRound();
-  const served = createPredictor();
-  const loader = createModelLoader({ store, predictor: served, log: createLog('silent'), metrics: new Registry() });
-  await loader.load();
-  assert.deepEqual(served.list(), [{ targetModel: 'm', id: 'm@1' }]);
-  const [version] = await listModelVersions(store, 'm');
-  const { source, parameters } = JSON.parse(version!.lineage) as { source: { observed: number }; parameters: object };
-  assert.equal(source.observed, 340);
-  const { statistic, trees } = DEFAULT_TRAINING;
-  assert.deepEqual(parameters, { ...parameters, statistic, ...trees }, 'a refit says by what it learned');
-  assert.deepEqual(await listFreshSamples(store), []);
+    await sink.report(report(observePool({ rows: 300, seed: 2 })));
+    await trainer.runRound();
+    const served = createPredictor();
+    const loader = createModelLoader({ store, predictor: served, log: createLog('silent'), metrics: new Registry() });
+    await loader.load();
+    assert.deepEqual(served.list(), [{ targetModel: 'm', id: 'm@1' }]);
+    const [version] = await listModelVersions(store, 'm');
+    const { source, parameters } = JSON.parse(version!.lineage) as { source: { observed: number }; parameters: object };
+    assert.equal(source.observed, 340);
+    const { statistic, trees } = DEFAULT_TRAINING;
+    assert.deepEqual(parameters, { ...parameters, statistic, ...trees }, 'a refit says by what it learned');
+    assert.deepEqual(await listFreshSamples(store), []);
 
-  // Noise teaches nothing: the served model stays.
-  const noise = observePool({ rows: 200, seed: 3 }).map((row, i) => ({
-    ...row,
-    ttftMs: 10 ** (i % 4),
-    tpotMs: 10 ** ((i * 7) % 4),
-  }));
-  await sink.report(report(noise.slice(0, 150)));
-  await trainer.runRound();
-  assert.equal((await listFreshSamples(store))[0]?.count, 150, 'neither enough rows nor time');
-  trainer.hasten('m');
-  await trainer.runRound();
-  assert.deepEqual(await listFreshSamples(store), []);
-  const text = await metrics.metrics();
-  assert.match(text, /trivet_prediction_trainings_total\{model="m",outcome="published"\} [12]/);
-  await trainer.stop();
-});
+    // Noise teaches nothing: the served model stays.
+    const noise = observePool({ rows: 200, seed: 3 }).map((row, i) => ({
+      ...row,
+      ttftMs: 10 ** (i % 4),
+      tpotMs: 10 ** ((i * 7) % 4),
+    }));
+    await sink.report(report(noise.slice(0, 150)));
+    await trainer.runRound();
+    assert.equal((await listFreshSamples(store))[0]?.count, 150, 'neither enough rows nor time');
+    trainer.hasten('m');
+    await trainer.runRound();
+    assert.deepEqual(await listFreshSamples(store), []);
+    const text = await metrics.metrics();
+    assert.match(text, /trivet_prediction_trainings_total\{model="m",outcome="published"\} [12]/);
+    await trainer.stop();
+  },
+);
 
 test('a drift alarm comes after a lasting move, not after noise', () => {
   const drift = createDriftDetector();

@@ -1,25 +1,26 @@
 /**
  * Learns again when enough was observed, when time has passed or when the model drifts, whichever process observed it.
- * One process at a time trains a model (a lease), in a thread; what it publishes is served everywhere.
+ * One process at a time has a model trained (a lease), by a process that gives way to it; what it publishes is served
+ * everywhere.
  */
-import { setImmediate as yieldToCalls } from 'node:timers/promises';
-import { Worker as Thread } from 'node:worker_threads';
 import { Counter } from 'prom-client';
 import { runUnderLease } from '../database/leases.ts';
+import type { StoreOptions } from '../database/open-store.ts';
 import type { Store } from '../database/store.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
+import { createBackgroundProcess } from '../workers/background-process.ts';
 import { createRoundWorker } from '../workers/round-worker.ts';
 import type { Worker } from '../workers/worker.ts';
 import type { World } from '../world.ts';
-import { listPromotedModels, readModelFile } from './model-store.ts';
-import { appendObservation, createObservationTable, type ObservationTable } from './observation-table.ts';
 import { publishModel } from './publish-model.ts';
-import { type FreshSamples, listFreshSamples, readSamplePages, recordTraining } from './sample-store.ts';
-import type { TrainingAnswer, TrainingOrder } from './trainer-thread.ts';
+import { type FreshSamples, listFreshSamples, recordTraining } from './sample-store.ts';
+import type { TrainingAnswer, TrainingOrder } from './trainer-process.ts';
 
 export interface TrainerParts {
   readonly store: Store;
+  /** Where that store is, for the process that learns. */
+  readonly place: Pick<StoreOptions, 'dataDir' | 'databaseUrl'>;
   readonly world: World;
   readonly log: Log;
   readonly metrics: Metrics;
@@ -41,10 +42,11 @@ const REST_MS = 2000;
 const LEASE_MS = 15_000;
 /** Fewer fresh rows than this never cause a training. */
 const MIN_FRESH_ROWS = 50;
-const MAX_ROWS = 50_000;
 
 export function createTrainer(parts: TrainerParts): Trainer {
   const { store, world, log } = parts;
+  const { dataDir, databaseUrl } = parts.place;
+  const learning = createBackgroundProcess(new URL('./trainer-process.ts', import.meta.url));
   const hastened = new Set<string>();
   const trainings = new Counter({
     name: 'trivet_prediction_trainings_total',
@@ -69,12 +71,8 @@ export function createTrainer(parts: TrainerParts): Trainer {
 
   async function train({ targetModel, lastId }: FreshSamples, signal: AbortSignal): Promise<void> {
     hastened.delete(targetModel);
-    const table = await readTable(store, targetModel);
-    const promoted = (await listPromotedModels(store)).find((model) => model.name === targetModel);
-    const champion = promoted && (await readModelFile(store, targetModel, promoted.version));
-    // The thread takes the columns along.
-    const rows = table.count;
-    const { winner, ...scores } = await runThread({ table, champion }, signal);
+    const order: TrainingOrder = { place: { dataDir, databaseUrl }, targetModel };
+    const { winner, rows, ...scores } = await learning.ask<TrainingOrder, TrainingAnswer>(order, signal);
     const outcome = winner === undefined ? 'kept' : 'published';
     if (winner !== undefined)
       await publishModel(store, {
@@ -91,39 +89,18 @@ export function createTrainer(parts: TrainerParts): Trainer {
     log.info({ model: targetModel, rows, outcome, ...scores }, 'learned from what was observed');
   }
 
+  const worker = createRoundWorker({ name: 'trainer', restMs: REST_MS, world, log, round: runRound });
   return {
-    ...createRoundWorker({ name: 'trainer', restMs: REST_MS, world, log, round: runRound }),
+    ...worker,
+    start() {
+      learning.start();
+      worker.start();
+    },
+    async stop() {
+      await worker.stop();
+      learning.stop();
+    },
     runRound: () => runRound(new AbortController().signal),
     hasten: (targetModel) => void hastened.add(targetModel),
   };
-}
-
-/** The newest samples, oldest first; calls are answered between two pages. */
-async function readTable(store: Store, targetModel: string): Promise<ObservationTable> {
-  const table = createObservationTable();
-  for await (const page of readSamplePages(store, targetModel, MAX_ROWS)) {
-    for (const { observation } of page) appendObservation(table, observation);
-    await yieldToCalls();
-  }
-  return table;
-}
-
-/** Ends the thread when the signal is aborted: a training can be done again. */
-async function runThread(order: TrainingOrder, signal: AbortSignal): Promise<TrainingAnswer> {
-  const columns = Object.values(order.table).filter((column) => ArrayBuffer.isView(column));
-  const thread = new Thread(new URL('./trainer-thread.ts', import.meta.url), {
-    workerData: order,
-    transferList: columns.map((column) => column.buffer as ArrayBuffer),
-  });
-  const abort = () => void thread.terminate();
-  signal.addEventListener('abort', abort);
-  try {
-    return await new Promise<TrainingAnswer>((resolve, reject) => {
-      thread.once('message', resolve);
-      thread.once('error', reject);
-      thread.once('exit', (code) => reject(new Error(`The training ended without an answer, exit code ${code}`)));
-    });
-  } finally {
-    signal.removeEventListener('abort', abort);
-  }
 }

@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { getPriority, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { TestAnswer, TestOrder } from '../../test/support/background-answers.ts';
+import { createBackgroundProcess } from './background-process.ts';
+
+const MODULE = new URL('../../test/support/background-answers.ts', import.meta.url);
+const never = new AbortController().signal;
+
+function open() {
+  const background = createBackgroundProcess(MODULE);
+  const ask = (order: TestOrder, signal = never) => background.ask<TestOrder, TestAnswer>(order, signal);
+  return { background, ask, [Symbol.dispose]: () => background.stop() };
+}
+
+test('one process, to which others go first, answers one order after the other', async () => {
+  using opened = open();
+  opened.background.start();
+  const first = await opened.ask({ does: 'answer', bytes: Uint8Array.of(1, 2) });
+  assert.notEqual(first.pid, process.pid);
+  assert.equal(first.niceness, Math.max(10, getPriority()));
+  assert.deepEqual([...first.bytes!], [1, 2]);
+  assert.equal((await opened.ask({ does: 'answer' })).pid, first.pid);
+});
+
+test('what the handler throws is thrown, and the next order is answered', async () => {
+  using opened = open();
+  await assert.rejects(opened.ask({ does: 'refuse' }), { name: 'RangeError', message: 'Cannot do that' });
+  assert.ok((await opened.ask({ does: 'answer' })).pid > 0);
+});
+
+test('a process that dies is named with what it said, and the next order has another one', async () => {
+  using opened = open();
+  await assert.rejects(opened.ask({ does: 'die' }), /ended without an answer \(exit code 3\): famous last words/);
+  assert.ok((await opened.ask({ does: 'answer' })).pid > 0);
+});
+
+test('aborting ends the process, however long it would have worked', async () => {
+  using opened = open();
+  const { pid } = await opened.ask({ does: 'answer' });
+  const abort = new AbortController();
+  const asked = opened.ask({ does: 'work on' }, abort.signal);
+  abort.abort();
+  await assert.rejects(asked, /SIGKILL/);
+  await ended(pid);
+  await assert.rejects(opened.ask({ does: 'answer' }, abort.signal), { name: 'AbortError' });
+});
+
+test('it ends with the process that started it, however that ends', async () => {
+  using started = startOwner('setInterval(() => {}, 1000);');
+  const [said] = (await once(started.owner.stdout, 'data')) as [Buffer];
+  const pid = Number(said.toString());
+  assert.ok(isThere(pid));
+  started.owner.kill('SIGKILL');
+  await ended(pid);
+});
+
+test('an idle one keeps nobody from ending', async () => {
+  using started = startOwner('');
+  assert.deepEqual(await once(started.owner, 'exit'), [0, null]);
+});
+
+/** A program that asks a background process of its own once, prints the number of that one, and then does something else. */
+function startOwner(then: string) {
+  const folder = mkdtempSync(join(tmpdir(), 'trivet-test-'));
+  const program = join(folder, 'owner.mjs');
+  writeFileSync(
+    program,
+    `import { createBackgroundProcess } from '${new URL('./background-process.ts', import.meta.url).href}';
+     const background = createBackgroundProcess(new URL('${MODULE.href}'));
+     const { pid } = await background.ask({ does: 'answer' }, new AbortController().signal);
+     console.log(pid);
+     ${then}`,
+  );
+  const owner = spawn(process.execPath, [program], { stdio: ['ignore', 'pipe', 'inherit'] });
+  return {
+    owner,
+    [Symbol.dispose]() {
+      owner.kill('SIGKILL');
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
+
+function isThere(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
+/** The test's own limit of time is what ends the wait for one that stays. */
+async function ended(pid: number): Promise<void> {
+  while (isThere(pid)) await sleep(20);
+}

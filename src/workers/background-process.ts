@@ -1,0 +1,113 @@
+/**
+ * Long computations in a process of their own, to which all others go first. In a thread of this one they would hold, now
+ * and then while they wait for the processor, what all its threads share (its memory map above all), and whoever answers
+ * would wait with them.
+ */
+import { type ChildProcess, fork } from 'node:child_process';
+import type { Socket } from 'node:net';
+import { setPriority } from 'node:os';
+
+export interface BackgroundProcess {
+  /** Starts it. Best done while this process is small: its memory map is copied, in milliseconds that nothing else gets. */
+  start(): void;
+  /**
+   * What it answers, by the handler that it gave to `answerOrders`; both must be cloneable. One order at a time. Started if
+   * it is not there, ended when the signal is aborted.
+   */
+  ask<Order extends object, Answer>(order: Order, signal: AbortSignal): Promise<Answer>;
+  stop(): void;
+}
+
+/** A tenth of a processor that others want too: enough to come to an end some day, and whoever answers takes it back at once. */
+const NICENESS = 10;
+/** Enough of what it said last to know why it ended. */
+const KEPT_WORDS = 2000;
+
+type Outcome = { readonly answer: unknown } | { readonly error: unknown };
+
+interface Running {
+  readonly child: ChildProcess;
+  readonly stderr: Socket;
+  lastWords: string;
+}
+
+export function createBackgroundProcess(module: URL): BackgroundProcess {
+  let running: Running | undefined;
+
+  function start(): Running {
+    // Not our standard error: a process that outlives this one for a moment must not hold it open.
+    const child = fork(module, { serialization: 'advanced', stdio: ['ignore', 'ignore', 'pipe', 'ipc'] });
+    const started: Running = { child, stderr: child.stderr as Socket, lastWords: '' };
+    const forget = (): void => {
+      if (running === started) running = undefined;
+    };
+    child.once('exit', forget).on('error', forget);
+    started.stderr.setEncoding('utf8').on('data', (words: string) => {
+      started.lastWords = (started.lastWords + words).slice(-KEPT_WORDS);
+    });
+    if (child.pid !== undefined) setPriority(child.pid, NICENESS);
+    letExit(started);
+    running = started;
+    return started;
+  }
+
+  function stop(): void {
+    running?.child.kill('SIGKILL');
+    running = undefined;
+  }
+
+  return {
+    start: () => void (running ?? start()),
+    async ask<Order extends object, Answer>(order: Order, signal: AbortSignal) {
+      signal.throwIfAborted();
+      const asked = running ?? start();
+      keepAwake(asked);
+      signal.addEventListener('abort', stop);
+      try {
+        const outcome = await exchange(asked, order);
+        if ('error' in outcome) throw outcome.error;
+        return outcome.answer as Answer;
+      } finally {
+        signal.removeEventListener('abort', stop);
+        letExit(asked);
+      }
+    },
+    stop,
+  };
+}
+
+async function exchange(asked: Running, order: object): Promise<Outcome> {
+  const { child } = asked;
+  const { promise, resolve, reject } = Promise.withResolvers<Outcome>();
+  const end = (code: number | null, killedBy: string | null): void =>
+    reject(new Error(`The process ended without an answer (${killedBy ?? `exit code ${code}`}): ${asked.lastWords}`));
+  child.once('message', resolve).once('error', reject).once('close', end);
+  child.send(order);
+  return await promise.finally(() => child.off('message', resolve).off('error', reject).off('close', end));
+}
+
+/** Whoever waits for an answer waits for it to the end; an idle one keeps nobody from ending. */
+function keepAwake({ child, stderr }: Running): void {
+  child.ref();
+  child.channel?.ref();
+  stderr.ref();
+}
+
+function letExit({ child, stderr }: Running): void {
+  child.unref();
+  child.channel?.unref();
+  stderr.unref();
+}
+
+/** The far end: answers one order after the other, and ends with whoever gives them. */
+export function answerOrders<Order, Answer>(answer: (order: Order) => Promise<Answer>): void {
+  // Of a terminal they come to all its processes at once; who stops first is for the other one to say.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => {});
+  process.once('disconnect', () => process.exit());
+  process.on('message', (order) => {
+    answer(order as Order).then(
+      (answered) => process.send?.({ answer: answered } satisfies Outcome),
+      (error: unknown) => process.send?.({ error } satisfies Outcome),
+    );
+  });
+}
