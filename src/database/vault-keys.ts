@@ -5,7 +5,7 @@ import { createVault, type Vault } from '../vault/vault.ts';
 import type { World } from '../world.ts';
 import { ensureDataDir } from './data-dir.ts';
 import { createDurableFile } from './durable-file.ts';
-import type { SealedPlace, SealedRow } from './reseal-store.ts';
+import { createSealedPlace } from './reseal-store.ts';
 import { type Row, type Statement, type Store, statement } from './store.ts';
 
 export interface VaultKeySource {
@@ -68,20 +68,14 @@ const findCanaryStatement: Statement<{ readonly sealed: Uint8Array }> = statemen
 );
 
 /** Sealed again last: then the first key opens everything, and a start without the others is right. */
-export const SEALED_CANARY: SealedPlace = {
+export const SEALED_CANARY = createSealedPlace({
   name: 'the word that keys are checked with',
-  list: statement<SealedRow>(
-    'list-sealed-canary',
-    `SELECT id AS key_1, sealed AS box FROM vault_canaries
-     WHERE id > $3 AND substr(sealed, 1, 5) <> $1 ORDER BY id LIMIT $2`,
-  ),
-  replace: statement(
-    'reseal-canary',
-    'UPDATE vault_canaries SET sealed = $1 WHERE id = $3 AND sealed = $2 RETURNING id',
-  ),
+  table: 'vault_canaries',
+  column: 'sealed',
+  keys: ['id'],
   start: [0],
   bind: () => BINDING,
-};
+});
 
 const BINDING = 'vault-canary';
 const WORD = 'tweet';
