@@ -43,32 +43,26 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     await page.getByRole('button', { name: 'Sign in', exact: true }).click();
   }
 
-  test('axe finds nothing on any page about webhooks, at 320 px and on a desktop, light and dark', async (t) => {
-    const { service, receiver } = await start(t);
-    const paths = await fillWebhooks(await service.openAs('ada'), receiver.url);
+  async function checkForFlaws(t: TestContext, { url }: ConsoleService, paths: readonly string[]): Promise<void> {
     for (const [view, options] of VIEWS) {
       const context = await openContext(t, { ...options, bypassCSP: true });
       const page = await context.newPage();
-      await signIn(page, service.url);
+      await signIn(page, url);
       for (const path of paths) {
-        await page.goto(service.url + path);
+        await page.goto(url + path);
         assert.deepEqual(await findFlaws(page), [], `${view} ${path}`);
       }
     }
+  }
+
+  test('axe finds nothing on any page about webhooks, at 320 px and on a desktop, light and dark', async (t) => {
+    const { service, receiver } = await start(t);
+    await checkForFlaws(t, service, await fillWebhooks(await service.openAs('ada'), receiver.url));
   });
 
   test('axe finds nothing on any page about models, at 320 px and on a desktop, light and dark', async (t) => {
     const { service } = await start(t);
-    const paths = await fillModels(service);
-    for (const [view, options] of VIEWS) {
-      const context = await openContext(t, { ...options, bypassCSP: true });
-      const page = await context.newPage();
-      await signIn(page, service.url);
-      for (const path of paths) {
-        await page.goto(service.url + path);
-        assert.deepEqual(await findFlaws(page), [], `${view} ${path}`);
-      }
-    }
+    await checkForFlaws(t, service, await fillModels(service));
   });
 
   test('a webhook is made, tested and found failing without a script, by keyboard', async (t) => {

@@ -25,39 +25,51 @@ export interface Field {
 
 /** Of three kinds of attribute: always, when given, when true. */
 export function renderField(field: Field): Html {
-  const id = `field-${field.name}`;
-  const isWrong = field.mistake?.field === field.name;
-  const described = [field.hint && `${id}-hint`, isWrong && `${id}-wrong`].filter(Boolean).join(' ');
-  return html`<div>
-<label for="${id}">${field.label}</label>
-${field.hint ? html`<span class="hint" id="${id}-hint">${field.hint}</span>` : ''}
-<input id="${id}" name="${field.name}" type="${field.type ?? 'text'}" value="${field.value ?? ''}"${
-    field.autocomplete ? html` autocomplete="${field.autocomplete}"` : ''
-  }${field.inputMode ? html` inputmode="${field.inputMode}"` : ''}${
-    field.className ? html` class="${field.className}"` : ''
-  }${described ? html` aria-describedby="${described}"` : ''}${isWrong ? html` aria-invalid="true"` : ''}${
-    field.isOptional ? '' : html` required`
-  }${field.hasFocus || isWrong ? html` autofocus` : ''} autocapitalize="none" spellcheck="false">
-${isWrong ? renderWrong(id, field.mistake) : ''}
-</div>`;
+  return renderAround(
+    field,
+    ({ id, isWrong, described }) =>
+      html`<input id="${id}" name="${field.name}" type="${field.type ?? 'text'}" value="${field.value ?? ''}"${
+        field.autocomplete ? html` autocomplete="${field.autocomplete}"` : ''
+      }${field.inputMode ? html` inputmode="${field.inputMode}"` : ''}${
+        field.className ? html` class="${field.className}"` : ''
+      }${described}${isWrong ? html` aria-invalid="true"` : ''}${field.isOptional ? '' : html` required`}${
+        field.hasFocus || isWrong ? html` autofocus` : ''
+      } autocapitalize="none" spellcheck="false">`,
+  );
 }
 
 export function renderTextArea(field: Field): Html {
-  const id = `field-${field.name}`;
-  const isWrong = field.mistake?.field === field.name;
-  const described = [field.hint && `${id}-hint`, isWrong && `${id}-wrong`].filter(Boolean).join(' ');
-  return html`<div>
-<label for="${id}">${field.label}</label>
-${field.hint ? html`<span class="hint" id="${id}-hint">${field.hint}</span>` : ''}
-<textarea id="${id}" name="${field.name}"${described ? html` aria-describedby="${described}"` : ''}${
-    isWrong ? html` aria-invalid="true" autofocus` : ''
-  } autocapitalize="none" spellcheck="false">${field.value ?? ''}</textarea>
-${isWrong ? renderWrong(id, field.mistake) : ''}
-</div>`;
+  return renderAround(
+    field,
+    ({ id, isWrong, described }) =>
+      html`<textarea id="${id}" name="${field.name}"${described}${
+        isWrong ? html` aria-invalid="true" autofocus` : ''
+      } autocapitalize="none" spellcheck="false">${field.value ?? ''}</textarea>`,
+  );
 }
 
-function renderWrong(id: string, mistake: Mistake | undefined): Html {
-  return html`<p class="wrong" id="${id}-wrong">${mistake?.message}</p>`;
+interface Control {
+  readonly id: string;
+  readonly isWrong: boolean;
+  /** The attribute that points to the hint and to what is wrong. */
+  readonly described: Html | string;
+}
+
+/** The label and the hint before a control, and what is wrong behind it. */
+function renderAround(
+  { name, label, hint, mistake }: Pick<Field, 'name' | 'label' | 'hint' | 'mistake'>,
+  renderControl: (control: Control) => Html,
+): Html {
+  const id = `field-${name}`;
+  const isWrong = mistake?.field === name;
+  const describedBy = [hint && `${id}-hint`, isWrong && `${id}-wrong`].filter(Boolean).join(' ');
+  const described = describedBy ? html` aria-describedby="${describedBy}"` : '';
+  return html`<div>
+<label for="${id}">${label}</label>
+${hint ? html`<span class="hint" id="${id}-hint">${hint}</span>` : ''}
+${renderControl({ id, isWrong, described })}
+${isWrong ? html`<p class="wrong" id="${id}-wrong">${mistake?.message}</p>` : ''}
+</div>`;
 }
 
 export interface Select {
@@ -69,15 +81,14 @@ export interface Select {
 }
 
 export function renderSelect({ name, label, hint, choices, value }: Select): Html {
-  const id = `field-${name}`;
-  return html`<div>
-<label for="${id}">${label}</label>
-${hint ? html`<span class="hint" id="${id}-hint">${hint}</span>` : ''}
-<select id="${id}" name="${name}"${hint ? html` aria-describedby="${id}-hint"` : ''}>${choices.map(
-    (choice) =>
-      html`<option value="${choice.value}"${choice.value === value ? html` selected` : ''}>${choice.label}</option>`,
-  )}</select>
-</div>`;
+  return renderAround(
+    { name, label, hint },
+    ({ id, described }) =>
+      html`<select id="${id}" name="${name}"${described}>${choices.map(
+        (choice) =>
+          html`<option value="${choice.value}"${choice.value === value ? html` selected` : ''}>${choice.label}</option>`,
+      )}</select>`,
+  );
 }
 
 export interface Choice {
