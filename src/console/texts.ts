@@ -207,6 +207,7 @@ export const texts = {
       rows: 'Rows',
       refusals: 'Rows left out',
       observed: 'Observed rows',
+      lastSampleId: 'Newest observation',
       judgedRows: 'Rows both were judged on',
       championError: 'Error of the version before',
       challengerError: 'Error of this one',

@@ -20,20 +20,35 @@ export interface Challenge extends Judgement {
 const JUDGED_SHARE = 0.2;
 const MAX_JUDGED_ROWS = 2000;
 
-/** `table` is in the order of time. Without a champion, the prior is to be beaten. */
-export function challengeChampion(table: ObservationTable, champion: LatencyModel = createPriorModel()): Challenge {
+/**
+ * `table` is in the order of time. Without a champion, the prior is to be beaten. `unseenRows` says how many of the
+ * newest the champion has not learned from: judged on what it knows, it would win, and be served for ever.
+ */
+export function challengeChampion(
+  table: ObservationTable,
+  champion: LatencyModel = createPriorModel(),
+  unseenRows = table.count,
+): Challenge {
   const parameters = { ...DEFAULT_TRAINING, statistic: champion.statistic };
-  const judgement = judgeChallenger(table, champion, parameters);
+  const judgement = judgeChallenger(table, champion, { ...parameters, unseenRows });
   return { ...judgement, winner: isBetter(judgement) ? trainModel('winner@1', table, parameters) : undefined };
 }
 
-/** Learns from all but the newest rows, and holds both models against these. */
+export interface JudgeParameters extends TrainParameters {
+  /** How many of the newest rows the champion has not learned from; left out, all. */
+  readonly unseenRows?: number;
+}
+
+/**
+ * Learns from all but the newest rows, and holds both models against these. At least half of what the champion has not
+ * seen is learned from: without news, the challenger would be the champion over again.
+ */
 export function judgeChallenger(
   table: ObservationTable,
   champion: LatencyModel,
-  parameters: TrainParameters,
+  { unseenRows = table.count, ...parameters }: JudgeParameters,
 ): Judgement {
-  const judgedRows = Math.min(MAX_JUDGED_ROWS, Math.ceil(JUDGED_SHARE * table.count));
+  const judgedRows = Math.min(MAX_JUDGED_ROWS, Math.ceil(JUDGED_SHARE * table.count), Math.ceil(unseenRows / 2));
   const rows = Array.from({ length: table.count }, (_, row) => row);
   const judged = rows.slice(table.count - judgedRows);
   const challenger = trainModel('challenger@1', selectRows(table, rows.slice(0, -judgedRows)), parameters);

@@ -220,8 +220,13 @@ forEachEngine(
     await loader.load();
     assert.deepEqual(served.list(), [{ targetModel: 'm', id: 'm@1' }]);
     const [version] = await listModelVersions(store, 'm');
-    const { source, parameters } = JSON.parse(version!.lineage) as { source: { observed: number }; parameters: object };
+    const { source, parameters } = JSON.parse(version!.lineage) as {
+      source: { observed: number; lastSampleId: number };
+      parameters: object;
+    };
     assert.equal(source.observed, 340);
+    const [newest] = await listSamples(store, 'm', 1);
+    assert.equal(source.lastSampleId, newest?.id, 'the next challenger is not judged by what this one knows');
     const { statistic, trees } = DEFAULT_TRAINING;
     assert.deepEqual(parameters, { ...parameters, statistic, ...trees }, 'a refit says by what it learned');
     assert.deepEqual(await listFreshSamples(store), []);

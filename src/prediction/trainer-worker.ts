@@ -72,13 +72,13 @@ export function createTrainer(parts: TrainerParts): Trainer {
   async function train({ targetModel, lastId }: FreshSamples, signal: AbortSignal): Promise<void> {
     hastened.delete(targetModel);
     const order: TrainingOrder = { place: { dataDir, databaseUrl }, targetModel };
-    const { winner, rows, ...scores } = await learning.ask<TrainingOrder, TrainingAnswer>(order, signal);
+    const { winner, rows, lastSampleId, ...scores } = await learning.ask<TrainingOrder, TrainingAnswer>(order, signal);
     const outcome = winner === undefined ? 'kept' : 'published';
     if (winner !== undefined)
       await publishModel(store, {
         name: targetModel,
         packed: winner,
-        source: { observed: rows, ...scores },
+        source: { observed: rows, lastSampleId, ...scores },
         promotion: 'promote',
         reason: 'better on the newest rows',
         nowMs: world.nowMs(),
