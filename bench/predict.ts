@@ -185,6 +185,7 @@ function renderTable(report: { date: string; machine: string; pinned: boolean; m
     'p99 ms',
     'max ms',
     'longest turn ms',
+    'client paused %',
     'failed',
   ];
   const lines = report.rows.map((row) => [
@@ -196,6 +197,7 @@ function renderTable(report: { date: string; machine: string; pinned: boolean; m
     row.p99Ms.toFixed(2),
     row.maxMs.toFixed(2),
     row.longestTurnMs.toFixed(1),
+    row.pausedShare === undefined ? '' : (100 * row.pausedShare).toFixed(1),
     String(row.failed),
   ]);
   const widths = head.map((title, index) => Math.max(title.length, ...lines.map((line) => line[index]!.length)));

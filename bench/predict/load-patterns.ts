@@ -7,7 +7,11 @@ export interface Measured {
   readonly maxMs: number;
   readonly failed: number;
   readonly elapsedSeconds: number;
+  /** How much of an open loop the load generator itself stood still, for over a millisecond at a time: what the machine adds to latencies. */
+  readonly pausedShare?: number;
 }
+
+const PAUSE_MS = 1;
 
 /** Everybody asks again as soon as answered: how much the server can do. */
 export async function runClosedLoop(
@@ -53,8 +57,13 @@ export async function runOpenLoop(
   let failed = 0;
   let sent = 0;
   let settled = 0;
+  let pausedMs = 0;
+  let awakeMs = startedMs;
   await new Promise<void>((resolve) => {
     const sendDue = (): void => {
+      const nowMs = performance.now();
+      if (nowMs - awakeMs > PAUSE_MS) pausedMs += nowMs - awakeMs;
+      awakeMs = nowMs;
       for (; sent < count && startedMs + sent * intervalMs <= performance.now(); sent++) {
         const dueMs = startedMs + sent * intervalMs;
         connections[sent % connections.length]!.send((isAnswered) => {
@@ -69,7 +78,8 @@ export async function runOpenLoop(
     };
     sendDue();
   });
-  return summarize(latencies, failed, performance.now() - startedMs);
+  const elapsedMs = performance.now() - startedMs;
+  return { ...summarize(latencies, failed, elapsedMs), pausedShare: pausedMs / elapsedMs };
 }
 
 function summarize(latencies: number[], failed: number, elapsedMs: number): Measured {
