@@ -154,3 +154,32 @@ test('fitPhysics() is not bent by a row that cannot be: two billion tokens in 3 
     assert.ok(Math.abs(Math.log(value / clean[row]!)) < 0.05, `${value} instead of ${clean[row]}`);
   });
 });
+
+test('fitPhysics() for tpot does not take a queue for a longer step, once prompts fill the step', () => {
+  // A step has room for 8,192 prompt tokens and a batch of 8: what it takes has a ceiling, whatever waits.
+  const stepMs = (running: number, inflight: number) =>
+    12 + 0.4 * Math.min(8, running) + 20 * Math.min(1, inflight / 8192);
+  const queueing = (waiting: number): LoadColumns => {
+    const steps = Array.from({ length: 200 }, (_, i) => i);
+    return {
+      inputTokenLength: steps.map((i) => 100 + 200 * (i % 7)),
+      prefixCacheScore: steps.map(() => 0),
+      numRequestWaiting: steps.map((i) => (i % 5 < 2 ? 0 : waiting)),
+      numRequestRunning: steps.map((i) => 1 + (i % 12) + (i % 5 < 2 ? 0 : waiting)),
+      kvCacheUsage: steps.map((i) => 0.01 * (i % 12)),
+      inflightTokens: steps.map((i) => (i % 5 < 2 ? 900 * (i % 3) : 4000 * waiting)),
+    };
+  };
+  const observe = ({ numRequestRunning, inflightTokens }: LoadColumns) =>
+    Array.from(numRequestRunning, (running, i) => stepMs(running, inflightTokens[i]!));
+  const seen = queueing(2);
+  const model = fitPhysics('tpot', seen, observe(seen));
+  const longer = queueing(25);
+  const predicted = predict(model, longer);
+  observe(longer).forEach((value, i) => {
+    if (longer.numRequestWaiting[i] === 0) return;
+    const factor = predicted[i]! / value;
+    // Terms that only rise in proportion would say six times as much.
+    assert.ok(factor > 0.7 && factor < 2, `row ${i}: ${predicted[i]}, truth ${value}`);
+  });
+});

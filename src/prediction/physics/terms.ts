@@ -42,6 +42,16 @@ const effectiveTokens: AddTerm = ({ inputTokenLength, prefixCacheScore }, price,
   for (let row = 0; row < count; row++)
     sums[row]! += price * (Math.max(0, 1 - prefixCacheScore[row]!) * inputTokenLength[row]!);
 };
+/**
+ * Rises to 1, and is half of that at `half`. A step of a server has a budget of prompt tokens: once prompts fill it,
+ * more of them wait without making it longer, and TPOT no longer rises with the queue.
+ */
+const levellingOff =
+  (name: keyof LoadColumns, half: number): AddTerm =>
+  (load, price, sums, count) => {
+    const values = load[name];
+    for (let row = 0; row < count; row++) sums[row]! += price * (values[row]! / (values[row]! + half));
+  };
 const length = column('inputTokenLength');
 const waiting = column('numRequestWaiting');
 const running = column('numRequestRunning');
@@ -65,6 +75,9 @@ const TERMS: Readonly<Record<PhysicsTarget, readonly Term[]>> = {
     { name: 'waiting', prior: 0.1, add: waiting },
     { name: 'running', prior: 0.2, add: running },
     { name: 'KV cache', prior: 8, add: kvCache },
+    { name: 'waiting, levelling off', prior: 3, add: levellingOff('numRequestWaiting', 1) },
+    { name: 'in-flight tokens, levelling off', prior: 3, add: levellingOff('inflightTokens', 8192) },
+    { name: 'running, levelling off', prior: 3, add: levellingOff('numRequestRunning', 16) },
   ],
 };
 
