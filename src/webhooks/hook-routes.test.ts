@@ -1,30 +1,12 @@
 import assert from 'node:assert/strict';
 import { forEachEngine } from '../../test/support/engines.ts';
-import { type Answer, type ManagementServer, startManagement } from '../../test/support/webhook-management.ts';
-import type { Store } from '../database/store.ts';
+import { checkRefusal, HOOKS, startManagement, withDoors } from '../../test/support/webhook-management.ts';
 import { statement } from '../database/store.ts';
 import { realWorld } from '../world.ts';
 
 const URL_1 = 'http://127.0.0.1:9001/hook';
-const HOOKS = '/repos/grace/doors/hooks';
 
-function withServer(title: string, run: (server: ManagementServer, store: Store) => Promise<void>): void {
-  forEachEngine(title, async (store) => {
-    await using server = await startManagement(store);
-    const repository = await server.call('POST', '/user/repos', { json: { name: 'doors' } });
-    assert.equal(repository.status, 201);
-    await run(server, store);
-  });
-}
-
-function checkRefusal(answer: Answer, status: number, name: string): void {
-  assert.equal(answer.status, status);
-  assert.equal(answer.body.error_code_name, name);
-  assert.equal(answer.body.error_message, answer.body.message);
-  assert.match(answer.body.trace_id, /^[0-9a-f]{32}$/);
-}
-
-withServer('a fresh hook has the fields of the contract and the defaults of the platform', async (server) => {
+withDoors('a fresh hook has the fields of the contract and the defaults of the platform', async (server) => {
   const created = await server.call('POST', HOOKS, { json: { url: URL_1, password: 'pw' } });
   assert.equal(created.status, 201);
   const { id, created_at, project_id, ...rest } = created.body;
@@ -52,7 +34,7 @@ withServer('a fresh hook has the fields of the contract and the defaults of the 
   assert.deepEqual(read.body, created.body);
 });
 
-withServer('parameters are taken alike from the query, a form and JSON', async (server) => {
+withDoors('parameters are taken alike from the query, a form and JSON', async (server) => {
   const values = { url: URL_1, encryption_type: '1', password: 'k', push_events: 'false', note_events: '1' };
   const answers = [
     await server.call('POST', HOOKS, { form: values }),
@@ -73,18 +55,15 @@ withServer('parameters are taken alike from the query, a form and JSON', async (
   }
 });
 
-withServer(
-  'JSON is taken from clients that call it a form, or nothing, or write its type otherwise',
-  async (server) => {
-    const body = JSON.stringify({ url: URL_1, push_events: false });
-    for (const type of ['application/x-www-form-urlencoded', 'text/plain', 'Application/JSON; charset=UTF-8']) {
-      const created = await server.call('POST', HOOKS, { body, headers: { 'content-type': type } });
-      assert.deepEqual([created.status, created.body.push_events], [201, false], type);
-    }
-  },
-);
+withDoors('JSON is taken from clients that call it a form, or nothing, or write its type otherwise', async (server) => {
+  const body = JSON.stringify({ url: URL_1, push_events: false });
+  for (const type of ['application/x-www-form-urlencoded', 'text/plain', 'Application/JSON; charset=UTF-8']) {
+    const created = await server.call('POST', HOOKS, { body, headers: { 'content-type': type } });
+    assert.deepEqual([created.status, created.body.push_events], [201, false], type);
+  }
+});
 
-withServer('a body that is not what its type says is refused, and is no failure of ours', async (server) => {
+withDoors('a body that is not what its type says is refused, and is no failure of ours', async (server) => {
   const cases: [type: string, body: string][] = [
     ['multipart/form-data', 'url=x'],
     ['multipart/form-data; boundary=b', 'url=x'],
@@ -99,7 +78,7 @@ withServer('a body that is not what its type says is refused, and is no failure 
   }
 });
 
-withServer('refusals name the parameter and what it must be', async (server) => {
+withDoors('refusals name the parameter and what it must be', async (server) => {
   const cases: [given: object, message: string][] = [
     [{ url: 5 }, 'url must be text, got 5'],
     [{ url: URL_1, push_events: 'yes' }, 'push_events must be true or false, got "yes"'],
@@ -116,22 +95,7 @@ withServer('refusals name the parameter and what it must be', async (server) => 
   }
 });
 
-withServer('an update changes what it names, keeps the rest, and answers without id', async (server) => {
-  const { body: hook } = await server.call('POST', HOOKS, {
-    json: { url: URL_1, password: 'old', encryption_type: 1, issues_events: true },
-  });
-  const updated = await server.call('PATCH', `${HOOKS}/${hook.id}`, {
-    json: { url: 'http://127.0.0.1:9002/', push_events: false },
-  });
-  assert.equal(updated.status, 200);
-  const { id: _, ...rest } = hook;
-  assert.deepEqual(updated.body, { ...rest, url: 'http://127.0.0.1:9002/', push_events: false });
-  const missing = await server.call('PATCH', `${HOOKS}/${hook.id}`, { json: { push_events: true } });
-  checkRefusal(missing, 400, 'PARAMETER_ERROR');
-  assert.equal(missing.body.error_code, 1000);
-});
-
-withServer('a deleted hook is gone, and both deletions answer as they should', async (server) => {
+withDoors('a deleted hook is gone, and both deletions answer as they should', async (server) => {
   const { body: hook } = await server.call('POST', HOOKS, { json: { url: URL_1 } });
   const deleted = await server.call('DELETE', `${HOOKS}/${hook.id}`);
   assert.equal(deleted.status, 204);
@@ -140,7 +104,7 @@ withServer('a deleted hook is gone, and both deletions answer as they should', a
   checkRefusal(await server.call('GET', `${HOOKS}/${hook.id}`), 404, 'NOT_EXIST');
 });
 
-withServer('a listing tells pages and totals, in the headers of the platform and as links', async (server) => {
+withDoors('a listing tells pages and totals, in the headers of the platform and as links', async (server) => {
   for (let index = 0; index < 5; index++) await server.call('POST', HOOKS, { json: { url: `${URL_1}/${index}` } });
   const page = await server.call('GET', `${HOOKS}?per_page=2&page=2`);
   assert.equal(page.status, 200);
@@ -161,7 +125,7 @@ withServer('a listing tells pages and totals, in the headers of the platform and
     checkRefusal(await server.call('GET', `${HOOKS}?${query}`), 400, 'BAD_REQUEST');
 });
 
-withServer('bad input is refused with a name, a field and a trace id', async (server) => {
+withDoors('bad input is refused with a name, a field and a trace id', async (server) => {
   const cases: [title: string, json: unknown, name: string, message: RegExp][] = [
     ['no url', {}, 'PARAMETER_ERROR', /url must not be blank/],
     ['a blank url', { url: '' }, 'PARAMETER_ERROR', /url must not be blank/],
@@ -187,7 +151,7 @@ withServer('bad input is refused with a name, a field and a trace id', async (se
   checkRefusal(await server.call('POST', `${HOOKS}/abc/tests`), 400, 'BAD_REQUEST');
 });
 
-withServer('only who administers the repository manages its hooks', async (server) => {
+withDoors('only who administers the repository manages its hooks', async (server) => {
   const { body: hook } = await server.call('POST', HOOKS, { json: { url: URL_1, password: 'secret word' } });
   await server.call('POST', '/user/repos', { json: { name: 'cellar', private: true } });
   for (const path of [HOOKS, `${HOOKS}/${hook.id}`]) {
@@ -202,7 +166,7 @@ withServer('only who administers the repository manages its hooks', async (serve
   assert.equal((await server.call('GET', HOOKS, { token: 'admin' })).status, 200);
 });
 
-withServer('a hook is not reached through another repository', async (server) => {
+withDoors('a hook is not reached through another repository', async (server) => {
   const { body: hook } = await server.call('POST', HOOKS, { json: { url: URL_1 } });
   await server.call('POST', '/user/repos', { json: { name: 'other' }, token: 'linus' });
   const path = `/repos/linus/other/hooks/${hook.id}`;
@@ -215,7 +179,7 @@ withServer('a hook is not reached through another repository', async (server) =>
   checkRefusal(await server.call('PATCH', path, { token: 'linus', json: { url: URL_1 } }), 404, 'NOT_EXIST');
 });
 
-withServer('a repository takes 50 hooks and no more, also when many come at once', async (server) => {
+withDoors('a repository takes 50 hooks and no more, also when many come at once', async (server) => {
   const answers = await Promise.all(
     Array.from({ length: 60 }, (_, index) => server.call('POST', HOOKS, { json: { url: `${URL_1}/${index}` } })),
   );
@@ -225,49 +189,13 @@ withServer('a repository takes 50 hooks and no more, also when many come at once
   assert.equal(headers.get('total_count'), '50');
 });
 
-const secretColumns = statement<{ secret: Uint8Array | null; previous_secret: Uint8Array | null }>(
-  'test-secret-columns',
-  'SELECT secret, previous_secret FROM hooks',
-);
-
-withServer(
-  'passwords are sealed in the store, and a changed one stays valid for signing beside the new',
-  async (server, store) => {
-    const { body: hook } = await server.call('POST', HOOKS, { json: { url: URL_1, password: 'first-password' } });
-    await server.call('PATCH', `${HOOKS}/${hook.id}`, { json: { url: URL_1, password: 'first-password' } });
-    const [unchanged] = await store.read(secretColumns);
-    assert.equal(unchanged?.previous_secret, null);
-    const { body } = await server.call('PATCH', `${HOOKS}/${hook.id}`, { json: { url: URL_1, password: 'second' } });
-    assert.equal(body.password, 'second');
-    const [changed] = await store.read(secretColumns);
-    for (const column of [changed?.secret, changed?.previous_secret]) {
-      assert.ok(column);
-      assert.doesNotMatch(Buffer.from(column).toString('latin1'), /first-password|second/);
-    }
-  },
-);
-
-withServer('a hook can be switched off and on, and another url switches it on again', async (server) => {
-  const { body: hook } = await server.call('POST', HOOKS, { json: { url: URL_1 } });
-  const path = `${HOOKS}/${hook.id}`;
-  const off = await server.call('PATCH', path, { json: { url: URL_1, active: false } });
-  assert.equal(off.body.active, false);
-  assert.equal(off.body.disabled_reason, 'Switched off by its owner');
-  assert.equal((await server.call('PATCH', path, { json: { url: URL_1 } })).body.active, false);
-  assert.equal((await server.call('PATCH', path, { json: { url: URL_1, active: true } })).body.active, true);
-  await server.call('PATCH', path, { json: { url: URL_1, active: false } });
-  const moved = await server.call('PATCH', path, { json: { url: `${URL_1}/other` } });
-  assert.equal(moved.body.active, true);
-  assert.equal(moved.body.disabled_at, null);
-});
-
 const deliveryOfTest = statement<{ event_kind: string; body: Uint8Array; source: string }>(
   'test-delivery-of-test',
   `SELECT d.event_kind, c.body, e.source FROM deliveries d
    JOIN delivery_contents c ON c.delivery_id = d.id JOIN events e ON e.id = c.event_id WHERE d.id = $1`,
 );
 
-withServer('a test is an ordinary push delivery of this hook, attempted at once', async (server, store) => {
+withDoors('a test is an ordinary push delivery of this hook, attempted at once', async (server, store) => {
   const { body: hook } = await server.call('POST', HOOKS, {
     json: { url: URL_1, push_events: false, note_events: true },
   });

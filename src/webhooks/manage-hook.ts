@@ -43,6 +43,9 @@ export const hookChangeParameters = z
   .object({
     url,
     ...optionalParameters,
+    remove_password: flagParameter
+      .optional()
+      .openapi({ description: 'Takes the password away. An empty password counts as not given, and takes nothing.' }),
     active: flagParameter.optional().openapi({ description: 'Off holds events back; on sends what was held.' }),
   })
   .openapi('HookChange');
@@ -89,14 +92,15 @@ export async function updateHook(
   stored: StoredHook,
   parameters: HookChangeParameters,
 ): Promise<StoredHook> {
-  await parts.guard.checkTarget(parameters.url);
+  // Whoever's address is gone, or is not allowed any more, can still switch the hook off.
+  if (parameters.active !== false || parameters.url !== stored.hook.url) await parts.guard.checkTarget(parameters.url);
   const nowMs = parts.world.nowMs();
   const change: HookChange = {
     url: parameters.url,
     encryptionType: parameters.encryption_type as EncryptionType | undefined,
     profile: parameters.profile,
     events: readEvents(parameters),
-    secret: changeSecret(parts, stored, parameters.password, nowMs),
+    secret: changeSecret(parts, stored, choosePassword(parameters), nowMs),
     switch: chooseSwitch(stored, parameters),
     nowMs,
   };
@@ -140,6 +144,15 @@ function readEvents(parameters: NewHookParameters): Partial<Record<EventKind, bo
     ['merge_request', parameters.merge_requests_events],
   ];
   return Object.fromEntries(given.filter(([, wanted]) => wanted !== undefined));
+}
+
+/** Undefined: it stays. An empty one cannot say that there is to be none: clients send back what they read. */
+function choosePassword({ password, remove_password }: HookChangeParameters): string | undefined {
+  if (!remove_password) return password;
+  if (password === undefined) return '';
+  throw new Failure('invalid', 'Cannot update the webhook: remove_password must not come with a password', {
+    field: 'remove_password',
+  });
 }
 
 /** Clients that send everything they read change nothing by it: the same password again is no rotation. */

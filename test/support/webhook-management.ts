@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import type { Store } from '../../src/database/store.ts';
 import { Failure } from '../../src/errors.ts';
 import { createHttpApp } from '../../src/http/http-app.ts';
@@ -16,6 +17,7 @@ import { createHookRoutes } from '../../src/webhooks/hook-routes.ts';
 import { createManagement, type Management, type SendingParts } from '../../src/webhooks/management.ts';
 import { createRepositoryRoutes } from '../../src/webhooks/repository-routes.ts';
 import { realWorld, type World } from '../../src/world.ts';
+import { forEachEngine } from './engines.ts';
 
 /**
  * The management routes over a real socket and a real store. Only who somebody is, is made up here: the token is
@@ -151,4 +153,25 @@ async function call(url: string, method: string, options: CallOptions): Promise<
   });
   const text = await response.text();
   return { status: response.status, headers: response.headers, body: text === '' ? undefined : JSON.parse(text) };
+}
+
+/** The hooks of the repository that `withDoors` makes. */
+export const HOOKS = '/repos/grace/doors/hooks';
+
+/** A test on both engines, with a repository `grace/doors`. */
+export function withDoors(title: string, run: (server: ManagementServer, store: Store) => Promise<void>): void {
+  forEachEngine(title, async (store) => {
+    await using server = await startManagement(store);
+    const repository = await server.call('POST', '/user/repos', { json: { name: 'doors' } });
+    if (repository.status !== 201) throw new Error(`No repository: ${repository.status}`);
+    await run(server, store);
+  });
+}
+
+/** In the words of the platform. */
+export function checkRefusal(answer: Answer, status: number, name: string): void {
+  assert.equal(answer.status, status);
+  assert.equal(answer.body.error_code_name, name);
+  assert.equal(answer.body.error_message, answer.body.message);
+  assert.match(answer.body.trace_id, /^[0-9a-f]{32}$/);
 }
