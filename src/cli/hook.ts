@@ -1,27 +1,26 @@
-/** `trivet hook`: webhooks of a repository, and what became of their deliveries. */
+/** `trivet hook`: webhooks of a repository. */
 import { Command } from 'commander';
 import { Failure } from '../errors.ts';
-import { createMetrics } from '../telemetry/metrics.ts';
-import { announceTest } from '../webhooks/announce.ts';
-import { toAttemptJson, toDeliveryJson } from '../webhooks/delivery-json.ts';
-import { findDelivery, isHeld, listDeliveries } from '../webhooks/delivery-log-store.ts';
-import { cancelEndpointStep } from '../webhooks/delivery-store.ts';
-import { createDeliveryWorker, type DeliveryWorker } from '../webhooks/delivery-worker.ts';
-import { EVENT_KINDS, type EventKind, FLAG_OF } from '../webhooks/event-kind.ts';
+import { EVENT_KINDS, FLAG_OF } from '../webhooks/event-kind.ts';
 import { PROFILE_NAMES } from '../webhooks/hook.ts';
 import { toHookJson } from '../webhooks/hook-json.ts';
 import type { StoredHook } from '../webhooks/hook-store.ts';
-import { createHook, findHook, newHookParameters } from '../webhooks/manage-hook.ts';
-import { parseParameters } from '../webhooks/parameters.ts';
-import { createSampleEvent } from '../webhooks/sample-event.ts';
-import { type CliWebhooks, findRepository, openWebhooks } from './open-webhooks.ts';
-import { formatTable, print, printJson, remark } from './output.ts';
-import { wholeNumber } from './whole-number.ts';
-
-const TEST_DEADLINE_MS = 10_000;
+import {
+  createHook,
+  deleteHook,
+  hookChangeParameters,
+  newHookParameters,
+  updateHook,
+} from '../webhooks/manage-hook.ts';
+import { type Parameters, parseParameters } from '../webhooks/parameters.ts';
+import { addDeliveryCommands } from './hook-deliveries.ts';
+import { type CliWebhooks, findRepository, findWebhook, openWebhooks } from './open-webhooks.ts';
+import { formatTable, print, printJson } from './output.ts';
 
 export function createHookCommand(): Command {
-  const command = new Command('hook').description('Create, list, test and delete webhooks, and see their deliveries');
+  const command = new Command('hook').description(
+    'Create, list, change, test and delete webhooks, and see their deliveries',
+  );
   command
     .command('create <owner/name>')
     .description('Create a webhook')
@@ -37,27 +36,33 @@ export function createHookCommand(): Command {
     .description('List the webhooks of a repository')
     .option('--json', 'one JSON object a line')
     .action(list);
-  command
-    .command('test <owner/name> <id>')
-    .description('Send a test delivery now, and say how it went; exits with 1 when it was not accepted')
-    .action(test);
+  addChangeCommands(command);
   command.command('delete <owner/name> <id>').description('Delete a webhook').action(remove);
   addDeliveryCommands(command);
   return command;
 }
 
-function addDeliveryCommands(command: Command): void {
+function addChangeCommands(command: Command): void {
   command
-    .command('deliveries <owner/name> <id>')
-    .description('Show the newest deliveries of a webhook, or one with every attempt')
-    .option('--delivery <id>', 'this one')
-    .option('--limit <number>', 'how many', wholeNumber(1, 10_000), 20)
-    .option('--json', 'one JSON object a line')
-    .action(showDeliveries);
+    .command('update <owner/name> <id>')
+    .description('Change a webhook; what is not named stays')
+    .option('--url <url>', 'where deliveries go')
+    .option('--password <text>', 'a new password or key; the former one goes on signing for a day')
+    .option('--no-password', 'take the password away')
+    .option('--sign', 'use the password as a signature key (encryption_type 1)')
+    .option('--no-sign', 'let the password travel with each delivery (encryption_type 0)')
+    .option('--events <kinds>', `these and no others of ${EVENT_KINDS.join(', ')}, separated by commas`)
+    .option('--profile <name>', `whose deliveries the receiver expects: ${PROFILE_NAMES.join(', ')}`)
+    .option('--json', 'print the webhook as JSON')
+    .action(update);
   command
-    .command('redeliver <owner/name> <id> <delivery-id>')
-    .description('Send a delivery again; the service does it, when it is up')
-    .action(sendAgain);
+    .command('enable <owner/name> <id>')
+    .description('Switch a webhook on again, and send what was held')
+    .action((text: string, id: string) => switchHook(text, id, true));
+  command
+    .command('disable <owner/name> <id>')
+    .description('Switch a webhook off, and hold what happens from now on for it')
+    .action((text: string, id: string) => switchHook(text, id, false));
 }
 
 interface CreateOptions {
@@ -72,14 +77,12 @@ interface CreateOptions {
 async function create(text: string, options: CreateOptions): Promise<void> {
   await using webhooks = await openWebhooks();
   const repository = await findRepository(webhooks, text);
-  const wanted = options.events.split(/[ ,]+/).map(parseKind);
-  const flags = EVENT_KINDS.map((kind) => [FLAG_OF[kind], wanted.includes(kind)]);
   const given = {
     url: options.url,
     password: options.password,
     encryption_type: options.sign ? 1 : 0,
     profile: options.profile,
-    ...Object.fromEntries(flags),
+    ...readFlags(options.events, 'create'),
   };
   const parameters = parseParameters(newHookParameters, given, 'create the webhook');
   const stored = await createHook(webhooks.management, repository, parameters);
@@ -87,13 +90,64 @@ async function create(text: string, options: CreateOptions): Promise<void> {
   else print(`Created webhook ${stored.hook.id} of ${text}`);
 }
 
-function parseKind(text: string): EventKind {
-  const kind = EVENT_KINDS.find((candidate) => candidate === text);
-  if (kind !== undefined) return kind;
-  throw new Failure(
-    'invalid',
-    `Cannot create the webhook: --events must be of ${EVENT_KINDS.join(', ')}, got "${text}"`,
-  );
+interface UpdateOptions {
+  readonly url?: string;
+  /** False: none from now on. */
+  readonly password?: string | false;
+  readonly sign?: boolean;
+  readonly events?: string;
+  readonly profile?: string;
+  readonly json?: boolean;
+}
+
+async function update(text: string, id: string, options: UpdateOptions): Promise<void> {
+  const { url, password, sign, events, profile, json } = options;
+  const changes = {
+    ...(url !== undefined && { url }),
+    ...(password === false ? { remove_password: true } : password !== undefined && { password }),
+    ...(sign !== undefined && { encryption_type: sign ? 1 : 0 }),
+    ...(events !== undefined && readFlags(events, 'update')),
+    ...(profile !== undefined && { profile }),
+  };
+  if (password === '')
+    throw new Failure(
+      'invalid',
+      'Cannot update the webhook: --password must not be empty, --no-password takes it away',
+    );
+  if (Object.keys(changes).length === 0)
+    throw new Failure('invalid', 'Cannot update the webhook: nothing to change is named, see --help');
+  await using webhooks = await openWebhooks();
+  const updated = await change(webhooks, { text, id }, changes);
+  if (json) printJson(describe(webhooks, updated));
+  else print(`Updated webhook ${updated.hook.id} of ${text}`);
+}
+
+async function switchHook(text: string, id: string, active: boolean): Promise<void> {
+  await using webhooks = await openWebhooks();
+  const { hook } = await change(webhooks, { text, id }, { active });
+  print(`Webhook ${hook.id} of ${text} is ${active ? 'on' : 'off'}`);
+}
+
+async function change(
+  webhooks: CliWebhooks,
+  { text, id }: { readonly text: string; readonly id: string },
+  changes: Parameters,
+): Promise<StoredHook> {
+  const { repository, stored } = await findWebhook(webhooks, text, id);
+  const given = { url: stored.hook.url, ...changes };
+  const parameters = parseParameters(hookChangeParameters, given, 'update the webhook');
+  return await updateHook(webhooks.management, repository, stored, parameters);
+}
+
+function readFlags(kinds: string, action: 'create' | 'update') {
+  const wanted = kinds.split(/[ ,]+/);
+  const unknown = wanted.find((kind) => !(EVENT_KINDS as readonly string[]).includes(kind));
+  if (unknown !== undefined)
+    throw new Failure(
+      'invalid',
+      `Cannot ${action} the webhook: --events must be of ${EVENT_KINDS.join(', ')}, got "${unknown}"`,
+    );
+  return Object.fromEntries(EVENT_KINDS.map((kind) => [FLAG_OF[kind], wanted.includes(kind)]));
 }
 
 async function list(text: string, { json }: { json?: boolean }): Promise<void> {
@@ -121,114 +175,9 @@ function describe({ cli }: CliWebhooks, stored: StoredHook) {
   return toHookJson(stored, cli.vault, cli.world.nowMs());
 }
 
-async function test(text: string, id: string): Promise<void> {
-  await using webhooks = await openWebhooks();
-  const { management, cli, guard } = webhooks;
-  const repository = await findRepository(webhooks, text);
-  const { hook } = await findHook(management, repository, parseId(id));
-  await guard.checkTarget(hook.url);
-  const actor = { username: repository.ownerLogin, name: repository.ownerLogin };
-  const event = createSampleEvent('push', actor, repository.defaultBranch, cli.world.nowMs());
-  const deliveryId = await announceTest(
-    management,
-    { repository, event, source: 'test', idempotencyKey: undefined },
-    hook,
-  );
-  await withWorker(webhooks, ({ urgent }) => urgent.test(deliveryId, cli.world.nowMs() + TEST_DEADLINE_MS));
-  const isAccepted = await reportAttempt(webhooks, hook.id, deliveryId);
-  if (!isAccepted) throw new Failure('unavailable', 'The receiver did not accept the test');
-}
-
-async function withWorker<T>({ cli, guard }: CliWebhooks, work: (worker: DeliveryWorker) => Promise<T>): Promise<T> {
-  const worker = createDeliveryWorker({ ...cli, metrics: createMetrics(), guard });
-  try {
-    return await work(worker);
-  } finally {
-    await worker.stop();
-  }
-}
-
-/** Prints what came of the last attempt; true when it was accepted. */
-async function reportAttempt({ cli }: CliWebhooks, hookId: number, deliveryId: number): Promise<boolean> {
-  const found = await findDelivery(cli.store, hookId, deliveryId);
-  const last = found?.attempts.at(-1);
-  if (found === undefined || last === undefined)
-    throw new Failure('unavailable', `Cannot send to the webhook: nothing was sent yet, delivery ${deliveryId} waits`);
-  const { status_code, reason, timings_ms, response_body } = toAttemptJson(last);
-  print(`${status_code || reason} in ${Math.round(timings_ms.total)} ms (delivery ${deliveryId})`);
-  if (response_body !== '') remark(response_body.slice(0, 1000));
-  return last.outcome === 'accepted';
-}
-
 async function remove(text: string, id: string): Promise<void> {
   await using webhooks = await openWebhooks();
-  const repository = await findRepository(webhooks, text);
-  const { hook } = await findHook(webhooks.management, repository, parseId(id));
-  await webhooks.management.hooks.remove(hook.id, [cancelEndpointStep(hook.id, webhooks.cli.world.nowMs())]);
+  const { hook } = await findWebhook(webhooks, text, id);
+  await deleteHook(webhooks.management, hook.id);
   print(`Deleted webhook ${hook.id} of ${text}`);
-}
-
-interface DeliveriesOptions {
-  readonly delivery?: string;
-  readonly limit: number;
-  readonly json?: boolean;
-}
-
-async function showDeliveries(text: string, id: string, options: DeliveriesOptions): Promise<void> {
-  await using webhooks = await openWebhooks();
-  const repository = await findRepository(webhooks, text);
-  const { hook } = await findHook(webhooks.management, repository, parseId(id));
-  if (options.delivery !== undefined) return await showDelivery(webhooks, hook.id, parseId(options.delivery));
-  const { store } = webhooks.cli;
-  const filter = { hookId: hook.id, state: undefined, eventKind: undefined, sinceMs: 0, limit: options.limit };
-  const found = await listDeliveries(store, {
-    ...filter,
-    untilMs: Number.MAX_SAFE_INTEGER,
-    beforeId: Number.MAX_SAFE_INTEGER,
-  });
-  const held = await isHeld(store, hook.id);
-  const deliveries = found.map((delivery) => toDeliveryJson(delivery, held));
-  if (options.json) {
-    for (const delivery of deliveries) printJson(delivery);
-    return;
-  }
-  const rows = deliveries.map((delivery) => [
-    delivery.id,
-    delivery.created_at,
-    delivery.event,
-    delivery.state,
-    delivery.attempts,
-    delivery.status_code,
-    delivery.next_attempt_at,
-  ]);
-  print(formatTable(['delivery', 'created', 'event', 'state', 'attempts', 'status', 'next attempt'], rows));
-}
-
-async function showDelivery({ cli }: CliWebhooks, hookId: number, id: number): Promise<void> {
-  const found = await findDelivery(cli.store, hookId, id);
-  if (found === undefined) throw new Failure('not_found', `Delivery not found: the webhook has no ${id}`);
-  const attempts = found.attempts.map(toAttemptJson);
-  printJson({ ...toDeliveryJson(found.delivery, await isHeld(cli.store, hookId)), attempt_log: attempts });
-}
-
-async function sendAgain(text: string, id: string, deliveryId: string): Promise<void> {
-  await using webhooks = await openWebhooks();
-  const repository = await findRepository(webhooks, text);
-  const { hook } = await findHook(webhooks.management, repository, parseId(id));
-  await webhooks.guard.checkTarget(hook.url);
-  const number = parseId(deliveryId);
-  const isSent = await withWorker(webhooks, async ({ urgent }) => {
-    const redelivery = await urgent.redeliver(hook.id, number);
-    if (redelivery === undefined)
-      throw new Failure('not_found', `Delivery not found: the webhook has no ${deliveryId}`);
-    return (await redelivery.attempt) !== undefined;
-  });
-  if (!isSent) return print(`Delivery ${deliveryId} is held until the webhook is on again`);
-  const isAccepted = await reportAttempt(webhooks, hook.id, number);
-  if (!isAccepted) throw new Failure('unavailable', 'The receiver did not accept it; the service tries again');
-}
-
-function parseId(text: string): number {
-  if (/^\d{1,16}$/.test(text) && Number.isSafeInteger(Number(text))) return Number(text);
-  throw new Failure('invalid', `Cannot find it: the id must be a whole number, got "${text}"`);
 }

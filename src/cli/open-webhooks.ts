@@ -1,6 +1,7 @@
 import { createOwners } from '../authorization/owners.ts';
 import { Failure } from '../errors.ts';
 import { type AddressGuard, createAddressGuard } from '../webhooks/address-guard.ts';
+import { findHook } from '../webhooks/manage-hook.ts';
 import { createManagement, type Management } from '../webhooks/management.ts';
 import type { Repository } from '../webhooks/repository.ts';
 import { type CliStore, openCliStore } from './open-cli-store.ts';
@@ -52,4 +53,16 @@ export function parseRepositoryName(text: string): RepositoryName {
 export async function findRepository({ management }: CliWebhooks, text: string): Promise<Repository> {
   const { owner, name } = parseRepositoryName(text);
   return await management.access.find(owner, name);
+}
+
+/** By the words of a command: `owner/name` and the number of a webhook of it. */
+export async function findWebhook(webhooks: CliWebhooks, text: string, id: string) {
+  const repository = await findRepository(webhooks, text);
+  const stored = await findHook(webhooks.management, repository, parseId(id));
+  return { repository, stored, hook: stored.hook };
+}
+
+export function parseId(text: string): number {
+  if (/^\d{1,16}$/.test(text) && Number.isSafeInteger(Number(text))) return Number(text);
+  throw new Failure('invalid', `Cannot find it: the id must be a whole number, got "${text}"`);
 }
