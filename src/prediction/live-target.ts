@@ -37,8 +37,11 @@ export interface LiveTarget {
   replaceModel(model: TargetModel): void;
   /** This number means another server from now on. */
   forgetServer(server: number): void;
+  /** What it knows but of servers, for a restart. */
   save(): SavedTarget;
+  saveServer(server: number): SavedServerTarget;
   restore(saved: SavedTarget): void;
+  restoreServer(server: number, saved: SavedServerTarget): void;
 }
 
 export interface LiveTargetParts {
@@ -51,13 +54,12 @@ export interface LiveTargetParts {
 export interface SavedTarget {
   readonly selector: ReturnType<Selector['save']>;
   readonly quantiles: SavedQuantiles;
-  readonly servers: readonly SavedServer[];
 }
 
-interface SavedServer {
-  readonly address: string;
-  readonly trust: SavedTrust | undefined;
-  readonly corrections: readonly number[] | undefined;
+/** What was never heard of is absent. */
+export interface SavedServerTarget {
+  readonly trust?: SavedTrust | undefined;
+  readonly corrections?: readonly number[] | undefined;
 }
 
 export function createLiveTarget(target: Target, { state, podType, initial }: LiveTargetParts): LiveTarget {
@@ -77,17 +79,6 @@ export function createLiveTarget(target: Target, { state, podType, initial }: Li
     } else believeTrees(said, asked);
     levels.add(asked);
     multiplyPhysics(said, asked, timesMs);
-  }
-
-  function saveServers(): SavedServer[] {
-    const saved: SavedServer[] = [];
-    for (let server = 0; server < state.servers.capacity; server++) {
-      const address = state.servers.addressOf(server);
-      const [trust, corrections] = [selector.saveServer(server), scatter.ofServers.saveServer(server)];
-      if (address === undefined || (trust === undefined && corrections === undefined)) continue;
-      saved.push({ address: Buffer.from(address).toString(), trust, corrections });
-    }
-    return saved;
   }
 
   return {
@@ -126,15 +117,15 @@ export function createLiveTarget(target: Target, { state, podType, initial }: Li
       selector.forget(server);
       scatter.ofServers.forget(server);
     },
-    save: () => ({ selector: selector.save(), quantiles: scatter.ofSlot.save(), servers: saveServers() }),
+    save: () => ({ selector: selector.save(), quantiles: scatter.ofSlot.save() }),
+    saveServer: (server) => ({ trust: selector.saveServer(server), corrections: scatter.ofServers.saveServer(server) }),
     restore(saved) {
       selector.restore(saved.selector);
       scatter.ofSlot.restore(saved.quantiles);
-      for (const { address, trust, corrections } of saved.servers) {
-        const server = state.servers.ensure(Buffer.from(address));
-        if (trust !== undefined) selector.restoreServer(server, trust);
-        if (corrections !== undefined) scatter.ofServers.restoreServer(server, corrections);
-      }
+    },
+    restoreServer(server, { trust, corrections }) {
+      if (trust !== undefined) selector.restoreServer(server, trust);
+      if (corrections !== undefined) scatter.ofServers.restoreServer(server, corrections);
     },
   };
 }

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { observePool, type PoolOptions, tabulate } from '../../test/support/observed-pool.ts';
 import { createPredictColumns, METRIC_COLUMNS } from './columns.ts';
 import { createLiveModel, type LiveModel } from './live-model.ts';
+import { readLiveState, writeLiveState } from './live-state-store.ts';
 import { decodeModel, encodeModel } from './model-codec.ts';
 import type { Observation } from './observation.ts';
 import { observedTimes } from './observation-table.ts';
@@ -95,7 +96,7 @@ test('a model answers for each server at its level, before any report, and the s
   );
 });
 
-test('what one server has shown is taken up again after a restart, quantiles included', () => {
+test('what one server has shown is taken up again after a restart, quantiles included', async () => {
   const model = { ...trainModel('m@1', tabulate(pool)), statistic: 'p90' as const };
   const live = createLiveModel(model);
   for (const row of pool.slice(0, 200)) {
@@ -104,7 +105,7 @@ test('what one server has shown is taken up again after a restart, quantiles inc
     live.observe(foreseen, 'tpot', slowness * row.tpotMs!);
   }
   const back = createLiveModel(model);
-  back.restore(JSON.parse(JSON.stringify(live.save())) as ReturnType<LiveModel['save']>);
+  back.restore(readLiveState(await writeLiveState(live.save())));
   const fresh = createLiveModel(model);
   for (const server of ['10.0.0.0', '10.0.0.1']) {
     const [before, after] = [live, back].map((served) => predictTpot(served, pool[0]!, server));

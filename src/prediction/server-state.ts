@@ -62,15 +62,21 @@ export interface ServerState {
   observe(place: Place, signal: number, residual: number): void;
   /** Forgets every residual, and keeps the numbers of the servers. */
   clear(): void;
-  /** Everything it knows, for a restart. */
+  /** What it knows but of servers, for a restart. */
   save(): SavedServerState;
+  saveServer(server: number): SavedMeans;
   restore(saved: SavedServerState): void;
+  restoreServer(server: number, saved: SavedMeans): void;
+}
+
+export interface SavedMeans {
+  readonly sums: readonly number[];
+  readonly weights: readonly number[];
 }
 
 export interface SavedServerState {
-  readonly servers: readonly { readonly address: string; readonly sums: number[]; readonly weights: number[] }[];
-  readonly podTypes: { readonly sums: number[]; readonly weights: number[] };
-  readonly model: { readonly sums: number[]; readonly weights: number[] };
+  readonly podTypes: SavedMeans;
+  readonly model: SavedMeans;
 }
 
 export interface ServerStateOptions {
@@ -106,25 +112,13 @@ export function createServerState({ maxServers, maxPodTypes, onForget }: ServerS
         weights.fill(0);
       }
     },
-    save() {
-      const known = Array.from({ length: maxServers }, (_, server) => server).filter(
-        (server) => servers.addressOf(server) !== undefined,
-      );
-      return {
-        servers: known.map((server) => ({
-          address: Buffer.from(servers.addressOf(server)!).toString('utf8'),
-          ...copyMeans(byServer, server * STRIDE, STRIDE),
-        })),
-        podTypes: copyMeans(byPodType, 0, byPodType.sums.length),
-        model: copyMeans(ofModel, 0, STRIDE),
-      };
-    },
+    save: () => ({ podTypes: copyMeans(byPodType, 0, byPodType.sums.length), model: copyMeans(ofModel, 0, STRIDE) }),
+    saveServer: (server) => copyMeans(byServer, server * STRIDE, STRIDE),
     restore(saved) {
       fillMeans(ofModel, 0, saved.model);
       fillMeans(byPodType, 0, saved.podTypes);
-      for (const { address, ...means } of saved.servers)
-        fillMeans(byServer, servers.ensure(Buffer.from(address)) * STRIDE, means);
     },
+    restoreServer: (server, saved) => fillMeans(byServer, server * STRIDE, saved),
   };
 }
 
@@ -170,11 +164,11 @@ function addResidual({ sums, weights }: Means, at: number, value: number): void 
   }
 }
 
-function copyMeans({ sums, weights }: Means, from: number, length: number) {
+function copyMeans({ sums, weights }: Means, from: number, length: number): SavedMeans {
   return { sums: [...sums.subarray(from, from + length)], weights: [...weights.subarray(from, from + length)] };
 }
 
-function fillMeans(means: Means, at: number, saved: { readonly sums: number[]; readonly weights: number[] }): void {
+function fillMeans(means: Means, at: number, saved: SavedMeans): void {
   const length = Math.min(saved.sums.length, means.sums.length - at);
   means.sums.set(saved.sums.slice(0, length), at);
   means.weights.set(saved.weights.slice(0, length), at);
