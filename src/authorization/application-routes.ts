@@ -10,7 +10,8 @@ import {
   removeSecret,
   updateApplication,
 } from './application.ts';
-import { type Application, findApplication, listApplications, listSecrets } from './application-store.ts';
+import { listSecrets } from './application-secret-store.ts';
+import { type Application, findApplication, listApplications } from './application-store.ts';
 import type { ProtocolParts } from './parts.ts';
 import { requirePersonalToken } from './require-scope.ts';
 import { clientAddress } from './sign-in/client-address.ts';

@@ -1,5 +1,5 @@
-/** OAuth applications and their secrets. Secrets are kept as SHA-256; two may live at once. */
-import { type Procedure, procedure, type Step, type Store, statement } from '../database/store.ts';
+/** OAuth applications, and what a client is authenticated against. */
+import { type Step, type Store, statement } from '../database/store.ts';
 
 export type GrantType = 'authorization_code' | 'refresh_token' | 'client_credentials' | 'device_code';
 
@@ -22,15 +22,6 @@ export interface Application {
   readonly secretInQueryAtMs: number | undefined;
   readonly disabledAtMs: number | undefined;
   readonly createdAtMs: number;
-}
-
-/** One of the two secrets, as its owner may see it. */
-export interface ApplicationSecret {
-  readonly slot: number;
-  /** The last four characters. */
-  readonly hint: string;
-  readonly createdAtMs: number;
-  readonly lastUsedAtMs: number | undefined;
 }
 
 /** What the protocol has to know of an application, without what only pages show. */
@@ -127,24 +118,6 @@ const deleteConsents = statement('delete-application-consents', 'DELETE FROM con
 const deleteApplication = statement<{ client_id: string }>(
   'delete-application',
   'DELETE FROM applications WHERE client_id = $1 RETURNING client_id',
-);
-const secretsOf = statement<{ slot: number; hint: string; created_at_ms: number; last_used_at_ms: number | null }>(
-  'application-secrets',
-  'SELECT slot, hint, created_at_ms, last_used_at_ms FROM application_secrets WHERE client_id = $1 ORDER BY created_at_ms, slot',
-);
-// The primary key decides when two secrets are added at once: one of them finds its slot taken.
-const insertSecret = statement<{ slot: number }>(
-  'insert-application-secret',
-  `INSERT INTO application_secrets (client_id, slot, secret_hash, hint, created_at_ms)
-   VALUES ($1, $2, $3, $4, $5) ON CONFLICT (client_id, slot) DO NOTHING RETURNING slot`,
-);
-const deleteSecret = statement<{ slot: number }>(
-  'delete-application-secret',
-  'DELETE FROM application_secrets WHERE client_id = $1 AND slot = $2 RETURNING slot',
-);
-const markSecretUsed = statement(
-  'mark-secret-used',
-  'UPDATE application_secrets SET last_used_at_ms = $3 WHERE client_id = $1 AND slot = $2',
 );
 const markSecretInQuery = statement(
   'mark-secret-in-query',
@@ -249,53 +222,6 @@ export function deleteApplicationSteps(clientId: string): Step[] {
     statement: each,
     parameters: [clientId],
   }));
-}
-
-export async function listSecrets(store: Store, clientId: string): Promise<ApplicationSecret[]> {
-  const rows = await store.read(secretsOf, [clientId]);
-  return rows.map((row) => ({
-    slot: row.slot,
-    hint: row.hint,
-    createdAtMs: row.created_at_ms,
-    lastUsedAtMs: row.last_used_at_ms ?? undefined,
-  }));
-}
-
-export interface SecretInsert {
-  readonly clientId: string;
-  readonly secretHash: Uint8Array;
-  readonly hint: string;
-  readonly nowMs: number;
-  readonly audit: Step;
-}
-
-/** The slot, or `full` when two secrets live already. */
-export const insertSecretOnce: Procedure<SecretInsert, number | 'full'> = procedure(
-  import.meta.url,
-  'insertSecretOnce',
-  async (transaction, input) => {
-    for (const slot of [1, 2]) {
-      const added = await transaction.run(insertSecret, [
-        input.clientId,
-        slot,
-        input.secretHash,
-        input.hint,
-        input.nowMs,
-      ]);
-      if (added.length === 0) continue;
-      await transaction.run(input.audit.statement, input.audit.parameters);
-      return slot;
-    }
-    return 'full';
-  },
-);
-
-export function deleteSecretStep(clientId: string, slot: number): Step {
-  return { statement: deleteSecret, parameters: [clientId, slot] };
-}
-
-export function markSecretUsedStep(clientId: string, slot: number, nowMs: number): Step {
-  return { statement: markSecretUsed, parameters: [clientId, slot, nowMs] };
 }
 
 export function markSecretInQueryStep(clientId: string, nowMs: number): Step {

@@ -2,14 +2,12 @@
 import type { Store } from '../database/store.ts';
 import { Failure } from '../errors.ts';
 import type { World } from '../world.ts';
+import { deleteSecretStep, insertSecretOnce, listSecrets } from './application-secret-store.ts';
 import {
   type Application,
   deleteApplicationSteps,
-  deleteSecretStep,
   type GrantType,
   insertApplicationStep,
-  insertSecretOnce,
-  listSecrets,
   setApplicationDisabledStep,
   updateApplicationStep,
 } from './application-store.ts';

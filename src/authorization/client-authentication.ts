@@ -1,11 +1,11 @@
 /** RFC 6749 §2.3: who the client is. A failed authentication touches neither code nor token. */
 import { Buffer } from 'node:buffer';
+import { markSecretUsedStep } from './application-secret-store.ts';
 import {
   type Client,
   type ClientCredentials,
   findClientCredentials,
   markSecretInQueryStep,
-  markSecretUsedStep,
 } from './application-store.ts';
 import { auditStep } from './audit-store.ts';
 import { createOAuthFailure, refuseClient } from './oauth-error.ts';

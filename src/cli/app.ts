@@ -7,12 +7,12 @@ import {
   removeSecret,
   setApplicationDisabled,
 } from '../authorization/application.ts';
+import { listSecrets } from '../authorization/application-secret-store.ts';
 import {
   type Application,
   findApplication,
   type GrantType,
   listAllApplications,
-  listSecrets,
   setIntrospectionStep,
 } from '../authorization/application-store.ts';
 import { findUserByLogin } from '../authorization/user-store.ts';

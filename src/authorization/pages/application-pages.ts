@@ -12,7 +12,8 @@ import {
   renderMistake,
   renderTextArea,
 } from '../../pages/parts.ts';
-import type { Application, ApplicationSecret } from '../application-store.ts';
+import type { ApplicationSecret } from '../application-secret-store.ts';
+import type { Application } from '../application-store.ts';
 import { texts } from './texts.ts';
 
 /** A form as its owner filled it in. */

@@ -13,13 +13,8 @@ import {
   removeSecret,
   updateApplication,
 } from '../application.ts';
-import {
-  type Application,
-  findApplication,
-  type GrantType,
-  listApplications,
-  listSecrets,
-} from '../application-store.ts';
+import { listSecrets } from '../application-secret-store.ts';
+import { type Application, findApplication, type GrantType, listApplications } from '../application-store.ts';
 import { clientAddress } from '../sign-in/client-address.ts';
 import {
   type ApplicationValues,
