@@ -7,7 +7,7 @@ import { test } from 'node:test';
 
 const AREAS = ['prediction', 'authorization', 'webhooks', 'console'];
 const MECHANISMS = ['database', 'http', 'grpc', 'workers', 'telemetry', 'vault', 'pages'];
-const COMPOSITION = /^src\/(app|main)\.ts$|^src\/cli\//;
+const COMPOSITION = new Set(['src/app.ts', 'src/main.ts']);
 
 interface SourceFile {
   readonly path: string;
@@ -48,13 +48,21 @@ test('the rules look at the whole program', () => {
   assert.ok(production.some((file) => file.imports.includes('src/errors.ts')));
 });
 
-test('only app.ts, main.ts and cli/ import an area, and only its area.ts', () => {
+test('only app.ts and main.ts import an area, and only its area.ts', () => {
   const offences = findOffences(
     (file, imported) =>
       isIn(imported, AREAS) &&
       topFolder(file.path) !== topFolder(imported) &&
-      !(COMPOSITION.test(file.path) && (imported.endsWith('/area.ts') || file.path.startsWith('src/cli/'))) &&
-      !isIn(file.path, ['database', 'cli']),
+      !isIn(file.path, ['cli']) &&
+      !(COMPOSITION.has(file.path) && imported.endsWith('/area.ts')),
+  );
+  assert.deepEqual(offences, []);
+});
+
+test('cli/ imports rules, stores and workers of areas, and none of the other edges to them', () => {
+  const isEdge = /-(routes|service|desk)\.ts$|\/pages\/|\/area\.ts$|^src\/console\//;
+  const offences = findOffences(
+    (file, imported) => isIn(file.path, ['cli']) && isIn(imported, AREAS) && isEdge.test(imported),
   );
   assert.deepEqual(offences, []);
 });

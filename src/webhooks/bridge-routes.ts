@@ -4,6 +4,7 @@ import { Failure } from '../errors.ts';
 import { createRoutes } from '../http/routes.ts';
 import type { IdentityEnv } from '../identity.ts';
 import { bodyOf, REFUSED, repositoryPath } from './api-documents.ts';
+import { bridgeBinding } from './bridge-store.ts';
 import { BRIDGE_NAMES, type BridgeName } from './bridges/bridges.ts';
 import type { ManagementParts } from './management.ts';
 import { parseParameters, readParameters } from './parameters.ts';
@@ -25,10 +26,6 @@ const secretParameters = z
 
 const bridgeJson = z.object({ host: z.enum(BRIDGE_NAMES), url: z.string(), created_at: z.string() }).openapi('Bridge');
 const newBridgeJson = bridgeJson.extend({ secret: z.string() }).openapi('NewBridge');
-
-export function bridgeBinding(repositoryId: number, host: string): string {
-  return `bridge:${repositoryId}:${host}`;
-}
 
 export function createBridgeRoutes(parts: ManagementParts): OpenAPIHono<IdentityEnv> {
   const routes = createRoutes<IdentityEnv>();

@@ -18,6 +18,11 @@ const deleteSecret = statement<{ host: string }>(
   'DELETE FROM bridge_secrets WHERE repository_id = $1 AND host = $2 RETURNING host',
 );
 
+/** What a sealed secret of a bridge is bound to. */
+export function bridgeBinding(repositoryId: number, host: string): string {
+  return `bridge:${repositoryId}:${host}`;
+}
+
 export interface BridgeStore {
   findSecret(repositoryId: number, host: string): Promise<Uint8Array | undefined>;
   list(repositoryId: number): Promise<{ readonly host: string; readonly createdAtMs: number }[]>;

@@ -7,7 +7,7 @@ import { createRoutes } from '../http/routes.ts';
 import type { IdentityEnv } from '../identity.ts';
 import { announce } from './announce.ts';
 import { REFUSED, repositoryPath } from './api-documents.ts';
-import { bridgeBinding } from './bridge-routes.ts';
+import { bridgeBinding } from './bridge-store.ts';
 import type { Json } from './bridges/bridge.ts';
 import { findBridge, type RecognisedBridge, translateWebhook } from './bridges/bridges.ts';
 import { eventSchema } from './event.ts';

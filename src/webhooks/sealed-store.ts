@@ -1,6 +1,6 @@
 /** Where webhooks keep sealed secrets, for a change of the key. */
 import { createSealedPlace } from '../database/reseal-store.ts';
-import { bridgeBinding } from './bridge-routes.ts';
+import { bridgeBinding } from './bridge-store.ts';
 import { bindingOf } from './hook.ts';
 
 export const SEALED_IN_WEBHOOKS = [
