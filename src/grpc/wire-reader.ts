@@ -85,10 +85,12 @@ export class WireReader {
   passString(): number {
     const length = this.readLength();
     const start = this.position;
-    this.position = start + length;
-    for (let index = start; index < this.position; index++) {
-      if (this.bytes[index]! < 0x80) continue;
-      if (!isUtf8(this.bytes.subarray(start, this.position))) throw malformed('a string is not UTF-8');
+    const { bytes } = this;
+    const end = start + length;
+    this.position = end;
+    for (let index = start; index < end; index++) {
+      if (bytes[index]! < 0x80) continue;
+      if (!isUtf8(bytes.subarray(start, end))) throw malformed('a string is not UTF-8');
       return length;
     }
     return length;

@@ -29,6 +29,7 @@ export function createLiveLevels({ servers, podTypes }: ServerLevels, podType: s
   return {
     read,
     add({ count, servers: asked, logs }) {
+      if (isFlat && common === 0) return;
       for (let n = 0; n < count; n++) logs[n]! += read(asked[n]!);
     },
     forget(server) {

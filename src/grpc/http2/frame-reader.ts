@@ -8,9 +8,12 @@ export interface Frame {
   readonly payload: Buffer;
 }
 
+type HandleFrame = (frame: Frame) => void;
+
 /** Cuts what a client sends into frames, after the preface that every connection begins with. */
 export class FrameReader {
-  #rest: Buffer | undefined;
+  /** The part of a frame, or of the preface, that the last read ended with. */
+  #rest: Buffer = NOTHING;
   #hasPreface = false;
 
   get hasPreface(): boolean {
@@ -18,37 +21,67 @@ export class FrameReader {
   }
 
   /** Calls `handle` for each frame that is complete. Throws a ConnectionError for what is none, or what `handle` throws. */
-  read(chunk: Buffer, handle: (frame: Frame) => void): void {
-    const bytes = this.#rest === undefined ? chunk : Buffer.concat([this.#rest, chunk]);
-    this.#rest = undefined;
-    const start = this.#readPreface(bytes);
-    if (start === undefined) return;
-    let position: number = start;
+  read(chunk: Buffer, handle: HandleFrame): void {
+    if (this.#hasPreface) this.#readFrames(chunk, this.#finishFrame(chunk, handle), handle);
+    else this.#readFirst(Buffer.concat([this.#rest, chunk]), handle);
+  }
+
+  #readFirst(bytes: Buffer, handle: HandleFrame): void {
+    const given = bytes.subarray(0, PREFACE.length);
+    if (!given.equals(PREFACE.subarray(0, given.length)))
+      throw new ConnectionError(ERROR.protocol, 'the client does not speak HTTP/2');
+    this.#hasPreface = given.length === PREFACE.length;
+    this.#rest = this.#hasPreface ? NOTHING : bytes;
+    if (this.#hasPreface) this.#readFrames(bytes, PREFACE.length, handle);
+  }
+
+  #readFrames(bytes: Buffer, start: number, handle: HandleFrame): void {
+    let position = start;
     while (bytes.length - position >= FRAME_HEAD_BYTES) {
-      const length = bytes.readUIntBE(position, 3);
-      if (length > DEFAULT_MAX_FRAME_BYTES) throw new ConnectionError(ERROR.frameSize, 'a frame is too large');
-      const end = position + FRAME_HEAD_BYTES + length;
+      const end = position + readFrameBytes(bytes, position);
       if (end > bytes.length) break;
-      handle({
-        type: bytes[position + 3]!,
-        flags: bytes[position + 4]!,
-        streamId: bytes.readUInt32BE(position + 5) & MAX_WINDOW,
-        payload: bytes.subarray(position + FRAME_HEAD_BYTES, end),
-      });
+      handle(readFrame(bytes, position, end));
       position = end;
     }
     if (position < bytes.length) this.#rest = bytes.subarray(position);
   }
 
-  /** Returns where the frames begin, or undefined while the preface is not all there. */
-  #readPreface(bytes: Buffer): number | undefined {
-    if (this.#hasPreface) return 0;
-    const given = bytes.subarray(0, PREFACE.length);
-    if (!given.equals(PREFACE.subarray(0, given.length)))
-      throw new ConnectionError(ERROR.protocol, 'the client does not speak HTTP/2');
-    this.#hasPreface = given.length === PREFACE.length;
-    if (this.#hasPreface) return PREFACE.length;
-    this.#rest = bytes;
-    return undefined;
+  /** Completes what the last read ended with, copying that frame and no other. Returns where the next one begins. */
+  #finishFrame(chunk: Buffer, handle: HandleFrame): number {
+    if (this.#rest.length === 0) return 0;
+    const head = this.#fillRest(chunk, 0, FRAME_HEAD_BYTES);
+    if (this.#rest.length < FRAME_HEAD_BYTES) return head;
+    const bytes = readFrameBytes(this.#rest, 0);
+    const end = this.#fillRest(chunk, head, bytes);
+    if (this.#rest.length < bytes) return end;
+    const frame = readFrame(this.#rest, 0, bytes);
+    this.#rest = NOTHING;
+    handle(frame);
+    return end;
   }
+
+  /** Takes as much of the chunk as is lacking. Returns where the remainder begins. */
+  #fillRest(chunk: Buffer, from: number, bytes: number): number {
+    const end = Math.min(chunk.length, from + Math.max(0, bytes - this.#rest.length));
+    if (end > from) this.#rest = Buffer.concat([this.#rest, chunk.subarray(from, end)]);
+    return end;
+  }
+}
+
+const NOTHING = Buffer.alloc(0);
+
+/** Of the whole frame, by its head. */
+function readFrameBytes(bytes: Buffer, start: number): number {
+  const length = bytes.readUIntBE(start, 3);
+  if (length > DEFAULT_MAX_FRAME_BYTES) throw new ConnectionError(ERROR.frameSize, 'a frame is too large');
+  return FRAME_HEAD_BYTES + length;
+}
+
+function readFrame(bytes: Buffer, start: number, end: number): Frame {
+  return {
+    type: bytes[start + 3]!,
+    flags: bytes[start + 4]!,
+    streamId: bytes.readUInt32BE(start + 5) & MAX_WINDOW,
+    payload: bytes.subarray(start + FRAME_HEAD_BYTES, end),
+  };
 }
