@@ -3,7 +3,7 @@
  * `node bench/predict.ts [--json] [--seconds 3] [--model none|prior|trained] [--candidates 16,64]
  * [--rate CALLS] [--while-refit [--samples 20000]] [--cpu-prof]`. With --while-refit, the same load once more while a model is learned
  * again from samples in a store, and swapped in: the server is not pinned then, and its processor time is not that of the
- * calls alone.
+ * calls alone. "no core %" is the share of the time in which the thread that answers was ready to run, and others had its core.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -41,12 +41,15 @@ interface Row extends Measured {
   readonly cpuMicrosPerCall: number;
   /** The longest that the thread which answers was busy at a stretch, in its processor time. */
   readonly longestTurnMs: number;
+  /** Share of the time in which that thread was ready to run and other threads had its core. */
+  readonly waitedShare: number;
 }
 
 interface Readings {
   readonly cpuMicros: number;
   readonly refits: number;
   readonly longestTurnMs: number;
+  readonly waitedMs: number;
 }
 
 interface ServerProcess {
@@ -90,11 +93,13 @@ async function measurePatterns(
   server: ServerProcess,
 ): Promise<Row[]> {
   const withCpu = async (pattern: string, run: () => Promise<Measured>): Promise<Row> => {
-    const before = (await server.read()).cpuMicros;
+    const before = await server.read();
     const measured = await run();
     const calls = measured.callsPerSecond * measured.elapsedSeconds;
-    const { cpuMicros, longestTurnMs } = await server.read();
-    return { candidates, pattern, ...measured, cpuMicrosPerCall: (cpuMicros - before) / calls, longestTurnMs };
+    const { cpuMicros, longestTurnMs, waitedMs } = await server.read();
+    const cpuMicrosPerCall = (cpuMicros - before.cpuMicros) / calls;
+    const waitedShare = (waitedMs - before.waitedMs) / (1000 * measured.elapsedSeconds);
+    return { candidates, pattern, ...measured, cpuMicrosPerCall, longestTurnMs, waitedShare };
   };
   await runClosedLoop(connections, { inFlight: IN_FLIGHT, durationMs: Math.min(durationMs, 2000) });
   const closed = await withCpu(`closed loop, ${IN_FLIGHT} in flight`, () =>
@@ -186,6 +191,7 @@ function renderTable(report: { date: string; machine: string; pinned: boolean; m
     'max ms',
     'longest turn ms',
     'client paused %',
+    'no core %',
     'failed',
   ];
   const lines = report.rows.map((row) => [
@@ -198,6 +204,7 @@ function renderTable(report: { date: string; machine: string; pinned: boolean; m
     row.maxMs.toFixed(2),
     row.longestTurnMs.toFixed(1),
     row.pausedShare === undefined ? '' : (100 * row.pausedShare).toFixed(1),
+    (100 * row.waitedShare).toFixed(1),
     String(row.failed),
   ]);
   const widths = head.map((title, index) => Math.max(title.length, ...lines.map((line) => line[index]!.length)));

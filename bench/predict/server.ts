@@ -1,4 +1,5 @@
 /** The server under load: the transport, the codec, the service and a predictor, in a process of its own. */
+import { existsSync, readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { openGrpcServer } from '../../src/grpc/server.ts';
 import type { Predictor } from '../../src/prediction/columns.ts';
@@ -17,6 +18,9 @@ const { values: flags } = parseArgs({
     samples: { type: 'string', default: '20000' },
   },
 });
+
+/** Of the first thread of this process: nanoseconds on a core, nanoseconds of waiting for one, turns. */
+const SCHEDULE = '/proc/self/schedstat';
 
 /** Costs nothing: what is left is transport, codec and service. */
 const nothing: Predictor = {
@@ -54,7 +58,12 @@ const server = await openGrpcServer({
 process.send?.({ port: server.port });
 process.on('message', (message) => {
   if (message === 'refit') learning?.start();
-  process.send?.({ cpuMicros: readCpuMicros(), refits: learning?.refits() ?? 0, longestTurnMs: takeLongestTurn() });
+  process.send?.({
+    cpuMicros: readCpuMicros(),
+    refits: learning?.refits() ?? 0,
+    longestTurnMs: takeLongestTurn(),
+    waitedMs: readWaitedMs(),
+  });
 });
 process.once('SIGTERM', () => void stop().then(() => process.exit(0)));
 
@@ -86,4 +95,10 @@ function readThreadMicros(): number {
 function readCpuMicros(): number {
   const { user, system } = process.cpuUsage();
   return user + system;
+}
+
+/** How long the thread that answers was ready to run and had no core; 0 where the kernel does not tell. */
+function readWaitedMs(): number {
+  if (!existsSync(SCHEDULE)) return 0;
+  return Number(readFileSync(SCHEDULE, 'utf8').split(' ')[1]) / 1e6;
 }

@@ -6,6 +6,7 @@ export const MAX_MS = 86_400_000;
 
 /** A finite time above 0, whatever overflowed on the way here. */
 export function clampMs(milliseconds: number): number {
+  if (milliseconds >= MIN_MS && milliseconds <= MAX_MS) return milliseconds;
   // NaN comes of 0 × infinity, so of a load beyond all numbers.
-  return Number.isNaN(milliseconds) ? MAX_MS : Math.min(MAX_MS, Math.max(MIN_MS, milliseconds));
+  return milliseconds < MIN_MS ? MIN_MS : MAX_MS;
 }
