@@ -5,7 +5,7 @@
  * again from samples in a store, and swapped in: the server is not pinned then, and its processor time is not that of the
  * calls alone. "no core %" is the share of the time in which the thread that answers was ready to run, and others had its core.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { cpus, release } from 'node:os';
 import { parseArgs } from 'node:util';
@@ -31,6 +31,8 @@ const IN_FLIGHT = 32;
 /** A refit takes seconds, the more so as it lets the calls go first. */
 const REFIT_ROUNDS = 5;
 const TASKSET = '/usr/bin/taskset';
+/** As in package.json. */
+const OPTIONS = ['--max-semi-space-size=8'];
 const isPinned = existsSync(TASKSET) && !flags['while-refit'];
 const durationMs = Number(flags.seconds) * 1000;
 
@@ -43,6 +45,8 @@ interface Row extends Measured {
   readonly longestTurnMs: number;
   /** Share of the time in which that thread was ready to run and other threads had its core. */
   readonly waitedShare: number;
+  /** Share of the time in which it waited for the collector. */
+  readonly collectedShare: number;
 }
 
 interface Readings {
@@ -50,6 +54,7 @@ interface Readings {
   readonly refits: number;
   readonly longestTurnMs: number;
   readonly waitedMs: number;
+  readonly collectedMs: number;
 }
 
 interface ServerProcess {
@@ -62,6 +67,7 @@ interface ServerProcess {
 }
 
 async function main(): Promise<void> {
+  if (isPinned) execFileSync(TASKSET, ['-a', '-p', '-c', '1', String(process.pid)]);
   const rows: Row[] = [];
   for (const candidates of flags.candidates.split(',').map(Number)) rows.push(...(await measure(candidates)));
   const machine = `${cpus()[0]?.model ?? 'unknown'}, Linux ${release()}, Node ${process.version}`;
@@ -96,10 +102,17 @@ async function measurePatterns(
     const before = await server.read();
     const measured = await run();
     const calls = measured.callsPerSecond * measured.elapsedSeconds;
-    const { cpuMicros, longestTurnMs, waitedMs } = await server.read();
-    const cpuMicrosPerCall = (cpuMicros - before.cpuMicros) / calls;
-    const waitedShare = (waitedMs - before.waitedMs) / (1000 * measured.elapsedSeconds);
-    return { candidates, pattern, ...measured, cpuMicrosPerCall, longestTurnMs, waitedShare };
+    const after = await server.read();
+    const elapsedMs = 1000 * measured.elapsedSeconds;
+    return {
+      candidates,
+      pattern,
+      ...measured,
+      cpuMicrosPerCall: (after.cpuMicros - before.cpuMicros) / calls,
+      longestTurnMs: after.longestTurnMs,
+      waitedShare: (after.waitedMs - before.waitedMs) / elapsedMs,
+      collectedShare: (after.collectedMs - before.collectedMs) / elapsedMs,
+    };
   };
   await runClosedLoop(connections, { inFlight: IN_FLIGHT, durationMs: Math.min(durationMs, 2000) });
   const closed = await withCpu(`closed loop, ${IN_FLIGHT} in flight`, () =>
@@ -121,6 +134,7 @@ async function measurePatterns(
 
 async function startServer(): Promise<ServerProcess> {
   const node = [
+    ...OPTIONS,
     ...(flags['cpu-prof'] ? ['--cpu-prof', '--cpu-prof-dir=out'] : []),
     new URL('predict/server.ts', import.meta.url).pathname,
     '--model',
@@ -192,6 +206,7 @@ function renderTable(report: { date: string; machine: string; pinned: boolean; m
     'longest turn ms',
     'client paused %',
     'no core %',
+    'gc %',
     'failed',
   ];
   const lines = report.rows.map((row) => [
@@ -205,6 +220,7 @@ function renderTable(report: { date: string; machine: string; pinned: boolean; m
     row.longestTurnMs.toFixed(1),
     row.pausedShare === undefined ? '' : (100 * row.pausedShare).toFixed(1),
     (100 * row.waitedShare).toFixed(1),
+    (100 * row.collectedShare).toFixed(1),
     String(row.failed),
   ]);
   const widths = head.map((title, index) => Math.max(title.length, ...lines.map((line) => line[index]!.length)));

@@ -1,5 +1,6 @@
 /** The server under load: the transport, the codec, the service and a predictor, in a process of its own. */
 import { existsSync, readFileSync } from 'node:fs';
+import { PerformanceObserver } from 'node:perf_hooks';
 import { parseArgs } from 'node:util';
 import { openGrpcServer } from '../../src/grpc/server.ts';
 import type { Predictor } from '../../src/prediction/columns.ts';
@@ -63,6 +64,7 @@ process.on('message', (message) => {
     refits: learning?.refits() ?? 0,
     longestTurnMs: takeLongestTurn(),
     waitedMs: readWaitedMs(),
+    collectedMs,
   });
 });
 process.once('SIGTERM', () => void stop().then(() => process.exit(0)));
@@ -71,6 +73,12 @@ async function stop(): Promise<void> {
   await server.drain(1000);
   learning?.removeData();
 }
+
+/** How long the collector made this thread wait. */
+let collectedMs = 0;
+new PerformanceObserver((list) => {
+  for (const { duration } of list.getEntries()) collectedMs += duration;
+}).observe({ entryTypes: ['gc'] });
 
 let longestTurnMs = 0;
 let turnStartedMicros = readThreadMicros();
