@@ -3,7 +3,6 @@
  * answer". It knows nothing but its own counts, scraped metrics, and what Predict says.
  */
 import type { METRIC_COLUMNS } from '../../src/prediction/columns.ts';
-import type { Random } from '../../src/prediction/simulator/random.ts';
 import type { Candidate } from '../../src/prediction/simulator/simulate.ts';
 
 /** A PredictInput without its numbers of order. */
@@ -40,35 +39,51 @@ export function withoutLoad(input: GatewayInput): GatewayInput {
 }
 
 /** A wait for the first token is felt more than the same time spread over the answer. */
-const FIRST_TOKEN_WEIGHT = 2;
+const FIRST_TOKEN_WEIGHT = 6;
 
 /**
  * Milliseconds that sending the request there costs it and all others: its own time, and what it adds to theirs. They
- * wait while its prompt is computed; and while answers are written, the step of n requests costs more than that of one
- * by about n times what each of them adds, which is what this one adds to all of theirs.
+ * wait while its prompt is computed, and are there longer for it, when the prompts of others come too: so each
+ * millisecond of its own costs them as many as their answers take longer than in an idle server. With n = rate ⋅ time
+ * under way (Little 1961) and steps that lengthen in proportion to the rate, that is what one request more adds.
  */
 export function scoreServer(loaded: Answer, idle: Answer, { underWay }: Candidate, outputTokens: number): number {
   const own = FIRST_TOKEN_WEIGHT * loaded.ttftMs + outputTokens * loaded.tpotMs;
-  const others = underWay * idle.ttftMs + outputTokens * Math.max(0, loaded.tpotMs - idle.tpotMs);
-  return own + others;
+  const stretch = Math.max(1, loaded.tpotMs / idle.tpotMs);
+  return own + underWay * idle.ttftMs * stretch;
 }
 
 /** Scores this close to the least one are equal. */
 const TOLERANCE = 0.05;
-/** So many requests go anywhere: a server that was thought slow once would never be seen again. */
-const EXPLORED_SHARE = 0.02;
+/** After so many requests a server, one that got none of them gets the next: thought slow once, it would never be seen again. */
+const REQUESTS_UNHEARD = 50;
+
+export type ServerPicker = (scores: readonly number[], candidates: readonly Candidate[]) => number;
 
 /** Of equals, the one with the fewest new requests, so that a burst does not go to one server between two scrapes. */
-export function pickServer(scores: readonly number[], candidates: readonly Candidate[], random: Random): number {
-  if (random() < EXPLORED_SHARE) return Math.floor(random() * scores.length);
-  const limit = Math.min(...scores) * (1 + TOLERANCE);
-  const near = scores.flatMap((score, index) => (score <= limit ? index : []));
-  return near.reduce((best, index) => (isPreferred(index, best) ? index : best));
+export function createServerPicker(): ServerPicker {
+  const pickedAt = new Map<string, number>();
+  let picked = 0;
 
-  function isPreferred(index: number, best: number): boolean {
-    const more = candidates[index]!.sentSinceScrape - candidates[best]!.sentSinceScrape;
-    return more < 0 || (more === 0 && scores[index]! < scores[best]!);
+  function pick(scores: readonly number[], candidates: readonly Candidate[]): number {
+    const unheard = candidates.findIndex(
+      ({ server }) =>
+        picked - (pickedAt.get(server) ?? Number.NEGATIVE_INFINITY) > REQUESTS_UNHEARD * candidates.length,
+    );
+    if (unheard !== -1) return unheard;
+    const limit = Math.min(...scores) * (1 + TOLERANCE);
+    const near = scores.flatMap((score, index) => (score <= limit ? index : []));
+    return near.reduce((best, index) => {
+      const more = candidates[index]!.sentSinceScrape - candidates[best]!.sentSinceScrape;
+      return more < 0 || (more === 0 && scores[index]! < scores[best]!) ? index : best;
+    });
   }
+
+  return (scores, candidates) => {
+    const index = pick(scores, candidates);
+    pickedAt.set(candidates[index]!.server, ++picked);
+    return index;
+  };
 }
 
 export interface LengthEstimate {

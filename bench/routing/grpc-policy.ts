@@ -3,7 +3,6 @@
  * dispatch, first token and end are reported, all over gRPC on a unix socket. Simulated time stands still meanwhile.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createRandom } from '../../src/prediction/simulator/random.ts';
 import type { RemotePolicy } from '../../src/prediction/simulator/simulate.ts';
 import { connectRaw } from '../../test/support/grpc-client.ts';
 import {
@@ -14,7 +13,14 @@ import {
   PredictResponse,
 } from '../../test/support/proto-messages.ts';
 import { createDataDir, startProgram } from '../../test/support/start-program.ts';
-import { describeInput, estimateLength, type GatewayInput, pickServer, scoreServer, withoutLoad } from './gateway.ts';
+import {
+  createServerPicker,
+  describeInput,
+  estimateLength,
+  type GatewayInput,
+  scoreServer,
+  withoutLoad,
+} from './gateway.ts';
 
 const Event = messageType('observation.v1.Event');
 const ReportResponse = messageType('observation.v1.ReportResponse');
@@ -36,7 +42,7 @@ export async function startGrpcPolicy(): Promise<GrpcPolicy> {
   const service = connectService(`unix:${socket}`);
   const calls = { predict: 0, report: 0 };
   const length = estimateLength();
-  const random = createRandom(1);
+  const pickServer = createServerPicker();
   let ended = 0;
 
   async function report(event: object): Promise<void> {
@@ -53,7 +59,7 @@ export async function startGrpcPolicy(): Promise<GrpcPolicy> {
       const scores = candidates.map((candidate, i) =>
         scoreServer(answers[i]!, answers[inputs.length + i]!, candidate, length.mean()),
       );
-      const chosen = pickServer(scores, candidates, random);
+      const chosen = pickServer(scores, candidates);
       const input = toMessage(inputs[chosen]!);
       await report({ dispatched: { requestId: String(request.id), targetModel: TARGET_MODEL, input } });
       return chosen;

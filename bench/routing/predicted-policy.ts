@@ -6,10 +6,10 @@ import { createRandom, type Random } from '../../src/prediction/simulator/random
 import type { RoutingPolicy } from '../../src/prediction/simulator/simulate.ts';
 import {
   type Answer,
+  createServerPicker,
   describeInput,
   estimateLength,
   type GatewayInput,
-  pickServer,
   scoreServer,
   withoutLoad,
 } from './gateway.ts';
@@ -48,7 +48,7 @@ export function createTrivetPolicy(): RoutingPolicy {
 /** The score of docs/prediction.md by a model that is told of nothing: what the score alone is worth. */
 export function createScoredPolicy(name: string, live: LiveModel): RoutingPolicy {
   const length = estimateLength();
-  const random = createRandom(1);
+  const pickServer = createServerPicker();
   return {
     name,
     choose(_request, candidates) {
@@ -57,7 +57,7 @@ export function createScoredPolicy(name: string, live: LiveModel): RoutingPolicy
       const scores = candidates.map((candidate, i) =>
         scoreServer(answers[i]!, answers[inputs.length + i]!, candidate, length.mean()),
       );
-      return pickServer(scores, candidates, random);
+      return pickServer(scores, candidates);
     },
     onFinished: (request) => length.observe(request.outputTokens),
   };

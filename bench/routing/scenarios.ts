@@ -1,8 +1,8 @@
 /** Pools and loads that policies are compared on. */
 import { readFileSync } from 'node:fs';
+import { type PoolServer, parsePool } from '../../src/cli/simulated-pool.ts';
 import { createRandom } from '../../src/prediction/simulator/random.ts';
 import { createServer, type SimulatedServer } from '../../src/prediction/simulator/server.ts';
-import { createRooflineTimer, GPUS } from '../../src/prediction/simulator/step-time.ts';
 import {
   createWorkload,
   fromTrace,
@@ -11,7 +11,9 @@ import {
 } from '../../src/prediction/simulator/workload.ts';
 
 export interface Scenario {
-  readonly pool: keyof typeof POOLS;
+  /** What the pool is called in tables. */
+  readonly pool: string;
+  readonly servers: readonly PoolServer[];
   /** Requests a second, in the mean. */
   readonly rate: number;
   readonly durationMs: number;
@@ -19,29 +21,29 @@ export interface Scenario {
   readonly trace: readonly TraceLine[] | undefined;
 }
 
-export const POOLS = {
-  like: ['medium', 'medium', 'medium', 'medium'],
-  unlike: ['large', 'medium', 'medium', 'small'],
-} as const;
+const POOLS: Readonly<Record<string, string>> = { like: 'medium:4', unlike: 'large:1,medium:2,small:1' };
 
-const BLOCK_TOKENS = 512;
+export const POOL_NAMES = Object.keys(POOLS);
 
-export function createPool({ pool }: Scenario): SimulatedServer[] {
-  return POOLS[pool].map((name, i) => {
-    const gpu = GPUS.find((candidate) => candidate.name === name)!;
-    return createServer({
-      name: `${name}-${i}`,
-      timer: createRooflineTimer(gpu),
-      kvCapacityTokens: gpu.kvCapacityTokens,
-      maxBatchTokens: 2048,
-      maxSequences: 256,
-      blockTokens: BLOCK_TOKENS,
-    });
-  });
+/** One of the pools above, or servers as `trivet simulate --servers` takes them. */
+export function findPool(name: string): Pick<Scenario, 'pool' | 'servers'> {
+  const list = POOLS[name];
+  return { pool: list === undefined ? 'given' : name, servers: parsePool(list ?? name) };
 }
 
-export function createRequests({ trace, rate, durationMs }: Scenario, seed: number): SimulatedRequest[] {
-  if (trace !== undefined) return replay(trace, rate, durationMs);
+const BLOCK_TOKENS = 512;
+/** A table of step times does not say how much memory there is. */
+const DEFAULT_KV_TOKENS = 100_000;
+
+export function createPool({ servers }: Scenario): SimulatedServer[] {
+  return servers.map(({ name, timer, kvCapacityTokens = DEFAULT_KV_TOKENS }) =>
+    createServer({ name, timer, kvCapacityTokens, maxBatchTokens: 2048, maxSequences: 256, blockTokens: BLOCK_TOKENS }),
+  );
+}
+
+export function createRequests(scenario: Scenario, seed: number): SimulatedRequest[] {
+  const { trace, rate, durationMs } = scenario;
+  if (trace !== undefined) return replay(trace, scenario, seed);
   const workload = {
     kind: 'bursts',
     requestsPerSecond: rate,
@@ -55,13 +57,17 @@ export function createRequests({ trace, rate, durationMs }: Scenario, seed: numb
   return createWorkload(workload, createRandom(seed));
 }
 
-/** Longer ones do not fit the smallest server. */
-const MAX_TOKENS = Math.min(...GPUS.map((gpu) => gpu.kvCapacityTokens)) / 2;
-
-/** The beginning of the trace, its times stretched so that this many arrive in the mean. */
-function replay(trace: readonly TraceLine[], rate: number, durationMs: number): SimulatedRequest[] {
-  const fitting = trace.filter((line) => line.input_length + line.output_length <= MAX_TOKENS);
-  const lines = fitting.slice(0, Math.round((rate * durationMs) / 1000));
+/**
+ * A part of the trace, another one for each seed, its times stretched so that this many arrive in the mean. What would
+ * fill more than half of the smallest server is left out.
+ */
+function replay(trace: readonly TraceLine[], { servers, rate, durationMs }: Scenario, seed: number) {
+  const maxTokens = Math.min(...servers.map((server) => server.kvCapacityTokens ?? DEFAULT_KV_TOKENS)) / 2;
+  const fitting = trace.filter((line) => line.input_length + line.output_length <= maxTokens);
+  const count = Math.round((rate * durationMs) / 1000);
+  const parts = Math.floor(fitting.length / count);
+  if (parts === 0) throw new Error(`The trace must have ${count} requests that fit, got ${fitting.length}`);
+  const lines = fitting.slice(((seed - 1) % parts) * count).slice(0, count);
   const spanMs = lines.at(-1)!.timestamp - lines[0]!.timestamp;
   return fromTrace(lines, durationMs / spanMs, BLOCK_TOKENS);
 }
