@@ -1,9 +1,10 @@
 import { writeFile } from 'node:fs/promises';
-import { Command, Option } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { Failure } from '../errors.ts';
 import { type Accuracy, measureAccuracy } from '../prediction/evaluation/accuracy.ts';
 import { evaluate, PROTOCOLS, type Protocol } from '../prediction/evaluation/protocols.ts';
 import { renderReport } from '../prediction/evaluation/report.ts';
+import type { Age } from '../prediction/evaluation/stale-metrics.ts';
 import { FORMATS, type Format } from '../prediction/formats/read-observations.ts';
 import { readTable } from '../prediction/formats/read-table.ts';
 import { TARGETS } from '../prediction/observation-table.ts';
@@ -20,6 +21,7 @@ interface EvaluateOptions {
   readonly report?: string;
   readonly kvCapacityTokens?: number;
   readonly holdOut?: readonly string[];
+  readonly age?: Age;
 }
 
 export function createEvaluateCommand(): Command {
@@ -30,13 +32,18 @@ export function createEvaluateCommand(): Command {
     .addOption(
       new Option(
         '--protocol <name>',
-        'random: 90/10, 5 seeds; time: learn from the first 70 %; prequential: predict each row, then learn it; leave-…-out: learn from the other loads or servers',
+        'random: 90/10, 5 seeds; time: learn from the first 70 %; prequential: predict each row, then learn it; leave-…-out: learn from the other loads, servers or runs; stale-metrics: as time, predicted by old metrics',
       )
         .choices(PROTOCOLS)
         .default('random'),
     )
     .addOption(createKvCapacityOption())
     .option('--hold-out <runs>', 'runs that leave-run-out judges, with commas; each in turn when left out', splitList)
+    .option(
+      '--age <age>',
+      'how old metrics are with stale-metrics, as 500ms, 2s or 10rows (default: 1s, or 10rows)',
+      readAge,
+    )
     .option('--json', 'print JSON, all numbers but rows in percent')
     .option('--report <file>', 'write an HTML page with plots')
     .action(runEvaluation);
@@ -57,6 +64,7 @@ async function runEvaluation(options: EvaluateOptions): Promise<void> {
     parameters: DEFAULT_TRAINING,
     onProgress: showProgress,
     holdOut: options.holdOut,
+    age: options.age,
   });
   const ttft = measureAccuracy(answers.ttft);
   const tpot = measureAccuracy(answers.tpot);
@@ -71,6 +79,12 @@ async function runEvaluation(options: EvaluateOptions): Promise<void> {
 
 function splitList(text: string): string[] {
   return text.split(',').map((run) => run.trim());
+}
+
+function readAge(text: string): Age {
+  const [, number, unit] = /^(\d+)(ms|s|rows)$/.exec(text) ?? [];
+  if (number === undefined) throw new InvalidArgumentError('it must be a whole number with ms, s or rows after it.');
+  return unit === 'rows' ? { rows: Number(number) } : { ms: Number(number) * (unit === 's' ? 1000 : 1) };
 }
 
 /** The names are an interface: scripts read them. */

@@ -9,6 +9,7 @@ import { type TrainParameters, trainModel } from '../train-model.ts';
 import type { Answers } from './accuracy.ts';
 import { answerRows } from './answer-rows.ts';
 import { answerPrequentially, createLiveAnswerer, selectKnownBy } from './prequential.ts';
+import { type Age, ageMetrics } from './stale-metrics.ts';
 
 export const PROTOCOLS = [
   'random',
@@ -17,6 +18,7 @@ export const PROTOCOLS = [
   'leave-load-out',
   'leave-server-out',
   'leave-run-out',
+  'stale-metrics',
 ] as const;
 export type Protocol = (typeof PROTOCOLS)[number];
 
@@ -25,6 +27,8 @@ export interface EvaluateOptions {
   readonly onProgress: (text: string) => void;
   /** The runs that `leave-run-out` judges; each in turn when undefined. */
   readonly holdOut?: readonly string[] | undefined;
+  /** How old the metrics are that `stale-metrics` predicts by; a second, or ten rows where rows have no times. */
+  readonly age?: Age | undefined;
 }
 
 interface Fold {
@@ -41,7 +45,11 @@ export function evaluate(protocol: Protocol, table: ObservationTable, options: E
     return answers;
   }
   if (protocol === 'time') {
-    answerInTime(table, options, answers);
+    answerInTime(table, table, options, answers);
+    return answers;
+  }
+  if (protocol === 'stale-metrics') {
+    answerInTime(table, ageMetrics(table, listRows(table), chooseAge(table, options.age)), options, answers);
     return answers;
   }
   if (protocol === 'leave-run-out') {
@@ -60,7 +68,7 @@ export function evaluate(protocol: Protocol, table: ObservationTable, options: E
 const MIN_ROWS = 20;
 const SEEDS = [1, 2, 3, 4, 5];
 
-type FoldedProtocol = Exclude<Protocol, 'prequential' | 'time' | 'leave-run-out'>;
+type FoldedProtocol = Exclude<Protocol, 'prequential' | 'time' | 'leave-run-out' | 'stale-metrics'>;
 
 const FOLDS_OF: Readonly<Record<FoldedProtocol, (table: ObservationTable) => Fold[]>> = {
   random: (table) => SEEDS.map((seed) => splitRandomly(table.count, seed)),
@@ -70,14 +78,19 @@ const FOLDS_OF: Readonly<Record<FoldedProtocol, (table: ObservationTable) => Fol
 
 /**
  * The trees stay as the first 70 % of each run taught them; what each row shows corrects the following ones, as in
- * service. A source without runs is one run.
+ * service. A source without runs is one run. `asSeen` has the metrics by which the last 30 % are predicted.
  */
-function answerInTime(table: ObservationTable, { parameters, onProgress }: EvaluateOptions, answers: Answers): void {
+function answerInTime(
+  table: ObservationTable,
+  asSeen: ObservationTable,
+  { parameters, onProgress }: EvaluateOptions,
+  answers: Answers,
+): void {
   const cutOfRun = new Map<number, { readonly rows: readonly number[]; readonly cut: number }>();
   for (const [run, rows] of Map.groupBy(listRows(table), (row) => table.run[row]!))
     cutOfRun.set(run, { rows, cut: Math.floor(0.7 * rows.length) });
   const runs = [...cutOfRun.values()];
-  onProgress('time: learning from the first 70 %');
+  onProgress('learning from the first 70 %');
   const learned = selectKnownBy(
     table,
     runs.flatMap(({ rows, cut }) => rows.slice(0, cut)),
@@ -85,7 +98,21 @@ function answerInTime(table: ObservationTable, { parameters, onProgress }: Evalu
   );
   const judged = new Set(runs.flatMap(({ rows, cut }) => rows.slice(cut)));
   const live = createLiveModel(trainModel('evaluated@1', learned, parameters));
-  createLiveAnswerer(live, table, answers)(listRows(table).filter((row) => judged.has(row)));
+  createLiveAnswerer(live, asSeen, answers)(listRows(table).filter((row) => judged.has(row)));
+}
+
+const TYPICAL_AGE_MS = 1000;
+const TYPICAL_AGE_ROWS = 10;
+
+function chooseAge(table: ObservationTable, age: Age | undefined): Age {
+  const isTimed = hasTimes(table);
+  if (age === undefined) return isTimed ? { ms: TYPICAL_AGE_MS } : { rows: TYPICAL_AGE_ROWS };
+  if ('ms' in age && !isTimed)
+    throw new Failure(
+      'invalid',
+      'Cannot make metrics so many milliseconds old: not all rows have a time; give an age in rows',
+    );
+  return age;
 }
 
 /** Judged in the order of time, corrected by what the same runs have shown before, as a service new to them would. */
@@ -103,8 +130,11 @@ function answerHeldOutRuns(table: ObservationTable, options: EvaluateOptions, an
 /** Rows in the order of time: as the file has them, or by their times when it has any. */
 function listRows(table: ObservationTable): number[] {
   const rows = Array.from({ length: table.count }, (_, i) => i);
-  const timed = rows.every((row) => !Number.isNaN(table.atMs[row]!));
-  return timed ? rows.sort((a, b) => table.atMs[a]! - table.atMs[b]! || a - b) : rows;
+  return hasTimes(table) ? rows.sort((a, b) => table.atMs[a]! - table.atMs[b]! || a - b) : rows;
+}
+
+function hasTimes(table: ObservationTable): boolean {
+  return !table.atMs.subarray(0, table.count).some(Number.isNaN);
 }
 
 function splitRandomly(count: number, seed: number): Fold {

@@ -31,6 +31,8 @@ const ABOUT: Readonly<Record<string, string>> = {
   'leave-server-out': 'Rows of each server are judged by a model that has seen only the other servers.',
   'leave-run-out':
     'Rows of the runs that were held out are judged in order by a model of the other runs, corrected as in service by what was known before each.',
+  'stale-metrics':
+    'As time, but the last 30 % are predicted by metrics of their servers that are old: what the rows before them said.',
 };
 
 function renderTable(answers: Answers): string {

@@ -1,0 +1,36 @@
+/** What a caller would have sent whose metrics of servers are old: scraped seldom, or late. */
+import { METRIC_COLUMNS } from '../columns.ts';
+import { type ObservationTable, selectRows } from '../observation-table.ts';
+
+/** How old the metrics are: a time, or for sources without times so many rows of the same server. */
+export type Age = { readonly ms: number } | { readonly rows: number };
+
+/** The others are of the request itself, and are never old. */
+const OF_REQUEST: readonly string[] = ['inputTokenLength', 'prefixCacheScore'];
+const OF_SERVER = METRIC_COLUMNS.filter((name) => !OF_REQUEST.includes(name));
+
+/**
+ * The same table with what each row says of its server replaced by what the last row of that server said which is at
+ * least so old; by what its first row said when there is none. `inTime` are all its rows, in the order of time.
+ */
+export function ageMetrics(table: ObservationTable, inTime: readonly number[], age: Age): ObservationTable {
+  const aged = selectRows(
+    table,
+    Array.from({ length: table.count }, (_, row) => row),
+  );
+  const ofServers = Map.groupBy(inTime, (row) => `${table.run[row]} ${table.server[row]}`);
+  for (const rows of ofServers.values())
+    for (const [i, seen] of findSeen(table, rows, age).entries())
+      for (const name of OF_SERVER) aged[name][rows[i]!] = table[name][seen]!;
+  return aged;
+}
+
+/** Of each of these rows of one server, in the order of time, the row whose metrics are known then. */
+function findSeen(table: ObservationTable, rows: readonly number[], age: Age): number[] {
+  if ('rows' in age) return rows.map((_, i) => rows[Math.max(0, i - age.rows)]!);
+  let seen = 0;
+  return rows.map((row, i) => {
+    while (seen < i && table.atMs[rows[seen + 1]!]! <= table.atMs[row]! - age.ms) seen++;
+    return rows[seen]!;
+  });
+}
