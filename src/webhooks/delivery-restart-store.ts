@@ -48,7 +48,6 @@ export async function takeAgain(store: Store, hookId: number, id: number, untilM
   return (rows ?? []).length > 0;
 }
 
-// A test's event never happened: what failed of it is not made up for.
 // A person asks: what waits out a failure waits no longer. What is held stays so.
 const hurryEndpoint: Statement<Row> = statement(
   'endpoint_hurry',
@@ -65,6 +64,7 @@ export async function restart(store: Store, hookId: number, id: number, nowMs: n
   return (rows ?? []).length > 0;
 }
 
+// A test's event never happened: what failed of it is not made up for.
 const restartSome: Statement<{ id: number }> = statement(
   'delivery_restart_some',
   `UPDATE deliveries SET ${restartIn(0)} WHERE hook_id = $1 AND id IN

@@ -8,7 +8,6 @@ import { deliveryDetailJson, deliveryJson } from './delivery-json.ts';
 import type { Hook } from './hook.ts';
 import {
   listParameters,
-  parseId,
   readDelivery,
   readDeliveryPage,
   replayParameters,
@@ -17,7 +16,7 @@ import {
 } from './manage-delivery.ts';
 import { findHook } from './manage-hook.ts';
 import type { ManagementParts, SendingParts } from './management.ts';
-import { readParameters } from './parameters.ts';
+import { parseId, readParameters } from './parameters.ts';
 
 const SCOPE = 'all_hook';
 const HOOK = '/repos/:owner/:repo/hooks/:id';

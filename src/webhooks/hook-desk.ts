@@ -18,11 +18,10 @@ import {
   hookChangeParameters,
   MAX_HOOKS,
   newHookParameters,
-  parseHookId,
   updateHook,
 } from './manage-hook.ts';
 import type { SendingParts } from './management.ts';
-import { dropAbsent, type Parameters, parseParameters } from './parameters.ts';
+import { dropAbsent, type Parameters, parseId, parseParameters } from './parameters.ts';
 import type { Repository } from './repository.ts';
 import { refuseUnknown } from './repository-access.ts';
 import { toRepositoryJson } from './repository-json.ts';
@@ -108,7 +107,7 @@ function openRepository(parts: SendingParts, caller: Caller, repository: Reposit
     },
     /** Throws `not_found` for a hook of another repository. */
     async openHook(id: string) {
-      return openHook(parts, { caller, repository, stored: await findHook(parts, repository, parseHookId(id)) });
+      return openHook(parts, { caller, repository, stored: await findHook(parts, repository, parseId(id, 'id')) });
     },
   };
 }

@@ -12,12 +12,11 @@ import {
   findHook,
   hookChangeParameters,
   newHookParameters,
-  parseHookId,
   updateHook,
 } from './manage-hook.ts';
 import type { Management, SendingParts } from './management.ts';
 import { readPage, setPageHeaders } from './paging.ts';
-import { parseParameters, readParameters } from './parameters.ts';
+import { parseId, parseParameters, readParameters } from './parameters.ts';
 import type { Repository } from './repository.ts';
 import { testHook } from './test-hook.ts';
 
@@ -89,7 +88,7 @@ function locateRepository(c: HookContext, parts: Management): Promise<Repository
 }
 
 async function locateHook(c: HookContext, parts: Management): Promise<{ repository: Repository; stored: StoredHook }> {
-  const id = parseHookId(c.req.param('id') ?? '');
+  const id = parseId(c.req.param('id') ?? '', 'id');
   const repository = await locateRepository(c, parts);
   return { repository, stored: await findHook(parts, repository, id) };
 }

@@ -9,7 +9,7 @@ import { replay } from './delivery-restart-store.ts';
 import { EVENT_KINDS, type EventKind } from './event-kind.ts';
 import type { Hook } from './hook.ts';
 import type { Management, SendingParts } from './management.ts';
-import { integerParameter, type Parameters, parseParameters } from './parameters.ts';
+import { integerParameter, type Parameters, parseId, parseParameters } from './parameters.ts';
 
 /** In a query an unescaped `+` is a blank: `…T10:00:00+08:00`, copied from an answer, comes as `…T10:00:00 08:00`. */
 const time = z
@@ -104,13 +104,6 @@ export async function replaySince(parts: Management, hook: Hook, values: Paramet
   const replayed = await replay(parts.store, hook.id, since, parts.world.nowMs());
   parts.pokeDeliveries();
   return replayed;
-}
-
-export function parseId(text: string, field: string): number {
-  if (/^\d{1,15}$|^[1-8]\d{15}$/.test(text)) return Number(text);
-  throw new Failure('invalid', `Parameter type error: ${field} must be a whole number, got "${text.slice(0, 100)}"`, {
-    field,
-  });
 }
 
 function refuseUnknownDelivery(id: string): Failure {

@@ -121,13 +121,6 @@ export async function findHook(parts: Management, repository: Repository, id: nu
   return stored;
 }
 
-export function parseHookId(text: string): number {
-  if (/^\d{1,15}$/.test(text)) return Number(text);
-  throw new Failure('invalid', `Parameter type error: id must be a whole number, got "${text.slice(0, 100)}"`, {
-    field: 'id',
-  });
-}
-
 function refuseUnknownHook(id: string, repository: Repository): Failure {
   return new Failure('not_found', `Webhook not found: ${repository.ownerLogin}/${repository.path} has no ${id}`, {
     errorCode: 1003,
