@@ -55,10 +55,7 @@ async function waitFor(client: FormClient, path: string, pattern: RegExp): Promi
 test('a webhook is made, tested, changed, given another key, switched off and on, and deleted', async (t) => {
   const { client, receiver } = await start(t);
   const path = await createHook(client, receiver.url, { note_events: '1' });
-  assert.match(
-    textOf(await client.get(`${path}?done=created`)),
-    /The webhook is created.*nothing sent yet|nothing sent yet/,
-  );
+  assert.match(textOf(await client.get(`${path}?done=created`)), /nothing sent yet.*The webhook is created/);
 
   const tested = await press(client, path, 'test');
   assert.match(tested.location ?? '', /\/deliveries\/\d+\?done=tested$/);

@@ -85,9 +85,12 @@ export function updateHealth(health: EndpointHealth, outcome: Outcome, nowMs: nu
   return { fails: health.fails + 1, failingSinceMs: health.failingSinceMs ?? nowMs };
 }
 
+/** Why a hook is disabled at once. */
+export const GONE = 'The receiver answered 410 Gone';
+
 /** Why the hook must be disabled now, if it must. */
 export function findDisableReason(health: EndpointHealth, outcome: Outcome, nowMs: number): string | undefined {
-  if (outcome.kind === 'gone') return 'The receiver answered 410 Gone';
+  if (outcome.kind === 'gone') return GONE;
   if (health.fails < DISABLE_AFTER_FAILS || health.failingSinceMs === null) return undefined;
   if (nowMs - health.failingSinceMs < DISABLE_AFTER_MS) return undefined;
   return `Nothing but failure since ${new Date(health.failingSinceMs).toISOString()}, in ${health.fails} attempts`;

@@ -3,7 +3,7 @@ import type { Step } from '../database/store.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { World } from '../world.ts';
 import { ENDPOINT_BREAKER } from './breaker.ts';
-import { findDisableReason, type Outcome } from './delivery.ts';
+import { findDisableReason, GONE, type Outcome } from './delivery.ts';
 import { wakeOriginStep } from './delivery-restart-store.ts';
 import { holdEndpointStep } from './delivery-store.ts';
 import type { Change, Endpoint, EndpointBook } from './endpoint-book.ts';
@@ -86,7 +86,7 @@ export function createEndpointControl(parts: EndpointControlParts): EndpointCont
     learnFromProbe: ({ hookId, origin }, outcome) => {
       const nowMs = world.nowMs();
       followOrigin(origin, book.recordProbe({ hookId, origin }, outcome, { nowMs, random: world.random() }));
-      if (outcome.kind === 'gone') settler.also(disable(hookId, 'The receiver answered 410 Gone'));
+      if (outcome.kind === 'gone') settler.also(disable(hookId, GONE));
       scheduler.recheck(origin, hookId);
     },
     pauseIfKeptBack,
