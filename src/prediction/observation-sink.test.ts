@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import { Registry } from 'prom-client';
 import { forEachEngine } from '../../test/support/engines.ts';
 import { observePool, tabulate } from '../../test/support/observed-pool.ts';
@@ -7,7 +6,6 @@ import { createStillWorld } from '../../test/support/still-world.ts';
 import type { Store } from '../database/store.ts';
 import { createLog } from '../telemetry/log.ts';
 import { createPredictColumns, METRIC_COLUMNS } from './columns.ts';
-import { createDriftDetector } from './drift.ts';
 import { createLiveStateKeeper } from './live-state-worker.ts';
 import { createModelLoader } from './model-loader.ts';
 import { listModelVersions } from './model-store.ts';
@@ -248,15 +246,6 @@ forEachEngine(
     await trainer.stop();
   },
 );
-
-test('a drift alarm comes after a lasting move, not after noise', () => {
-  const drift = createDriftDetector();
-  const noise = (i: number) => 0.1 * Math.sin(i * 12.9898) * 2;
-  for (let i = 0; i < 3000; i++) assert.equal(drift.observe(noise(i)), false);
-  let events = 0;
-  while (!drift.observe(0.5 + noise(events))) events++;
-  assert.ok(events < 100, `${events} events`);
-});
 
 forEachEngine(
   'samples are thinned and counted by load, whoever added them, and whether or not anybody learns',

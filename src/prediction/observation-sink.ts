@@ -100,16 +100,17 @@ interface ObservedTime {
 
 /** Moves the live state of a model, what is known of its accuracy, and its drift detectors. */
 function createLearner({ metrics, world, predictor, accuracy, onDrift, onObserved }: ObservationSinkParts) {
-  const labels = { labelNames: ['model', 'target'], registers: [metrics] };
   const observed = new Counter({
-    ...labels,
     name: 'trivet_prediction_observed_total',
     help: 'Observed times that were learned from.',
+    labelNames: ['model', 'target'],
+    registers: [metrics],
   });
   const drifts = new Counter({
-    ...labels,
     name: 'trivet_prediction_drift_alarms_total',
-    help: 'Times that the errors of a model have moved (Page–Hinkley on the log residual).',
+    help: 'Times that a model was found not to fit: its errors have moved (Page–Hinkley on the log residual), or its p90 does not hold.',
+    labelNames: ['model', 'target', 'cause'],
+    registers: [metrics],
   });
   const tracked = new Map<string, DriftDetector>();
 
@@ -130,8 +131,9 @@ function createLearner({ metrics, world, predictor, accuracy, onDrift, onObserve
     accuracy?.observe({ targetModel: model, podType, server, target, ...answered });
     // Of what the trees alone would have said: the offsets hide a drift until they cannot any more.
     const residual = Math.log(observedMs) - foreseen[target].logTrees;
-    if (!drift.observe(Math.max(-2, Math.min(2, residual)))) return;
-    drifts.inc({ model, target });
+    const cause = drift.observe(Math.max(-2, Math.min(2, residual)), observedMs <= p90Ms);
+    if (cause === undefined) return;
+    drifts.inc({ model, target, cause });
     onDrift(model);
   };
 }

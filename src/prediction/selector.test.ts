@@ -18,6 +18,15 @@ test('where a server has changed, offsets are believed there, and the trees else
   assert.ok(selector.weightsOf(0)[TREES]! > 0.9);
 });
 
+test('physics is believed once the trees, corrected or not, are far off', () => {
+  const selector = createSelector();
+  const physics = EXPERTS.findIndex(({ name }) => name === 'physics');
+  for (let i = 0; i < 60; i++) selector.observe(0, onlyRight(TREES), 0);
+  assert.ok(selector.weightsOf(-1)[physics]! < 0.1);
+  for (let i = 0; i < 60; i++) selector.observe(0, onlyRight(physics), 0);
+  assert.ok(selector.weightsOf(-1)[physics]! > 0.9, selector.weightsOf(-1).join(' '));
+});
+
 test('an unknown server, and one that has said nothing, has the weights of the slot', () => {
   const selector = createSelector();
   for (let i = 0; i < 30; i++) selector.observe(0, onlyRight(OFFSET), 0);
