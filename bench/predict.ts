@@ -1,7 +1,7 @@
 /**
  * `Predict` over the wire: how many calls a second one core answers, and how long callers wait at half of that.
  * `node bench/predict.ts [--json] [--seconds 3] [--model none|prior|trained] [--candidates 16,64]
- * [--rate CALLS] [--while-refit [--samples 20000]] [--cpu-prof]`. With --while-refit, the same load once more while a model is learned
+ * [--rate CALLS] [--while-refit [--samples 20000]] [--semi-space 8] [--cpu-prof]`. With --while-refit, the same load once more while a model is learned
  * again from samples in a store, and swapped in: the server is not pinned then, and its processor time is not that of the
  * calls alone. "no core %" is the share of the time in which the thread that answers was ready to run, and others had its core.
  */
@@ -23,6 +23,8 @@ const { values: flags } = parseArgs({
     rate: { type: 'string' },
     samples: { type: 'string', default: '20000' },
     'cpu-prof': { type: 'boolean', default: false },
+    // As in package.json.
+    'semi-space': { type: 'string', default: '8' },
   },
 });
 
@@ -31,8 +33,7 @@ const IN_FLIGHT = 32;
 /** A refit takes seconds, the more so as it lets the calls go first. */
 const REFIT_ROUNDS = 5;
 const TASKSET = '/usr/bin/taskset';
-/** As in package.json. */
-const OPTIONS = ['--max-semi-space-size=8'];
+const OPTIONS = [`--max-semi-space-size=${flags['semi-space']}`];
 const isPinned = existsSync(TASKSET) && !flags['while-refit'];
 const durationMs = Number(flags.seconds) * 1000;
 

@@ -4,7 +4,7 @@ import { appendObservation, createObservationTable } from '../../src/prediction/
 import { createPredictor, type SwappablePredictor } from '../../src/prediction/predictor.ts';
 import { trainModel } from '../../src/prediction/train-model.ts';
 
-/** A model of full size (200 trees for each target) of made-up servers: what it predicts does not matter here. */
+/** A model of made-up servers, with as many trees as training keeps: what it predicts does not matter here. */
 export function createTrainedPredictor(): SwappablePredictor {
   const predictor = createPredictor();
   predictor.swap('qwen3-32b', trainSyntheticModel(5000));
