@@ -1,0 +1,84 @@
+/** What happens to a push when the service is away, slow, or does not want it: nothing is refused, nothing is lost. */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { preparePushes, startIntake } from '../support/pushed-repository.ts';
+import { runTrivet } from '../support/run-trivet.ts';
+
+test('with the service down nothing is refused or lost, and the next push sends all of it in order', async (t) => {
+  const { commit, push, intake, waiting } = await preparePushes(t);
+  await intake.close();
+  const ids: string[] = [];
+  for (let index = 0; index < 3; index++) {
+    ids.push(commit('a.txt', `commit ${index}`));
+    const said = await push('main');
+    assert.match(said, /the webhooks of this push wait for the service/);
+  }
+  assert.equal(waiting().length, 3);
+  const again = await startIntake(intake.port);
+  t.after(() => again.close());
+  ids.push(commit('a.txt', 'the last'));
+  assert.equal(await push('main'), '');
+  assert.deepEqual(
+    again.announced.map(({ event }) => event.after),
+    ids,
+  );
+  assert.equal(new Set(again.announced.map(({ key }) => key)).size, 4);
+  assert.deepEqual(waiting(), []);
+});
+
+test('a service that fails makes the push wait for nothing, and git-hook send brings it later under the same key', async (t) => {
+  const { commit, push, intake, waiting, bare } = await preparePushes(t);
+  intake.status = 503;
+  commit('a.txt', 'one');
+  assert.match(await push('main'), /503 for a test/);
+  assert.equal(waiting().length, 1);
+  intake.status = 202;
+  const sent = await runTrivet(['git-hook', 'send', '--git-dir', bare]);
+  assert.equal(sent.stdout, '1 sent, 0 waiting\n');
+  assert.equal(intake.announced.length, 1);
+});
+
+test('an event that the service will never take is set aside and does not stop the next', async (t) => {
+  const { commit, push, intake, waiting, bare } = await preparePushes(t);
+  intake.status = 400;
+  commit('a.txt', 'one');
+  assert.match(await push('main'), /the service refused an event: 400 for a test/);
+  assert.deepEqual(waiting(), []);
+  assert.equal(readdirSync(join(bare, 'trivet-spool', 'refused')).length, 1);
+  intake.status = 202;
+  commit('a.txt', 'two');
+  assert.equal(await push('main'), '');
+  assert.equal(intake.announced.length, 1);
+});
+
+test('two pushes at once are both announced', async (t) => {
+  const { commit, push, git, intake, bare, waiting } = await preparePushes(t);
+  commit('a.txt', 'base');
+  git('branch', 'left');
+  git('branch', 'right');
+  await Promise.all([push('left'), push('right')]);
+  // One may have found the other sending: then it is sent by that one, or waits.
+  if (waiting().length > 0) await runTrivet(['git-hook', 'send', '--git-dir', bare]);
+  assert.deepEqual(
+    new Set(intake.announced.map(({ event }) => event.ref)),
+    new Set(['refs/heads/left', 'refs/heads/right']),
+  );
+});
+
+test('a sender in the background brings what a push had to leave', async (t) => {
+  const { commit, push, intake, bare, waiting } = await preparePushes(t);
+  await intake.close();
+  const hook = join(bare, 'hooks', 'post-receive');
+  const lines = execFileSync('cat', [hook], { encoding: 'utf8' });
+  writeFileSync(hook, lines.replace(' --no-background', ''));
+  commit('a.txt', 'one');
+  await push('main');
+  assert.equal(waiting().length, 1);
+  const again = await startIntake(intake.port);
+  t.after(() => again.close());
+  while (again.announced.length === 0 || waiting().length > 0) await new Promise((resolve) => setTimeout(resolve, 50));
+  assert.equal(again.announced.length, 1);
+});
