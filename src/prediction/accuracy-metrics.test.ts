@@ -55,6 +55,14 @@ test('each part of a model has its scores', async () => {
     ['m', '10.0.0.1', 'ttft', 0.351],
     ['m', '10.0.0.1', 'tpot', 0],
   ]);
+  assert.deepEqual(await read('server_wape'), [
+    ['m', '10.0.0.1', 'ttft', 0.376],
+    ['m', '10.0.0.1', 'tpot', 0],
+  ]);
+  assert.deepEqual(await read('server_p90_coverage'), [
+    ['m', '10.0.0.1', 'ttft', 0.667],
+    ['m', '10.0.0.1', 'tpot', 1],
+  ]);
 });
 
 test('only the last times count, and only so many names are kept', async () => {

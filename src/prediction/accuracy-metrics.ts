@@ -93,13 +93,15 @@ function add(total: unknown, value: unknown): number {
 
 function registerServers(metrics: Metrics, accuracy: LiveAccuracy): void {
   const series = [
-    ['mape', 'Mean error of predictions for a server, relative to the observed time. Of about its last 100 times.'],
-    ['bias', 'Mean of what predictions for a server were too long by. Of about its last 100 times.'],
+    ['mape', 'mape'],
+    ['wape', 'wape'],
+    ['bias', 'bias'],
+    ['p90_coverage', 'p90Coverage'],
   ] as const;
-  for (const [score, help] of series)
+  for (const [name, score] of series)
     new Gauge({
-      name: `trivet_prediction_server_${score}_ratio`,
-      help,
+      name: `trivet_prediction_server_${name}_ratio`,
+      help: `${HELP[name]} Of about the last 100 times of a server.`,
       labelNames: ['model', 'server', 'target'],
       registers: [metrics],
       collect() {

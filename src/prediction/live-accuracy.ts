@@ -30,6 +30,7 @@ export interface AnsweredRow {
 export interface LiveScores {
   readonly rows: number;
   readonly mape: number;
+  readonly wape: number;
   /** Above 0 when predictions are too long. */
   readonly bias: number;
   readonly p90Coverage: number;
@@ -64,6 +65,8 @@ interface Sums {
   size: number;
   error: number;
   covered: number;
+  missMs: number;
+  observedMs: number;
 }
 
 interface Hour extends Sums {
@@ -129,7 +132,7 @@ function touch<V>(map: Map<string, V>, key: string, maximum: number, create: () 
 }
 
 function emptySums(): Sums {
-  return { rows: 0, weight: 0, size: 0, error: 0, covered: 0 };
+  return { rows: 0, weight: 0, size: 0, error: 0, covered: 0, missMs: 0, observedMs: 0 };
 }
 
 /** Events come in about the order of time: the newest hour is the last, and only so many are kept. */
@@ -149,11 +152,14 @@ function add(sums: Sums, { predictedMs, p90Ms, observedMs }: AnsweredRow, memory
   sums.size = memory * sums.size + Math.abs(error);
   sums.error = memory * sums.error + error;
   sums.covered = memory * sums.covered + (observedMs <= p90Ms ? 1 : 0);
+  sums.missMs = memory * sums.missMs + Math.abs(predictedMs - observedMs);
+  sums.observedMs = memory * sums.observedMs + observedMs;
 }
 
-function toScores({ rows, weight, size, error, covered }: Sums): LiveScores {
+function toScores({ rows, weight, size, error, covered, missMs, observedMs }: Sums): LiveScores {
   const percent = 100 / weight;
-  return { rows, mape: percent * size, bias: percent * error, p90Coverage: percent * covered };
+  const wape = (100 * missMs) / observedMs;
+  return { rows, mape: percent * size, wape, bias: percent * error, p90Coverage: percent * covered };
 }
 
 function describeSlot({ podType, target, hours }: Slot, nowMs: number): SlotAccuracy[] {
@@ -167,6 +173,8 @@ function describeSlot({ podType, target, hours }: Slot, nowMs: number): SlotAccu
       size: sum.size + hour.size,
       error: sum.error + hour.error,
       covered: sum.covered + hour.covered,
+      missMs: sum.missMs + hour.missMs,
+      observedMs: sum.observedMs + hour.observedMs,
     }),
     emptySums(),
   );
