@@ -1,66 +1,8 @@
-/** Learns in a process of its own: reads the samples, holds a new model against the served one, and answers with the winner. */
-import { migrations } from '../database/migrations/list.ts';
-import { openStore, type StoreOptions } from '../database/open-store.ts';
-import type { Store } from '../database/store.ts';
-import { createLog } from '../telemetry/log.ts';
+/** The process in which models are learned. Until the first of them, it costs next to nothing. */
 import { answerOrders } from '../workers/background-process.ts';
-import { realWorld } from '../world.ts';
-import { type Challenge, challengeChampion } from './challenge.ts';
-import { decodeModel } from './model-codec.ts';
-import { listModelVersions, type ModelVersion, readModelFile } from './model-store.ts';
-import { appendObservation, createObservationTable, type ObservationTable } from './observation-table.ts';
-import { type PackedModel, packModel } from './publish-model.ts';
-import { readSamplePages } from './sample-store.ts';
+import type { TrainingAnswer, TrainingOrder } from './learn-from-samples.ts';
 
-export interface TrainingOrder {
-  readonly place: Pick<StoreOptions, 'dataDir' | 'databaseUrl'>;
-  readonly targetModel: string;
-}
-
-export interface TrainingAnswer extends Omit<Challenge, 'winner'> {
-  readonly rows: number;
-  /** Of the newest row that it has learned from. */
-  readonly lastSampleId: number;
-  /** Undefined when the new model was not better. */
-  readonly winner: PackedModel | undefined;
-}
-
-const MAX_ROWS = 50_000;
-
-async function train({ place, targetModel }: TrainingOrder): Promise<TrainingAnswer> {
-  await using store = await openStore({ ...place, poolSize: 1, migrations, log: createLog('warn'), world: realWorld });
-  const promoted = (await listModelVersions(store, targetModel)).find((version) => version.isPromoted);
-  const champion = promoted && decodeModel(await readModelFile(store, targetModel, promoted.version));
-  const { table, lastSampleId, unseenRows } = await readTable(store, targetModel, findLastSampleId(promoted));
-  const { winner, ...scores } = challengeChampion(table, champion, unseenRows);
-  return { ...scores, rows: table.count, lastSampleId, winner: winner && packModel(winner) };
-}
-
-/** Where the samples end that the version has learned from; 0 for one that was not learned from samples. */
-function findLastSampleId(version: ModelVersion | undefined): number {
-  if (version === undefined) return 0;
-  const { source } = JSON.parse(version.lineage) as { readonly source?: { readonly lastSampleId?: number } };
-  return source?.lastSampleId ?? 0;
-}
-
-interface ReadSamples {
-  readonly table: ObservationTable;
-  readonly lastSampleId: number;
-  readonly unseenRows: number;
-}
-
-/** The newest samples, oldest first, and how many of them came after one. */
-async function readTable(store: Store, targetModel: string, seenId: number): Promise<ReadSamples> {
-  const table = createObservationTable();
-  let lastSampleId = 0;
-  let unseenRows = 0;
-  for await (const page of readSamplePages(store, targetModel, MAX_ROWS))
-    for (const { id, observation } of page) {
-      appendObservation(table, observation);
-      lastSampleId = id;
-      if (id > seenId) unseenRows++;
-    }
-  return { table, lastSampleId, unseenRows };
-}
-
-answerOrders(train);
+answerOrders(async (order: TrainingOrder): Promise<TrainingAnswer> => {
+  const { learnFromSamples } = await import('./learn-from-samples.ts');
+  return await learnFromSamples(order);
+});

@@ -13,9 +13,9 @@ import { createBackgroundProcess } from '../workers/background-process.ts';
 import { createRoundWorker } from '../workers/round-worker.ts';
 import type { Worker } from '../workers/worker.ts';
 import type { World } from '../world.ts';
+import type { TrainingAnswer, TrainingOrder } from './learn-from-samples.ts';
 import { publishModel } from './publish-model.ts';
 import { type FreshSamples, listFreshSamples, recordTraining } from './sample-store.ts';
-import type { TrainingAnswer, TrainingOrder } from './trainer-process.ts';
 
 export interface TrainerParts {
   readonly store: Store;
