@@ -27,7 +27,9 @@ const ReportResponse = messageType('observation.v1.ReportResponse');
 const TARGET_MODEL = 'm';
 /** The service's own default: it learns again when so many requests were reported. */
 const REFIT_ROWS = 1000;
-const LEARNING_MS = 60_000;
+const LEARNING_MS = 600_000;
+/** Other work on the machine may hold a run up, and should not end it. */
+const DEADLINE_MS = 600_000;
 
 export interface GrpcPolicy extends AsyncDisposable {
   readonly policy: RemotePolicy;
@@ -98,14 +100,17 @@ function connectService(address: string) {
       const bytes = await client.unary(
         '/prediction.v1.PredictionService/Predict',
         encodeMessage(PredictRequest, request),
+        { deadlineMs: DEADLINE_MS },
       );
       const { outputs } = decodeMessage<PredictAnswer>(PredictResponse, bytes);
       return outputs.map((output) => ({ ttftMs: output.predictedTtftMillis, tpotMs: output.predictedTpotMillis }));
     },
     async report(event: object): Promise<void> {
-      const bytes = await client.clientStream('/observation.v1.ObservationService/Report', [
-        encodeMessage(Event, event),
-      ]);
+      const bytes = await client.clientStream(
+        '/observation.v1.ObservationService/Report',
+        [encodeMessage(Event, event)],
+        { deadlineMs: DEADLINE_MS },
+      );
       const { refusals } = decodeMessage<{ readonly refusals: readonly object[] }>(ReportResponse, bytes);
       if (refusals.length > 0) throw new Error(`The service refused a report: ${JSON.stringify(refusals)}`);
     },
