@@ -221,6 +221,7 @@ export const texts = {
       rowShare: 'Share of rows a tree',
       featureShare: 'Share of features a tree',
       loss: 'Loss',
+      splitClip: 'Residuals count up to, in medians',
       seed: 'Seed',
     } as Readonly<Record<string, string>>,
     learned: 'What it learned',

@@ -97,8 +97,8 @@ forEachEngine('a version says by what it was learned, unless nothing of it was l
   await publishModel(store, { ...publication, packed: packModel(model) });
   await publishModel(store, { ...publication, packed: packModel(createPriorModel()) });
   const [prior, learned] = (await desk.readModel('m')).versions;
-  const { trees, depth, learningRate, l2, loss } = DEFAULT_TRAINING.trees;
-  const expected = { statistic: 'p50', trees, depth, learningRate, l2, loss };
+  const { trees, depth, learningRate, l2, loss, splitClip } = DEFAULT_TRAINING.trees;
+  const expected = { statistic: 'p50', trees, depth, learningRate, l2, loss, splitClip };
   assert.deepEqual(learned?.parameters, { ...learned?.parameters, ...expected });
   assert.deepEqual(prior?.parameters, {});
 });

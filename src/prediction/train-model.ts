@@ -27,7 +27,7 @@ export interface TrainParameters {
 /** The absolute loss on logarithms makes the answer a median, and does not let a few wild times bend everything. */
 export const DEFAULT_TRAINING: TrainParameters = {
   statistic: 'p50',
-  trees: { trees: 200, depth: 6, learningRate: 0.2, l2: 3, loss: { kind: 'absolute' } },
+  trees: { trees: 200, depth: 6, learningRate: 0.2, l2: 3, loss: { kind: 'absolute' }, splitClip: 3 },
 };
 
 /** Fewer rows of a pod type than this learn nothing of their own: the whole model answers better. */

@@ -176,6 +176,28 @@ test('trainForest() with the absolute or the Huber loss is not moved by a wild r
   }
 });
 
+test('trainForest() with clipped residuals splits where errors are large, with signs where most are on one side', () => {
+  // By the first column three of five small errors are on one side; by the second, one row in ten may be far off.
+  const rowCount = 1000;
+  const columns = [0, 1].map(() => new Float32Array(rowCount));
+  const target = new Float64Array(rowCount);
+  for (let i = 0; i < rowCount; i++) {
+    columns[0]![i] = i % 2;
+    columns[1]![i] = Math.floor(i / 10) % 10 === 0 ? 1 : 0;
+    const above = i % 2 === 0 ? i % 5 < 3 : i % 5 < 2;
+    target[i] = above ? 0.01 + (columns[1]![i]! > 0 ? 5 : 0) : -0.01;
+  }
+  const options = { trees: 1, depth: 1, loss: { kind: 'absolute' }, base: 0 } as const;
+  assert.equal(train(columns, target, options).features.at(-1), 0);
+  assert.equal(train(columns, target, { ...options, splitClip: 1000 }).features.at(-1), 1);
+  // No median to speak of: signs again.
+  const exact = target.map((value, i) => (i % 10 < 6 ? 0 : value));
+  const [clipped, plain] = [{ ...options, splitClip: 2 }, options].map((of) =>
+    predict(train(columns, exact, of), columns),
+  );
+  assert.deepEqual(clipped, plain);
+});
+
 test('trainForest() gives the constant when there is nothing to split', () => {
   const forest = train([new Float32Array(5)], Float64Array.of(1, 2, 3, 4, 5), {});
   assert.equal(forest.treeCount, 0);
@@ -185,6 +207,7 @@ test('trainForest() gives the constant when there is nothing to split', () => {
 test('trainForest() refuses impossible options', () => {
   const { columns, target } = createProblem(10);
   assert.throws(() => train(columns, target, { depth: 7 }), /depth must be 1 … 6, got 7/);
+  assert.throws(() => train(columns, target, { splitClip: 0 }), /splitClip must be/);
   const wide = Array.from({ length: 256 }, () => new Float32Array(10));
   assert.throws(() => train(wide, target, {}), /features must be 255 at most, got 256/);
   assert.throws(() => train(columns, target.with(0, Number.NaN), {}), /every target must be finite/);

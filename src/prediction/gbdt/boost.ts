@@ -2,7 +2,7 @@ import type { BinnedRows } from './binning.ts';
 import { assignLeaves, createPlainGrower } from './grow-tree.ts';
 import { createWasmGrower } from './grow-tree-wasm.ts';
 import { fitConstant, fitLeaves, type LeafRule } from './leaf-values.ts';
-import { computeGradients, computeLoss, type Loss } from './loss.ts';
+import { clipAtMedian, computeGradients, computeLoss, type Loss } from './loss.ts';
 import { countGradientBits, countWeightBits, quantiseGradients, quantiseWeights } from './quantise.ts';
 import { createRandom, sampleMask } from './random.ts';
 import { createSample } from './sample.ts';
@@ -30,6 +30,12 @@ export interface BoostOptions {
   readonly rowShare: number;
   readonly featureShare: number;
   readonly loss: Loss;
+  /**
+   * Splits are sought by residuals, clipped at so many times their median size, as in M-regression (Friedman 2001,
+   * algorithm 4); by the loss's own gradient when left out. That of the absolute loss is a mere sign, and does not say
+   * where errors are large.
+   */
+  readonly splitClip?: number;
   /** One a feature: +1 may only rise with it, -1 may only fall, 0 free. */
   readonly monotone?: readonly number[];
   readonly seed: number;
@@ -88,6 +94,7 @@ interface Run {
 
 function startRun(training: TrainingSet, options: BoostOptions): Run {
   const { rows, target } = training;
+  const { loss, splitClip } = options;
   const weights = training.weights ?? new Float64Array(rows.rowCount).fill(1);
   const quantised = quantiseWeights(training.weights, rows.rowCount);
   const weightBits = countWeightBits(quantised.weights);
@@ -99,7 +106,7 @@ function startRun(training: TrainingSet, options: BoostOptions): Run {
     { weights, quantised: quantised.weights, share: options.rowShare, random },
     grower.weights,
   );
-  const base = options.base ?? fitConstant(target, weights, options.loss);
+  const base = options.base ?? fitConstant(target, weights, loss);
   const residuals = target.map((value) => value - base);
   const gradients = new Float64Array(rows.rowCount);
   const rules = createRules(rows.binning.edges.length, quantised.scale, options);
@@ -109,7 +116,8 @@ function startRun(training: TrainingSet, options: BoostOptions): Run {
     trees,
     addTree() {
       sample.draw();
-      computeGradients(options.loss, { residuals, weights: sample.weights }, gradients);
+      const splitLoss = splitClip === undefined ? loss : clipAtMedian(residuals, splitClip);
+      computeGradients(splitLoss, { residuals, weights: sample.weights }, gradients);
       quantiseGradients(gradients, gradientBits, grower.gradients);
       const levels = grower.grow(options.depth, rules.nextSplitRule(random));
       if (levels.features.length === 0) return undefined;
@@ -191,6 +199,7 @@ function checkOptions({ rows, target, weights }: TrainingSet, options: BoostOpti
     ['featureShare', options.featureShare, 1e-6, 1],
     ['l2', options.l2, 0, Number.MAX_VALUE],
     ['minChildWeight', options.minChildWeight, 0, Number.MAX_VALUE],
+    ['splitClip', options.splitClip ?? 1, 1e-6, Number.MAX_VALUE],
   ];
   for (const [name, value, low, high] of ranges) {
     if (!(value >= low && value <= high)) {

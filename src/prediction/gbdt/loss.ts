@@ -40,6 +40,19 @@ export function clip(value: number, limit: number): number {
   return Math.max(-limit, Math.min(limit, value));
 }
 
+/** So many residuals say well enough how large they are. */
+const MEASURED_RESIDUALS = 4000;
+
+/** The Huber loss that clips residuals at `medians` times their median size. */
+export function clipAtMedian(residuals: Float64Array, medians: number): Loss {
+  const step = Math.ceil(residuals.length / MEASURED_RESIDUALS);
+  const sizes = new Float64Array(Math.floor(residuals.length / step));
+  for (let i = 0; i < sizes.length; i++) sizes[i] = Math.abs(residuals[i * step]!);
+  const delta = medians * sizes.sort()[sizes.length >> 1]!;
+  // When half of the rows are exact, only signs are left.
+  return delta > 0 ? { kind: 'huber', delta } : { kind: 'absolute' };
+}
+
 /** The loss itself, for early stopping. */
 export function computeLoss(loss: Loss, residual: number): number {
   const size = Math.abs(residual);
