@@ -6,24 +6,13 @@
 import { createAskedRows } from './asked-rows.ts';
 import { createPredictColumns, METRIC_COLUMNS, type PredictColumns, type PredictedColumns } from './columns.ts';
 import { introduceServers } from './live-levels.ts';
-import {
-  createLiveTarget,
-  type Foresight,
-  type LiveTarget,
-  type SavedServerTarget,
-  type SavedTarget,
-} from './live-target.ts';
+import { createLiveTarget, type Foresight, type LiveTarget } from './live-target.ts';
 import { findTargetModel, type LatencyModel } from './model.ts';
 import type { MetricColumns, Target } from './observation-table.ts';
-import { normalizePodType } from './pod-type.ts';
+import { normalizePodType, numberOfPodType } from './pod-type.ts';
 import { createRecentRows, type RecentRow } from './recent-rows.ts';
-import {
-  createServerState,
-  type Place,
-  type SavedMeans,
-  type SavedServerState,
-  type ServerState,
-} from './server-state.ts';
+import { restoreLiveModel, type SavedLiveModel, saveLiveModel } from './saved-live-model.ts';
+import { createServerState, type Place, type ServerState } from './server-state.ts';
 import { createSlotEvaluator, readSaid, type SlotEvaluator } from './slot-evaluator.ts';
 
 export interface LiveModel {
@@ -48,30 +37,6 @@ export interface Foreseen {
   readonly metrics: readonly number[];
   readonly ttft: Foresight;
   readonly tpot: Foresight;
-}
-
-/** What was learned from reports, for a restart. */
-export interface SavedLiveModel {
-  readonly podTypes: readonly string[];
-  readonly state: SavedServerState;
-  readonly recent: readonly SavedRow[];
-  readonly slots: readonly SavedSlot<SavedTarget>[];
-  /** Made one by one, as they are asked for: there may be thousands. */
-  readonly servers: Iterable<SavedServer>;
-}
-
-export interface SavedServer {
-  readonly address: string;
-  readonly means: SavedMeans;
-  readonly slots: readonly SavedSlot<SavedServerTarget>[];
-}
-
-interface SavedSlot<Saved> extends Record<Target, Saved> {
-  readonly podType: string;
-}
-
-interface SavedRow extends Omit<RecentRow, 'place'> {
-  readonly address: string;
 }
 
 /** Most calls have fewer candidates; those that have more make the evaluators grow once. */
@@ -133,7 +98,7 @@ export function createLiveModel(initial: LatencyModel): LiveModel {
   }
 
   function numberOf(podType: string): number {
-    return podTypes.indexOf(normalizePodType(podType)) + 1;
+    return numberOfPodType(podTypes, podType);
   }
 
   function registerPodType(podType: string): void {
@@ -215,37 +180,6 @@ export function createLiveModel(initial: LatencyModel): LiveModel {
     }
   }
 
-  function saveRow({ place, metrics, podType, target, observedMs }: RecentRow): SavedRow {
-    return { address: nameOf(place.server) ?? '', metrics, podType, target, observedMs };
-  }
-
-  function nameOf(server: number): string | undefined {
-    const address = state.servers.addressOf(server);
-    return address && Buffer.from(address).toString();
-  }
-
-  function* saveServers(): Generator<SavedServer> {
-    for (let server = 0; server < state.servers.capacity; server++) {
-      const address = nameOf(server);
-      if (address === undefined) continue;
-      const means = state.saveServer(server);
-      yield { address, means, slots: saveSlots((target) => target.saveServer(server)) };
-    }
-  }
-
-  function saveSlots<Saved>(save: (target: LiveTarget) => Saved): SavedSlot<Saved>[] {
-    return [...slots].map(([podType, { ttft, tpot }]) => ({ podType, ttft: save(ttft), tpot: save(tpot) }));
-  }
-
-  function restoreServer({ address, means, slots: saved }: SavedServer): void {
-    const server = state.servers.ensure(Buffer.from(address));
-    state.restoreServer(server, means);
-    for (const { podType, ttft, tpot } of saved) {
-      slots.get(podType)?.ttft.restoreServer(server, ttft);
-      slots.get(podType)?.tpot.restoreServer(server, tpot);
-    }
-  }
-
   return {
     get model() {
       return model;
@@ -295,26 +229,11 @@ export function createLiveModel(initial: LatencyModel): LiveModel {
       for (const _ of prepareSwap(next));
     },
     prepareSwap,
-    save: () => ({
-      podTypes: [...podTypes],
-      state: state.save(),
-      recent: recent.list().map(saveRow),
-      slots: saveSlots((target) => target.save()),
-      servers: saveServers(),
-    }),
+    save: () => saveLiveModel({ podTypes, state, recent, slots }),
     restore(saved) {
       for (const podType of saved.podTypes) registerPodType(podType);
-      state.restore(saved.state);
-      for (const { podType, ttft, tpot } of saved.slots) {
-        const slot = slots.get(podType) ?? openSlot(podType, podTypeOf(podType), 1);
-        slot.ttft.restore(ttft);
-        slot.tpot.restore(tpot);
-      }
-      for (const server of saved.servers) restoreServer(server);
-      for (const { address, ...row } of saved.recent) {
-        const place = { server: state.servers.ensure(Buffer.from(address)), podType: numberOf(row.podType) };
-        recent.add({ ...row, place });
-      }
+      for (const { podType } of saved.slots) if (!slots.has(podType)) openSlot(podType, podTypeOf(podType), 1);
+      restoreLiveModel(saved, { podTypes, state, recent, slots });
       hasObserved ||= saved.slots.length > 0;
     },
   };

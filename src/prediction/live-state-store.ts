@@ -1,7 +1,7 @@
 /** What models have learned from reports, as it is kept for a restart: a line of JSON, and one more for each server. */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import { type Store, statement } from '../database/store.ts';
-import type { SavedLiveModel, SavedServer } from './live-model.ts';
+import type { SavedLiveModel, SavedServer } from './saved-live-model.ts';
 
 const saveState = statement(
   'live-state-save',
