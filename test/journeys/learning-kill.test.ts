@@ -20,6 +20,11 @@ const LIVES = process.env.TRIVET_LONG === '1' ? 40 : 5;
 /** A model that is killed while it is learned rests until its lease has run out: others take its place. */
 const MODELS = Array.from({ length: LIVES }, (_, life) => `m${life}`);
 const EVENTS_A_CALL = 20;
+/**
+ * Of each model: far below what it keeps of the newest (see sample-keeper.ts), so that every report has to be there
+ * however long a life is; and few enough that a training ends within a life on a busy machine, where learning waits.
+ */
+const MOST_REPORTS = 6000;
 const ENVIRONMENT = { PREDICTION_REFIT_ROWS: '60', PREDICTION_REFIT_SECONDS: '2', LOG_LEVEL: 'warn' };
 
 const random = createRandom(5);
@@ -32,23 +37,30 @@ interface Reporter {
   version: number;
 }
 
-/** Goes on until the program dies. Reports that nobody acknowledged are sent again in the next life. */
+/**
+ * Goes on until the program dies; with enough reports it only looks at the answers. Reports that nobody acknowledged are
+ * sent again in the next life.
+ */
 async function keepReporting(program: Program, reporter: Reporter): Promise<void> {
-  for (;;) {
-    const lengths = Array.from({ length: EVENTS_A_CALL }, (_, i) => reporter.acknowledged + i + 1);
-    const answer = await post(program, 'observation.v1.ObservationService/ReportBatch', {
-      events: lengths.map((length) => createEvent(reporter.model, length)),
-    });
-    if (answer === undefined) return;
-    const { accepted, refused, refusals } = answer as { accepted: number; refused: number; refusals?: object[] };
-    // What was sent again after a kill may be known already.
-    assert.equal(Number(accepted) + Number(refused), EVENTS_A_CALL);
-    for (const { reason } of (refusals ?? []) as { reason: string }[]) assert.match(reason, /was reported already/);
-    reporter.acknowledged += EVENTS_A_CALL;
-    await checkAnswer(program, reporter);
-    // Fewer than what a model keeps of the newest, whatever they are.
-    await sleep(20);
+  let isUp = true;
+  while (isUp) {
+    if (reporter.acknowledged < MOST_REPORTS) await report(program, reporter);
+    isUp = await checkAnswer(program, reporter);
+    await sleep(50);
   }
+}
+
+async function report(program: Program, reporter: Reporter): Promise<void> {
+  const lengths = Array.from({ length: EVENTS_A_CALL }, (_, i) => reporter.acknowledged + i + 1);
+  const answer = await post(program, 'observation.v1.ObservationService/ReportBatch', {
+    events: lengths.map((length) => createEvent(reporter.model, length)),
+  });
+  if (answer === undefined) return;
+  const { accepted, refused, refusals } = answer as { accepted: number; refused: number; refusals?: object[] };
+  // What was sent again after a kill may be known already.
+  assert.equal(Number(accepted) + Number(refused), EVENTS_A_CALL);
+  for (const { reason } of (refusals ?? []) as { reason: string }[]) assert.match(reason, /was reported already/);
+  reporter.acknowledged += EVENTS_A_CALL;
 }
 
 function createEvent(model: string, length: number) {
@@ -82,13 +94,14 @@ async function post(program: Program, path: string, body: object): Promise<unkno
   }
 }
 
-async function checkAnswer(program: Program, reporter: Reporter): Promise<void> {
+/** False when the program is gone. */
+async function checkAnswer(program: Program, reporter: Reporter): Promise<boolean> {
   const inputs = [{ inputTokenLength: 300, serverIp: '10.0.0.1' }];
   const answer = await post(program, 'prediction.v1.PredictionService/Predict', {
     targetModel: reporter.model,
     inputs,
   });
-  if (answer === undefined) return;
+  if (answer === undefined) return false;
   const { outputs, metadata } = answer as {
     outputs: { predictedTtftMillis: number; predictedTpotMillis: number }[];
     metadata: { modelVersion: string };
@@ -97,6 +110,7 @@ async function checkAnswer(program: Program, reporter: Reporter): Promise<void> 
   const version = metadata.modelVersion === 'prior@1' ? 0 : Number(metadata.modelVersion.split('@')[1]);
   assert.ok(version >= reporter.version, `${metadata.modelVersion} answers after version ${reporter.version}`);
   reporter.version = version;
+  return true;
 }
 
 /** By turns: just after a training has begun, at a moment by chance, just after a version was promoted. */
