@@ -55,6 +55,10 @@ test('each part of a model has its scores', async () => {
     ['m', '10.0.0.1', 'ttft', 0.351],
     ['m', '10.0.0.1', 'tpot', 0],
   ]);
+  assert.deepEqual(await read('server_mdape'), [
+    ['m', '10.0.0.1', 'ttft', 0.45],
+    ['m', '10.0.0.1', 'tpot', 0],
+  ]);
   assert.deepEqual(await read('server_wape'), [
     ['m', '10.0.0.1', 'ttft', 0.376],
     ['m', '10.0.0.1', 'tpot', 0],

@@ -94,6 +94,7 @@ function add(total: unknown, value: unknown): number {
 function registerServers(metrics: Metrics, accuracy: LiveAccuracy): void {
   const series = [
     ['mape', 'mape'],
+    ['mdape', 'mdape'],
     ['wape', 'wape'],
     ['bias', 'bias'],
     ['p90_coverage', 'p90Coverage'],

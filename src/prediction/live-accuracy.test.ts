@@ -30,6 +30,7 @@ test('a server is judged by about its last hundred times', () => {
   const [server] = accuracy.listServers('m');
   assert.deepEqual([server?.server, server?.targets.ttft?.rows, server?.targets.tpot], ['10.0.0.1', 1050, undefined]);
   assert.ok(Math.abs(server!.targets.ttft!.bias - 10) < 0.1);
+  assert.ok(Math.abs(server!.targets.ttft!.mdape - 10) < 0.001);
 });
 
 test('what was heard of longest ago is forgotten when there are too many names', () => {

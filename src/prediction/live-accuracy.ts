@@ -3,6 +3,7 @@
  * and for each server lately. For people who look; nothing is corrected by it. Bounded, since callers name models,
  * pod types and servers as they like: beyond the bounds, what was heard of longest ago is forgotten.
  */
+import { median } from './calibration.ts';
 import { TARGETS, type Target } from './observation-table.ts';
 import { normalizePodType } from './pod-type.ts';
 
@@ -13,6 +14,7 @@ const MAX_SLOTS = 32;
 const MAX_SERVERS = 1024;
 /** A server's mean is of about its last hundred times. */
 const MEMORY = 0.99;
+const KEPT_ERRORS = 100;
 
 export interface AnsweredRow {
   readonly targetModel: string;
@@ -49,7 +51,12 @@ export interface ServerAccuracy {
   readonly server: string;
   readonly lastMs: number;
   /** Of about the last hundred times; a target that was not heard of is absent. */
-  readonly targets: Partial<Readonly<Record<Target, LiveScores>>>;
+  readonly targets: Partial<Readonly<Record<Target, ServerScores>>>;
+}
+
+export interface ServerScores extends LiveScores {
+  /** The median of the errors of the last hundred times. */
+  readonly mdape: number;
 }
 
 export interface LiveAccuracy {
@@ -79,9 +86,14 @@ interface Slot {
   readonly hours: Hour[];
 }
 
+interface ServerSums extends Sums {
+  /** Of the last times, relative to the observed one. */
+  readonly errors: Float32Array;
+}
+
 interface Server {
   lastMs: number;
-  readonly targets: Record<Target, Sums>;
+  readonly targets: Record<Target, ServerSums>;
 }
 
 interface Tracked {
@@ -102,10 +114,10 @@ export function createLiveAccuracy(): LiveAccuracy {
       }));
       const server = touch(model.servers, row.server, MAX_SERVERS, () => ({
         lastMs: 0,
-        targets: { ttft: emptySums(), tpot: emptySums() },
+        targets: { ttft: emptyServerSums(), tpot: emptyServerSums() },
       }));
       server.lastMs = row.nowMs;
-      add(server.targets[row.target], row, MEMORY);
+      addToServer(server.targets[row.target], row);
       add(openHour(slot.hours, Math.floor(row.nowMs / HOUR_MS)), row, 1);
     },
     listModels: () => [...models.keys()],
@@ -116,7 +128,7 @@ export function createLiveAccuracy(): LiveAccuracy {
         server,
         lastMs,
         targets: Object.fromEntries(
-          TARGETS.flatMap((target) => (targets[target].rows === 0 ? [] : [[target, toScores(targets[target])]])),
+          TARGETS.flatMap((target) => (targets[target].rows === 0 ? [] : [[target, toServerScores(targets[target])]])),
         ),
       })),
   };
@@ -133,6 +145,10 @@ function touch<V>(map: Map<string, V>, key: string, maximum: number, create: () 
 
 function emptySums(): Sums {
   return { rows: 0, weight: 0, size: 0, error: 0, covered: 0, missMs: 0, observedMs: 0 };
+}
+
+function emptyServerSums(): ServerSums {
+  return { ...emptySums(), errors: new Float32Array(KEPT_ERRORS) };
 }
 
 /** Events come in about the order of time: the newest hour is the last, and only so many are kept. */
@@ -154,6 +170,16 @@ function add(sums: Sums, { predictedMs, p90Ms, observedMs }: AnsweredRow, memory
   sums.covered = memory * sums.covered + (observedMs <= p90Ms ? 1 : 0);
   sums.missMs = memory * sums.missMs + Math.abs(predictedMs - observedMs);
   sums.observedMs = memory * sums.observedMs + observedMs;
+}
+
+function addToServer(sums: ServerSums, row: AnsweredRow): void {
+  sums.errors[sums.rows % KEPT_ERRORS] = Math.abs(row.predictedMs - row.observedMs) / row.observedMs;
+  add(sums, row, MEMORY);
+}
+
+function toServerScores(sums: ServerSums): ServerScores {
+  const errors = Float64Array.from(sums.errors.subarray(0, Math.min(sums.rows, KEPT_ERRORS))).sort();
+  return { ...toScores(sums), mdape: 100 * median(errors) };
 }
 
 function toScores({ rows, weight, size, error, covered, missMs, observedMs }: Sums): LiveScores {
