@@ -87,8 +87,8 @@ interface Slot {
 }
 
 interface ServerSums extends Sums {
-  /** Of the last times, relative to the observed one. */
-  readonly errors: Float32Array;
+  /** Of the last times, relative to the observed one, in no order. */
+  readonly errors: number[];
 }
 
 interface Server {
@@ -148,7 +148,7 @@ function emptySums(): Sums {
 }
 
 function emptyServerSums(): ServerSums {
-  return { ...emptySums(), errors: new Float32Array(KEPT_ERRORS) };
+  return { ...emptySums(), errors: [] };
 }
 
 /** Events come in about the order of time: the newest hour is the last, and only so many are kept. */
@@ -178,8 +178,7 @@ function addToServer(sums: ServerSums, row: AnsweredRow): void {
 }
 
 function toServerScores(sums: ServerSums): ServerScores {
-  const errors = Float64Array.from(sums.errors.subarray(0, Math.min(sums.rows, KEPT_ERRORS))).sort();
-  return { ...toScores(sums), mdape: 100 * median(errors) };
+  return { ...toScores(sums), mdape: 100 * median(Float64Array.from(sums.errors).sort()) };
 }
 
 function toScores({ rows, weight, size, error, covered, missMs, observedMs }: Sums): LiveScores {
