@@ -40,6 +40,9 @@ const whole: WholeObservation = {
   outputTokens: 2,
 };
 
+/** How long a training takes by the clock of the test. */
+const TRAINING_MS = 1000;
+
 function openSink(store: Store, predictor: SwappablePredictor = createPredictor()) {
   const drifted: string[] = [];
   const world = createStillWorld();
@@ -204,7 +207,7 @@ forEachEngine(
       metrics,
       refitRows: 200,
       refitSeconds: 3600,
-      onTrained: async () => {},
+      onTrained: async () => world.moveMs(TRAINING_MS),
     });
     await trainer.runRound();
     await sink.report(report(observePool({ rows: 40 })));
@@ -239,6 +242,13 @@ forEachEngine(
     await trainer.runRound();
     assert.equal((await listFreshSamples(store))[0]?.count, 150, 'neither enough rows nor time');
     trainer.hasten('m');
+    await trainer.runRound();
+    assert.equal(
+      (await listFreshSamples(store))[0]?.count,
+      150,
+      'an alarm waits after a training, by how long it took',
+    );
+    world.moveMs(4 * TRAINING_MS);
     await trainer.runRound();
     assert.deepEqual(await listFreshSamples(store), []);
     const text = await metrics.metrics();

@@ -31,7 +31,7 @@ export interface TrainerParts {
 }
 
 export interface Trainer extends Worker {
-  /** Learns this model again soon: its errors have moved. */
+  /** Learns this model again soon, but never most of the time: its errors have moved. */
   hasten(targetModel: string): void;
   /** One look at every model; what the background does again and again. */
   runRound(): Promise<void>;
@@ -42,12 +42,15 @@ const REST_MS = 2000;
 const LEASE_MS = 15_000;
 /** Fewer fresh rows than this never cause a training. */
 const MIN_FRESH_ROWS = 50;
+/** After a training alarms wait so many times as long as it took: a pool that never comes to rest alarms on and on. */
+const REST_OF_ALARMS = 4;
 
 export function createTrainer(parts: TrainerParts): Trainer {
   const { store, world, log } = parts;
   const { dataDir, databaseUrl } = parts.place;
   const learning = createBackgroundProcess(new URL('./trainer-process.ts', import.meta.url));
   const hastened = new Set<string>();
+  const restsUntilMs = new Map<string, number>();
   const trainings = new Counter({
     name: 'trivet_prediction_trainings_total',
     help: 'Trainings by outcome: published, or kept when the new model was not better than the served one.',
@@ -57,7 +60,8 @@ export function createTrainer(parts: TrainerParts): Trainer {
 
   function isDue({ targetModel, count, lastTrainingMs }: FreshSamples): boolean {
     if (count < MIN_FRESH_ROWS) return false;
-    if (lastTrainingMs === undefined || count >= parts.refitRows || hastened.has(targetModel)) return true;
+    if (lastTrainingMs === undefined || count >= parts.refitRows) return true;
+    if (hastened.has(targetModel) && world.monotonicMs() >= (restsUntilMs.get(targetModel) ?? 0)) return true;
     return world.nowMs() - lastTrainingMs >= parts.refitSeconds * 1000;
   }
 
@@ -70,6 +74,7 @@ export function createTrainer(parts: TrainerParts): Trainer {
   }
 
   async function train({ targetModel, lastId }: FreshSamples, signal: AbortSignal): Promise<void> {
+    const beganMs = world.monotonicMs();
     hastened.delete(targetModel);
     const order: TrainingOrder = { place: { dataDir, databaseUrl }, targetModel };
     const { winner, rows, lastSampleId, ...scores } = await learning.ask<TrainingOrder, TrainingAnswer>(order, signal);
@@ -85,6 +90,8 @@ export function createTrainer(parts: TrainerParts): Trainer {
       });
     await recordTraining(store, { targetModel, lastSampleId: lastId, nowMs: world.nowMs(), outcome });
     await parts.onTrained(targetModel);
+    const endedMs = world.monotonicMs();
+    restsUntilMs.set(targetModel, endedMs + REST_OF_ALARMS * (endedMs - beganMs));
     trainings.inc({ model: targetModel, outcome });
     log.info({ model: targetModel, rows, outcome, ...scores }, 'learned from what was observed');
   }
