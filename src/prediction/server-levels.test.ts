@@ -50,6 +50,17 @@ test('a server with few rows among scattered ones stays nearer to the pool than 
   assert.ok(factorOf(levels, 4) < 1 + 0.8 * (factorOf(levels, 3) - 1), `${factorOf(levels, 4)}`);
 });
 
+test('recordings that stand one after the other have levels, though the last servers were not seen before them', () => {
+  const recordings = [1, 4, 4, 4, 2].flatMap((slowness, server) =>
+    observePool({ rows: 150, seed: server + 1, servers: [slowness] }).map((row) => ({
+      ...row,
+      input: { ...row.input, serverIp: `10.0.0.${server}` },
+    })),
+  );
+  const levels = fitLevels(recordings);
+  assert.ok(Math.abs(factorOf(levels, 1) / factorOf(levels, 0) - 4) < 0.4);
+});
+
 test('levels that the newest rows contradict are not kept', () => {
   const before = observePool({ rows: 480, servers: [1, 2] });
   const after = observePool({ rows: 120, seed: 2, servers: [2, 1] });

@@ -38,7 +38,7 @@ export function readLevels(levels: ServerLevels, table: ObservationTable): Float
 const ROUNDS = 10;
 /** So many rows settle the prices; the levels are then those of all rows. */
 const MAX_FITTED_ROWS = 3000;
-/** The newest part of the rows, on which levels must prove themselves. */
+/** The newest part of each server's rows, on which levels must prove themselves. */
 const JUDGED_SHARE = 0.2;
 const MIN_ROWS = 40;
 
@@ -49,18 +49,29 @@ export interface LeveledRows {
   readonly observed: Float64Array;
 }
 
-/** None when there is one server, or when they would not have made the newest rows better. */
+/** None when there is one server, or when they would not have made the newest rows of each better. */
 export function fitServerLevels(rows: LeveledRows): ServerLevels {
   const { count, server } = rows.table;
   if (count < MIN_ROWS || new Set(server.subarray(0, count)).size < 2) return NO_LEVELS;
-  const cut = Math.ceil((1 - JUDGED_SHARE) * count);
-  const trial = alternate(pickRows(rows, range(0, cut)));
-  if (!isBetter(trial, pickRows(rows, range(cut, count)))) return NO_LEVELS;
+  const { learned, judged } = splitByAge(server.subarray(0, count));
+  const trial = alternate(pickRows(rows, learned));
+  if (!isBetter(trial, pickRows(rows, judged))) return NO_LEVELS;
   return alternate(rows).levels;
 }
 
-function range(from: number, to: number): number[] {
-  return Array.from({ length: to - from }, (_, i) => from + i);
+/** Not the newest rows of all: recordings that stand one after the other end with servers that nobody had seen before. */
+function splitByAge(server: ArrayLike<number>): { readonly learned: number[]; readonly judged: number[] } {
+  const left = new Map<number, number>();
+  for (let row = 0; row < server.length; row++) left.set(server[row]!, (left.get(server[row]!) ?? 0) + 1);
+  for (const [key, rows] of left) left.set(key, Math.ceil((1 - JUDGED_SHARE) * rows));
+  const learned: number[] = [];
+  const judged: number[] = [];
+  for (let row = 0; row < server.length; row++) {
+    const mine = left.get(server[row]!)!;
+    left.set(server[row]!, mine - 1);
+    (mine > 0 ? learned : judged).push(row);
+  }
+  return { learned, judged };
 }
 
 function pickRows({ target, table, observed }: LeveledRows, picked: readonly number[]): LeveledRows {
