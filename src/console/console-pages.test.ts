@@ -1,22 +1,14 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, type TestContext, test } from 'node:test';
-import type { Browser, BrowserContext, Page } from 'playwright-core';
-import { findFlaws, findReasonToSkipPages, launchBrowser, VIEWS } from '../../test/support/browser.ts';
+import { describe, type TestContext, test } from 'node:test';
+import { findFlaws, findReasonToSkipPages } from '../../test/support/browser.ts';
+import { readText, signIn, useBrowser } from '../../test/support/browser-pages.ts';
 import { type ConsoleService, startConsoleService } from '../../test/support/console-service.ts';
 import { reportTestRows, saveTestVersion } from '../../test/support/model-versions.ts';
-import { PASSWORD } from '../../test/support/page-service.ts';
 import { type Receiver, startReceiver } from '../../test/support/receiver.ts';
 import { promoteModel } from '../prediction/model-store.ts';
 
 describe('in a browser', { skip: findReasonToSkipPages() }, () => {
-  let browser: Browser;
-
-  before(async () => {
-    browser = await launchBrowser();
-  });
-  after(async () => {
-    await browser.close();
-  });
+  const browser = useBrowser();
 
   async function start(t: TestContext): Promise<{ service: ConsoleService; receiver: Receiver }> {
     const service = await startConsoleService({ PREDICTION_LEARNING: 'false' });
@@ -30,28 +22,12 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     return { service, receiver };
   }
 
-  async function openContext(t: TestContext, options: Parameters<Browser['newContext']>[0]): Promise<BrowserContext> {
-    const context = await browser.newContext(options);
-    t.after(() => context.close());
-    return context;
-  }
-
-  async function signIn(page: Page, url: string): Promise<void> {
-    await page.goto(`${url}/sign-in`);
-    await page.getByLabel('Login').fill('ada');
-    await page.getByLabel('Password').fill(PASSWORD);
-    await page.getByRole('button', { name: 'Sign in', exact: true }).click();
-  }
-
   async function checkForFlaws(t: TestContext, { url }: ConsoleService, paths: readonly string[]): Promise<void> {
-    for (const [view, options] of VIEWS) {
-      const context = await openContext(t, { ...options, bypassCSP: true });
-      const page = await context.newPage();
-      await signIn(page, url);
-      for (const path of paths) {
-        await page.goto(url + path);
-        assert.deepEqual(await findFlaws(page), [], `${view} ${path}`);
-      }
+    const page = await browser.openPage(t, { bypassCSP: true });
+    await signIn(page, url);
+    for (const path of paths) {
+      await page.goto(url + path);
+      assert.deepEqual(await findFlaws(page), [], path);
     }
   }
 
@@ -67,8 +43,7 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
 
   test('a webhook is made, tested and found failing without a script, by keyboard', async (t) => {
     const { service, receiver } = await start(t);
-    const context = await openContext(t, { javaScriptEnabled: false, viewport: { width: 320, height: 640 } });
-    const page = await context.newPage();
+    const page = await browser.openPage(t, { javaScriptEnabled: false, viewport: { width: 320, height: 640 } });
     await signIn(page, service.url);
     const press = async (name: string, role: 'link' | 'button' = 'button') => {
       await page.getByRole(role, { name, exact: true }).first().focus();
@@ -93,11 +68,6 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     assert.match(await readText(page), /ada\/doors[\s\S]*failing[\s\S]*push[\s\S]*comment/);
   });
 });
-
-async function readText(page: Page): Promise<string> {
-  // biome-ignore lint/performance/useDomNodeTextContent: what a person sees, not what is hidden
-  return page.innerText('main');
-}
 
 /** A model that is served and observed, one without a version, and the pages about them. */
 async function fillModels({ store, url }: ConsoleService): Promise<readonly string[]> {

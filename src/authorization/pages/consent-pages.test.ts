@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, type TestContext, test } from 'node:test';
+import { registerApplication, startAuthorizationServer } from '../../../test/support/authorization-server.ts';
+import { findFlaws, findReasonToSkipPages } from '../../../test/support/browser.ts';
+import { fillSignIn, readText, signIn, useBrowser } from '../../../test/support/browser-pages.ts';
+import { createStorePlace, openTestStore } from '../../../test/support/engines.ts';
+import { addUser, PASSWORD } from '../../../test/support/page-service.ts';
+
+const CHALLENGE = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM';
+
+describe('in a browser', { skip: findReasonToSkipPages() }, () => {
+  const browser = useBrowser();
+
+  test('axe finds nothing on the consent and device pages, and for an unknown application', async (t) => {
+    const oauth = await startOAuth(t);
+    const page = await browser.openPage(t, { bypassCSP: true });
+    await signIn(page, oauth.url);
+    for (const url of [
+      oauth.authorizeUrl(),
+      `${oauth.url}/device`,
+      `${oauth.url}/oauth/authorize?client_id=app_none`,
+    ]) {
+      await page.goto(url);
+      assert.deepEqual(await findFlaws(page), [], url);
+    }
+  });
+
+  test('a private scheme is reached by a page with a link, since a form may not redirect there', async (t) => {
+    const oauth = await startOAuth(t);
+    const page = await browser.openPage(t, { bypassCSP: true });
+    await page.goto(oauth.nativeUrl());
+    await fillSignIn(page);
+    await page.getByRole('button', { name: 'Allow', exact: true }).click();
+    const link = await page.getByRole('link', { name: 'Go on now' }).getAttribute('href');
+    assert.match(link ?? '', /^com\.example\.app:\/callback\?code=tvt_/);
+    assert.deepEqual(await findFlaws(page), []);
+  });
+
+  test('a person signs in, sees who asks for what, allows, and arrives at the client; the browser stops nothing', async (t) => {
+    const oauth = await startOAuth(t);
+    const page = await browser.openPage(t);
+    const complaints: string[] = [];
+    page.on('console', (message) => complaints.push(message.text()));
+    await page.goto(oauth.authorizeUrl());
+    await fillSignIn(page);
+    const asked = await readText(page);
+    for (const part of ['Allow Harbour CI?', 'by ada', 'ada', 'Webhooks', 'all_hook', '127.0.0.1', '15 days'])
+      assert.ok(asked.includes(part), `the page says "${part}"`);
+    await page.getByRole('button', { name: 'Allow', exact: true }).click();
+    await page.waitForURL(/\/callback\?/);
+    const answer = new URL(page.url()).searchParams;
+    assert.match(answer.get('code') ?? '', /^tvt_/);
+    assert.equal(answer.get('state'), 'a state');
+    assert.equal(answer.get('iss'), oauth.url);
+
+    await page.goto(oauth.url);
+    await page.click('text=Sign out');
+    await page.goto(oauth.authorizeUrl());
+    await fillSignIn(page);
+    await page.waitForURL(/\/callback\?/);
+    assert.deepEqual(
+      complaints.filter((text) => /Content Security Policy|violates/.test(text)),
+      [],
+    );
+  });
+
+  test('A15 a person denies by keyboard alone; deny comes first', async (t) => {
+    const oauth = await startOAuth(t);
+    const page = await browser.openPage(t);
+    await page.goto(oauth.authorizeUrl());
+    await page.waitForSelector('input[name=login]:focus');
+    await page.keyboard.type('ada');
+    await page.keyboard.press('Tab');
+    await page.keyboard.type(PASSWORD);
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('text=Allow Harbour CI?');
+    const reached: string[] = [];
+    for (let count = 0; count < 10 && !reached.includes('Deny'); count += 1) {
+      await page.keyboard.press('Tab');
+      reached.push(String(await page.evaluate('document.activeElement.textContent')));
+    }
+    assert.ok(!reached.includes('Allow') && reached.includes('Deny'), reached.join());
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/\/callback\?/);
+    assert.equal(new URL(page.url()).searchParams.get('error'), 'access_denied');
+  });
+});
+
+/** The whole area, with a client that answers on a loopback port. */
+async function startOAuth(t: TestContext) {
+  const undo = new AsyncDisposableStack();
+  t.after(() => undo.disposeAsync());
+  const client = createServer((_, response) => response.end('<!doctype html><title>Client</title>Arrived'));
+  await new Promise<void>((resolve) => void client.listen(0, '127.0.0.1', resolve));
+  undo.defer(() => void client.close());
+  const callback = `http://127.0.0.1:${(client.address() as AddressInfo).port}/callback`;
+  const store = undo.use(await openTestStore(await createStorePlace('sqlite')));
+  const server = undo.use(await startAuthorizationServer(store));
+  const ada = await addUser(server, 'ada');
+  const { clientId } = await registerApplication(server, { name: 'Harbour CI', redirectUris: [callback] }, ada.id);
+  const native = { name: 'Native', isPublic: true, redirectUris: ['com.example.app:/callback'] };
+  const { clientId: nativeId } = await registerApplication(server, native, ada.id);
+  const common = {
+    response_type: 'code',
+    scope: 'all_user all_hook',
+    state: 'a state',
+    code_challenge: CHALLENGE,
+    code_challenge_method: 'S256',
+  };
+  const urlFor = (client_id: string, redirect_uri: string) => () =>
+    `${server.url}/oauth/authorize?${new URLSearchParams({ ...common, client_id, redirect_uri }).toString()}`;
+  return {
+    url: server.url,
+    authorizeUrl: urlFor(clientId, callback),
+    nativeUrl: urlFor(nativeId, 'com.example.app:/callback'),
+  };
+}

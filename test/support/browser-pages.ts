@@ -1,0 +1,43 @@
+/** Pages in a real browser, as the tests of every area's pages use them. */
+import { after, before, type TestContext } from 'node:test';
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { launchBrowser } from './browser.ts';
+import { PASSWORD } from './page-service.ts';
+
+export interface TestBrowser {
+  /** A page of a context of its own, until the test ends. */
+  openPage(t: TestContext, options?: BrowserContextOptions): Promise<Page>;
+}
+
+/** One browser for the tests of the `describe` that calls this. */
+export function useBrowser(): TestBrowser {
+  let browser: Browser;
+  before(async () => {
+    browser = await launchBrowser();
+  });
+  after(() => browser.close());
+
+  return {
+    async openPage(t, options) {
+      const context = await browser.newContext(options);
+      t.after(() => context.close());
+      return context.newPage();
+    },
+  };
+}
+
+export async function signIn(page: Page, url: string, password = PASSWORD): Promise<void> {
+  await page.goto(`${url}/sign-in`);
+  await fillSignIn(page, password);
+}
+
+export async function fillSignIn(page: Page, password = PASSWORD): Promise<void> {
+  await page.getByLabel('Login').fill('ada');
+  await page.getByLabel('Password').fill(password);
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+}
+
+export async function readText(page: Page, selector = 'main'): Promise<string> {
+  // biome-ignore lint/performance/useDomNodeTextContent: what a person sees, not what is hidden
+  return page.innerText(selector);
+}
