@@ -1,17 +1,25 @@
 /**
  * `Predict` over the wire: how many calls a second one core answers, and how long callers wait at half of that.
- * `node bench/predict.ts [--json] [--seconds 3] [--model none|prior|trained] [--candidates 16,64]
- * [--rate CALLS] [--while-refit [--samples 20000]] [--semi-space 8] [--cpu-prof]`. With --while-refit, the same load once more while a model is learned
- * again from samples in a store, and swapped in: the server is not pinned then, and its processor time is not that of the
- * calls alone. "no core %" is the share of the time in which the thread that answers was ready to run, and others had its core.
+ * `node bench/predict.ts [--json] [--seconds 3] [--model none|prior|trained] [--candidates 16,64] [--rate CALLS]
+ * [--while-refit [--samples 20000]] [--floor [--turns 15]] [--semi-space 8] [--cpu-prof]`.
+ *
+ * With --while-refit, the same load once more while a model is learned again from samples in a store, and swapped in:
+ * the server is not pinned then, and its processor time is not that of the calls alone. With --floor, the open loop in
+ * turns with servers that do less, medians over the turns, and p99 once more over the third of them in which the machine
+ * took least: what the others wait too is not ours.
+ *
+ * "no core %" is the share of the time in which the thread that answers was ready to run, and others had its core;
+ * "stolen %" is what the machine took from all cores for others than this system.
  */
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
 import { cpus, release } from 'node:os';
 import { parseArgs } from 'node:util';
-import protobuf from 'protobufjs';
-import { type LoadConnection, openConnection } from './predict/grpc-load.ts';
-import { type Measured, runClosedLoop, runOpenLoop } from './predict/load-patterns.ts';
+import { measureFloor } from './predict/floor.ts';
+import type { LoadConnection } from './predict/grpc-load.ts';
+import { runClosedLoop, runOpenLoop } from './predict/load-patterns.ts';
+import { connectLoad, measureRow, type Row } from './predict/measure.ts';
+import { type ServerProcess, startServer, TASKSET } from './predict/server-process.ts';
+import { renderTable } from './predict/table.ts';
 
 const { values: flags } = parseArgs({
   options: {
@@ -21,6 +29,8 @@ const { values: flags } = parseArgs({
     candidates: { type: 'string', default: '16,64' },
     'while-refit': { type: 'boolean', default: false },
     rate: { type: 'string' },
+    floor: { type: 'boolean', default: false },
+    turns: { type: 'string', default: '15' },
     samples: { type: 'string', default: '20000' },
     'cpu-prof': { type: 'boolean', default: false },
     // As in package.json.
@@ -28,64 +38,43 @@ const { values: flags } = parseArgs({
   },
 });
 
-const CONNECTIONS = 4;
 const IN_FLIGHT = 32;
 /** A refit takes seconds, the more so as it lets the calls go first. */
 const REFIT_ROUNDS = 5;
-const TASKSET = '/usr/bin/taskset';
-const OPTIONS = [`--max-semi-space-size=${flags['semi-space']}`];
-const isPinned = existsSync(TASKSET) && !flags['while-refit'];
+const isPinned = TASKSET !== undefined && !flags['while-refit'];
 const durationMs = Number(flags.seconds) * 1000;
-
-interface Row extends Measured {
-  readonly candidates: number;
-  readonly pattern: string;
-  /** Processor time of the server: unlike the rate, hardly disturbed by what else runs on the machine. */
-  readonly cpuMicrosPerCall: number;
-  /** The longest that the thread which answers was busy at a stretch, in its processor time. */
-  readonly longestTurnMs: number;
-  /** Share of the time in which that thread was ready to run and other threads had its core. */
-  readonly waitedShare: number;
-  /** Share of the time in which it waited for the collector. */
-  readonly collectedShare: number;
-}
-
-interface Readings {
-  readonly cpuMicros: number;
-  readonly refits: number;
-  readonly longestTurnMs: number;
-  readonly waitedMs: number;
-  readonly collectedMs: number;
-}
-
-interface ServerProcess {
-  readonly port: number;
-  /** Processor time spent and refits done so far, and the longest turn since the last question. */
-  read(): Promise<Readings>;
-  /** Begins to learn again and again. */
-  startRefits(): Promise<Readings>;
-  stop(): Promise<void>;
-}
+const rate = flags.rate === undefined ? undefined : Number(flags.rate);
+const nodeOptions = [
+  `--max-semi-space-size=${flags['semi-space']}`,
+  ...(flags['cpu-prof'] ? ['--cpu-prof', '--cpu-prof-dir=out'] : []),
+];
 
 async function main(): Promise<void> {
-  if (isPinned) execFileSync(TASKSET, ['-a', '-p', '-c', '1', String(process.pid)]);
+  if (isPinned) execFileSync(TASKSET!, ['-a', '-p', '-c', '1', String(process.pid)]);
   const rows: Row[] = [];
   for (const candidates of flags.candidates.split(',').map(Number)) rows.push(...(await measure(candidates)));
   const machine = `${cpus()[0]?.model ?? 'unknown'}, Linux ${release()}, Node ${process.version}`;
   const report = { date: new Date().toISOString(), machine, pinned: isPinned, model: flags.model, rows };
-  process.stdout.write(flags.json ? `${JSON.stringify(report)}\n` : renderTable(report));
+  process.stdout.write(flags.json ? `${JSON.stringify(report)}\n` : render(report));
 }
 
-async function measure(candidates: number): Promise<Row[]> {
-  const server = await startServer();
-  const target = {
-    host: '127.0.0.1',
-    path: '/prediction.v1.PredictionService/Predict',
-    message: createRequest(candidates),
-  };
-  const connections = await Promise.all(
-    Array.from({ length: CONNECTIONS }, () => openConnection({ ...target, port: server.port })),
-  );
+function measure(candidates: number): Promise<Row[]> {
+  if (!flags.floor) return measureOurs(candidates);
+  const { model } = flags;
+  const turns = Number(flags.turns);
+  return measureFloor({ nodeOptions, model, isPinned, candidates, turns, durationMs, callsPerSecond: rate });
+}
+
+async function measureOurs(candidates: number): Promise<Row[]> {
+  const parameters = [
+    ...nodeOptions,
+    new URL('predict/server.ts', import.meta.url).pathname,
+    '--model',
+    flags.model,
+    ...(flags['while-refit'] ? ['--while-refit', '--samples', flags.samples] : []),
+  ];
+  const server = await startServer(parameters, { isPinned });
+  const connections = await connectLoad(server, candidates);
   try {
     return await measurePatterns(connections, candidates, server);
   } finally {
@@ -99,106 +88,30 @@ async function measurePatterns(
   candidates: number,
   server: ServerProcess,
 ): Promise<Row[]> {
-  const withCpu = async (pattern: string, run: () => Promise<Measured>): Promise<Row> => {
-    const before = await server.read();
-    const measured = await run();
-    const calls = measured.callsPerSecond * measured.elapsedSeconds;
-    const after = await server.read();
-    const elapsedMs = 1000 * measured.elapsedSeconds;
-    return {
-      candidates,
-      pattern,
-      ...measured,
-      cpuMicrosPerCall: (after.cpuMicros - before.cpuMicros) / calls,
-      longestTurnMs: after.longestTurnMs,
-      waitedShare: (after.waitedMs - before.waitedMs) / elapsedMs,
-      collectedShare: (after.collectedMs - before.collectedMs) / elapsedMs,
-    };
-  };
   await runClosedLoop(connections, { inFlight: IN_FLIGHT, durationMs: Math.min(durationMs, 2000) });
-  const closed = await withCpu(`closed loop, ${IN_FLIGHT} in flight`, () =>
+  const closed = await measureRow(server, { candidates, pattern: `closed loop, ${IN_FLIGHT} in flight` }, () =>
     runClosedLoop(connections, { inFlight: IN_FLIGHT, durationMs }),
   );
-  const callsPerSecond = flags.rate === undefined ? closed.callsPerSecond / 2 : Number(flags.rate);
-  const open = await withCpu(flags.rate === undefined ? 'open loop, half of that' : 'open loop, at that rate', () =>
+  const callsPerSecond = rate ?? closed.callsPerSecond / 2;
+  const pattern = rate === undefined ? 'open loop, half of that' : 'open loop, at that rate';
+  const open = await measureRow(server, { candidates, pattern }, () =>
     runOpenLoop(connections, { callsPerSecond, durationMs }),
   );
   if (!flags['while-refit']) return [closed, open];
-  await server.startRefits();
-  const refitted = await withCpu('the same while it refits', () =>
+  await server.ask('refit');
+  const refitted = await measureRow(server, { candidates, pattern: 'the same while it refits' }, () =>
     runOpenLoop(connections, { callsPerSecond, durationMs: REFIT_ROUNDS * durationMs }),
   );
   const ratio = refitted.p99Ms / open.p99Ms;
-  process.stderr.write(`${candidates} candidates: ${(await server.read()).refits} refits, p99 × ${ratio.toFixed(2)}\n`);
+  const { refits } = await server.ask<{ refits: number }>('count refits');
+  process.stderr.write(`${candidates} candidates: ${refits} refits, p99 × ${ratio.toFixed(2)}\n`);
   return [closed, open, refitted];
 }
 
-async function startServer(): Promise<ServerProcess> {
-  const node = [
-    ...OPTIONS,
-    ...(flags['cpu-prof'] ? ['--cpu-prof', '--cpu-prof-dir=out'] : []),
-    new URL('predict/server.ts', import.meta.url).pathname,
-    '--model',
-    flags.model,
-    ...(flags['while-refit'] ? ['--while-refit', '--samples', flags.samples] : []),
-  ];
-  const [command, ...parameters] = isPinned ? [TASKSET, '-c', '0', process.execPath] : [process.execPath];
-  const child = spawn(command!, [...parameters, ...node], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
-  const { port } = await nextMessage<{ port: number }>(child);
-  return {
-    port,
-    read: () => ask(child, 'read'),
-    startRefits: () => ask(child, 'refit'),
-    stop: () => end(child),
-  };
-}
-
-function ask(child: ChildProcess, question: 'read' | 'refit'): Promise<Readings> {
-  child.send(question);
-  return nextMessage<Readings>(child);
-}
-
-function nextMessage<T>(child: ChildProcess): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const fail = (): void => reject(new Error('The server ended'));
-    child.once('close', fail);
-    child.once('message', (message) => {
-      child.off('close', fail);
-      resolve(message as T);
-    });
-  });
-}
-
-function end(child: ChildProcess): Promise<void> {
-  return new Promise((resolve) => {
-    child.once('close', () => resolve());
-    child.kill('SIGTERM');
-  });
-}
-
-function createRequest(candidates: number): Uint8Array {
-  const type = protobuf.loadSync('proto/prediction/v1/prediction.proto').lookupType('prediction.v1.PredictRequest');
-  const inputs = Array.from({ length: candidates }, (_, index) => ({
-    inputId: index + 1,
-    podType: 'decode',
-    inputTokenLength: 1000 + index * 37,
-    prefixCacheScore: (index % 10) / 10,
-    numRequestWaiting: index % 5,
-    numRequestRunning: 3 + (index % 20),
-    kvCacheUsage: 0.3 + (index % 60) / 100,
-    inflightTokens: 5000 + index * 211,
-    hbmUtilization: 0.7,
-    aiCoreUtilization: 0.5,
-    bandwidthUtilization: 0.4,
-    serverIp: `10.12.${index % 16}.${100 + (index % 100)}`,
-  }));
-  return type.encode(type.fromObject({ targetModel: 'qwen3-32b', inputs })).finish();
-}
-
-function renderTable(report: { date: string; machine: string; pinned: boolean; model: string; rows: Row[] }): string {
+function render(report: { date: string; machine: string; pinned: boolean; model: string; rows: Row[] }): string {
   const head = [
     'candidates',
-    'pattern',
+    flags.floor ? 'server' : 'pattern',
     'calls/s',
     'cpu µs/call',
     'p50 ms',
@@ -207,9 +120,14 @@ function renderTable(report: { date: string; machine: string; pinned: boolean; m
     'longest turn ms',
     'client paused %',
     'no core %',
+    'stolen %',
+    'busy %',
     'gc %',
+    'longest gc ms',
     'failed',
+    ...(flags.floor ? ['p99 ms, quiet third', 'stolen % then'] : []),
   ];
+  const percent = (share: number | undefined): string => (share === undefined ? '' : (100 * share).toFixed(1));
   const lines = report.rows.map((row) => [
     String(row.candidates),
     row.pattern,
@@ -219,15 +137,21 @@ function renderTable(report: { date: string; machine: string; pinned: boolean; m
     row.p99Ms.toFixed(2),
     row.maxMs.toFixed(2),
     row.longestTurnMs.toFixed(1),
-    row.pausedShare === undefined ? '' : (100 * row.pausedShare).toFixed(1),
-    (100 * row.waitedShare).toFixed(1),
-    (100 * row.collectedShare).toFixed(1),
+    percent(row.pausedShare),
+    percent(row.waitedShare),
+    percent(row.stolenShare),
+    percent(row.loopShare),
+    percent(row.collectedShare),
+    row.longestCollectionMs.toFixed(1),
     String(row.failed),
+    ...(row.quiet === undefined ? [] : [row.quiet.p99Ms.toFixed(2), percent(row.quiet.stolenShare)]),
   ]);
-  const widths = head.map((title, index) => Math.max(title.length, ...lines.map((line) => line[index]!.length)));
-  const table = [head, ...lines].map((line) => line.map((cell, index) => cell.padEnd(widths[index]!)).join('  '));
+  const what = flags.floor
+    ? `model ${report.model}, open loop, medians of ${flags.turns} turns of ${flags.seconds} s`
+    : `model ${report.model}`;
   const pinned = report.pinned ? 'server pinned to one core' : 'server not pinned';
-  return `Predict over the wire, model ${report.model}, ${pinned}\n${report.machine}, ${report.date}\n\n${table.join('\n')}\n`;
+  const title = `Predict over the wire, ${what}, ${pinned}`;
+  return `${title}\n${report.machine}, ${report.date}\n\n${renderTable(head, lines)}\n`;
 }
 
 await main();

@@ -1,6 +1,7 @@
 /**
  * A gRPC load generator over bare HTTP/2 frames: one message, sent again and again. It costs a small part of what a real
- * client costs, so that one core of load can keep one core of server busy.
+ * client costs, so that one core of load can keep one core of server busy; and it makes next to no garbage, or its own
+ * collections would be taken for waiting.
  */
 import { connect, type Socket } from 'node:net';
 
@@ -11,6 +12,7 @@ const END_HEADERS = 0x4;
 const HEAD_BYTES = 9;
 const MAX_FRAME_BYTES = 16_384;
 const LARGE_WINDOW = 0x3fff_ffff;
+const READ_BYTES = 65_536;
 
 export interface LoadConnection {
   /** Sends the message; `done` gets whether it was answered. */
@@ -26,13 +28,20 @@ export interface Target {
 }
 
 export async function openConnection(target: Target): Promise<LoadConnection> {
-  const socket = connect(target.port, target.host);
-  socket.setNoDelay(true);
+  let read = (_bytes: Buffer): void => {};
+  const callback = (length: number, buffer: Uint8Array): boolean => {
+    read((buffer as Buffer).subarray(0, length));
+    return true;
+  };
+  const { host, port } = target;
+  const socket = connect({ host, port, noDelay: true, onread: { buffer: Buffer.alloc(READ_BYTES), callback } });
   await new Promise<void>((resolve, reject) => {
     socket.once('connect', resolve);
     socket.once('error', reject);
   });
-  return createConnection(socket, target);
+  const connection = createConnection(socket, target);
+  read = (bytes) => connection.read(bytes);
+  return connection;
 }
 
 interface Stream {
@@ -40,14 +49,13 @@ interface Stream {
   hasData: boolean;
 }
 
-function createConnection(socket: Socket, target: Target): LoadConnection {
+function createConnection(socket: Socket, target: Target): LoadConnection & { read(bytes: Buffer): void } {
   const streams = new Map<number, Stream>();
   const waiting: ((isAnswered: boolean) => void)[] = [];
-  const data = frameMessage(target.message);
-  const headers = encodeRequestHeaders(target);
+  const calls = createCalls(target);
   let nextStream = 1;
   let sendWindow = 65_535;
-  let received: Buffer = Buffer.alloc(0);
+  let rest: Buffer = Buffer.alloc(0);
 
   socket.write(
     Buffer.concat([
@@ -61,10 +69,9 @@ function createConnection(socket: Socket, target: Target): LoadConnection {
     const id = nextStream;
     nextStream += 2;
     streams.set(id, { done, hasData: false });
-    sendWindow -= data.length;
-    const block = id === 1 ? headers.first : headers.again;
-    const head = frame(FRAME.headers, END_HEADERS, id, block);
-    socket.write(Buffer.concat([head, ...splitData(data, id)]));
+    sendWindow -= calls.dataBytes;
+    const bytes = calls.take(id);
+    socket.write(bytes, () => calls.giveBack(bytes));
   };
 
   const settle = (id: number, isAnswered: boolean): void => {
@@ -73,43 +80,78 @@ function createConnection(socket: Socket, target: Target): LoadConnection {
     stream?.done(isAnswered && stream.hasData);
   };
 
-  const handle = (type: number, flags: number, id: number, payload: Buffer): void => {
+  /** A frame whose head is at `start`. */
+  const handle = (bytes: Buffer, start: number, end: number): void => {
+    const type = bytes[start + 3]!;
+    const flags = bytes[start + 4]!;
+    const id = bytes.readUInt32BE(start + 5);
     if (type === FRAME.data) {
       const stream = streams.get(id);
       if (stream !== undefined) stream.hasData = true;
     } else if (type === FRAME.headers && (flags & END_STREAM) !== 0) settle(id, true);
     else if (type === FRAME.reset) settle(id, false);
     else if (type === FRAME.settings && (flags & ACK) === 0) socket.write(frame(FRAME.settings, ACK, 0));
-    else if (type === FRAME.ping && (flags & ACK) === 0) socket.write(frame(FRAME.ping, ACK, 0, payload));
+    else if (type === FRAME.ping && (flags & ACK) === 0)
+      socket.write(frame(FRAME.ping, ACK, 0, bytes.subarray(start + HEAD_BYTES, end)));
     else if (type === FRAME.windowUpdate && id === 0) {
-      sendWindow += payload.readUInt32BE(0);
-      while (waiting.length > 0 && sendWindow >= data.length) sendNow(waiting.shift()!);
+      sendWindow += bytes.readUInt32BE(start + HEAD_BYTES);
+      while (waiting.length > 0 && sendWindow >= calls.dataBytes) sendNow(waiting.shift()!);
     }
   };
 
-  socket.on('data', (chunk: Buffer) => {
-    received = received.length === 0 ? chunk : Buffer.concat([received, chunk]);
+  const read = (chunk: Buffer): void => {
+    const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
     let position = 0;
-    while (received.length - position >= HEAD_BYTES) {
-      const length = received.readUIntBE(position, 3);
-      const end = position + HEAD_BYTES + length;
-      if (received.length < end) break;
-      const payload = received.subarray(position + HEAD_BYTES, end);
-      handle(received[position + 3]!, received[position + 4]!, received.readUInt32BE(position + 5), payload);
+    while (bytes.length - position >= HEAD_BYTES) {
+      const end = position + HEAD_BYTES + bytes.readUIntBE(position, 3);
+      if (bytes.length < end) break;
+      handle(bytes, position, end);
       position = end;
     }
-    received = received.subarray(position);
-  });
+    // A copy: the next read overwrites these bytes.
+    rest = Buffer.from(bytes.subarray(position));
+  };
   socket.on('close', () => {
     for (const id of streams.keys()) settle(id, false);
   });
 
   return {
+    read,
     send: (done) => {
-      if (sendWindow >= data.length) sendNow(done);
+      if (sendWindow >= calls.dataBytes) sendNow(done);
       else waiting.push(done);
     },
     close: () => socket.destroy(),
+  };
+}
+
+interface Calls {
+  /** What a call takes of the window. */
+  readonly dataBytes: number;
+  /** The bytes of a call on that stream. */
+  take(streamId: number): Buffer;
+  /** They were sent. */
+  giveBack(bytes: Buffer): void;
+}
+
+function createCalls(target: Target): Calls {
+  const headers = encodeRequestHeaders(target);
+  const data = frameMessage(target.message);
+  const join = (block: Buffer): Buffer =>
+    Buffer.concat([frame(FRAME.headers, END_HEADERS, 0, block), ...splitData(data, 0)]);
+  const again = join(headers.again);
+  const free: Buffer[] = [];
+  return {
+    dataBytes: data.length,
+    take: (streamId) => {
+      const bytes = streamId === 1 ? join(headers.first) : (free.pop() ?? Buffer.from(again));
+      for (let at = 0; at < bytes.length; at += HEAD_BYTES + bytes.readUIntBE(at, 3))
+        bytes.writeUInt32BE(streamId, at + 5);
+      return bytes;
+    },
+    giveBack: (bytes) => {
+      if (bytes.length === again.length) free.push(bytes);
+    },
   };
 }
 

@@ -1,0 +1,69 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { cpus } from 'node:os';
+import { type LoadConnection, openConnection } from './grpc-load.ts';
+import type { Measured } from './load-patterns.ts';
+import { createRequest } from './messages.ts';
+import type { ServerProcess } from './server-process.ts';
+
+const CONNECTIONS = 4;
+
+export interface Row extends Measured {
+  readonly candidates: number;
+  readonly pattern: string;
+  /** Processor time of the server: unlike the rate, hardly disturbed by what else runs on the machine. */
+  readonly cpuMicrosPerCall: number;
+  readonly longestTurnMs: number;
+  /** Share of the time in which the thread that answers was ready to run and other threads had its core. */
+  readonly waitedShare: number;
+  /** Share of the time of both cores that the machine gave to others than this system; 0 where the kernel does not tell. */
+  readonly stolenShare: number;
+  /** Share of the time in which it waited for the collector. */
+  readonly collectedShare: number;
+  readonly longestCollectionMs: number;
+  /** Share of the time in which it was busy, or would have been. */
+  readonly loopShare: number;
+  /** Of several turns, those in which the machine took least. */
+  readonly quiet?: { readonly p99Ms: number; readonly stolenShare: number };
+}
+
+export function connectLoad(server: ServerProcess, candidates: number): Promise<LoadConnection[]> {
+  const target = {
+    host: '127.0.0.1',
+    port: server.port,
+    path: '/prediction.v1.PredictionService/Predict',
+    message: createRequest(candidates),
+  };
+  return Promise.all(Array.from({ length: CONNECTIONS }, () => openConnection(target)));
+}
+
+/** Runs a pattern of load, and adds what the server says of that time. */
+export async function measureRow(
+  server: ServerProcess,
+  what: { readonly candidates: number; readonly pattern: string },
+  run: () => Promise<Measured>,
+): Promise<Row> {
+  await server.begin();
+  const stolenMs = readStolenMs();
+  const measured = await run();
+  const readings = await server.end();
+  const elapsedMs = 1000 * measured.elapsedSeconds;
+  return {
+    ...what,
+    ...measured,
+    cpuMicrosPerCall: readings.cpuMicros / (measured.callsPerSecond * measured.elapsedSeconds),
+    longestTurnMs: readings.longestTurnMs,
+    waitedShare: readings.waitedMs / elapsedMs,
+    stolenShare: (readStolenMs() - stolenMs) / (elapsedMs * cpus().length),
+    collectedShare: readings.collectedMs / elapsedMs,
+    longestCollectionMs: readings.longestCollectionMs,
+    loopShare: readings.loopShare,
+  };
+}
+
+/** Of all cores, in ticks of 10 ms: user, nice, system, idle, iowait, irq, softirq, steal. */
+const CORES = '/proc/stat';
+
+function readStolenMs(): number {
+  if (!existsSync(CORES)) return 0;
+  return 10 * Number(readFileSync(CORES, 'utf8').split(/\s+/, 9)[8]);
+}
