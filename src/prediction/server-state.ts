@@ -24,8 +24,13 @@ const SHRINKAGE = 1.5;
 const FAST_SHRINKAGE = 0.5;
 /** The whole model starts from nothing but a guess, which one event may well overrule. */
 const MODEL_SHRINKAGE = 2.5;
-/** One wild request says as much as one that took e times as long as expected, not more. */
-const MAX_RESIDUAL = 1;
+/**
+ * One wild request says as much as one that took e times as long as its server's others, not more. Not as long as
+ * the model expects: a server of another kind than all that were learned may be twenty times slower for good.
+ */
+const MAX_SURPRISE = 1;
+/** So many events until half of what a holder keeps showing is no surprise any more: a few stalls in a row still are. */
+const USUAL_EVENTS = 10;
 
 const STRIDE = SIGNAL_COUNT * SPEED_COUNT;
 
@@ -100,11 +105,10 @@ export function createServerState({ maxServers, maxPodTypes, onForget }: ServerS
     servers,
     addOffsets: (asked, expert) => addOffsets({ byServer, byPodType, ofModel }, asked, expert),
     observe({ server, podType }, signal, residual) {
-      const value = Math.max(-MAX_RESIDUAL, Math.min(MAX_RESIDUAL, residual));
       const at = signal * SPEED_COUNT;
-      addResidual(ofModel, at, value);
-      addResidual(byPodType, podType * STRIDE + at, value);
-      if (server !== -1) addResidual(byServer, server * STRIDE + at, value);
+      addResidual(ofModel, at, residual);
+      addResidual(byPodType, podType * STRIDE + at, residual);
+      if (server !== -1) addResidual(byServer, server * STRIDE + at, residual);
     },
     clear() {
       for (const { sums, weights } of [byServer, byPodType, ofModel]) {
@@ -157,7 +161,9 @@ function shrink({ sums, weights }: Means, at: number, parent: number, strength: 
   return (sums[at]! + strength * parent) / (weights[at]! + strength);
 }
 
-function addResidual({ sums, weights }: Means, at: number, value: number): void {
+function addResidual({ sums, weights }: Means, at: number, residual: number): void {
+  const usual = shrink({ sums, weights }, at + SLOW, 0, USUAL_EVENTS);
+  const value = Math.max(usual - MAX_SURPRISE, Math.min(usual + MAX_SURPRISE, residual));
   for (let speed = 0; speed < SPEED_COUNT; speed++) {
     sums[at + speed] = sums[at + speed]! * DECAYS[speed]! + value;
     weights[at + speed] = weights[at + speed]! * DECAYS[speed]! + 1;
