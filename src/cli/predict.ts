@@ -55,6 +55,8 @@ async function predict(options: PredictOptions): Promise<void> {
     for (const name of METRIC_COLUMNS) columns[name][0] = input[name];
     columns.source = Buffer.from(input.serverIp);
     columns.serverIpLength[0] = columns.source.length;
+    // One that the model has not seen then has the level of its kind.
+    served.state.servers.ensure(columns.source);
     served.predict(columns, predicted);
     const answer = { line, serverIp: input.serverIp, ttft: predicted.ttftMs[0]!, tpot: predicted.tpotMs[0]! };
     if (options.json)

@@ -1,6 +1,6 @@
 import type { AskedRows } from './asked-rows.ts';
 import type { ServerIndex } from './server-index.ts';
-import type { ServerLevels } from './server-levels.ts';
+import { levelOf, type ServerLevels } from './server-levels.ts';
 
 /** The levels of one pod type by the numbers of its servers: no string is made of an address that was asked before. */
 export interface LiveLevels {
@@ -12,7 +12,8 @@ export interface LiveLevels {
   forget(server: number): void;
 }
 
-export function createLiveLevels({ servers, podTypes }: ServerLevels, podType: string, index: ServerIndex): LiveLevels {
+export function createLiveLevels(learned: ServerLevels, podType: string, index: ServerIndex): LiveLevels {
+  const { servers, podTypes } = learned;
   const common = podTypes.get(podType) ?? 0;
   const isFlat = servers.size === 0;
   const levels = new Float64Array(isFlat ? 0 : index.capacity).fill(Number.NaN);
@@ -22,7 +23,7 @@ export function createLiveLevels({ servers, podTypes }: ServerLevels, podType: s
     const known = levels[server]!;
     if (!Number.isNaN(known)) return known;
     const address = index.addressOf(server);
-    levels[server] = (address && servers.get(Buffer.from(address).toString())) ?? common;
+    levels[server] = address === undefined ? common : levelOf(learned, Buffer.from(address).toString(), podType);
     return levels[server]!;
   }
 

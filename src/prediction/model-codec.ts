@@ -29,6 +29,8 @@ interface TargetHeader {
   /** Logarithms of factors; absent where every server has factor 1. */
   readonly levels?: {
     readonly servers: Readonly<Record<string, number>>;
+    /** Absent in models of an earlier program. */
+    readonly kinds?: Readonly<Record<string, number>>;
     readonly podTypes: Readonly<Record<string, number>>;
   };
   readonly physics: { readonly coefficients: Readonly<Record<string, number>>; readonly floorMs: number };
@@ -101,11 +103,15 @@ function describeSlot(podType: string | null, slot: SlotModels, forestBytes: num
 
 function describeTarget(target: Target, model: TargetModel): TargetHeader {
   const names = listTermNames(target);
-  const { servers, podTypes } = model.levels;
+  const { servers, kinds, podTypes } = model.levels;
   return {
     rows: model.rows,
     ...(servers.size > 0 && {
-      levels: { servers: Object.fromEntries(servers), podTypes: Object.fromEntries(podTypes) },
+      levels: {
+        servers: Object.fromEntries(servers),
+        kinds: Object.fromEntries(kinds),
+        podTypes: Object.fromEntries(podTypes),
+      },
     }),
     physics: {
       coefficients: Object.fromEntries(names.map((name, t) => [name, model.physics.coefficients[t]!])),
@@ -251,7 +257,12 @@ function restoreImported(header: NonNullable<TargetHeader['imported']>, bytes: U
 
 function restoreLevels({ levels }: TargetHeader): ServerLevels {
   if (levels === undefined) return NO_LEVELS;
-  return { servers: new Map(Object.entries(levels.servers)), podTypes: new Map(Object.entries(levels.podTypes)) };
+  const { servers, kinds, podTypes } = levels;
+  return {
+    servers: new Map(Object.entries(servers)),
+    kinds: new Map(Object.entries(kinds ?? {})),
+    podTypes: new Map(Object.entries(podTypes)),
+  };
 }
 
 function restoreCalibration(header: TargetHeader['calibration']): Calibration {

@@ -79,6 +79,38 @@ test('a server that was not seen has the level of its pod type', () => {
   assert.ok(Math.abs(Math.exp(slow! - fast!) - 3 / 1.1) < 0.3);
 });
 
+/** Each recording has one server, of a kind that takes so many times as long. */
+const recordings = [
+  { run: 'a', kind: 'fast', slowness: 1 },
+  { run: 'b', kind: 'slow', slowness: 3 },
+  { run: 'c', kind: 'fast', slowness: 1.1 },
+  { run: 'd', kind: 'slow', slowness: 2.9 },
+].flatMap(({ run, kind, slowness }, seed) =>
+  observePool({ rows: 150, seed: seed + 1, servers: [slowness] }).map((row) => ({
+    ...row,
+    input: { ...row.input, serverIp: `${run}/${kind}` },
+  })),
+);
+
+test('a server that was not seen has the level of those of the same name in other recordings', () => {
+  const levels = fitLevels(recordings);
+  const [slow, fast, other] = ['e/slow', 'e/fast', 'e/other'].map((server) => Math.exp(levelOf(levels, server, '')));
+  assert.ok(Math.abs(slow! / fast! - 2.8) < 0.3, `${slow! / fast!}`);
+  assert.equal(other, 1);
+});
+
+test('a model answers at the level of a kind, and the same once it was written and read', () => {
+  const model = trainModel('m@1', tabulate(recordings));
+  const predict = (of: typeof model, server: string) => {
+    const live = createLiveModel(of);
+    live.state.servers.ensure(Buffer.from(server));
+    return predictTpot(live, recordings[0]!, server);
+  };
+  const [slow, fast] = ['e/slow', 'e/fast'].map((server) => predict(model, server));
+  assert.ok(Math.abs(slow! / fast! - 2.8) < 0.3, `${slow! / fast!}`);
+  assert.equal(predict(decodeModel(encodeModel(model)), 'e/slow'), slow);
+});
+
 function predictTpot(live: LiveModel, { input }: Observation, server: string): number {
   const columns = createPredictColumns(1);
   columns.count = 1;

@@ -12,14 +12,24 @@ import { normalizePodType } from './pod-type.ts';
 export interface ServerLevels {
   /** By `server_ip`. */
   readonly servers: ReadonlyMap<string, number>;
+  /** By the last part of a `server_ip` like `run/server`, where several servers share one. */
+  readonly kinds: ReadonlyMap<string, number>;
   readonly podTypes: ReadonlyMap<string, number>;
 }
 
-export const NO_LEVELS: ServerLevels = { servers: new Map(), podTypes: new Map() };
+export const NO_LEVELS: ServerLevels = { servers: new Map(), kinds: new Map(), podTypes: new Map() };
 
 /** What a row is multiplied with. */
-export function levelOf({ servers, podTypes }: ServerLevels, server: string, podType: string): number {
-  return servers.get(server) ?? podTypes.get(normalizePodType(podType)) ?? 0;
+export function levelOf({ servers, kinds, podTypes }: ServerLevels, server: string, podType: string): number {
+  return servers.get(server) ?? kinds.get(kindOf(server)) ?? podTypes.get(normalizePodType(podType)) ?? 0;
+}
+
+/**
+ * A server of a recording is called `run/server`, and one of the same name in another recording is most likely of the
+ * same kind. Of names without a slash, each is its own.
+ */
+function kindOf(server: string): string {
+  return server.slice(server.lastIndexOf('/') + 1);
 }
 
 /** The level of each row's server. */
@@ -118,23 +128,45 @@ function logRatios(physics: PhysicsModel, { table, observed }: LeveledRows): Flo
   return predicted.map((value, row) => Math.log(observed[row]! / value));
 }
 
-/** Servers around their pod types, and pod types around the pool, whose level is 0. */
+/** Servers around their kinds, these around their pod types, and pod types around the pool, whose level is 0. */
 export function measureLevels(table: ObservationTable, ratios: Float64Array): ServerLevels {
   const rows = Array.from({ length: table.count }, (_, row) => row);
   const pool = median(ratios.slice().sort());
+  const left = ratios.map((ratio) => ratio - pool);
+  const kindOfServer = listKinds(table.servers);
   const podTypeOf = (row: number) => normalizePodType(table.podTypes[table.podType[row]!]!);
-  const podTypes = shrinkGroups(Map.groupBy(rows, podTypeOf), (row) => ratios[row]! - pool);
-  const deviation = (row: number) => ratios[row]! - pool - podTypes.get(podTypeOf(row))!;
-  const deviations = shrinkGroups(
-    Map.groupBy(rows, (row) => table.server[row]!),
-    deviation,
-  );
+  const kindOfRow = (row: number) => kindOfServer[table.server[row]!]!;
+  const podTypes = takeLevels(rows, left, podTypeOf);
+  const ofKinds = takeLevels(rows, left, kindOfRow);
+  const ofServers = takeLevels(rows, left, (row) => table.servers[table.server[row]!]!);
   const servers = new Map<string, number>();
+  const kinds = new Map<string, number>();
   for (let row = 0; row < table.count; row++) {
     const name = table.servers[table.server[row]!]!;
-    if (!servers.has(name)) servers.set(name, podTypes.get(podTypeOf(row))! + deviations.get(table.server[row]!)!);
+    if (servers.has(name)) continue;
+    const kind = kindOfRow(row);
+    const ofKind = podTypes.get(podTypeOf(row))! + ofKinds.get(kind)!;
+    if (ofKinds.size > 1 && !kinds.has(kind)) kinds.set(kind, ofKind);
+    servers.set(name, ofKind + ofServers.get(name)!);
   }
-  return { servers, podTypes };
+  return { servers, kinds, podTypes };
+}
+
+/** One for all where each server would be its own: there is then nothing that kinds could say. */
+function listKinds(servers: readonly string[]): string[] {
+  const kinds = servers.map(kindOf);
+  return new Set(kinds).size < kinds.length ? kinds : servers.map(() => '');
+}
+
+/** What the groups have in common is taken off the rows, which then are around their groups. */
+function takeLevels(
+  rows: readonly number[],
+  left: Float64Array,
+  groupOf: (row: number) => string,
+): Map<string, number> {
+  const levels = shrinkGroups(Map.groupBy(rows, groupOf), (row) => left[row]!);
+  for (const row of rows) left[row]! -= levels.get(groupOf(row))!;
+  return levels;
 }
 
 /** The variance of a median of normal values is this many times that of their mean. */
