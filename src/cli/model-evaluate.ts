@@ -11,7 +11,7 @@ import { TARGETS } from '../prediction/observation-table.ts';
 import { DEFAULT_TRAINING } from '../prediction/train-model.ts';
 import { realWorld } from '../world.ts';
 import { createProgress, formatTable, print, printJson, remark } from './output.ts';
-import { createKvCapacityOption, formatRefusals, warnOfIgnored } from './read-rows.ts';
+import { checkAnyRow, createKvCapacityOption, formatRefusals, warnOfIgnored } from './read-rows.ts';
 
 interface EvaluateOptions {
   readonly input: readonly string[];
@@ -51,14 +51,16 @@ export function createEvaluateCommand(): Command {
 
 async function runEvaluation(options: EvaluateOptions): Promise<void> {
   const showProgress = createProgress(() => realWorld.monotonicMs());
-  const { table, refusals, ignoredFields } = await readTable(options.input, {
+  const read = await readTable(options.input, {
     format: options.format,
     targetModel: 'evaluated',
     kvCapacityTokens: options.kvCapacityTokens,
     stdin: process.stdin,
     onProgress: (rows) => showProgress(`Reading: ${rows} rows`),
   });
-  warnOfIgnored(ignoredFields);
+  const { table, refusals } = read;
+  warnOfIgnored(read.ignoredFields);
+  checkAnyRow(read, 'evaluate');
   if (refusals.length > 0) remark(`Rows left out\n${formatRefusals(refusals)}`);
   const answers = evaluate(options.protocol, table, {
     parameters: DEFAULT_TRAINING,

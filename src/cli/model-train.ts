@@ -13,7 +13,7 @@ import { realWorld } from '../world.ts';
 import { formatSummaries } from './model-summaries.ts';
 import { openCliStore } from './open-cli-store.ts';
 import { createProgress, print, printJson } from './output.ts';
-import { createKvCapacityOption, formatRefusals, warnOfIgnored } from './read-rows.ts';
+import { checkAnyRow, createKvCapacityOption, formatRefusals, warnOfIgnored } from './read-rows.ts';
 
 interface TrainOptions {
   readonly model: string;
@@ -50,7 +50,7 @@ export function createTrainCommand(): Command {
 async function train(options: TrainOptions): Promise<void> {
   checkModelName(options.model);
   const showProgress = createProgress(() => realWorld.monotonicMs());
-  const { table, refusals, ignoredFields } = await readTable(options.input, {
+  const read = await readTable(options.input, {
     format: options.format,
     targetModel: options.model,
     kvCapacityTokens: options.kvCapacityTokens,
@@ -59,7 +59,9 @@ async function train(options: TrainOptions): Promise<void> {
     check: ({ targetModel }) =>
       options.anyModel || targetModel === options.model ? undefined : `target_model is "${targetModel}"`,
   });
-  warnOfIgnored(ignoredFields);
+  const { table, refusals } = read;
+  warnOfIgnored(read.ignoredFields);
+  checkAnyRow(read, 'train');
   checkEnoughRows(table, refusals);
   const parameters = { ...DEFAULT_TRAINING, statistic: options.statistic };
   const judgement = judge(table, parameters);
@@ -89,8 +91,8 @@ const MIN_ROWS = 20;
 
 function checkEnoughRows({ count }: ObservationTable, refusals: readonly Refusals[]): void {
   if (count >= MIN_ROWS) return;
-  const usable = count === 0 ? 'no usable row' : `${count} usable ${count === 1 ? 'row' : 'rows'}`;
-  const why = refusals.length > 0 ? `\n${formatRefusals(refusals)}` : count === 0 ? '\nThe input is empty' : '';
+  const usable = `${count} usable ${count === 1 ? 'row' : 'rows'}`;
+  const why = refusals.length > 0 ? `\n${formatRefusals(refusals)}` : '';
   throw new Failure(
     'invalid',
     `Cannot train: ${usable}, it must be at least ${MIN_ROWS}; the prior answers until then${why}`,

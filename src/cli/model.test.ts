@@ -110,7 +110,13 @@ test('input without one usable row is refused as a wrong call', async () => {
     input: '{"a": 1}\n',
   });
   assert.equal(code, 2);
+  assert.match(stderr, /Cannot train: no row is usable/);
   assert.match(stderr, /ttft_millis or tpot_millis must be present/);
+  assert.match(stderr, /Fields that are known: .*input_token_length/);
+  const log = '{"run": "a", "server": "s", "start_ms": 0, "first_token_ms": 9, "end_ms": 20}\n';
+  const evaluated = await runTrivet(['model', 'evaluate', '--input', '-'], { env, input: log });
+  assert.equal(evaluated.code, 2);
+  assert.match(evaluated.stderr, /looks like a log of requests: read it with --format requests/);
 });
 
 test('too few rows are refused by number, and leave the prior in service', async () => {

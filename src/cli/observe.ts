@@ -6,7 +6,7 @@ import type { Observation } from '../prediction/observation.ts';
 import { insertSampleStep } from '../prediction/sample-store.ts';
 import { type CliStore, openCliStore } from './open-cli-store.ts';
 import { createProgress, print, printJson } from './output.ts';
-import { createKvCapacityOption, formatRefusals, warnOfIgnored } from './read-rows.ts';
+import { createFieldCounter, createKvCapacityOption, formatRefusals, warnOfIgnored } from './read-rows.ts';
 
 interface ObserveOptions {
   readonly input: readonly string[];
@@ -34,25 +34,30 @@ async function observe(options: ObserveOptions): Promise<void> {
   await using opened = await openCliStore();
   const showProgress = createProgress(() => opened.world.monotonicMs());
   const refused = new Map<string, Refusals>();
-  const ignored = new Map<string, number>();
-  const onIgnoredField = (name: string) => void ignored.set(name, (ignored.get(name) ?? 0) + 1);
+  const ignored = createFieldCounter();
   let accepted = 0;
   let waiting: Observation[] = [];
   const flush = async () => {
+    if (waiting.length === 0) return;
     await saveAll(opened, waiting);
     accepted += waiting.length;
     waiting = [];
     showProgress(`Taken: ${accepted} rows`);
   };
   for (const path of options.input)
-    for await (const row of readObservations(path, { ...readOptions(options), onIgnoredField, stdin: process.stdin })) {
+    for await (const row of readObservations(path, {
+      ...readOptions(options),
+      onIgnoredField: ignored.count,
+      stdin: process.stdin,
+    })) {
       const refusal = 'refusal' in row ? row.refusal : findMissingModel(row.observation);
-      if (refusal !== undefined) countRefusal(refused, refusal, `${path}:${row.line}`);
+      if (refusal !== undefined)
+        countRefusal(refused, refusal, `${path === '-' ? 'standard input' : path}:${row.line}`);
       else if ('observation' in row && waiting.push(row.observation) >= ROWS_AT_ONCE) await flush();
     }
   await flush();
-  const refusals = [...refused.values()];
-  warnOfIgnored(Array.from(ignored, ([name, rows]) => ({ name, rows })));
+  const refusals = [...refused.values()].sort((a, b) => b.rows - a.rows);
+  warnOfIgnored(ignored.list());
   if (options.json) return printJson({ accepted, refusals });
   print(`Took ${accepted} observations`);
   if (refusals.length > 0) print(`\nRows left out\n${formatRefusals(refusals)}`);

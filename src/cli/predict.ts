@@ -2,21 +2,33 @@ import { Command, Option } from 'commander';
 import { Failure } from '../errors.ts';
 import { createPredictColumns, METRIC_COLUMNS, type PredictColumns } from '../prediction/columns.ts';
 import { explainPrediction, type PredictionExplanation } from '../prediction/explain.ts';
-import { FORMATS, type Format, openRecords } from '../prediction/formats/read-observations.ts';
-import { detectFieldNames, parseInputRecord, type RawRecord } from '../prediction/formats/record.ts';
+import {
+  detectFieldNames,
+  hasInputFields,
+  KNOWN_FIELDS,
+  listIgnoredFields,
+  type RawRecord,
+  toOwnNames,
+} from '../prediction/formats/field-names.ts';
+import { openRecords, TABLE_FORMATS, type TableFormat } from '../prediction/formats/read-observations.ts';
+import { parseInputRecord } from '../prediction/formats/record.ts';
 import { createLiveModel } from '../prediction/live-model.ts';
 import { createPriorModel, findTargetModel, type LatencyModel } from '../prediction/model.ts';
 import { decodeModel } from '../prediction/model-codec.ts';
+import { checkModelName } from '../prediction/model-name.ts';
 import { listPromotedModels, readModelFile } from '../prediction/model-store.ts';
+import type { ObservedInput } from '../prediction/observation-event.ts';
 import { TARGETS, type Target } from '../prediction/observation-table.ts';
 import { levelOf } from '../prediction/server-levels.ts';
+import { type ExplainedAnswer, formatExplanation } from './explanation-text.ts';
 import { openCliStore } from './open-cli-store.ts';
-import { formatTable, print, printJson, remark } from './output.ts';
+import { type Cell, formatTable, print, printJson, remark } from './output.ts';
+import { createFieldCounter, warnOfIgnored } from './read-rows.ts';
 
 interface PredictOptions {
   readonly model: string;
   readonly input: string;
-  readonly format?: Format;
+  readonly format?: TableFormat;
   readonly json?: boolean;
   readonly explain?: boolean;
 }
@@ -26,30 +38,56 @@ export function createPredictCommand(): Command {
     .description('Predict TTFT and TPOT for candidates in a file, with the model that is served')
     .requiredOption('--model <name>', 'the target model')
     .requiredOption('--input <file>', 'candidates: one JSON object a line, CSV or Parquet; "-" is standard input')
-    .addOption(new Option('--format <name>', 'what the input is; detected when left out').choices(FORMATS))
+    .addOption(new Option('--format <name>', 'what the input is; detected when left out').choices(TABLE_FORMATS))
     .option('--json', 'print one JSON object a line')
     .option('--explain', 'say what each prediction is made of')
     .action(predict);
 }
 
 async function predict(options: PredictOptions): Promise<void> {
+  checkModelName(options.model);
   const model = await loadModel(options.model);
-  const served = createLiveModel(model);
-  const columns = createPredictColumns(1);
-  const predicted = { ttftMs: new Float64Array(1), tpotMs: new Float64Array(1) };
-  const rows: (string | number)[][] = [];
+  const ask = createAsker(model);
+  const ignored = createFieldCounter();
+  const table: Cell[][] = [];
+  let answered = 0;
   let omitted = 0;
   for await (const { line, record, problem } of await openRecords(options.input, {
     format: options.format,
     stdin: process.stdin,
   })) {
-    const parsed = record === undefined ? { refusal: problem ?? 'not a record' } : readCandidate(record);
-    if ('refusal' in parsed) {
-      omitted++;
-      remark(`Line ${line} is omitted: ${parsed.refusal}`);
+    const candidate = record === undefined ? { refusal: problem ?? 'not a record' } : readCandidate(record);
+    for (const name of candidate.ignored ?? []) ignored.count(name);
+    if ('refusal' in candidate) {
+      if (++omitted <= NAMED_OMISSIONS) remark(`Line ${line} is omitted: ${candidate.refusal}`);
       continue;
     }
-    const { input } = parsed;
+    answered++;
+    const answer = ask(line, candidate.input);
+    if (options.json) printJson(toJson(answer, candidate.inputId, model, options.explain));
+    else if (options.explain) print(formatExplanation(answer, explainAnswer(model, answer)));
+    else table.push([line, answer.serverIp, Number(answer.ttft.toFixed(2)), Number(answer.tpot.toFixed(3))]);
+  }
+  warnOfIgnored(ignored.list());
+  if (omitted > 0 && answered === 0) throw new Failure('invalid', `Cannot predict: all ${omitted} rows are omitted`);
+  if (answered === 0) return remark('The input is empty');
+  if (table.length > 0) print(formatTable(['line', 'server', 'TTFT ms', 'TPOT ms'], table));
+  remark(`Answered by ${model.id}${omitted > 0 ? `, ${omitted} omitted` : ''}`);
+}
+
+/** A file that is something else altogether has one of these in every line. */
+const NAMED_OMISSIONS = 10;
+
+interface Answer extends ExplainedAnswer {
+  readonly columns: PredictColumns;
+}
+
+/** The columns of an answer are valid until the next one. */
+function createAsker(model: LatencyModel): (line: number, input: ObservedInput) => Answer {
+  const served = createLiveModel(model);
+  const columns = createPredictColumns(1);
+  const predicted = { ttftMs: new Float64Array(1), tpotMs: new Float64Array(1) };
+  return (line, input) => {
     columns.count = 1;
     columns.podTypes = [input.podType];
     for (const name of METRIC_COLUMNS) columns[name][0] = input[name];
@@ -58,56 +96,45 @@ async function predict(options: PredictOptions): Promise<void> {
     // One that the model has not seen then has the level of its kind.
     served.state.servers.ensure(columns.source);
     served.predict(columns, predicted);
-    const answer = { line, serverIp: input.serverIp, ttft: predicted.ttftMs[0]!, tpot: predicted.tpotMs[0]! };
-    if (options.json)
-      printJson({
-        line,
-        input_id: record?.input_id ?? 0,
-        server_ip: answer.serverIp,
-        predicted_ttft_millis: answer.ttft,
-        predicted_tpot_millis: answer.tpot,
-        model_version: model.id,
-        ...(options.explain ? { explanation: explain(model, columns, input.serverIp) } : {}),
-      });
-    else if (options.explain) print(formatExplanation(answer, explain(model, columns, input.serverIp)));
-    else rows.push([line, answer.serverIp, Number(answer.ttft.toFixed(2)), Number(answer.tpot.toFixed(3))]);
-  }
-  if (!options.json && !options.explain) print(formatTable(['line', 'server', 'TTFT ms', 'TPOT ms'], rows));
-  remark(`${model.id}${omitted > 0 ? `, ${omitted} omitted` : ''}`);
+    return { line, serverIp: input.serverIp, ttft: predicted.ttftMs[0]!, tpot: predicted.tpotMs[0]!, columns };
+  };
 }
 
-type Explanations = Readonly<Record<Target, PredictionExplanation>>;
+function toJson(answer: Answer, inputId: unknown, model: LatencyModel, withExplanation: boolean | undefined): object {
+  return {
+    line: answer.line,
+    input_id: inputId,
+    server_ip: answer.serverIp,
+    predicted_ttft_millis: answer.ttft,
+    predicted_tpot_millis: answer.tpot,
+    model_version: model.id,
+    ...(withExplanation ? { explanation: explainAnswer(model, answer) } : {}),
+  };
+}
 
-function explain(model: LatencyModel, columns: PredictColumns, server: string): Explanations {
+function explainAnswer(
+  model: LatencyModel,
+  { columns, serverIp }: Answer,
+): Readonly<Record<Target, PredictionExplanation>> {
   const podType = columns.podTypes[0] ?? '';
   const [ttft, tpot] = TARGETS.map((target) => {
     const learned = findTargetModel(model, podType, target);
-    return explainPrediction(learned, columns, levelOf(learned.levels, server, podType));
+    return explainPrediction(learned, columns, levelOf(learned.levels, serverIp, podType));
   });
   return { ttft: ttft!, tpot: tpot! };
 }
 
-function formatExplanation(
-  answer: { readonly line: number; readonly serverIp: string; readonly ttft: number; readonly tpot: number },
-  explanations: Explanations,
-): string {
-  const texts = TARGETS.map((target) => {
-    return `  ${target.toUpperCase()} ${answer[target].toFixed(2)} ms = ${formatParts(explanations[target])}`;
-  });
-  return `Line ${answer.line} ${answer.serverIp}\n${texts.join('\n')}`;
-}
+type Candidate = { readonly ignored?: readonly string[] } & (
+  | { readonly input: ObservedInput; readonly inputId: unknown }
+  | { readonly refusal: string }
+);
 
-function formatParts({ physics, treeFactors, serverFactor, treeMilliseconds = {} }: PredictionExplanation): string {
-  const terms = Object.entries(physics).map(([name, ms]) => `${ms.toFixed(1)} ${name}`);
-  const factors = Object.entries(treeFactors).map(([name, factor]) => `${factor.toFixed(2)} ${name}`);
-  const server = serverFactor === 1 ? [] : [`${serverFactor.toFixed(2)} server`];
-  const product = [...(terms.length > 0 ? [`(${terms.join(' + ')})`] : []), ...factors, ...server].join(' × ');
-  const added = Object.entries(treeMilliseconds).map(([name, ms]) => `${ms.toFixed(2)} ${name}`);
-  return [...(product === '' ? [] : [product]), ...added].join(' + ');
-}
-
-function readCandidate(record: RawRecord) {
-  return parseInputRecord(record, detectFieldNames(record));
+function readCandidate(raw: RawRecord): Candidate {
+  const record = toOwnNames(raw);
+  const ignored = listIgnoredFields(record);
+  if (ignored.length > 0 && !hasInputFields(record))
+    return { ignored, refusal: `none of its fields is known, which are ${KNOWN_FIELDS.join(', ')}` };
+  return { ignored, inputId: record.input_id ?? 0, ...parseInputRecord(record, detectFieldNames(record)) };
 }
 
 async function loadModel(name: string): Promise<LatencyModel> {
@@ -116,5 +143,6 @@ async function loadModel(name: string): Promise<LatencyModel> {
   if (promoted !== undefined) return decodeModel(await readModelFile(opened.store, name, promoted.version));
   if (opened.config.prediction.unknownModel === 'reject')
     throw new Failure('not_found', `Cannot predict: nothing was learned yet about "${name}"`);
+  remark(`Nothing was learned yet about "${name}": the prior answers`);
   return createPriorModel();
 }

@@ -1,5 +1,7 @@
 import { InvalidArgumentError, Option } from 'commander';
-import type { IgnoredField, Refusals } from '../prediction/formats/read-table.ts';
+import { Failure } from '../errors.ts';
+import { KNOWN_FIELDS } from '../prediction/formats/field-names.ts';
+import type { IgnoredField, ReadTable, Refusals } from '../prediction/formats/read-table.ts';
 import { formatTable, remark } from './output.ts';
 
 /** What `--format requests` needs. */
@@ -25,7 +27,36 @@ function formatIgnored(fields: readonly IgnoredField[]): string {
   return fields.map(({ name, rows }) => `${name} (${rows} ${rows === 1 ? 'row' : 'rows'})`).join(', ');
 }
 
+export interface FieldCounter {
+  readonly count: (name: string) => void;
+  readonly list: () => IgnoredField[];
+}
+
+export function createFieldCounter(): FieldCounter {
+  const rowsByName = new Map<string, number>();
+  return {
+    count: (name) => void rowsByName.set(name, (rowsByName.get(name) ?? 0) + 1),
+    list: () => Array.from(rowsByName, ([name, rows]) => ({ name, rows })),
+  };
+}
+
 /** A misspelt field would else be a metric that is 0 everywhere. */
 export function warnOfIgnored(fields: readonly IgnoredField[]): void {
   if (fields.length > 0) remark(`Fields that nothing is made of: ${formatIgnored(fields)}`);
+}
+
+/** Throws unless there are rows, saying what was read instead. The action is "train", "evaluate", …. */
+export function checkAnyRow({ table, refusals, ignoredFields }: ReadTable, action: string): void {
+  if (table.count > 0) return;
+  if (refusals.length === 0) throw new Failure('invalid', `Cannot ${action}: the input is empty`);
+  throw new Failure(
+    'invalid',
+    `Cannot ${action}: no row is usable\n${formatRefusals(refusals)}${hintAtNames(ignoredFields)}`,
+  );
+}
+
+function hintAtNames(ignored: readonly IgnoredField[]): string {
+  if (ignored.some(({ name }) => name === 'first_token_ms'))
+    return '\nThis looks like a log of requests: read it with --format requests and --kv-capacity-tokens';
+  return ignored.length === 0 ? '' : `\nFields that are known: ${KNOWN_FIELDS.join(', ')}`;
 }

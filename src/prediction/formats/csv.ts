@@ -1,7 +1,7 @@
 /** CSV as RFC 4180 writes it: a header line, commas, fields in double quotes where needed. */
 import { Failure } from '../../errors.ts';
+import type { RawRecord } from './field-names.ts';
 import type { Line } from './lines.ts';
-import type { RawRecord } from './record.ts';
 
 export interface NumberedRecord {
   readonly line: number;
@@ -17,7 +17,10 @@ export async function* readCsvRecords(lines: AsyncIterable<Line>): AsyncGenerato
     if (header === undefined) {
       header = (fields ?? []).map((name) => name.trim().replace(/^\uFEFF/, ''));
       if (header.length < 2)
-        throw new Failure('invalid', `Cannot read CSV: line ${number} must be a header with names`);
+        throw new Failure(
+          'invalid',
+          `Cannot read CSV: line ${number} must be a header, names with commas between them, got ${quote(text)}`,
+        );
       continue;
     }
     if (fields === undefined) yield { line: number, record: undefined, problem: 'a quoted field has no end' };
@@ -41,4 +44,8 @@ function splitFields(text: string): string[] | undefined {
     fields.push(match[1]?.replaceAll('""', '"') ?? match[2] ?? '');
     if (match[3] === '') return fields;
   }
+}
+
+function quote(text: string): string {
+  return JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
 }

@@ -2,7 +2,7 @@ import { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects } from 'h
 import { compressors } from 'hyparquet-compressors';
 import { describeError, Failure } from '../../errors.ts';
 import type { NumberedRecord } from './csv.ts';
-import type { RawRecord } from './record.ts';
+import type { RawRecord } from './field-names.ts';
 
 /** Rows are read this many at a time, so that a large file needs little memory. */
 const ROWS_AT_ONCE = 20_000;

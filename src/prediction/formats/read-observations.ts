@@ -4,13 +4,17 @@ import { open } from 'node:fs/promises';
 import { describeError, Failure } from '../../errors.ts';
 import type { Observation } from '../observation.ts';
 import { type NumberedRecord, readCsvRecords } from './csv.ts';
+import { type FieldNames, listIgnoredFields, type RawRecord, toOwnNames } from './field-names.ts';
 import { type Line, readLines } from './lines.ts';
 import { readParquetRecords } from './parquet.ts';
-import { type FieldNames, listIgnoredFields, parseRecord, type RawRecord } from './record.ts';
+import { parseRecord } from './record.ts';
 import { type RequestsOptions, readRequests } from './requests.ts';
 
 /** `jsonl` and `llm-d` are JSON lines with our field names or llm-d's; CSV and Parquet may have either. */
-export const FORMATS = ['jsonl', 'llm-d', 'csv', 'parquet', 'requests'] as const;
+export const TABLE_FORMATS = ['jsonl', 'llm-d', 'csv', 'parquet'] as const;
+export type TableFormat = (typeof TABLE_FORMATS)[number];
+/** Of a log of requests, rows are made. */
+export const FORMATS = [...TABLE_FORMATS, 'requests'] as const;
 export type Format = (typeof FORMATS)[number];
 
 export type ReadRow =
@@ -37,11 +41,12 @@ export async function* readObservations(path: string, options: ReadOptions): Asy
     return;
   }
   const names = FIELD_NAMES[options.format ?? 'csv'];
-  for await (const { line, record, problem } of await openRecords(path, options)) {
-    if (record === undefined) {
+  for await (const { line, record: raw, problem } of await openRecords(path, options)) {
+    if (raw === undefined) {
       yield { line, refusal: problem ?? 'not a record' };
       continue;
     }
+    const record = toOwnNames(raw);
     for (const name of listIgnoredFields(record, names)) options.onIgnoredField?.(name);
     yield { line, ...parseRecord(record, names, options.targetModel) };
   }
@@ -89,13 +94,20 @@ async function* detectByFirstLine(lines: AsyncGenerator<Line>): AsyncGenerator<N
     yield first.value;
     yield* lines;
   })();
-  yield* first.value.text.trimStart().startsWith('{') ? readJsonRecords(again) : readCsvRecords(again);
+  yield* detectText(first.value.text, 'standard input') === 'json' ? readJsonRecords(again) : readCsvRecords(again);
 }
 
 async function detectFormat(path: string): Promise<'json' | 'csv' | 'parquet'> {
   const head = await readHead(path);
   if (head.startsWith('PAR1')) return 'parquet';
-  return head.trimStart().startsWith('{') ? 'json' : 'csv';
+  return detectText(head, path);
+}
+
+function detectText(head: string, path: string): 'json' | 'csv' {
+  const start = head.trimStart();
+  if (start.startsWith('['))
+    throw new Failure('invalid', `Cannot read "${path}": it is a JSON array, it must have one JSON object a line`);
+  return start.startsWith('{') ? 'json' : 'csv';
 }
 
 async function readHead(path: string): Promise<string> {

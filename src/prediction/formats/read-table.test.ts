@@ -69,6 +69,20 @@ test('fields that nothing is made of are named once, with the number of their ro
   );
 });
 
+test('rows as JSON of our messages spells them are read like those of the proto file', async () => {
+  const toCamel = (name: string) => name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  const camel = Object.fromEntries(Object.entries(OURS).map(([name, value]) => [toCamel(name), value]));
+  const { target_model, at, ttft_millis, tpot_millis, ...input } = OURS;
+  const observation = { target_model, at, ttft_millis, tpot_millis, output_tokens: 9, input };
+  const { table, refusals, ignoredFields } = await read(
+    [OURS, camel, { observation }].map((row) => JSON.stringify(row)).join('\n'),
+  );
+  assert.deepEqual([refusals, ignoredFields], [[], []]);
+  for (const name of ['inflightTokens', 'kvCacheUsage', 'bandwidthUtilization', 'atMs', 'ttftMs', 'tpotMs'] as const)
+    assert.deepEqual([...table[name].subarray(0, 3)], Array(3).fill(table[name][0]), name);
+  assert.deepEqual([table.podTypes, table.servers], [['decode'], ['10.0.0.7']]);
+});
+
 test('rows of llm-d are mapped, and 0 means a time that was not observed', async () => {
   const { table, refusals } = await read(`${JSON.stringify(LLM_D)}\n`);
   assert.deepEqual(refusals, []);

@@ -2,53 +2,10 @@
 
 import { findInputMistake, findMistake, type Observation } from '../observation.ts';
 import type { ObservedInput } from '../observation-event.ts';
-
-export type FieldNames = 'trivet' | 'llm-d';
-export type RawRecord = Readonly<Record<string, unknown>>;
+import { detectFieldNames, type FieldNames, type RawRecord } from './field-names.ts';
 
 /** A row that can be learned from, or why it can not. */
 export type ParsedRecord = { readonly observation: Observation } | { readonly refusal: string };
-
-const OWN_FIELDS = [
-  'target_model',
-  'at',
-  'timestamp',
-  'ttft_millis',
-  'tpot_millis',
-  'pod_type',
-  'input_token_length',
-  'prefix_cache_score',
-  'num_request_waiting',
-  'num_request_running',
-  'kv_cache_usage',
-  'inflight_tokens',
-  'hbm_utilization',
-  'ai_core_utilization',
-  'bandwidth_utilization',
-  'server_ip',
-];
-/** What stands for ours in a row of llm-d. */
-const REPLACED = new Map([
-  ['ttft_millis', ['actual_ttft_ms']],
-  ['tpot_millis', ['actual_tpot_ms']],
-  ['kv_cache_usage', ['kv_cache_percentage']],
-  ['inflight_tokens', ['prefill_tokens_in_flight', 'decode_tokens_in_flight']],
-]);
-const FIELDS: Readonly<Record<FieldNames, ReadonlySet<string>>> = {
-  trivet: new Set(OWN_FIELDS),
-  'llm-d': new Set(OWN_FIELDS.flatMap((name) => REPLACED.get(name) ?? [name])),
-};
-
-/** The fields of a record that nothing is made of: misspelt, or of somebody else. */
-export function listIgnoredFields(record: RawRecord, names = detectFieldNames(record)): string[] {
-  return Object.keys(record).filter((name) => !FIELDS[names].has(name));
-}
-
-const LLM_D_FIELDS = ['actual_ttft_ms', 'actual_tpot_ms', 'kv_cache_percentage'];
-
-export function detectFieldNames(record: RawRecord): FieldNames {
-  return LLM_D_FIELDS.some((name) => name in record) ? 'llm-d' : 'trivet';
-}
 
 /** `targetModel` stands in where the record names none. */
 export function parseRecord(record: RawRecord, names: FieldNames | undefined, targetModel: string): ParsedRecord {

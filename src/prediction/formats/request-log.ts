@@ -3,7 +3,8 @@
  * `request-load.ts` works out what each server looked like from the other requests of the same recording.
  */
 import { MAX_MS } from '../milliseconds.ts';
-import { openFields, type RawRecord } from './record.ts';
+import type { RawRecord } from './field-names.ts';
+import { openFields } from './record.ts';
 
 /** One request as it was logged. Times in milliseconds on any clock that the recording keeps. */
 export interface LoggedRequest {

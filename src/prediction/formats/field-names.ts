@@ -1,0 +1,83 @@
+/** What the fields of a record are called: ours as in the proto file or in its JSON, or those of llm-d's training rows. */
+
+export type FieldNames = 'trivet' | 'llm-d';
+export type RawRecord = Readonly<Record<string, unknown>>;
+
+export const METRIC_FIELDS = [
+  'input_token_length',
+  'prefix_cache_score',
+  'num_request_waiting',
+  'num_request_running',
+  'kv_cache_usage',
+  'inflight_tokens',
+  'hbm_utilization',
+  'ai_core_utilization',
+  'bandwidth_utilization',
+];
+const OWN_FIELDS = [
+  'target_model',
+  'at',
+  'timestamp',
+  'ttft_millis',
+  'tpot_millis',
+  'pod_type',
+  'server_ip',
+  ...METRIC_FIELDS,
+];
+/** Fields of our messages that say which request it was, and nothing about its times. */
+const TOLERATED_FIELDS = ['input_id', 'request_id', 'output_tokens'];
+/** What stands for ours in a row of llm-d. */
+const REPLACED = new Map([
+  ['ttft_millis', ['actual_ttft_ms']],
+  ['tpot_millis', ['actual_tpot_ms']],
+  ['kv_cache_usage', ['kv_cache_percentage']],
+  ['inflight_tokens', ['prefill_tokens_in_flight', 'decode_tokens_in_flight']],
+]);
+const FIELDS: Readonly<Record<FieldNames, ReadonlySet<string>>> = {
+  trivet: new Set([...OWN_FIELDS, ...TOLERATED_FIELDS]),
+  'llm-d': new Set([...OWN_FIELDS.flatMap((name) => REPLACED.get(name) ?? [name]), ...TOLERATED_FIELDS]),
+};
+
+/** For whoever used other names. */
+export const KNOWN_FIELDS: readonly string[] = OWN_FIELDS;
+
+/** `inputTokenLength`, as JSON of our messages spells it: `input_token_length`. */
+const OWN_NAME_OF_CAMEL = new Map(
+  [...OWN_FIELDS, ...TOLERATED_FIELDS]
+    .map((name) => [name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()), name] as const)
+    .filter(([camel, name]) => camel !== name),
+);
+
+/** What was sent to ReportBatch as a whole observation, or to Predict as an input, reads like a row. */
+export function toOwnNames(record: RawRecord): RawRecord {
+  const flat = isRecord(record.observation) ? flattenObservation(record.observation) : record;
+  if (!Object.keys(flat).some((name) => OWN_NAME_OF_CAMEL.has(name))) return flat;
+  return Object.fromEntries(Object.entries(flat).map(([name, value]) => [OWN_NAME_OF_CAMEL.get(name) ?? name, value]));
+}
+
+function flattenObservation({ input, ...rest }: RawRecord): RawRecord {
+  return isRecord(input) ? { ...input, ...rest } : rest;
+}
+
+function isRecord(value: unknown): value is RawRecord {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The fields of a record that nothing is made of: misspelt, or of somebody else. */
+export function listIgnoredFields(record: RawRecord, names = detectFieldNames(record)): string[] {
+  return Object.keys(record).filter((name) => !FIELDS[names].has(name));
+}
+
+/** Nothing that a candidate is judged by: of other names, or no candidate at all. */
+export function hasInputFields(record: RawRecord): boolean {
+  const names = FIELDS[detectFieldNames(record)];
+  return Object.keys(record).some((name) => names.has(name) && !NOT_OF_INPUT.has(name));
+}
+
+const NOT_OF_INPUT = new Set(['at', 'timestamp', 'target_model', 'ttft_millis', 'tpot_millis', ...TOLERATED_FIELDS]);
+
+const LLM_D_FIELDS = ['actual_ttft_ms', 'actual_tpot_ms', 'kv_cache_percentage'];
+
+export function detectFieldNames(record: RawRecord): FieldNames {
+  return LLM_D_FIELDS.some((name) => name in record) ? 'llm-d' : 'trivet';
+}
