@@ -1,4 +1,3 @@
-import { writeFile } from 'node:fs/promises';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { Failure } from '../errors.ts';
 import { type Accuracy, measureAccuracy } from '../prediction/evaluation/accuracy.ts';
@@ -10,7 +9,7 @@ import { readTable } from '../prediction/formats/read-table.ts';
 import { TARGETS } from '../prediction/observation-table.ts';
 import { DEFAULT_TRAINING } from '../prediction/train-model.ts';
 import { realWorld } from '../world.ts';
-import { createProgress, formatTable, print, printJson, remark } from './output.ts';
+import { checkWritable, createProgress, formatTable, print, printJson, remark, writeOutput } from './output.ts';
 import { checkAnyRow, createKvCapacityOption, formatRefusals, warnOfIgnored } from './read-rows.ts';
 
 interface EvaluateOptions {
@@ -50,6 +49,7 @@ export function createEvaluateCommand(): Command {
 }
 
 async function runEvaluation(options: EvaluateOptions): Promise<void> {
+  if (options.report !== undefined) await checkWritable(options.report);
   const showProgress = createProgress(() => realWorld.monotonicMs());
   const read = await readTable(options.input, {
     format: options.format,
@@ -75,7 +75,10 @@ async function runEvaluation(options: EvaluateOptions): Promise<void> {
   if (options.json) printJson({ protocol: options.protocol, ttft: toJson(ttft), tpot: toJson(tpot) });
   else print(formatAccuracies({ ttft, tpot }));
   if (options.report === undefined) return;
-  await writeFile(options.report, renderReport({ protocol: options.protocol, inputs: options.input, table, answers }));
+  await writeOutput(
+    options.report,
+    renderReport({ protocol: options.protocol, inputs: options.input, table, answers }),
+  );
   remark(`Wrote ${options.report}`);
 }
 

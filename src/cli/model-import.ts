@@ -11,7 +11,7 @@ import { listPromotedModels, readModelFile } from '../prediction/model-store.ts'
 import { TARGETS, type Target } from '../prediction/observation-table.ts';
 import { packModel, publishModel } from '../prediction/publish-model.ts';
 import { openCliStore } from './open-cli-store.ts';
-import { print } from './output.ts';
+import { print, printJson } from './output.ts';
 
 interface ImportOptions {
   readonly model?: string;
@@ -22,12 +22,13 @@ interface ImportOptions {
   readonly unit?: TimeUnit;
   readonly podType?: string;
   readonly statistic?: Statistic;
+  readonly json?: boolean;
 }
 
 export function createImportCommand(): Command {
   return new Command('import')
     .description('Take a version from a file: one that was exported, JSON of XGBoost or text of LightGBM')
-    .argument('<file>')
+    .argument('<file>', 'what to take')
     .option('--model <name>', 'the name to keep it under; that of an exported model when left out')
     .option('--no-promote', 'keep it without serving it')
     .addOption(new Option('--target <name>', 'what the trees of another library predict').choices(TARGETS))
@@ -36,6 +37,7 @@ export function createImportCommand(): Command {
     .addOption(new Option('--unit <name>', 'the unit of the time; ms').choices(TIME_UNITS))
     .option('--pod-type <name>', 'answer only for servers of this type')
     .addOption(new Option('--statistic <name>', 'what predictions of the model mean').choices(STATISTICS))
+    .option('--json', 'print JSON')
     .action(importModel);
 }
 
@@ -62,6 +64,7 @@ async function importModel(path: string, options: ImportOptions): Promise<void> 
     reason: 'imported',
     nowMs: opened.world.nowMs(),
   });
+  if (options.json) return printJson({ id, promoted: options.promote });
   print(options.promote ? `${id} is served now` : `Took ${path} as ${id}`);
 }
 

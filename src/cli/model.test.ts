@@ -42,7 +42,12 @@ test('a model is trained, asked, moved to another name and rolled back', async (
     [200, 6, 0.2, 3, { kind: 'absolute' }],
   );
   assert.equal(parameters?.statistic, 'p50');
-  assert.match((await runTrivet(['model', 'show', 'm'], { env })).stdout, /parameters \{"statistic":"p50",.*"l2":3/);
+  assert.match((await runTrivet(['model', 'show', 'm'], { env })).stdout, /\nby statistic p50, trees 200, .*l2 3,/);
+  const table = (await runTrivet(['model', 'list', '--model', 'm'], { env })).stdout;
+  assert.match(
+    table,
+    /^id +served +made +after +TTFT rows +MAPE % +TPOT rows +MAPE %\nm@1 +yes +\S+Z +- +300 +\d+\.\d +300 +/,
+  );
 
   const predicted = await runTrivet(['predict', '--model', 'm', '--input', '-', '--json', '--explain'], {
     env,
@@ -73,6 +78,36 @@ test('a model is trained, asked, moved to another name and rolled back', async (
   const refused = await runTrivet(['model', 'rollback', 'm'], { env });
   assert.equal(refused.code, 1);
   assert.match(refused.stderr, /no other version was served before/);
+});
+
+test('serving what is served already changes nothing, so that a rollback leads elsewhere', async () => {
+  const promote = async (id: string) => (await runTrivet(['model', 'promote', id, '--json'], { env })).stdout;
+  assert.equal(await promote('m@2'), '{"id":"m@2","changed":true}\n');
+  assert.equal(await promote('m@2'), '{"id":"m@2","changed":false}\n');
+  assert.match((await runTrivet(['model', 'promote', 'm@2'], { env })).stdout, /m@2 is served already/);
+  assert.equal((await runTrivet(['model', 'rollback', 'm', '--json'], { env })).stdout, '{"id":"m@1"}\n');
+});
+
+const mistakes: [argv: string, code: number, message: RegExp][] = [
+  ['model rollback nobody', 1, /^Cannot roll back "nobody": there is no such model\n$/],
+  ['model rollback m@1', 2, /^Cannot roll back "m@1": give the name alone/],
+  ['model list --model nobody', 1, /^Cannot list the versions of "nobody": there is no such model\n$/],
+  ['model export m --output /no/such/folder/m', 2, /^Cannot write "\/no\/such\/folder\/m": ENOENT/],
+  [`model evaluate --input ${trace} --report /no/such/folder/r.html`, 2, /^Cannot write "\/no\/such\/folder\/r.html"/],
+];
+for (const [argv, code, message] of mistakes)
+  test(`trivet ${argv.replaceAll(folder, '')} says what is wrong`, async () => {
+    const ended = await runTrivet(argv.split(' '), { env });
+    assert.equal(ended.code, code, ended.stderr);
+    assert.match(ended.stderr, message);
+  });
+
+test('where nothing was learned, the list says so', async () => {
+  const empty = { TRIVET_DATA_DIR: join(folder, 'empty') };
+  const { stdout, stderr, code } = await runTrivet(['model', 'list'], { env: empty });
+  assert.deepEqual([code, stdout], [0, '']);
+  assert.match(stderr, /No model yet: the prior answers/);
+  assert.equal((await runTrivet(['model', 'list', '--json'], { env: empty })).stdout, '[]\n');
 });
 
 test('an evaluation prints the promised JSON and writes a page that loads nothing', async () => {

@@ -1,3 +1,8 @@
+import { constants } from 'node:fs';
+import { access, writeFile } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import { describeError, Failure } from '../errors.ts';
+
 /** What a command prints is its answer and goes to standard output; progress and remarks go to standard error. */
 export function print(text: string): void {
   process.stdout.write(`${text}\n`);
@@ -46,4 +51,18 @@ export function createProgress(nowMs: () => number): (text: string) => void {
     lastMs = nowMs();
     process.stderr.write(process.stderr.isTTY ? `\r\x1b[2K${text}` : `${text}\n`);
   };
+}
+
+/** Writes a file that was asked for; throws when that cannot be. */
+export async function writeOutput(path: string, content: string | Uint8Array): Promise<void> {
+  await writeFile(path, content).catch((error: unknown) => {
+    throw new Failure('invalid', `Cannot write "${path}": ${describeError(error)}`);
+  });
+}
+
+/** Throws unless a file can be written there: better before the work than after it. */
+export async function checkWritable(path: string): Promise<void> {
+  await access(dirname(resolve(path)), constants.W_OK).catch((error: unknown) => {
+    throw new Failure('invalid', `Cannot write "${path}": ${describeError(error)}`);
+  });
 }

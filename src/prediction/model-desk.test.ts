@@ -103,6 +103,15 @@ forEachEngine('a version says by what it was learned, unless nothing of it was l
   assert.deepEqual(prior?.parameters, {});
 });
 
+forEachEngine('versions that are kept without being served do not pile up', async (store) => {
+  const { desk } = openDesk(store);
+  const publication = { name: 'm', source: {}, reason: 'a test', nowMs: 7, packed: packModel(createPriorModel()) };
+  await publishModel(store, { ...publication, promotion: 'promote' });
+  for (let i = 0; i < 22; i++) await publishModel(store, { ...publication, promotion: 'keep' });
+  const kept = (await desk.readModel('m')).versions.map(({ version }) => version);
+  assert.deepEqual(kept, [...Array.from({ length: 20 }, (_, i) => 23 - i), 1]);
+});
+
 forEachEngine('what was observed shows as accuracy by slot and server, and as samples by load', async (store) => {
   const { desk, sink, loader } = openDesk(store);
   await saveVersion(store, 'm');

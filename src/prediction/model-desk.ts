@@ -46,8 +46,9 @@ export function createModelDesk(parts: ModelDeskParts) {
       };
     },
     /** Throws `not_found` for a version that is not there. */
-    promote: (name: string, version: number, login: string) =>
-      promoteModel(store, { name, version, nowMs: world.nowMs(), reason: `promoted by ${login}` }),
+    promote: async (name: string, version: number, login: string) => {
+      await promoteModel(store, { name, version, nowMs: world.nowMs(), reason: `promoted by ${login}` });
+    },
     /** Throws `conflict` unless it leads to this version. */
     rollBack: (name: string, version: number) => rollBackModelTo(store, { name, version, nowMs: world.nowMs() }),
   };

@@ -83,6 +83,21 @@ forEachEngine('rollback goes back one promotion at a time, and not beyond the fi
   assert.equal(await rollBackModel(store, 'a', 6004), 1);
 });
 
+forEachEngine(
+  'what is served already is not promoted again, and a rollback leads to another version',
+  async (store) => {
+    await saveAndPromote(store, 'a', 2);
+    assert.equal(await promoteModel(store, { name: 'a', version: 2, nowMs: 6000, reason: 'twice' }), false);
+    assert.equal(await rollBackModel(store, 'a', 6001), 1);
+    assert.equal(await promoteModel(store, { name: 'a', version: 2, nowMs: 6002, reason: 'again' }), true);
+    assert.equal(await promotedVersion(store, 'a'), 2);
+  },
+);
+
+forEachEngine('a model that nobody made is not rolled back', async (store) => {
+  await assert.rejects(rollBackModel(store, 'nobody', 1), { code: 'not_found' });
+});
+
 forEachEngine('an unknown version is not promoted, and nothing changes', async (store) => {
   await saveAndPromote(store, 'a', 1);
   const promotion = promoteModel(store, { name: 'a', version: 7, nowMs: 1, reason: 'typo' });

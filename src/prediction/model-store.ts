@@ -67,11 +67,17 @@ const listPromoted = statement<{ name: string; version: number; checksum: string
   `SELECT v.name, v.version, v.checksum, m.promoted_at_ms FROM models m
    JOIN model_versions v ON v.name = m.name AND v.version = m.promoted_version ORDER BY v.name`,
 );
+// What is served already is not promoted again: a rollback would lead from it to itself.
 const setPromoted = statement<{ version: number }>(
   'model-set-promoted',
   `UPDATE models SET promoted_version = $2, promoted_at_ms = $3
-   WHERE name = $1 AND EXISTS (SELECT 1 FROM model_versions v WHERE v.name = $1 AND v.version = $2)
+   WHERE name = $1 AND (promoted_version IS NULL OR promoted_version <> $2)
+     AND EXISTS (SELECT 1 FROM model_versions v WHERE v.name = $1 AND v.version = $2)
    RETURNING promoted_version AS version`,
+);
+const promotedVersion = statement<{ promoted_version: number | null }>(
+  'model-promoted-version',
+  'SELECT promoted_version FROM models WHERE name = $1',
 );
 const insertPromotion = statement(
   'model-insert-promotion',
@@ -151,14 +157,19 @@ interface Promotion {
   readonly touch: ReturnType<Store['touch']>;
 }
 
-export const promoteProcedure: Procedure<Promotion, void> = procedure(
+export const promoteProcedure: Procedure<Promotion, boolean> = procedure(
   import.meta.url,
   'promoteProcedure',
   async (tx, { name, version, nowMs, reason, touch }) => {
     const [promoted] = await tx.run(setPromoted, [name, version, nowMs]);
-    if (promoted === undefined) throw unknownVersion(name, version);
+    if (promoted === undefined) {
+      const [model] = await tx.run(promotedVersion, [name]);
+      if (model?.promoted_version === version) return false;
+      throw unknownVersion(name, version);
+    }
     await tx.run(insertPromotion, [name, version, nowMs, reason]);
     await tx.run(touch.statement, touch.parameters);
+    return true;
   },
 );
 
@@ -171,6 +182,8 @@ export const rollbackProcedure: Procedure<Rollback, number> = procedure(
   import.meta.url,
   'rollbackProcedure',
   async (tx, { name, nowMs, touch, expectedVersion }) => {
+    const [model] = await tx.run(promotedVersion, [name]);
+    if (model === undefined) throw new Failure('not_found', `Cannot roll back "${name}": there is no such model`);
     const [present, previous] = await tx.run(standingPromotions, [name]);
     if (present === undefined || previous === undefined)
       throw new Failure('conflict', `Cannot roll back "${name}": no other version was served before this one`);
@@ -183,9 +196,9 @@ export const rollbackProcedure: Procedure<Rollback, number> = procedure(
   },
 );
 
-/** Serves this version from now on, in every process. */
-export async function promoteModel(store: Store, promotion: Omit<Promotion, 'touch'>): Promise<void> {
-  await store.call(promoteProcedure, { ...promotion, touch: store.touch(MODELS_TOPIC, promotion.nowMs) });
+/** Serves this version from now on, in every process; false when it was served already. */
+export async function promoteModel(store: Store, promotion: Omit<Promotion, 'touch'>): Promise<boolean> {
+  return await store.call(promoteProcedure, { ...promotion, touch: store.touch(MODELS_TOPIC, promotion.nowMs) });
 }
 
 /** Serves again what was served before the present version; returns which that is. */

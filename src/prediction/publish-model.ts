@@ -52,9 +52,7 @@ export async function publishModel(store: Store, publication: Publication): Prom
     lineage: JSON.stringify({ source, parameters: packed.parameters, learned: packed.learned }),
     file,
   });
-  if (promotion === 'promote') {
-    await promoteModel(store, { name, version, nowMs, reason });
-    await pruneModelVersions(store, name, KEPT_VERSIONS);
-  }
+  if (promotion === 'promote') await promoteModel(store, { name, version, nowMs, reason });
+  await pruneModelVersions(store, name, KEPT_VERSIONS);
   return id;
 }
