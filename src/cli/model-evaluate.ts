@@ -14,6 +14,7 @@ import { checkAnyRow, createKvCapacityOption, formatRefusals, warnOfIgnored } fr
 
 interface EvaluateOptions {
   readonly input: readonly string[];
+  readonly model?: string;
   readonly format?: Format;
   readonly protocol: Protocol;
   readonly json?: boolean;
@@ -27,6 +28,7 @@ export function createEvaluateCommand(): Command {
   return new Command('evaluate')
     .description('Measure how well observations can be predicted, by models that have not seen them')
     .requiredOption('--input <file...>', 'observations, as for train')
+    .option('--model <name>', 'only rows of this target model; rows that name none are too')
     .addOption(new Option('--format <name>', 'what the input is; detected when left out').choices(FORMATS))
     .addOption(
       new Option(
@@ -53,14 +55,18 @@ async function runEvaluation(options: EvaluateOptions): Promise<void> {
   const showProgress = createProgress(() => realWorld.monotonicMs());
   const read = await readTable(options.input, {
     format: options.format,
-    targetModel: 'evaluated',
+    targetModel: options.model ?? '',
     kvCapacityTokens: options.kvCapacityTokens,
     stdin: process.stdin,
     onProgress: (rows) => showProgress(`Reading: ${rows} rows`),
+    check: ({ targetModel }) =>
+      options.model === undefined || targetModel === options.model ? undefined : `target_model is "${targetModel}"`,
   });
   const { table, refusals } = read;
   warnOfIgnored(read.ignoredFields);
   checkAnyRow(read, 'evaluate');
+  if (table.models.length > 1)
+    remark(`All of ${table.models.length} target models are judged as one; --model takes one`);
   if (refusals.length > 0) remark(`Rows left out\n${formatRefusals(refusals)}`);
   const answers = evaluate(options.protocol, table, {
     parameters: DEFAULT_TRAINING,
@@ -95,9 +101,27 @@ function readAge(text: string): Age {
 /** The names are an interface: scripts read them. */
 function toJson(accuracy: Accuracy | undefined) {
   if (accuracy === undefined)
-    return { rows: 0, mape: null, mdape: null, wape: null, bias: null, p50_coverage: null, p90_coverage: null };
-  const { rows, mape, mdape, wape, bias, p50Coverage, p90Coverage } = accuracy;
-  return { rows, mape, mdape, wape, bias, p50_coverage: p50Coverage, p90_coverage: p90Coverage };
+    return {
+      rows: 0,
+      mape: null,
+      mdape: null,
+      wape: null,
+      bias: null,
+      p50_coverage: null,
+      p90_coverage: null,
+      p90_pinball: null,
+    };
+  const { rows, mape, mdape, wape, bias, p50Coverage, p90Coverage, p90Pinball } = accuracy;
+  return {
+    rows,
+    mape,
+    mdape,
+    wape,
+    bias,
+    p50_coverage: p50Coverage,
+    p90_coverage: p90Coverage,
+    p90_pinball: p90Pinball,
+  };
 }
 
 function formatAccuracies(accuracies: Record<'ttft' | 'tpot', Accuracy | undefined>): string {

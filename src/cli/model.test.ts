@@ -127,6 +127,7 @@ test('an evaluation prints the promised JSON and writes a page that loads nothin
     'bias',
     'p50_coverage',
     'p90_coverage',
+    'p90_pinball',
   ]);
   // Of 90 rows, each counted or not: a share of them, and no more below the median than below the p90.
   const { p50_coverage: p50, p90_coverage: p90 } = result.ttft!;

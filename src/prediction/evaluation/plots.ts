@@ -26,7 +26,7 @@ export interface Plot {
 
 const WIDTH = 460;
 const HEIGHT = 330;
-const LEFT = 62;
+const LEFT = 66;
 const RIGHT = 14;
 const TOP = 14;
 const BOTTOM = 46;

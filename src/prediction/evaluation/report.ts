@@ -2,6 +2,7 @@
 import { type ObservationTable, TARGETS, type Target } from '../observation-table.ts';
 import { type Answer, type Answers, measureAccuracy } from './accuracy.ts';
 import { escapeHtml, type Plot, type Point, renderPlot } from './plots.ts';
+import { renderGroups, renderOverall } from './report-tables.ts';
 
 export interface ReportInput {
   readonly protocol: string;
@@ -17,8 +18,9 @@ export function renderReport(input: ReportInput): string {
 <title>${escapeHtml(title)}</title><style>${PAGE_STYLE}</style></head>
 <body><main><h1>${escapeHtml(title)}</h1>
 <p>${input.table.count} observations from ${input.inputs.map((path) => `<code>${escapeHtml(path)}</code>`).join(', ')}. ${escapeHtml(ABOUT[input.protocol] ?? '')}</p>
-${renderTable(input.answers)}
+${renderOverall(input.answers)}
 ${TARGETS.map((target) => renderTarget(target, input)).join('\n')}
+${renderGroups(input.table, input.answers)}
 </main></body></html>
 `;
 }
@@ -34,18 +36,6 @@ const ABOUT: Readonly<Record<string, string>> = {
   'stale-metrics':
     'As time, but the last 30 % are predicted by metrics of their servers that are old: what the rows before them said.',
 };
-
-function renderTable(answers: Answers): string {
-  const rows = TARGETS.map((target) => {
-    const a = measureAccuracy(answers[target]);
-    const cells = a === undefined ? [] : [a.mape, a.mdape, a.wape, a.bias, a.p50Coverage, a.p90Coverage];
-    const texts = cells.map((value) => `<td>${value.toFixed(1)}</td>`).join('');
-    return `<tr><th scope="row">${target.toUpperCase()}</th><td>${a?.rows ?? 0}</td>${texts}</tr>`;
-  });
-  const headings = ['rows', 'MAPE %', 'MdAPE %', 'WAPE %', 'bias %', 'below p50 %', 'below p90 %'];
-  const head = headings.map((heading) => `<th scope="col">${heading}</th>`).join('');
-  return `<div class="scroll"><table><thead><tr><td></td>${head}</tr></thead><tbody>${rows.join('')}</tbody></table></div>`;
-}
 
 function renderTarget(target: Target, { table, answers }: ReportInput): string {
   const judged = answers[target];
@@ -175,14 +165,14 @@ function plotOverTime(judged: readonly Answer[]): Plot {
   const points = blocks.map((answers) => ({ x: answers[0]!.row, y: measureAccuracy(answers)!.mape }));
   return {
     title: 'Error over time',
-    xLabel: 'row',
+    xLabel: 'row of the input',
     yLabel: 'mean error, %',
     scale: 'linear',
     yScale: 'linear',
     series: [{ name: 'mean', color: 1, points, kind: 'line' }],
     guides: [
       [
-        { x: 0, y: 0 },
+        { x: points[0]?.x ?? 0, y: 0 },
         { x: points.at(-1)?.x ?? 1, y: 0 },
       ],
     ],
@@ -196,7 +186,7 @@ export const PAGE_STYLE = `
 body{margin:0;background:var(--page);color:var(--ink);font:15px/1.5 system-ui,sans-serif}
 main{max-width:1040px;margin:0 auto;padding:2rem 1.25rem 4rem}
 h1{font-size:1.5rem;margin:0 0 .5rem}h2{font-size:1.15rem;margin:2.5rem 0 .75rem}
-p,.empty{color:var(--soft);max-width:70ch}code{font-size:.9em}
+p,.empty{color:var(--soft);max-width:70ch}code{font-size:.9em;overflow-wrap:anywhere}
 .scroll{overflow-x:auto}table{border-collapse:collapse;margin:1rem 0;font-variant-numeric:tabular-nums}
 th,td{padding:.35rem .9rem;text-align:right;border-bottom:1px solid var(--grid)}th[scope=row]{text-align:left}
 .plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,400px),1fr));gap:1rem}
@@ -208,4 +198,5 @@ figcaption{font-weight:600;margin-bottom:.4rem;display:flex;flex-wrap:wrap;gap:.
 svg{width:100%;height:auto;display:block}.grid{stroke:var(--grid)}.guide{stroke:var(--soft);stroke-dasharray:4 4}
 .tick,.label{fill:var(--soft);font-size:11px}.label{font-size:12px}
 .dots circle{fill:currentColor;fill-opacity:.35}.line path{fill:none;stroke:currentColor;stroke-width:2}.line circle{fill:currentColor}
+@media (max-width:500px){main{padding:1.25rem .75rem 3rem}figure{padding:.5rem}.tick{font-size:16px}.label{font-size:17px}}
 `;
