@@ -11,12 +11,13 @@ export class WireReader {
   position = 0;
   /** Where the message that is being read ends. */
   end: number;
-  #view: DataView;
+  /** Of the same bytes. */
+  view: DataView;
 
   constructor(bytes: Uint8Array) {
     this.bytes = bytes;
     this.end = bytes.length;
-    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   }
 
   /** Starts anew on other bytes, so that a hot caller needs one reader only. */
@@ -24,7 +25,7 @@ export class WireReader {
     this.bytes = bytes;
     this.position = 0;
     this.end = bytes.length;
-    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   }
 
   /** Field number and wire type, as `number << 3 | type`; compare it with a constant. */
@@ -61,7 +62,7 @@ export class WireReader {
     const start = this.position;
     if (start + 8 > this.end) throw truncated();
     this.position = start + 8;
-    return this.#view.getFloat64(start, true);
+    return this.view.getFloat64(start, true);
   }
 
   /** The length of what follows, which is all there. */
@@ -88,11 +89,10 @@ export class WireReader {
     const { bytes } = this;
     const end = start + length;
     this.position = end;
-    for (let index = start; index < end; index++) {
-      if (bytes[index]! < 0x80) continue;
-      if (!isUtf8(bytes.subarray(start, end))) throw malformed('a string is not UTF-8');
-      return length;
-    }
+    let all = 0;
+    for (let index = start; index < end; index++) all |= bytes[index]!;
+    // ASCII needs no look of the engine.
+    if (all >= 0x80 && !isUtf8(bytes.subarray(start, end))) throw malformed('a string is not UTF-8');
     return length;
   }
 

@@ -103,6 +103,16 @@ test('the fields of a message may come in any order, repeatedly, and among unkno
   );
 });
 
+test('fields may have tags that are longer than they need be', () => {
+  fc.assert(
+    fc.property(anyInput, anyInput, (first, second) => {
+      const bytes = Buffer.concat([wrap(2, lengthenTags(encodeInput(first))), wrap(2, encodeInput(second))]);
+      assert.deepEqual(decode(bytes), decodeIndependently(bytes));
+    }),
+    { numRuns: 300 },
+  );
+});
+
 test('bytes that were damaged are accepted or refused as protobufjs does, with the same values', () => {
   const damage = fc.array(
     fc.record({ at: fc.nat(), value: fc.integer({ min: 0, max: 255 }), kind: fc.constantFrom('set', 'cut', 'insert') }),
@@ -203,6 +213,16 @@ function wrap(fieldNumber: number, content: Uint8Array): Buffer {
 
 /** The same fields, last first, with one of them twice. */
 function shuffleFields(message: Buffer): Buffer {
+  const fields = splitFields(message);
+  return Buffer.concat([...fields.toReversed(), ...fields.slice(0, 1)]);
+}
+
+/** The same fields, each with a tag of two bytes where one would do. */
+function lengthenTags(message: Buffer): Buffer {
+  return Buffer.concat(splitFields(message).flatMap((field) => [Buffer.of(field[0]! | 0x80, 0x00), field.subarray(1)]));
+}
+
+function splitFields(message: Buffer): Buffer[] {
   const fields: Buffer[] = [];
   for (let position = 0; position < message.length; ) {
     const start = position;
@@ -219,10 +239,9 @@ function shuffleFields(message: Buffer): Buffer {
     }
     fields.push(message.subarray(start, position));
   }
-  return Buffer.concat([...fields.toReversed(), ...fields.slice(0, 1)]);
+  return fields;
 }
 
-/** Fields 20 and up, of every wire type. */
 function unknownField(): fc.Arbitrary<Buffer> {
   return fc
     .constantFrom('a00105', 'a10101020304050607 08', 'a20103616263', 'a301a80105a401', 'a50101020304')
