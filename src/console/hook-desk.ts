@@ -32,6 +32,7 @@ export interface OpenHook {
   readonly switch: (active: boolean) => Promise<void>;
   /** An empty key is made up. */
   readonly rotateKey: (key: string) => Promise<void>;
+  readonly removeKey: () => Promise<void>;
   readonly remove: () => Promise<void>;
   /** Returns the id of the delivery. */
   readonly test: () => Promise<number>;

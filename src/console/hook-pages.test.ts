@@ -52,7 +52,7 @@ async function waitFor(client: FormClient, path: string, pattern: RegExp): Promi
   while (!pattern.test((await client.get(path)).body)) await realWorld.sleep(20);
 }
 
-test('a webhook is made, tested, changed, given another key, switched off and on, and deleted', async (t) => {
+test('a webhook is made, tested, changed, given another key and none, switched off and on, and deleted', async (t) => {
   const { client, receiver } = await start(t);
   const path = await createHook(client, receiver.url, { note_events: '1' });
   assert.match(textOf(await client.get(`${path}?done=created`)), /nothing sent yet.*The webhook is created/);
@@ -78,6 +78,10 @@ test('a webhook is made, tested, changed, given another key, switched off and on
 
   assert.equal((await press(client, path, 'key', { password: 'another' })).location, `${path}?done=key`);
   assert.match(textOf(await client.get(path)), /another.*The former key signs too until/);
+  const keyless = await press(client, path, 'remove-key');
+  const bare = textOf(await client.get(keyless.location ?? ''));
+  assert.match(bare, /The key is gone.*It has no key/);
+  assert.doesNotMatch(bare, /another|Take the key away/);
   assert.equal((await press(client, path, 'disable')).location, `${path}?done=disabled`);
   assert.match(textOf(await client.get(path)), /disabled.*It is disabled since.*Switched off by its owner/);
   assert.equal((await press(client, path, 'enable')).location, `${path}?done=enabled`);

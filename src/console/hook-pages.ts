@@ -166,7 +166,8 @@ ${former === null ? '' : html`<p>${t.formerUntil} ${renderMoment(former)}.</p>`}
 <h3>${t.changeKey}</h3><p class="soft">${t.changeKeyLead}</p>
 <form method="post" action="${path}/key" class="stack">${renderCsrf(csrfToken)}
 ${renderField({ name: 'password', label: t.newKey, hint: t.newKeyHint, autocomplete: 'off', isOptional: true, mistake })}
-<button class="plain">${t.changeKey}</button></form></section>`;
+<button class="plain">${t.changeKey}</button></form>
+${hook.password === '' ? '' : html`<form method="post" action="${path}/remove-key">${renderCsrf(csrfToken)}<button class="plain quiet">${t.removeKey}</button></form>`}</section>`;
 }
 
 function renderReplay({ mistake, csrfToken }: HookPageView, path: string): Html {

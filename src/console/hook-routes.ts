@@ -97,6 +97,7 @@ async function showHook(visit: Visit, { repository, hook }: Reached, mistake?: M
         enabled: t.enabled,
         disabled: t.disabledNow,
         key: t.keyChanged,
+        keyless: t.keyRemoved,
       });
   const { csrfToken } = visit.session;
   const content = renderHook({ repository, hook: view, deliveries: recent.deliveries, done, mistake, csrfToken });
@@ -141,6 +142,10 @@ function addActions({ form }: Visits, desk: HookDesk): void {
     key: async ({ hook, path }, submission) => {
       await hook.rotateKey(readField(submission.form, 'password'));
       return `${path}?done=key`;
+    },
+    'remove-key': async ({ hook, path }) => {
+      await hook.removeKey();
+      return `${path}?done=keyless`;
     },
     replay: async ({ hook, path }, submission) => {
       const since = toUtcTime(readField(submission.form, 'since'));

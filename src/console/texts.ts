@@ -125,6 +125,8 @@ export const texts = {
     newKey: 'New key',
     newKeyHint: 'Leave it empty for a random one.',
     keyChanged: 'The key is changed.',
+    removeKey: 'Take the key away',
+    keyRemoved: 'The key is gone: the receiver cannot tell any more who sends.',
     formerUntil: 'The former key signs too until',
     replay: 'Send again what failed',
     replayLead: 'Everything made since then that failed for good: dead, blocked or expired.',

@@ -131,6 +131,7 @@ function openHook(parts: SendingParts, { caller, repository, stored }: OpenHook)
     /** Without a key, a random one. The former one goes on signing for a day. */
     rotateKey: (key: string) =>
       change({ url: hook.url, password: key || Buffer.from(parts.world.randomBytes(KEY_BYTES)).toString('base64url') }),
+    removeKey: () => change({ url: hook.url, remove_password: true }),
     remove: () => deleteHook(parts, hook.id),
     /** Returns the id of its delivery, once the one attempt has ended. */
     test: () => testHook(parts, { caller, repository, hook }),
