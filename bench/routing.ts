@@ -26,7 +26,7 @@ import {
   simulateRemotely,
 } from '../src/prediction/simulator/simulate.ts';
 import { DEFAULT_TRAINING, trainModel } from '../src/prediction/train-model.ts';
-import { describeInput, type GatewayInput } from './routing/gateway.ts';
+import { describeInput, type GatewayInput, scoreForTails } from './routing/gateway.ts';
 import { startGrpcPolicy } from './routing/grpc-policy.ts';
 import { tabulate } from './routing/learner.ts';
 import {
@@ -65,6 +65,8 @@ const RECORDING_SEED = 1009;
 const SELFISH = 'selfish oracle';
 /** Tells what the score is worth without learning from what happens. */
 const SCORED = 'trees, same score';
+/** The other score of docs/prediction.md: even load and early ends for the slowest, at the expense of the median. */
+const TAILS = 'trivet, tails';
 
 type Runner = (scenario: Scenario, seed: number) => SimulatedObservation[] | Promise<SimulatedObservation[]>;
 
@@ -84,6 +86,7 @@ const RUNNERS: Readonly<Record<string, Runner>> = {
     return run(scenario, seed, createScoredPolicy(SCORED, createLiveModel(model)));
   },
   trivet: (scenario, seed) => run(scenario, seed, createTrivetPolicy()),
+  [TAILS]: (scenario, seed) => run(scenario, seed, createTrivetPolicy(TAILS, scoreForTails)),
   ...(flags.over === 'grpc' ? { 'trivet over gRPC': runOverGrpc } : {}),
   oracle: (scenario, seed) => runOracle(scenario, seed, createOracle),
   [SELFISH]: (scenario, seed) => runOracle(scenario, seed, createSelfishOracle),

@@ -41,17 +41,30 @@ export function withoutLoad(input: GatewayInput): GatewayInput {
 /** A wait for the first token is felt more than the same time spread over the answer. */
 const FIRST_TOKEN_WEIGHT = 6;
 
+/** `loaded`: what Predict says now; `idle`: of `withoutLoad()`. Less is better. */
+export type ServerScore = (loaded: Answer, idle: Answer, candidate: Candidate, outputTokens: number) => number;
+
 /**
  * Milliseconds that sending the request there costs it and all others: its own time, and what it adds to theirs. They
  * wait while its prompt is computed, and are there longer for it, when the prompts of others come too: so each
  * millisecond of its own costs them as many as their answers take longer than in an idle server. With n = rate ⋅ time
  * under way (Little 1961) and steps that lengthen in proportion to the rate, that is what one request more adds.
  */
-export function scoreServer(loaded: Answer, idle: Answer, { underWay }: Candidate, outputTokens: number): number {
+export const scoreServer: ServerScore = (loaded, idle, { underWay }, outputTokens) => {
   const own = FIRST_TOKEN_WEIGHT * loaded.ttftMs + outputTokens * loaded.tpotMs;
   const stretch = Math.max(1, loaded.tpotMs / idle.tpotMs);
   return own + underWay * idle.ttftMs * stretch;
-}
+};
+
+/**
+ * For whom the slowest requests count more than the median: each token lengthens the steps of all who are there too. All
+ * of them together made a token slower by `loaded − idle`, so one more costs them that much a token, added up (the
+ * marginal cost of a congestion that grows linearly, Pigou 1920). It keeps the load even, and fast servers less full.
+ */
+export const scoreForTails: ServerScore = (loaded, idle, { underWay }, outputTokens) => {
+  const own = FIRST_TOKEN_WEIGHT * loaded.ttftMs + outputTokens * loaded.tpotMs;
+  return own + underWay * idle.ttftMs + outputTokens * Math.max(0, loaded.tpotMs - idle.tpotMs);
+};
 
 /** Scores this close to the least one are equal. */
 const TOLERANCE = 0.05;

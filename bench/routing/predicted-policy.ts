@@ -16,10 +16,10 @@ import {
 import { createLearner } from './learner.ts';
 
 /** Starts from the prior, hears of every first token and end, and learns again as a service does. */
-export function createTrivetPolicy(): RoutingPolicy {
+export function createTrivetPolicy(name = 'trivet', score = scoreServer): RoutingPolicy {
   const live = createLiveModel(createPriorModel());
   const learner = createLearner((model) => live.replaceModel(model));
-  const scored = createScoredPolicy('trivet', live);
+  const scored = createScoredPolicy(name, live, score);
   const underWay = new Map<number, { readonly input: GatewayInput; readonly foreseen: Foreseen; ttftMs: number }>();
   return {
     name: scored.name,
@@ -46,7 +46,7 @@ export function createTrivetPolicy(): RoutingPolicy {
 }
 
 /** The score of docs/prediction.md by a model that is told of nothing: what the score alone is worth. */
-export function createScoredPolicy(name: string, live: LiveModel): RoutingPolicy {
+export function createScoredPolicy(name: string, live: LiveModel, score = scoreServer): RoutingPolicy {
   const length = estimateLength();
   const pickServer = createServerPicker();
   return {
@@ -55,7 +55,7 @@ export function createScoredPolicy(name: string, live: LiveModel): RoutingPolicy
       const inputs = candidates.map(describeInput);
       const answers = predictAll(live, [...inputs, ...inputs.map(withoutLoad)]);
       const scores = candidates.map((candidate, i) =>
-        scoreServer(answers[i]!, answers[inputs.length + i]!, candidate, length.mean()),
+        score(answers[i]!, answers[inputs.length + i]!, candidate, length.mean()),
       );
       return pickServer(scores, candidates);
     },
