@@ -49,11 +49,13 @@ async function usePrediction(program: Program): Promise<void> {
   await post('prediction.v1.PredictionService/Predict', { targetModel: 'm', inputs: [{ inputTokenLength: 100 }] });
 }
 
-test('every series that the dashboard shows is one that the running program counts', async () => {
+test('every series that the dashboard shows, and the alerts ask for, is one that the running program counts', async () => {
   await using program = await startProgram();
   const metrics = await readMetrics(program);
   const known = new Set([...metrics.matchAll(/^# TYPE (\S+)/gm)].map((match) => match[1]!));
-  const shown = new Set(targets.flatMap(({ expr }) => listSeries(expr)));
+  const alerts = listSeries(readFileSync('deploy/prometheus-rules.yaml', 'utf8'));
+  assert.ok(alerts.length > 8);
+  const shown = new Set([...targets.flatMap(({ expr }) => listSeries(expr)), ...alerts]);
   assert.ok(shown.size > 20);
   assert.deepEqual(
     [...shown].filter((name) => !known.has(name)),

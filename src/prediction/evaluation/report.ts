@@ -188,7 +188,7 @@ main{max-width:1040px;margin:0 auto;padding:2rem 1.25rem 4rem}
 h1{font-size:1.5rem;margin:0 0 .5rem}h2{font-size:1.15rem;margin:2.5rem 0 .75rem}
 p,.empty{color:var(--soft);max-width:70ch}code{font-size:.9em;overflow-wrap:anywhere}
 .scroll{overflow-x:auto}table{border-collapse:collapse;margin:1rem 0;font-variant-numeric:tabular-nums}
-th,td{padding:.35rem .9rem;text-align:right;border-bottom:1px solid var(--grid)}th[scope=row]{text-align:left}
+th,td{padding:.35rem .9rem;white-space:nowrap;text-align:right;border-bottom:1px solid var(--grid)}th[scope=row]{text-align:left}
 .plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,400px),1fr));gap:1rem}
 figure{margin:0;padding:1rem;background:var(--card);border:1px solid var(--grid);border-radius:10px}
 figcaption{font-weight:600;margin-bottom:.4rem;display:flex;flex-wrap:wrap;gap:.3rem 1rem;justify-content:space-between}
