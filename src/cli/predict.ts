@@ -19,7 +19,6 @@ import { checkModelName } from '../prediction/model-name.ts';
 import { listPromotedModels, readModelFile } from '../prediction/model-store.ts';
 import type { ObservedInput } from '../prediction/observation-event.ts';
 import { TARGETS, type Target } from '../prediction/observation-table.ts';
-import { levelOf } from '../prediction/server-levels.ts';
 import { type ExplainedAnswer, formatExplanation } from './explanation-text.ts';
 import { openCliStore } from './open-cli-store.ts';
 import { type Cell, formatTable, print, printJson, remark } from './output.ts';
@@ -118,8 +117,7 @@ function explainAnswer(
 ): Readonly<Record<Target, PredictionExplanation>> {
   const podType = columns.podTypes[0] ?? '';
   const [ttft, tpot] = TARGETS.map((target) => {
-    const learned = findTargetModel(model, podType, target);
-    return explainPrediction(learned, columns, levelOf(learned.levels, serverIp, podType));
+    return explainPrediction(findTargetModel(model, podType, target), columns, { serverIp, podType });
   });
   return { ttft: ttft!, tpot: tpot! };
 }

@@ -1,11 +1,12 @@
 /** Why a prediction is what it is: the physics' terms in milliseconds, then the factors by which trees and server moved it. */
-import { computeFeatures, FEATURE_COUNT, FEATURE_NAMES } from './features.ts';
+import { computeFeatures, FEATURE_COUNT, FEATURE_NAMES, LEVEL_FEATURES } from './features.ts';
 import { explainGeneralRow } from './gbdt/general-shap.ts';
 import { explainRow } from './gbdt/shap.ts';
 import { describeOutput, type ImportedTrees, readImportedRow } from './imported-trees.ts';
 import type { TargetModel } from './model.ts';
-import type { MetricColumns } from './observation-table.ts';
+import { type MetricColumns, TARGETS } from './observation-table.ts';
 import { listTermNames, readTerms } from './physics/terms.ts';
+import { levelOf } from './server-levels.ts';
 
 /** A prediction is the sum of `physics` (1 when empty) times all `treeFactors` (0 when both are empty) and `serverFactor`, plus `treeMilliseconds`. */
 export interface PredictionExplanation {
@@ -22,8 +23,17 @@ export interface PredictionExplanation {
 /** Factors nearer to 1 than this say nothing alone: they are one together. */
 const LEAST_EFFECT = 0.005;
 
-/** Explains the one row of `columns`, of a server whose level is `level`. */
-export function explainPrediction(model: TargetModel, columns: MetricColumns, level = 0): PredictionExplanation {
+export interface ExplainedServer {
+  readonly serverIp: string;
+  readonly podType: string;
+}
+
+/** Explains the one row of `columns`, of this server. */
+export function explainPrediction(
+  model: TargetModel,
+  columns: MetricColumns,
+  server: ExplainedServer,
+): PredictionExplanation {
   if (model.imported !== undefined) return explainImported(model.imported, columns);
   const { target } = model.physics;
   const values = readTerms(target, columns, 1);
@@ -36,8 +46,8 @@ export function explainPrediction(model: TargetModel, columns: MetricColumns, le
   const floor: [string, number] = ['floor', model.physics.floorMs - sum];
   return {
     physics: Object.fromEntries([...terms, floor].filter(([, milliseconds]) => milliseconds > 0)),
-    treeFactors: Object.fromEntries(listTreeFactors(model, columns)),
-    serverFactor: Math.exp(level),
+    treeFactors: Object.fromEntries(listTreeFactors(model, columns, server)),
+    serverFactor: Math.exp(levelOf(model.levels, server.serverIp, server.podType)),
   };
 }
 
@@ -61,10 +71,16 @@ function explainImported(imported: ImportedTrees, columns: MetricColumns): Predi
 }
 
 /** The most important first. Their product is exactly what physics is multiplied with. */
-function listTreeFactors({ forest, forestShare }: TargetModel, columns: MetricColumns): [string, number][] {
+function listTreeFactors(
+  { forest, forestShare, slotLevels }: TargetModel,
+  columns: MetricColumns,
+  { serverIp, podType }: ExplainedServer,
+): [string, number][] {
   if (forest === undefined || forestShare === 0) return [];
   const features = new Float32Array(FEATURE_COUNT);
   computeFeatures(columns, features, 1);
+  if (slotLevels !== undefined)
+    for (const target of TARGETS) features[LEVEL_FEATURES[target]] = levelOf(slotLevels[target], serverIp, podType);
   const { expectation, contributions } = explainRow(forest, features);
   const effects = FEATURE_NAMES.map((name, f): [string, number] => [name, forestShare * contributions[f]!]);
   const isLarge = ([, effect]: [string, number]) => Math.abs(effect) >= LEAST_EFFECT;

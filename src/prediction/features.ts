@@ -3,10 +3,10 @@
  * is asked with. Values lie feature by feature: feature `f` of row `i` is `values[f * stride + i]`, in 32-bit floats
  * because that is what trees are learned from and evaluated on.
  */
-import type { MetricColumns } from './observation-table.ts';
+import type { MetricColumns, Target } from './observation-table.ts';
 
-/** Names are part of the model file; a model is served only while each of its features is still computed here. */
-export const FEATURE_NAMES = [
+/** What an input says: trees of other libraries may ask for it too. */
+export const INPUT_FEATURE_NAMES = [
   'input_token_length',
   'prefix_cache_score',
   'num_request_waiting',
@@ -23,8 +23,20 @@ export const FEATURE_NAMES = [
   'kv_per_running',
 ] as const;
 
-export function isFeatureName(name: string): name is (typeof FEATURE_NAMES)[number] {
-  return FEATURE_NAMES.some((known) => known === name);
+/**
+ * Names are part of the model file; a model is served only while each of its features is still computed here. The
+ * levels tell the trees which servers are of one kind: a load does not cost each of them the same share more.
+ */
+export const FEATURE_NAMES = [...INPUT_FEATURE_NAMES, 'server_ttft_level', 'server_tpot_level'] as const;
+
+/** Where the level of each target stands among the features. */
+export const LEVEL_FEATURES: Readonly<Record<Target, number>> = {
+  ttft: FEATURE_NAMES.indexOf('server_ttft_level'),
+  tpot: FEATURE_NAMES.indexOf('server_tpot_level'),
+};
+
+export function isInputFeature(name: string): name is (typeof INPUT_FEATURE_NAMES)[number] {
+  return INPUT_FEATURE_NAMES.some((known) => known === name);
 }
 
 /** Rows as the models see them. */
@@ -36,7 +48,7 @@ export interface FeatureMatrix {
 
 export const FEATURE_COUNT = FEATURE_NAMES.length;
 
-/** Fills the features of the first `columns.count` rows. */
+/** Fills what the input says of the first `columns.count` rows; the levels of their servers are for the caller to fill. */
 export function computeFeatures(columns: MetricColumns, values: Float32Array | Float64Array, stride: number): void {
   copyRaw(columns, values, stride);
   const { count } = columns;

@@ -1,7 +1,7 @@
 /** A model of XGBoost or LightGBM becomes one target of one of our models. */
 import { Failure } from '../errors.ts';
 import { type Statistic, unknownCalibration } from './calibration.ts';
-import { FEATURE_NAMES, isFeatureName } from './features.ts';
+import { INPUT_FEATURE_NAMES, isInputFeature } from './features.ts';
 import type { ImportedForest } from './formats/imported-forest.ts';
 import { parseLightgbmText } from './formats/lightgbm-text.ts';
 import { parseXgboostJson } from './formats/xgboost-json.ts';
@@ -63,11 +63,11 @@ function mapFeatures({ kind, features }: ImportOrder, { forest, featureNames }: 
 
 function findSource(name: string, given: string | undefined): string | number {
   const source = given ?? KNOWN_AS[name] ?? name;
-  if (isFeatureName(source)) return source;
+  if (isInputFeature(source)) return source;
   if (given !== undefined && given.trim() !== '' && Number.isFinite(Number(given))) return Number(given);
   const mapping = given === undefined ? name : `${name}=${given}`;
   throw refuse(
-    `feature "${mapping}" is no field of an input; say --features ${name}=FIELD or ${name}=NUMBER, where FIELD is one of ${FEATURE_NAMES.join(', ')}`,
+    `feature "${mapping}" is no field of an input; say --features ${name}=FIELD or ${name}=NUMBER, where FIELD is one of ${INPUT_FEATURE_NAMES.join(', ')}`,
   );
 }
 

@@ -19,7 +19,7 @@ export const TIME_UNITS: readonly TimeUnit[] = ['ms', 's'];
 export interface FeatureSource {
   /** As the file calls it. */
   readonly name: string;
-  /** One of FEATURE_NAMES, or the number that it always is. */
+  /** One of INPUT_FEATURE_NAMES, or the number that it always is. */
   readonly from: string | number;
 }
 

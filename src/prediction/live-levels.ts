@@ -6,6 +6,8 @@ import { levelOf, type ServerLevels } from './server-levels.ts';
 export interface LiveLevels {
   /** Of a server's number; -1 has the level of the pod type. */
   read(server: number): number;
+  /** Fills the levels of the first `count` servers. */
+  fill(servers: Int32Array, into: Float32Array, count: number): void;
   /** Adds to the logarithm of each row that of its server. */
   add(asked: AskedRows): void;
   /** This number means another server from now on. */
@@ -29,6 +31,9 @@ export function createLiveLevels(learned: ServerLevels, podType: string, index: 
 
   return {
     read,
+    fill(servers, into, count) {
+      for (let n = 0; n < count; n++) into[n] = read(servers[n]!);
+    },
     add({ count, servers: asked, logs }) {
       if (isFlat && common === 0) return;
       for (let n = 0; n < count; n++) logs[n]! += read(asked[n]!);
@@ -36,6 +41,28 @@ export function createLiveLevels(learned: ServerLevels, podType: string, index: 
     forget(server) {
       if (!isFlat) levels[server] = Number.NaN;
     },
+  };
+}
+
+/** Levels as they are asked for here, each made when it is first asked. */
+export interface LiveLevelsCache {
+  of(levels: ServerLevels): LiveLevels;
+  forget(server: number): void;
+  clear(): void;
+}
+
+export function createLiveLevelsCache(podType: string, index: ServerIndex): LiveLevelsCache {
+  const cache = new Map<ServerLevels, LiveLevels>();
+  return {
+    of(levels) {
+      const known = cache.get(levels) ?? createLiveLevels(levels, podType, index);
+      cache.set(levels, known);
+      return known;
+    },
+    forget(server) {
+      for (const levels of cache.values()) levels.forget(server);
+    },
+    clear: () => cache.clear(),
   };
 }
 

@@ -5,15 +5,16 @@
  */
 import { createAskedRows } from './asked-rows.ts';
 import { createPredictColumns, METRIC_COLUMNS, type PredictColumns, type PredictedColumns } from './columns.ts';
-import { introduceServers } from './live-levels.ts';
+import { createLiveLevelsCache, introduceServers, type LiveLevelsCache } from './live-levels.ts';
 import { createLiveTarget, type Foresight, type LiveTarget } from './live-target.ts';
 import { findTargetModel, type LatencyModel } from './model.ts';
 import type { MetricColumns, Target } from './observation-table.ts';
 import { normalizePodType, numberOfPodType } from './pod-type.ts';
 import { createRecentRows, type RecentRow } from './recent-rows.ts';
 import { restoreLiveModel, type SavedLiveModel, saveLiveModel } from './saved-live-model.ts';
+import type { ServerIndex } from './server-index.ts';
 import { createServerState, type Place, type ServerState } from './server-state.ts';
-import { createSlotEvaluator, readSaid, type SlotEvaluator } from './slot-evaluator.ts';
+import { createSlotEvaluator, readSaid, type SlotEvaluator, type TellLevels } from './slot-evaluator.ts';
 
 export interface LiveModel {
   readonly model: LatencyModel;
@@ -49,6 +50,9 @@ interface Slot {
   evaluator: SlotEvaluator;
   readonly ttft: LiveTarget;
   readonly tpot: LiveTarget;
+  readonly levels: LiveLevelsCache;
+  /** Of the servers that are asked about now. */
+  readonly tell: TellLevels;
 }
 
 export function createLiveModel(initial: LatencyModel): LiveModel {
@@ -57,7 +61,10 @@ export function createLiveModel(initial: LatencyModel): LiveModel {
     maxServers: MAX_SERVERS,
     maxPodTypes: MAX_POD_TYPES,
     onForget(server) {
-      for (const { ttft, tpot } of slots.values()) for (const target of [ttft, tpot]) target.forgetServer(server);
+      for (const { ttft, tpot, levels } of slots.values()) {
+        for (const target of [ttft, tpot]) target.forgetServer(server);
+        levels.forget(server);
+      }
     },
   });
   const podTypes: string[] = [];
@@ -71,6 +78,8 @@ export function createLiveModel(initial: LatencyModel): LiveModel {
   const slotOf: Slot[] = [];
   const numbers: number[] = [];
   let asked = createAskedRows(FIRST_CAPACITY);
+  /** Of each row of the present call, -1 when nothing is known of it. */
+  let serverOfRow = new Int32Array(FIRST_CAPACITY);
   const askedOnce = createAskedRows(1);
   introduceLevels(initial);
 
@@ -92,9 +101,15 @@ export function createLiveModel(initial: LatencyModel): LiveModel {
     const evaluator = takeReady(key, count) ?? createEvaluator(model, podType, count);
     const parts = { state, podType: normalizePodType(podType) };
     const ttft = createLiveTarget('ttft', { ...parts, initial: evaluator.ttft.model });
-    const slot = { evaluator, ttft, tpot: createLiveTarget('tpot', { ...parts, initial: evaluator.tpot.model }) };
+    const tpot = createLiveTarget('tpot', { ...parts, initial: evaluator.tpot.model });
+    const levels = createLiveLevelsCache(parts.podType, state.servers);
+    const slot = { evaluator, ttft, tpot, levels, tell: createTeller(levels) };
     slots.set(key, slot);
     return slot;
+  }
+
+  function createTeller(cache: LiveLevelsCache): TellLevels {
+    return (levels, into, count) => cache.of(levels).fill(serverOfRow, into, count);
   }
 
   function numberOf(podType: string): number {
@@ -108,13 +123,13 @@ export function createLiveModel(initial: LatencyModel): LiveModel {
 
   /** Notes which rows of the call this slot answers. */
   function pickRows(slot: Slot, columns: PredictColumns): void {
-    const { podTypes, podType, source, serverIpStart, serverIpLength } = columns;
+    const { podTypes, podType } = columns;
     const { rows, servers } = asked;
     let count = 0;
     for (let row = 0; row < columns.count; row++) {
       if (podTypes.length > 1 && slotOf[podType[row]!] !== slot) continue;
       rows[count] = row;
-      servers[count] = state.servers.find(source, serverIpStart[row]!, serverIpLength[row]!);
+      servers[count] = serverOfRow[row]!;
       count++;
     }
     asked.count = count;
@@ -146,6 +161,7 @@ export function createLiveModel(initial: LatencyModel): LiveModel {
       const evaluator =
         takeReady(key, slot.evaluator.capacity) ?? createEvaluator(next, podTypeOf(key), slot.evaluator.capacity);
       slot.evaluator = evaluator;
+      slot.levels.clear();
       slot.ttft.replaceModel(evaluator.ttft.model);
       slot.tpot.replaceModel(evaluator.tpot.model);
     }
@@ -173,7 +189,8 @@ export function createLiveModel(initial: LatencyModel): LiveModel {
     for (const [i, { metrics }] of rows.entries())
       for (const [m, name] of METRIC_COLUMNS.entries()) told[name][i] = metrics[m]!;
     const slotsOfRows = rows.map(({ podType }) => findSlot(podType, rows.length));
-    for (const slot of new Set(slotsOfRows)) slot.evaluator.evaluate(told);
+    for (const [i, { place }] of rows.entries()) serverOfRow[i] = place.server;
+    for (const slot of new Set(slotsOfRows)) slot.evaluator.evaluate(told, slot.tell);
     for (const [i, { target, place, observedMs }] of rows.entries()) {
       const slot = slotsOfRows[i]!;
       slot[target].recall(readSaid(slot.evaluator[target], i), place, observedMs);
@@ -194,10 +211,12 @@ export function createLiveModel(initial: LatencyModel): LiveModel {
         numbers[podType] = numberOf(name);
       }
       if (asked.rows.length < columns.count) asked = createAskedRows(columns.capacity);
+      if (serverOfRow.length < columns.count) serverOfRow = new Int32Array(columns.capacity);
+      findServers(state.servers, columns, serverOfRow);
       asked.statistic = model.statistic;
       asked.isLive = hasObserved;
       for (const slot of podTypeCount === 1 ? [slotOf[0]!] : new Set(slotOf.slice(0, podTypeCount))) {
-        slot.evaluator.evaluate(columns);
+        slot.evaluator.evaluate(columns, slot.tell);
         pickRows(slot, columns);
         slot.ttft.answer(slot.evaluator.ttft, asked, predicted.ttftMs);
         slot.tpot.answer(slot.evaluator.tpot, asked, predicted.tpotMs);
@@ -206,8 +225,9 @@ export function createLiveModel(initial: LatencyModel): LiveModel {
     foresee(columns, podType, server) {
       registerPodType(podType);
       const slot = findSlot(podType, columns.count);
-      slot.evaluator.evaluate(columns);
       const place = { server: state.servers.ensure(server), podType: numberOf(podType) };
+      serverOfRow[0] = place.server;
+      slot.evaluator.evaluate(columns, slot.tell);
       askedOnce.count = 1;
       askedOnce.servers[0] = place.server;
       askedOnce.podType = place.podType;
@@ -237,6 +257,11 @@ export function createLiveModel(initial: LatencyModel): LiveModel {
       hasObserved ||= saved.slots.length > 0;
     },
   };
+}
+
+function findServers(index: ServerIndex, columns: PredictColumns, into: Int32Array): void {
+  const { count, source, serverIpStart, serverIpLength } = columns;
+  for (let row = 0; row < count; row++) into[row] = index.find(source, serverIpStart[row]!, serverIpLength[row]!);
 }
 
 /** The key of the slot that answers for every pod type without one; no pod type can be it. */

@@ -9,7 +9,7 @@
 import { createHash } from 'node:crypto';
 import { describeError, Failure } from '../errors.ts';
 import type { Calibration, Statistic } from './calibration.ts';
-import { FEATURE_NAMES, isFeatureName } from './features.ts';
+import { FEATURE_NAMES, isInputFeature } from './features.ts';
 import { decodeForests, encodeForests } from './gbdt/forest-format.ts';
 import { decodeGeneralForest, encodeGeneralForest } from './gbdt/general-format.ts';
 import type { Forest } from './gbdt/tree.ts';
@@ -214,10 +214,12 @@ function restoreSlot(
   takeBytes: (length: number) => Uint8Array,
 ): SlotModels {
   const slot: Partial<Record<Target, TargetModel>> = {};
+  const slotLevels = { ttft: restoreLevels(targets.ttft), tpot: restoreLevels(targets.tpot) };
   for (const target of TARGETS) {
     const header = targets[target];
     if (header === undefined) continue;
-    const learned = restoreTarget(target, header, header.hasForest ? forests.shift() : undefined);
+    const restored = restoreTarget(target, header, header.hasForest ? forests.shift() : undefined);
+    const learned = { ...restored, levels: slotLevels[target], slotLevels };
     slot[target] =
       header.imported === undefined
         ? learned
@@ -226,7 +228,7 @@ function restoreSlot(
   return slot;
 }
 
-function restoreTarget(target: Target, header: TargetHeader, forest: Forest | undefined): TargetModel {
+function restoreTarget(target: Target, header: TargetHeader, forest: Forest | undefined): Omit<TargetModel, 'levels'> {
   if (forest !== undefined && forest.binning.edges.length !== FEATURE_NAMES.length)
     throw new RangeError('its trees have another number of features than it says');
   const names = listTermNames(target);
@@ -237,7 +239,6 @@ function restoreTarget(target: Target, header: TargetHeader, forest: Forest | un
   );
   return {
     rows: header.rows,
-    levels: restoreLevels(header),
     physics: { target, coefficients, floorMs: header.physics.floorMs },
     forest,
     forestShare: header.forestShare,
@@ -249,13 +250,14 @@ function restoreTarget(target: Target, header: TargetHeader, forest: Forest | un
 function restoreImported(header: NonNullable<TargetHeader['imported']>, bytes: Uint8Array): ImportedTrees {
   const { library, sources, transform, unit } = header;
   const forest = decodeGeneralForest(bytes);
-  const unknown = sources.find(({ from }) => typeof from === 'string' && !isFeatureName(from));
+  const unknown = sources.find(({ from }) => typeof from === 'string' && !isInputFeature(from));
   if (unknown !== undefined || sources.length !== forest.featureCount)
     throw new RangeError('its imported trees ask for features that this program does not compute');
   return { library, sources, transform, unit, forest };
 }
 
-function restoreLevels({ levels }: TargetHeader): ServerLevels {
+function restoreLevels(header: TargetHeader | undefined): ServerLevels {
+  const { levels } = header ?? {};
   if (levels === undefined) return NO_LEVELS;
   const { servers, kinds, podTypes } = levels;
   return {

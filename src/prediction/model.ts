@@ -19,6 +19,8 @@ export interface TargetModel {
   readonly physics: PhysicsModel;
   /** Undefined while rows are few. */
   readonly forest: Forest | undefined;
+  /** The levels by which the trees know servers apart: those of the part that it was learned in. Without, all are at 0. */
+  readonly slotLevels?: SlotLevels;
   /** How much of the trees' correction is believed, 0 to 1: decided on held-out rows. */
   readonly forestShare: number;
   readonly calibration: Calibration;
@@ -27,6 +29,8 @@ export interface TargetModel {
   /** Trees of another library, which then answer alone: without physics and trees of ours. */
   readonly imported?: ImportedTrees;
 }
+
+export type SlotLevels = Readonly<Record<Target, ServerLevels>>;
 
 /** Errors relative to the observed time, in percent. */
 export interface Validation {

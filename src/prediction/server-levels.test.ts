@@ -139,6 +139,19 @@ test('a model answers for each server at its level, before any report, and the s
   );
 });
 
+test('a load that slows down one kind of server only is learned of that kind', () => {
+  const isFull = ({ input }: Observation) => input.numRequestRunning > 24;
+  const rows = observePool({ rows: 1500, servers: [1, 3] }).map((row) => ({
+    ...row,
+    tpotMs: row.tpotMs! * (isFull(row) && row.input.serverIp === '10.0.0.1' ? 2 : 1),
+  }));
+  const live = createLiveModel(trainModel('m@1', tabulate(rows)));
+  const ratioAt = (row: Observation) => predictTpot(live, row, '10.0.0.1') / predictTpot(live, row, '10.0.0.0');
+  const [full, free] = [rows.find(isFull)!, rows.find((row) => row.input.numRequestRunning === 15)!].map(ratioAt);
+  assert.ok(Math.abs(full! / 6 - 1) < 0.15, `${full} instead of 6 when full`);
+  assert.ok(Math.abs(free! / 3 - 1) < 0.15, `${free} instead of 3 else`);
+});
+
 test('what one server has shown is taken up again after a restart, quantiles included', async () => {
   const model = { ...trainModel('m@1', tabulate(pool)), statistic: 'p90' as const };
   const live = createLiveModel(model);

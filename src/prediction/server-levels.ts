@@ -32,10 +32,11 @@ function kindOf(server: string): string {
   return server.slice(server.lastIndexOf('/') + 1);
 }
 
-/** The level of each row's server. */
-export function readLevels(levels: ServerLevels, table: ObservationTable): Float64Array {
+/** The level of each row's server, or of these rows'. */
+export function readLevels(levels: ServerLevels, table: ObservationTable, rows?: ArrayLike<number>): Float64Array {
   const known = new Map<number, number>();
-  return Float64Array.from({ length: table.count }, (_, row) => {
+  return Float64Array.from({ length: rows?.length ?? table.count }, (_, i) => {
+    const row = rows?.[i] ?? i;
     const key = table.server[row]! * table.podTypes.length + table.podType[row]!;
     const level =
       known.get(key) ?? levelOf(levels, table.servers[table.server[row]!]!, table.podTypes[table.podType[row]!]!);

@@ -1,12 +1,13 @@
 /** Computes with the two target models of a slot: features once, bins once when the trees share them. */
 import { type Statistic, statisticOffset } from './calibration.ts';
-import { computeFeatures, FEATURE_COUNT } from './features.ts';
+import { computeFeatures, FEATURE_COUNT, LEVEL_FEATURES } from './features.ts';
 import { createEvaluator, type Evaluator } from './gbdt/evaluate.ts';
 import { createImportedEvaluator } from './imported-trees.ts';
 import { clampMs } from './milliseconds.ts';
-import type { TargetModel } from './model.ts';
-import type { MetricColumns } from './observation-table.ts';
+import type { SlotLevels, TargetModel } from './model.ts';
+import { type MetricColumns, TARGETS } from './observation-table.ts';
 import { evaluatePhysics } from './physics/physics.ts';
+import { NO_LEVELS, type ServerLevels } from './server-levels.ts';
 
 /** One target's answers for the rows of the last call, in milliseconds. */
 export interface TargetAnswers {
@@ -17,13 +18,16 @@ export interface TargetAnswers {
   readonly treeLogs: Float64Array;
 }
 
+/** Fills what these levels say of the servers of the first `count` rows. */
+export type TellLevels = (levels: ServerLevels, into: Float32Array, count: number) => void;
+
 export interface SlotEvaluator {
   readonly ttft: TargetAnswers;
   readonly tpot: TargetAnswers;
   /** Most rows of one call. */
   readonly capacity: number;
   /** Answers all rows; `columns.count` must not be above the capacity. */
-  evaluate(columns: MetricColumns): void;
+  evaluate(columns: MetricColumns, tell: TellLevels): void;
 }
 
 export function createSlotEvaluator(ttft: TargetModel, tpot: TargetModel, capacity: number): SlotEvaluator {
@@ -35,9 +39,9 @@ export function createSlotEvaluator(ttft: TargetModel, tpot: TargetModel, capaci
   return {
     ...answers,
     capacity,
-    evaluate(columns) {
+    evaluate(columns, tell) {
       computeFeatures(columns, trees.values, stride);
-      trees.evaluate(columns.count);
+      trees.evaluate(columns.count, tell);
       answerTtft(columns);
       answerTpot(columns);
     },
@@ -52,33 +56,58 @@ interface Trees {
   readonly values: Float32Array;
   readonly ttft: Float64Array | undefined;
   readonly tpot: Float64Array | undefined;
-  evaluate(count: number): void;
+  evaluate(count: number, tell: TellLevels): void;
 }
+
+const LEVELS_AT = Math.min(...Object.values(LEVEL_FEATURES));
+const ALL_ALIKE: SlotLevels = { ttft: NO_LEVELS, tpot: NO_LEVELS };
 
 function connectTrees(ttft: TargetModel, tpot: TargetModel, capacity: number): Trees {
   const first = believedForest(ttft);
   const second = believedForest(tpot);
   if (first !== undefined && second?.binning === first.binning) {
     const both = createEvaluator([first, second], { capacity });
-    return { values: both.values, ttft: both.outputs[0], tpot: both.outputs[1], evaluate: (n) => both.evaluate(n) };
+    const tellBoth = connectLevels(ttft, both);
+    return {
+      values: both.values,
+      ttft: both.outputs[0],
+      tpot: both.outputs[1],
+      evaluate(count, tell) {
+        tellBoth(count, tell);
+        both.evaluate(count);
+      },
+    };
   }
   const own = first && createEvaluator([first], { capacity });
   const other = second && createEvaluator([second], { capacity });
+  const tellOwn = own && connectLevels(ttft, own);
+  const tellOther = other && connectLevels(tpot, other);
+  const stride = (own ?? other)?.capacity ?? capacity;
   const values = own?.values ?? other?.values ?? new Float32Array(FEATURE_COUNT * capacity);
   return {
     values,
     ttft: own?.outputs[0],
     tpot: other?.outputs[0],
-    evaluate(count) {
+    evaluate(count, tell) {
+      // All but the levels, which each has of its own.
+      if (other !== undefined && other.values !== values) other.values.set(values.subarray(0, LEVELS_AT * stride));
+      tellOwn?.(count, tell);
       own?.evaluate(count);
-      if (other !== undefined) evaluateCopy(other, values, count);
+      tellOther?.(count, tell);
+      other?.evaluate(count);
     },
   };
 }
 
-function evaluateCopy(evaluator: Evaluator, values: Float32Array, count: number): void {
-  if (evaluator.values !== values) evaluator.values.set(values);
-  evaluator.evaluate(count);
+/** Without levels, the trees have learned that all servers are at 0, and so they stay. */
+function connectLevels({ slotLevels = ALL_ALIKE }: TargetModel, { values, capacity }: Evaluator) {
+  const columns = TARGETS.filter((target) => slotLevels[target].servers.size > 0).map((target) => {
+    const start = LEVEL_FEATURES[target] * capacity;
+    return { levels: slotLevels[target], into: values.subarray(start, start + capacity) };
+  });
+  return (count: number, tell: TellLevels) => {
+    for (const { levels, into } of columns) tell(levels, into, count);
+  };
 }
 
 /** Fills a target's answers, after the trees have been evaluated. */

@@ -1,12 +1,12 @@
 /** Learns a model from a table of observations. Pure: same rows and parameters, same model. */
 import { calibrate, median, type Statistic } from './calibration.ts';
-import { computeFeatures, FEATURE_COUNT, type FeatureMatrix } from './features.ts';
+import { computeFeatures, FEATURE_COUNT, type FeatureMatrix, LEVEL_FEATURES } from './features.ts';
 import { type Binning, binRows, fitBinning } from './gbdt/binning.ts';
 import { type BoostOptions, DEFAULT_BOOST_OPTIONS, type TrainingSet, trainForest } from './gbdt/boost.ts';
 import { createEvaluator } from './gbdt/evaluate.ts';
 import type { Forest } from './gbdt/tree.ts';
 import { clampMs } from './milliseconds.ts';
-import type { LatencyModel, LearningParameters, SlotModels, TargetModel, Validation } from './model.ts';
+import type { LatencyModel, LearningParameters, SlotLevels, SlotModels, TargetModel, Validation } from './model.ts';
 import {
   type ObservationTable,
   observedTimes,
@@ -85,33 +85,74 @@ function trainSlot(
   parameters: TrainParameters,
   onTarget: (target: Target) => void,
 ): SlotModels {
-  const binning = fitBinning(toColumns(computeMatrix(table)));
+  const all = splitRows(table, () => true);
+  const learned = splitRows(table, (i) => !isHeldOut(i));
+  const heldOut = splitRows(table, isHeldOut);
+  const keepsTrial = table.count > MAX_REFIT_ROWS;
+  const trialLevels = fitSlotLevels(learned);
+  // Those of all targets that are served are the ones that their trees were told.
+  const slotLevels = keepsTrial ? trialLevels : fitSlotLevels(all);
+  const binning = fitBinning(toColumns(computeMatrix(table, slotLevels)));
+  const settings = { binning, trees: parameters.trees, keepsTrial };
   const models: Partial<Record<Target, TargetModel>> = {};
   for (const target of TARGETS) {
-    const rows = rowsWith(table, target);
-    if (rows.length === 0) continue;
+    if (all[target].count === 0) continue;
     onTarget(target);
-    models[target] = trainTarget(target, pickSamples(table, target, rows), { binning, trees: parameters.trees });
+    const samples = computeSamples(target, all[target], slotLevels);
+    const split = [learned, heldOut].map((part) => computeSamples(target, part[target], trialLevels));
+    models[target] = trainTarget(target, { samples, learned: split[0]!, heldOut: split[1]! }, settings);
   }
   return models;
+}
+
+/** The rows that have each target. */
+type TargetRows = Readonly<Record<Target, ObservationTable>>;
+
+/** Of those that have a target, the ones whose position among them is picked. */
+function splitRows(table: ObservationTable, isPicked: (position: number) => boolean): TargetRows {
+  const pick = (target: Target) =>
+    selectRows(
+      table,
+      rowsWith(table, target).filter((_, i) => isPicked(i)),
+    );
+  return { ttft: pick('ttft'), tpot: pick('tpot') };
+}
+
+function fitSlotLevels(rows: TargetRows): SlotLevels {
+  const fit = (target: Target) => {
+    const table = rows[target];
+    return fitServerLevels({ target, table, observed: observedTimes(table, target).slice(0, table.count) });
+  };
+  return { ttft: fit('ttft'), tpot: fit('tpot') };
 }
 
 /** Rows of one target, ready to learn from. */
 interface Samples {
   readonly table: ObservationTable;
+  readonly slotLevels: SlotLevels;
   readonly features: FeatureMatrix;
   readonly observed: Float64Array;
+}
+
+interface SplitSamples {
+  readonly samples: Samples;
+  readonly learned: Samples;
+  readonly heldOut: Samples;
 }
 
 interface TreeSettings {
   readonly binning: Binning;
   readonly trees: Partial<BoostOptions>;
+  /** Instead of learning once more from all rows. */
+  readonly keepsTrial: boolean;
 }
 
-export function computeMatrix(table: ObservationTable): FeatureMatrix {
+export function computeMatrix(table: ObservationTable, slotLevels?: SlotLevels): FeatureMatrix {
   const count = table.count;
   const values = new Float32Array(FEATURE_COUNT * count);
   computeFeatures(table, values, count);
+  if (slotLevels !== undefined)
+    for (const target of TARGETS) values.set(readLevels(slotLevels[target], table), LEVEL_FEATURES[target] * count);
   return { values, stride: count, count };
 }
 
@@ -119,14 +160,13 @@ function toColumns({ values, stride, count }: FeatureMatrix): Float32Array[] {
   return Array.from({ length: FEATURE_COUNT }, (_, f) => values.subarray(f * stride, f * stride + count));
 }
 
-function trainTarget(target: Target, samples: Samples, settings: TreeSettings): TargetModel {
+function trainTarget(target: Target, { samples, learned, heldOut }: SplitSamples, settings: TreeSettings): TargetModel {
   const rows = samples.table.count;
   if (rows < MIN_FOREST_ROWS) {
     const physics = fitPhysics(target, samples.table, samples.observed);
     const calibration = calibrate(predictPhysics(physics, samples), samples.observed);
     return { rows, levels: NO_LEVELS, physics, forest: undefined, forestShare: 0, calibration, validation: undefined };
   }
-  const [learned, heldOut] = splitSamples(samples, target);
   const trial = fitLayers(target, learned, settings, heldOut);
   const forestShare = chooseShare(trial, heldOut);
   const predicted = predictWith(trial, forestShare, heldOut);
@@ -134,7 +174,7 @@ function trainTarget(target: Target, samples: Samples, settings: TreeSettings): 
   const validation = validate(predicted, heldOut.observed);
   // As many trees as helped on the held-out rows, and a tenth more for the rows that are more.
   const trees = { ...settings.trees, trees: Math.max(1, Math.round(1.1 * trial.forest.treeCount)) };
-  const layers = rows > MAX_REFIT_ROWS ? trial : fitLayers(target, samples, { ...settings, trees });
+  const layers = settings.keepsTrial ? trial : fitLayers(target, samples, { ...settings, trees });
   return { rows, ...layers, forestShare, calibration, validation };
 }
 
@@ -146,23 +186,25 @@ function validate(predicted: Float64Array, observed: Float64Array): Validation {
 
 interface Layers {
   readonly levels: ServerLevels;
+  readonly slotLevels: SlotLevels;
   readonly physics: PhysicsModel;
   readonly forest: Forest;
 }
 
 /** With held-out rows, trees are added only as long as these get better. */
 function fitLayers(target: Target, samples: Samples, { binning, trees }: TreeSettings, heldOut?: Samples): Layers {
-  const { table } = samples;
-  const levels = fitServerLevels({ target, table, observed: samples.observed });
+  const { table, slotLevels } = samples;
+  const levels = slotLevels[target];
   const level = readLevels(levels, table);
   const observed = samples.observed.map((value, i) => value * Math.exp(-level[i]!));
   const physics = fitPhysics(target, table, observed);
   const stopping = heldOut && { validation: prepareRows({ levels, physics }, heldOut, binning), patience: PATIENCE };
-  return { levels, physics, forest: trainForest(prepareRows({ levels, physics }, samples, binning), trees, stopping) };
+  const forest = trainForest(prepareRows({ levels, physics }, samples, binning), trees, stopping);
+  return { levels, slotLevels, physics, forest };
 }
 
 /** What trees learn: the logarithm of what physics at the server's level missed. */
-function prepareRows(layers: Omit<Layers, 'forest'>, samples: Samples, binning: Binning): TrainingSet {
+function prepareRows(layers: Pick<Layers, 'levels' | 'physics'>, samples: Samples, binning: Binning): TrainingSet {
   const level = readLevels(layers.levels, samples.table);
   const expected = predictPhysics(layers.physics, samples);
   const target = samples.observed.map((value, i) => Math.log(value / expected[i]!) - level[i]!);
@@ -195,7 +237,7 @@ function predictWith({ levels, physics, forest }: Layers, share: number, samples
   const { count } = samples.table;
   if (count === 0 || share === 0) return predicted;
   const evaluator = createEvaluator([forest], { capacity: count });
-  computeFeatures(samples.table, evaluator.values, evaluator.capacity);
+  for (const [f, column] of toColumns(samples.features).entries()) evaluator.values.set(column, f * evaluator.capacity);
   evaluator.evaluate(count);
   const sums = evaluator.outputs[0]!;
   return predicted.map((value, i) => clampMs(value * Math.exp(share * sums[i]!)));
@@ -211,14 +253,11 @@ function predictPhysics(physics: PhysicsModel, { table }: Samples): Float64Array
  * A fifth of the rows is held out, so that each load and each moment is among both parts. Not every fifth: where
  * servers take turns, that may be all that one of them did.
  */
-function splitSamples({ table }: Samples, target: Target): [learned: Samples, heldOut: Samples] {
-  const learned: number[] = [];
-  const heldOut: number[] = [];
-  for (let i = 0; i < table.count; i++) ((i * GOLDEN_RATIO) % 1 < VALIDATION_SHARE ? heldOut : learned).push(i);
-  return [pickSamples(table, target, learned), pickSamples(table, target, heldOut)];
+function isHeldOut(position: number): boolean {
+  return (position * GOLDEN_RATIO) % 1 < VALIDATION_SHARE;
 }
 
-function pickSamples(source: ObservationTable, target: Target, rows: ArrayLike<number>): Samples {
-  const table = selectRows(source, rows);
-  return { table, features: computeMatrix(table), observed: observedTimes(table, target).slice(0, table.count) };
+function computeSamples(target: Target, table: ObservationTable, slotLevels: SlotLevels): Samples {
+  const observed = observedTimes(table, target).slice(0, table.count);
+  return { table, slotLevels, features: computeMatrix(table, slotLevels), observed };
 }

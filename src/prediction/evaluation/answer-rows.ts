@@ -2,7 +2,7 @@ import { METRIC_COLUMNS } from '../columns.ts';
 import { clampMs } from '../milliseconds.ts';
 import { findTargetModel, type LatencyModel } from '../model.ts';
 import { type MetricColumns, type ObservationTable, observedTimes, TARGETS } from '../observation-table.ts';
-import { levelOf } from '../server-levels.ts';
+import { levelOf, readLevels } from '../server-levels.ts';
 import { createSlotEvaluator, readMedian, type SlotEvaluator, toStatistic } from '../slot-evaluator.ts';
 import type { Answers } from './accuracy.ts';
 
@@ -18,7 +18,7 @@ export function answerRows(model: LatencyModel, table: ObservationTable, rows: r
         evaluator = createPodTypeEvaluator(model, table.podTypes[podType]!);
         evaluators.set(podType, evaluator);
       }
-      evaluator.evaluate(selectMetrics(table, part));
+      evaluator.evaluate(selectMetrics(table, part), (levels, into) => into.set(readLevels(levels, table, part)));
       collectAnswers(evaluator, table, part, answers);
     }
 }

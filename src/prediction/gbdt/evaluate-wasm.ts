@@ -1,7 +1,7 @@
 import { EDGE_TABLE_FLOATS, writeEdgeTable } from './bin-column-wasm.ts';
 import type { Evaluator } from './evaluate.ts';
 import { findKernelModule, planMemory } from './kernel.ts';
-import { type Forest, LEAVES, MAX_DEPTH } from './tree.ts';
+import { type Forest, LEAVES, MAX_DEPTH, NEVER } from './tree.ts';
 
 /** 16 rows a step: rows are compared as the lanes of one register, leaves looked up by byte shuffles. */
 const LANES = 16;
@@ -51,18 +51,46 @@ export function createWasmEvaluator(forests: readonly Forest[], capacity: number
   writeEdges(edges, new Float32Array(memory.buffer, edgesAt, edges.length * EDGE_TABLE_FLOATS));
   for (const { forest, treesAt } of parts) writeTrees(forest, stride, memory.buffer, treesAt);
   const kernel = new WebAssembly.Instance(module, { env: { memory } }).exports as unknown as EvaluateExports;
+  const asked = listAskedRuns(forests, edges.length);
   return {
     kernel: 'wasm',
     capacity: stride,
     values: new Float32Array(memory.buffer, valuesAt, edges.length * stride),
     outputs: parts.map(({ outputAt }) => new Float64Array(memory.buffer, outputAt, stride)),
     evaluate(count) {
-      kernel.bin(edgesAt, valuesAt, binsAt, edges.length, stride, count, SIGN_BIT);
+      for (const { from, features } of asked) {
+        const edgeTable = edgesAt + from * EDGE_TABLE_FLOATS * 4;
+        kernel.bin(edgeTable, valuesAt + from * stride * 4, binsAt + from * stride, features, stride, count, SIGN_BIT);
+      }
       for (const { forest, treesAt, outputAt } of parts) {
         kernel.evaluate(treesAt, forest.treeCount, binsAt, count, sumsAt, outputAt, forest.base, forest.leafScale);
       }
     },
   };
+}
+
+interface FeatureRun {
+  readonly from: number;
+  readonly features: number;
+}
+
+/** Features side by side that some tree asks for: many a pool never reports utilizations, or has like servers. */
+function listAskedRuns(forests: readonly Forest[], featureCount: number): FeatureRun[] {
+  const asked = new Set(forests.flatMap(listAskedFeatures));
+  const runs: FeatureRun[] = [];
+  for (let feature = 0; feature < featureCount; feature++) {
+    if (!asked.has(feature)) continue;
+    const last = runs.at(-1);
+    if (last !== undefined && last.from + last.features === feature)
+      runs[runs.length - 1] = { ...last, features: last.features + 1 };
+    else runs.push({ from: feature, features: 1 });
+  }
+  return runs;
+}
+
+function listAskedFeatures({ features, thresholds, treeCount }: Forest): number[] {
+  const levels = Array.from(features.subarray(0, treeCount * MAX_DEPTH));
+  return levels.filter((_, level) => thresholds[level] !== NEVER);
 }
 
 function writeEdges(edges: readonly Float32Array[], tables: Float32Array): void {
