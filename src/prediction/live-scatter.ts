@@ -6,6 +6,7 @@ import type { AskedRows } from './asked-rows.ts';
 import { type Calibration, findBucket, LEVELS, type Statistic } from './calibration.ts';
 import { type AdaptiveQuantiles, createAdaptiveQuantiles, PROMISES, type Promised } from './conformal.ts';
 import { clampMs } from './milliseconds.ts';
+import { createReach } from './reach.ts';
 import { createServerQuantiles, type ServerQuantiles } from './server-quantiles.ts';
 
 /** What was promised about one request. */
@@ -36,6 +37,7 @@ const PROMISE_COUNT = PROMISES.length;
 export function createLiveScatter(calibration: Calibration): LiveScatter {
   const ofSlot = createAdaptiveQuantiles();
   const ofServers = createServerQuantiles();
+  const reach = createReach();
   let learned = measureLearned(calibration);
 
   /** As the slot has shown them, the same at every load, or as they were learned for each. */
@@ -50,16 +52,20 @@ export function createLiveScatter(calibration: Calibration): LiveScatter {
     toStatistic(asked, timesMs) {
       const promise = STATISTIC_OF.indexOf(asked.statistic);
       if (promise === -1) toMeans(learned, asked, timesMs);
-      else toPromises({ ...learned, ...readQuantiles(), ofServers, promise }, asked, timesMs);
+      else toPromises({ ...learned, ...readQuantiles(), ofServers, promise, furthest: reach.furthest }, asked, timesMs);
     },
     promise(mixtureMs, server) {
       const bucket = findBucket(learned.edges, mixtureMs);
       const { quantiles, stride } = readQuantiles();
       const corrections = ofServers.correctionsOf(server);
-      const promised = PROMISES.map((_, p) => correctQuantile(quantiles, bucket * stride, corrections, p));
-      return { spread: learned.spreads[bucket]!, promised, after: ofSlot.count };
+      const spread = learned.spreads[bucket]!;
+      const promised = PROMISES.map((_, p) =>
+        Math.min(reach.furthest / spread, correctQuantile(quantiles, bucket * stride, corrections, p)),
+      );
+      return { spread, promised, after: ofSlot.count };
     },
     observe({ spread, promised, after }, server, logRatio) {
+      reach.observe(logRatio);
       const residual = logRatio / spread;
       ofSlot.observe(residual, promised, ofSlot.count - after);
       ofServers.observe(server, residual, promised);
@@ -78,7 +84,7 @@ function correctQuantile(quantiles: Float64Array, at: number, corrections: Float
 }
 
 function toPromises(
-  { edges, spreads, quantiles, stride, ofServers, promise }: AskedPromise,
+  { edges, spreads, quantiles, stride, ofServers, promise, furthest }: AskedPromise,
   { count, rows, servers }: AskedRows,
   timesMs: Float64Array,
 ): void {
@@ -87,7 +93,7 @@ function toPromises(
     const ms = timesMs[row]!;
     const bucket = findBucket(edges, ms);
     const quantile = correctQuantile(quantiles, bucket * stride, ofServers.correctionsOf(servers[n]!), promise);
-    timesMs[row] = clampMs(ms * promiseFactor(promise, quantile * spreads[bucket]!));
+    timesMs[row] = clampMs(ms * promiseFactor(promise, Math.min(furthest, quantile * spreads[bucket]!)));
   }
 }
 
@@ -132,6 +138,8 @@ interface AskedPromise extends LearnedScatter {
   readonly ofServers: ServerQuantiles;
   /** A position in `PROMISES`. */
   readonly promise: number;
+  /** As a logarithm: nothing is promised beyond it. */
+  readonly furthest: number;
 }
 
 /** Times scatter by at least this much: a bucket of equal residuals is luck. */

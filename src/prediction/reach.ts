@@ -1,0 +1,34 @@
+/**
+ * The furthest that any time lately was above what was said of it, as a logarithm. Residuals are kept in units of the
+ * spread at their load: one of a narrow load, told at a wide one, would promise what nobody has ever waited.
+ */
+const WINDOW = 300;
+/** Of fewer times than this, the furthest says little about the rarest. */
+const MIN_TIMES = 100;
+
+export interface Reach {
+  observe(logRatio: number): void;
+  /** Infinity while too little is known. */
+  readonly furthest: number;
+}
+
+export function createReach(): Reach {
+  const window = new Float64Array(WINDOW);
+  let count = 0;
+  let furthest = Number.POSITIVE_INFINITY;
+  return {
+    get furthest() {
+      return furthest;
+    },
+    observe(logRatio) {
+      const left = window[count % WINDOW]!;
+      window[count % WINDOW] = logRatio;
+      count++;
+      if (count < MIN_TIMES) return;
+      // A look at all of them only when the furthest has left.
+      if (count === MIN_TIMES || left === furthest)
+        furthest = Math.max(0, ...window.subarray(0, Math.min(count, WINDOW)));
+      else furthest = Math.max(furthest, logRatio);
+    },
+  };
+}
