@@ -25,10 +25,11 @@ const FAST_SHRINKAGE = 0.5;
 /** The whole model starts from nothing but a guess, which one event may well overrule. */
 const MODEL_SHRINKAGE = 2.5;
 /**
- * One wild request says as much as one that took e times as long as its server's others, not more. Not as long as
- * the model expects: a server of another kind than all that were learned may be twenty times slower for good.
+ * One wild request says as much as one that took e times as long as expected, not more; or as one twice as far off, as a
+ * logarithm, as its server usually is: one of another kind than all that were learned may be twenty times slower for good.
  */
 const MAX_SURPRISE = 1;
+const MAX_RATIO = 2;
 /** So many events until half of what a holder keeps showing is no surprise any more: a few stalls in a row still are. */
 const USUAL_EVENTS = 10;
 
@@ -163,7 +164,8 @@ function shrink({ sums, weights }: Means, at: number, parent: number, strength: 
 
 function addResidual({ sums, weights }: Means, at: number, residual: number): void {
   const usual = shrink({ sums, weights }, at + SLOW, 0, USUAL_EVENTS);
-  const value = Math.max(usual - MAX_SURPRISE, Math.min(usual + MAX_SURPRISE, residual));
+  const least = Math.min(-MAX_SURPRISE, MAX_RATIO * usual);
+  const value = Math.max(least, Math.min(Math.max(MAX_SURPRISE, MAX_RATIO * usual), residual));
   for (let speed = 0; speed < SPEED_COUNT; speed++) {
     sums[at + speed] = sums[at + speed]! * DECAYS[speed]! + value;
     weights[at + speed] = weights[at + speed]! * DECAYS[speed]! + 1;
