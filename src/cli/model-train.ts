@@ -64,6 +64,7 @@ async function train(options: TrainOptions): Promise<void> {
   checkAnyRow(read, 'train');
   checkEnoughRows(table, refusals);
   const parameters = { ...DEFAULT_TRAINING, statistic: options.statistic };
+  showProgress('Judging what can be learned on the newest rows');
   const judgement = judge(table, parameters);
   const learned = trainModel('new', table, parameters, (part) => showProgress(`Learning ${part}`));
   const isPromoted = options.promote === 'better' ? isBetter(judgement) : options.promote === 'true';

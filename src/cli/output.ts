@@ -5,6 +5,7 @@ import { describeError, Failure } from '../errors.ts';
 
 /** What a command prints is its answer and goes to standard output; progress and remarks go to standard error. */
 export function print(text: string): void {
+  clearProgress();
   process.stdout.write(`${text}\n`);
 }
 
@@ -14,6 +15,7 @@ export function printJson(value: unknown): void {
 
 /** A line for the person who waits. */
 export function remark(text: string): void {
+  clearProgress();
   process.stderr.write(`${text}\n`);
 }
 
@@ -42,14 +44,25 @@ function formatCell(cell: Cell): string {
   return cell === null || cell === undefined ? '-' : String(cell);
 }
 
+/** What stands on the terminal's last line gives way to what is printed next. */
+const CLEAR_LINE = '\r\x1b[2K';
+let isProgressShown = false;
+
+function clearProgress(): void {
+  if (isProgressShown) process.stderr.write(CLEAR_LINE);
+  isProgressShown = false;
+}
+
 /** Progress on standard error: a self-replacing line on a terminal, a plain line every few seconds elsewhere. */
 export function createProgress(nowMs: () => number): (text: string) => void {
-  let lastMs = Number.NEGATIVE_INFINITY;
-  const intervalMs = process.stderr.isTTY ? 100 : 3000;
+  const isTerminal = process.stderr.isTTY;
+  let lastMs = isTerminal ? Number.NEGATIVE_INFINITY : nowMs();
+  const intervalMs = isTerminal ? 100 : 3000;
   return (text) => {
     if (nowMs() - lastMs < intervalMs) return;
     lastMs = nowMs();
-    process.stderr.write(process.stderr.isTTY ? `\r\x1b[2K${text}` : `${text}\n`);
+    isProgressShown = isTerminal;
+    process.stderr.write(isTerminal ? `${CLEAR_LINE}${text}` : `${text}\n`);
   };
 }
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -51,4 +51,42 @@ test('a slowdown of a server that is not there, or that says no time, is refused
   const unclear = await runTrivet(['simulate', '--slow', 'large-0:2']);
   assert.notEqual(unclear.code, 0);
   assert.match(unclear.stderr, /"large-0:2" must be a server, a factor above 0 and a time/);
+});
+
+const TRACE_LINE = '{"timestamp": 0, "input_length": 10, "output_length": 2}';
+const refused: [title: string, trace: string, message: RegExp][] = [
+  ['without times', '{"input_length": 10, "output_length": 2}', /timestamp must be a number of 0 or more at .*:1\n$/],
+  ['that is no JSON', `${TRACE_LINE}\nTIMESTAMP,ContextTokens\n`, /timestamp must be .* at .*:2\n$/],
+  ['without lengths', `${TRACE_LINE}\n{"timestamp": 5, "input_length": 9}`, /output_length must be .* at .*:2\n$/],
+  [
+    'of words for blocks',
+    '{"timestamp": 0, "input_length": 9, "output_length": 2, "hash_ids": ["a"]}',
+    /hash_ids must be/,
+  ],
+  ['that is empty', '\n', /is empty\n$/],
+];
+for (const [title, trace, message] of refused)
+  test(`a trace ${title} is refused instead of waited for`, async () => {
+    const path = join(folder, 'refused.jsonl');
+    writeFileSync(path, trace);
+    const { code, stderr } = await runTrivet(['simulate', '--trace', path]);
+    assert.equal(code, 2);
+    assert.match(stderr, message);
+  });
+
+test('a trace is replayed in the order of its times', async () => {
+  const path = join(folder, 'unordered.jsonl');
+  const line = (timestamp: number) => JSON.stringify({ timestamp, input_length: 600, output_length: 4, hash_ids: [1] });
+  writeFileSync(path, [line(900), line(0), line(400)].join('\n'));
+  const rows = await simulate('--trace', path);
+  assert.deepEqual(
+    rows.map(({ at }) => at),
+    [0, 400, 900],
+  );
+});
+
+test('a file that cannot be written is named before the work', async () => {
+  const { code, stderr } = await runTrivet(['simulate', '--output', '/no/such/folder/trace.jsonl']);
+  assert.equal(code, 2);
+  assert.match(stderr, /^Cannot write "\/no\/such\/folder\/trace.jsonl"/);
 });

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createWriteStream, readFileSync } from 'node:fs';
+import { createWriteStream } from 'node:fs';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { Failure } from '../errors.ts';
 import { createLeastRequests, createLoadAndPrefix, createRoundRobin } from '../prediction/simulator/policies.ts';
@@ -12,10 +12,10 @@ import {
   createWorkload,
   fromTrace,
   type SimulatedRequest,
-  type TraceLine,
   type WorkloadOptions,
 } from '../prediction/simulator/workload.ts';
-import { formatTable, print, printJson } from './output.ts';
+import { checkWritable, formatTable, print, printJson } from './output.ts';
+import { readTrace } from './read-trace.ts';
 import { type PoolServer, parsePool, parseSlowdowns, planSlowdowns, type Slowdown } from './simulated-pool.ts';
 
 interface SimulateOptions {
@@ -64,7 +64,10 @@ export function createSimulateCommand(): Command {
     )
     .option('--kv-capacity-tokens <tokens>', 'key-value memory of every server, in tokens', parsePositive)
     .addOption(new Option('--workload <kind>', 'how requests arrive').choices(['poisson', 'bursts']).default('bursts'))
-    .option('--trace <file>', 'replay JSON lines {timestamp, input_length, output_length, hash_ids?} instead')
+    .option(
+      '--trace <file>',
+      'replay JSON lines {timestamp, input_length, output_length, hash_ids?} instead; --rate, --duration and --seed then say nothing',
+    )
     .option('--time-scale <factor>', 'stretch the times of the trace', parsePositive, 1)
     .option('--rate <requests>', 'mean requests a second', parsePositive, 12)
     .option('--duration <seconds>', 'simulated time during which requests arrive', parsePositive, 600)
@@ -90,6 +93,7 @@ function parsePositive(text: string): number {
 }
 
 async function runSimulation(options: SimulateOptions): Promise<void> {
+  if (options.output !== undefined) await checkWritable(options.output);
   const requests = readRequests(options);
   const policy: RoutingPolicy = POLICIES[options.policy]();
   const capacities = options.servers.map(
@@ -119,16 +123,7 @@ async function runSimulation(options: SimulateOptions): Promise<void> {
 }
 
 function readRequests(options: SimulateOptions): SimulatedRequest[] {
-  if (options.trace !== undefined) {
-    const lines = readFileSync(options.trace, 'utf8')
-      .split('\n')
-      .filter((line) => line !== '');
-    return fromTrace(
-      lines.map((line) => JSON.parse(line) as TraceLine),
-      options.timeScale,
-      BLOCK_TOKENS,
-    );
-  }
+  if (options.trace !== undefined) return fromTrace(readTrace(options.trace), options.timeScale, BLOCK_TOKENS);
   const workload: WorkloadOptions = {
     kind: options.workload,
     requestsPerSecond: options.rate,
@@ -149,7 +144,7 @@ function checkFits(requests: readonly SimulatedRequest[], smallest: number): voi
   const tokens = tooLong.inputTokens + tooLong.outputTokens;
   throw new Failure(
     'invalid',
-    `Cannot simulate: request ${tooLong.id} needs ${tokens} tokens of memory, the smallest server has ${smallest}; leave that server out of --servers`,
+    `Cannot simulate: request ${tooLong.id} needs ${tokens} tokens of memory, the smallest server has ${smallest}; leave that server out of --servers, or say --kv-capacity-tokens`,
   );
 }
 
