@@ -10,7 +10,7 @@ import { TARGETS } from '../prediction/observation-table.ts';
 import { DEFAULT_TRAINING } from '../prediction/train-model.ts';
 import { realWorld } from '../world.ts';
 import { checkWritable, createProgress, formatTable, print, printJson, remark, writeOutput } from './output.ts';
-import { checkAnyRow, createKvCapacityOption, formatRefusals, warnOfIgnored } from './read-rows.ts';
+import { checkAnyRow, createKvCapacityOption, formatRefusals, warnOfIgnored, warnOfUnits } from './read-rows.ts';
 
 interface EvaluateOptions {
   readonly input: readonly string[];
@@ -65,6 +65,7 @@ async function runEvaluation(options: EvaluateOptions): Promise<void> {
   const { table, refusals } = read;
   warnOfIgnored(read.ignoredFields);
   checkAnyRow(read, 'evaluate');
+  warnOfUnits(table);
   if (table.models.length > 1)
     remark(`All of ${table.models.length} target models are judged as one; --model takes one`);
   if (refusals.length > 0) remark(`Rows left out\n${formatRefusals(refusals)}`);

@@ -13,7 +13,7 @@ import { realWorld } from '../world.ts';
 import { formatSummaries } from './model-summaries.ts';
 import { openCliStore } from './open-cli-store.ts';
 import { createProgress, print, printJson } from './output.ts';
-import { checkAnyRow, createKvCapacityOption, formatRefusals, warnOfIgnored } from './read-rows.ts';
+import { checkAnyRow, createKvCapacityOption, formatRefusals, warnOfIgnored, warnOfUnits } from './read-rows.ts';
 
 interface TrainOptions {
   readonly model: string;
@@ -62,6 +62,7 @@ async function train(options: TrainOptions): Promise<void> {
   const { table, refusals } = read;
   warnOfIgnored(read.ignoredFields);
   checkAnyRow(read, 'train');
+  warnOfUnits(read.table);
   checkEnoughRows(table, refusals);
   const parameters = { ...DEFAULT_TRAINING, statistic: options.statistic };
   showProgress('Judging what can be learned on the newest rows');

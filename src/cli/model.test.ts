@@ -195,3 +195,36 @@ test('fields that nothing is made of are named once', async () => {
   });
   assert.match(stderr, /Fields that nothing is made of: kv_cache_use \(40 rows\)/);
 });
+
+const LOG_HEADER = 'run,server,start_ms,first_token_ms,end_ms,input_tokens,output_tokens';
+
+/** Evaluates a log of 30 requests, its times multiplied with `unit`, and with these more columns. */
+async function evaluateLog(unit: number, more: string, header = LOG_HEADER) {
+  const rows = Array.from({ length: 30 }, (_, i) => {
+    const times = [1000 * i, 1000 * i + 80 + (i % 7), 1000 * i + 900].map((ms) => ms * unit);
+    return ['"a, first"', 's', ...times, 100, 40].join(',') + more;
+  });
+  const argv = ['model', 'evaluate', '--input', '-', '--format', 'requests', '--kv-capacity-tokens', '1000'];
+  return runTrivet([...argv, '--protocol', 'time'], { env, input: `\uFEFF${header}\r\n${rows.join('\r\n')}\r\n` });
+}
+
+test('a log of requests is read as spreadsheets write it, and what nothing is made of is named', async () => {
+  const { code, stdout, stderr } = await evaluateLog(1, ',7', `${LOG_HEADER},user`);
+  assert.equal(code, 0, stderr);
+  assert.match(stdout, /^TTFT +9 /m);
+  assert.match(stderr, /Fields that nothing is made of: user \(30 rows\)/);
+  assert.doesNotMatch(stderr, /in seconds/);
+});
+
+test('a log whose times are seconds is judged, and asked about', async () => {
+  const { code, stderr } = await evaluateLog(0.001, '');
+  assert.equal(code, 0, stderr);
+  assert.match(stderr, /Are the times in seconds\? They must be in milliseconds: a first token typically takes 0\.08/);
+});
+
+test('a log with another name for a column is refused with the names that are known', async () => {
+  const { code, stderr } = await evaluateLog(1, '', LOG_HEADER.replace('output_tokens', 'generated'));
+  assert.equal(code, 2);
+  assert.match(stderr, /30 +output_tokens must be present/);
+  assert.match(stderr, /Fields that are known: run, server, start_ms,/);
+});

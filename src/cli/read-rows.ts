@@ -1,7 +1,8 @@
 import { InvalidArgumentError, Option } from 'commander';
 import { Failure } from '../errors.ts';
-import { KNOWN_FIELDS } from '../prediction/formats/field-names.ts';
 import type { IgnoredField, ReadTable, Refusals } from '../prediction/formats/read-table.ts';
+import { findUnitMistake } from '../prediction/formats/unit-mistake.ts';
+import type { ObservationTable } from '../prediction/observation-table.ts';
 import { formatTable, remark } from './output.ts';
 
 /** What `--format requests` needs. */
@@ -45,18 +46,21 @@ export function warnOfIgnored(fields: readonly IgnoredField[]): void {
   if (fields.length > 0) remark(`Fields that nothing is made of: ${formatIgnored(fields)}`);
 }
 
-/** Throws unless there are rows, saying what was read instead. The action is "train", "evaluate", …. */
-export function checkAnyRow({ table, refusals, ignoredFields }: ReadTable, action: string): void {
-  if (table.count > 0) return;
-  if (refusals.length === 0) throw new Failure('invalid', `Cannot ${action}: the input is empty`);
-  throw new Failure(
-    'invalid',
-    `Cannot ${action}: no row is usable\n${formatRefusals(refusals)}${hintAtNames(ignoredFields)}`,
-  );
+/** Once for all rows: they are kept, whoever knows such a fast or slow server may be right. */
+export function warnOfUnits(table: ObservationTable): void {
+  const mistake = findUnitMistake(table);
+  if (mistake !== undefined) remark(mistake);
 }
 
-function hintAtNames(ignored: readonly IgnoredField[]): string {
-  if (ignored.some(({ name }) => name === 'first_token_ms'))
+/** Throws unless there are rows, saying what was read instead. The action is "train", "evaluate", …. */
+export function checkAnyRow({ table, refusals, ...fields }: ReadTable, action: string): void {
+  if (table.count > 0) return;
+  if (refusals.length === 0) throw new Failure('invalid', `Cannot ${action}: the input is empty`);
+  throw new Failure('invalid', `Cannot ${action}: no row is usable\n${formatRefusals(refusals)}${hintAtNames(fields)}`);
+}
+
+function hintAtNames({ ignoredFields, knownFields }: Pick<ReadTable, 'ignoredFields' | 'knownFields'>): string {
+  if (ignoredFields.some(({ name }) => name === 'first_token_ms'))
     return '\nThis looks like a log of requests: read it with --format requests and --kv-capacity-tokens';
-  return ignored.length === 0 ? '' : `\nFields that are known: ${KNOWN_FIELDS.join(', ')}`;
+  return ignoredFields.length === 0 ? '' : `\nFields that are known: ${knownFields.join(', ')}`;
 }

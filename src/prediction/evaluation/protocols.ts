@@ -191,7 +191,10 @@ function leaveServersOut(table: ObservationTable): Fold[] {
 function leaveRunsOut(table: ObservationTable, holdOut: readonly string[] | undefined): Fold[] {
   const unknown = holdOut?.filter((run) => !table.runs.includes(run)) ?? [];
   if (unknown.length > 0)
-    throw new Failure('invalid', `Cannot leave these runs out, no row is of them: ${unknown.join(', ')}`);
+    throw new Failure(
+      'invalid',
+      `Cannot leave these runs out, no row is of them: ${unknown.join(', ')}; there are ${listSome(table.runs)}`,
+    );
   if (holdOut === undefined) {
     if (table.runs.length < 2) throw new Failure('invalid', 'Cannot leave a run out: rows must name at least 2 runs');
     return leaveGroupsOut(table, table.run.subarray(0, table.count));
@@ -201,6 +204,14 @@ function leaveRunsOut(table: ObservationTable, holdOut: readonly string[] | unde
   const fold = { learn: rows.filter((row) => !isOut(row)), judge: rows.filter(isOut) };
   if (fold.learn.length === 0) throw new Failure('invalid', 'Cannot leave every run out: none is left to learn from');
   return [fold];
+}
+
+const MAX_LISTED = 20;
+
+function listSome(names: readonly string[]): string {
+  if (names.length === 0) return 'no runs';
+  const more = names.length > MAX_LISTED ? ` and ${names.length - MAX_LISTED} more` : '';
+  return `${names.slice(0, MAX_LISTED).join(', ')}${more}`;
 }
 
 /** mulberry32: the same split on every machine. */

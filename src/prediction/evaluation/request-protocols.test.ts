@@ -154,3 +154,13 @@ function findMomentOfWaiting({ count, atMs, ttftMs }: ObservationTable): number 
   assert.ok(others.length >= 3);
   return Math.max(...others.map((row) => atMs[row]!));
 }
+
+test('a run that is not there cannot be held out, and the refusal names those that are', async () => {
+  const table = await readLog(
+    Array.from({ length: 25 }, (_, i) => recordRun(`run-${i}`, [large], 1).slice(0, 2)).flat(),
+  );
+  assert.throws(
+    () => evaluate('leave-run-out', table, { ...OPTIONS, holdOut: ['run-3', 'b'] }),
+    /^Failure: Cannot leave these runs out, no row is of them: b; there are run-0, run-1, .*, run-19 and 5 more$/,
+  );
+});

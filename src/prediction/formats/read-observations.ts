@@ -52,10 +52,10 @@ export async function* readObservations(path: string, options: ReadOptions): Asy
   }
 }
 
-function readRequestsOptions({ kvCapacityTokens, targetModel }: ReadOptions): RequestsOptions {
+function readRequestsOptions({ kvCapacityTokens, targetModel, onIgnoredField }: ReadOptions): RequestsOptions {
   if (kvCapacityTokens === undefined)
     throw new Failure('invalid', 'Cannot read requests: --kv-capacity-tokens must say how many a server holds');
-  return { kvCapacityTokens, targetModel };
+  return { kvCapacityTokens, targetModel, onIgnoredField };
 }
 
 const FIELD_NAMES: Readonly<Record<Format, FieldNames | undefined>> = {

@@ -1,6 +1,8 @@
 import type { Observation } from '../observation.ts';
 import { appendObservation, createObservationTable, type ObservationTable } from '../observation-table.ts';
+import { KNOWN_FIELDS } from './field-names.ts';
 import { type Format, readObservations } from './read-observations.ts';
+import { REQUEST_FIELDS } from './request-log.ts';
 
 /** Why rows were refused: how many for each reason, and where the first of them stands. */
 export interface Refusals {
@@ -18,6 +20,8 @@ export interface IgnoredField {
 export interface ReadTable {
   readonly table: ObservationTable;
   readonly ignoredFields: readonly IgnoredField[];
+  /** The fields that something would have been made of. */
+  readonly knownFields: readonly string[];
   /** Most frequent first. */
   readonly refusals: readonly Refusals[];
 }
@@ -46,7 +50,8 @@ export async function readTable(paths: readonly string[], options: ReadTableOpti
       if (row.line % 10_000 === 0) options.onProgress?.(table.count);
     }
   const ignoredFields = Array.from(ignored, ([name, rows]) => ({ name, rows }));
-  return { table, ignoredFields, refusals: [...byReason.values()].sort((a, b) => b.rows - a.rows) };
+  const knownFields = options.format === 'requests' ? REQUEST_FIELDS : KNOWN_FIELDS;
+  return { table, ignoredFields, knownFields, refusals: [...byReason.values()].sort((a, b) => b.rows - a.rows) };
 }
 
 /** One more row refused for this reason. */

@@ -34,7 +34,7 @@ test('a row of a log is read, with its numbers as numbers or as text, and any sc
 const refusals: [change: Record<string, unknown>, refusal: string][] = [
   [{ run: undefined }, 'run must be present'],
   [{ server: '' }, 'server must be present'],
-  [{ start_ms: undefined }, 'start_ms must be a finite number'],
+  [{ start_ms: undefined }, 'start_ms must be present'],
   [{ end_ms: 'soon' }, 'end_ms must be a number'],
   [{ first_token_ms: null }, 'first_token_ms must be a finite number'],
   [{ input_tokens: -1 }, 'input_tokens must be 0 or more'],

@@ -20,7 +20,20 @@ export interface LoggedRequest {
 
 export type ParsedRequest = { readonly request: LoggedRequest } | { readonly refusal: string };
 
+/** The fields of a row. */
+export const REQUEST_FIELDS = [
+  'run',
+  'server',
+  'start_ms',
+  'first_token_ms',
+  'end_ms',
+  'input_tokens',
+  'output_tokens',
+] as const;
+
 export function parseRequest(record: RawRecord): ParsedRequest {
+  const missing = REQUEST_FIELDS.find((name) => record[name] === undefined);
+  if (missing !== undefined) return { refusal: `${missing} must be present` };
   const { number, name, problems } = openFields(record);
   const request: LoggedRequest = {
     run: name('run'),

@@ -7,17 +7,21 @@ import type { Observation } from '../observation.ts';
 import type { NumberedRecord } from './csv.ts';
 import type { ReadRow } from './read-observations.ts';
 import { type Load, reconstructLoads } from './request-load.ts';
-import { type LoggedRequest, parseRequest, tpotOf, ttftOf } from './request-log.ts';
+import { type LoggedRequest, parseRequest, REQUEST_FIELDS, tpotOf, ttftOf } from './request-log.ts';
 
 export interface RequestsOptions {
   /** Tokens that the KV cache of one server holds. */
   readonly kvCapacityTokens: number;
   readonly targetModel: string;
+  /** Hears of each field of each row that nothing is made of. */
+  readonly onIgnoredField?: ((name: string) => void) | undefined;
 }
 
 interface NumberedRequest extends LoggedRequest {
   readonly line: number;
 }
+
+const KNOWN: ReadonlySet<string> = new Set(REQUEST_FIELDS);
 
 /** A smaller start is no time since the epoch, but one since the run began. */
 const FIRST_EPOCH_MS = 1e11;
@@ -29,6 +33,7 @@ export async function* readRequests(
 ): AsyncGenerator<ReadRow> {
   const requests: NumberedRequest[] = [];
   for await (const { line, record, problem } of records) {
+    for (const name of Object.keys(record ?? {})) if (!KNOWN.has(name)) options.onIgnoredField?.(name);
     const parsed = record === undefined ? { refusal: problem ?? 'not a record' } : parseRequest(record);
     if ('refusal' in parsed) yield { line, refusal: parsed.refusal };
     else requests.push({ ...parsed.request, line });

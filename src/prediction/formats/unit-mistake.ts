@@ -1,0 +1,37 @@
+/** Times in another unit than milliseconds: everything would be learned all the same, and answered a thousand times off. */
+import { median } from '../calibration.ts';
+import { type ObservationTable, observedTimes, rowsWith, type Target } from '../observation-table.ts';
+
+/** No server is known whose requests typically have a first token within a millisecond, or 5,000 tokens a second each. */
+const LEAST_MS: Readonly<Record<Target, number>> = { ttft: 1, tpot: 0.2 };
+/** Nobody waits so long for each token. */
+const MOST_TPOT_MS = 5000;
+
+/** A sentence about it; undefined when the times may well be milliseconds. */
+export function findUnitMistake(table: ObservationTable): string | undefined {
+  const [ttftMs, tpotMs] = [typicalMs(table, 'ttft'), typicalMs(table, 'tpot')];
+  if (ttftMs < LEAST_MS.ttft || tpotMs < LEAST_MS.tpot)
+    return `Are the times in seconds? They must be in milliseconds: ${describe(ttftMs, tpotMs)}`;
+  if (tpotMs > MOST_TPOT_MS)
+    return `Are the times in microseconds? They must be in milliseconds: ${describe(ttftMs, tpotMs)}`;
+  return undefined;
+}
+
+/** The median; NaN when nobody observed any. */
+function typicalMs(table: ObservationTable, target: Target): number {
+  const observed = observedTimes(table, target);
+  const rows = rowsWith(table, target);
+  return rows.length === 0 ? Number.NaN : median(Float64Array.from(rows, (row) => observed[row]!).sort());
+}
+
+function describe(ttftMs: number, tpotMs: number): string {
+  const parts = [
+    ...(Number.isNaN(ttftMs) ? [] : [`a first token typically takes ${format(ttftMs)} ms`]),
+    ...(Number.isNaN(tpotMs) ? [] : [`each further token ${format(tpotMs)} ms`]),
+  ];
+  return parts.join(', ');
+}
+
+function format(ms: number): string {
+  return String(Number(ms.toPrecision(2)));
+}
