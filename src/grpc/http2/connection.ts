@@ -4,6 +4,7 @@
  */
 import type { Socket } from 'node:net';
 import { type Frame, FrameReader } from './frame-reader.ts';
+import { FrameWriter } from './frame-writer.ts';
 import {
   ConnectionError,
   DEFAULT_MAX_FRAME_BYTES,
@@ -11,7 +12,6 @@ import {
   ERROR,
   FLAG,
   FRAME,
-  FrameWriter,
   MAX_WINDOW,
   SETTING,
   STREAM_WINDOW,
@@ -21,9 +21,11 @@ import { type Headers, HpackDecoder, HpackError } from './hpack-decoder.ts';
 import { Keepalive } from './keepalive.ts';
 import { NuisanceLimit } from './nuisance-limit.ts';
 import { Http2Stream } from './stream.ts';
+import type { WriteMemory } from './write-memory.ts';
 
 export interface ConnectionOptions {
   readonly monotonicMs: () => number;
+  readonly writeMemory: WriteMemory;
   /** A request whose head is complete; its data follows through `stream.onData`. */
   readonly onRequest: (stream: Http2Stream, headers: Headers) => void;
   /** Something threw that should not have: the connection ends, the program goes on. */
@@ -43,7 +45,7 @@ const PING_OF_KEEPALIVE = Buffer.from('areyouon');
 export class Http2Connection {
   readonly socket: Socket;
   readonly #options: ConnectionOptions;
-  readonly #writer = new FrameWriter();
+  readonly #writer: FrameWriter;
   readonly #hpack = new HpackDecoder();
   readonly #streams = new Map<number, Http2Stream>();
   /** Streams with bytes that found a window closed, in the order in which they wait. */
@@ -66,6 +68,7 @@ export class Http2Connection {
   constructor(socket: Socket, options: ConnectionOptions) {
     this.socket = socket;
     this.#options = options;
+    this.#writer = new FrameWriter(options.writeMemory);
     this.#nuisances = new NuisanceLimit(options.monotonicMs);
     socket.setNoDelay(true);
     socket.on('data', (chunk: Buffer) => this.#receive(chunk));
@@ -100,7 +103,7 @@ export class Http2Connection {
   flush(): void {
     if (this.#isReading || this.#writer.length === 0 || !this.socket.writable) return;
     // A client that does not read its answers is not read either, or they would fill the memory.
-    if (!this.socket.write(this.#writer.take())) this.socket.pause();
+    if (!this.#writer.sendTo(this.socket)) this.socket.pause();
     if (this.#isEnding && this.#streams.size === 0) this.socket.end();
   }
 
@@ -339,7 +342,10 @@ export class Http2Connection {
     const { socket } = this;
     this.#writer.goAway(this.#lastStreamId, this.#toErrorCode(error));
     socket.removeAllListeners('data');
-    if (!socket.destroyed) socket.end(this.#writer.take());
+    if (!socket.destroyed) {
+      this.#writer.sendTo(socket);
+      socket.end();
+    }
     socket.resume();
     this.#dropStreams();
     setTimeout(() => socket.destroy(), LINGER_MS).unref();

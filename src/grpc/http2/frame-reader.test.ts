@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
+import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { type Frame, FrameReader } from './frame-reader.ts';
-import { FRAME, FrameWriter, PREFACE } from './frames.ts';
+import { FrameWriter } from './frame-writer.ts';
+import { FRAME, PREFACE } from './frames.ts';
+import { WriteMemory } from './write-memory.ts';
 
 interface Sent {
   readonly streamId: number;
@@ -15,9 +18,11 @@ const sentFrames: fc.Arbitrary<Sent[]> = fc.array(
 );
 
 function writeFrames(frames: readonly Sent[]): Buffer {
-  const writer = new FrameWriter();
+  const writer = new FrameWriter(new WriteMemory());
+  const out = new PassThrough();
   for (const { streamId, payload } of frames) writer.frame(FRAME.data, 1, streamId, Buffer.from(payload));
-  return Buffer.concat([PREFACE, writer.take()]);
+  writer.sendTo(out);
+  return Buffer.concat([PREFACE, out.read() ?? Buffer.alloc(0)]);
 }
 
 /** At each of the positions, in any order. */

@@ -14,6 +14,7 @@ import type { Headers } from './hpack-decoder.ts';
 import type { Http2Stream } from './stream.ts';
 import { StreamingCall } from './streaming-call.ts';
 import { UnaryCall } from './unary-call.ts';
+import { WriteMemory } from './write-memory.ts';
 
 export interface TransportParts {
   readonly routes: ReadonlyMap<string, Route>;
@@ -33,6 +34,7 @@ export class Transport {
   readonly #servers: Server[] = [];
   readonly #connections = new Set<Http2Connection>();
   readonly #streaming = new Set<StreamingCall>();
+  readonly #writeMemory = new WriteMemory();
   #isDraining = false;
 
   constructor(parts: TransportParts) {
@@ -81,6 +83,7 @@ export class Transport {
     const peer = { isUnixSocket, address: isUnixSocket ? undefined : socket.remoteAddress };
     const connection = new Http2Connection(socket, {
       monotonicMs,
+      writeMemory: this.#writeMemory,
       onRequest: (stream, headers) => this.#startCall(stream, headers, peer),
       onFault: (error) => this.#parts.log.error({ err: error }, 'gRPC connection failed'),
       onClosed: (closed) => this.#connections.delete(closed),

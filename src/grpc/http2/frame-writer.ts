@@ -1,0 +1,104 @@
+import type { Writable } from 'node:stream';
+import { FRAME, FRAME_HEAD_BYTES } from './frames.ts';
+import type { WriteMemory } from './write-memory.ts';
+
+const NOTHING = Buffer.alloc(0);
+
+/** Frames on their way out, in one buffer: many calls that came in one read are answered in one write. */
+export class FrameWriter {
+  readonly #memory: WriteMemory;
+  #buffer: Buffer = NOTHING;
+  #length = 0;
+
+  constructor(memory: WriteMemory) {
+    this.#memory = memory;
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  frame(type: number, flags: number, streamId: number, payload?: Uint8Array): void {
+    this.head(payload?.length ?? 0, type, flags, streamId);
+    if (payload !== undefined) this.bytes(payload, 0, payload.length);
+  }
+
+  settings(pairs: readonly (readonly [setting: number, value: number])[]): void {
+    this.head(6 * pairs.length, FRAME.settings, 0, 0);
+    for (const [setting, value] of pairs) {
+      this.byte(setting >>> 8);
+      this.byte(setting);
+      this.uint32(value);
+    }
+  }
+
+  /** Stream 0 is the connection. */
+  windowUpdate(streamId: number, increment: number): void {
+    this.head(4, FRAME.windowUpdate, 0, streamId);
+    this.uint32(increment);
+  }
+
+  resetStream(streamId: number, code: number): void {
+    this.head(4, FRAME.resetStream, 0, streamId);
+    this.uint32(code);
+  }
+
+  goAway(lastStreamId: number, code: number): void {
+    this.head(8, FRAME.goAway, 0, 0);
+    this.uint32(lastStreamId);
+    this.uint32(code);
+  }
+
+  head(length: number, type: number, flags: number, streamId: number): void {
+    this.#reserve(FRAME_HEAD_BYTES);
+    const buffer = this.#buffer;
+    let at = this.#length;
+    buffer[at++] = length >>> 16;
+    buffer[at++] = length >>> 8;
+    buffer[at++] = length;
+    buffer[at++] = type;
+    buffer[at++] = flags;
+    buffer[at++] = streamId >>> 24;
+    buffer[at++] = streamId >>> 16;
+    buffer[at++] = streamId >>> 8;
+    buffer[at++] = streamId;
+    this.#length = at;
+  }
+
+  uint32(value: number): void {
+    this.#reserve(4);
+    this.#length = this.#buffer.writeUInt32BE(value >>> 0, this.#length);
+  }
+
+  byte(value: number): void {
+    this.#reserve(1);
+    this.#buffer[this.#length++] = value;
+  }
+
+  bytes(source: Uint8Array, start: number, end: number): void {
+    this.#reserve(end - start);
+    this.#buffer.set(start === 0 && end === source.length ? source : source.subarray(start, end), this.#length);
+    this.#length += end - start;
+  }
+
+  /**
+   * Sends what was written since the last time. Its memory is used again when the stream says that it is done with it, and
+   * not before: a client that does not read may keep the bytes waiting for minutes. Returns what `write` does.
+   */
+  sendTo(stream: Writable): boolean {
+    const buffer = this.#buffer;
+    const bytes = buffer.subarray(0, this.#length);
+    this.#buffer = NOTHING;
+    this.#length = 0;
+    return stream.write(bytes, () => this.#memory.giveBack(buffer));
+  }
+
+  #reserve(bytes: number): void {
+    const needed = this.#length + bytes;
+    if (needed <= this.#buffer.length) return;
+    const larger = this.#memory.take(needed);
+    larger.set(this.#buffer.subarray(0, this.#length));
+    if (this.#buffer !== NOTHING) this.#memory.giveBack(this.#buffer);
+    this.#buffer = larger;
+  }
+}
