@@ -132,7 +132,8 @@ for (const [title, changes, message] of refusals)
 const files: [start: string, expected: string | RegExp][] = [
   ['TRVMODEL…', 'trivet'],
   ['{"learner":', 'XGBoost'],
-  ['\n{ "version": [1', 'XGBoost'],
+  ['\n{ "version": [1, 7, 4], "learner": {', 'XGBoost'],
+  ['{"name": "of something else"}', /it must be a model of ours, JSON of XGBoost/],
   ['tree\nversion=v4', 'LightGBM'],
   ['{L\0\0\0\0', /UBJSON, save it as booster.save_model\('model.json'\)/],
   ['\x80\x04\x95', /it must be a model of ours, JSON of XGBoost .* or text of LightGBM/],

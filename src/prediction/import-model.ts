@@ -19,7 +19,7 @@ export function detectModelFile(file: Uint8Array): ModelFileKind {
   const start = Buffer.from(file.subarray(0, 64)).toString('latin1');
   if (start.startsWith('TRVMODEL')) return 'trivet';
   if (/^tree\s/.test(start)) return 'LightGBM';
-  if (/^\s*\{\s*"/.test(start)) return 'XGBoost';
+  if (/^\s*\{\s*"/.test(start) && Buffer.from(file).includes('"learner"')) return 'XGBoost';
   if (start.startsWith('{L')) throw refuse("this is XGBoost's UBJSON, save it as booster.save_model('model.json')");
   throw refuse('it must be a model of ours, JSON of XGBoost (model.json) or text of LightGBM (model.txt)');
 }
