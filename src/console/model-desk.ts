@@ -15,6 +15,8 @@ export interface ModelEntry {
   readonly servedVersion: number | undefined;
   /** What this process answers with. */
   readonly servedId: string | undefined;
+  /** What the served version learned. */
+  readonly learned: readonly LearnedView[];
   readonly samples: number;
   readonly lastTraining: { readonly atMs: number; readonly outcome: string } | undefined;
 }

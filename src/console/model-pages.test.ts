@@ -61,6 +61,7 @@ test('a version is promoted and rolled back, each after a page that says what wi
     /@2 will answer instead of Qwen\/Qwen3 32B\?@1/,
   );
   await promote('2');
+  assert.match(await readText(client, '/models'), /version 2 is served 2 versions · 0 samples · held-out MAPE TTFT \d/);
   assert.match(await readText(client, page), /version 2 is served .*Go back to Qwen\/Qwen3 32B\?@1.*promoted by ada/);
 
   const rollback = pathOf(name, 'rollback');

@@ -18,7 +18,7 @@ export function renderModels(models: readonly ModelEntry[]): Html {
     (
       model,
     ) => html`<li class="item"><div class="tight"><p><a href="${pathOfModel(model.name)}"><strong class="url">${model.name}</strong></a> ${renderServed(model)}</p>
-<p class="small soft">${t.versions(model.versionCount)} · ${t.samples(model.samples)}</p></div>
+<p class="small soft">${t.versions(model.versionCount)} · ${t.samples(model.samples)}${describeScores(model.learned)}</p></div>
 <span class="small soft">${model.lastTraining === undefined ? '' : html`${nameOutcome(model.lastTraining.outcome)} ${renderMoment(model.lastTraining.atMs)}`}</span></li>`,
   );
   return html`<div class="tight"><h1>${t.title}</h1><p class="soft">${t.lead}</p></div>

@@ -72,6 +72,7 @@ async function listModels({ store, predictor, accuracy }: ModelDeskParts) {
       servedVersion: promoted?.version,
       /** What this process answers with; it follows a promotion within a second. */
       servedId: servedHere.get(name),
+      learned: promoted === undefined ? [] : describeVersion(promoted).learned,
       samples: samples.get(name) ?? 0,
       lastTraining: trainings.get(name),
     };
