@@ -1,7 +1,7 @@
 /**
  * `Predict` over the wire: how many calls a second one core answers, and how long callers wait at half of that.
  * `node bench/predict.ts [--json] [--seconds 3] [--model none|prior|trained] [--candidates 16,64] [--rate CALLS]
- * [--while-refit [--samples 20000]] [--floor [--turns 15]] [--semi-space 8] [--cpu-prof]`.
+ * [--while-refit [--samples 20000]] [--floor [--turns 15]] [--semi-space 4] [--cpu-prof]`.
  *
  * With --while-refit, the same load once more while a model is learned again from samples in a store, and swapped in:
  * the server is not pinned then, and its processor time is not that of the calls alone. With --floor, the open loop in
@@ -34,7 +34,7 @@ const { values: flags } = parseArgs({
     samples: { type: 'string', default: '20000' },
     'cpu-prof': { type: 'boolean', default: false },
     // As in package.json.
-    'semi-space': { type: 'string', default: '8' },
+    'semi-space': { type: 'string', default: '4' },
   },
 });
 

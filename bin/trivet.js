@@ -10,7 +10,7 @@ const trivet = fileURLToPath(new URL('../src/cli/trivet.ts', import.meta.url));
 const stripTypes = new URL('./strip-types.js', import.meta.url).href;
 const options = trivet.includes('/node_modules/') ? ['--import', stripTypes] : [];
 // Why: docs/decisions/0004-grpc-transport.md.
-options.push('--max-semi-space-size=8');
+options.push('--max-semi-space-size=4');
 const child = spawn(node, [...options, '--disable-warning=ExperimentalWarning', trivet, ...process.argv.slice(2)], {
   stdio: 'inherit',
 });
