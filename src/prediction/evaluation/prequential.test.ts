@@ -5,7 +5,7 @@ import { createLiveModel } from '../live-model.ts';
 import { createPriorModel } from '../model.ts';
 import type { Observation } from '../observation.ts';
 import type { Answers } from './accuracy.ts';
-import { createLiveAnswerer, selectKnown } from './prequential.ts';
+import { createLiveAnswerer, listRefits, selectKnown } from './prequential.ts';
 
 /** Requests that start together: none of their times is known when the next one starts. */
 function startTogether(rows: readonly Observation[]): Observation[] {
@@ -44,4 +44,10 @@ test('a refit learns only from times that were known', () => {
       .ttftMs.subarray(0, 60)
       .every((value) => value > 0),
   );
+});
+
+test('refits come after 30, 60 and every 100 rows, and in a long recording with every fiftieth part more', () => {
+  assert.deepEqual(listRefits(301), [0, 30, 60, 100, 200, 300]);
+  assert.deepEqual(listRefits(5400).slice(-4), [5000, 5100, 5202, 5306]);
+  assert.ok(listRefits(1_000_000).length < 400);
 });

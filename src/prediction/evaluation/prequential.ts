@@ -15,10 +15,12 @@ import { type TrainParameters, trainModel } from '../train-model.ts';
 import type { Answers } from './accuracy.ts';
 
 const REFIT_EVERY = 100;
+/** Of long recordings: each refit costs as much as it has rows, and 100 more of 100,000 teach nothing. */
+const REFIT_SHARE = 0.02;
 /** A service that starts without a model learns its first ones earlier. */
 const FIRST_REFITS = [30, 60];
 
-/** Each row is predicted by what came before it, and then learned from; refitted every 100 rows. */
+/** Each row is predicted by what came before it, and then learned from; refitted every 100 rows, or 2 % more. */
 export function answerPrequentially(
   table: ObservationTable,
   rows: readonly number[],
@@ -34,8 +36,7 @@ export function answerPrequentially(
 ): void {
   const live = createLiveModel(createPriorModel());
   const answer = createLiveAnswerer(live, table, answers);
-  const refits = [0, ...FIRST_REFITS];
-  for (let at = REFIT_EVERY; at < rows.length; at += REFIT_EVERY) refits.push(at);
+  const refits = listRefits(rows.length);
   for (const [i, at] of refits.entries()) {
     onProgress(`prequential: ${at} of ${rows.length} rows`);
     if (at > 0) {
@@ -44,6 +45,12 @@ export function answerPrequentially(
     }
     answer(rows.slice(at, refits[i + 1] ?? rows.length));
   }
+}
+
+export function listRefits(rowCount: number): number[] {
+  const refits = [0, ...FIRST_REFITS];
+  for (let at = REFIT_EVERY; at < rowCount; at += Math.max(REFIT_EVERY, Math.floor(REFIT_SHARE * at))) refits.push(at);
+  return refits;
 }
 
 /** A row as a service knew it at that moment: times that only came later are not in it yet. */
