@@ -2,9 +2,11 @@
 import { migrations } from '../database/migrations/list.ts';
 import { openStore, type StoreOptions } from '../database/open-store.ts';
 import type { Store } from '../database/store.ts';
+import { isFailure } from '../errors.ts';
 import { createLog } from '../telemetry/log.ts';
 import { realWorld } from '../world.ts';
 import { type Challenge, challengeChampion } from './challenge.ts';
+import type { LatencyModel } from './model.ts';
 import { decodeModel } from './model-codec.ts';
 import { listModelVersions, type ModelVersion, readModelFile } from './model-store.ts';
 import { appendObservation, createObservationTable, type ObservationTable } from './observation-table.ts';
@@ -29,10 +31,25 @@ const MAX_ROWS = 50_000;
 export async function learnFromSamples({ place, targetModel }: TrainingOrder): Promise<TrainingAnswer> {
   await using store = await openStore({ ...place, poolSize: 1, migrations, log: createLog('warn'), world: realWorld });
   const promoted = (await listModelVersions(store, targetModel)).find((version) => version.isPromoted);
-  const champion = promoted && decodeModel(await readModelFile(store, targetModel, promoted.version));
-  const { table, lastSampleId, unseenRows } = await readTable(store, targetModel, findLastSampleId(promoted));
+  const champion = promoted && (await readChampion(store, promoted));
+  const seenId = champion === undefined ? 0 : findLastSampleId(promoted);
+  const { table, lastSampleId, unseenRows } = await readTable(store, targetModel, seenId);
   const { winner, ...scores } = challengeChampion(table, champion, unseenRows);
   return { ...scores, rows: table.count, lastSampleId, winner: winner && packModel(winner) };
+}
+
+/**
+ * Undefined when this program cannot read it, as after an upgrade that computes other features: it answers nobody any
+ * more, so the new model is held against the prior. Else nothing would ever be learned again.
+ */
+async function readChampion(store: Store, { name, version }: ModelVersion): Promise<LatencyModel | undefined> {
+  const file = await readModelFile(store, name, version);
+  try {
+    return decodeModel(file);
+  } catch (error) {
+    if (isFailure(error)) return undefined;
+    throw error;
+  }
 }
 
 /** Where the samples end that the version has learned from; 0 for one that was not learned from samples. */
