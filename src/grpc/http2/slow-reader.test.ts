@@ -1,8 +1,13 @@
 /** Answers are written into memory that all connections share: whoever reads late, or leaves, must spoil none of another. */
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, test } from 'node:test';
+import { connect as connectTls } from 'node:tls';
 import { SERVICE, startGrpcServer } from '../../../test/support/grpc-server.ts';
 import {
   BEGINNING,
@@ -14,6 +19,7 @@ import {
   SETTINGS,
   WINDOW_UPDATE,
 } from '../../../test/support/http2-frames.ts';
+import type { GrpcMethod } from '../service.ts';
 
 /** So large that a read brings in few: their answers are one write, of a size that is used again. */
 const REQUEST_BYTES = 2000;
@@ -23,19 +29,16 @@ const MANY_CALLS = 3000;
 
 /** How many calls of each connection were answered, by the name that it sends. */
 const answered = new Map<string, number>();
-const running = await startGrpcServer([
-  {
-    kind: 'unary',
-    name: 'Repeat',
-    handle: (request) => {
-      const text = Buffer.from(request).toString().trimEnd();
-      const name = text.slice(0, text.indexOf('/'));
-      answered.set(name, (answered.get(name) ?? 0) + 1);
-      return repeat(text);
-    },
+const repeatMethod: GrpcMethod = {
+  kind: 'unary',
+  name: 'Repeat',
+  handle: (request) => {
+    const text = Buffer.from(request).toString().trimEnd();
+    const name = text.slice(0, text.indexOf('/'));
+    answered.set(name, (answered.get(name) ?? 0) + 1);
+    return repeat(text);
   },
-]);
-after(() => running[Symbol.asyncDispose]());
+};
 
 /** An answer that says at every place whose it is. */
 function repeat(text: string): Buffer {
@@ -50,9 +53,9 @@ class Caller {
   #rest: Buffer = Buffer.alloc(0);
   #calls = 0;
 
-  constructor(name: string) {
+  constructor(name: string, socket: Socket) {
     this.name = name;
-    this.socket = connect(running.server.port, '127.0.0.1');
+    this.socket = socket;
     this.socket.on('error', () => {});
     const huge = Buffer.from('3fffffff', 'hex');
     const window = frame(SETTINGS, 0, 0, Buffer.concat([Buffer.from('0004', 'hex'), huge]));
@@ -106,15 +109,16 @@ class Caller {
   }
 }
 
-test('answers arrive whole at who reads late, and at others, while connections are cut in the middle of a write', async () => {
-  const late = ['late-a', 'late-b'].map((name) => new Caller(name));
-  const cut = ['cut-a', 'cut-b', 'cut-c'].map((name) => new Caller(name));
+async function checkAnswers(dial: () => Socket, cutOff: (socket: Socket) => void): Promise<void> {
+  answered.clear();
+  const late = ['late-a', 'late-b'].map((name) => new Caller(name, dial()));
+  const cut = ['cut-a', 'cut-b', 'cut-c'].map((name) => new Caller(name, dial()));
   for (const caller of [...late, ...cut]) caller.ask(MANY_CALLS);
-  const prompt = new Caller('prompt');
+  const prompt = new Caller('prompt', dial());
   for (let round = 0; round < 30; round++) {
     prompt.ask(5);
     await prompt.readAll();
-    if (round % 10 === 5) cut.pop()!.socket.resetAndDestroy();
+    if (round % 10 === 5) cutOff(cut.pop()!.socket);
   }
   for (const caller of late) {
     const { name } = caller;
@@ -126,4 +130,36 @@ test('answers arrive whole at who reads late, and at others, while connections a
     caller.socket.destroy();
   }
   prompt.socket.destroy();
+}
+
+function createCertificate(): { certFile: string; keyFile: string } {
+  const folder = mkdtempSync(join(tmpdir(), 'trivet-grpc-'));
+  after(() => rmSync(folder, { recursive: true }));
+  const files = { certFile: join(folder, 'cert.pem'), keyFile: join(folder, 'key.pem') };
+  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', files.keyFile];
+  execFileSync('openssl', ['req', '-x509', ...key, '-out', files.certFile, '-subj', '/CN=localhost'], {
+    stdio: 'pipe',
+  });
+  return files;
+}
+
+const TITLE =
+  'answers arrive whole at who reads late, and at others, while connections are cut in the middle of a write';
+
+test(TITLE, async () => {
+  await using running = await startGrpcServer([repeatMethod]);
+  const { port } = running.server;
+  await checkAnswers(
+    () => connect(port, '127.0.0.1'),
+    (socket) => socket.resetAndDestroy(),
+  );
+});
+
+test(`${TITLE}, over TLS`, async () => {
+  await using running = await startGrpcServer([repeatMethod], { tls: createCertificate() });
+  const { port } = running.server;
+  await checkAnswers(
+    () => connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false, ALPNProtocols: ['h2'] }),
+    (socket) => socket.destroy(),
+  );
 });
