@@ -21,7 +21,7 @@ const MAX_GAIN = 0.5;
 /** Above it the largest residual of the window, some stalled request, would be promised to everyone. */
 const MAX_LEVEL = 0.995;
 /** Fewer residuals than this say less than what the model measured while learning. */
-const MIN_RESIDUALS = 20;
+export const MIN_RESIDUALS = 20;
 /** The quantiles are sorted out again after this many events. */
 const REFRESH_EVERY = 8;
 

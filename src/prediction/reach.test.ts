@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createReach } from './reach.ts';
 
-test('the furthest is that of the last 300 times, and unknown before there are 100', () => {
+test('the furthest is that of the last 300 times, and unknown before there are 20', () => {
   const reach = createReach();
   const observe = (times: number, logRatio: number) => {
     for (let i = 0; i < times; i++) reach.observe(logRatio);
     return reach.furthest;
   };
-  assert.equal(observe(99, 0.5), Number.POSITIVE_INFINITY);
+  assert.equal(observe(19, 0.5), Number.POSITIVE_INFINITY);
   assert.equal(observe(1, 0.2), 0.5);
   assert.equal(observe(1, 3), 3);
   assert.equal(observe(299, 0.1), 3);
