@@ -3,6 +3,15 @@
  * client beyond their end. Frames are read in place; what they cause goes out in one write when the read is used up.
  */
 import type { Socket } from 'node:net';
+import {
+  checkPing,
+  checkPriority,
+  checkReset,
+  readSettings,
+  readWindowIncrement,
+  type Setting,
+  withoutPadding,
+} from './frame-payloads.ts';
 import { type Frame, FrameReader } from './frame-reader.ts';
 import { FrameWriter } from './frame-writer.ts';
 import {
@@ -244,44 +253,33 @@ export class Http2Connection {
   }
 
   #readReset(streamId: number, payload: Buffer): void {
-    if (payload.length !== 4) throw new ConnectionError(ERROR.frameSize, 'a reset has 4 bytes');
+    checkReset(payload);
     this.#checkNotIdle(streamId);
     this.#nuisances.count();
     this.#streams.get(streamId)?.receiveReset();
   }
 
   #readSettings(flags: number, streamId: number, payload: Buffer): void {
-    if (streamId !== 0) throw new ConnectionError(ERROR.protocol, 'settings belong to the connection');
-    if ((flags & FLAG.ack) !== 0) {
-      if (payload.length > 0) throw new ConnectionError(ERROR.frameSize, 'an acknowledgement is empty');
-      return;
-    }
-    if (payload.length % 6 !== 0) throw new ConnectionError(ERROR.frameSize, 'settings have 6 bytes each');
+    const settings = readSettings(flags, streamId, payload);
+    if (settings === undefined) return;
     this.#nuisances.count();
-    for (let position = 0; position < payload.length; position += 6)
-      this.#applySetting(payload.readUInt16BE(position), payload.readUInt32BE(position + 2));
+    for (const setting of settings) this.#applySetting(setting);
     this.#writer.frame(FRAME.settings, FLAG.ack, 0);
     this.#sendBlocked();
   }
 
-  #applySetting(setting: number, value: number): void {
+  #applySetting([setting, value]: Setting): void {
     if (setting === SETTING.initialWindowSize) {
-      if (value > MAX_WINDOW) throw new ConnectionError(ERROR.flowControl, 'a window is too large');
       const change = value - this.#peerInitialWindow;
       this.#peerInitialWindow = value;
       for (const stream of this.#streams.values()) stream.addSendWindow(change);
     } else if (setting === SETTING.maxFrameSize) {
-      if (value < DEFAULT_MAX_FRAME_BYTES || value > 0xff_ffff)
-        throw new ConnectionError(ERROR.protocol, 'the largest frame is out of range');
       this.#peerMaxFrameBytes = Math.min(value, 4 * DEFAULT_MAX_FRAME_BYTES);
-    } else if (setting === SETTING.enablePush && value > 1) {
-      throw new ConnectionError(ERROR.protocol, 'push is 0 or 1');
     }
   }
 
   #readPing(flags: number, streamId: number, payload: Buffer): void {
-    if (streamId !== 0) throw new ConnectionError(ERROR.protocol, 'a ping belongs to the connection');
-    if (payload.length !== 8) throw new ConnectionError(ERROR.frameSize, 'a ping has 8 bytes');
+    checkPing(streamId, payload);
     if ((flags & FLAG.ack) === 0) {
       this.#nuisances.count();
       this.#writer.frame(FRAME.ping, FLAG.ack, 0, payload);
@@ -303,8 +301,7 @@ export class Http2Connection {
   }
 
   #readWindowUpdate(streamId: number, payload: Buffer): void {
-    if (payload.length !== 4) throw new ConnectionError(ERROR.frameSize, 'a window update has 4 bytes');
-    const increment = payload.readUInt32BE(0) & MAX_WINDOW;
+    const increment = readWindowIncrement(payload);
     if (streamId === 0) {
       if (increment === 0) throw new ConnectionError(ERROR.protocol, 'a window grows by 0');
       this.#sendWindow += increment;
@@ -388,16 +385,3 @@ export class Http2Connection {
 }
 
 const NOTHING = Buffer.alloc(0);
-
-function withoutPadding(flags: number, payload: Buffer): Buffer {
-  if ((flags & FLAG.padded) === 0) return payload;
-  const padding = payload[0];
-  if (padding === undefined || padding >= payload.length)
-    throw new ConnectionError(ERROR.protocol, 'the padding is longer than the frame');
-  return payload.subarray(1, payload.length - padding);
-}
-
-function checkPriority(streamId: number, payload: Buffer): void {
-  if (streamId === 0) throw new ConnectionError(ERROR.protocol, 'a priority belongs to a stream');
-  if (payload.length !== 5) throw new ConnectionError(ERROR.frameSize, 'a priority has 5 bytes');
-}
