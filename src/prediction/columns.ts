@@ -38,6 +38,19 @@ export const METRIC_COLUMNS = [
   'bandwidthUtilization',
 ] as const satisfies readonly (keyof PredictColumns)[];
 
+/** The same as the proto file spells them. */
+export const METRIC_FIELDS = [
+  'input_token_length',
+  'prefix_cache_score',
+  'num_request_waiting',
+  'num_request_running',
+  'kv_cache_usage',
+  'inflight_tokens',
+  'hbm_utilization',
+  'ai_core_utilization',
+  'bandwidth_utilization',
+] as const;
+
 /** What a predictor answers for the same rows, in milliseconds. Entries of omitted rows are undefined. */
 export interface PredictedColumns {
   ttftMs: Float64Array;

@@ -3,19 +3,12 @@
  * is asked with. Values lie feature by feature: feature `f` of row `i` is `values[f * stride + i]`, in 32-bit floats
  * because that is what trees are learned from and evaluated on.
  */
+import { METRIC_FIELDS } from './columns.ts';
 import type { MetricColumns, Target } from './observation-table.ts';
 
 /** What an input says: trees of other libraries may ask for it too. */
 export const INPUT_FEATURE_NAMES = [
-  'input_token_length',
-  'prefix_cache_score',
-  'num_request_waiting',
-  'num_request_running',
-  'kv_cache_usage',
-  'inflight_tokens',
-  'hbm_utilization',
-  'ai_core_utilization',
-  'bandwidth_utilization',
+  ...METRIC_FIELDS,
   'effective_tokens',
   'tokens_ahead',
   'tokens_per_request',

@@ -1,19 +1,9 @@
 /** What the fields of a record are called: ours as in the proto file or in its JSON, or those of llm-d's training rows. */
+import { METRIC_FIELDS } from '../columns.ts';
 
 export type FieldNames = 'trivet' | 'llm-d';
 export type RawRecord = Readonly<Record<string, unknown>>;
 
-export const METRIC_FIELDS = [
-  'input_token_length',
-  'prefix_cache_score',
-  'num_request_waiting',
-  'num_request_running',
-  'kv_cache_usage',
-  'inflight_tokens',
-  'hbm_utilization',
-  'ai_core_utilization',
-  'bandwidth_utilization',
-];
 const OWN_FIELDS = [
   'target_model',
   'at',
