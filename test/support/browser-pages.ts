@@ -38,6 +38,5 @@ export async function fillSignIn(page: Page, password = PASSWORD): Promise<void>
 }
 
 export async function readText(page: Page, selector = 'main'): Promise<string> {
-  // biome-ignore lint/performance/useDomNodeTextContent: what a person sees, not what is hidden
   return page.innerText(selector);
 }

@@ -57,7 +57,7 @@ export function useWebhookJourney(): WebhookJourney {
       const response = await fetch(`${program.httpUrl}/api/v5${path}`, {
         method,
         headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-        body: json === undefined ? null : JSON.stringify(json),
+        ...(json === undefined ? {} : { body: JSON.stringify(json) }),
       });
       const text = await response.text();
       return [response.status, text === '' ? undefined : JSON.parse(text)];
