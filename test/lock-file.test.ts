@@ -17,7 +17,9 @@ const installed = Object.entries(lock.packages).filter(([path]) => path !== '');
 
 /** Where Node would look for a package that the one at `path` asks for. */
 function isLocked(path: string, name: string): boolean {
-  const folders = path.split('/node_modules/').map((_, depth, parts) => parts.slice(0, depth + 1).join('/node_modules/'));
+  const folders = path
+    .split('/node_modules/')
+    .map((_, depth, parts) => parts.slice(0, depth + 1).join('/node_modules/'));
   return [...folders, ''].some((folder) => `${folder === '' ? '' : `${folder}/`}node_modules/${name}` in lock.packages);
 }
 

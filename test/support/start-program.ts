@@ -29,8 +29,13 @@ export function createDataDir(): string {
 }
 
 /** Starts `node src/main.ts`; resolves once it says that it is ready, rejects with its output when it ends before. */
-export async function startProgram(environment: ProgramEnvironment = {}, dataDir = createDataDir()): Promise<Program> {
+export async function startProgram(
+  environment: ProgramEnvironment = {},
+  dataDir = createDataDir(),
+  folder = process.cwd(),
+): Promise<Program> {
   const child = spawn(process.execPath, ['src/main.ts'], {
+    cwd: folder,
     env: { ...process.env, HTTP_PORT: '0', GRPC_PORT: '0', TRIVET_DATA_DIR: dataDir, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
