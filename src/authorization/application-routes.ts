@@ -1,6 +1,7 @@
 /** `/api/v5/user/applications`: the OAuth applications that the caller registered. */
 import { type OpenAPIHono, z } from '@hono/zod-openapi';
 import { Failure } from '../errors.ts';
+import { limitFields } from '../http/limit-body.ts';
 import type { Identity, IdentityEnv, RequireScope } from '../identity.ts';
 import {
   type ApplicationForm,
@@ -70,7 +71,7 @@ export function addApplicationRoutes(
 
 function addCollectionRoutes(routes: OpenAPIHono<IdentityEnv>, parts: ProtocolParts, requireScope: RequireScope): void {
   const middleware = requireScope('all_user');
-  const managing = [middleware, requirePersonalToken];
+  const managing = [middleware, requirePersonalToken, limitFields];
   routes.openapi(
     {
       method: 'get',
@@ -114,7 +115,7 @@ function addCollectionRoutes(routes: OpenAPIHono<IdentityEnv>, parts: ProtocolPa
 
 function addItemRoutes(routes: OpenAPIHono<IdentityEnv>, parts: ProtocolParts, requireScope: RequireScope): void {
   const middleware = requireScope('all_user');
-  const managing = [middleware, requirePersonalToken];
+  const managing = [middleware, requirePersonalToken, limitFields];
   const path = `${PATH}/{client_id}`;
   routes.openapi(
     {
@@ -172,7 +173,7 @@ function addItemRoutes(routes: OpenAPIHono<IdentityEnv>, parts: ProtocolParts, r
 }
 
 function addSecretRoutes(routes: OpenAPIHono<IdentityEnv>, parts: ProtocolParts, requireScope: RequireScope): void {
-  const managing = [requireScope('all_user'), requirePersonalToken];
+  const managing = [requireScope('all_user'), requirePersonalToken, limitFields];
   const path = `${PATH}/{client_id}/secrets`;
   routes.openapi(
     {

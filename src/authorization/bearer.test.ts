@@ -72,23 +72,44 @@ const cases: Case[] = [
     },
   ],
   [
-    'B06 a token in two places at once is 400 invalid_request (§2)',
+    'B06 two different tokens are 400 invalid_request, wherever they are (§2)',
     async (bench) => {
       const { server } = bench;
-      const { tokens } = await prepareTokens(bench);
-      const token = tokens.access_token;
-      const authorization = { authorization: `Bearer ${token}` };
+      const [one, other] = (await Promise.all([prepareTokens(bench), prepareTokens(bench)])).map(
+        ({ tokens }) => tokens.access_token,
+      );
+      const authorization = { authorization: `Bearer ${one}` };
       const path = `${server.url}${USER}`;
       const answers = [
-        await request(`${path}?access_token=${token}`, { headers: authorization }),
-        await request(path, { headers: { ...authorization, 'private-token': token } }),
-        await request(`${path}?access_token=${token}&access_token=${token}`),
-        await postForm(`${path}/access_tokens?access_token=${token}`, { access_token: token }),
+        await request(`${path}?access_token=${other}`, { headers: authorization }),
+        await request(path, { headers: { ...authorization, 'private-token': `${other}` } }),
+        await request(`${path}?access_token=${one}&access_token=${other}`),
+        await postForm(`${path}/access_tokens?access_token=${one}`, { access_token: `${other}` }),
+        await postForm(`${server.url}/oauth/userinfo?access_token=${one}`, { access_token: `${other}` }),
       ];
       for (const answer of answers) {
         assert.equal(answer.status, 400, answer.text);
         assert.match(answer.headers.get('www-authenticate') ?? '', /error="invalid_request"/);
       }
+    },
+  ],
+  [
+    'B06 the same token in several places passes: clients of the platform send it in two headers',
+    async (bench) => {
+      const { server } = bench;
+      const { tokens } = await prepareTokens(bench);
+      const token = tokens.access_token;
+      const twice = { authorization: `Bearer ${token}`, 'private-token': token };
+      const path = `${server.url}${USER}`;
+      for (const url of [path, `${path}?access_token=${token}`, `${path}?access_token=${token}&access_token=${token}`])
+        assert.equal((await request(url, { headers: twice })).status, 200);
+      const posted = await request(`${path}/access_tokens`, {
+        method: 'POST',
+        headers: { ...twice, 'content-type': 'application/json' },
+        body: JSON.stringify({ access_token: token }),
+      });
+      // Known, and refused for what only a token of the user's own may do.
+      assert.equal(posted.status, 403, posted.text);
     },
   ],
   [

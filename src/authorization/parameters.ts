@@ -2,7 +2,9 @@
  * The parameters of a request to a protocol endpoint: from the query (the contract), a form (RFC 6749) or a JSON body.
  * Each name once; an empty value counts as absent (RFC 6749 §3.1, §3.2); unknown names are ignored.
  */
+import { isFailure } from '../errors.ts';
 import type { Call } from '../http/endpoint.ts';
+import { parseJson, parsePairs } from '../http/parser-limits.ts';
 import { createOAuthFailure } from './oauth-error.ts';
 
 export interface RequestParameters {
@@ -16,7 +18,7 @@ const REPEATABLE = new Set(['resource', 'audience']);
 
 export async function readParameters(call: Call): Promise<RequestParameters> {
   const values = new Map<string, string>();
-  if (call.query !== '') addPairs(values, new URLSearchParams(call.query));
+  if (call.query !== '') addPairs(values, parsePairs(call.query));
   const inQuery = new Set(values.keys());
   addPairs(values, await readBody(call));
   return { values, inQuery };
@@ -50,20 +52,16 @@ async function readBody(call: Call): Promise<Iterable<readonly [string, unknown]
 
 function readJson(text: string): Iterable<readonly [string, unknown]> {
   if (text === '') return [];
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return Object.entries(value);
-  } catch {
-    // Answered below, like any other body that is no object.
-  }
+  const value = parseJson(text);
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return Object.entries(value);
   throw createOAuthFailure('invalid_request', 'The body must be a JSON object');
 }
 
 async function readForm(call: Call): Promise<Iterable<readonly [string, unknown]>> {
   try {
     return await call.form();
-  } catch {
-    throw createOAuthFailure('invalid_request', 'The body must be a form');
+  } catch (error) {
+    throw isFailure(error) ? error : createOAuthFailure('invalid_request', 'The body must be a form');
   }
 }
 

@@ -1,6 +1,7 @@
 /** `/api/v5/user/access_tokens`: the caller's personal access tokens. */
 import { type OpenAPIHono, z } from '@hono/zod-openapi';
 import { Failure } from '../errors.ts';
+import { limitFields } from '../http/limit-body.ts';
 import type { Identity, IdentityEnv, RequireScope } from '../identity.ts';
 import type { ProtocolParts } from './parts.ts';
 import { createPersonalToken, DEFAULT_PERSONAL_TOKEN_DAYS, revokePersonalToken } from './personal-token.ts';
@@ -43,7 +44,7 @@ export function addPersonalTokenRoutes(
   requireScope: RequireScope,
 ): void {
   const middleware = requireScope('all_user');
-  const managing = [middleware, requirePersonalToken];
+  const managing = [middleware, requirePersonalToken, limitFields];
   routes.openapi(
     {
       method: 'get',

@@ -1,6 +1,7 @@
 /**
  * RFC 6750 for the resource API. A token may come as `Authorization: Bearer`, `Authorization: token`, `PRIVATE-TOKEN`, or
- * as the parameter `access_token` in the query, a form or JSON (the contract): in one of these ways, not in two (§2).
+ * as the parameter `access_token` in the query, a form or JSON (the contract). §2 lets a client use one of these ways;
+ * some send the same token in two, which says nothing else than one of them would. Different tokens are refused.
  */
 import type { Context } from 'hono';
 import { createMiddleware } from 'hono/factory';
@@ -8,6 +9,7 @@ import { Failure } from '../errors.ts';
 import { mayHoldFields, readBodyFields } from '../http/body-fields.ts';
 import type { HttpEnv } from '../http/context.ts';
 import { type Call, toCall } from '../http/endpoint.ts';
+import { parsePairs } from '../http/parser-limits.ts';
 import type { Identity, IdentityEnv, RequireScope, VerifyToken } from '../identity.ts';
 
 const REALM = 'realm="trivet"';
@@ -39,24 +41,31 @@ export async function identifyFor(scope: string, call: Call, verifyToken: Verify
 
 /** Who calls; throws what RFC 6750 §3.1 says when nobody can tell. */
 export async function identify(call: Call, verifyToken: VerifyToken): Promise<Identity> {
-  const token = await readBearerToken(call);
-  if (token === undefined) throw refuseAnonymous();
+  const token = readHeadToken(call);
+  // A stranger's body is not read: only where the head has no token, the body may have it.
+  const known = token === undefined ? undefined : await verifySent(token, verifyToken);
+  const inBody = await readBodyToken(call);
+  if (token !== undefined && inBody !== undefined && inBody !== token) throw refuseTwoTokens();
+  if (known !== undefined) return known;
+  if (inBody === undefined) throw refuseAnonymous();
+  return await verifySent(inBody, verifyToken);
+}
+
+async function verifySent(token: string, verifyToken: VerifyToken): Promise<Identity> {
   const identity = await verifyToken(token);
   if (identity === undefined) throw refuseToken();
   return identity;
 }
 
-/** Undefined when none was sent. Throws `invalid` when more than one was. */
-async function readBearerToken(call: Call): Promise<string | undefined> {
-  const inQuery = call.query === '' ? [] : new URLSearchParams(call.query).getAll('access_token');
+/** The token in the headers or the query; undefined when none was sent. Throws `invalid` when two of them differ. */
+function readHeadToken(call: Call): string | undefined {
+  const inQuery = call.query === '' ? [] : parsePairs(call.query).getAll('access_token');
   // What a URL carries may be kept by caches on the way (RFC 6750 §2.3).
   if (inQuery.length > 0) call.setHeader('Cache-Control', 'no-store');
-  const inHeaders = [readAuthorization(call.header('authorization')), call.header('private-token')];
-  const tokens = [...inHeaders, ...inQuery, await readBodyToken(call)].filter(
-    (token) => token !== undefined && token !== '',
-  );
-  if (tokens.length > 1) throw refuseTwoTokens();
-  return tokens[0];
+  const sent = [readAuthorization(call.header('authorization')), call.header('private-token'), ...inQuery];
+  const [token, ...others] = new Set(sent.filter((candidate) => candidate !== undefined && candidate !== ''));
+  if (others.length > 0) throw refuseTwoTokens();
+  return token;
 }
 
 function readAuthorization(header: string | undefined): string | undefined {
@@ -69,9 +78,9 @@ async function readBodyToken(call: Call): Promise<string | undefined> {
   if (!mayHoldFields(call.header('content-type') ?? '')) return undefined;
   try {
     const { access_token: token } = await readBodyFields(call);
-    return typeof token === 'string' ? token : undefined;
+    return typeof token === 'string' && token !== '' ? token : undefined;
   } catch {
-    // A body that cannot be read holds no token; the handler says what is wrong with it.
+    // A body that cannot be read, or is too long for named fields, holds no token; the handler says what is wrong with it.
     return undefined;
   }
 }

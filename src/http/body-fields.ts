@@ -2,8 +2,9 @@
  * A body as named fields. What begins with a brace is JSON, whatever its type says: `curl -d '{…}'` calls it a form. The
  * body is kept, so whoever looks for a token in it leaves it to the handler.
  */
-import { Failure } from '../errors.ts';
+import { Failure, isFailure } from '../errors.ts';
 import type { Call } from './endpoint.ts';
+import { parseJson, parsePairs } from './parser-limits.ts';
 
 export type Fields = Readonly<Record<string, unknown>>;
 
@@ -14,7 +15,7 @@ export async function readBodyFields(call: Pick<Call, 'header' | 'text' | 'form'
   const body = await call.text();
   if (body.trim() === '') return {};
   if (isJson(type) || body.trimStart().startsWith('{')) return parseJsonObject(body, type);
-  return Object.fromEntries(new URLSearchParams(body));
+  return Object.fromEntries(parsePairs(body));
 }
 
 /** Whether a body of this type has fields at all, and is not a file that somebody uploads. */
@@ -27,7 +28,7 @@ export function mayHoldFields(type: string): boolean {
 }
 
 export function parseJsonObject(body: string, type: string): Fields {
-  const value = tryParseJson(body);
+  const value = parseJson(body);
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Fields;
   throw refuseBody(type === '' ? 'application/json' : type);
 }
@@ -39,16 +40,8 @@ function isJson(type: string): boolean {
 async function readMultipart(call: Pick<Call, 'form'>, type: string): Promise<Fields> {
   try {
     return Object.fromEntries(await call.form());
-  } catch {
-    throw refuseBody(type);
-  }
-}
-
-function tryParseJson(body: string): unknown {
-  try {
-    return JSON.parse(body);
-  } catch {
-    return undefined;
+  } catch (error) {
+    throw isFailure(error) ? error : refuseBody(type);
   }
 }
 

@@ -35,10 +35,11 @@ function readSocketAddress(socket: Remote): string {
 }
 
 function findClient(socket: string, forwarded: string, ranges: readonly Range[]): string {
-  const hops = forwarded.split(',').map((hop) => normalize(hop.trim()));
+  // Only hops that a trusted proxy wrote are parsed: the rest of the header can be anything, and as long as a head can be.
+  const hops = forwarded.split(',');
   let client = socket;
   while (isWithin(client, ranges)) {
-    const before = hops.pop();
+    const before = normalize(hops.pop()?.trim());
     if (before === undefined) break;
     client = before;
   }

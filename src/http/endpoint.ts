@@ -6,6 +6,8 @@
 import type { Context } from 'hono';
 import type { Log } from '../telemetry/log.ts';
 import type { HttpEnv } from './context.ts';
+import { readBytes, readText } from './limit-body.ts';
+import { FORM_MAX_BYTES, parsePairs } from './parser-limits.ts';
 
 export interface Endpoint {
   readonly method: 'GET' | 'POST';
@@ -28,7 +30,7 @@ export interface Call {
   readonly clientAddress: string;
   /** `name` in lower case. */
   header(name: string): string | undefined;
-  /** The body. */
+  /** The body, of at most `FORM_MAX_BYTES`; rejects with `too_large` when it is longer. */
   text(): Promise<string>;
   /** The fields of a body that is a form, url-encoded or multipart; rejects when it is none. */
   form(): Promise<Iterable<readonly [string, unknown]>>;
@@ -58,8 +60,12 @@ export function toCall(c: Context<HttpEnv>): Call {
     log: c.get('log'),
     clientAddress: c.get('clientAddress') ?? '-',
     header: (name) => c.req.header(name),
-    text: () => c.req.text(),
-    form: () => readForm(c.req.header('content-type') ?? '', c.req),
+    text: () => readText(c.req, FORM_MAX_BYTES),
+    form: () =>
+      readForm(c.req.header('content-type') ?? '', {
+        text: () => readText(c.req, FORM_MAX_BYTES),
+        arrayBuffer: () => readBytes(c.req, FORM_MAX_BYTES),
+      }),
     setHeader: (name, value) => c.header(name, value),
   };
 }
@@ -72,7 +78,7 @@ interface Body {
 /** The fields of a form, from a body whose bytes stay readable for whoever comes after. */
 export async function readForm(contentType: string, body: Body): Promise<Iterable<readonly [string, unknown]>> {
   if (contentType.split(';', 1)[0]?.trim().toLowerCase() === 'application/x-www-form-urlencoded')
-    return new URLSearchParams(await body.text());
+    return parsePairs(await body.text());
   const response = new Response(await body.arrayBuffer(), { headers: { 'Content-Type': contentType } });
   return (await response.formData()).entries();
 }

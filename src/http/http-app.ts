@@ -17,6 +17,7 @@ import { limitBody } from './limit-body.ts';
 import type { RouteMount } from './mount.ts';
 import { createRequestObserver, type ObserverParts, type RequestObserver } from './observe-requests.ts';
 import { openToScripts } from './open-to-scripts.ts';
+import { checkQuery } from './parser-limits.ts';
 import { createShortWay, type MountedEndpoint } from './short-way.ts';
 
 export interface HttpAppParts extends ObserverParts {
@@ -32,7 +33,7 @@ export function createHttpApp(parts: HttpAppParts): RequestListener {
   const observer = createRequestObserver(parts);
   const endpoints = parts.mounts.flatMap(listEndpoints);
   app.use(traceRequests(observer, parts.log));
-  app.use(limitBody(parts.maxBodyBytes));
+  app.use(limitQuery, limitBody(parts.maxBodyBytes));
   app.onError((error, c) => respondToError(error, styleOf(c.req.path), c));
   app.notFound((c) => respondToError(describeMissing(app, c), styleOf(c.req.path), c));
   app.route('/', createOperationRoutes(parts));
@@ -76,6 +77,11 @@ function traceRequests(observer: RequestObserver, log: Log): MiddlewareHandler<H
     observer.end(start, { method, path, route: routePath(c, -1), status: c.res.status });
   };
 }
+
+const limitQuery: MiddlewareHandler = async (c, next) => {
+  checkQuery(c.req.url);
+  await next();
+};
 
 /** Among the routes, for the requests that the short way leaves. */
 function addEndpoint(app: OpenAPIHono<HttpEnv>, { endpoint, path }: MountedEndpoint): void {

@@ -12,6 +12,7 @@ import { checkBodyLength } from './limit-body.ts';
 import type { ReplyStyle } from './mount.ts';
 import type { RequestObserver } from './observe-requests.ts';
 import { OPEN_HEADERS } from './open-to-scripts.ts';
+import { checkQuery, FORM_MAX_BYTES } from './parser-limits.ts';
 
 export interface MountedEndpoint {
   readonly endpoint: Endpoint;
@@ -75,6 +76,7 @@ async function answer(parts: ShortWayParts, mounted: MountedEndpoint, exchange: 
 }
 
 async function callEndpoint(endpoint: Endpoint, call: Call, maxBodyBytes: number): Promise<Reply> {
+  checkQuery(call.query);
   checkBodyLength(call.header('content-length'), maxBodyBytes);
   return await endpoint.answer(call);
 }
@@ -87,7 +89,7 @@ interface CallFacts extends Pick<Call, 'traceId' | 'clientAddress' | 'log'> {
 function createCall({ incoming, query }: Exchange, { traceId, clientAddress, log, preset }: CallFacts): Call {
   let bytes: Promise<Buffer<ArrayBuffer>> | undefined;
   const readOnce = () => {
-    bytes ??= readBody(incoming);
+    bytes ??= readBody(incoming, FORM_MAX_BYTES);
     return bytes;
   };
   const text = async () => decoder.decode(await readOnce());
@@ -115,9 +117,10 @@ function readHeader(value: string | string[] | undefined): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-/** No longer than its declared length, which was checked: Node reads no more. */
-function readBody(incoming: IncomingMessage): Promise<Buffer<ArrayBuffer>> {
-  return new Promise((resolve, reject) => {
+/** No longer than its declared length, since Node reads no more. */
+async function readBody(incoming: IncomingMessage, maxBytes: number): Promise<Buffer<ArrayBuffer>> {
+  checkBodyLength(incoming.headers['content-length'], maxBytes);
+  return await new Promise((resolve, reject) => {
     const chunks: Buffer<ArrayBuffer>[] = [];
     incoming.on('data', (chunk: Buffer<ArrayBuffer>) => chunks.push(chunk));
     incoming.once('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)));

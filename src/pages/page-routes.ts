@@ -3,7 +3,9 @@ import type { Context } from 'hono';
 import { Failure, isFailure } from '../errors.ts';
 import type { HttpEnv } from '../http/context.ts';
 import { respondToError } from '../http/failure-response.ts';
+import { readText } from '../http/limit-body.ts';
 import type { RespondPage } from '../http/mount.ts';
+import { FORM_MAX_BYTES, parsePairs } from '../http/parser-limits.ts';
 import { createRoutes } from '../http/routes.ts';
 import { renderErrorPage } from './notice-pages.ts';
 import { type PageOptions, respondPage } from './page-response.ts';
@@ -37,7 +39,7 @@ export async function readForm(c: Context<HttpEnv>): Promise<URLSearchParams> {
   const type = c.req.header('content-type') ?? '';
   if (!type.startsWith('application/x-www-form-urlencoded'))
     throw new Failure('invalid', 'Cannot read the form: it must be sent as application/x-www-form-urlencoded');
-  return new URLSearchParams(await c.req.text());
+  return parsePairs(await readText(c.req, FORM_MAX_BYTES));
 }
 
 export function readField(form: URLSearchParams, name: string): string {

@@ -9,6 +9,7 @@ import { Failure } from '../errors.ts';
 import { isLoopbackAddress } from '../grpc/loopback.ts';
 import { type CallerRule, checkToken, needsToken } from '../grpc/require-caller.ts';
 import type { HttpEnv } from '../http/context.ts';
+import { parseJson } from '../http/parser-limits.ts';
 import { createRoutes } from '../http/routes.ts';
 import type { PredictionService } from './prediction-service.ts';
 import { describePredict } from './rpc-openapi.ts';
@@ -55,10 +56,7 @@ export function refuseContentType(kind: string, allowed = 'application/json or a
 }
 
 export async function readJson(c: Context<HttpEnv>): Promise<unknown> {
-  const text = await c.req.text();
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new Failure('invalid', 'Cannot read the request: the body must be JSON');
-  }
+  const value = parseJson(await c.req.text());
+  if (value === undefined) throw new Failure('invalid', 'Cannot read the request: the body must be JSON');
+  return value;
 }

@@ -3,6 +3,7 @@ import { type OpenAPIHono, z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { Failure } from '../errors.ts';
 import { parseJsonObject } from '../http/body-fields.ts';
+import { parsePairs } from '../http/parser-limits.ts';
 import { createRoutes } from '../http/routes.ts';
 import type { IdentityEnv } from '../identity.ts';
 import { announce } from './announce.ts';
@@ -53,9 +54,9 @@ async function takeFromBridge(
 ): Promise<Response> {
   const { name, bridge } = recognised;
   const header = (headerName: string) => c.req.header(headerName);
-  const body = Buffer.from(await c.req.arrayBuffer());
   const { owner = '', repo = '' } = c.req.param();
   const { repository, secret } = await findBridgeSecret(parts, owner, repo, name);
+  const body = Buffer.from(await c.req.arrayBuffer());
   if (!bridge.verifies(secret, header, body)) throw refuseBridge(name);
   const payload = parseJsonObject(readPayload(c, body), c.req.header('content-type') ?? '') as Json;
   const translated = translateWebhook(recognised, header, payload);
@@ -71,7 +72,7 @@ async function takeFromBridge(
 function readPayload(c: Context, body: Buffer): string {
   const text = body.toString('utf8');
   const isForm = c.req.header('content-type')?.startsWith('application/x-www-form-urlencoded') ?? false;
-  return isForm ? (new URLSearchParams(text).get('payload') ?? '') : text;
+  return isForm ? (parsePairs(text).get('payload') ?? '') : text;
 }
 
 /** A stranger does not learn whether the repository or the bridge is missing. */

@@ -14,6 +14,10 @@ const CARRIERS: [title: string, send: (url: string, token: string) => Promise<Re
   ['Authorization: Bearer', (url, secret) => fetch(url, { headers: { authorization: `Bearer ${secret}` } })],
   ['Authorization: token', (url, secret) => fetch(url, { headers: { authorization: `token ${secret}` } })],
   ['PRIVATE-TOKEN', (url, secret) => fetch(url, { headers: { 'private-token': secret } })],
+  [
+    'Authorization and PRIVATE-TOKEN at once',
+    (url, secret) => fetch(url, { headers: { authorization: `Bearer ${secret}`, 'private-token': secret } }),
+  ],
   ['access_token in the query', (url, secret) => fetch(`${url}?access_token=${secret}`)],
 ];
 

@@ -8,6 +8,7 @@ import {
   verifyRegistrationResponse,
 } from '@simplewebauthn/server';
 import { Failure } from '../../errors.ts';
+import { parseJson } from '../../http/parser-limits.ts';
 import { auditStep } from '../audit-store.ts';
 import { findPasskey, insertPasskeyStep, listPasskeys, type Passkey, usePasskey } from '../passkey-store.ts';
 import { issueTicket, takeTicket } from '../ticket-store.ts';
@@ -126,12 +127,8 @@ function toCredential({ id, publicKey, counter }: Passkey) {
 }
 
 function parseCredential<T>(text: string): T {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value === 'object' && value !== null && 'response' in value) return value as T;
-  } catch {
-    // Not JSON: refused below like anything else that is no credential.
-  }
+  const value = parseJson(text);
+  if (typeof value === 'object' && value !== null && 'response' in value) return value as T;
   throw refuse();
 }
 

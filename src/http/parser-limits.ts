@@ -1,0 +1,61 @@
+/**
+ * What a request may ask of a parser. Every field costs time and memory, and `new URLSearchParams('a&a&…')` takes
+ * quadratic time in Node 24, so size, number and depth are checked before anything is parsed.
+ */
+import { Failure } from '../errors.ts';
+
+/** Forms, and the bodies of every endpoint that reads named fields. */
+export const FORM_MAX_BYTES = 16 * 1024;
+/** In a query or a form each; Node bounds the size of a query (16 KB for the whole head of a request). */
+export const MAX_PAIRS = 256;
+export const JSON_MAX_DEPTH = 64;
+
+/** The pairs of a query or a form. Throws `invalid` when there are too many. */
+export function parsePairs(text: string): URLSearchParams {
+  checkPairs(text, 0);
+  return new URLSearchParams(text);
+}
+
+/** Throws `invalid` when the query of `url` has too many pairs. */
+export function checkQuery(url: string): void {
+  const queryAt = url.indexOf('?');
+  if (queryAt !== -1) checkPairs(url, queryAt);
+}
+
+function checkPairs(text: string, from: number): void {
+  let count = 1;
+  for (let at = text.indexOf('&', from); at !== -1; at = text.indexOf('&', at + 1)) {
+    count++;
+    if (count > MAX_PAIRS)
+      throw new Failure('invalid', `Cannot read the request: it must have at most ${MAX_PAIRS} parameters`);
+  }
+}
+
+/** Undefined if the text is not JSON. Throws `invalid` when it is nested too deeply. */
+export function parseJson(text: string): unknown {
+  if (isNestedDeeperThan(text, JSON_MAX_DEPTH))
+    throw new Failure('invalid', `Cannot read the request: its JSON must be nested at most ${JSON_MAX_DEPTH} levels`);
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+const [QUOTE, BACKSLASH] = [0x22, 0x5c];
+const [OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [0x5b, 0x5d, 0x7b, 0x7d];
+
+/** Brackets inside of strings do not count. */
+function isNestedDeeperThan(text: string, limit: number): boolean {
+  let depth = 0;
+  let isInString = false;
+  for (let index = 0; index < text.length; index++) {
+    const code = text.charCodeAt(index);
+    if (isInString && code === BACKSLASH) index++;
+    else if (code === QUOTE) isInString = !isInString;
+    else if (!isInString && (code === OPEN_BRACKET || code === OPEN_BRACE)) depth++;
+    else if (!isInString && (code === CLOSE_BRACKET || code === CLOSE_BRACE)) depth--;
+    if (depth > limit) return true;
+  }
+  return false;
+}
