@@ -89,7 +89,7 @@ async function askUser(parts: AuthorizeParts, c: Context<HttpEnv>, pending: Pend
     action: AUTHORIZE_PATH,
     switchAccountUrl: formatRequestPath(pending.query, { prompt: 'select_account' }),
   });
-  return respondPage(c, renderConsentPage(view), { formActionOrigins: listOrigins(request.redirectUri) });
+  return respondPage(c, renderConsentPage(view), { leadsToClient: !isPrivateScheme(request.redirectUri) });
 }
 
 /** `again` names the moment of a request that sent the user to sign in; sealed, since it is ours to say. */
@@ -104,10 +104,9 @@ function mustSignInAgain(parts: AuthorizeParts, session: Session, { request, que
 function sendToSignIn(parts: AuthorizeParts, c: Context<HttpEnv>, { request, query }: Pending): Response {
   if (request.prompts.includes('none')) throw createOAuthFailure('login_required', 'The user has to sign in');
   const askedAt = Buffer.from(parts.vault.seal(String(parts.world.nowMs()), AGAIN_BINDING)).toString('base64url');
-  const [formActionOrigin] = listOrigins(request.redirectUri);
   return parts.signIn.redirectToSignIn(c, formatRequestPath(query, { again: askedAt }), {
     loginHint: request.loginHint,
-    formActionOrigin,
+    leadsToClient: !isPrivateScheme(request.redirectUri),
   });
 }
 
@@ -237,9 +236,4 @@ function redirectToClient(
   c.header('Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'");
   // 303 after a form (RFC 9700 §4.12): the browser must not post the form on to the client.
   return c.redirect(url, c.req.method === 'POST' ? 303 : 302);
-}
-
-/** For `form-action`, which browsers apply to the redirect after a form too. */
-function listOrigins(redirectUri: string): string[] {
-  return isPrivateScheme(redirectUri) ? [] : [new URL(redirectUri).origin];
 }

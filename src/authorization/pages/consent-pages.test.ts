@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { createServer } from 'node:http';
+import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { registerApplication, startAuthorizationServer } from '../../../test/support/authorization-server.ts';
@@ -66,6 +66,29 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     );
   });
 
+  for (const host of ['127.0.0.1', '[::1]'])
+    test(`signing in, Allow and Deny lead through a callback on ${host} that redirects to another origin`, async (t) => {
+      const oauth = await startOAuth(t, { host, redirectsOn: true });
+      const page = await browser.openPage(t);
+      await page.goto(oauth.authorizeUrl());
+      await fillSignIn(page);
+      await page.getByRole('button', { name: 'Deny', exact: true }).click();
+      await page.waitForURL(`${oauth.appUrl}?*`);
+      assert.equal(new URL(page.url()).searchParams.get('error'), 'access_denied');
+
+      await page.goto(oauth.authorizeUrl());
+      await page.getByRole('button', { name: 'Allow', exact: true }).click();
+      await page.waitForURL(`${oauth.appUrl}?*`);
+      assert.match(new URL(page.url()).searchParams.get('code') ?? '', /^tvt_/);
+
+      await page.goto(oauth.url);
+      await page.click('text=Sign out');
+      await page.goto(oauth.authorizeUrl());
+      await fillSignIn(page);
+      await page.waitForURL(`${oauth.appUrl}?*`);
+      assert.match(new URL(page.url()).searchParams.get('code') ?? '', /^tvt_/);
+    });
+
   test('A15 a person denies by keyboard alone; deny comes first', async (t) => {
     const oauth = await startOAuth(t);
     const page = await browser.openPage(t);
@@ -88,14 +111,28 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
   });
 });
 
+interface ClientOptions {
+  /** Where the client's callback listens. */
+  readonly host?: string;
+  /** The callback redirects to the application, which is another origin. */
+  readonly redirectsOn?: boolean;
+}
+
 /** The whole area, with a client that answers on a loopback port. */
-async function startOAuth(t: TestContext) {
+async function startOAuth(t: TestContext, { host = '127.0.0.1', redirectsOn = false }: ClientOptions = {}) {
   const undo = new AsyncDisposableStack();
   t.after(() => undo.disposeAsync());
-  const client = createServer((_, response) => response.end('<!doctype html><title>Client</title>Arrived'));
-  await new Promise<void>((resolve) => void client.listen(0, '127.0.0.1', resolve));
-  undo.defer(() => void client.close());
-  const callback = `http://127.0.0.1:${(client.address() as AddressInfo).port}/callback`;
+  const listen = async (address: string, listener: RequestListener) => {
+    const server = createServer(listener);
+    await new Promise<void>((resolve) => void server.listen(0, address.replace(/[[\]]/g, ''), resolve));
+    undo.defer(() => void server.close());
+    return `http://${address}:${(server.address() as AddressInfo).port}`;
+  };
+  const arrive: RequestListener = (_, response) => response.end('<!doctype html><title>Client</title>Arrived');
+  const appUrl = `${(await listen('127.0.0.1', arrive)).replace('127.0.0.1', 'localhost')}/app`;
+  const redirectOn: RequestListener = ({ url = '' }, response) =>
+    response.writeHead(302, { location: appUrl + url.slice(url.indexOf('?')) }).end();
+  const callback = `${await listen(host, redirectsOn ? redirectOn : arrive)}/callback`;
   const store = undo.use(await openTestStore(await createStorePlace('sqlite')));
   const server = undo.use(await startAuthorizationServer(store));
   const ada = await addUser(server, 'ada');
@@ -113,6 +150,7 @@ async function startOAuth(t: TestContext) {
     `${server.url}/oauth/authorize?${new URLSearchParams({ ...common, client_id, redirect_uri }).toString()}`;
   return {
     url: server.url,
+    appUrl,
     authorizeUrl: urlFor(clientId, callback),
     nativeUrl: urlFor(nativeId, 'com.example.app:/callback'),
   };

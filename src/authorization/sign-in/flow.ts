@@ -1,42 +1,38 @@
 /**
- * Where a sign-in leads, carried from page to page in hidden fields. The origin that the browser may end up at after
- * the form (see `form-action`) is sealed to the path, so that nobody but us adds one.
+ * Where a sign-in leads, carried from page to page in hidden fields. That the browser may end up at a client after the
+ * form (see `form-action`) is sealed to the path, so that only this service can say it.
  */
 import type { Vault } from '../../vault/vault.ts';
 import { parseReturnTo } from './return-to.ts';
 
 export interface Flow {
   readonly returnTo: string;
-  readonly formActionOrigins: readonly string[];
+  /** The redirects after the form can end at a client. */
+  readonly leadsToClient: boolean;
   /** What the next page needs to know it again. */
   readonly hidden: Readonly<Record<string, string | undefined>>;
 }
 
 const HOME = '/';
+const CLIENT = 'client';
 
-export function createFlow(vault: Vault, returnTo: string, formActionOrigin?: string): Flow {
-  const sealed = formActionOrigin && vault.seal(formActionOrigin, bindFlow(returnTo));
-  return {
-    returnTo,
-    formActionOrigins: formActionOrigin ? [formActionOrigin] : [],
-    hidden: {
-      return_to: returnTo === HOME ? undefined : returnTo,
-      form_action: sealed ? Buffer.from(sealed).toString('base64url') : undefined,
-    },
-  };
+export function createFlow(vault: Vault, returnTo: string, leadsToClient = false): Flow {
+  const sealed = leadsToClient ? Buffer.from(vault.seal(CLIENT, bindFlow(returnTo))).toString('base64url') : undefined;
+  return toFlow(returnTo, sealed);
 }
 
 /** From the query or the form of a page; anything that leads elsewhere leads home. */
 export function readFlow(vault: Vault, fields: URLSearchParams): Flow {
   const returnTo = parseReturnTo(fields.get('return_to')) ?? HOME;
-  const formActionOrigin = openOrigin(vault, returnTo, fields.get('form_action'));
+  const sealed = fields.get('to_client') ?? undefined;
+  return toFlow(returnTo, sealed !== undefined && isSealed(vault, returnTo, sealed) ? sealed : undefined);
+}
+
+function toFlow(returnTo: string, sealed: string | undefined): Flow {
   return {
     returnTo,
-    formActionOrigins: formActionOrigin ? [formActionOrigin] : [],
-    hidden: {
-      return_to: returnTo === HOME ? undefined : returnTo,
-      form_action: formActionOrigin ? (fields.get('form_action') ?? undefined) : undefined,
-    },
+    leadsToClient: sealed !== undefined,
+    hidden: { return_to: returnTo === HOME ? undefined : returnTo, to_client: sealed },
   };
 }
 
@@ -47,12 +43,11 @@ export function formatFlow(flow: Flow, more: Readonly<Record<string, string | un
   return query.size === 0 ? '' : `?${query.toString()}`;
 }
 
-function openOrigin(vault: Vault, returnTo: string, sealed: string | null): string | undefined {
-  if (!sealed) return undefined;
+function isSealed(vault: Vault, returnTo: string, sealed: string): boolean {
   try {
-    return vault.open(Buffer.from(sealed, 'base64url'), bindFlow(returnTo)).toString('utf8');
+    return vault.open(Buffer.from(sealed, 'base64url'), bindFlow(returnTo)).toString('utf8') === CLIENT;
   } catch {
-    return undefined;
+    return false;
   }
 }
 

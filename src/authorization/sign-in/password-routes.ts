@@ -126,8 +126,11 @@ async function showSignIn(c: Context<HttpEnv>, shown: SignInShown, status?: 429)
     canUsePasskeys: canUsePasskeys(kit.baseUrl),
     upstream: upstream && { name: upstream.name, path: `/sign-in/upstream${formatFlow(flow)}` },
   });
-  const { formActionOrigins } = flow;
-  return respondPage(c, page, { status: status ?? (mistake ? 422 : 200), formActionOrigins, withScript: true });
+  return respondPage(c, page, {
+    status: status ?? (mistake ? 422 : 200),
+    leadsToClient: flow.leadsToClient,
+    withScript: true,
+  });
 }
 
 function showWait(c: Context<HttpEnv>, shown: SignInShown, error: unknown): Promise<Response> {

@@ -124,5 +124,5 @@ function showSecondStep(
   { flow, mistake, status }: { readonly flow: Flow; readonly mistake?: Mistake; readonly status?: 422 | 429 },
 ): Promise<Response> {
   const page = renderSecondStepPage({ csrfToken: kit.openForm(c), hidden: flow.hidden, mistake });
-  return respondPage(c, page, { status, formActionOrigins: flow.formActionOrigins });
+  return respondPage(c, page, { status, leadsToClient: flow.leadsToClient });
 }

@@ -226,17 +226,17 @@ test('a hash made under older parameters is renewed at the sign-in', async (t) =
   assert.equal((await submitSignIn(createFormClient(service.url), 'ada')).status, 303);
 });
 
-test('the origin that a form may lead to is added to form-action, but only when we sealed it to this path', async (t) => {
+test('form-action allows the redirects of a client, but only when the service sealed to this path that it leads to one', async (t) => {
   const service = await servePages(t);
   const returnTo = '/oauth/authorize?client_id=x';
-  const flow = createFlow(service.vault, returnTo, 'https://client.example');
+  const flow = createFlow(service.vault, returnTo, true);
   const client = createFormClient(service.url);
   const policyOf = async (query: Record<string, string>) => {
     const { headers } = await client.get(`/sign-in?${new URLSearchParams(query).toString()}`);
     return /form-action [^;]*/.exec(headers.get('content-security-policy') ?? '')?.[0];
   };
-  const form_action = flow.hidden.form_action!;
-  assert.equal(await policyOf({ return_to: returnTo, form_action }), "form-action 'self' https://client.example");
-  assert.equal(await policyOf({ return_to: '/oauth/authorize?client_id=y', form_action }), "form-action 'self'");
-  assert.equal(await policyOf({ return_to: returnTo, form_action: 'https://evil.example' }), "form-action 'self'");
+  const to_client = flow.hidden.to_client!;
+  assert.equal(await policyOf({ return_to: returnTo, to_client }), "form-action 'self' http: https:");
+  assert.equal(await policyOf({ return_to: '/oauth/authorize?client_id=y', to_client }), "form-action 'self'");
+  assert.equal(await policyOf({ return_to: returnTo, to_client: 'client' }), "form-action 'self'");
 });

@@ -28,8 +28,8 @@ export interface SignIn {
 
 export interface SignInOptions {
   readonly loginHint?: string | undefined;
-  /** The validated origin that the browser may be redirected to straight after signing in. */
-  readonly formActionOrigin?: string | undefined;
+  /** The browser may be redirected to a client, at its registered address, straight after signing in. */
+  readonly leadsToClient?: boolean | undefined;
 }
 
 export function createSignIn(parts: KitParts): SignIn {
@@ -46,7 +46,7 @@ export function createSignIn(parts: KitParts): SignIn {
     currentSession: kit.currentSession,
     checkForm: kit.checkForm,
     redirectToSignIn(c, returnTo, options = {}) {
-      const flow = createFlow(parts.vault, parseReturnTo(returnTo) ?? '/', options.formActionOrigin);
+      const flow = createFlow(parts.vault, parseReturnTo(returnTo) ?? '/', options.leadsToClient);
       return c.redirect(`/sign-in${formatFlow(flow, { login_hint: options.loginHint })}`, 303);
     },
   };
