@@ -46,6 +46,15 @@ forEachEngine(
 );
 
 forEachEngine(
+  'migrations of an empty database run in the order of the list, whatever their numbers',
+  async (store) => {
+    await store.write(insertNote, ['first', 1]);
+    assert.equal((await store.read(listNotes)).length, 1);
+  },
+  { migrations: [...known, { ...later, id: 2 }] },
+);
+
+forEachEngine(
   'a migration that fails leaves nothing behind and can be run again',
   async (_, { openAnother }) => {
     const broken = { ...later, statements: [later.statements[0]!, 'CREATE INDEX broken ON nothing (id)'] };

@@ -40,14 +40,14 @@ export function recordParameters(migration: Migration, nowMs: number): (string |
   return [migration.id, migration.name, checksumOf(migration), nowMs];
 }
 
-/** The migrations that are missing, in their order. Throws when the database and this program do not belong together. */
+/** The missing migrations, in the order of `known`. Throws when the database and this program do not belong together. */
 export function planMigrations(known: readonly Migration[], applied: readonly AppliedMigration[]): Migration[] {
   const knownById = new Map(known.map((migration) => [migration.id, migration]));
   if (knownById.size < known.length)
     throw new Failure('internal', 'Cannot migrate: two migrations have the same number');
   for (const row of applied) checkApplied(row, knownById.get(row.id));
   const appliedIds = new Set(applied.map((row) => row.id));
-  return known.filter((migration) => !appliedIds.has(migration.id)).sort((one, other) => one.id - other.id);
+  return known.filter((migration) => !appliedIds.has(migration.id));
 }
 
 function checkApplied(row: AppliedMigration, migration: Migration | undefined): void {

@@ -13,8 +13,7 @@ export interface TableShape {
 /** The tables that the migrations make, each after those it refers to. Found out by running them on an empty database. */
 export function describeSchema(migrations: readonly Migration[]): TableShape[] {
   using database = new DatabaseSync(':memory:');
-  const ordered = migrations.toSorted((one, other) => one.id - other.id);
-  for (const text of [...FOUNDATION, ...ordered.flatMap((migration) => migration.statements)])
+  for (const text of [...FOUNDATION, ...migrations.flatMap((migration) => migration.statements)])
     database.exec(renderDdl('sqlite', text));
   const names = database
     .prepare(`SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name`)
