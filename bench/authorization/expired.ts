@@ -13,6 +13,7 @@ import { databaseFileOf, openStore } from '../../src/database/open-store.ts';
 import type { Store } from '../../src/database/store.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { realWorld } from '../../src/world.ts';
+import { giveConsent } from '../../test/support/give-consent.ts';
 import { createTestDatabase, findPostgresBinaries, startPostgresCluster } from '../../test/support/postgres-cluster.ts';
 
 /** More than a store recalls, so that every look-up reads. */
@@ -59,10 +60,13 @@ async function insertLive(store: Store): Promise<Uint8Array[]> {
   const { id: userId } = await createUser(store, realWorld, user);
   const form = { name: 'Bench', homepage: '', description: '', redirectUris: ['https://a.example/'], isPublic: false };
   const { application } = await createApplication(store, realWorld, { form, actor: { userId } });
+  const { clientId } = application;
+  const grantId = await giveConsent(store, { userId, clientId, scopes: ['all_user'] });
+  const person = { userId, userEpoch: 0, grantId };
   const nowMs = realWorld.nowMs();
   const hashes = Array.from({ length: LIVE }, () => hashSecret(createSecret('access', realWorld)));
   const expiresAtMs = nowMs + 30 * DAY_MS;
-  const family = { clientId: application.clientId, userId, scope: 'all_user', authTimeMs: nowMs, nowMs, expiresAtMs };
+  const family = { clientId, person, scope: 'all_user', authTimeMs: nowMs, nowMs, expiresAtMs };
   await store.writeAll(
     hashes.flatMap((hash) =>
       insertFamilySteps({ ...family, familyId: realWorld.uuid() }, { access: { hash, expiresAtMs } }),

@@ -18,6 +18,7 @@ import {
   registerApplication,
   startAuthorizationServer,
 } from '../../test/support/authorization-server.ts';
+import { giveConsent } from '../../test/support/give-consent.ts';
 import { type Kind, serveParent } from './protocol.ts';
 
 const dataDir = mkdtempSync(join(process.argv[2] ?? tmpdir(), 'trivet-bench-'));
@@ -28,6 +29,8 @@ const store = await openStore({ dataDir, migrations, world: realWorld, log, metr
 const server = await startAuthorizationServer(store, { log });
 const { user } = await createPerson(server, 'ada');
 const { clientId, clientSecret } = await registerApplication(server);
+const grantId = await giveConsent(server.store, { userId: user.id, clientId, scopes: ['all_user'] });
+const person = { userId: user.id, userEpoch: user.epoch, grantId };
 
 const DAY_MS = 86_400_000;
 
@@ -37,7 +40,7 @@ function prepareOne(kind: Kind): { readonly secret: string; readonly steps: read
     const secret = createSecret('code', realWorld);
     const code = {
       clientId,
-      userId: user.id,
+      ...person,
       redirectUri: CALLBACK,
       scope: 'all_user',
       authTimeMs: nowMs,
@@ -56,7 +59,7 @@ function prepareOne(kind: Kind): { readonly secret: string; readonly steps: read
   const [access, refresh] = [createSecret('access', realWorld), createSecret('refresh', realWorld)];
   const familyId = realWorld.uuid();
   const expiresAtMs = nowMs + 30 * DAY_MS;
-  const family = { familyId, clientId, userId: user.id, scope: 'all_user', authTimeMs: nowMs, nowMs, expiresAtMs };
+  const family = { familyId, clientId, person, scope: 'all_user', authTimeMs: nowMs, nowMs, expiresAtMs };
   const tokens = {
     access: { hash: hashSecret(access), expiresAtMs },
     refresh: { hash: hashSecret(refresh), expiresAtMs },

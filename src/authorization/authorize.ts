@@ -20,15 +20,15 @@ import {
   parseAuthorizeQuery,
   readClientId,
 } from './authorize-request.ts';
-import { insertCodeStep } from './code-store.ts';
+import { insertAllowedCode, insertCodeStep, type NewCode } from './code-store.ts';
 import { createConsentView, openRequest, readChosenScopes, sealRequest } from './consent.ts';
-import { findConsentedScopes, saveConsentStep } from './consent-store.ts';
+import { type Consent, findConsent } from './consent-store.ts';
 import { createOAuthFailure } from './oauth-error.ts';
 import { renderConsentPage } from './pages/consent-page.ts';
 import type { ProtocolParts } from './parts.ts';
 import { describeAuthorize } from './protocol-descriptions.ts';
 import { addToQuery, isLoopbackIp, isPrivateScheme } from './redirect-uri.ts';
-import { formatScope, isWithin, type Scope, uniteScopes } from './scope.ts';
+import { formatScope, isWithin, type Scope } from './scope.ts';
 import { createSecret, hashSecret } from './secret-text.ts';
 import { clientAddress } from './sign-in/client-address.ts';
 import type { Session, SignIn } from './sign-in/sign-in.ts';
@@ -75,15 +75,16 @@ async function askUser(parts: AuthorizeParts, c: Context<HttpEnv>, pending: Pend
   const { request, application } = pending;
   const session = await parts.signIn.currentSession(c);
   if (session === undefined || mustSignInAgain(parts, session, pending)) return sendToSignIn(parts, c, pending);
-  const consented = await findConsentedScopes(parts.store, session.user.id, application.clientId);
-  if (mayPassSilently(pending, consented)) return answerWithCode(parts, c, { request, session, steps: [] });
+  const consent = await findConsent(parts.store, session.user.id, application.clientId);
+  if (consent !== undefined && mayPassSilently(pending, consent))
+    return passSilently(parts, c, { request, session, consent });
   if (request.prompts.includes('none')) throw createOAuthFailure('consent_required', 'The user has to be asked');
   const view = await createConsentView(parts, {
     application,
     session,
     scopes: request.scopes,
     canNarrow: true,
-    consented,
+    consented: consent?.scopes ?? [],
     redirectUri: request.redirectUri,
     request: sealRequest(parts, session, { kind: SEAL_KIND, content: request }),
     action: AUTHORIZE_PATH,
@@ -132,8 +133,8 @@ function formatRequestPath({ values }: AuthorizeQuery, changes: Readonly<Record<
  * Nothing new to ask. A public client cannot prove who it is, so it is shown every time (RFC 6749 §10.2, RFC 8252 §8.6),
  * but for one on loopback that was allowed the same before.
  */
-function mayPassSilently({ request, application }: Pending, consented: readonly Scope[]): boolean {
-  if (request.prompts.includes('consent') || !isWithin(request.scopes, consented)) return false;
+function mayPassSilently({ request, application }: Pending, consent: Consent): boolean {
+  if (request.prompts.includes('consent') || !isWithin(request.scopes, consent.scopes)) return false;
   return !application.isPublic || isLoopbackIp(request.redirectUri);
 }
 
@@ -148,12 +149,10 @@ async function postAuthorization(parts: AuthorizeParts, c: Context<HttpEnv>): Pr
   const request = openRequest<AuthorizationRequest>(parts, session, { kind: SEAL_KIND, sealed });
   const application = await findApplication(parts.store, request.clientId);
   checkTarget(parseAuthorizeQuery([['redirect_uri', request.redirectUri]]), application);
-  const scopes = readChosenScopes(form, request.scopes);
+  const kept = readChosenScopes(form, request.scopes);
   // Whoever leaves nothing chosen and presses Allow has allowed nothing.
-  const isAllowed = form.get('decision') === 'allow' && scopes.length > 0;
-  return isAllowed
-    ? allow(parts, c, { request: { ...request, scopes }, session })
-    : deny(parts, c, { request, session });
+  const isAllowed = form.get('decision') === 'allow' && kept.length > 0;
+  return isAllowed ? allow(parts, c, { request, session, kept }) : deny(parts, c, { request, session });
 }
 
 interface Decided {
@@ -161,17 +160,27 @@ interface Decided {
   readonly session: Session;
 }
 
-async function allow(parts: AuthorizeParts, c: Context<HttpEnv>, { request, session }: Decided): Promise<Response> {
+interface Allowed extends Decided {
+  /** What the person left of the scopes that were asked. */
+  readonly kept: readonly Scope[];
+}
+
+async function allow(
+  parts: AuthorizeParts,
+  c: Context<HttpEnv>,
+  { request, session, kept }: Allowed,
+): Promise<Response> {
   const nowMs = parts.world.nowMs();
   const userId = session.user.id;
-  const { clientId, scopes } = request;
-  const consented = await findConsentedScopes(parts.store, userId, clientId);
-  const details = { scope: formatScope(scopes) };
-  const steps = [
-    saveConsentStep(userId, clientId, { scope: formatScope(uniteScopes(consented, scopes)), nowMs }),
-    auditStep({ kind: 'consent_granted', userId, clientId, address: clientAddress(c), details }, nowMs),
-  ];
-  return answerWithCode(parts, c, { request, session, steps });
+  const { clientId, scopes: asked } = request;
+  const details = { scope: formatScope(kept) };
+  const { text, code } = createCode(parts, { request: { ...request, scopes: kept }, session });
+  await parts.store.call(insertAllowedCode, {
+    decision: { userId, clientId, asked, kept, newGrantId: parts.world.uuid(), nowMs },
+    code,
+    audit: auditStep({ kind: 'consent_granted', userId, clientId, address: clientAddress(c), details }, nowMs),
+  });
+  return redirectToClient(parts, c, request.redirectUri, { code: text, state: request.state });
 }
 
 async function deny(parts: AuthorizeParts, c: Context<HttpEnv>, { request, session }: Decided): Promise<Response> {
@@ -182,29 +191,38 @@ async function deny(parts: AuthorizeParts, c: Context<HttpEnv>, { request, sessi
   return refuseByRedirect(parts, c, { error, redirectUri, state });
 }
 
-interface CodeAnswer extends Decided {
-  /** Committed together with the code. */
-  readonly steps: readonly ReturnType<typeof saveConsentStep>[];
+async function passSilently(
+  parts: AuthorizeParts,
+  c: Context<HttpEnv>,
+  { request, session, consent }: Decided & { readonly consent: Consent },
+): Promise<Response> {
+  const { text, code } = createCode(parts, { request, session });
+  const { statement, parameters } = insertCodeStep({ ...code, grantId: consent.grantId });
+  await parts.store.write(statement, parameters);
+  return redirectToClient(parts, c, request.redirectUri, { code: text, state: request.state });
 }
 
-async function answerWithCode(parts: AuthorizeParts, c: Context<HttpEnv>, answer: CodeAnswer): Promise<Response> {
-  const { request, session, steps } = answer;
-  const code = createSecret('code', parts.world);
+function createCode(
+  parts: AuthorizeParts,
+  { request, session }: Decided,
+): { readonly text: string; readonly code: Omit<NewCode, 'grantId'> } {
+  const text = createSecret('code', parts.world);
   const issuedAtMs = parts.world.nowMs();
-  const step = insertCodeStep({
-    codeHash: hashSecret(code),
-    clientId: request.clientId,
+  const { clientId, redirectUri, codeChallenge, nonce } = request;
+  const code = {
+    codeHash: hashSecret(text),
+    clientId,
     userId: session.user.id,
-    redirectUri: request.redirectUri,
-    codeChallenge: request.codeChallenge,
+    userEpoch: session.user.epoch,
+    redirectUri,
+    codeChallenge,
     scope: formatScope(request.scopes),
-    nonce: request.nonce,
+    nonce,
     authTimeMs: session.authTimeMs,
     issuedAtMs,
     expiresAtMs: issuedAtMs + parts.lifetimes.codeSeconds * 1000,
-  });
-  await parts.store.writeAll([...steps, step]);
-  return redirectToClient(parts, c, request.redirectUri, { code, state: request.state });
+  };
+  return { text, code };
 }
 
 interface Refusal {

@@ -1,11 +1,12 @@
 /** Authorization codes. A code is redeemed by one conditional UPDATE, in the transaction that makes its tokens. */
 import { type Procedure, procedure, type Step, type Store, statement } from '../database/store.ts';
-import { insertFamilySteps, type NewTokens, revokeFamily, runSteps } from './token-store.ts';
+import { type ConsentDecision, saveConsentIn } from './consent-store.ts';
+import { existsOrigin } from './credential-origin.ts';
+import { insertFamilySteps, type NewTokens, type PersonOrigin, revokeFamily, runSteps } from './token-store.ts';
 
-export interface NewCode {
+export interface NewCode extends PersonOrigin {
   readonly codeHash: Uint8Array;
   readonly clientId: string;
-  readonly userId: string;
   readonly redirectUri: string;
   readonly codeChallenge: string | undefined;
   readonly scope: string;
@@ -41,9 +42,9 @@ const MAX_FAILED_ATTEMPTS = 5;
 
 const insertCode = statement(
   'insert-code',
-  `INSERT INTO authorization_codes (code_hash, client_id, user_id, redirect_uri, code_challenge, scope, nonce, auth_time_ms,
-     issued_at_ms, expires_at_ms, failed_attempts)
-   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 0)`,
+  `INSERT INTO authorization_codes (code_hash, client_id, user_id, user_epoch, grant_id, redirect_uri, code_challenge, scope,
+     nonce, auth_time_ms, issued_at_ms, expires_at_ms, failed_attempts)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0)`,
 );
 const codeByHash = statement<CodeRow>(
   'code-by-hash',
@@ -54,22 +55,23 @@ const countFailure = statement(
   'count-code-failure',
   'UPDATE authorization_codes SET failed_attempts = failed_attempts + 1 WHERE code_hash = $1',
 );
-const redeem = statement<{ user_id: string; scope: string; auth_time_ms: number }>(
+const redeem = statement<{
+  user_id: string;
+  user_epoch: number;
+  grant_id: string;
+  scope: string;
+  auth_time_ms: number;
+}>(
   'redeem-code',
   `UPDATE authorization_codes SET redeemed_at_ms = $2, family_id = $3
    WHERE code_hash = $1 AND redeemed_at_ms IS NULL AND expires_at_ms > $2 AND failed_attempts < ${MAX_FAILED_ATTEMPTS}
-     AND EXISTS (SELECT 1 FROM users u WHERE u.id = authorization_codes.user_id AND u.disabled_at_ms IS NULL)
-   RETURNING user_id, scope, auth_time_ms`,
+     AND ${existsOrigin('authorization_codes')}
+   RETURNING user_id, user_epoch, grant_id, scope, auth_time_ms`,
 );
 const familyOfCode = statement<{ family_id: string }>(
   'family-of-redeemed-code',
   'SELECT family_id FROM authorization_codes WHERE code_hash = $1 AND redeemed_at_ms IS NOT NULL AND family_id IS NOT NULL',
 );
-const spendCodesOfConsent = statement(
-  'spend-codes-of-consent',
-  'UPDATE authorization_codes SET redeemed_at_ms = $3 WHERE user_id = $1 AND client_id = $2 AND redeemed_at_ms IS NULL AND expires_at_ms > $3',
-);
-
 export function insertCodeStep(code: NewCode): Step {
   return {
     statement: insertCode,
@@ -77,6 +79,8 @@ export function insertCodeStep(code: NewCode): Step {
       code.codeHash,
       code.clientId,
       code.userId,
+      code.userEpoch,
+      code.grantId,
       code.redirectUri,
       code.codeChallenge ?? null,
       code.scope,
@@ -87,6 +91,22 @@ export function insertCodeStep(code: NewCode): Step {
     ],
   };
 }
+
+export interface AllowedCode {
+  readonly decision: ConsentDecision;
+  readonly code: Omit<NewCode, 'grantId'>;
+  readonly audit: Step;
+}
+
+/** What a person decided, and the code that comes of it. */
+export const insertAllowedCode: Procedure<AllowedCode, void> = procedure(
+  import.meta.url,
+  'insertAllowedCode',
+  async (transaction, { decision, code, audit }) => {
+    const grantId = await saveConsentIn(transaction, decision);
+    await runSteps(transaction, [insertCodeStep({ ...code, grantId }), audit]);
+  },
+);
 
 export async function findCode(store: Store, codeHash: Uint8Array): Promise<IssuedCode | undefined> {
   const [row] = await store.read(codeByHash, [codeHash]);
@@ -137,7 +157,7 @@ export const redeemCode: Procedure<Redemption, 'redeemed' | 'refused'> = procedu
     const family = {
       familyId,
       clientId,
-      userId: code.user_id,
+      person: { userId: code.user_id, userEpoch: code.user_epoch, grantId: code.grant_id },
       scope: code.scope,
       authTimeMs: code.auth_time_ms,
       nowMs,
@@ -147,8 +167,3 @@ export const redeemCode: Procedure<Redemption, 'redeemed' | 'refused'> = procedu
     return 'redeemed';
   },
 );
-
-/** Codes on their way when a consent is taken back. */
-export function spendCodesOfConsentStep(userId: string, clientId: string, nowMs: number): Step {
-  return { statement: spendCodesOfConsent, parameters: [userId, clientId, nowMs] };
-}

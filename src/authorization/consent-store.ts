@@ -1,17 +1,16 @@
 /** What each user has allowed each application, once and for all until it is taken back. */
-import { type Step, type Store, statement } from '../database/store.ts';
+import { type Store, statement, type Transaction } from '../database/store.ts';
 import { auditStep } from './audit-store.ts';
-import { spendCodesOfConsentStep } from './code-store.ts';
-import { readScopes, type Scope } from './scope.ts';
-import { revokeFamiliesOfConsentStep } from './token-store.ts';
+import { formatScope, isWithin, readScopes, type Scope, uniteScopes } from './scope.ts';
 
 interface ConsentRow {
   readonly scope: string;
+  readonly grant_id: string;
 }
 
 const consentOf = statement<ConsentRow>(
   'consent-of',
-  'SELECT scope FROM consents WHERE user_id = $1 AND client_id = $2',
+  'SELECT scope, grant_id FROM consents WHERE user_id = $1 AND client_id = $2',
 );
 // Bounded: it is a word on a page, and need not be exact where it is large.
 const countConsentsOf = statement<{ people: number }>(
@@ -20,8 +19,9 @@ const countConsentsOf = statement<{ people: number }>(
 );
 const saveConsent = statement(
   'save-consent',
-  `INSERT INTO consents (user_id, client_id, scope, created_at_ms, updated_at_ms) VALUES ($1, $2, $3, $4, $4)
-   ON CONFLICT (user_id, client_id) DO UPDATE SET scope = excluded.scope, updated_at_ms = excluded.updated_at_ms`,
+  `INSERT INTO consents (user_id, client_id, scope, grant_id, created_at_ms, updated_at_ms) VALUES ($1, $2, $3, $4, $5, $5)
+   ON CONFLICT (user_id, client_id) DO UPDATE
+     SET scope = excluded.scope, grant_id = excluded.grant_id, updated_at_ms = excluded.updated_at_ms`,
 );
 const deleteConsent = statement('delete-consent', 'DELETE FROM consents WHERE user_id = $1 AND client_id = $2');
 const consentsOf = statement<{
@@ -38,10 +38,11 @@ const consentsOf = statement<{
   `SELECT c.client_id, a.name, a.homepage, c.scope, c.created_at_ms, c.updated_at_ms,
      (SELECT COUNT(*) FROM token_families f JOIN access_tokens t ON t.family_id = f.family_id
       WHERE f.user_id = c.user_id AND f.client_id = c.client_id AND f.revoked_at_ms IS NULL
+        AND f.grant_id = c.grant_id AND f.user_epoch = u.epoch
         AND t.revoked_at_ms IS NULL AND t.expires_at_ms > $2) AS live_tokens,
      (SELECT MAX(t.issued_at_ms) FROM token_families f JOIN access_tokens t ON t.family_id = f.family_id
       WHERE f.user_id = c.user_id AND f.client_id = c.client_id) AS last_used_at_ms
-   FROM consents c JOIN applications a ON a.client_id = c.client_id
+   FROM consents c JOIN applications a ON a.client_id = c.client_id JOIN users u ON u.id = c.user_id
    WHERE c.user_id = $1 ORDER BY c.updated_at_ms DESC, c.client_id`,
 );
 
@@ -58,10 +59,17 @@ export interface AuthorizedApplication {
   readonly liveTokens: number;
 }
 
-/** Nothing when the user never allowed this application anything. */
-export async function findConsentedScopes(store: Store, userId: string, clientId: string): Promise<readonly Scope[]> {
+/** What a user allows an application at the moment. */
+export interface Consent {
+  readonly scopes: readonly Scope[];
+  /** Codes and tokens name it, and die when it is gone (credential-origin.ts). */
+  readonly grantId: string;
+}
+
+/** Undefined when the user allows this application nothing. */
+export async function findConsent(store: Store, userId: string, clientId: string): Promise<Consent | undefined> {
   const [row] = await store.read(consentOf, [userId, clientId]);
-  return row === undefined ? [] : readScopes(row.scope);
+  return row && { scopes: readScopes(row.scope), grantId: row.grant_id };
 }
 
 /** How many people let this application in, `limit` at most. */
@@ -70,8 +78,31 @@ export async function countPeople(store: Store, clientId: string, limit: number)
   return row?.people ?? 0;
 }
 
-export function saveConsentStep(userId: string, clientId: string, granted: { scope: string; nowMs: number }): Step {
-  return { statement: saveConsent, parameters: [userId, clientId, granted.scope, granted.nowMs] };
+/** What a person decided about one request. */
+export interface ConsentDecision {
+  readonly userId: string;
+  readonly clientId: string;
+  readonly asked: readonly Scope[];
+  /** What the person left of it. */
+  readonly kept: readonly Scope[];
+  /** Used for a first consent, and for one that allows less than the one before. */
+  readonly newGrantId: string;
+  readonly nowMs: number;
+}
+
+/**
+ * Of what was asked the consent has what was kept, and nothing else; what was not asked stays as it was. A consent that
+ * became smaller is another grant, so that no earlier token holds more than the person allows now. Returns its id.
+ */
+export async function saveConsentIn(transaction: Transaction, decision: ConsentDecision): Promise<string> {
+  const { userId, clientId, asked, kept, nowMs } = decision;
+  const [row] = await transaction.run(consentOf, [userId, clientId]);
+  const before = row === undefined ? [] : readScopes(row.scope);
+  const untouched = before.filter((scope) => !asked.includes(scope));
+  const scopes = uniteScopes(untouched, kept);
+  const grantId = row !== undefined && isWithin(before, scopes) ? row.grant_id : decision.newGrantId;
+  await transaction.run(saveConsent, [userId, clientId, formatScope(scopes), grantId, nowMs]);
+  return grantId;
 }
 
 export async function listAuthorizedApplications(
@@ -92,7 +123,7 @@ export async function listAuthorizedApplications(
   }));
 }
 
-/** Takes back what a user allowed an application: its tokens and its codes on their way die at once. */
+/** Takes back what a user allowed an application: whatever came of the grant dies with it. */
 export async function revokeConsent(
   store: Store,
   {
@@ -104,8 +135,6 @@ export async function revokeConsent(
 ): Promise<void> {
   await store.writeAll([
     { statement: deleteConsent, parameters: [userId, clientId] },
-    revokeFamiliesOfConsentStep(userId, clientId, nowMs),
-    spendCodesOfConsentStep(userId, clientId, nowMs),
     auditStep({ kind: 'consent_revoked', userId, clientId, address }, nowMs),
   ]);
 }

@@ -8,13 +8,13 @@ import { createPageRoutes, readForm } from '../pages/page-routes.ts';
 import { type Application, findApplication } from './application-store.ts';
 import { auditStep } from './audit-store.ts';
 import { createConsentView, openRequest, sealRequest } from './consent.ts';
-import { findConsentedScopes, saveConsentStep } from './consent-store.ts';
+import { findConsent } from './consent-store.ts';
 import { parseUserCode } from './device.ts';
-import { decideDeviceOnce, findPendingDevice, type PendingDevice } from './device-store.ts';
+import { approveDeviceOnce, denyDeviceOnce, findPendingDevice, type PendingDevice } from './device-store.ts';
 import { renderConsentPage } from './pages/consent-page.ts';
 import { renderDeviceDonePage, renderDevicePage } from './pages/device-page.ts';
 import type { ProtocolParts } from './parts.ts';
-import { formatScope, readScopes, uniteScopes } from './scope.ts';
+import { readScopes } from './scope.ts';
 import { clientAddress } from './sign-in/client-address.ts';
 import type { Session, SignIn } from './sign-in/sign-in.ts';
 
@@ -84,7 +84,7 @@ async function showRequest(parts: DeviceParts, c: Context<HttpEnv>, { session, t
     session,
     scopes,
     canNarrow: false,
-    consented: await findConsentedScopes(parts.store, session.user.id, application.clientId),
+    consented: (await findConsent(parts.store, session.user.id, application.clientId))?.scopes ?? [],
     redirectUri: undefined,
     request: sealRequest(parts, session, { kind: SEAL_KIND, content: device }),
     action: PATH,
@@ -112,23 +112,25 @@ async function decide(
 ): Promise<Response> {
   const { clientId } = await requireApplication(parts, device);
   const nowMs = parts.world.nowMs();
-  const userId = session.user.id;
-  const scopes = readScopes(device.scope);
-  const consented = await findConsentedScopes(parts.store, userId, clientId);
-  const scope = formatScope(uniteScopes(consented, scopes));
-  const kind = isAllowed ? 'device_approved' : 'device_denied';
-  const audit = auditStep(
-    { kind, userId, clientId, address: clientAddress(c), details: { scope: device.scope } },
-    nowMs,
-  );
-  const isDecided = await parts.store.call(decideDeviceOnce, {
-    userCode: device.userCode,
-    state: isAllowed ? 'approved' : 'denied',
-    userId,
-    authTimeMs: session.authTimeMs,
-    nowMs,
-    steps: isAllowed ? [saveConsentStep(userId, clientId, { scope, nowMs }), audit] : [audit],
-  });
+  const { userCode } = device;
+  const { user, authTimeMs } = session;
+  const event = { userId: user.id, clientId, address: clientAddress(c), details: { scope: device.scope } };
+  const asked = readScopes(device.scope);
+  const decision = { userId: user.id, clientId, asked, kept: asked, newGrantId: parts.world.uuid(), nowMs };
+  const isDecided = isAllowed
+    ? await parts.store.call(approveDeviceOnce, {
+        userCode,
+        decision,
+        userEpoch: user.epoch,
+        authTimeMs,
+        audit: auditStep({ ...event, kind: 'device_approved' }, nowMs),
+      })
+    : await parts.store.call(denyDeviceOnce, {
+        userCode,
+        userId: user.id,
+        nowMs,
+        audit: auditStep({ ...event, kind: 'device_denied' }, nowMs),
+      });
   if (!isDecided) return showCodePage(c, session, { typed: '', mistake: UNKNOWN_CODE });
   return respondPage(c, renderDeviceDonePage(isAllowed ? 'approved' : 'denied'));
 }

@@ -1,6 +1,9 @@
 /** Device codes (RFC 8628): `pending` → `approved` or `denied` by the user, then redeemed once. */
 import { type Procedure, procedure, type Step, type Store, statement } from '../database/store.ts';
 import { auditStep } from './audit-store.ts';
+import { type ConsentDecision, saveConsentIn } from './consent-store.ts';
+import { existsOrigin } from './credential-origin.ts';
+import { formatScope } from './scope.ts';
 import { insertFamilySteps, type NewTokens, runSteps } from './token-store.ts';
 
 export interface NewDeviceCode {
@@ -28,10 +31,15 @@ const pendingDevice = statement<{ user_code: string; client_id: string; scope: s
   'pending-device',
   `SELECT user_code, client_id, scope FROM device_codes WHERE user_code = $1 AND state = 'pending' AND expires_at_ms > $2`,
 );
-const decideDevice = statement<{ client_id: string }>(
-  'decide-device',
-  `UPDATE device_codes SET state = $2, user_id = $3, auth_time_ms = $4
-   WHERE user_code = $1 AND state = 'pending' AND expires_at_ms > $5 RETURNING client_id`,
+const approveDevice = statement(
+  'approve-device',
+  `UPDATE device_codes SET state = 'approved', user_id = $3, auth_time_ms = $4, user_epoch = $5, grant_id = $6, scope = $7
+   WHERE user_code = $1 AND state = 'pending' AND expires_at_ms > $2`,
+);
+const denyDevice = statement<{ client_id: string }>(
+  'deny-device',
+  `UPDATE device_codes SET state = 'denied', user_id = $3
+   WHERE user_code = $1 AND state = 'pending' AND expires_at_ms > $2 RETURNING client_id`,
 );
 
 /** Whether the user code was free. */
@@ -58,25 +66,45 @@ export async function findPendingDevice(
   return row && { userCode: row.user_code, clientId: row.client_id, scope: row.scope };
 }
 
-export interface DeviceDecision {
+export interface DeviceApproval {
   readonly userCode: string;
-  readonly state: 'approved' | 'denied';
-  readonly userId: string;
+  readonly decision: ConsentDecision;
+  readonly userEpoch: number;
   readonly authTimeMs: number;
-  readonly nowMs: number;
-  /** Committed with the decision, and only with it. */
-  readonly steps: readonly Step[];
+  readonly audit: Step;
 }
 
 /** False when it was decided already, or has expired. */
-export const decideDeviceOnce: Procedure<DeviceDecision, boolean> = procedure(
+export const approveDeviceOnce: Procedure<DeviceApproval, boolean> = procedure(
   import.meta.url,
-  'decideDeviceOnce',
-  async (transaction, { userCode, state, userId, authTimeMs, nowMs, steps }) => {
-    const decided = await transaction.run(decideDevice, [userCode, state, userId, authTimeMs, nowMs]);
-    if (decided.length === 0) return false;
-    await runSteps(transaction, steps);
+  'approveDeviceOnce',
+  async (transaction, { userCode, decision, userEpoch, authTimeMs, audit }) => {
+    const { userId, kept, nowMs } = decision;
+    const pending = await transaction.run(pendingDevice, [userCode, nowMs]);
+    if (pending.length === 0) return false;
+    const grantId = await saveConsentIn(transaction, decision);
+    const origin = [userId, authTimeMs, userEpoch, grantId, formatScope(kept)];
+    await transaction.run(approveDevice, [userCode, nowMs, ...origin]);
+    await runSteps(transaction, [audit]);
     return true;
+  },
+);
+
+export interface DeviceDenial {
+  readonly userCode: string;
+  readonly userId: string;
+  readonly nowMs: number;
+  readonly audit: Step;
+}
+
+/** False when it was decided already, or has expired. */
+export const denyDeviceOnce: Procedure<DeviceDenial, boolean> = procedure(
+  import.meta.url,
+  'denyDeviceOnce',
+  async (transaction, { userCode, userId, nowMs, audit }) => {
+    const denied = await transaction.run(denyDevice, [userCode, nowMs, userId]);
+    if (denied.length > 0) await runSteps(transaction, [audit]);
+    return denied.length > 0;
   },
 );
 
@@ -114,11 +142,11 @@ const notePoll = statement(
   'note-device-poll',
   'UPDATE device_codes SET polled_at_ms = $2, interval_s = $3 WHERE device_hash = $1',
 );
-const redeemDevice = statement<{ user_id: string }>(
+const redeemDevice = statement<{ user_id: string; user_epoch: number; grant_id: string }>(
   'redeem-device',
   `UPDATE device_codes SET state = 'redeemed', family_id = $2 WHERE device_hash = $1 AND state = 'approved'
-     AND EXISTS (SELECT 1 FROM users u WHERE u.id = device_codes.user_id AND u.disabled_at_ms IS NULL)
-   RETURNING user_id`,
+     AND ${existsOrigin('device_codes')}
+   RETURNING user_id, user_epoch, grant_id`,
 );
 /** RFC 8628 §3.5. */
 const SLOW_DOWN_SECONDS = 5;
@@ -143,8 +171,9 @@ export const pollDevice: Procedure<DevicePoll, DevicePollOutcome> = procedure(
     if (redeemed === undefined) return { kind: 'invalid_grant' };
     const authTimeMs = row.auth_time_ms ?? nowMs;
     const { clientId, familyId, familyExpiresAtMs: expiresAtMs, address } = poll;
-    const { user_id: userId } = redeemed;
-    const family = { familyId, clientId, userId, scope: row.scope, authTimeMs, nowMs, expiresAtMs };
+    const { user_id: userId, user_epoch: userEpoch, grant_id: grantId } = redeemed;
+    const person = { userId, userEpoch, grantId };
+    const family = { familyId, clientId, person, scope: row.scope, authTimeMs, nowMs, expiresAtMs };
     const details = { scope: row.scope, device: true };
     await runSteps(transaction, [
       ...insertFamilySteps(family, poll.tokens),

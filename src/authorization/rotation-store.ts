@@ -6,6 +6,7 @@
  *  - a rotated token shown later kills its whole family (RFC 9700 §4.14.2).
  */
 import { type Procedure, procedure, statement, type Transaction } from '../database/store.ts';
+import { holdsOrigin, joinOrigin } from './credential-origin.ts';
 import { insertAccess, insertRefresh, type NewToken, revokeFamily } from './token-store.ts';
 
 export interface Rotation {
@@ -41,7 +42,7 @@ interface RefreshRow {
   readonly authenticated_refresh: number;
 }
 
-// Whatever stops a family stops it here: revoked, application gone or disabled, user gone or disabled, password changed.
+// Whatever stops a family stops it here: revoked, application gone or disabled, or what it hangs on does not hold.
 const liveRefresh = statement<RefreshRow>(
   'live-refresh-token',
   `SELECT r.family_id, r.generation, r.expires_at_ms, r.rotated_at_ms, r.successor_seed, f.client_id, f.scope,
@@ -49,9 +50,8 @@ const liveRefresh = statement<RefreshRow>(
    FROM refresh_tokens r
    JOIN token_families f ON f.family_id = r.family_id
    JOIN applications a ON a.client_id = f.client_id
-   JOIN users u ON u.id = f.user_id
-   WHERE r.token_hash = $1 AND f.revoked_at_ms IS NULL AND a.disabled_at_ms IS NULL AND u.disabled_at_ms IS NULL
-     AND (u.password_changed_at_ms IS NULL OR u.password_changed_at_ms <= f.created_at_ms)`,
+   ${joinOrigin('f')}
+   WHERE r.token_hash = $1 AND f.revoked_at_ms IS NULL AND a.disabled_at_ms IS NULL AND ${holdsOrigin('f')}`,
 );
 const markRotated = statement<{ family_id: string }>(
   'mark-refresh-token-rotated',

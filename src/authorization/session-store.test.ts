@@ -34,7 +34,7 @@ import {
   listUpstreamAccounts,
   unlinkUpstreamStep,
 } from './upstream-account-store.ts';
-import { createUser, disableUserStep, listUsers } from './user-store.ts';
+import { createUser, disableUserStep, listUsers, type User } from './user-store.ts';
 
 const HOUR_MS = 3_600_000;
 const world = createStillWorld();
@@ -44,13 +44,13 @@ function createAda(store: Store) {
   return createUser(store, world, { login: 'ada', name: 'Ada', email: null, isAdmin: false, passwordHash: null });
 }
 
-async function openSession(store: Store, userId: string) {
-  return createSession(store, world, { userId, method: 'password', address: '192.0.2.1', userAgent: 'browser' });
+async function openSession(store: Store, user: User) {
+  return createSession(store, world, { user, method: 'password', address: '192.0.2.1', userAgent: 'browser' });
 }
 
 forEachEngine('a session is found by its token only, and the table holds no token', async (store) => {
   const user = await createAda(store);
-  const { id, token } = await openSession(store, user.id);
+  const { id, token } = await openSession(store, user);
   assert.deepEqual(await findSession(store, token, world.nowMs()), {
     id,
     user,
@@ -65,7 +65,7 @@ forEachEngine('a session is found by its token only, and the table holds no toke
 
 forEachEngine('a session ends after 12 idle hours and lives on when it is seen', async (store) => {
   const user = await createAda(store);
-  const { token } = await openSession(store, user.id);
+  const { token } = await openSession(store, user);
   const startMs = world.nowMs();
   assert.ok(await findSession(store, token, startMs + 11 * HOUR_MS));
   assert.ok(await findSession(store, token, startMs + 22 * HOUR_MS));
@@ -74,7 +74,7 @@ forEachEngine('a session ends after 12 idle hours and lives on when it is seen',
 
 forEachEngine('a session ends 14 days after the sign-in, however often it is seen', async (store) => {
   const user = await createAda(store);
-  const { token } = await openSession(store, user.id);
+  const { token } = await openSession(store, user);
   const startMs = world.nowMs();
   for (let hour = 10; hour < 14 * 24; hour += 10)
     assert.ok(await findSession(store, token, startMs + hour * HOUR_MS), `hour ${hour}`);
@@ -83,14 +83,14 @@ forEachEngine('a session ends 14 days after the sign-in, however often it is see
 
 forEachEngine('a disabled person has no session', async (store) => {
   const user = await createAda(store);
-  const { token } = await openSession(store, user.id);
+  const { token } = await openSession(store, user);
   await store.writeAll([disableUserStep(user.id, 1)]);
   assert.equal(await findSession(store, token, world.nowMs()), undefined);
 });
 
 forEachEngine('a session is ended by its own person only, all others at once', async (store) => {
   const user = await createAda(store);
-  const [first, second, third] = await Promise.all([1, 2, 3].map(() => openSession(store, user.id)));
+  const [first, second, third] = await Promise.all([1, 2, 3].map(() => openSession(store, user)));
   const end = { sessionId: first!.id, address: '-', kind: 'session_ended', nowMs: world.nowMs() } as const;
   await endSession(store, { ...end, userId: 'somebody else' });
   assert.equal((await listSessions(store, user.id, world.nowMs())).length, 3);
@@ -103,7 +103,7 @@ forEachEngine('a session is ended by its own person only, all others at once', a
 
 forEachEngine('a sweep removes ended sessions, and no more than it is told', async (store) => {
   const user = await createAda(store);
-  for (let count = 0; count < 3; count += 1) await openSession(store, user.id);
+  for (let count = 0; count < 3; count += 1) await openSession(store, user);
   const later = world.nowMs() + 13 * HOUR_MS;
   assert.equal(await sweepExpiredSessions(store, world.nowMs(), 10), 0);
   assert.equal(await sweepExpiredSessions(store, later, 2), 2);

@@ -52,21 +52,23 @@ interface SessionRow extends UserRow {
 
 const insertSession = statement(
   'insert-session',
-  `INSERT INTO sessions (id, token_hash, user_id, method, auth_time_ms, last_seen_at_ms, address, user_agent)
-   VALUES ($1, $2, $3, $4, $5, $5, $6, $7)`,
+  `INSERT INTO sessions (id, token_hash, user_id, user_epoch, method, auth_time_ms, last_seen_at_ms, address, user_agent)
+   VALUES ($1, $2, $3, $4, $5, $6, $6, $7, $8)`,
 );
 const liveSession = statement<SessionRow>(
   'live-session',
   `SELECT s.id AS session_id, s.method, s.auth_time_ms, s.last_seen_at_ms, u.id, u.login, u.name, u.email, u.is_admin,
-     u.created_at_ms, u.disabled_at_ms, u.password_changed_at_ms
+     u.created_at_ms, u.disabled_at_ms, u.password_changed_at_ms, u.epoch
    FROM sessions s JOIN users u ON u.id = s.user_id
-   WHERE s.token_hash = $1 AND s.last_seen_at_ms > $2 AND s.auth_time_ms > $3 AND u.disabled_at_ms IS NULL`,
+   WHERE s.token_hash = $1 AND s.last_seen_at_ms > $2 AND s.auth_time_ms > $3 AND u.disabled_at_ms IS NULL
+     AND s.user_epoch = u.epoch`,
 );
 const seeSession = statement('see-session', 'UPDATE sessions SET last_seen_at_ms = $2 WHERE id = $1');
 const sessionsOfUser = statement<EntryRow>(
   'sessions-of-user',
-  `SELECT id, method, auth_time_ms, last_seen_at_ms, address, user_agent FROM sessions
-   WHERE user_id = $1 AND last_seen_at_ms > $2 AND auth_time_ms > $3 ORDER BY last_seen_at_ms DESC, id`,
+  `SELECT s.id, s.method, s.auth_time_ms, s.last_seen_at_ms, s.address, s.user_agent
+   FROM sessions s JOIN users u ON u.id = s.user_id AND u.epoch = s.user_epoch
+   WHERE s.user_id = $1 AND s.last_seen_at_ms > $2 AND s.auth_time_ms > $3 ORDER BY s.last_seen_at_ms DESC, s.id`,
 );
 // The user is named too: nobody ends a session of somebody else by guessing its id.
 const deleteSession = statement<{ id: string }>(
@@ -77,6 +79,10 @@ const deleteOtherSessions = statement<{ id: string }>(
   'delete-other-sessions',
   'DELETE FROM sessions WHERE user_id = $1 AND id <> $2 RETURNING id',
 );
+const keepSession = statement(
+  'keep-session',
+  'UPDATE sessions SET user_epoch = (SELECT epoch FROM users WHERE id = $2) WHERE id = $1 AND user_id = $2',
+);
 // Bounded, so that a sweep never holds up other writes.
 const sweepSessions = statement<{ id: string }>(
   'sweep-sessions',
@@ -85,7 +91,8 @@ const sweepSessions = statement<{ id: string }>(
 );
 
 export interface NewSession {
-  readonly userId: string;
+  /** As read when the person proved who they are: a password set since then makes the session worthless. */
+  readonly user: Pick<User, 'id' | 'epoch'>;
   readonly method: SignInMethod;
   readonly address: string;
   readonly userAgent: string;
@@ -106,14 +113,14 @@ export async function createSession(
   const id = world.uuid();
   const token = Buffer.from(world.randomBytes(32)).toString('base64url');
   const nowMs = world.nowMs();
-  const { userId, method, address } = session;
+  const { user, method, address } = session;
   const userAgent = session.userAgent.slice(0, 300);
   await store.writeAll([
     {
       statement: insertSession,
-      parameters: [id, hashSessionToken(token), userId, method, nowMs, address, userAgent],
+      parameters: [id, hashSessionToken(token), user.id, user.epoch, method, nowMs, address, userAgent],
     },
-    auditStep({ kind: 'sign_in', userId, address, details: { method } }, nowMs),
+    auditStep({ kind: 'sign_in', userId: user.id, address, details: { method } }, nowMs),
     ...(session.steps ?? []),
   ]);
   return { id, token };
@@ -148,6 +155,11 @@ export async function listSessions(store: Store, userId: string, nowMs: number):
 
 export function endSessionStep(sessionId: string, userId: string): Step {
   return { statement: deleteSession, parameters: [sessionId, userId] };
+}
+
+/** Lets one session go on after its person's epoch was raised; to be put behind the step that raises it. */
+export function keepSessionStep(sessionId: string, userId: string): Step {
+  return { statement: keepSession, parameters: [sessionId, userId] };
 }
 
 /** Ends every session of a person but one; `''` keeps none. */

@@ -5,16 +5,25 @@
  */
 import { type Procedure, procedure, type Step, type Store, statement, type Transaction } from '../database/store.ts';
 import { auditStep } from './audit-store.ts';
+import { holdsOrigin, joinOrigin } from './credential-origin.ts';
 
 export interface NewToken {
   readonly hash: Uint8Array;
   readonly expiresAtMs: number;
 }
 
+/** Whose the tokens are, and what they hang on (credential-origin.ts). */
+export interface PersonOrigin {
+  readonly userId: string;
+  readonly userEpoch: number;
+  readonly grantId: string;
+}
+
 export interface NewFamily {
   readonly familyId: string;
   readonly clientId: string;
-  readonly userId: string | null;
+  /** Undefined for tokens that an application gets for itself. */
+  readonly person: PersonOrigin | undefined;
   readonly scope: string;
   readonly authTimeMs: number;
   readonly nowMs: number;
@@ -28,8 +37,9 @@ export interface NewTokens {
 
 const insertFamily = statement(
   'insert-token-family',
-  `INSERT INTO token_families (family_id, client_id, user_id, scope, auth_time_ms, created_at_ms, expires_at_ms)
-   VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+  `INSERT INTO token_families (family_id, client_id, user_id, user_epoch, grant_id, scope, auth_time_ms, created_at_ms,
+     expires_at_ms)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
 );
 export const insertRefresh = statement(
   'insert-refresh-token',
@@ -42,10 +52,14 @@ export const insertAccess = statement(
 
 /** A family with its first tokens. */
 export function insertFamilySteps(family: NewFamily, tokens: NewTokens): Step[] {
-  const { familyId, clientId, userId, scope, authTimeMs, nowMs, expiresAtMs } = family;
+  const { familyId, clientId, person, scope, authTimeMs, nowMs, expiresAtMs } = family;
   const { access, refresh } = tokens;
+  const origin = person === undefined ? [null, 0, ''] : [person.userId, person.userEpoch, person.grantId];
   return [
-    { statement: insertFamily, parameters: [familyId, clientId, userId, scope, authTimeMs, nowMs, expiresAtMs] },
+    {
+      statement: insertFamily,
+      parameters: [familyId, clientId, ...origin, scope, authTimeMs, nowMs, expiresAtMs],
+    },
     { statement: insertAccess, parameters: [access.hash, familyId, scope, nowMs, access.expiresAtMs] },
     ...(refresh === undefined
       ? []
@@ -126,24 +140,6 @@ export const revokeToken: Procedure<Revocation, void> = procedure(
   },
 );
 
-const revokeFamiliesOfUser = statement(
-  'revoke-families-of-user',
-  'UPDATE token_families SET revoked_at_ms = $2 WHERE user_id = $1 AND revoked_at_ms IS NULL',
-);
-const revokeFamiliesOfConsent = statement(
-  'revoke-families-of-consent',
-  'UPDATE token_families SET revoked_at_ms = $3 WHERE user_id = $1 AND client_id = $2 AND revoked_at_ms IS NULL',
-);
-
-/** Ends every token that applications hold for this user. */
-export function revokeFamiliesOfUserStep(userId: string, nowMs: number): Step {
-  return { statement: revokeFamiliesOfUser, parameters: [userId, nowMs] };
-}
-
-export function revokeFamiliesOfConsentStep(userId: string, clientId: string, nowMs: number): Step {
-  return { statement: revokeFamiliesOfConsent, parameters: [userId, clientId, nowMs] };
-}
-
 /** A token that may be used now, and whom it speaks for. */
 export interface LiveToken {
   readonly kind: 'access' | 'refresh';
@@ -167,17 +163,17 @@ interface LiveTokenRow {
   readonly is_admin: number | null;
 }
 
-// One point read over four primary keys: a revocation, a disabled user or application shows on the very next call, on
-// every process. The time is no parameter, so that the store can recall the row; what has expired is decided at each use.
+// One point read over five primary keys: whatever ends or stops the token shows on the very next call, on every process.
+// The time is no parameter, so that the store can recall the row; what has expired is decided at each use.
 const liveAccess = statement<LiveTokenRow>(
   'live-access-token',
   `SELECT t.family_id, f.client_id, t.scope, t.issued_at_ms, t.expires_at_ms, f.user_id, u.login, u.is_admin
    FROM access_tokens t
    JOIN token_families f ON f.family_id = t.family_id
    JOIN applications a ON a.client_id = f.client_id
-   LEFT JOIN users u ON u.id = f.user_id
+   ${joinOrigin('f', 'LEFT')}
    WHERE t.token_hash = $1 AND t.revoked_at_ms IS NULL AND f.revoked_at_ms IS NULL
-     AND a.disabled_at_ms IS NULL AND (f.user_id IS NULL OR (u.id IS NOT NULL AND u.disabled_at_ms IS NULL))`,
+     AND a.disabled_at_ms IS NULL AND (f.user_id IS NULL OR (u.id IS NOT NULL AND ${holdsOrigin('f')}))`,
 );
 const unusedRefresh = statement<LiveTokenRow>(
   'unused-refresh-token',
@@ -185,10 +181,9 @@ const unusedRefresh = statement<LiveTokenRow>(
    FROM refresh_tokens r
    JOIN token_families f ON f.family_id = r.family_id
    JOIN applications a ON a.client_id = f.client_id
-   JOIN users u ON u.id = f.user_id
+   ${joinOrigin('f')}
    WHERE r.token_hash = $1 AND r.rotated_at_ms IS NULL AND f.revoked_at_ms IS NULL
-     AND a.disabled_at_ms IS NULL AND u.disabled_at_ms IS NULL
-     AND (u.password_changed_at_ms IS NULL OR u.password_changed_at_ms <= f.created_at_ms)`,
+     AND a.disabled_at_ms IS NULL AND ${holdsOrigin('f')}`,
 );
 
 export async function findLiveToken(

@@ -16,6 +16,8 @@ export interface User {
   readonly isAdmin: boolean;
   readonly createdAtMs: number;
   readonly disabledAtMs: number | null;
+  /** Raised when everything that was made for the person before has to end (credential-origin.ts). */
+  readonly epoch: number;
   /** When the password was last set; null for a person without one (who signs in elsewhere or by passkey). */
   readonly passwordChangedAtMs: number | null;
 }
@@ -35,13 +37,14 @@ export interface UserRow {
   readonly created_at_ms: number;
   readonly disabled_at_ms: number | null;
   readonly password_changed_at_ms: number | null;
+  readonly epoch: number;
 }
 
 interface CredentialsRow extends UserRow {
   readonly password_hash: string | null;
 }
 
-const USER_COLUMNS = 'id, login, name, email, is_admin, created_at_ms, disabled_at_ms, password_changed_at_ms';
+const USER_COLUMNS = 'id, login, name, email, is_admin, created_at_ms, disabled_at_ms, password_changed_at_ms, epoch';
 
 const userById = statement<UserRow>('user-by-id', `SELECT ${USER_COLUMNS} FROM users WHERE id = $1`);
 const userByLogin = statement<UserRow>('user-by-login', `SELECT ${USER_COLUMNS} FROM users WHERE login_key = $1`);
@@ -66,8 +69,9 @@ const insertUser = statement(
 );
 const setPassword = statement<UserRow>(
   'set-password',
-  `UPDATE users SET password_hash = $2, password_changed_at_ms = $3 WHERE id = $1 RETURNING ${USER_COLUMNS}`,
+  `UPDATE users SET password_hash = $2, password_changed_at_ms = $3, epoch = epoch + 1 WHERE id = $1 RETURNING ${USER_COLUMNS}`,
 );
+const raiseEpoch = statement('raise-user-epoch', 'UPDATE users SET epoch = epoch + 1 WHERE id = $1');
 // The old hash is named, so that a new password set meanwhile is never undone by the rehash of the old one.
 const replacePasswordHash = statement(
   'replace-password-hash',
@@ -100,6 +104,7 @@ export function toUser(row: UserRow): User {
     createdAtMs: row.created_at_ms,
     disabledAtMs: row.disabled_at_ms,
     passwordChangedAtMs: row.password_changed_at_ms,
+    epoch: row.epoch,
   };
 }
 
@@ -208,6 +213,7 @@ async function create(store: Store, world: World, user: Omit<UserInsert, 'nowMs'
     createdAtMs: insert.nowMs,
     disabledAtMs: null,
     passwordChangedAtMs: insert.passwordHash === null ? null : insert.nowMs,
+    epoch: 0,
   };
 }
 
@@ -235,8 +241,14 @@ export async function changeProfile(
   return firstUser(await store.write(updateProfile, [userId, profile.name.trim(), profile.email]));
 }
 
+/** Ends every session, and all that applications were given, with the same statement. */
 export function setPasswordStep(userId: string, passwordHash: string, nowMs: number) {
   return { statement: setPassword, parameters: [userId, passwordHash, nowMs] };
+}
+
+/** Ends every session, and all that applications were given. */
+export function raiseEpochStep(userId: string): Step {
+  return { statement: raiseEpoch, parameters: [userId] };
 }
 
 /** Stores the same password under newer parameters, unless it was changed meanwhile. */

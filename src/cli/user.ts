@@ -2,6 +2,7 @@
 import { text } from 'node:stream/consumers';
 import { Command } from 'commander';
 import { auditStep } from '../authorization/audit-store.ts';
+import { deletePersonalTokensStep } from '../authorization/personal-token-store.ts';
 import { endOtherSessionsStep } from '../authorization/session-store.ts';
 import { checkNewPassword, hashPassword } from '../authorization/sign-in/password.ts';
 import { deleteTotpSteps } from '../authorization/totp-store.ts';
@@ -11,6 +12,7 @@ import {
   enableUserStep,
   findUserByLogin,
   listUsers,
+  raiseEpochStep,
   setAdminStep,
   setPasswordStep,
   type User,
@@ -36,12 +38,15 @@ export function createUserCommand(): Command {
   command.command('enable <login>').description('Let a disabled person in again').action(enable);
   command
     .command('password <login>')
-    .description('Set a new password, read from standard input, and end the sessions')
+    .description('Set a new password, read from standard input, and end the sessions and the access of applications')
     .requiredOption('--password-stdin', 'read the password from standard input')
+    .option('--delete-tokens', 'delete the personal access tokens too')
     .action(resetPassword);
   command
     .command('reset-second-step <login>')
-    .description('Turn off the authenticator app of a person who lost it')
+    .description(
+      'Turn off the authenticator app of a person who lost it, and end the sessions and the access of applications',
+    )
     .action(resetSecondStep);
   command
     .command('admin <login>')
@@ -115,18 +120,26 @@ async function enable(login: string): Promise<void> {
   print(`Enabled ${login}`);
 }
 
-async function resetPassword(login: string): Promise<void> {
+async function resetPassword(login: string, { deleteTokens }: { readonly deleteTokens?: true }): Promise<void> {
   const hash = await readPasswordHash(login);
   await change(login, 'password_changed', (user, { world }) => [
     setPasswordStep(user.id, hash, world.nowMs()),
     endOtherSessionsStep(user.id, ''),
+    ...(deleteTokens ? [deletePersonalTokensStep(user.id)] : []),
   ]);
-  print(`Set the password of ${login}: sessions have ended`);
+  const tokens = deleteTokens ? 'and personal access tokens are deleted' : 'personal access tokens stay';
+  print(`Set the password of ${login}: sessions and the access of applications have ended, ${tokens}`);
 }
 
 async function resetSecondStep(login: string): Promise<void> {
-  await change(login, 'totp_disabled', (user) => deleteTotpSteps(user.id));
-  print(`${login} signs in without a second step until they set one up again`);
+  await change(login, 'totp_disabled', (user) => [
+    ...deleteTotpSteps(user.id),
+    raiseEpochStep(user.id),
+    endOtherSessionsStep(user.id, ''),
+  ]);
+  print(
+    `${login} signs in without a second step until they set one up again; sessions and the access of applications have ended`,
+  );
 }
 
 async function setAdmin(login: string, { revoke }: { readonly revoke?: true }): Promise<void> {

@@ -100,7 +100,7 @@ export async function createPerson(server: AuthorizationEndpoint, login = `perso
 }
 
 export async function signIn({ store, world }: AuthorizationEndpoint, user: User): Promise<string> {
-  const session = { userId: user.id, method: 'password' as const, address: '127.0.0.1', userAgent: 'test' };
+  const session = { user, method: 'password' as const, address: '127.0.0.1', userAgent: 'test' };
   const { token } = await createSession(store, world, session);
   return `trivet_session=${token}`;
 }

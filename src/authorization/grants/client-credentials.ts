@@ -17,7 +17,7 @@ export const grantToClient: Grant = async (parts, exchange) => {
   const family = {
     familyId: parts.world.uuid(),
     clientId,
-    userId: null,
+    person: undefined,
     scope,
     authTimeMs: nowMs,
     nowMs,

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type FormClient, readHidden } from '../../../test/support/form-client.ts';
+import { giveConsent } from '../../../test/support/give-consent.ts';
 import { addUser, openAs, PASSWORD, type PageService, servePages } from '../../../test/support/page-service.ts';
 import { createApplication } from '../application.ts';
 import { listSecrets } from '../application-secret-store.ts';
 import { listApplications } from '../application-store.ts';
 import { listEvents } from '../audit-store.ts';
-import { listAuthorizedApplications, saveConsentStep } from '../consent-store.ts';
+import { listAuthorizedApplications } from '../consent-store.ts';
 import { createPersonalToken } from '../personal-token.ts';
 import { listPersonalTokens } from '../personal-token-store.ts';
 import { listSessions } from '../session-store.ts';
@@ -34,7 +35,7 @@ test('nobody sees or changes an application, a token or a session of somebody el
     scopes: ['all_user'],
     expiresAtMs: undefined,
   });
-  await store.writeAll([saveConsentStep(ada.id, clientId, { scope: 'all_user', nowMs: 1 })]);
+  await giveConsent(store, { userId: ada.id, clientId, scopes: ['all_user'] });
   await openAs(service, 'ada');
   const [session] = await listSessions(store, ada.id, world.nowMs());
   const eve = await openAs(service, 'eve');

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { findFlaws, findReasonToSkipPages } from '../../../test/support/browser.ts';
 import { signIn, useBrowser } from '../../../test/support/browser-pages.ts';
+import { giveConsent } from '../../../test/support/give-consent.ts';
 import { addUser, type PageService, startPageService } from '../../../test/support/page-service.ts';
 import { createApplication } from '../application.ts';
-import { saveConsentStep } from '../consent-store.ts';
 import { createPersonalToken } from '../personal-token.ts';
 import { createSetupLink } from '../sign-in/setup-routes.ts';
 import type { User } from '../user-store.ts';
@@ -72,6 +72,6 @@ async function fillAccount({ store, world }: PageService, { id: userId }: User):
   const token = { userId, name: 'Backup', scopes: ['all_user', 'all_hook'], expiresAtMs: undefined } as const;
   await createPersonalToken(store, world, token);
   const { clientId } = application;
-  await store.writeAll([saveConsentStep(userId, clientId, { scope: 'all_user all_hook', nowMs: world.nowMs() })]);
+  await giveConsent(store, { userId, clientId, scopes: ['all_user', 'all_hook'] });
   return { clientId };
 }

@@ -7,12 +7,11 @@ import { checkAttempt, forgiveAttempt } from '../attempt-store.ts';
 import { auditStep } from '../audit-store.ts';
 import { deletePasskeyStep, listPasskeys } from '../passkey-store.ts';
 import { deletePersonalTokensStep } from '../personal-token-store.ts';
-import { endOtherSessionsStep } from '../session-store.ts';
+import { endOtherSessionsStep, keepSessionStep } from '../session-store.ts';
 import { attemptSubjects } from '../sign-in/back-off.ts';
 import { clientAddress } from '../sign-in/client-address.ts';
 import { beginRegistration, canUsePasskeys, finishRegistration } from '../sign-in/passkeys.ts';
 import { checkNewPassword, hashPassword, isPassword } from '../sign-in/password.ts';
-import { revokeFamiliesOfUserStep } from '../token-store.ts';
 import { countRecoveryCodes, hasTotp } from '../totp-store.ts';
 import { listUpstreamAccounts } from '../upstream-account-store.ts';
 import { findCredentials, setPasswordStep } from '../user-store.ts';
@@ -96,19 +95,19 @@ function addPasswordForm({ kit, form }: Console): void {
     await kit.store.writeAll([
       setPasswordStep(user.id, await hashPassword(password), nowMs),
       // Whoever knew the old password is out (S10).
+      keepSessionStep(session.id, user.id),
       endOtherSessionsStep(user.id, session.id),
-      ...(revokesTokens ? revokeAllTokensSteps(user.id, nowMs) : []),
+      ...(revokesTokens ? revokePersonalTokensSteps(user.id, nowMs) : []),
       auditStep({ ...event, details: { tokens_revoked: revokesTokens } }, nowMs),
     ]);
     return c.redirect(`${SECURITY}?done=changed`, 303);
   });
 }
 
-function revokeAllTokensSteps(userId: string, nowMs: number): Step[] {
+function revokePersonalTokensSteps(userId: string, nowMs: number): Step[] {
   return [
-    revokeFamiliesOfUserStep(userId, nowMs),
     deletePersonalTokensStep(userId),
-    auditStep({ kind: 'token_revoked', userId, details: { which: 'all' } }, nowMs),
+    auditStep({ kind: 'personal_token_revoked', userId, details: { which: 'all' } }, nowMs),
   ];
 }
 

@@ -224,9 +224,10 @@ export const texts = {
     current: 'Current password',
     fresh: 'New password',
     change: 'Change password',
-    endsSessions: 'This ends your other sessions. Applications you allowed keep their access unless you say so here.',
-    alsoRevoke: 'Take back all tokens too',
-    alsoRevokeHint: 'Authorized applications and personal access tokens stop working at once.',
+    endsSessions:
+      'This ends your other sessions and the access of applications, which then ask you to sign in again. Personal access tokens stay unless you choose otherwise here.',
+    alsoRevoke: 'Delete all personal access tokens too',
+    alsoRevokeHint: 'Scripts and command lines that use them stop working at once.',
     wrongCurrent: 'The current password is not right.',
     changed: 'Your password is changed, and your other sessions have ended.',
     totp: 'Authenticator app',

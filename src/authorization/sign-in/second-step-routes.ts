@@ -28,7 +28,7 @@ const LIFETIME_SECONDS = 600;
 interface PendingSignIn {
   readonly userId: string;
   /** A password set meanwhile makes the first step worthless. */
-  readonly passwordChangedAtMs: number | null;
+  readonly epoch: number;
 }
 
 /** The password was right; asks for the second step. */
@@ -37,7 +37,7 @@ export async function askSecondStep(
   kit: SignInKit,
   { user, flow }: { readonly user: User; readonly flow: Flow },
 ): Promise<Response> {
-  const content: PendingSignIn = { userId: user.id, passwordChangedAtMs: user.passwordChangedAtMs };
+  const content: PendingSignIn = { userId: user.id, epoch: user.epoch };
   const value = await issueTicket(kit, 'second-step', { content, lifetimeMs: LIFETIME_SECONDS * 1000 });
   kit.cookies.write(c, 'step', { value, maxAgeSeconds: LIFETIME_SECONDS });
   return c.redirect(`/sign-in/second-step${formatFlow(flow)}`, 303);
@@ -75,7 +75,7 @@ export function addSecondStepRoutes(routes: OpenAPIHono<HttpEnv>, kit: SignInKit
 async function findPendingUser(kit: SignInKit, ticket: string): Promise<User | undefined> {
   const pending = await findTicket<PendingSignIn>(kit, 'second-step', ticket);
   const user = pending && (await findUserById(kit.store, pending.userId));
-  const isSame = user?.passwordChangedAtMs === pending?.passwordChangedAtMs && user?.disabledAtMs === null;
+  const isSame = user?.epoch === pending?.epoch && user?.disabledAtMs === null;
   return isSame ? user : undefined;
 }
 

@@ -87,7 +87,7 @@ export function createSignInKit(parts: KitParts): SignInKit {
       // Always a fresh session: one that was planted before the sign-in is worth nothing after it (S04).
       const before = await currentSession(c);
       const ends = before === undefined ? [] : [endSessionStep(before.id, before.user.id)];
-      const session = { userId: user.id, method, address, userAgent, steps: [...ends, ...steps] };
+      const session = { user, method, address, userAgent, steps: [...ends, ...steps] };
       const { token } = await createSession(store, world, session);
       cookies.write(c, 'session', { value: token });
       cookies.drop(c, 'form');
