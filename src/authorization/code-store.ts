@@ -1,7 +1,7 @@
 /** Authorization codes. A code is redeemed by one conditional UPDATE, in the transaction that makes its tokens. */
 import { type Procedure, procedure, type Step, type Store, statement } from '../database/store.ts';
 import { type ConsentDecision, saveConsentIn } from './consent-store.ts';
-import { existsOrigin } from './credential-origin.ts';
+import { existsOrigin } from './credential-origin-store.ts';
 import { insertFamilySteps, type NewTokens, type PersonOrigin, revokeFamily, runSteps } from './token-store.ts';
 
 export interface NewCode extends PersonOrigin {

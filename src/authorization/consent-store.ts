@@ -62,7 +62,7 @@ export interface AuthorizedApplication {
 /** What a user allows an application at the moment. */
 export interface Consent {
   readonly scopes: readonly Scope[];
-  /** Codes and tokens name it, and die when it is gone (credential-origin.ts). */
+  /** Codes and tokens name it, and die when it is gone (credential-origin-store.ts). */
   readonly grantId: string;
 }
 

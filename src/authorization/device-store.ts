@@ -2,7 +2,7 @@
 import { type Procedure, procedure, type Step, type Store, statement } from '../database/store.ts';
 import { auditStep } from './audit-store.ts';
 import { type ConsentDecision, saveConsentIn } from './consent-store.ts';
-import { existsOrigin } from './credential-origin.ts';
+import { existsOrigin } from './credential-origin-store.ts';
 import { formatScope } from './scope.ts';
 import { insertFamilySteps, type NewTokens, runSteps } from './token-store.ts';
 

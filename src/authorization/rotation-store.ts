@@ -6,7 +6,7 @@
  *  - a rotated token shown later kills its whole family (RFC 9700 §4.14.2).
  */
 import { type Procedure, procedure, statement, type Transaction } from '../database/store.ts';
-import { holdsOrigin, joinOrigin } from './credential-origin.ts';
+import { holdsOrigin, joinOrigin } from './credential-origin-store.ts';
 import { insertAccess, insertRefresh, type NewToken, revokeFamily } from './token-store.ts';
 
 export interface Rotation {

@@ -5,14 +5,14 @@
  */
 import { type Procedure, procedure, type Step, type Store, statement, type Transaction } from '../database/store.ts';
 import { auditStep } from './audit-store.ts';
-import { holdsOrigin, joinOrigin } from './credential-origin.ts';
+import { holdsOrigin, joinOrigin } from './credential-origin-store.ts';
 
 export interface NewToken {
   readonly hash: Uint8Array;
   readonly expiresAtMs: number;
 }
 
-/** Whose the tokens are, and what they hang on (credential-origin.ts). */
+/** Whose the tokens are, and what they hang on (credential-origin-store.ts). */
 export interface PersonOrigin {
   readonly userId: string;
   readonly userEpoch: number;

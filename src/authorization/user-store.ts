@@ -16,7 +16,7 @@ export interface User {
   readonly isAdmin: boolean;
   readonly createdAtMs: number;
   readonly disabledAtMs: number | null;
-  /** Raised when everything that was made for the person before has to end (credential-origin.ts). */
+  /** Raised when everything that was made for the person before has to end (credential-origin-store.ts). */
   readonly epoch: number;
   /** When the password was last set; null for a person without one (who signs in elsewhere or by passkey). */
   readonly passwordChangedAtMs: number | null;
