@@ -2,13 +2,14 @@
  * Runs as a hook of a bare repository. A push waits for `post-receive`, so this file loads little, and whatever happens
  * here, the push stands: problems are remarks, the exit code is 0.
  */
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
-import { text } from 'node:stream/consumers';
+import { buffer } from 'node:stream/consumers';
 import { Command } from 'commander';
 import { describeError, Failure } from '../errors.ts';
+import { LIMITS } from '../webhooks/event-limits.ts';
 import { handlePostReceive } from '../webhooks/git/post-receive.ts';
 import {
   createHttpSender,
@@ -68,12 +69,14 @@ async function announcePush(
   options: Connection & { readonly repo: string; readonly actor?: string; readonly background: boolean },
 ): Promise<void> {
   const gitDir = resolve(options.gitDir);
-  const login = options.actor ?? userInfo().username;
+  const login = options.actor ?? findSystemUser();
   const report = await handlePostReceive({
     gitDir,
     repository: options.repo,
-    input: await text(process.stdin),
+    input: await buffer(process.stdin),
     actor: { username: login, name: login },
+    pushOptions: await readPushOptions(),
+    onGap: (reason) => remark(`trivet: an event of this push is not complete: ${reason}`),
     // Read when it is needed: without an address the events wait in the spool like without a service.
     send: (entry, signal) => createHttpSender(readAddress(options))(entry, signal),
     world: realWorld,
@@ -82,6 +85,22 @@ async function announcePush(
   if (report.waiting === undefined) return;
   remark(`trivet: the webhooks of this push wait for the service (${report.waiting})`);
   if (options.background) startSender(options, gitDir);
+}
+
+/** In a container a user may have a number and no name. */
+function findSystemUser(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return `uid-${process.getuid?.() ?? 'unknown'}`;
+  }
+}
+
+/** What `git push -o` was given: git hands it to hooks in numbered variables. */
+async function readPushOptions(): Promise<string[]> {
+  const environment = (await import('../config/config.ts')).readEnvironment();
+  const count = Math.min(Number(environment.GIT_PUSH_OPTION_COUNT ?? 0) || 0, LIMITS.pushOptions);
+  return Array.from({ length: count }, (_, index) => environment[`GIT_PUSH_OPTION_${index}`] ?? '');
 }
 
 function remarkRefused(report: SendReport): void {
@@ -139,6 +158,8 @@ function install(folder: string, options: { repo: string; url: string; tokenFile
   writeFileSync(join(folder, SETTINGS_FILE), `${JSON.stringify(settings)}\n`, { mode: 0o600 });
   writeFileSync(hook, script);
   chmodSync(hook, 0o755);
+  // Without it a push with options is refused.
+  execFileSync('git', ['--git-dir', folder, 'config', 'receive.advertisePushOptions', 'true']);
   print(`Pushes to ${folder} are announced as ${options.repo} to ${options.url}`);
 }
 

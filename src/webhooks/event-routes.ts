@@ -11,7 +11,7 @@ import { REFUSED, repositoryPath } from './api-documents.ts';
 import { bridgeBinding } from './bridge-store.ts';
 import type { Json } from './bridges/bridge.ts';
 import { findBridge, type RecognisedBridge, translateWebhook } from './bridges/bridges.ts';
-import { eventSchema } from './event.ts';
+import { eventSchema, foreignEventSchema } from './event.ts';
 import type { ManagementParts } from './management.ts';
 import { parseParameters } from './parameters.ts';
 import type { Repository } from './repository.ts';
@@ -62,7 +62,7 @@ async function takeFromBridge(
   const translated = translateWebhook(recognised, header, payload);
   if (translated === undefined)
     return c.json({ ignored: true, reason: 'Hooks cannot subscribe to this kind of event' });
-  const event = parseParameters(eventSchema, translated, `translate the event from ${name}`);
+  const event = parseParameters(foreignEventSchema, translated, `translate the event from ${name}`);
   const deliveryId = readKey(bridge.deliveryId(header));
   const idempotencyKey = deliveryId && `${name}:${deliveryId}`;
   return c.json(await announce(parts, { repository, event, source: name, idempotencyKey }), 202);

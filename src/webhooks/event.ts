@@ -4,197 +4,276 @@
  */
 import { z } from '@hono/zod-openapi';
 import { MAX_LISTED_COMMITS } from './event-kind.ts';
+import { EPOCH, LIMITS, parseTime, shorten } from './event-limits.ts';
 
-const MAX_COMMITS = 1000;
-
-const word = z.string().max(255);
-const text = z.string().max(262_144);
 const sha = z.string().regex(/^([0-9a-f]{40}|[0-9a-f]{64})$/, 'must be 40 or 64 lower-case hex digits');
 const time = z.iso.datetime({ offset: true, error: 'must be an ISO 8601 time with Z or an offset' });
-const count = z.int().min(0);
-const address = z.string().max(2048);
 
-export const person = z
-  .object({
-    id: z.int().default(0),
-    username: word.default(''),
-    name: word.default(''),
-    email: word.default(''),
-    avatar_url: address.default(''),
-  })
-  .openapi('Person');
+/** The leaves of an event for a caller who can mend what is refused. */
+const REFUSING = {
+  word: z.string().max(LIMITS.word),
+  text: z.string().max(LIMITS.text),
+  branch: z.string().max(LIMITS.ref),
+  branchRef: z
+    .string()
+    .max(LIMITS.ref)
+    .regex(/^refs\/heads\/[\s\S]/, 'must start with refs/heads/'),
+  tagRef: z
+    .string()
+    .max(LIMITS.ref)
+    .regex(/^refs\/tags\/[\s\S]/, 'must start with refs/tags/'),
+  address: z.string().max(LIMITS.address),
+  optionalAddress: z.string().max(LIMITS.address).optional(),
+  personId: z.int(),
+  optionalSha: sha.optional(),
+  optionalCount: z.int().min(0).optional(),
+  time,
+  optionalTime: time.optional(),
+  commitTime: time,
+  list: <Item extends z.ZodType>(item: Item, max: number) => z.array(item).max(max),
+};
 
-const signature = z.object({ name: word.default(''), email: word.default('') });
+type Rules = typeof REFUSING;
 
-export const commit = z
-  .object({
-    id: sha,
-    message: text.default(''),
-    timestamp: time,
-    url: address.optional().openapi({ description: "Defaults to the commit's page below the repository's address." }),
-    author: signature,
-    committer: signature.optional(),
-    parents: z.array(sha).max(64).default([]),
-    tree: sha.optional(),
-    added: z.array(text).default([]),
-    modified: z.array(text).default([]),
-    removed: z.array(text).default([]),
-    co_authors: z.array(signature).default([]),
-  })
-  .openapi('Commit');
+const cut = (max: number) => z.string().transform((text) => shorten(text, max));
+const cutBefore = (schema: z.ZodType, max: number) =>
+  z.preprocess((value) => (typeof value === 'string' ? shorten(value, max) : value), schema);
+const readTime = z.preprocess(
+  (value) => (typeof value === 'string' && !time.safeParse(value).success ? parseTime(value) : value),
+  time,
+);
 
-const label = z.object({ id: z.int().default(0), title: word, color: word.default('') });
+/** The same for what has happened already: shortens, and does without what is optional, rather than lose the event. */
+const SHORTENING = {
+  word: cut(LIMITS.word),
+  text: cut(LIMITS.text),
+  branch: cut(LIMITS.ref),
+  branchRef: cutBefore(REFUSING.branchRef, LIMITS.ref),
+  tagRef: cutBefore(REFUSING.tagRef, LIMITS.ref),
+  // Half an address leads nowhere.
+  address: REFUSING.address.catch(''),
+  optionalAddress: REFUSING.optionalAddress.catch(undefined),
+  personId: REFUSING.personId.catch(0),
+  optionalSha: REFUSING.optionalSha.catch(undefined),
+  optionalCount: REFUSING.optionalCount.catch(undefined),
+  time: readTime,
+  optionalTime: readTime.optional().catch(undefined),
+  commitTime: readTime.catch(EPOCH),
+  list: <Item extends z.ZodType>(item: Item, max: number) => z.array(item).transform((items) => items.slice(0, max)),
+  // Other classes, the same values in and out.
+} as unknown as Rules;
+
+function describePerson({ word, address, personId }: Rules) {
+  return z
+    .object({
+      id: personId.default(0),
+      username: word.default(''),
+      name: word.default(''),
+      email: word.default(''),
+      avatar_url: address.default(''),
+    })
+    .openapi('Person');
+}
+
+function describeCommit({ word, text, optionalAddress, optionalSha, commitTime, list }: Rules) {
+  const signature = z.object({ name: word.default(''), email: word.default('') });
+  return z
+    .object({
+      id: sha,
+      message: text.default(''),
+      timestamp: commitTime,
+      url: optionalAddress.openapi({ description: "Defaults to the commit's page below the repository's address." }),
+      author: signature,
+      committer: signature.optional(),
+      parents: list(sha, LIMITS.parents).default([]),
+      tree: optionalSha,
+      added: z.array(text).default([]),
+      modified: z.array(text).default([]),
+      removed: z.array(text).default([]),
+      co_authors: list(signature, LIMITS.coAuthors).default([]),
+    })
+    .openapi('Commit');
+}
 
 const change = z.object({ previous: z.unknown().optional(), current: z.unknown().optional() });
 const changes = z.record(z.string(), change).default({}).openapi({ description: 'Field → what it was and is.' });
 
-const issue = z
-  .object({
-    id: z.int().optional().openapi({ description: 'Unique over the host; defaults to the number.' }),
-    number: z.int().min(1),
-    title: text,
-    description: text.default(''),
-    state: z.enum(['opened', 'closed']).default('opened'),
-    author: person,
-    assignees: z.array(person).default([]),
-    labels: z.array(label).default([]),
-    confidential: z.boolean().default(false),
-    due_date: z.string().nullable().default(null),
-    created_at: time,
-    updated_at: time.optional(),
-    closed_at: time.nullable().default(null),
-    url: address.optional(),
-  })
-  .openapi('Issue');
+function describeLabel({ word, personId }: Rules) {
+  return z.object({ id: personId.default(0), title: word, color: word.default('') });
+}
 
-const sourceRepository = z.object({
-  id: z.int().default(0),
-  owner: word,
-  name: word,
-  web_url: address,
-  http_url: address.default(''),
-  ssh_url: address.default(''),
-});
+type PersonSchema = ReturnType<typeof describePerson>;
+type CommitSchema = ReturnType<typeof describeCommit>;
 
-const mergeRequest = z
-  .object({
-    id: z.int().optional(),
-    number: z.int().min(1),
-    title: text,
-    description: text.default(''),
-    state: z.enum(['opened', 'merged', 'closed']).default('opened'),
-    draft: z.boolean().default(false),
-    source_branch: word.default(''),
-    target_branch: word.default(''),
-    source_repository: sourceRepository.optional().openapi({ description: 'Only when it comes from a fork.' }),
-    last_commit: commit.optional().openapi({ description: 'Only absent where a code host does not tell it.' }),
-    target_commit: commit.optional(),
-    merge_commit: sha.nullable().default(null),
-    merge_status: z.enum(['unchecked', 'can_be_merged', 'cannot_be_merged']).default('unchecked'),
-    author: person,
-    assignees: z.array(person).default([]),
-    reviewers: z.array(person).default([]),
-    labels: z.array(label).default([]),
-    created_at: time,
-    updated_at: time.optional(),
-    url: address.optional(),
-  })
-  .openapi('MergeRequest');
+function describeIssue(rules: Rules, person: PersonSchema) {
+  const { text, time, optionalTime, optionalAddress } = rules;
+  return z
+    .object({
+      id: z.int().optional().openapi({ description: 'Unique over the host; defaults to the number.' }),
+      number: z.int().min(1),
+      title: text,
+      description: text.default(''),
+      state: z.enum(['opened', 'closed']).default('opened'),
+      author: person,
+      assignees: z.array(person).default([]),
+      labels: z.array(describeLabel(rules)).default([]),
+      confidential: z.boolean().default(false),
+      due_date: z.string().nullable().default(null),
+      created_at: time,
+      updated_at: optionalTime,
+      closed_at: time.nullable().default(null),
+      url: optionalAddress,
+    })
+    .openapi('Issue');
+}
 
-const reference = {
-  before: sha.openapi({ description: 'All zeros when the reference is new.' }),
-  after: sha.openapi({ description: 'All zeros when the reference was deleted.' }),
-  message: text.default(''),
-  commits: z.array(commit).max(MAX_COMMITS).default([]),
-  total_commits: count.optional().openapi({ description: 'When `commits` does not list them all.' }),
-  push_options: z.array(text).max(100).default([]),
-  actor: person,
-};
+function describeSourceRepository({ word, address, personId }: Rules) {
+  return z.object({
+    id: personId.default(0),
+    owner: word,
+    name: word,
+    web_url: address,
+    http_url: address.default(''),
+    ssh_url: address.default(''),
+  });
+}
 
-const pushEvent = z
-  .object({
-    kind: z.literal('push'),
-    ref: z
-      .string()
-      .max(1024)
-      .regex(/^refs\/heads\/./, 'must start with refs/heads/'),
-    base_ref: word.nullable().default(null),
-    forced: z.boolean().default(false).openapi({ description: '`before` is no ancestor of `after`.' }),
-    ...reference,
-  })
-  .openapi('PushEvent');
+function describeMergeRequest(rules: Rules, person: PersonSchema, commit: CommitSchema) {
+  const { text, branch, time, optionalTime, optionalAddress } = rules;
+  return z
+    .object({
+      id: z.int().optional(),
+      number: z.int().min(1),
+      title: text,
+      description: text.default(''),
+      state: z.enum(['opened', 'merged', 'closed']).default('opened'),
+      draft: z.boolean().default(false),
+      source_branch: branch.default(''),
+      target_branch: branch.default(''),
+      source_repository: describeSourceRepository(rules)
+        .optional()
+        .openapi({ description: 'Only when it comes from a fork.' }),
+      last_commit: commit.optional().openapi({ description: 'Only absent where a code host does not tell it.' }),
+      target_commit: commit.optional(),
+      merge_commit: rules.optionalSha.nullable().default(null),
+      merge_status: z.enum(['unchecked', 'can_be_merged', 'cannot_be_merged']).default('unchecked'),
+      author: person,
+      assignees: z.array(person).default([]),
+      reviewers: z.array(person).default([]),
+      labels: z.array(describeLabel(rules)).default([]),
+      created_at: time,
+      updated_at: optionalTime,
+      url: optionalAddress,
+    })
+    .openapi('MergeRequest');
+}
 
-const tagPushEvent = z
-  .object({
-    kind: z.literal('tag_push'),
-    ref: z
-      .string()
-      .max(1024)
-      .regex(/^refs\/tags\/./, 'must start with refs/tags/'),
-    base_ref: word.nullable().default(null).openapi({ description: 'A branch that holds the tagged commit.' }),
-    checkout: sha.nullable().optional().openapi({ description: 'The commit behind an annotated tag.' }),
-    ...reference,
-  })
-  .openapi('TagPushEvent');
-
-const issueEvent = z
-  .object({
-    kind: z.literal('issue'),
-    action: z.enum(['open', 'close', 'reopen', 'update']),
+function describeReference({ text, list, optionalCount }: Rules, person: PersonSchema, commit: CommitSchema) {
+  return {
+    before: sha.openapi({ description: 'All zeros when the reference is new.' }),
+    after: sha.openapi({ description: 'All zeros when the reference was deleted.' }),
+    message: text.default(''),
+    commits: list(commit, LIMITS.commits).default([]),
+    total_commits: optionalCount.openapi({ description: 'When `commits` does not list them all.' }),
+    push_options: list(text, LIMITS.pushOptions).default([]),
     actor: person,
-    issue,
-    changes,
-  })
-  .openapi('IssueEvent');
+  };
+}
 
-const mergeRequestEvent = z
-  .object({
-    kind: z.literal('merge_request'),
-    action: z.enum(['open', 'update', 'merge', 'close', 'reopen']),
-    actor: person,
-    merge_request: mergeRequest,
-    previous_head: sha.optional().openapi({ description: 'The former last commit, when new commits came.' }),
-    changes,
-  })
-  .openapi('MergeRequestEvent');
+type ReferenceShape = ReturnType<typeof describeReference>;
 
-const note = z
-  .object({
-    id: z.int().min(0),
-    body: text,
-    discussion_id: word.optional(),
-    created_at: time,
-    updated_at: time.optional(),
-    url: address.optional(),
-  })
-  .openapi('Note');
+function describePushEvent({ branch, branchRef }: Rules, reference: ReferenceShape) {
+  return z
+    .object({
+      kind: z.literal('push'),
+      ref: branchRef,
+      base_ref: branch.nullable().default(null),
+      forced: z.boolean().default(false).openapi({ description: '`before` is no ancestor of `after`.' }),
+      ...reference,
+    })
+    .openapi('PushEvent');
+}
 
-const noteTarget = z.discriminatedUnion('type', [
-  z.object({ type: z.literal('issue'), issue }),
-  z.object({ type: z.literal('merge_request'), merge_request: mergeRequest }),
-  z.object({ type: z.literal('commit'), commit }),
-]);
+function describeTagPushEvent({ branch, tagRef, optionalSha }: Rules, reference: ReferenceShape) {
+  return z
+    .object({
+      kind: z.literal('tag_push'),
+      ref: tagRef,
+      base_ref: branch.nullable().default(null).openapi({ description: 'A branch that holds the tagged commit.' }),
+      checkout: optionalSha.nullable().openapi({ description: 'The commit behind an annotated tag.' }),
+      ...reference,
+    })
+    .openapi('TagPushEvent');
+}
 
-const noteEvent = z
-  .object({
-    kind: z.literal('note'),
-    actor: person,
-    note,
-    target: noteTarget.openapi({ description: 'What the comment is on.' }),
-  })
-  .openapi('NoteEvent');
+function describeNote({ word, text, time, optionalTime, optionalAddress }: Rules) {
+  return z
+    .object({
+      id: z.int().min(0),
+      body: text,
+      discussion_id: word.optional(),
+      created_at: time,
+      updated_at: optionalTime,
+      url: optionalAddress,
+    })
+    .openapi('Note');
+}
 
-export const eventSchema = z
-  .discriminatedUnion('kind', [pushEvent, tagPushEvent, issueEvent, mergeRequestEvent, noteEvent])
-  .openapi('Event');
+function describeEvents(rules: Rules) {
+  const person = describePerson(rules);
+  const commit = describeCommit(rules);
+  const issue = describeIssue(rules, person);
+  const mergeRequest = describeMergeRequest(rules, person, commit);
+  const reference = describeReference(rules, person, commit);
+  const issueEvent = z
+    .object({
+      kind: z.literal('issue'),
+      action: z.enum(['open', 'close', 'reopen', 'update']),
+      actor: person,
+      issue,
+      changes,
+    })
+    .openapi('IssueEvent');
+  const mergeRequestEvent = z
+    .object({
+      kind: z.literal('merge_request'),
+      action: z.enum(['open', 'update', 'merge', 'close', 'reopen']),
+      actor: person,
+      merge_request: mergeRequest,
+      previous_head: rules.optionalSha.openapi({ description: 'The former last commit, when new commits came.' }),
+      changes,
+    })
+    .openapi('MergeRequestEvent');
+  const noteTarget = z.discriminatedUnion('type', [
+    z.object({ type: z.literal('issue'), issue }),
+    z.object({ type: z.literal('merge_request'), merge_request: mergeRequest }),
+    z.object({ type: z.literal('commit'), commit }),
+  ]);
+  const noteEvent = z
+    .object({
+      kind: z.literal('note'),
+      actor: person,
+      note: describeNote(rules),
+      target: noteTarget.openapi({ description: 'What the comment is on.' }),
+    })
+    .openapi('NoteEvent');
+  const pushes = [describePushEvent(rules, reference), describeTagPushEvent(rules, reference)] as const;
+  return z.discriminatedUnion('kind', [...pushes, issueEvent, mergeRequestEvent, noteEvent]).openapi('Event');
+}
+
+/** What a caller announces: too long or badly written is refused with the reason. */
+export const eventSchema = describeEvents(REFUSING);
+
+/** What another host announces: the same event, shortened where it is longer than we keep. */
+export const foreignEventSchema = describeEvents(SHORTENING);
 
 export type Event = z.output<typeof eventSchema>;
 /** The same as a caller may write it: with defaults left out. */
 export type EventInput = z.input<typeof eventSchema>;
-export type Person = z.output<typeof person>;
-export type Commit = z.output<typeof commit>;
-export type Issue = z.output<typeof issue>;
-export type MergeRequest = z.output<typeof mergeRequest>;
+export type Person = z.output<PersonSchema>;
+export type Commit = z.output<CommitSchema>;
+export type Issue = z.output<ReturnType<typeof describeIssue>>;
+export type MergeRequest = z.output<ReturnType<typeof describeMergeRequest>>;
 export type EventOf<Kind extends Event['kind']> = Extract<Event, { kind: Kind }>;
 export type ReferenceEvent = EventOf<'push' | 'tag_push'>;
 

@@ -54,6 +54,16 @@ test('an event that the service will never take is set aside and does not stop t
   assert.equal(intake.announced.length, 1);
 });
 
+test('a service that takes small requests only is told less of the push', async (t) => {
+  const { commit, push, intake, waiting } = await preparePushes(t);
+  intake.maxBytes = 5000;
+  const id = commit('a.txt', `long ${'m'.repeat(20_000)}`);
+  assert.equal(await push('main'), '');
+  assert.deepEqual(waiting(), []);
+  assert.equal(intake.announced[0]?.event.after, id);
+  assert.equal(intake.announced[0]?.event.total_commits, 1);
+});
+
 test('two pushes at once are both announced', async (t) => {
   const { commit, push, git, intake, bare, waiting } = await preparePushes(t);
   commit('a.txt', 'base');

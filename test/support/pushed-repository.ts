@@ -27,23 +27,27 @@ export interface Intake {
   readonly port: number;
   /** What the next requests are answered with. */
   status: number;
+  /** A request that is larger is answered 413. */
+  maxBytes: number;
   close(): Promise<void>;
 }
 
 export async function startIntake(port = 0): Promise<Intake> {
   const announced: Announced[] = [];
-  const intake = { announced, port, status: 202, close: () => close(server) };
+  const intake = { announced, port, status: 202, maxBytes: Number.POSITIVE_INFINITY, close: () => close(server) };
   const server: Server = createServer((request, response) => void answer(request, response));
   const answer = async (request: IncomingMessage, response: ServerResponse) => {
-    const event = JSON.parse(await text(request));
-    if (intake.status === 202)
+    const body = await text(request);
+    const status = body.length > intake.maxBytes ? 413 : intake.status;
+    const event = JSON.parse(body);
+    if (status === 202)
       announced.push({
         path: request.url ?? '',
         key: String(request.headers['idempotency-key']),
         token: String(request.headers.authorization),
         event,
       });
-    response.writeHead(intake.status, { 'content-type': 'application/json' }).end('{"message":"for a test"}');
+    response.writeHead(status, { 'content-type': 'application/json' }).end('{"message":"for a test"}');
   };
   server.listen(port, '127.0.0.1');
   await once(server, 'listening');
@@ -68,7 +72,16 @@ export interface PushBench {
   readonly waiting: () => string[];
 }
 
-export async function preparePushes(t: TestContext): Promise<PushBench> {
+export interface PushTarget {
+  /** Of a real service; the server that keeps what it is told unless given. */
+  readonly url?: string;
+  readonly token?: string;
+  readonly repository?: string;
+  readonly objectFormat?: 'sha1' | 'sha256';
+}
+
+export async function preparePushes(t: TestContext, target: PushTarget = {}): Promise<PushBench> {
+  const { token = 'tvt_p_test', repository = 'acme/doors', objectFormat = 'sha1' } = target;
   const folder = mkdtempSync(join(tmpdir(), 'trivet-git-'));
   const intake = await startIntake();
   t.after(async () => {
@@ -77,20 +90,20 @@ export async function preparePushes(t: TestContext): Promise<PushBench> {
   });
   const bare = join(folder, 'doors.git');
   const work = join(folder, 'work');
-  execFileSync('git', ['init', '-q', '--bare', '-b', 'main', bare]);
-  execFileSync('git', ['init', '-q', '-b', 'main', work]);
+  execFileSync('git', ['init', '-q', '--bare', '-b', 'main', `--object-format=${objectFormat}`, bare]);
+  execFileSync('git', ['init', '-q', '-b', 'main', `--object-format=${objectFormat}`, work]);
   const git = (...argv: string[]) => execFileSync('git', argv, { cwd: work, encoding: 'utf8', stdio: 'pipe' }).trim();
   git('config', 'user.name', 'Grace');
   git('config', 'user.email', 'grace@example.com');
   git('remote', 'add', 'origin', bare);
-  writeFileSync(join(folder, 'token'), 'tvt_p_test\n');
-  const url = `http://127.0.0.1:${intake.port}`;
+  writeFileSync(join(folder, 'token'), `${token}\n`);
+  const url = target.url ?? `http://127.0.0.1:${intake.port}`;
   const installed = await runTrivet([
     'git-hook',
     'install',
     bare,
     '--repo',
-    'acme/doors',
+    repository,
     '--url',
     url,
     '--token-file',

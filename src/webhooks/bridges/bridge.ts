@@ -1,5 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { EventInput } from '../event.ts';
+import { parseTime } from '../event-limits.ts';
 
 /** Reads a header, whatever its case. */
 export type ReadHeader = (name: string) => string | undefined;
@@ -34,8 +35,7 @@ export function isEqual(expected: Buffer, given: Buffer): boolean {
 export function toTime(value: unknown): string | undefined {
   if (typeof value !== 'string') return undefined;
   if (/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/.test(value)) return value;
-  const ms = Date.parse(value);
-  return Number.isNaN(ms) ? undefined : new Date(ms).toISOString();
+  return parseTime(value);
 }
 
 /** Leaves out what is absent, so that the schema's defaults apply. */

@@ -6,7 +6,8 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { Webhook } from 'standardwebhooks';
 import { isFailure } from '../../errors.ts';
-import { eventSchema } from '../event.ts';
+import { eventSchema, foreignEventSchema } from '../event.ts';
+import { LIMITS } from '../event-limits.ts';
 import type { Json, ReadHeader } from './bridge.ts';
 import { findBridge, translateWebhook } from './bridges.ts';
 
@@ -116,6 +117,54 @@ for (const path of ['github/push.json', 'gitlab/push.json', 'gitea/push.json'])
       [20, 'commit 2047', 2048],
     );
   });
+
+const LONG = 'n'.repeat(5000);
+/** What a host may tell of a commit that git took. */
+const ODD_COMMITS: [title: string, change: Json][] = [
+  ['a long author', { author: { name: LONG, email: LONG } }],
+  ['an author without a name', { author: { name: null, email: null } }],
+  ['no author', { author: null }],
+  ['the year 10000', { timestamp: '10000-01-01T00:00:00Z' }],
+  ['a year before all', { timestamp: '-0005-01-01T00:00:00Z' }],
+  ['zone 99', { timestamp: '2026-01-01T00:00:00+99:99' }],
+  ['no time', { timestamp: null }],
+  ['an empty time', { timestamp: '' }],
+  ['a long message', { message: 'm'.repeat(LIMITS.text + 1) }],
+  ['half a surrogate pair at the limit', { message: `${'m'.repeat(LIMITS.text - 1)}\u{1f600}` }],
+  ['a long path', { added: [LONG.repeat(60)] }],
+  ['a long address', { url: `https://example.com/${LONG}` }],
+  ['an empty tree id', { tree_id: '' }],
+  ['no paths', { added: null, modified: null, removed: null }],
+];
+for (const path of ['github/push.json', 'gitlab/push.json', 'gitea/push.json'])
+  for (const [title, change] of ODD_COMMITS)
+    test(`${path} with a commit that has ${title} is announced, within the limits of the API`, () => {
+      const { headers, payload } = readJson(path);
+      const commits = [{ ...payload.commits[0], ...change }];
+      const found = findBridge(readHeaderOf(headers));
+      assert.ok(found);
+      const translated = translateWebhook(found, readHeaderOf(headers), { ...payload, commits });
+      const event = foreignEventSchema.parse(translated);
+      assert.ok(event.kind === 'push' && event.commits.length === 1);
+      eventSchema.parse(event);
+    });
+
+test('a long branch, title, person and description of a bridge are shortened, not refused', () => {
+  for (const path of ['gitlab/merge-request-update.json', 'gitlab/push.json']) {
+    const { headers, payload } = readJson(path);
+    const text = JSON.stringify(payload, (_, value) =>
+      typeof value === 'string' && isFree(value) ? value + LONG : value,
+    );
+    const found = findBridge(readHeaderOf(headers));
+    assert.ok(found);
+    eventSchema.parse(foreignEventSchema.parse(translateWebhook(found, readHeaderOf(headers), JSON.parse(text))));
+  }
+});
+
+/** Neither a word of the host's own, nor an id, nor a time. */
+function isFree(value: string): boolean {
+  return !/^([a-z_]+|[0-9a-f]{40}|\d{4}-.*)$/.test(value);
+}
 
 test('a plain request belongs to no bridge', () => {
   assert.equal(findBridge(readHeaderOf({ 'content-type': 'application/json' })), undefined);

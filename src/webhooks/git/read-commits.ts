@@ -1,78 +1,141 @@
 import type { EventInput } from '../event.ts';
+import { formatTime, LIMITS, shorten } from '../event-limits.ts';
+import { MAX_EVENT_BYTES } from './fit-event.ts';
 import type { RunGit } from './run-git.ts';
+import { createSplitter } from './split-output.ts';
 
 export type CommitInput = NonNullable<Extract<EventInput, { kind: 'push' }>['commits']>[number];
 
-/** Fields end in NUL, which no message and no path can hold. */
-const FIELDS = ['%H', '%T', '%P', '%an', '%ae', '%cn', '%ce', '%cI', '%(trailers:key=Co-authored-by,valueonly)', '%B'];
+/**
+ * Fields end in NUL, which no message and no path can hold. The time is asked for as git stores it: git prints nothing,
+ * the placeholder itself or an impossible date for a time that it cannot format, and ends for one before 1970.
+ */
+const FIELDS = ['%H', '%T', '%P', '%an', '%ae', '%cn', '%ce', '%cd', '%(trailers:key=Co-authored-by,valueonly)', '%B'];
 const FORMAT = `${FIELDS.join('%x00')}%x00`;
 /** What happened to a path, with a newline before the first of a commit. */
-const STATUS = /^\n?[A-Z]\d*$/;
+const STATUS = /^\n?([A-Z])\d*$/;
+const ID = /^[0-9a-f]{40,64}$/;
 
-/** The newest `count` commits of the revisions, the oldest of them first, with the paths each one touched. */
-export async function readCommits(git: RunGit, count: number, revisions: readonly string[]): Promise<CommitInput[]> {
-  const output = await git(
-    'log',
-    '-z',
-    `--max-count=${count}`,
-    `--format=${FORMAT}`,
-    '--name-status',
-    '--no-renames',
-    '--diff-merges=first-parent',
-    ...revisions,
-    '--',
-  );
-  return parseLog(output).reverse();
+/** Past this many bytes the event is too large to keep every path, so only the first of each commit are kept. */
+const MANY_PATH_BYTES = MAX_EVENT_BYTES;
+const MAX_PATHS_OF_MANY = 2000;
+const MAX_PATH_BYTES = 16 * 1024 * 1024;
+
+export interface CommitQuestion {
+  /** How many, the newest ones. */
+  readonly count: number;
+  readonly revisions: readonly string[];
+  /** Told when git failed on the way; what it wrote before is still returned. */
+  readonly onFailure: (error: unknown) => void;
 }
 
-/** A commit is its fields, an empty token, and pairs of a status and a path. */
-export function parseLog(output: string): CommitInput[] {
-  const tokens = output.split('\0');
-  const commits: CommitInput[] = [];
-  for (let at = 0; tokens[at]; ) {
-    const fields = tokens.slice(at, at + FIELDS.length);
-    const paths = readPaths(tokens, at + FIELDS.length + 1);
-    commits.push(toCommit(fields, paths));
-    at += FIELDS.length + 1 + paths.length * 2;
-  }
-  return commits;
+/** The newest commits of the revisions, the oldest of them first, with the paths each one touched. */
+export async function readCommits(git: RunGit, question: CommitQuestion): Promise<CommitInput[]> {
+  const parser = createLogParser();
+  const call = {
+    argv: [
+      'log',
+      '-z',
+      '--stdin',
+      '--ignore-missing',
+      `--max-count=${question.count}`,
+      `--format=${FORMAT}`,
+      '--date=raw',
+      '--encoding=UTF-8',
+      '--no-show-signature',
+      '--no-color',
+      '--name-status',
+      '--no-renames',
+      '--diff-merges=first-parent',
+    ],
+    input: `${question.revisions.join('\n')}\n`,
+    onOutput: parser.push,
+  };
+  await git(call).catch(question.onFailure);
+  return parser.listCommits().reverse();
 }
 
-interface TouchedPath {
-  readonly status: string;
-  readonly path: string;
+interface DraftCommit {
+  readonly fields: string[];
+  readonly added: string[];
+  readonly modified: string[];
+  readonly removed: string[];
 }
 
-function readPaths(tokens: readonly string[], start: number): TouchedPath[] {
-  const paths: TouchedPath[] = [];
-  for (let at = start; STATUS.test(tokens[at] ?? ''); at += 2)
-    paths.push({ status: (tokens[at] ?? '').trim(), path: tokens[at + 1] ?? '' });
-  return paths;
+/** A commit is its fields, then pairs of a status and a path, with empty pieces between. */
+export function createLogParser() {
+  const drafts: DraftCommit[] = [];
+  let status: string | undefined;
+  let pathBytes = 0;
+
+  const keepPath = (draft: DraftCommit, piece: Buffer) => {
+    const paths = listPathsOf(draft, status ?? '');
+    status = undefined;
+    pathBytes += piece.byteLength + 3;
+    if (pathBytes > MAX_PATH_BYTES || (pathBytes > MANY_PATH_BYTES && paths.length >= MAX_PATHS_OF_MANY)) return;
+    paths.push(piece.toString('utf8'));
+  };
+  const take = (piece: Buffer) => {
+    const draft = drafts.at(-1);
+    if (draft !== undefined && draft.fields.length < FIELDS.length) draft.fields.push(piece.toString('utf8'));
+    else if (draft !== undefined && status !== undefined) keepPath(draft, piece);
+    else if (piece.byteLength <= 64) startNext(piece.toString('latin1'));
+  };
+  const startNext = (text: string) => {
+    status = STATUS.exec(text)?.[1];
+    if (ID.test(text)) drafts.push({ fields: [text], added: [], modified: [], removed: [] });
+  };
+
+  const splitter = createSplitter(0, LIMITS.text, take);
+  return {
+    push: (chunk: Buffer) => {
+      splitter.push(chunk);
+      return true;
+    },
+    listCommits: () => drafts.filter(({ fields }) => fields.length === FIELDS.length).map(toCommit),
+  };
 }
 
-function toCommit(fields: readonly string[], paths: readonly TouchedPath[]): CommitInput {
+/** A changed type (T) is a change too. */
+function listPathsOf(draft: DraftCommit, status: string): string[] {
+  if (status === 'A') return draft.added;
+  return status === 'D' ? draft.removed : draft.modified;
+}
+
+function toCommit({ fields, added, modified, removed }: DraftCommit): CommitInput {
   const [id = '', tree = '', parents = '', name = '', email = '', ...rest] = fields;
-  const [committerName = '', committerEmail = '', timestamp = '', coAuthors = '', message = ''] = rest;
+  const [committerName = '', committerEmail = '', time = '', coAuthors = '', message = ''] = rest;
+  const [seconds = '', offset = ''] = time.split(' ');
   return {
     id,
     message,
-    timestamp,
-    author: { name, email },
-    committer: { name: committerName, email: committerEmail },
-    tree,
-    parents: parents.split(' ').filter((parent) => parent !== ''),
-    added: paths.filter(({ status }) => status === 'A').map(({ path }) => path),
-    removed: paths.filter(({ status }) => status === 'D').map(({ path }) => path),
-    // A changed type (T) is a change too.
-    modified: paths.filter(({ status }) => status !== 'A' && status !== 'D').map(({ path }) => path),
+    timestamp: formatTime(Number(seconds), offset),
+    author: toSignature(name, email),
+    committer: toSignature(committerName, committerEmail),
+    ...(tree !== '' && { tree }),
+    parents: parents
+      .split(' ')
+      .filter((parent) => parent !== '')
+      .slice(0, LIMITS.parents),
+    added,
+    removed,
+    modified,
     co_authors: coAuthors
       .split('\n')
       .filter((line) => line.trim() !== '')
+      .slice(0, LIMITS.coAuthors)
       .map(parseSignature),
   };
 }
 
+/** `Ada <ada@example.com>`, or a name alone. */
 function parseSignature(text: string): { name: string; email: string } {
-  const match = /^\s*(.*?)\s*<([^>]*)>/.exec(text);
-  return match ? { name: match[1] ?? '', email: match[2] ?? '' } : { name: text.trim(), email: '' };
+  const start = text.indexOf('<');
+  const end = text.indexOf('>', start);
+  if (start < 0 || end < 0) return toSignature(text.trim(), '');
+  return toSignature(text.slice(0, start).trim(), text.slice(start + 1, end));
+}
+
+function toSignature(name: string, email: string): { name: string; email: string } {
+  return { name: shorten(name, LIMITS.word), email: shorten(email, LIMITS.word) };
 }

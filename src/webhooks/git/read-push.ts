@@ -1,98 +1,198 @@
 /**
  * From what `post-receive` is told (old id, new id, reference) to events with real commits. The references have moved
  * already, so commits that are new to the repository are those that no reference outside this push reaches.
+ *
+ * What git has taken is announced whatever it looks like: where a part cannot be read, the event goes out without it.
  */
+import { describeError } from '../../errors.ts';
 import type { EventInput } from '../event.ts';
 import { MAX_LISTED_COMMITS } from '../event-kind.ts';
-import { type CommitInput, readCommits } from './read-commits.ts';
-import { askGit, type RunGit } from './run-git.ts';
+import { LIMITS, shorten } from '../event-limits.ts';
+import { readCommits } from './read-commits.ts';
+import { askGit, type RunGit, readGit } from './run-git.ts';
+import { createSplitter } from './split-output.ts';
 
 export interface RefUpdate {
   readonly before: string;
   readonly after: string;
+  /** Its bytes, one a character: a name need not be UTF-8. */
   readonly ref: string;
+}
+
+export interface PushParts {
+  readonly git: RunGit;
+  readonly updates: readonly RefUpdate[];
+  /** Who pushed, as far as anybody told. */
+  readonly actor: { readonly username: string; readonly name: string; readonly email?: string };
+  readonly pushOptions: readonly string[];
+  /** Told what an event had to do without. */
+  readonly onGap: (reason: string) => void;
 }
 
 type PushInput = Extract<EventInput, { kind: 'push' }>;
 type TagInput = Extract<EventInput, { kind: 'tag_push' }>;
-type Actor = PushInput['actor'];
 
 /** How many references are read at a time: each takes a few short git processes. */
 const PARALLEL = 4;
 
-export function parseUpdates(input: string): RefUpdate[] {
+export function parseUpdates(input: Buffer): RefUpdate[] {
   return input
+    .toString('latin1')
     .split('\n')
     .map((line) => /^([0-9a-f]{40,64}) ([0-9a-f]{40,64}) (.+)$/.exec(line))
     .flatMap((match) => (match ? [{ before: match[1] ?? '', after: match[2] ?? '', ref: match[3] ?? '' }] : []));
 }
 
 /** In the order of the updates; references other than branches and tags are no events. */
-export async function readPush(git: RunGit, updates: readonly RefUpdate[], actor: Actor): Promise<EventInput[]> {
-  const relevant = updates.filter(({ ref }) => /^refs\/(heads|tags)\//.test(ref));
+export async function readPush(parts: PushParts): Promise<EventInput[]> {
+  const relevant = parts.updates.filter(({ ref }) => /^refs\/(heads|tags)\//.test(ref));
+  const reading = createReading(parts, relevant);
   const events: EventInput[] = [];
   for (let at = 0; at < relevant.length; at += PARALLEL) {
     const batch = relevant.slice(at, at + PARALLEL);
-    events.push(...(await Promise.all(batch.map((update) => readUpdate(git, update, relevant, actor)))));
+    events.push(...(await Promise.all(batch.map((update) => readUpdate(reading, update)))));
   }
   return events;
 }
 
-function readUpdate(git: RunGit, update: RefUpdate, all: readonly RefUpdate[], actor: Actor): Promise<EventInput> {
-  return update.ref.startsWith('refs/tags/') ? readTag(git, update, actor) : readBranch(git, update, all, actor);
+interface Reading {
+  readonly git: RunGit;
+  /** What every event of this push has. */
+  readonly shared: Pick<PushInput, 'actor' | 'push_options'>;
+  /** Asked when a branch is new; read once. */
+  readonly listOthers: () => Promise<readonly string[]>;
+  readonly onFailure: (error: unknown) => void;
+  /** The value, or when it cannot be read what the event can do with instead. */
+  readonly orElse: <T>(value: Promise<T>, instead: T) => Promise<T>;
 }
 
-async function readBranch(git: RunGit, update: RefUpdate, all: readonly RefUpdate[], actor: Actor): Promise<PushInput> {
-  const { before, after, ref } = update;
-  if (isZero(after)) return { kind: 'push', ref, before, after, actor };
+function createReading({ git, actor, pushOptions, onGap }: PushParts, relevant: readonly RefUpdate[]): Reading {
+  const cut = (word: string) => shorten(word, LIMITS.word);
+  const onFailure = (error: unknown) => onGap(describeError(error));
+  const { email } = actor;
+  let others: Promise<readonly string[]> | undefined;
+  return {
+    git,
+    shared: {
+      actor: {
+        username: cut(actor.username),
+        name: cut(actor.name),
+        ...(email !== undefined && { email: cut(email) }),
+      },
+      push_options: pushOptions.slice(0, LIMITS.pushOptions).map((option) => shorten(option, LIMITS.text)),
+    },
+    listOthers: () => {
+      others ??= listOthers(git, relevant);
+      return others;
+    },
+    onFailure,
+    orElse: (value, instead) =>
+      value.catch((error: unknown) => {
+        onFailure(error);
+        return instead;
+      }),
+  };
+}
+
+function readUpdate(reading: Reading, update: RefUpdate): Promise<EventInput> {
+  return update.ref.startsWith('refs/tags/') ? readTag(reading, update) : readBranch(reading, update);
+}
+
+/** As text; bytes that are not UTF-8 become U+FFFD. */
+function decodeRef(ref: string): string {
+  return shorten(Buffer.from(ref, 'latin1').toString('utf8'), LIMITS.ref);
+}
+
+async function readBranch(
+  { git, shared, listOthers, orElse, onFailure }: Reading,
+  update: RefUpdate,
+): Promise<PushInput> {
+  const { before, after } = update;
+  const bare = { kind: 'push' as const, ref: decodeRef(update.ref), before, after, ...shared };
+  if (isZero(after)) return bare;
   const hadBefore = !isZero(before) && (await hasCommit(git, before));
-  const revisions = hadBefore ? [after, `^${before}`] : [after, '--not', ...listOthers(all)];
+  const excluded = hadBefore ? [before] : await orElse(listOthers(), []);
+  const revisions = [after, ...excluded.map((id) => `^${id}`)];
   const [commits, total, forced] = await Promise.all([
-    readCommits(git, MAX_LISTED_COMMITS, revisions),
-    git('rev-list', '--count', ...revisions, '--'),
-    hadBefore ? askGit(git, 'merge-base', '--is-ancestor', before, after).then((isAncestor) => !isAncestor) : false,
+    readCommits(git, { count: MAX_LISTED_COMMITS, revisions, onFailure }),
+    orElse(countCommits(git, revisions), undefined),
+    hadBefore ? orElse(isRewritten(git, before, after), false) : false,
   ]);
-  return { kind: 'push', ref, before, after, forced, commits, total_commits: Number(total), actor };
+  return { ...bare, forced, commits, total_commits: total ?? commits.length };
 }
 
-/** Every reference as it was before this push; not `--all`, which is HEAD too and so follows the branch just made. */
-function listOthers(all: readonly RefUpdate[]): string[] {
-  const moved = all.map(({ ref }) => `--exclude=${ref}`);
-  const former = all.map(({ before }) => before).filter((id) => !isZero(id));
-  return [...moved, '--glob=refs/*', ...former];
+async function countCommits(git: RunGit, revisions: readonly string[]): Promise<number | undefined> {
+  const argv = ['rev-list', '--count', '--stdin', '--ignore-missing'];
+  return Number(await readGit(git, argv, `${revisions.join('\n')}\n`));
 }
 
-async function readTag(git: RunGit, { before, after, ref }: RefUpdate, actor: Actor): Promise<TagInput> {
-  const shared = { kind: 'tag_push' as const, ref, before, after, actor };
-  if (isZero(after)) return shared;
-  const type = (await git('cat-file', '-t', after)).trim();
-  const message = type === 'tag' ? await readTagMessage(git, after) : '';
-  const checkout = (await git('rev-parse', '--verify', '--quiet', `${after}^{commit}`).catch(() => '')).trim();
+async function isRewritten(git: RunGit, before: string, after: string): Promise<boolean> {
+  return !(await askGit(git, 'merge-base', '--is-ancestor', before, after));
+}
+
+/** What the references held before this push: those that it did not move, and the former ids of those that it did. */
+async function listOthers(git: RunGit, moved: readonly RefUpdate[]): Promise<readonly string[]> {
+  const movedRefs = new Set(moved.map(({ ref }) => ref));
+  const ids = new Set(moved.map(({ before }) => before).filter((id) => !isZero(id)));
+  const splitter = createSplitter(0x0a, 65_536, (line) => {
+    const [id = '', ref = ''] = line.toString('latin1').split(' ');
+    if (!movedRefs.has(ref)) ids.add(id);
+  });
+  const onOutput = (chunk: Buffer) => {
+    splitter.push(chunk);
+    return true;
+  };
+  await git({ argv: ['for-each-ref', '--format=%(objectname) %(refname)'], onOutput });
+  return [...ids];
+}
+
+async function readTag(
+  { git, shared, orElse, onFailure }: Reading,
+  { before, after, ref }: RefUpdate,
+): Promise<TagInput> {
+  const bare = { kind: 'tag_push' as const, ref: decodeRef(ref), before, after, ...shared };
+  if (isZero(after)) return bare;
+  const message = await orElse(readTagMessage(git, after), '');
+  const checkout = await readGit(git, ['rev-parse', '--verify', '--quiet', `${after}^{commit}`]).then(
+    (id) => id.trim(),
+    () => '',
+  );
   // A tag may be on a tree or a file: then there is nothing to check out.
-  if (checkout === '') return { ...shared, message };
-  const [commits, baseRef] = await Promise.all([readCommits(git, 1, [checkout]), findBranchWith(git, checkout)]);
-  return { ...shared, message, checkout, base_ref: baseRef, commits, total_commits: commits.length };
+  if (checkout === '') return { ...bare, message };
+  const [commits, branch] = await Promise.all([
+    readCommits(git, { count: 1, revisions: [checkout], onFailure }),
+    orElse(findBranchWith(git, checkout), null),
+  ]);
+  return { ...bare, message, checkout, base_ref: branch, commits, total_commits: commits.length };
 }
 
-/** A tag object is headers, an empty line, and the message with a signature behind it. */
+/** A tag object is headers, an empty line, and the message with a signature behind it. Other objects have no message. */
 async function readTagMessage(git: RunGit, id: string): Promise<string> {
-  const content = await git('cat-file', 'tag', id);
-  return content
-    .slice(content.indexOf('\n\n') + 2)
-    .replace(/-----BEGIN (PGP|SSH) SIGNATURE-----[\s\S]*$/, '')
-    .trimEnd();
+  const type = await readGit(git, ['cat-file', '-t', id]);
+  if (type.trim() !== 'tag') return '';
+  const content = await readGit(git, ['cat-file', 'tag', id]);
+  const start = content.indexOf('\n\n');
+  if (start < 0) return '';
+  const message = content.slice(start + 2).replace(/-----BEGIN (PGP|SSH) SIGNATURE-----[\s\S]*$/, '');
+  return shorten(message.trimEnd(), LIMITS.text);
 }
 
 /** The default branch if it holds the commit, else any that does. */
 async function findBranchWith(git: RunGit, commit: string): Promise<string | null> {
-  const output = await git('for-each-ref', `--contains=${commit}`, '--format=%(HEAD)%(refname:short)', 'refs/heads');
-  const branches = output.split('\n').filter((line) => line !== '');
-  const branch = branches.find((line) => line.startsWith('*')) ?? branches[0];
-  return branch?.slice(1) ?? null;
+  const head = await readGit(git, ['symbolic-ref', '--quiet', 'HEAD']).then(
+    (ref) => ref.trim(),
+    () => '',
+  );
+  for (const pattern of [head, 'refs/heads'].filter((ref) => ref !== '')) {
+    const argv = ['for-each-ref', `--contains=${commit}`, '--count=1', '--format=%(refname:lstrip=2)', pattern];
+    const branch = (await readGit(git, argv)).replace(/\n$/, '');
+    if (branch !== '') return shorten(branch, LIMITS.ref);
+  }
+  return null;
 }
 
 async function hasCommit(git: RunGit, id: string): Promise<boolean> {
-  return await git('cat-file', '-e', `${id}^{commit}`).then(
+  return await readGit(git, ['cat-file', '-e', `${id}^{commit}`]).then(
     () => true,
     () => false,
   );
@@ -100,34 +200,4 @@ async function hasCommit(git: RunGit, id: string): Promise<boolean> {
 
 function isZero(id: string): boolean {
   return /^0+$/.test(id);
-}
-
-const MAX_EVENT_BYTES = 900_000;
-const PATH_LIMITS = [2000, 500, 100, 20, 0];
-const MAX_MESSAGE_LENGTH = 16_384;
-
-/** Leaves out paths, then the ends of messages, until the service takes the event. */
-export function fitEvent(event: EventInput): EventInput {
-  if (event.kind !== 'push' && event.kind !== 'tag_push') return event;
-  if (sizeOf(event) <= MAX_EVENT_BYTES) return event;
-  for (const limit of PATH_LIMITS) {
-    const commits = (event.commits ?? []).map((commit) => limitCommit(commit, limit));
-    const fitted = { ...event, commits };
-    if (sizeOf(fitted) <= MAX_EVENT_BYTES) return fitted;
-  }
-  return { ...event, commits: [], message: '' };
-}
-
-function limitCommit(commit: CommitInput, limit: number): CommitInput {
-  return {
-    ...commit,
-    message: (commit.message ?? '').slice(0, MAX_MESSAGE_LENGTH),
-    added: (commit.added ?? []).slice(0, limit),
-    modified: (commit.modified ?? []).slice(0, limit),
-    removed: (commit.removed ?? []).slice(0, limit),
-  };
-}
-
-function sizeOf(event: EventInput): number {
-  return Buffer.byteLength(JSON.stringify(event));
 }

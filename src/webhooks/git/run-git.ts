@@ -1,32 +1,73 @@
-import { execFile } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { Failure } from '../../errors.ts';
 
-const MAX_OUTPUT_BYTES = 256 * 1024 * 1024;
 const TIMEOUT_MS = 60_000;
+const MAX_TEXT_BYTES = 1024 * 1024;
+const MAX_ERROR_BYTES = 4096;
 
-/** Runs git in a repository and returns what it wrote. Throws `unavailable` with git's own words when it fails. */
-export type RunGit = (...argv: readonly string[]) => Promise<string>;
+export interface GitCall {
+  readonly argv: readonly string[];
+  /** For standard input: an argument list is bounded by the system, a list of references is not. */
+  readonly input?: string;
+  /** Called with the output as it comes; false when it has had enough, which ends git. */
+  readonly onOutput: (chunk: Buffer) => boolean;
+}
+
+/**
+ * Runs git in a repository. Resolves once git has ended, or was ended because its reader had enough. Throws `unavailable`
+ * with git's own words when git fails or takes longer than a minute. Never holds more than a piece of the output.
+ */
+export type RunGit = (call: GitCall) => Promise<void>;
 
 export function createGit(gitDir: string): RunGit {
-  return (...argv) =>
+  return (call) =>
     new Promise((resolve, reject) => {
-      const options = { cwd: gitDir, maxBuffer: MAX_OUTPUT_BYTES, timeout: TIMEOUT_MS };
-      execFile('git', ['--git-dir=.', ...argv], options, (error, stdout, stderr) => {
-        if (error === null) resolve(stdout);
-        else
-          reject(
-            new Failure('unavailable', `Cannot run git ${argv[0] ?? ''}: ${stderr.trim() || error.message}`, {
-              exitCode: error.code,
-            }),
-          );
+      const git = spawn('git', ['--git-dir=.', ...call.argv], { cwd: gitDir, timeout: TIMEOUT_MS });
+      let hasEnough = false;
+      let complaint = '';
+      git.stdout.on('data', (chunk: Buffer) => {
+        if (hasEnough || call.onOutput(chunk)) return;
+        hasEnough = true;
+        git.kill();
       });
+      git.stderr.setEncoding('utf8').on('data', (text: string) => {
+        if (complaint.length < MAX_ERROR_BYTES) complaint += text;
+      });
+      git.on('error', (error) => reject(describeFailure(call, error.message)));
+      git.on('close', (exitCode, signal) => {
+        if (exitCode === 0 || hasEnough) return resolve();
+        const reason = complaint.trim() || (signal === null ? `exit code ${exitCode}` : `ended by ${signal}`);
+        reject(describeFailure(call, reason, exitCode ?? undefined));
+      });
+      // Git may end before it has read everything, and says why on its other streams.
+      git.stdin.on('error', () => {});
+      git.stdin.end(call.input ?? '');
     });
+}
+
+function describeFailure({ argv }: GitCall, reason: string, exitCode?: number): Failure {
+  return new Failure('unavailable', `Cannot run git ${argv[0] ?? ''}: ${reason.slice(0, MAX_ERROR_BYTES)}`, {
+    exitCode,
+  });
+}
+
+/** What git writes, the first MiB of it. */
+export async function readGit(git: RunGit, argv: readonly string[], input?: string): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  const onOutput = (chunk: Buffer) => {
+    chunks.push(chunk);
+    bytes += chunk.byteLength;
+    return bytes < MAX_TEXT_BYTES;
+  };
+  await git({ argv, onOutput, ...(input !== undefined && { input }) });
+  return Buffer.concat(chunks).subarray(0, MAX_TEXT_BYTES).toString('utf8');
 }
 
 /** For questions that git answers with its exit code. */
 export async function askGit(git: RunGit, ...argv: readonly string[]): Promise<boolean> {
   try {
-    await git(...argv);
+    await readGit(git, argv);
     return true;
   } catch (error) {
     if (error instanceof Failure && error.details.exitCode === 1) return false;

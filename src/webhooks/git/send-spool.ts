@@ -1,5 +1,7 @@
 import { describeError } from '../../errors.ts';
 import type { World } from '../../world.ts';
+import type { EventInput } from '../event.ts';
+import { fitEvent } from './fit-event.ts';
 import type { Spool, SpoolEntry, SpooledEntry } from './spool.ts';
 
 /** `later`: nobody there, or not now. `refused`: this event will never be taken. */
@@ -85,14 +87,24 @@ export interface ServiceAddress {
 /** These will be refused for ever; anything else may be mended: a token renewed, a repository created, a service started. */
 const FINAL_STATUSES = new Set([400, 409, 413, 422]);
 
+/** Tried in turn at a service that takes no large request. */
+const SMALLER_EVENT_BYTES = [100_000, 10_000, 1000];
+
 export function createHttpSender({ url, token }: ServiceAddress): SendEntry {
-  return async ({ repository, key, event }, signal) => {
-    const response = await fetch(`${url}/api/v5/repos/${repository}/events`, {
+  const post = ({ repository, key }: SpoolEntry, event: EventInput, signal: AbortSignal) =>
+    fetch(`${url}/api/v5/repos/${repository}/events`, {
       method: 'POST',
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', 'idempotency-key': key },
       body: JSON.stringify(event),
       signal,
     });
+  return async (entry, signal) => {
+    let response = await post(entry, entry.event, signal);
+    for (const maxBytes of SMALLER_EVENT_BYTES) {
+      if (response.status !== 413) break;
+      await response.text();
+      response = await post(entry, fitEvent(entry.event, maxBytes), signal);
+    }
     const text = await response.text();
     if (response.ok) return { kind: 'sent' };
     const reason = `${response.status} ${readMessage(text)}`;

@@ -1,0 +1,43 @@
+import type { EventInput } from '../event.ts';
+import { shorten } from '../event-limits.ts';
+
+type CommitInput = NonNullable<Extract<EventInput, { kind: 'push' }>['commits']>[number];
+
+/** Below the MiB of a request that the service takes unless it is configured otherwise. */
+export const MAX_EVENT_BYTES = 900_000;
+
+/** What is left of each commit, step by step: so many paths of a kind, so many characters of the message. */
+const STEPS: readonly (readonly [paths: number, message: number])[] = [
+  [2000, 16_384],
+  [500, 16_384],
+  [100, 16_384],
+  [20, 4096],
+  [0, 1000],
+  [0, 100],
+];
+
+/** Leaves out paths and the ends of messages, and all commits in the end, until the event has at most so many bytes of JSON. */
+export function fitEvent(event: EventInput, maxBytes: number = MAX_EVENT_BYTES): EventInput {
+  if (event.kind !== 'push' && event.kind !== 'tag_push') return event;
+  if (sizeOf(event) <= maxBytes) return event;
+  for (const [paths, message] of STEPS) {
+    const commits = (event.commits ?? []).map((commit) => limitCommit(commit, paths, message));
+    const fitted = { ...event, commits, message: shorten(event.message ?? '', message) };
+    if (sizeOf(fitted) <= maxBytes) return fitted;
+  }
+  return { ...event, commits: [], message: '', push_options: [] };
+}
+
+function limitCommit(commit: CommitInput, paths: number, message: number): CommitInput {
+  return {
+    ...commit,
+    message: shorten(commit.message ?? '', message),
+    added: (commit.added ?? []).slice(0, paths),
+    modified: (commit.modified ?? []).slice(0, paths),
+    removed: (commit.removed ?? []).slice(0, paths),
+  };
+}
+
+function sizeOf(event: EventInput): number {
+  return Buffer.byteLength(JSON.stringify(event));
+}
