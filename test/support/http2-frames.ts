@@ -1,6 +1,6 @@
 /** HTTP/2 by hand: bytes that a good client sends, and those that none should. */
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { encodeHeaderBlock } from '../../src/grpc/http2/header-block.ts';
 import { ECHO_PATH } from './grpc-server.ts';
 
@@ -63,6 +63,11 @@ export function block(path = ECHO_PATH): Buffer {
 export async function talk(port: number, ...parts: (Buffer | string)[]): Promise<RawFrame[]> {
   const socket = connect(port, '127.0.0.1');
   await once(socket, 'connect');
+  return talkOver(socket, ...parts);
+}
+
+/** The same over a socket that is connected. */
+export async function talkOver(socket: Socket, ...parts: (Buffer | string)[]): Promise<RawFrame[]> {
   const chunks: Buffer[] = [];
   const isDone = (): boolean =>
     readFrames(Buffer.concat(chunks)).some(

@@ -9,8 +9,8 @@ import { isLoopbackAddress } from '../loopback.ts';
 import type { GrpcCall, GrpcMethod } from '../service.ts';
 import { isExpected, isOurFault, StatusError, statusCodeOf, toStatus } from '../status.ts';
 import { encodeGrpcMessage, encodeHeaderBlock } from './header-block.ts';
-import type { Headers } from './hpack-decoder.ts';
 import { ACCEPTED_ENCODINGS, decompress, type FramedMessage, MessageSplitter } from './message-reader.ts';
+import type { Headers } from './request-head.ts';
 import type { Http2Stream, StreamListener } from './stream.ts';
 
 export interface Route {
@@ -41,11 +41,8 @@ const OK = statusCodeOf('OK');
 const CANCELLED = statusCodeOf('CANCELLED');
 
 export const CONTENT_TYPE = ['content-type', 'application/grpc'] as const;
-const RESPONSE_HEADERS = encodeHeaderBlock([
-  [':status', '200'],
-  CONTENT_TYPE,
-  ['grpc-accept-encoding', ACCEPTED_ENCODINGS],
-]);
+const ACCEPT_ENCODING = ['grpc-accept-encoding', ACCEPTED_ENCODINGS] as const;
+const RESPONSE_HEADERS = encodeHeaderBlock([[':status', '200'], CONTENT_TYPE, ACCEPT_ENCODING]);
 const OK_TRAILERS = encodeHeaderBlock([['grpc-status', '0']]);
 
 /** What the two kinds of call have in common: who calls, how it ends. */
@@ -164,7 +161,7 @@ export class BaseCall implements GrpcCall, StreamListener {
     if (status.details !== '') trailers.push(['grpc-message', encodeGrpcMessage(status.details)]);
     if (status.retryAfterMs !== undefined) trailers.push(['grpc-retry-pushback-ms', String(status.retryAfterMs)]);
     if (this.#areHeadersSent) stream.sendTrailers(encodeHeaderBlock(trailers));
-    else stream.sendHeaders(encodeHeaderBlock([[':status', '200'], CONTENT_TYPE, ...trailers]), true);
+    else stream.sendHeaders(encodeHeaderBlock([[':status', '200'], CONTENT_TYPE, ACCEPT_ENCODING, ...trailers]), true);
     stream.connection.flush();
   }
 

@@ -12,10 +12,8 @@ import {
   frameMessage,
   GOAWAY,
   HEADERS,
-  PING,
   PREFACE,
   PRIORITY,
-  PUSH,
   type RawFrame,
   RST,
   SETTINGS,
@@ -28,91 +26,6 @@ const { port } = running.server;
 after(() => running[Symbol.asyncDispose]());
 
 const hello = frameMessage(HELLO);
-
-const faults: [why: string, code: number, ...frames: (Buffer | string)[]][] = [
-  ['does not begin as HTTP/2 does', 1, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'],
-  ['has a frame above the largest size', 6, ...BEGINNING, frame(DATA, 0, 1, Buffer.alloc(16_385))],
-  ['has data on stream 0', 1, ...BEGINNING, frame(DATA, 0, 0, hello)],
-  ['has data on a stream that was not opened', 1, ...BEGINNING, frame(DATA, 0, 5, hello)],
-  ['opens an even stream', 1, ...BEGINNING, frame(HEADERS, 4, 2, block())],
-  ['opens stream 0', 1, ...BEGINNING, frame(HEADERS, 4, 0, block())],
-  ['opens streams in the wrong order', 5, ...BEGINNING, frame(HEADERS, 5, 5, block()), frame(HEADERS, 4, 3, block())],
-  ['pushes', 1, ...BEGINNING, frame(PUSH, 4, 1, Buffer.alloc(4))],
-  ['continues no header block', 1, ...BEGINNING, frame(CONTINUATION, 4, 1, block())],
-  ['interrupts a header block', 1, ...BEGINNING, frame(HEADERS, 0, 1, block()), frame(PING, 0, 0, Buffer.alloc(8))],
-  [
-    'continues the header block of another stream',
-    1,
-    ...BEGINNING,
-    frame(HEADERS, 0, 1, block()),
-    frame(CONTINUATION, 4, 3),
-  ],
-  [
-    'never ends a header block',
-    11,
-    ...BEGINNING,
-    frame(HEADERS, 0, 1),
-    ...Array.from({ length: 70 }, () => frame(CONTINUATION, 0, 1)),
-  ],
-  [
-    'has a header block that is too large',
-    11,
-    ...BEGINNING,
-    frame(HEADERS, 0, 1),
-    ...Array.from({ length: 3 }, () => frame(CONTINUATION, 0, 1, Buffer.alloc(16_000))),
-  ],
-  ['has headers that can not be decoded', 9, ...BEGINNING, frame(HEADERS, 4, 1, Buffer.of(0xfe))],
-  [
-    'has padding longer than its frame',
-    1,
-    ...BEGINNING,
-    frame(HEADERS, 4, 1, block(`/${SERVICE}/Later`)),
-    frame(DATA, 8, 1, Buffer.of(9, 1)),
-  ],
-  ['has settings of 5 bytes', 6, ...BEGINNING, frame(SETTINGS, 0, 0, Buffer.alloc(5))],
-  ['has settings on a stream', 1, ...BEGINNING, frame(SETTINGS, 0, 1)],
-  ['acknowledges settings with content', 6, ...BEGINNING, frame(SETTINGS, 1, 0, Buffer.alloc(6))],
-  ['sets a window above 2^31', 3, ...BEGINNING, frame(SETTINGS, 0, 0, Buffer.from('0004ffffffff', 'hex'))],
-  ['sets the largest frame to 100', 1, ...BEGINNING, frame(SETTINGS, 0, 0, Buffer.from('000500000064', 'hex'))],
-  ['sets push to 2', 1, ...BEGINNING, frame(SETTINGS, 0, 0, Buffer.from('000200000002', 'hex'))],
-  ['pings with 7 bytes', 6, ...BEGINNING, frame(PING, 0, 0, Buffer.alloc(7))],
-  ['pings on a stream', 1, ...BEGINNING, frame(PING, 0, 1, Buffer.alloc(8))],
-  ['grows a window by 0', 1, ...BEGINNING, frame(WINDOW_UPDATE, 0, 0, Buffer.alloc(4))],
-  ['grows a window with 3 bytes', 6, ...BEGINNING, frame(WINDOW_UPDATE, 0, 0, Buffer.alloc(3))],
-  [
-    'grows the window of the connection above 2^31',
-    3,
-    ...BEGINNING,
-    frame(WINDOW_UPDATE, 0, 0, Buffer.from('7fffffff', 'hex')),
-  ],
-  ['resets a stream that was not opened', 1, ...BEGINNING, frame(RST, 0, 7, Buffer.alloc(4))],
-  ['resets with 3 bytes', 6, ...BEGINNING, frame(HEADERS, 4, 1, block()), frame(RST, 0, 1, Buffer.alloc(3))],
-  ['goes away on a stream', 1, ...BEGINNING, frame(GOAWAY, 0, 1, Buffer.alloc(8))],
-  ['has a priority of 4 bytes', 6, ...BEGINNING, frame(PRIORITY, 0, 1, Buffer.alloc(4))],
-  [
-    'sends more than the window of a stream',
-    3,
-    ...BEGINNING,
-    frame(HEADERS, 4, 1, block(`/${SERVICE}/EchoAll`)),
-    ...Array.from({ length: 400 }, () =>
-      frame(
-        DATA,
-        0,
-        1,
-        Buffer.concat(
-          [Buffer.from('000000000b', 'hex'), Buffer.alloc(11)].concat(
-            Array.from({ length: 900 }, () => Buffer.from('0000000000', 'hex')),
-          ),
-        ),
-      ),
-    ),
-  ],
-];
-for (const [why, code, ...frames] of faults)
-  test(`a connection that ${why} ends with error ${code}`, async () => {
-    const goAway = (await talk(port, ...frames)).find(({ type }) => type === GOAWAY);
-    assert.equal(goAway?.payload.readUInt32BE(4), code);
-  });
 
 test('calls that are cancelled again and again end the connection', async () => {
   const rapid = Array.from({ length: 6000 }, (_, index) => [

@@ -3,7 +3,10 @@
  * client beyond their end. Frames are read in place; what they cause goes out in one write when the read is used up.
  */
 import type { Socket } from 'node:net';
+import { ClosedStreams } from './closed-streams.ts';
+import type { Field } from './fields.ts';
 import {
+  checkGoAway,
   checkPing,
   checkPriority,
   checkReset,
@@ -26,9 +29,10 @@ import {
   STREAM_WINDOW,
 } from './frames.ts';
 import { HeaderAssembler, type HeaderBlock, MAX_HEADER_BLOCK_BYTES } from './header-assembler.ts';
-import { type Headers, HpackDecoder, HpackError } from './hpack-decoder.ts';
+import { HpackDecoder, HpackError } from './hpack-decoder.ts';
 import { Keepalive } from './keepalive.ts';
 import { NuisanceLimit } from './nuisance-limit.ts';
+import { areTrailersMalformed, type Headers, RequestHeadReader } from './request-head.ts';
 import { Http2Stream } from './stream.ts';
 import type { WriteMemory } from './write-memory.ts';
 
@@ -56,13 +60,15 @@ export class Http2Connection {
   readonly #options: ConnectionOptions;
   readonly #writer: FrameWriter;
   readonly #hpack = new HpackDecoder();
+  readonly #heads = new RequestHeadReader();
   readonly #streams = new Map<number, Http2Stream>();
   /** Streams with bytes that found a window closed, in the order in which they wait. */
   readonly #blocked = new Set<Http2Stream>();
   readonly #reader = new FrameReader();
   #isReading = false;
   readonly #headers = new HeaderAssembler();
-  #lastStreamId = 0;
+  readonly #closed = new ClosedStreams();
+  #hasSettings = false;
   /** Streams above this are refused; rises no more once the peer knows it. */
   #maxStreamId = MAX_WINDOW;
   #peerInitialWindow = DEFAULT_WINDOW;
@@ -120,6 +126,11 @@ export class Http2Connection {
     this.#blocked.add(stream);
   }
 
+  resetStream(streamId: number, code: number): void {
+    this.#writer.resetStream(streamId, code);
+    this.#closed.addReset(streamId);
+  }
+
   /** The stream is over on both sides. */
   forget(stream: Http2Stream): void {
     this.#streams.delete(stream.id);
@@ -170,6 +181,7 @@ export class Http2Connection {
   }
 
   readonly #readFrame = ({ type, flags, streamId, payload }: Frame): void => {
+    if (!this.#hasSettings) this.#checkFirst(type, flags);
     const { openStreamId } = this.#headers;
     if (openStreamId !== undefined && (type !== FRAME.continuation || streamId !== openStreamId))
       throw new ConnectionError(ERROR.protocol, 'a header block is interrupted');
@@ -178,10 +190,10 @@ export class Http2Connection {
         this.#readData(flags, streamId, payload);
         break;
       case FRAME.headers:
-        this.#openStream(this.#headers.begin(streamId, flags, withoutPadding(flags, payload)));
+        this.#readHeaderBlock(this.#headers.begin(streamId, flags, withoutPadding(flags, payload)));
         break;
       case FRAME.continuation:
-        this.#openStream(this.#headers.continue(flags, payload));
+        this.#readHeaderBlock(this.#headers.continue(flags, payload));
         break;
       case FRAME.resetStream:
         this.#readReset(streamId, payload);
@@ -196,17 +208,24 @@ export class Http2Connection {
         this.#readWindowUpdate(streamId, payload);
         break;
       case FRAME.goAway:
-        this.#readGoAway(streamId);
+        this.#readGoAway(streamId, payload);
         break;
       case FRAME.priority:
         checkPriority(streamId, payload);
         break;
       case FRAME.pushPromise:
-        throw new ConnectionError(ERROR.protocol, 'a client can not push');
+        throw new ConnectionError(ERROR.protocol, 'a client must not push');
       default:
       // §4.1: frames of unknown types are passed over.
     }
   };
+
+  /** §3.4: the preface of a client ends with its settings. */
+  #checkFirst(type: number, flags: number): void {
+    if (type !== FRAME.settings || (flags & FLAG.ack) !== 0)
+      throw new ConnectionError(ERROR.protocol, 'a connection begins with settings');
+    this.#hasSettings = true;
+  }
 
   #readData(flags: number, streamId: number, payload: Buffer): void {
     // §6.1: the whole payload counts, padding too, whatever became of the stream.
@@ -218,35 +237,52 @@ export class Http2Connection {
       this.#receiveWindow = CONNECTION_WINDOW;
     }
     const stream = this.#streams.get(streamId);
-    if (stream === undefined) {
-      this.#checkNotIdle(streamId);
-      return;
-    }
-    stream.receiveData(withoutPadding(flags, payload), payload.length, (flags & FLAG.endStream) !== 0);
+    const content = withoutPadding(flags, payload);
+    const isLast = (flags & FLAG.endStream) !== 0;
+    if (stream === undefined) this.#dropData(streamId, isLast);
+    else stream.receiveData(content, payload.length, isLast);
   }
 
-  #openStream(block: HeaderBlock | undefined): void {
+  /** §6.1: data on a stream that is over. */
+  #dropData(streamId: number, isLast: boolean): void {
+    this.#checkNotIdle(streamId);
+    if (!this.#closed.mayReceive(streamId)) this.#refuseFrame(streamId);
+    if (isLast) this.#closed.endByClient(streamId);
+  }
+
+  #refuseFrame(streamId: number): void {
+    this.#nuisances.count();
+    this.#writer.resetStream(streamId, ERROR.streamClosed);
+  }
+
+  #readHeaderBlock(block: HeaderBlock | undefined): void {
     if (block === undefined) return;
     const { streamId, endsStream } = block;
     // Every block must be decoded, even of a stream that is refused: the blocks after it depend on it.
-    const headers = this.#hpack.decode(block.bytes);
+    const fields = this.#hpack.decode(block.bytes);
     const known = this.#streams.get(streamId);
-    if (known !== undefined) {
-      if (!endsStream) throw new ConnectionError(ERROR.protocol, 'trailers must end their stream');
-      known.receiveData(NOTHING, 0, true);
+    if (known !== undefined) known.receiveTrailers({ isLast: endsStream, isMalformed: areTrailersMalformed(fields) });
+    else if (this.#closed.isIdle(streamId)) this.#openStream(streamId, endsStream, fields);
+    else {
+      this.#closed.checkHeaders(streamId);
+      if (endsStream) this.#closed.endByClient(streamId);
+    }
+  }
+
+  #openStream(streamId: number, endsStream: boolean, fields: readonly Field[]): void {
+    this.#closed.open(streamId);
+    const { headers, contentLength, isMalformed } = this.#heads.read(fields);
+    if (isMalformed || (endsStream && contentLength !== undefined && contentLength > 0)) {
+      this.#nuisances.count();
+      this.resetStream(streamId, ERROR.protocol);
       return;
     }
-    if (streamId <= this.#lastStreamId) {
-      // Trailers of a stream that we have reset may still be on their way.
-      if (endsStream) return;
-      throw new ConnectionError(ERROR.streamClosed, 'a stream is opened twice');
-    }
-    this.#lastStreamId = streamId;
     if (streamId > this.#maxStreamId || this.#streams.size >= MAX_STREAMS) {
-      this.#writer.resetStream(streamId, ERROR.refusedStream);
+      this.resetStream(streamId, ERROR.refusedStream);
       return;
     }
-    const stream = new Http2Stream(this, streamId, this.#peerInitialWindow);
+    const sendWindow = this.#peerInitialWindow;
+    const stream = new Http2Stream({ connection: this, id: streamId, sendWindow, contentLength });
     this.#streams.set(streamId, stream);
     this.#options.onRequest(stream, headers);
     if (endsStream) stream.receiveData(NOTHING, 0, true);
@@ -256,6 +292,7 @@ export class Http2Connection {
     checkReset(payload);
     this.#checkNotIdle(streamId);
     this.#nuisances.count();
+    this.#closed.endByClient(streamId);
     this.#streams.get(streamId)?.receiveReset();
   }
 
@@ -272,7 +309,7 @@ export class Http2Connection {
     if (setting === SETTING.initialWindowSize) {
       const change = value - this.#peerInitialWindow;
       this.#peerInitialWindow = value;
-      for (const stream of this.#streams.values()) stream.addSendWindow(change);
+      for (const stream of this.#streams.values()) stream.changeInitialWindow(change);
     } else if (setting === SETTING.maxFrameSize) {
       this.#peerMaxFrameBytes = Math.min(value, 4 * DEFAULT_MAX_FRAME_BYTES);
     }
@@ -293,8 +330,8 @@ export class Http2Connection {
   #finishDrain(): void {
     clearTimeout(this.#drainTimer);
     if (this.#isEnding || this.socket.destroyed) return;
-    this.#maxStreamId = this.#lastStreamId;
-    this.#writer.goAway(this.#lastStreamId, ERROR.none);
+    this.#maxStreamId = this.#closed.lastId;
+    this.#writer.goAway(this.#closed.lastId, ERROR.none);
     this.#isEnding = true;
     if (this.#streams.size === 0) this.#endSoon();
     else this.flush();
@@ -313,8 +350,8 @@ export class Http2Connection {
     this.#sendBlocked();
   }
 
-  #readGoAway(streamId: number): void {
-    if (streamId !== 0) throw new ConnectionError(ERROR.protocol, 'going away belongs to the connection');
+  #readGoAway(streamId: number, payload: Buffer): void {
+    checkGoAway(streamId, payload);
     this.#isEnding = true;
   }
 
@@ -327,7 +364,7 @@ export class Http2Connection {
   }
 
   #checkNotIdle(streamId: number): void {
-    if (streamId === 0 || streamId > this.#lastStreamId)
+    if (this.#closed.isIdle(streamId))
       throw new ConnectionError(ERROR.protocol, 'a frame belongs to a stream that was not opened');
   }
 
@@ -337,7 +374,7 @@ export class Http2Connection {
    */
   #fail(error: unknown): void {
     const { socket } = this;
-    this.#writer.goAway(this.#lastStreamId, this.#toErrorCode(error));
+    this.#writer.goAway(this.#closed.lastId, this.#toErrorCode(error));
     socket.removeAllListeners('data');
     if (!socket.destroyed) {
       this.#writer.sendTo(socket);

@@ -17,6 +17,13 @@ export function withoutPadding(flags: number, payload: Buffer): Buffer {
 export function checkPriority(streamId: number, payload: Buffer): void {
   if (streamId === 0) throw new ConnectionError(ERROR.protocol, 'a priority belongs to a stream');
   if (payload.length !== 5) throw new ConnectionError(ERROR.frameSize, 'a priority has 5 bytes');
+  checkDependency(streamId, payload);
+}
+
+/** RFC 7540 §5.3.1, for clients that still send priorities; nothing else of them is read (RFC 9113 §5.3.2). */
+export function checkDependency(streamId: number, priority: Buffer): void {
+  if ((priority.readUInt32BE(0) & MAX_WINDOW) === streamId)
+    throw new ConnectionError(ERROR.protocol, 'a stream depends on itself');
 }
 
 export function checkReset(payload: Buffer): void {
@@ -26,6 +33,11 @@ export function checkReset(payload: Buffer): void {
 export function checkPing(streamId: number, payload: Buffer): void {
   if (streamId !== 0) throw new ConnectionError(ERROR.protocol, 'a ping belongs to the connection');
   if (payload.length !== 8) throw new ConnectionError(ERROR.frameSize, 'a ping has 8 bytes');
+}
+
+export function checkGoAway(streamId: number, payload: Buffer): void {
+  if (streamId !== 0) throw new ConnectionError(ERROR.protocol, 'going away belongs to the connection');
+  if (payload.length < 8) throw new ConnectionError(ERROR.frameSize, 'going away has 8 bytes at least');
 }
 
 /** Those that are known are in their range. Undefined when it only acknowledges ours. */

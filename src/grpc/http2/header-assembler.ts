@@ -1,3 +1,4 @@
+import { checkDependency } from './frame-payloads.ts';
 import { ConnectionError, ERROR, FLAG } from './frames.ts';
 
 const MAX_FRAMES = 64;
@@ -24,7 +25,7 @@ export class HeaderAssembler {
 
   /** A HEADERS frame without its padding; the block when it is whole. */
   begin(streamId: number, flags: number, payload: Buffer): HeaderBlock | undefined {
-    const bytes = withoutPriority(flags, payload);
+    const bytes = withoutPriority(streamId, flags, payload);
     if (streamId % 2 === 0) throw new ConnectionError(ERROR.protocol, 'a client opens odd streams only');
     const endsStream = (flags & FLAG.endStream) !== 0;
     if ((flags & FLAG.endHeaders) !== 0) return { streamId, endsStream, bytes };
@@ -49,8 +50,9 @@ export class HeaderAssembler {
   }
 }
 
-function withoutPriority(flags: number, payload: Buffer): Buffer {
+function withoutPriority(streamId: number, flags: number, payload: Buffer): Buffer {
   if ((flags & FLAG.priority) === 0) return payload;
   if (payload.length < 5) throw new ConnectionError(ERROR.frameSize, 'a priority is cut off');
+  checkDependency(streamId, payload);
   return payload.subarray(5);
 }

@@ -1,15 +1,9 @@
 /** RFC 7541: header blocks of one connection, in their order. */
+import { createField, type Field } from './fields.ts';
 import { decodeHuffman } from './huffman.ts';
 
-export type Headers = ReadonlyMap<string, string>;
-
-interface Entry {
-  readonly name: string;
-  readonly value: string;
-}
-
 /** Appendix A. Names that share a value of "" are written as one list. */
-const STATIC_TABLE: readonly Entry[] = [
+const STATIC_TABLE: readonly Field[] = [
   ':authority',
   ':method GET',
   ':method POST',
@@ -36,7 +30,7 @@ const STATIC_TABLE: readonly Entry[] = [
   ...'transfer-encoding user-agent vary via www-authenticate'.split(' '),
 ].map((line) => {
   const space = line.indexOf(' ');
-  return space < 0 ? { name: line, value: '' } : { name: line.slice(0, space), value: line.slice(space + 1) };
+  return space < 0 ? createField(line, '') : createField(line.slice(0, space), line.slice(space + 1));
 });
 
 /** §4.1: what an entry counts beside its bytes. */
@@ -49,7 +43,7 @@ export class HpackError extends Error {}
 
 export class HpackDecoder {
   /** Newest first. */
-  readonly #dynamic: Entry[] = [];
+  readonly #dynamic: Field[] = [];
   #dynamicBytes = 0;
   #maxBytes = TABLE_BYTES;
   #block: Buffer = Buffer.alloc(0);
@@ -57,68 +51,70 @@ export class HpackDecoder {
   #end = 0;
   /** Calls of one client carry the same headers: a block of references alone means the same as long as no entry is added. */
   #lastBlock: Uint8Array = new Uint8Array(0);
-  #lastHeaders: Headers | undefined;
+  #lastFields: readonly Field[] | undefined;
 
-  decode(block: Buffer): Headers {
-    if (this.#lastHeaders !== undefined && areEqual(block, this.#lastBlock)) return this.#lastHeaders;
+  /** The fields of a block, in their order. A block that means the same as the last one gives the same array. */
+  decode(block: Buffer): readonly Field[] {
+    if (this.#lastFields !== undefined && areEqual(block, this.#lastBlock)) return this.#lastFields;
     this.#block = block;
     this.#position = 0;
     this.#end = block.length;
-    const headers = new Map<string, string>();
-    const areOnlyReferences = this.#readFields(headers);
-    this.#lastHeaders = areOnlyReferences ? headers : undefined;
+    const fields: Field[] = [];
+    const areOnlyReferences = this.#readFields(fields);
+    this.#lastFields = areOnlyReferences ? fields : undefined;
     if (areOnlyReferences) this.#lastBlock = Uint8Array.from(block);
-    return headers;
+    return fields;
   }
 
   /** Returns whether nothing but references was there. */
-  #readFields(headers: Map<string, string>): boolean {
+  #readFields(fields: Field[]): boolean {
     let areOnlyReferences = true;
     let listBytes = 0;
     while (this.#position < this.#end) {
       const first = this.#block[this.#position]!;
       if (first >= 0x20 && first < 0x40) {
+        // §4.2: a change of the size comes before the fields.
+        if (fields.length > 0) throw new HpackError('the size of the table changes after a field');
         this.#resize(this.#readInteger(5));
         areOnlyReferences = false;
         continue;
       }
       const isReference = first >= 0x80;
-      const entry = isReference ? this.#find(this.#readInteger(7)) : this.#readLiteral(first);
+      const field = isReference ? this.#find(this.#readInteger(7)) : this.#readLiteral(first);
       if (!isReference) areOnlyReferences = false;
-      listBytes += sizeOf(entry);
+      listBytes += sizeOf(field);
       if (listBytes > MAX_LIST_BYTES) throw new HpackError('the headers are too large');
-      // The first of several counts: what comes later is a metadata list that nobody here reads.
-      if (!headers.has(entry.name)) headers.set(entry.name, entry.value);
+      fields.push(field);
     }
     return areOnlyReferences;
   }
 
-  #readLiteral(first: number): Entry {
+  #readLiteral(first: number): Field {
     const isAdded = first >= 0x40;
     const index = this.#readInteger(isAdded ? 6 : 4);
     const name = index === 0 ? this.#readString() : this.#find(index).name;
-    const entry = { name, value: this.#readString() };
-    if (isAdded) this.#add(entry);
-    return entry;
+    const field = createField(name, this.#readString());
+    if (isAdded) this.#add(field);
+    return field;
   }
 
-  #find(index: number): Entry {
-    const entry =
+  #find(index: number): Field {
+    const field =
       index <= STATIC_TABLE.length ? STATIC_TABLE[index - 1] : this.#dynamic[index - STATIC_TABLE.length - 1];
-    if (entry === undefined) throw new HpackError('a reference points nowhere');
-    return entry;
+    if (field === undefined) throw new HpackError('a reference points nowhere');
+    return field;
   }
 
-  #add(entry: Entry): void {
-    this.#lastHeaders = undefined;
-    this.#dynamic.unshift(entry);
-    this.#dynamicBytes += sizeOf(entry);
+  #add(field: Field): void {
+    this.#lastFields = undefined;
+    this.#dynamic.unshift(field);
+    this.#dynamicBytes += sizeOf(field);
     this.#evict();
   }
 
   #resize(maxBytes: number): void {
     if (maxBytes > TABLE_BYTES) throw new HpackError('the table is made larger than allowed');
-    this.#lastHeaders = undefined;
+    this.#lastFields = undefined;
     this.#maxBytes = maxBytes;
     this.#evict();
   }
@@ -161,7 +157,7 @@ export class HpackDecoder {
   }
 }
 
-function sizeOf({ name, value }: Entry): number {
+function sizeOf({ name, value }: Field): number {
   return name.length + value.length + ENTRY_OVERHEAD;
 }
 

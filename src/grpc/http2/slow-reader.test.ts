@@ -1,13 +1,10 @@
 /** Answers are written into memory that all connections share: whoever reads late, or leaves, must spoil none of another. */
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { connect as connectTls } from 'node:tls';
+import { createCertificate } from '../../../test/support/certificate.ts';
 import { SERVICE, startGrpcServer } from '../../../test/support/grpc-server.ts';
 import {
   BEGINNING,
@@ -130,17 +127,6 @@ async function checkAnswers(dial: () => Socket, cutOff: (socket: Socket) => void
     caller.socket.destroy();
   }
   prompt.socket.destroy();
-}
-
-function createCertificate(): { certFile: string; keyFile: string } {
-  const folder = mkdtempSync(join(tmpdir(), 'trivet-grpc-'));
-  after(() => rmSync(folder, { recursive: true }));
-  const files = { certFile: join(folder, 'cert.pem'), keyFile: join(folder, 'key.pem') };
-  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', files.keyFile];
-  execFileSync('openssl', ['req', '-x509', ...key, '-out', files.certFile, '-subj', '/CN=localhost'], {
-    stdio: 'pipe',
-  });
-  return files;
 }
 
 const TITLE =

@@ -11,6 +11,8 @@ export interface StreamListener {
   onCut(): void;
 }
 
+const NOTHING = Buffer.alloc(0);
+
 /** One call on the wire: its windows, and what waits for them. */
 export class Http2Stream {
   readonly id: number;
@@ -20,6 +22,8 @@ export class Http2Stream {
   #receiveWindow = STREAM_WINDOW;
   #credit = 0;
   #isRemoteEnded = false;
+  /** Bytes that `content-length` promised and that did not come yet. */
+  #contentLeft: number | undefined;
   #isLocalEnded = false;
   #isReset = false;
   /** Data that found a window closed, and the trailers after it. */
@@ -27,10 +31,16 @@ export class Http2Stream {
   #waitingTrailers: Buffer | undefined;
   #onSent: (() => void) | undefined;
 
-  constructor(connection: Http2Connection, id: number, sendWindow: number) {
-    this.#connection = connection;
-    this.id = id;
-    this.#sendWindow = sendWindow;
+  constructor(parts: {
+    readonly connection: Http2Connection;
+    readonly id: number;
+    readonly sendWindow: number;
+    readonly contentLength: number | undefined;
+  }) {
+    this.#connection = parts.connection;
+    this.id = parts.id;
+    this.#sendWindow = parts.sendWindow;
+    this.#contentLeft = parts.contentLength;
   }
 
   get connection(): Http2Connection {
@@ -50,9 +60,27 @@ export class Http2Stream {
     this.#receiveWindow -= counted;
     if (this.#receiveWindow < 0) throw new ConnectionError(ERROR.flowControl, 'the window of a stream is exceeded');
     this.#isRemoteEnded = isLast;
+    if (!this.#isContentLengthKept(bytes.length)) {
+      this.reset(ERROR.protocol);
+      return;
+    }
     if (!isLast && counted > bytes.length) this.grant(counted - bytes.length);
     this.listener?.onData(bytes, isLast);
     if (this.#isRemoteEnded && this.#isLocalEnded) this.#connection.forget(this);
+  }
+
+  /** A second header section of the request: its end, or malformed (§8.1). */
+  receiveTrailers({ isLast, isMalformed }: { readonly isLast: boolean; readonly isMalformed: boolean }): void {
+    if (this.#isRemoteEnded) this.reset(ERROR.streamClosed);
+    else if (!isLast || isMalformed) this.reset(ERROR.protocol);
+    else this.receiveData(NOTHING, 0, true);
+  }
+
+  /** §8.1.1: the content is as long as the head said. */
+  #isContentLengthKept(bytes: number): boolean {
+    if (this.#contentLeft === undefined) return true;
+    this.#contentLeft -= bytes;
+    return this.#isRemoteEnded ? this.#contentLeft === 0 : this.#contentLeft >= 0;
   }
 
   /** Lets the client send so many bytes again. Small grants are collected. */
@@ -131,14 +159,24 @@ export class Http2Stream {
   }
 
   addSendWindow(change: number): void {
+    if (this.#sendWindow + change > MAX_WINDOW) {
+      this.reset(ERROR.flowControl);
+      return;
+    }
     this.#sendWindow += change;
-    if (this.#sendWindow > MAX_WINDOW) this.reset(ERROR.flowControl);
-    else if (this.#waiting.length > 0) this.sendMore();
+    if (this.#waiting.length > 0) this.sendMore();
+  }
+
+  /** §6.9.2: the client changed the initial window, which is too large for a stream with window updates. */
+  changeInitialWindow(change: number): void {
+    if (this.#sendWindow + change > MAX_WINDOW)
+      throw new ConnectionError(ERROR.flowControl, 'a window of a stream is too large');
+    this.addSendWindow(change);
   }
 
   reset(code: number): void {
     if (this.#isReset) return;
-    this.#connection.writer.resetStream(this.id, code);
+    this.#connection.resetStream(this.id, code);
     this.#connection.flush();
     this.receiveReset();
   }
@@ -165,7 +203,7 @@ export class Http2Stream {
       return;
     }
     // §8.1: answered early; the client need not send the rest.
-    this.#connection.writer.resetStream(this.id, ERROR.none);
+    this.#connection.resetStream(this.id, ERROR.none);
     this.#isReset = true;
     this.#connection.forget(this);
   }

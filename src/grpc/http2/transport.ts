@@ -10,7 +10,8 @@ import type { TlsOptions } from '../tls-files.ts';
 import { type BaseCall, type CallParts, CONTENT_TYPE, type Peer, type Route } from './base-call.ts';
 import { Http2Connection } from './connection.ts';
 import { encodeGrpcMessage, encodeHeaderBlock } from './header-block.ts';
-import type { Headers } from './hpack-decoder.ts';
+import { type Refusal, RefusedRequest, refusalOf } from './refused-request.ts';
+import type { Headers } from './request-head.ts';
 import type { Http2Stream } from './stream.ts';
 import { StreamingCall } from './streaming-call.ts';
 import { UnaryCall } from './unary-call.ts';
@@ -33,7 +34,8 @@ export class Transport {
   readonly #parts: TransportParts;
   readonly #servers: Server[] = [];
   readonly #connections = new Set<Http2Connection>();
-  readonly #streaming = new Set<StreamingCall>();
+  /** What a drain ends early, as it may go on for ever. */
+  readonly #endless = new Set<StreamingCall | RefusedRequest>();
   readonly #writeMemory = new WriteMemory();
   #isDraining = false;
 
@@ -69,7 +71,7 @@ export class Transport {
   async drain(deadlineMs: number): Promise<void> {
     this.#isDraining = true;
     const closed = this.#servers.map((server) => new Promise<void>((resolve) => server.close(() => resolve())));
-    for (const call of this.#streaming) call.stop();
+    for (const call of this.#endless) call.stop();
     for (const connection of this.#connections) connection.drain();
     const cut = setTimeout(() => {
       for (const connection of this.#connections) connection.cut();
@@ -93,8 +95,9 @@ export class Transport {
   }
 
   #startCall(stream: Http2Stream, headers: Headers, peer: Peer): void {
-    if (headers.get(':method') !== 'POST' || !isGrpc(headers.get('content-type'))) {
-      stream.sendHeaders(encodeHeaderBlock([[':status', '415']]), true);
+    const refusal = refusalOf(headers);
+    if (refusal !== undefined) {
+      this.#refuse(stream, headers, refusal);
       return;
     }
     const path = headers.get(':path') ?? '';
@@ -108,17 +111,24 @@ export class Transport {
     stream.listener = this.#createCall(parts, route.method);
   }
 
+  #refuse(stream: Http2Stream, headers: Headers, refusal: Refusal): void {
+    const request = new RefusedRequest({ stream, headers, refusal, onEnd: this.#forget });
+    stream.listener = request;
+    if (this.#isDraining) request.stop();
+    else this.#endless.add(request);
+  }
+
   #createCall(parts: CallParts, method: GrpcMethod): BaseCall {
     if (method.kind === 'unary') return new UnaryCall(parts, (request, call) => method.handle(request, call));
     const call = new StreamingCall(parts);
-    this.#streaming.add(call);
+    this.#endless.add(call);
     call.run(method);
     if (this.#isDraining) call.stop();
     return call;
   }
 
-  readonly #forget = (call: BaseCall): void => {
-    if (call instanceof StreamingCall) this.#streaming.delete(call);
+  readonly #forget = (call: BaseCall | RefusedRequest): void => {
+    if (call instanceof StreamingCall || call instanceof RefusedRequest) this.#endless.delete(call);
   };
 }
 
@@ -130,10 +140,6 @@ function createTlsListener(tls: TlsOptions, accept: (socket: Socket) => void): S
 
 function toContext(tls: TlsOptions): TlsOptions & { readonly minVersion: 'TLSv1.2' } {
   return { ...tls, minVersion: 'TLSv1.2' };
-}
-
-function isGrpc(contentType: string | undefined): boolean {
-  return contentType !== undefined && /^application\/grpc($|[+;])/.test(contentType);
 }
 
 function encodeUnimplemented(path: string): Buffer {

@@ -1,0 +1,64 @@
+/**
+ * What frames mean on streams that are over (RFC 9113 §5.1, §5.1.1). Most are errors. But a client may have sent frames
+ * before it read that we reset the stream: these are dropped.
+ */
+import { ConnectionError, ERROR } from './frames.ts';
+
+/** Streams that we reset and whose client may not know yet. Beyond them, older streams get the benefit of the doubt. */
+const MAX_RESET = 2048;
+const MAX_GAPS = 64;
+
+/** Identifiers that the client passed over, both included. They can never be opened. */
+type Gap = readonly [first: number, last: number];
+
+export class ClosedStreams {
+  #lastId = 0;
+  readonly #gaps: Gap[] = [];
+  readonly #resetIds = new Set<number>();
+  /** Of the streams that no longer fit into the set, the newest. */
+  #forgottenId = 0;
+
+  /** The highest stream that was opened. */
+  get lastId(): number {
+    return this.#lastId;
+  }
+
+  isIdle(streamId: number): boolean {
+    return streamId > this.#lastId || streamId % 2 === 0;
+  }
+
+  open(streamId: number): void {
+    if (streamId > this.#lastId + 2) {
+      this.#gaps.push([this.#lastId + 1, streamId - 1]);
+      if (this.#gaps.length > MAX_GAPS) this.#gaps.shift();
+    }
+    this.#lastId = streamId;
+  }
+
+  /** We reset the stream; its client may not know yet. */
+  addReset(streamId: number): void {
+    this.#resetIds.add(streamId);
+    if (this.#resetIds.size <= MAX_RESET) return;
+    const [oldest] = this.#resetIds;
+    this.#resetIds.delete(oldest!);
+    this.#forgottenId = Math.max(this.#forgottenId, oldest!);
+  }
+
+  /** The client ended or reset the stream too: what comes after that is an error. */
+  endByClient(streamId: number): void {
+    this.#resetIds.delete(streamId);
+  }
+
+  /** Whether the client may have sent a frame of this stream before it knew of our reset. */
+  mayReceive(streamId: number): boolean {
+    return streamId <= this.#forgottenId || this.#resetIds.has(streamId);
+  }
+
+  /** HEADERS on a stream that is not open. Throws unless they are to be dropped. */
+  checkHeaders(streamId: number): void {
+    if (this.mayReceive(streamId)) return;
+    if (this.#gaps.some(([first, last]) => first <= streamId && streamId <= last))
+      throw new ConnectionError(ERROR.protocol, 'a stream is opened below another one');
+    throw new ConnectionError(ERROR.streamClosed, 'a stream is opened twice');
+  }
+}

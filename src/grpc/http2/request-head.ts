@@ -1,0 +1,89 @@
+/** The header section of a request, and what makes it malformed (RFC 9113 §8.1.1, §8.2, §8.3). */
+import type { Field } from './fields.ts';
+
+export type Headers = ReadonlyMap<string, string>;
+
+export interface RequestHead {
+  /** Of several fields with one name the first: the rest is a list of metadata that no method reads. */
+  readonly headers: Headers;
+  /** Bytes of the content; undefined without `content-length`. */
+  readonly contentLength: number | undefined;
+  readonly isMalformed: boolean;
+}
+
+const METHOD = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+/** RFC 3986 §3.1. */
+const SCHEME = /^[a-z][a-z0-9+\-.]*$/i;
+/** Absolute, without space and fragment. Bytes beyond ASCII are let through, as most servers do. */
+const PATH = /^\/[!"$-~\x80-\xff]*$/;
+/** RFC 9113 §8.3.1: user information must not be there. */
+const FORBIDDEN_IN_AUTHORITY = /[@/?#\s]/;
+const CONTENT_LENGTH = /^\d{1,15}$/;
+const DEFAULT_PORTS: Readonly<Record<'http' | 'https', string>> = { http: ':80', https: ':443' };
+
+/** Reads heads; that of the last block again when it comes again, as most calls of one client have the same. */
+export class RequestHeadReader {
+  #lastFields: readonly Field[] | undefined;
+  #lastHead: RequestHead | undefined;
+
+  read(fields: readonly Field[]): RequestHead {
+    if (this.#lastHead !== undefined && fields === this.#lastFields) return this.#lastHead;
+    this.#lastFields = fields;
+    this.#lastHead = readRequestHead(fields);
+    return this.#lastHead;
+  }
+}
+
+export function readRequestHead(fields: readonly Field[]): RequestHead {
+  const headers = new Map<string, string>();
+  let isMalformed = false;
+  let hasRegular = false;
+  for (const { name, value, kind } of fields) {
+    const isRepeated = headers.has(name);
+    if (kind === 'regular') hasRegular = true;
+    else if (kind === 'malformed' || hasRegular || isRepeated) isMalformed = true;
+    if (!isRepeated) headers.set(name, value);
+    else if (name === 'content-length' && headers.get(name) !== value) isMalformed = true;
+  }
+  const length = headers.get('content-length');
+  if (length !== undefined && !CONTENT_LENGTH.test(length)) isMalformed = true;
+  return {
+    headers,
+    contentLength: length === undefined ? undefined : Number(length),
+    isMalformed: isMalformed || !hasTarget(headers) || !isAuthorityGood(headers),
+  };
+}
+
+/** §8.1, §8.3: trailers have no pseudo-header fields. */
+export function areTrailersMalformed(fields: readonly Field[]): boolean {
+  return fields.some(({ kind }) => kind !== 'regular');
+}
+
+/** §8.3.1, and §8.5 for CONNECT. */
+function hasTarget(headers: Headers): boolean {
+  const method = headers.get(':method');
+  const scheme = headers.get(':scheme');
+  const path = headers.get(':path');
+  if (method === undefined || !METHOD.test(method)) return false;
+  if (method === 'CONNECT') return scheme === undefined && path === undefined && headers.has(':authority');
+  if (scheme === undefined || !SCHEME.test(scheme) || path === undefined) return false;
+  return PATH.test(path) || (path === '*' && method === 'OPTIONS');
+}
+
+function isAuthorityGood(headers: Headers): boolean {
+  const authority = headers.get(':authority');
+  if (authority === undefined) return true;
+  if (FORBIDDEN_IN_AUTHORITY.test(authority)) return false;
+  const host = headers.get('host');
+  if (host === undefined || host === authority) return true;
+  const scheme = headers.get(':scheme')?.toLowerCase();
+  return normalizeAuthority(host, scheme) === normalizeAuthority(authority, scheme);
+}
+
+/** RFC 3986 §6.2.3. */
+function normalizeAuthority(authority: string, scheme: string | undefined): string {
+  const lower = authority.toLowerCase();
+  if (scheme !== 'http' && scheme !== 'https') return lower;
+  const port = DEFAULT_PORTS[scheme];
+  return lower.endsWith(port) ? lower.slice(0, -port.length) : lower;
+}
