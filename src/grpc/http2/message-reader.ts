@@ -72,20 +72,28 @@ export function readWholeMessage(body: Buffer, maxBytes: number): Buffer | undef
   return length <= maxBytes && body.length === HEAD_BYTES + length ? body.subarray(HEAD_BYTES) : undefined;
 }
 
-const DECOMPRESS: Readonly<Record<string, (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>>> = {
-  gzip: promisify(gunzip),
-  deflate: promisify(inflate),
-};
+type Decompress = (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>;
+
+const DECOMPRESS: ReadonlyMap<string, Decompress> = new Map([
+  ['gzip', promisify(gunzip)],
+  ['deflate', promisify(inflate)],
+]);
 
 /** Encodings that clients may use, as `grpc-accept-encoding` names them. */
 export const ACCEPTED_ENCODINGS = 'identity,gzip,deflate';
 
 export async function decompress({ bytes }: FramedMessage, encoding: string, maxBytes: number): Promise<Buffer> {
-  const decode = DECOMPRESS[encoding];
+  // https://github.com/grpc/grpc/blob/master/doc/compression.md: the flag and the header contradict each other.
+  if (encoding === 'identity')
+    throw new StatusError(
+      'INTERNAL',
+      'Cannot read the message: it is flagged as compressed, but there is no grpc-encoding',
+    );
+  const decode = DECOMPRESS.get(encoding);
   if (decode === undefined)
     throw new StatusError(
       'UNIMPLEMENTED',
-      `Cannot read the message: grpc-encoding must be one of ${ACCEPTED_ENCODINGS}`,
+      `Cannot read the message: grpc-encoding must be one of ${ACCEPTED_ENCODINGS}, got "${encoding}"`,
     );
   try {
     return await decode(bytes, { maxOutputLength: maxBytes });
