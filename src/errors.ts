@@ -39,3 +39,8 @@ export function isFailure(error: unknown): error is Failure {
 export function describeError(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
+
+/** No such file, no rights, a port that is taken: the system's words say it, and a stack would hide them. */
+export function isSystemError(error: unknown): error is NodeJS.ErrnoException {
+  return error instanceof Error && 'syscall' in error && 'code' in error;
+}

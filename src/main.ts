@@ -1,12 +1,15 @@
 /** Reads the configuration, starts the program, waits for a signal, stops it in order. */
 import { startApp } from './app.ts';
-import { readConfig } from './config/config.ts';
-import { describeError, isFailure } from './errors.ts';
+import { readConfig, readEnvironment } from './config/config.ts';
+import { findMisspeltVariables } from './config/misspelt-variables.ts';
+import { describeError, isFailure, isSystemError } from './errors.ts';
 
 /** Resolves once the program has stopped after SIGTERM or SIGINT. A second signal ends the process at once. */
 export async function serve(): Promise<void> {
   const stopped = waitForSignal();
   const app = await startApp(readConfig());
+  for (const misspelt of findMisspeltVariables(readEnvironment()))
+    app.log.warn(misspelt, 'ignored a variable that is no setting');
   process.stdout.write(`${app.banner}\n`);
   const signal = await stopped;
   app.log.info({ signal }, 'stopping');
@@ -28,7 +31,8 @@ if (import.meta.main) {
     await serve();
     process.exit(0);
   } catch (error) {
-    process.stderr.write(`${isFailure(error) ? error.message : ((error as Error).stack ?? describeError(error))}\n`);
+    const isPlain = isFailure(error) || isSystemError(error);
+    process.stderr.write(`${isPlain ? error.message : ((error as Error).stack ?? describeError(error))}\n`);
     process.exit(isFailure(error) && error.code === 'invalid' ? 2 : 1);
   }
 }

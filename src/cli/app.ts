@@ -73,7 +73,7 @@ interface CreateOptions {
 
 async function create(options: CreateOptions): Promise<void> {
   const grantTypes = checkGrants(options.grant);
-  await using cli = await openCliStore();
+  await using cli = await openCliStore({ ifAbsent: 'create' });
   const ownerId = options.owner === undefined ? undefined : await findUserId(cli.store, options.owner);
   const { application, clientSecret } = await createApplication(cli.store, cli.world, {
     form: {

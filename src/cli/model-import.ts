@@ -54,7 +54,7 @@ async function importModel(path: string, options: ImportOptions): Promise<void> 
   const name = options.model ?? exported?.id.replace(/@\d+$/, '');
   if (name === undefined) throw new Failure('invalid', 'Cannot import the model: say its name with --model');
   checkModelName(name);
-  await using opened = await openCliStore();
+  await using opened = await openCliStore({ ifAbsent: 'create' });
   const read = exported ?? (await readForeign(opened.store, { kind, file, name, options }));
   const id = await publishModel(opened.store, {
     name,

@@ -69,7 +69,7 @@ async function train(options: TrainOptions): Promise<void> {
   const judgement = judge(table, parameters);
   const learned = trainModel('new', table, parameters, (part) => showProgress(`Learning ${part}`));
   const isPromoted = options.promote === 'better' ? isBetter(judgement) : options.promote === 'true';
-  await using opened = await openCliStore();
+  await using opened = await openCliStore({ ifAbsent: 'create' });
   const packed = packModel(learned);
   const id = await publishModel(opened.store, {
     name: options.model,

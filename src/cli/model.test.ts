@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
+import { createEmptyStore } from '../../test/support/engines.ts';
 import { observePool } from '../../test/support/observed-pool.ts';
 import { runTrivet } from '../../test/support/run-trivet.ts';
 
@@ -104,6 +105,7 @@ for (const [argv, code, message] of mistakes)
 
 test('where nothing was learned, the list says so', async () => {
   const empty = { TRIVET_DATA_DIR: join(folder, 'empty') };
+  await createEmptyStore(empty.TRIVET_DATA_DIR);
   const { stdout, stderr, code } = await runTrivet(['model', 'list'], { env: empty });
   assert.deepEqual([code, stdout], [0, '']);
   assert.match(stderr, /No model yet: the prior answers/);

@@ -31,7 +31,7 @@ export function createObserveCommand(): Command {
 
 async function observe(options: ObserveOptions): Promise<void> {
   if (options.model !== undefined) checkModelName(options.model);
-  await using opened = await openCliStore();
+  await using opened = await openCliStore({ ifAbsent: 'create' });
   const showProgress = createProgress(() => opened.world.monotonicMs());
   const refused = new Map<string, Refusals>();
   const ignored = createFieldCounter();

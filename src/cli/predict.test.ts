@@ -3,11 +3,13 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
+import { createEmptyStore } from '../../test/support/engines.ts';
 import { runTrivet } from '../../test/support/run-trivet.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'trivet-predict-'));
 after(() => rmSync(folder, { recursive: true }));
 const env = { TRIVET_DATA_DIR: folder };
+await createEmptyStore(folder);
 
 async function predict(input: string, ...options: string[]) {
   return await runTrivet(['predict', '--model', 'unheard-of', '--input', '-', ...options], { env, input });

@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { enableCompileCache } from 'node:module';
 import { Command, CommanderError } from 'commander';
-import { describeError, isFailure } from '../errors.ts';
+import { describeError, isFailure, isSystemError } from '../errors.ts';
 import { loadCommands } from './commands.ts';
 import { remark } from './output.ts';
 
@@ -37,11 +37,6 @@ function reportError(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
   remark(isFailure(error) || isSystemError(error) ? error.message : describeUnexpected(error));
   return isFailure(error) && error.code === 'invalid' ? 2 : 1;
-}
-
-/** No such file, a port that is taken: the system's words say it, and a stack would hide them. */
-function isSystemError(error: unknown): error is NodeJS.ErrnoException {
-  return error instanceof Error && 'syscall' in error && 'code' in error;
 }
 
 function describeUnexpected(error: unknown): string {

@@ -66,7 +66,7 @@ interface CreateOptions {
 
 async function create({ login, name, email, passwordStdin, admin }: CreateOptions): Promise<void> {
   const passwordHash = passwordStdin ? await readPasswordHash(login) : null;
-  await using cli = await openCliStore();
+  await using cli = await openCliStore({ ifAbsent: 'create' });
   const isAdmin = admin === true;
   const given = { login, name, email: email ?? null, isAdmin, passwordHash };
   const user = await createUser(cli.store, cli.world, given, (userId) => [

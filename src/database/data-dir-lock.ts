@@ -1,8 +1,9 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { Failure } from '../errors.ts';
 import { ensureDataDir } from './data-dir.ts';
+import { describeSqliteError } from './sqlite-connection.ts';
 
 export interface DataDirLock {
   [Symbol.dispose](): void;
@@ -15,13 +16,7 @@ export interface DataDirLock {
 export function lockDataDir(dataDir: string): DataDirLock {
   ensureDataDir(dataDir);
   const pidFile = join(dataDir, 'serve.pid');
-  const database = new DatabaseSync(join(dataDir, 'serve.lock'), { timeout: 0 });
-  try {
-    database.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE');
-  } catch (error) {
-    database.close();
-    throw refuse(error, dataDir, pidFile);
-  }
+  const database = lockFile(join(dataDir, 'serve.lock'), pidFile);
   writeFileSync(pidFile, `${process.pid}\n`, { mode: 0o600 });
   let isHeld = true;
   return {
@@ -34,12 +29,25 @@ export function lockDataDir(dataDir: string): DataDirLock {
   };
 }
 
+function lockFile(path: string, pidFile: string): DatabaseSync {
+  let database: DatabaseSync | undefined;
+  try {
+    database = new DatabaseSync(path, { timeout: 0 });
+    database.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE');
+    return database;
+  } catch (error) {
+    database?.close();
+    throw refuse(error, path, pidFile);
+  }
+}
+
 const BUSY = 5;
 
-function refuse(error: unknown, dataDir: string, pidFile: string): unknown {
-  if ((error as { errcode?: number }).errcode !== BUSY) return error;
-  const message = `Cannot start: the data folder "${dataDir}" is in use by another trivet${describeHolder(pidFile)}`;
-  return new Failure('conflict', message, {}, { cause: error });
+function refuse(cause: unknown, path: string, pidFile: string): Failure {
+  if ((cause as { errcode?: number }).errcode !== BUSY)
+    return new Failure('unavailable', `Cannot lock "${path}": ${describeSqliteError(cause)}`, {}, { cause });
+  const message = `Cannot start: the data folder "${dirname(path)}" is in use by another trivet${describeHolder(pidFile)}`;
+  return new Failure('conflict', message, {}, { cause });
 }
 
 // The holder writes its number after it has the lock, so for a moment it may be absent.

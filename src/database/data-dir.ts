@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, statfsSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, mkdirSync, statfsSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { describeError, Failure } from '../errors.ts';
 
@@ -26,6 +26,7 @@ const NETWORK_FILE_SYSTEMS: Readonly<Record<number, string>> = {
 export function ensureDataDir(dataDir: string): void {
   try {
     makeFolder(resolve(dataDir));
+    accessSync(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (error) {
     throw new Failure(
       'invalid',

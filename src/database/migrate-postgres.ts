@@ -40,14 +40,23 @@ export async function migratePostgres(options: PostgresMigrationOptions): Promis
   }
 }
 
-const UNDEFINED_TABLE = '42P01';
+/** Whether a program of this kind has used the database before. */
+export async function hasMigrations(client: Pick<pg.Pool, 'query'>): Promise<boolean> {
+  return (await listApplied(client)).length > 0;
+}
 
 async function findMissing(client: pg.PoolClient, migrations: readonly Migration[]): Promise<Migration[]> {
+  return planMigrations(migrations, await listApplied(client));
+}
+
+const UNDEFINED_TABLE = '42P01';
+
+async function listApplied(client: Pick<pg.Pool, 'query'>): Promise<AppliedMigration[]> {
   try {
     const { rows } = await client.query<AppliedMigration>(listAppliedStatement.text);
-    return planMigrations(migrations, rows);
+    return rows;
   } catch (error) {
-    if ((error as { code?: string }).code === UNDEFINED_TABLE) return planMigrations(migrations, []);
+    if ((error as { code?: string }).code === UNDEFINED_TABLE) return [];
     throw error;
   }
 }

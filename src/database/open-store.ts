@@ -1,12 +1,12 @@
-import { closeSync, openSync } from 'node:fs';
-import { join } from 'node:path';
+import { closeSync, existsSync, openSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { Failure } from '../errors.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { World } from '../world.ts';
 import { ensureDataDir } from './data-dir.ts';
 import type { Engine } from './engine.ts';
-import { migratePostgres } from './migrate-postgres.ts';
+import { hasMigrations, migratePostgres } from './migrate-postgres.ts';
 import { migrateSqlite } from './migrate-sqlite.ts';
 import { checkParameters, isReadOnly } from './portable-sql.ts';
 import { openPostgresEngine } from './postgres-engine.ts';
@@ -23,6 +23,8 @@ export interface StoreOptions {
   readonly databaseUrl?: string | undefined;
   readonly poolSize?: number;
   readonly migrations: readonly Migration[];
+  /** What happens where no database of this program is yet; it is created unless this says `refuse`. */
+  readonly ifAbsent?: 'create' | 'refuse';
   readonly log: Log;
   readonly world: World;
   /** Where writes are timed and counted; without it, nowhere. */
@@ -35,6 +37,11 @@ export function databaseFileOf(dataDir: string): string {
   return join(dataDir, DATABASE_FILE);
 }
 
+/** Whether the folder has an embedded database. */
+export function hasDatabase(dataDir: string): boolean {
+  return existsSync(databaseFileOf(dataDir));
+}
+
 /** Opens the database, brings its schema up to date and answers with the one way to it. */
 export async function openStore(options: StoreOptions): Promise<Store> {
   const engine =
@@ -42,22 +49,33 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   return createStore(engine, options);
 }
 
-function openSqlite({ dataDir, migrations, log, world }: StoreOptions): Engine {
+function openSqlite({ dataDir, migrations, ifAbsent, log, world }: StoreOptions): Engine {
+  if (ifAbsent === 'refuse' && !hasDatabase(dataDir)) throw refuseAbsent(`the folder "${resolve(dataDir)}"`);
   ensureDataDir(dataDir);
   const path = databaseFileOf(dataDir);
-  // The folder may have been there before, open to others; SQLite gives its log the rights of this file.
-  closeSync(openSync(path, 'a', 0o600));
+  createDatabaseFile(path);
   migrateSqlite({ path, migrations, nowMs: world.nowMs(), log });
   return openSqliteEngine({ path, log });
 }
 
+/** The folder may have been there before, open to others; SQLite gives its log the rights of this file. */
+function createDatabaseFile(path: string): void {
+  try {
+    closeSync(openSync(path, 'a', 0o600));
+  } catch (error) {
+    throw new Failure('invalid', `Cannot open the database "${path}": ${describe(error)}`, {}, { cause: error });
+  }
+}
+
 async function openPostgres(
   databaseUrl: string,
-  { poolSize = 10, migrations, log, world }: StoreOptions,
+  { poolSize = 10, migrations, ifAbsent, log, world }: StoreOptions,
 ): Promise<Engine> {
   const engine = openPostgresEngine({ databaseUrl, poolSize, log, world });
   try {
     await checkPostgresServer(engine.pool, log);
+    if (ifAbsent === 'refuse' && !(await hasMigrations(engine.pool)))
+      throw refuseAbsent('the database of DATABASE_URL');
     await migratePostgres({ pool: engine.pool, migrations, world, log });
     return engine;
   } catch (error) {
@@ -65,6 +83,14 @@ async function openPostgres(
     if (error instanceof Failure) throw error;
     throw new Failure('unavailable', `Cannot open the database: ${describe(error)}`, {}, { cause: error });
   }
+}
+
+function refuseAbsent(place: string): Failure {
+  return new Failure(
+    'invalid',
+    `Cannot open the store: ${place} has none yet; ` +
+      'set TRIVET_DATA_DIR or DATABASE_URL to those of the service, or start the service there once with "trivet serve"',
+  );
 }
 
 // A refused connection to a name with several addresses is an AggregateError without a message.

@@ -1,5 +1,5 @@
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
-import { Failure } from '../errors.ts';
+import { describeError, Failure } from '../errors.ts';
 import { toSqliteParameters } from './portable-sql.ts';
 import type { Row, SqlValue, Statement } from './store.ts';
 
@@ -33,10 +33,8 @@ interface Prepared {
 }
 
 export function openSqliteConnection(path: string, access: 'read' | 'write'): SqliteConnection {
-  const database = openDatabase(path);
-  database.exec(PRAGMAS);
   // Not opened read-only: such a connection cannot recover the log that a killed process left behind.
-  if (access === 'read') database.exec('PRAGMA query_only = ON');
+  const database = openDatabase(path, access === 'read' ? `${PRAGMAS} PRAGMA query_only = ON;` : PRAGMAS);
   const dataVersion = database.prepare('PRAGMA data_version');
   dataVersion.setReturnArrays(true);
   const prepared = new Map<string, Prepared>();
@@ -70,12 +68,33 @@ export function openSqliteConnection(path: string, access: 'read' | 'write'): Sq
   };
 }
 
-function openDatabase(path: string): DatabaseSync {
+function openDatabase(path: string, pragmas: string): DatabaseSync {
   try {
-    return new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: true });
+    const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: true });
+    database.exec(pragmas);
+    return database;
   } catch (error) {
-    throw new Failure('unavailable', `Cannot open the database "${path}"`, {}, { cause: error });
+    throw new Failure(
+      'unavailable',
+      `Cannot open the database "${path}": ${describeSqliteError(error)}`,
+      {},
+      { cause: error },
+    );
   }
+}
+
+const REMEDY_BY_CODE: Readonly<Record<number, string>> = {
+  8: 'this user must be able to write it and the folder around it',
+  11: 'it is damaged; restore a backup (made by "trivet backup")',
+  13: 'the disk is full',
+  14: 'this user must be able to write it and the folder around it',
+  26: 'it is damaged, or a file of another program; restore a backup (made by "trivet backup")',
+};
+
+/** What SQLite says, and what to do about it. Primary result codes: https://sqlite.org/rescode.html */
+export function describeSqliteError(error: unknown): string {
+  const remedy = REMEDY_BY_CODE[((error as { errcode?: number }).errcode ?? 0) & 0xff];
+  return remedy === undefined ? describeError(error) : `${describeError(error)}; ${remedy}`;
 }
 
 function prepareStatement(database: DatabaseSync, { text }: Statement<object>): Prepared {

@@ -7,7 +7,7 @@ import { forEachEngine } from '../../test/support/engines.ts';
 import { createVault } from '../vault/vault.ts';
 import { realWorld } from '../world.ts';
 import { migrations } from './migrations/list.ts';
-import { checkVaultKeys, readVaultKeys } from './vault-keys.ts';
+import { checkVaultKeys, createVaultKeys, readVaultKeys } from './vault-keys.ts';
 
 const world = realWorld;
 
@@ -20,9 +20,10 @@ function withFolder(run: (dataDir: string) => void): void {
   }
 }
 
-test('readVaultKeys() makes one key, for its owner alone, and reads the same one ever after', () =>
+test('createVaultKeys() makes one key, for its owner alone, and readVaultKeys() the same one ever after', () =>
   withFolder((dataDir) => {
-    const keys = readVaultKeys({ dataDir, configured: undefined, world });
+    assert.equal(readVaultKeys({ dataDir, configured: undefined, world }), undefined);
+    const keys = createVaultKeys({ dataDir, configured: undefined, world });
     assert.equal(keys.length, 1);
     assert.equal(keys[0]?.length, 32);
     assert.deepEqual(readVaultKeys({ dataDir, configured: undefined, world }), keys);
@@ -42,7 +43,7 @@ test('readVaultKeys() reads several lines and refuses what is no key, without sh
     const line = (byte: number) => `${Buffer.alloc(32, byte).toString('base64')}\n`;
     writeFileSync(join(dataDir, 'keys'), line(1) + line(2));
     assert.deepEqual(
-      readVaultKeys({ dataDir, configured: undefined, world }).map((key) => key[0]),
+      readVaultKeys({ dataDir, configured: undefined, world })?.map((key) => key[0]),
       [1, 2],
     );
     writeFileSync(join(dataDir, 'keys'), 'c2hvcnQ=');

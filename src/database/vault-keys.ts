@@ -18,15 +18,15 @@ export interface VaultKeySource {
 const KEY_FILE = 'keys';
 const KEY_BYTES = 32;
 
-/** The keys that seal secrets, the first for new ones: those of the configuration, or of a file that is made once. */
-export function readVaultKeys({ dataDir, configured, world }: VaultKeySource): readonly Uint8Array[] {
-  if (configured !== undefined && configured.length > 0) return configured;
-  ensureDataDir(dataDir);
-  const path = join(dataDir, KEY_FILE);
-  return readKeyFile(path) ?? createKeyFile(path, world);
+/** The keys that seal secrets, the first for new ones: those of the configuration, or of the file where there is one. */
+export function readVaultKeys({ dataDir, configured }: VaultKeySource): readonly Uint8Array[] | undefined {
+  return configured !== undefined && configured.length > 0 ? configured : readKeyFile(join(dataDir, KEY_FILE));
 }
 
-function createKeyFile(path: string, world: World): readonly Uint8Array[] {
+/** Makes the file of keys, once. */
+export function createVaultKeys({ dataDir, world }: VaultKeySource): readonly Uint8Array[] {
+  ensureDataDir(dataDir);
+  const path = join(dataDir, KEY_FILE);
   createDurableFile(path, `${Buffer.from(world.randomBytes(KEY_BYTES)).toString('base64')}\n`);
   // Read again: another process may have been first.
   return readKeyFile(path) ?? [];
@@ -50,9 +50,11 @@ function readIfPresent(path: string): string | undefined {
   }
 }
 
-/** The vault of this database, with the keys checked against it. */
+/** The vault of this database, with the keys checked against it. A database whose secrets are sealed gets no new key. */
 export async function openVault(store: Store, source: VaultKeySource): Promise<Vault> {
-  const vault = createVault(readVaultKeys(source), source.world);
+  const keys = readVaultKeys(source);
+  if (keys === undefined && (await findCanary(store)) !== undefined) throw refuseKeys();
+  const vault = createVault(keys ?? createVaultKeys(source), source.world);
   await checkVaultKeys(store, vault);
   return vault;
 }
@@ -89,11 +91,15 @@ export async function checkVaultKeys(store: Store, vault: Vault): Promise<void> 
   try {
     vault.open(canary, BINDING);
   } catch (cause) {
-    const message =
-      'Cannot start: the secrets of this database are sealed with a key that this program was not given; ' +
-      'bring back the file "keys" of its data folder, or set SECRET_KEYS to the keys that were used';
-    throw new Failure('invalid', message, {}, { cause });
+    throw refuseKeys(cause);
   }
+}
+
+function refuseKeys(cause?: unknown): Failure {
+  const message =
+    'Cannot start: the secrets of this database are sealed with a key that this program was not given; ' +
+    'bring back the file "keys" of its data folder, or set SECRET_KEYS to the keys that were used';
+  return new Failure('invalid', message, {}, { cause });
 }
 
 async function leaveCanary(store: Store, vault: Vault): Promise<Uint8Array> {

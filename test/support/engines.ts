@@ -57,6 +57,12 @@ export function forEachEngine(title: string, run: EngineTest, options: EngineTes
     });
 }
 
+/** Makes an empty SQLite store in the folder, as the first start of the service does. */
+export async function createEmptyStore(dataDir: string): Promise<void> {
+  const store = await openTestStore({ dataDir, databaseUrl: undefined }, {}, {});
+  await store[Symbol.asyncDispose]();
+}
+
 /** For tests that cannot use `forEachEngine`: the reason not to run on this engine here, or false. */
 export function findReasonToSkip(engine: TestEngine): string | false {
   if (engine === 'sqlite' || findPostgresBinaries() !== undefined || process.env.CI === 'true') return false;

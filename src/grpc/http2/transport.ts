@@ -52,7 +52,7 @@ export class Transport {
     await new Promise<void>((resolve, reject) => {
       const where = isUnixSocket ? at.path : `${at.host}:${at.port}`;
       server.once('error', (error) =>
-        reject(new Failure('unavailable', `Cannot listen for gRPC on ${where}: ${describeError(error)}`)),
+        reject(new Failure('unavailable', `Cannot listen for gRPC on ${where}: ${describeListenError(error)}`)),
       );
       server.listen(isUnixSocket ? { path: at.path } : { host: at.host, port: at.port }, resolve);
     });
@@ -130,6 +130,11 @@ export class Transport {
   readonly #forget = (call: BaseCall | RefusedRequest): void => {
     if (call instanceof StreamingCall || call instanceof RefusedRequest) this.#endless.delete(call);
   };
+}
+
+function describeListenError(error: NodeJS.ErrnoException): string {
+  if (error.code !== 'EADDRINUSE') return describeError(error);
+  return 'the port is taken; set GRPC_PORT to another one, or to 0 for any';
 }
 
 function createTlsListener(tls: TlsOptions, accept: (socket: Socket) => void): Server {

@@ -1,0 +1,37 @@
+import type { Environment } from './config.ts';
+import { settings } from './settings.ts';
+
+export interface MisspeltVariable {
+  readonly variable: string;
+  /** The setting whose name is nearest. */
+  readonly meant: string;
+}
+
+const MAX_EDITS = 2;
+/** In shorter names two edits reach names of other programs: `HOST`, `PORT`. */
+const MIN_LENGTH = 7;
+
+/** Variables that are no setting but nearly have the name of one. The environment also serves other programs, so these are hints. */
+export function findMisspeltVariables(environment: Environment): MisspeltVariable[] {
+  const known = Object.values(settings).flatMap((section) => Object.values(section).map((setting) => setting.env));
+  const names = Object.keys(environment).filter((name) => name.length >= MIN_LENGTH && !known.includes(name));
+  return names.flatMap((variable) => {
+    const meant = known.find((name) => name.length >= MIN_LENGTH && countEdits(variable, name) <= MAX_EDITS);
+    return meant === undefined ? [] : [{ variable, meant }];
+  });
+}
+
+/** Levenshtein distance: insertions, deletions and substitutions from one text to the other. */
+function countEdits(one: string, other: string): number {
+  if (Math.abs(one.length - other.length) > MAX_EDITS) return MAX_EDITS + 1;
+  let row = Array.from({ length: other.length + 1 }, (_, column) => column);
+  for (const [index, letter] of one.split('').entries()) {
+    const next = [index + 1];
+    for (let column = 1; column <= other.length; column += 1) {
+      const replaced = row[column - 1]! + (letter === other[column - 1] ? 0 : 1);
+      next.push(Math.min(replaced, row[column]! + 1, next[column - 1]! + 1));
+    }
+    row = next;
+  }
+  return row[other.length]!;
+}
