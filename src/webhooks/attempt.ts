@@ -28,12 +28,12 @@ export interface Attempt {
   readonly report: SendReport;
 }
 
-/** Sends and reports; never throws. */
-export type MakeAttempt = (content: ContentRow, deadlineMs: number) => Promise<Attempt>;
+/** Sends and reports; never throws. `onConnected` is called once a connection was made for it. */
+export type MakeAttempt = (content: ContentRow, deadlineMs: number, onConnected?: () => void) => Promise<Attempt>;
 
 export function createAttempts(parts: AttemptParts): MakeAttempt {
   const { world, metrics, sender } = parts;
-  return async (content, deadlineMs) => {
+  return async (content, deadlineMs, onConnected) => {
     const startedAtMs = world.nowMs();
     if (content.attempts === content.schedule_from)
       metrics.observeDelay(Math.max(0, startedAtMs - content.created_at_ms) / 1000);
@@ -41,7 +41,7 @@ export function createAttempts(parts: AttemptParts): MakeAttempt {
     const report =
       prepared === undefined
         ? reportUnsent('cannot be signed')
-        : await sender.send({ deliveryId: content.id, url: content.url ?? '', ...prepared, deadlineMs });
+        : await sender.send({ deliveryId: content.id, url: content.url ?? '', ...prepared, deadlineMs, onConnected });
     metrics.countAttempt(report.outcome.kind, report.timingsMs.total / 1000);
     return { content, startedAtMs, requestHeaders: prepared?.headers ?? {}, report };
   };

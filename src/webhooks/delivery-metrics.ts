@@ -1,6 +1,6 @@
 import { Counter, Gauge, Histogram } from 'prom-client';
 import type { Metrics } from '../telemetry/metrics.ts';
-import type { Breaker } from './breaker.ts';
+import type { Breaker } from './delivery/schedule/breaker.ts';
 
 export interface DeliveryMetrics {
   countAttempt(outcome: string, seconds: number): void;
@@ -70,7 +70,6 @@ function addGauges(registers: Metrics[], sources: Sources): void {
       const counts = { open: 0, probing: 0, ramping: 0 };
       for (const breaker of sources.listOriginBreakers()) {
         if (breaker.state !== 'closed') counts[breaker.state] += 1;
-        else if (Number.isFinite(breaker.ramp)) counts.ramping += 1;
       }
       for (const [state, count] of Object.entries(counts)) this.set({ state }, count);
     },

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { forEachEngine } from '../../test/support/engines.ts';
 import { type Store, statement } from '../database/store.ts';
 import { realWorld } from '../world.ts';
+import type { PauseReason } from './delivery/schedule/pause.ts';
 import { readContents, readDueEndpoints, readWaiting } from './delivery-queue-store.ts';
 import { doubtSuccess, takeTest, wakeOriginStep } from './delivery-restart-store.ts';
 import {
@@ -143,30 +144,37 @@ forEachEngine('an endpoint with nothing left sleeps until it is enqueued to', as
   assert.equal((await readDue(store, NOW + 10)).length, 1);
 });
 
+const FINE = { fails: 0, failingSinceMs: null, openings: 0, pause: null };
+const pauseFor = (reason: PauseReason) => ({ sinceMs: NOW - 1000, untilMs: NOW + 9000, reason });
+
 forEachEngine('a paused endpoint is not woken by an enqueue', async (store) => {
   await ownAll(store);
   await enqueue(store, 1);
-  await store.writeAll(endpointSteps([{ hookId: 1, fails: 12, failingSinceMs: NOW, pausedUntilMs: NOW + 9000 }]));
+  await store.writeAll(
+    endpointSteps([{ hookId: 1, fails: 12, failingSinceMs: NOW, openings: 3, pause: pauseFor('failures') }]),
+  );
   await enqueue(store, 1, NOW + 1);
   assert.deepEqual(await readDue(store, NOW + 8999), []);
   const [due] = await readDue(store, NOW + 9000);
   assert.deepEqual([due?.fails, due?.failing_since_ms, due?.parked], [12, NOW, 1]);
-  await store.writeAll(endpointSteps([{ hookId: 1, fails: 0, failingSinceMs: null, pausedUntilMs: null }]));
+  assert.deepEqual([due?.openings, due?.paused_since_ms, due?.pause_reason], [3, NOW - 1000, 'failures']);
+  await store.writeAll(endpointSteps([{ hookId: 1, ...FINE }]));
   const [open] = await readDue(store, NOW + 9000);
   assert.deepEqual([open?.fails, open?.failing_since_ms, open?.parked], [0, null, 0]);
+  assert.deepEqual([open?.openings, open?.paused_since_ms, open?.pause_reason], [0, null, null]);
 });
 
 forEachEngine('when an origin works again, those who waited for it only are woken', async (store) => {
   await ownAll(store);
   for (const hookId of [1, 2]) await enqueue(store, hookId);
-  const pause = { failingSinceMs: NOW, pausedUntilMs: NOW + 9000 };
+  const failing = { fails: 12, failingSinceMs: NOW, openings: 0 };
   await store.writeAll(
     endpointSteps([
-      { hookId: 1, fails: 5, ...pause },
-      { hookId: 2, fails: 10, ...pause },
+      { hookId: 1, ...failing, pause: pauseFor('no_connection') },
+      { hookId: 2, ...failing, pause: pauseFor('failures') },
     ]),
   );
-  await store.writeAll([wakeOriginStep(ORIGIN, 10, NOW)]);
+  await store.writeAll([wakeOriginStep(ORIGIN, NOW)]);
   assert.deepEqual(
     (await readDue(store)).map((due) => due.hook_id),
     [1],
@@ -178,7 +186,7 @@ forEachEngine('a held endpoint sleeps through enqueues and changes until it is r
   await enqueue(store, 1);
   await store.writeAll([holdEndpointStep(1, NOW)]);
   await enqueue(store, 1);
-  await store.writeAll(endpointSteps([{ hookId: 1, fails: 0, failingSinceMs: null, pausedUntilMs: null }]));
+  await store.writeAll(endpointSteps([{ hookId: 1, ...FINE }]));
   await store.writeAll(restSteps([{ hookId: 1, version: 99 }]));
   assert.deepEqual(await readDue(store, NOW * 2), []);
   await store.writeAll([releaseEndpointStep(1, NOW)]);

@@ -4,6 +4,7 @@
  */
 import { type Statement, type Step, type Store, statement } from '../database/store.ts';
 import { renderValueRows, wideStatement, wideSteps } from '../database/value-rows.ts';
+import type { PauseReason } from './delivery/schedule/pause.ts';
 import { isStillPending } from './delivery-store.ts';
 import type { EventKind } from './event-kind.ts';
 import type { SealedSecrets } from './hook.ts';
@@ -18,11 +19,15 @@ export interface DueEndpoint {
   readonly parked: number;
   readonly fails: number;
   readonly failing_since_ms: number | null;
+  readonly openings: number;
+  readonly paused_since_ms: number | null;
+  readonly pause_reason: PauseReason | null;
 }
 
 const dueEndpoints: Statement<DueEndpoint> = statement(
   'endpoint_due',
-  `SELECT q.hook_id, q.owner_id, q.origin, q.shard, q.next_at_ms, q.version, q.parked, q.fails, q.failing_since_ms
+  `SELECT q.hook_id, q.owner_id, q.origin, q.shard, q.next_at_ms, q.version, q.parked, q.fails, q.failing_since_ms,
+     q.openings, q.paused_since_ms, q.pause_reason
    FROM endpoint_queue q JOIN delivery_shards s ON s.shard = q.shard
    WHERE q.next_at_ms <= $1 AND (q.next_at_ms, q.hook_id) > ($2, $3) AND s.owner = $4
    ORDER BY q.next_at_ms, q.hook_id LIMIT $5`,

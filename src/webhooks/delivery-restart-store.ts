@@ -119,12 +119,12 @@ export function countFailureStep(hookId: number, nowMs: number): Step {
 const wakeOrigin: Statement = statement(
   'endpoint_wake_origin',
   `UPDATE endpoint_queue SET parked = 0, next_at_ms = $2, version = version + 1
-   WHERE origin = $1 AND parked = 1 AND fails < $3 AND held_since_ms IS NULL AND canceled_at_ms IS NULL`,
+   WHERE origin = $1 AND parked = 1 AND pause_reason = 'no_connection' AND held_since_ms IS NULL AND canceled_at_ms IS NULL`,
 );
 
-/** A destination works again: what waited only for it, and did not fail often by itself, may go. */
-export function wakeOriginStep(origin: string, belowFails: number, nowMs: number): Step {
-  return { statement: wakeOrigin, parameters: [origin, nowMs, belowFails] };
+/** A destination can be connected to again: what waited only for that may go. */
+export function wakeOriginStep(origin: string, nowMs: number): Step {
+  return { statement: wakeOrigin, parameters: [origin, nowMs] };
 }
 
 const doubtDeliveries = wideStatement<{ hook_id: number }>(

@@ -7,12 +7,13 @@
 import type { Store } from '../database/store.ts';
 import type { World } from '../world.ts';
 import { describeSettlement, type MakeAttempt } from './attempt.ts';
+import type { Endpoint, EndpointBook } from './delivery/schedule/endpoint-book.ts';
+import type { Job, Scheduler } from './delivery/schedule/scheduler.ts';
+import { CAPS } from './delivery/schedule/slots.ts';
 import { type ContentRow, readContents, readWaiting } from './delivery-queue-store.ts';
 import { cancelEndpointStep, holdEndpointStep } from './delivery-store.ts';
 import type { DueLook } from './due-look.ts';
-import type { Endpoint, EndpointBook } from './endpoint-book.ts';
 import type { EndpointControl } from './endpoint-control.ts';
-import { CAPS, type Job, type Scheduler } from './scheduler.ts';
 import { ATTEMPT_DEADLINE_MS } from './send.ts';
 import { OUTSIDE_SHARDS, type Rest, type Settlement } from './settlement-store.ts';
 import type { Settler } from './settler.ts';
@@ -108,7 +109,7 @@ export function createDeliveryRound(parts: DeliveryRoundParts): DeliveryRound {
       if (job === undefined) break;
       unsettled += 1;
       const endpoint = book.endpoints.get(job.hookId);
-      if (endpoint !== undefined) book.begin(endpoint, world.nowMs());
+      if (endpoint !== undefined) book.begin(endpoint, { nowMs: world.nowMs(), random: world.random() });
       jobs.push(job);
     }
     return jobs;
@@ -135,11 +136,15 @@ export function createDeliveryRound(parts: DeliveryRoundParts): DeliveryRound {
       putBack(job);
       return control.close(endpoint, obstacle);
     }
-    const attempt = await parts.makeAttempt(content, ATTEMPT_DEADLINE_MS);
+    const attempt = await parts.makeAttempt(content, ATTEMPT_DEADLINE_MS, () => {
+      control.learnOfConnection(endpoint);
+      parts.onEnd();
+    });
     scheduler.finish(job);
-    scheduler.recheck(endpoint.origin, endpoint.hookId);
     settler.settle(describeSettlement(attempt, { shard: endpoint.shard, epoch }, world), attempt.report);
     control.learn(endpoint, attempt.report.outcome);
+    // Whatever its breakers allow now.
+    scheduler.recheck(endpoint.origin, endpoint.hookId);
     parts.onEnd();
   }
 

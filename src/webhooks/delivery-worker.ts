@@ -13,14 +13,15 @@ import type { Worker } from '../workers/worker.ts';
 import type { World } from '../world.ts';
 import type { AddressGuard } from './address-guard.ts';
 import { createAttempts } from './attempt.ts';
+import { createEndpointBook } from './delivery/schedule/endpoint-book.ts';
+import { createScheduler, type Job } from './delivery/schedule/scheduler.ts';
+import { CAPS } from './delivery/schedule/slots.ts';
 import { createDeliveryMetrics } from './delivery-metrics.ts';
 import { doubtSuccess } from './delivery-restart-store.ts';
 import { createDeliveryRound } from './delivery-round.ts';
 import { countPendingDeliveries } from './delivery-store.ts';
 import { createDueLook } from './due-look.ts';
-import { createEndpointBook } from './endpoint-book.ts';
 import { createEndpointControl } from './endpoint-control.ts';
-import { CAPS, createScheduler, type Job } from './scheduler.ts';
 import { createSecretCache } from './secret-cache.ts';
 import { createSender } from './send.ts';
 import { createSettler } from './settler.ts';
@@ -56,7 +57,7 @@ export function createDeliveryWorker(parts: DeliveryWorkerParts): DeliveryWorker
   const keeper = createShardKeeper(store, world);
   const scheduler = createScheduler<Job>({
     caps: CAPS,
-    allowedOfOrigin: (origin) => book.allowedOfOrigin(origin, world.nowMs()),
+    limitsOfOrigin: (origin) => book.limitsOfOrigin(origin, world.nowMs()),
     allowedOfHook: (hookId) => book.allowedOfHook(hookId, world.nowMs()),
   });
   const sender = createSender({

@@ -13,16 +13,17 @@ import {
 
 const moment = { nowMs: 1000, random: 0.5 };
 const refused: Outcome = { kind: 'refused', status: 500 };
+const silence: Outcome = { kind: 'unreachable', reason: 'x', stage: 'answer' };
 
 const steps: [title: string, outcome: Outcome, attempt: number, expected: NextStep][] = [
   ['ends when accepted', { kind: 'accepted', status: 204 }, 1, { state: 'succeeded' }],
   ['ends when accepted at last', { kind: 'accepted', status: 200 }, 10, { state: 'succeeded' }],
   ['waits after a refusal', refused, 1, { state: 'pending', dueAtMs: 6000 }],
   ['waits longer each time', refused, 2, { state: 'pending', dueAtMs: 301_000 }],
-  ['waits after nobody was there', { kind: 'unreachable', reason: 'x' }, 1, { state: 'pending', dueAtMs: 6000 }],
+  ['waits after no answer', silence, 1, { state: 'pending', dueAtMs: 6000 }],
   ['waits as asked', { ...refused, retryAfterMs: 8000 }, 1, { state: 'pending', dueAtMs: 9000 }],
   ['gives up after ten refusals', refused, 10, { state: 'dead' }],
-  ['gives up after ten times nobody', { kind: 'unreachable', reason: 'x' }, 10, { state: 'dead' }],
+  ['gives up after ten times no answer', silence, 10, { state: 'dead' }],
   ['gives up when the receiver is gone', { kind: 'gone', status: 410 }, 1, { state: 'dead' }],
   ['stops at a forbidden address', { kind: 'blocked' }, 1, { state: 'blocked' }],
 ];

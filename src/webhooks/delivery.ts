@@ -33,7 +33,8 @@ export type Outcome =
   | { readonly kind: 'accepted'; readonly status: number }
   | { readonly kind: 'gone'; readonly status: 410 }
   | { readonly kind: 'refused'; readonly status: number; readonly retryAfterMs?: number | undefined }
-  | { readonly kind: 'unreachable'; readonly reason: string }
+  /** `stage`: where it ended, before anything was sent, without a connection, or with one but without an answer. */
+  | { readonly kind: 'unreachable'; readonly reason: string; readonly stage: 'prepare' | 'connect' | 'answer' }
   | { readonly kind: 'blocked' };
 
 export interface NextStep {

@@ -4,8 +4,8 @@
  */
 import type { Store } from '../database/store.ts';
 import type { World } from '../world.ts';
+import type { EndpointBook } from './delivery/schedule/endpoint-book.ts';
 import { readDueEndpoints } from './delivery-queue-store.ts';
-import type { EndpointBook } from './endpoint-book.ts';
 import type { EndpointControl } from './endpoint-control.ts';
 import type { ShardKeeper } from './shard-keeper.ts';
 

@@ -2,20 +2,24 @@
 import type { Step } from '../database/store.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { World } from '../world.ts';
-import { ENDPOINT_BREAKER } from './breaker.ts';
+import type { Endpoint, EndpointBook } from './delivery/schedule/endpoint-book.ts';
+import type { OriginChange } from './delivery/schedule/origin-breakers.ts';
+import type { Pause } from './delivery/schedule/pause.ts';
+import type { Job, Scheduler } from './delivery/schedule/scheduler.ts';
 import { findDisableReason, GONE, type Outcome } from './delivery.ts';
 import { wakeOriginStep } from './delivery-restart-store.ts';
 import { holdEndpointStep } from './delivery-store.ts';
-import type { Change, Endpoint, EndpointBook } from './endpoint-book.ts';
-import type { Job, Scheduler } from './scheduler.ts';
 import type { Settler } from './settler.ts';
+
+/** The hook whose attempt has just failed comes so much later, so that another hook of the origin makes the next probe. */
+const NEXT_PROBE_MS = 1000;
 
 export interface EndpointControlParts {
   readonly world: World;
   readonly log: Log;
   readonly book: EndpointBook;
   readonly scheduler: Scheduler<Job>;
-  readonly settler: Settler;
+  readonly settler: Pick<Settler, 'change' | 'also' | 'disable'>;
   /** Something is due that was not. */
   readonly lookSoon: () => void;
 }
@@ -23,6 +27,8 @@ export interface EndpointControlParts {
 export interface EndpointControl {
   /** Takes in what came of an attempt of the rounds. */
   learn(endpoint: Endpoint, outcome: Outcome): void;
+  /** An attempt of the rounds has a connection; its answer may take longer. */
+  learnOfConnection(endpoint: Endpoint): void;
   /** The same of an attempt past the breakers, for an endpoint that may not be in hand. */
   learnFromProbe(place: Pick<Endpoint, 'hookId' | 'origin'>, outcome: Outcome): void;
   /** Lets it wait in its row if a breaker keeps it back. */
@@ -51,11 +57,14 @@ export function createEndpointControl(parts: EndpointControlParts): EndpointCont
   };
 
   /** One row says until when; in memory the endpoint is forgotten. */
-  const pauseIfKeptBack = (endpoint: Endpoint): void => {
-    const pausedUntilMs = book.pausedUntilMs(endpoint, world.nowMs());
-    if (pausedUntilMs === undefined || endpoint.isClosed) return;
-    settler.change({ hookId: endpoint.hookId, ...endpoint.health, pausedUntilMs });
+  const pauseFor = (endpoint: Endpoint, pause: Pause): void => {
+    const { hookId, health, breaker } = endpoint;
+    settler.change({ hookId, ...health, openings: breaker.openings, pause });
     stopLoading(endpoint);
+  };
+  const pauseIfKeptBack = (endpoint: Endpoint): void => {
+    const pause = book.findPause(endpoint, world.nowMs());
+    if (pause !== undefined && !endpoint.isClosed) pauseFor(endpoint, pause);
   };
 
   const disable = (hookId: number, reason: string): Step => {
@@ -64,28 +73,37 @@ export function createEndpointControl(parts: EndpointControlParts): EndpointCont
     return holdEndpointStep(hookId, world.nowMs());
   };
 
-  const followOrigin = (origin: string, change: Change): void => {
+  const followOrigin = (origin: string, change: OriginChange): void => {
     if (change.hasOriginOpened) for (const one of book.listOfOrigin(origin)) pauseIfKeptBack(one);
     if (!change.hasOriginRecovered) return;
     // Its other endpoints need not wait for their own probes.
-    settler.also(wakeOriginStep(origin, ENDPOINT_BREAKER.threshold, world.nowMs()));
+    settler.also(wakeOriginStep(origin, world.nowMs()));
     parts.lookSoon();
   };
+  const takeMoment = () => ({ nowMs: world.nowMs(), random: world.random() });
 
   return {
     learn: (endpoint, outcome) => {
       const { hookId, origin } = endpoint;
-      const nowMs = world.nowMs();
-      const change = book.record(endpoint, outcome, { nowMs, random: world.random() });
+      const moment = takeMoment();
+      const change = book.record(endpoint, outcome, moment);
+      const pause = book.findPause(endpoint, moment.nowMs);
+      if (pause !== undefined && !endpoint.isClosed)
+        pauseFor(endpoint, change.hasOriginOpened ? { ...pause, untilMs: pause.untilMs + NEXT_PROBE_MS } : pause);
       followOrigin(origin, change);
-      const reason = findDisableReason(endpoint.health, outcome, nowMs);
+      const reason = findDisableReason(endpoint.health, outcome, moment.nowMs);
       if (reason !== undefined) return close(endpoint, disable(hookId, reason));
-      if (book.pausedUntilMs(endpoint, nowMs) !== undefined) return pauseIfKeptBack(endpoint);
-      if (change.hasHealthChanged) settler.change({ hookId, ...endpoint.health, pausedUntilMs: null });
+      if (pause === undefined && change.hasHealthChanged)
+        settler.change({ hookId, ...endpoint.health, openings: endpoint.breaker.openings, pause: null });
+    },
+    learnOfConnection: ({ origin, hookId }) => {
+      const change = book.recordConnection(origin, takeMoment());
+      if (!change.hasOriginRecovered) return;
+      followOrigin(origin, change);
+      scheduler.recheck(origin, hookId);
     },
     learnFromProbe: ({ hookId, origin }, outcome) => {
-      const nowMs = world.nowMs();
-      followOrigin(origin, book.recordProbe({ hookId, origin }, outcome, { nowMs, random: world.random() }));
+      followOrigin(origin, book.recordProbe({ hookId, origin }, outcome, takeMoment()));
       if (outcome.kind === 'gone') settler.also(disable(hookId, GONE));
       scheduler.recheck(origin, hookId);
     },

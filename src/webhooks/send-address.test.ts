@@ -64,5 +64,5 @@ test('a name that does not exist is unreachable, not blocked', async () => {
   await using dns = await startDnsServer();
   await using sender = openSender({ resolver: dns.resolver });
   const report = await sender.send(deliveryTo('http://missing.example.com/'));
-  assert.deepEqual(report.outcome, { kind: 'unreachable', reason: 'no such name' });
+  assert.deepEqual(report.outcome, { kind: 'unreachable', reason: 'no such name', stage: 'connect' });
 });

@@ -76,11 +76,12 @@ export function reportAnswer(progress: Progress, totalMs: number, nowMs: number)
 
 /** An attempt that did not even begin. */
 export function reportUnsent(reason: string): SendReport {
-  return reportUnreachable(reason, createProgress(), 0);
+  return report({ kind: 'unreachable', reason, stage: 'prepare' }, reason, createProgress(), 0);
 }
 
 export function reportUnreachable(reason: string, progress: Progress, totalMs: number): SendReport {
-  return report({ kind: 'unreachable', reason }, reason, progress, totalMs);
+  const stage = progress.connection === undefined ? 'connect' : 'answer';
+  return report({ kind: 'unreachable', reason, stage }, reason, progress, totalMs);
 }
 
 export function reportBlocked(progress: Progress, totalMs: number): SendReport {

@@ -30,6 +30,8 @@ export interface SendRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array;
   readonly deadlineMs?: number;
+  /** A connection was made for it; not called for one that was kept, which may have ended meanwhile. */
+  readonly onConnected?: (() => void) | undefined;
 }
 
 export interface SenderOptions {
@@ -104,9 +106,11 @@ interface Exchange {
 
 async function exchange(request: SendRequest, target: VettedTarget, parts: Exchange): Promise<void> {
   const { pool, progress, signal } = parts;
+  progress.connection = undefined;
   const connection = await pool.acquire(target, signal);
   progress.connection = connection;
   progress.isKept = connection.carried.length > 0;
+  if (!progress.isKept) request.onConnected?.();
   connection.carried.push(request.deliveryId);
   connection.isAsked = true;
   try {

@@ -5,6 +5,7 @@
  */
 import { type Row, type Statement, type Step, statement } from '../database/store.ts';
 import { renderInsertRows, renderValueRows, wideStatement, wideSteps } from '../database/value-rows.ts';
+import type { Pause } from './delivery/schedule/pause.ts';
 import { isOpen, isStillPending, NEVER_MS } from './delivery-store.ts';
 
 /** What one attempt was and made of its delivery. */
@@ -92,25 +93,38 @@ export interface EndpointChange {
   readonly hookId: number;
   readonly fails: number;
   readonly failingSinceMs: number | null;
-  /** Until when nothing is sent; null when it may. */
-  readonly pausedUntilMs: number | null;
+  /** How often the hook's breaker opened since it was last closed. */
+  readonly openings: number;
+  /** Null when it may send. */
+  readonly pause: Pause | null;
 }
 
-// −1 stands for null: a list of values has one type a column.
+// −1 and '' stand for null: a list of values has one type a column.
 const changeEndpoints = wideStatement<Row>(
   'endpoint_change',
   (width) =>
     `UPDATE endpoint_queue SET fails = v.column2,
        failing_since_ms = CASE WHEN v.column3 = -1 THEN NULL ELSE v.column3 END,
        parked = CASE WHEN v.column4 = -1 THEN 0 ELSE 1 END,
-       next_at_ms = CASE WHEN v.column4 = -1 THEN endpoint_queue.next_at_ms ELSE v.column4 END
-     FROM (VALUES ${renderValueRows(['int', 'int', 'int', 'int'], width)}) AS v
+       next_at_ms = CASE WHEN v.column4 = -1 THEN endpoint_queue.next_at_ms ELSE v.column4 END,
+       paused_since_ms = CASE WHEN v.column4 = -1 THEN NULL ELSE v.column5 END,
+       pause_reason = CASE WHEN v.column4 = -1 THEN NULL ELSE v.column6 END,
+       openings = v.column7
+     FROM (VALUES ${renderValueRows(['int', 'int', 'int', 'int', 'int', 'text', 'int'], width)}) AS v
      WHERE endpoint_queue.hook_id = v.column1
        AND ${isOpen}`,
 );
 
 export function endpointSteps(changes: readonly EndpointChange[]): Step[] {
-  const rows = changes.map((one) => [one.hookId, one.fails, one.failingSinceMs ?? -1, one.pausedUntilMs ?? -1]);
+  const rows = changes.map(({ hookId, fails, failingSinceMs, openings, pause }) => [
+    hookId,
+    fails,
+    failingSinceMs ?? -1,
+    pause?.untilMs ?? -1,
+    pause?.sinceMs ?? -1,
+    pause?.reason ?? '',
+    openings,
+  ]);
   return wideSteps(changeEndpoints, rows);
 }
 

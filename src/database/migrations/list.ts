@@ -6,6 +6,7 @@ import { credentialOrigins } from './0021-credential-origins.ts';
 import { accounts } from './0030-accounts.ts';
 import { hooks } from './0040-hooks.ts';
 import { deliveries } from './0050-deliveries.ts';
+import { pauses } from './0054-pauses.ts';
 
 /**
  * Every migration, in the order in which they run. A number only names a migration; a new one goes to the end, because
@@ -19,4 +20,5 @@ export const migrations: readonly Migration[] = [
   hooks,
   deliveries,
   credentialOrigins,
+  pauses,
 ];

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { type Caps, createScheduler, type Job, type Lane } from './scheduler.ts';
+import { createScheduler, type Job, type Lane } from './scheduler.ts';
+import type { Caps } from './slots.ts';
 
-const WIDE: Caps = { worker: 1000, owner: 1000, origin: 1000, hook: 1000 };
+const WIDE: Caps = { worker: 10_000, owner: 1000, origin: 10_000, share: 1000, hook: 1000 };
 
 let lastId = 0;
 function job(hookId: number, overrides: Partial<Job> = {}): Job {
@@ -30,6 +31,7 @@ const smallCaps = fc.record({
   worker: fc.integer({ min: 1, max: 20 }),
   owner: fc.integer({ min: 1, max: 8 }),
   origin: fc.integer({ min: 1, max: 6 }),
+  share: fc.integer({ min: 1, max: 6 }),
   hook: fc.integer({ min: 1, max: 4 }),
 });
 
@@ -57,6 +59,8 @@ test('no cap is ever passed, everything is sent once, and nothing waits while it
         assert.ok(underWay.length <= caps.worker);
         assert.ok(countBy(underWay, (item) => item.ownerId).every((count) => count <= caps.owner));
         assert.ok(countBy(underWay, (item) => item.origin).every((count) => count <= caps.origin));
+        const shares = countBy(underWay, (item) => `${item.ownerId} ${item.origin}`);
+        assert.ok(shares.every((count) => count <= caps.share));
         assert.ok(countBy(underWay, (item) => String(item.hookId)).every((count) => count <= caps.hook));
         assert.ok(underWay.length > 0, 'nothing is under way, and yet nothing was given');
         assert.equal(scheduler.underWay, underWay.length);
@@ -139,7 +143,10 @@ test('retries leave a quarter of the worker to first attempts', () => {
 
 test('what a breaker keeps back goes on after a recheck', () => {
   let allowed = 0;
-  const scheduler = createScheduler<Job>({ caps: WIDE, allowedOfOrigin: () => allowed });
+  const scheduler = createScheduler<Job>({
+    caps: WIDE,
+    limitsOfOrigin: () => ({ total: allowed, share: Number.POSITIVE_INFINITY }),
+  });
   for (let count = 0; count < 5; count += 1) scheduler.add(job(1));
   assert.equal(scheduler.next(), undefined);
   allowed = 1;

@@ -1,0 +1,211 @@
+/**
+ * Stops sending to what is down, and starts again step by step. The same machine serves a hook and an origin; what counts
+ * as a success and a failure for each of them is in `evidence.ts`. Values only: no clock, no input or output.
+ *
+ * A breaker judges a share of failures, not failures in a row: a receiver with one bad server of five fails five times in
+ * a row every few seconds at 150 deliveries a second, and it is not down. For the same reason one failure on the ramp
+ * does not open it again. `docs/delivery.md` has the table of `TRANSITIONS` with its reasons.
+ */
+export interface BreakerRules {
+  /** The ramp ends after this step: it doubles from 1. */
+  readonly rampTop: number;
+}
+
+/** Four deliveries of a hook are under way at most, so a longer ramp would change nothing. */
+export const HOOK_RULES: BreakerRules = { rampTop: 4 };
+export const ORIGIN_RULES: BreakerRules = { rampTop: 8 };
+
+/** How many of the last attempts are judged. */
+const WINDOW = 20;
+const WINDOW_BITS = 2 ** WINDOW - 1;
+/** Fewer failures than that say nothing. */
+export const MIN_FAILURES = 5;
+/** 16 of 20: a receiver that refuses three of ten at random gets there once in 180,000 attempts. */
+const OPEN_SHARE = 0.8;
+const FIRST_PAUSE_MS = 5000;
+export const MAX_PAUSE_MS = 300_000;
+
+export type BreakerState = 'closed' | 'open' | 'probing' | 'ramping';
+
+export interface Breaker {
+  readonly state: BreakerState;
+  /** The last attempts, the newest in the lowest bit; 1 is a failure. A window without failures counts as empty. */
+  readonly failureBits: number;
+  readonly attempts: number;
+  /** How often it opened for failures since it was last closed: each time the pause doubles. */
+  readonly openings: number;
+  /** When it first opened since it was last closed. */
+  readonly sinceMs: number;
+  readonly untilMs: number;
+  /** The receiver asked for this pause itself. */
+  readonly isAsked: boolean;
+  /** While it ramps: how many may be under way, and how many succeeded on this step. */
+  readonly ramp: number;
+  readonly successes: number;
+}
+
+export const CLOSED_BREAKER: Breaker = {
+  state: 'closed',
+  failureBits: 0,
+  attempts: 0,
+  openings: 0,
+  sinceMs: 0,
+  untilMs: 0,
+  isAsked: false,
+  ramp: Number.POSITIVE_INFINITY,
+  successes: 0,
+};
+
+export type BreakerEvent =
+  /** An attempt begins. */
+  | { readonly kind: 'begin' }
+  | { readonly kind: 'success' }
+  /** `askedMs`: the receiver named a wait, which counts if this failure opens the breaker. */
+  | { readonly kind: 'failure'; readonly askedMs?: number | undefined }
+  /** A failure that asks everybody who sends here to wait (429 with Retry-After). */
+  | { readonly kind: 'asked'; readonly askedMs: number };
+
+export interface BreakerMoment {
+  readonly nowMs: number;
+  /** Uniform in [0, 1): spreads what was paused together. */
+  readonly random: number;
+}
+
+interface Context extends BreakerMoment {
+  readonly rules: BreakerRules;
+  readonly askedMs: number;
+}
+
+type Transition = (breaker: Breaker, context: Context) => Breaker;
+
+const stay: Transition = (breaker) => breaker;
+
+export const TRANSITIONS: Readonly<Record<BreakerState, Readonly<Record<BreakerEvent['kind'], Transition>>>> = {
+  closed: {
+    begin: stay,
+    success: (breaker) => note(breaker, 0),
+    failure: openWhenMostFail,
+    asked: openAsAsked,
+  },
+  open: {
+    // The first attempt after the pause is the probe.
+    begin: (breaker, { nowMs }) => (breaker.untilMs <= nowMs ? { ...breaker, state: 'probing' } : breaker),
+    // What was still under way when it opened says nothing about now.
+    success: stay,
+    failure: stay,
+    asked: (breaker, context) => {
+      const untilMs = context.nowMs + askedPauseMs(context);
+      return untilMs > breaker.untilMs ? { ...breaker, untilMs, isAsked: true } : breaker;
+    },
+  },
+  probing: {
+    begin: stay,
+    success: (breaker) => ({ ...CLOSED_BREAKER, ...keepHistory(breaker), state: 'ramping', ramp: 1 }),
+    failure: openForLonger,
+    asked: openForLonger,
+  },
+  ramping: {
+    begin: stay,
+    success: climb,
+    failure: openWhenMostFail,
+    asked: openAsAsked,
+  },
+};
+
+export function advanceBreaker(
+  breaker: Breaker,
+  event: BreakerEvent,
+  moment: BreakerMoment & { readonly rules: BreakerRules },
+): Breaker {
+  const askedMs = 'askedMs' in event ? (event.askedMs ?? 0) : 0;
+  return TRANSITIONS[breaker.state][event.kind](breaker, { ...moment, askedMs });
+}
+
+/** How many attempts may be under way now. */
+export function allowedAttempts(breaker: Breaker, nowMs: number): number {
+  if (breaker.state === 'open') return breaker.untilMs <= nowMs ? 1 : 0;
+  return breaker.state === 'probing' ? 1 : breaker.ramp;
+}
+
+/** Doubles with every opening; spread by a fifth, so that what failed together comes back apart. */
+export function pauseMs(openings: number, random: number): number {
+  const doublings = Math.min(30, Math.max(0, openings - 1));
+  return Math.round(Math.min(FIRST_PAUSE_MS * 2 ** doublings, MAX_PAUSE_MS) * (0.8 + 0.4 * random));
+}
+
+/** What the row of an endpoint keeps of its hook's breaker. */
+export interface StoredBreaker {
+  /** It waits out failures, or a wait that its receiver asked for. */
+  readonly isPaused: boolean;
+  /** Failed attempts since the last that was accepted. */
+  readonly fails: number;
+  readonly openings: number;
+  readonly sinceMs: number;
+  readonly untilMs: number;
+}
+
+export function restoreBreaker({ isPaused, fails, openings, sinceMs, untilMs }: StoredBreaker): Breaker {
+  const attempts = Math.min(fails, MIN_FAILURES - 1);
+  const closed = { ...CLOSED_BREAKER, attempts, failureBits: 2 ** attempts - 1 };
+  if (isPaused || fails >= MIN_FAILURES) return { ...closed, state: 'open', openings, sinceMs, untilMs };
+  return fails === 0 ? CLOSED_BREAKER : closed;
+}
+
+function note(breaker: Breaker, failure: 0 | 1): Breaker {
+  const failureBits = ((breaker.failureBits << 1) | failure) & WINDOW_BITS;
+  if (failureBits === 0 && breaker.state === 'closed') return CLOSED_BREAKER;
+  const attempts = failureBits === 0 ? 0 : Math.min(WINDOW, breaker.attempts + 1);
+  return { ...breaker, failureBits, attempts };
+}
+
+function openWhenMostFail(breaker: Breaker, context: Context): Breaker {
+  const noted = note(breaker, 1);
+  const failures = countBits(noted.failureBits);
+  if (failures < MIN_FAILURES || failures < OPEN_SHARE * noted.attempts) return noted;
+  return openForLonger(noted, context);
+}
+
+function openForLonger(breaker: Breaker, context: Context): Breaker {
+  const openings = breaker.openings + 1;
+  const plannedMs = pauseMs(openings, context.random);
+  const askedMs = askedPauseMs(context);
+  return open(breaker, context, { openings, forMs: Math.max(plannedMs, askedMs), isAsked: askedMs > plannedMs });
+}
+
+/** A receiver that limits rates works: its wishes do not double the pause. */
+function openAsAsked(breaker: Breaker, context: Context): Breaker {
+  return open(breaker, context, { openings: breaker.openings, forMs: askedPauseMs(context), isAsked: true });
+}
+
+interface Pause extends Pick<Breaker, 'openings' | 'isAsked'> {
+  readonly forMs: number;
+}
+
+function open(breaker: Breaker, { nowMs }: Context, { forMs, ...pause }: Pause): Breaker {
+  const sinceMs = breaker.state === 'closed' ? nowMs : breaker.sinceMs;
+  return { ...CLOSED_BREAKER, state: 'open', sinceMs, untilMs: nowMs + forMs, ...pause };
+}
+
+/** Never sooner than asked: a receiver that limits rates would only refuse again. */
+function askedPauseMs({ askedMs, random }: Context): number {
+  return Math.round(Math.min(askedMs, MAX_PAUSE_MS) * (1 + 0.2 * random));
+}
+
+function climb(breaker: Breaker, { rules }: Context): Breaker {
+  const noted = note(breaker, 0);
+  const successes = breaker.successes + 1;
+  if (successes < breaker.ramp) return { ...noted, successes };
+  if (breaker.ramp < rules.rampTop) return { ...noted, ramp: breaker.ramp * 2, successes: 0 };
+  const { failureBits, attempts } = noted;
+  return failureBits === 0 ? CLOSED_BREAKER : { ...CLOSED_BREAKER, failureBits, attempts };
+}
+
+function keepHistory({ openings, sinceMs }: Breaker): Pick<Breaker, 'openings' | 'sinceMs'> {
+  return { openings, sinceMs };
+}
+
+function countBits(bits: number): number {
+  let count = 0;
+  for (let rest = bits; rest !== 0; rest &= rest - 1) count += 1;
+  return count;
+}

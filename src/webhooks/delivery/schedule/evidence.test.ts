@@ -1,0 +1,27 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Outcome } from '../../delivery.ts';
+import { evidenceOf } from './evidence.ts';
+
+const silent = (stage: 'prepare' | 'connect' | 'answer'): Outcome => ({ kind: 'unreachable', reason: 'x', stage });
+const refused = (status: number, retryAfterMs?: number): Outcome => ({ kind: 'refused', status, retryAfterMs });
+
+const cases: [title: string, outcome: Outcome, ofHook: string | undefined, ofOrigin: string | undefined][] = [
+  ['accepted', { kind: 'accepted', status: 200 }, 'success', 'success'],
+  ['redirected', refused(302), 'failure', 'success'],
+  ['unauthorized', refused(401), 'failure', 'success'],
+  ['429 without a wait', refused(429), 'failure', 'success'],
+  ['429 with a wait', refused(429, 1000), 'asked', 'success'],
+  ['500', refused(500), 'failure', 'success'],
+  ['503 with a wait', refused(503, 1000), 'failure', 'success'],
+  ['gone', { kind: 'gone', status: 410 }, 'failure', 'success'],
+  ['no connection', silent('connect'), undefined, 'failure'],
+  ['a connection, but no answer', silent('answer'), 'failure', 'success'],
+  ['nothing to send', silent('prepare'), 'failure', undefined],
+  ['a forbidden address', { kind: 'blocked' }, 'failure', undefined],
+];
+for (const [title, outcome, ofHook, ofOrigin] of cases)
+  test(`${title}: ${ofHook ?? 'nothing'} of the hook, ${ofOrigin ?? 'nothing'} of the origin`, () => {
+    const evidence = evidenceOf(outcome);
+    assert.deepEqual([evidence.ofHook?.kind, evidence.ofOrigin?.kind], [ofHook, ofOrigin]);
+  });

@@ -1,0 +1,10 @@
+/** Why nothing is sent to an endpoint for a while; as stored and as the API shows it. */
+export const PAUSE_REASONS = ['failures', 'no_connection', 'retry_after'] as const;
+export type PauseReason = (typeof PAUSE_REASONS)[number];
+
+export interface Pause {
+  /** When the first of the pauses that follow each other began. */
+  readonly sinceMs: number;
+  readonly untilMs: number;
+  readonly reason: PauseReason;
+}

@@ -1,0 +1,93 @@
+/**
+ * How much may be under way at once: of the worker, of an owner, of an origin, of one owner at an origin, and of a hook.
+ *
+ * Where owners share (the worker, an origin) an owner may take no more than what is still free, besides its own cap. So
+ * one owner that takes all it can leaves as much to others, n such owners leave one part of n + 1, and whoever has nothing
+ * under way finds a place at once (the dynamic threshold of Choudhury and Hahne, 1998, with α = 1).
+ */
+import type { OriginLimits } from './origin-breakers.ts';
+
+export interface Caps {
+  readonly worker: number;
+  readonly owner: number;
+  readonly origin: number;
+  /** Of one owner at one origin. */
+  readonly share: number;
+  readonly hook: number;
+}
+
+export const CAPS: Caps = { worker: 256, owner: 32, origin: 16, share: 8, hook: 4 };
+
+export interface SlotHolder {
+  readonly hookId: number;
+  readonly origin: string;
+  readonly ownerId: string;
+}
+
+export interface SlotOptions {
+  readonly caps: Caps;
+  /** Below the caps where a breaker demands it; asked at every choice. */
+  readonly limitsOfOrigin?: (origin: string) => OriginLimits;
+  readonly allowedOfHook?: (hookId: number) => number;
+}
+
+export interface Slots {
+  take(holder: SlotHolder): void;
+  free(holder: SlotHolder): void;
+  hasRoomForOwner(ownerId: string): boolean;
+  hasRoomAtOrigin(origin: string, ownerId: string): boolean;
+  hasRoomForHook(hookId: number): boolean;
+  readonly underWay: number;
+}
+
+interface OriginCount {
+  total: number;
+  readonly byOwner: Map<string, number>;
+}
+
+export function createSlots({ caps, limitsOfOrigin, allowedOfHook }: SlotOptions): Slots {
+  const owners = new Map<string, number>();
+  const hooks = new Map<number, number>();
+  const origins = new Map<string, OriginCount>();
+  let underWay = 0;
+
+  const change = ({ hookId, origin, ownerId }: SlotHolder, by: 1 | -1): void => {
+    underWay += by;
+    add(owners, ownerId, by);
+    add(hooks, hookId, by);
+    const count = origins.get(origin) ?? { total: 0, byOwner: new Map() };
+    count.total += by;
+    add(count.byOwner, ownerId, by);
+    if (count.total === 0) origins.delete(origin);
+    else origins.set(origin, count);
+  };
+
+  return {
+    take: (holder) => change(holder, 1),
+    free: (holder) => change(holder, -1),
+    hasRoomForOwner: (ownerId) => (owners.get(ownerId) ?? 0) < fairLimit(caps.owner, caps.worker - underWay),
+    hasRoomAtOrigin: (origin, ownerId) => {
+      const limits = limitsOfOrigin?.(origin);
+      const total = Math.min(caps.origin, limits?.total ?? caps.origin);
+      const share = Math.min(caps.share, limits?.share ?? caps.share);
+      const count = origins.get(origin);
+      if (count === undefined) return total > 0;
+      return count.total < total && (count.byOwner.get(ownerId) ?? 0) < fairLimit(share, caps.origin - count.total);
+    },
+    hasRoomForHook: (hookId) => (hooks.get(hookId) ?? 0) < Math.min(caps.hook, allowedOfHook?.(hookId) ?? caps.hook),
+    get underWay() {
+      return underWay;
+    },
+  };
+}
+
+/** Never below one: the last place is for whoever has none. */
+function fairLimit(cap: number, free: number): number {
+  return Math.min(cap, Math.max(1, free));
+}
+
+function add<Key>(counts: Map<Key, number>, key: Key, by: 1 | -1): void {
+  const count = (counts.get(key) ?? 0) + by;
+  if (count === 0) counts.delete(key);
+  else counts.set(key, count);
+}

@@ -1,0 +1,256 @@
+/**
+ * Deliveries in virtual time: the scheduler, the breakers and the control of endpoints as the worker runs them, with rows
+ * in memory for the store and functions for the receivers. The same seed gives the same run.
+ */
+import { createLog } from '../../src/telemetry/log.ts';
+import { createEndpointBook } from '../../src/webhooks/delivery/schedule/endpoint-book.ts';
+import { createScheduler, type Job, type Lane } from '../../src/webhooks/delivery/schedule/scheduler.ts';
+import { CAPS } from '../../src/webhooks/delivery/schedule/slots.ts';
+import { nextStep, type Outcome } from '../../src/webhooks/delivery.ts';
+import type { DueEndpoint } from '../../src/webhooks/delivery-queue-store.ts';
+import { createEndpointControl } from '../../src/webhooks/endpoint-control.ts';
+import { realWorld } from '../../src/world.ts';
+
+export interface SimulatedHook {
+  readonly hookId: number;
+  readonly ownerId: string;
+  readonly origin: string;
+  readonly answer: Answer;
+}
+
+export type Answer = (request: { readonly nowMs: number; readonly random: number }) => SimulatedAnswer;
+
+export interface SimulatedAnswer {
+  readonly outcome: Outcome;
+  readonly afterMs: number;
+}
+
+export const OK: Outcome = { kind: 'accepted', status: 200 };
+export const ERROR: Outcome = { kind: 'refused', status: 500 };
+export const SILENCE: Outcome = { kind: 'unreachable', reason: 'response timeout', stage: 'answer' };
+export const NO_CONNECTION: Outcome = { kind: 'unreachable', reason: 'connection refused', stage: 'connect' };
+
+const FETCH = 64;
+/** A connection takes as long. */
+const CONNECT_MS = 1;
+const ATTEMPT_MS = 15_000;
+
+export interface SimulatedDelivery {
+  readonly id: number;
+  readonly hookId: number;
+  readonly madeAtMs: number;
+  attempts: number;
+  firstAttemptAtMs: number | undefined;
+  state: string;
+  lane: Lane;
+  dueAtMs: number;
+}
+
+interface SimulatedEndpoint {
+  readonly hook: SimulatedHook;
+  row: DueEndpoint;
+  readonly pending: SimulatedDelivery[];
+  readonly all: SimulatedDelivery[];
+  /** When each attempt began. */
+  readonly attemptsAtMs: number[];
+}
+
+export function createSimulation(hooks: readonly SimulatedHook[], seed = 1) {
+  let nowMs = 0;
+  let lastId = 0;
+  const random = createRandom(seed);
+  const world = { ...realWorld, nowMs: () => nowMs, monotonicMs: () => nowMs, random };
+  const endpoints = new Map(hooks.map((hook) => [hook.hookId, createEndpoint(hook)]));
+  const timeline = createTimeline();
+  const book = createEndpointBook();
+  const scheduler = createScheduler<Job>({
+    caps: CAPS,
+    limitsOfOrigin: (origin) => book.limitsOfOrigin(origin, nowMs),
+    allowedOfHook: (hookId) => book.allowedOfHook(hookId, nowMs),
+  });
+  const control = createEndpointControl({
+    world,
+    log: createLog('error'),
+    book,
+    scheduler,
+    lookSoon: () => {},
+    settler: {
+      change: ({ hookId, fails, failingSinceMs, openings, pause }) => {
+        const endpoint = endpoints.get(hookId)!;
+        endpoint.row = {
+          ...endpoint.row,
+          fails,
+          failing_since_ms: failingSinceMs,
+          openings,
+          parked: pause === null ? 0 : 1,
+          next_at_ms: pause?.untilMs ?? nowMs,
+          paused_since_ms: pause?.sinceMs ?? null,
+          pause_reason: pause?.reason ?? null,
+        };
+        timeline.add(endpoint.row.next_at_ms, () => {});
+      },
+      also: ({ statement, parameters }) => {
+        if (statement.name !== 'endpoint_wake_origin') return;
+        for (const one of endpoints.values())
+          if (one.hook.origin === parameters?.[0] && one.row.pause_reason === 'no_connection')
+            one.row = { ...one.row, parked: 0, next_at_ms: nowMs };
+      },
+      disable: () => {},
+    },
+  });
+
+  const load = (): void => {
+    for (const { hook, row, pending } of endpoints.values()) {
+      if (row.next_at_ms > nowMs || !pending.some((one) => one.dueAtMs <= nowMs)) continue;
+      const endpoint = book.note(row);
+      if (endpoint === undefined) continue;
+      control.pauseIfKeptBack(endpoint);
+      if (endpoint.isClosed || scheduler.countWaiting(hook.hookId, 'first') >= FETCH / 4) continue;
+      const waiting = pending.filter((one) => one.dueAtMs <= nowMs && !endpoint.known.has(one.id)).slice(0, FETCH);
+      for (const { id, lane } of waiting) {
+        endpoint.known.add(id);
+        scheduler.add({ id, hookId: hook.hookId, origin: hook.origin, ownerId: hook.ownerId, lane, bodyBytes: 100 });
+      }
+    }
+  };
+
+  const send = (job: Job): void => {
+    const { hook, all, attemptsAtMs } = endpoints.get(job.hookId)!;
+    const endpoint = book.endpoints.get(job.hookId)!;
+    book.begin(endpoint, { nowMs, random: random() });
+    const delivery = all.find((one) => one.id === job.id)!;
+    delivery.firstAttemptAtMs ??= nowMs;
+    attemptsAtMs.push(nowMs);
+    const { outcome, afterMs } = hook.answer({ nowMs, random: random() });
+    const isConnected = outcome.kind !== 'unreachable' || outcome.stage === 'answer';
+    if (isConnected) timeline.add(nowMs + CONNECT_MS, () => control.learnOfConnection(endpoint));
+    timeline.add(nowMs + Math.min(ATTEMPT_MS, CONNECT_MS + afterMs), () => {
+      scheduler.finish(job);
+      settle(delivery, outcome);
+      endpoint.known.delete(job.id);
+      control.learn(endpoint, outcome);
+      control.forgetWhenDone(endpoint);
+      scheduler.recheck(hook.origin, hook.hookId);
+    });
+  };
+
+  const settle = (delivery: SimulatedDelivery, outcome: Outcome): void => {
+    delivery.attempts += 1;
+    const step = nextStep(outcome, { attempt: delivery.attempts, nowMs, random: random() });
+    delivery.state = step.state;
+    delivery.lane = 'retry';
+    delivery.dueAtMs = step.dueAtMs ?? nowMs;
+    const { pending } = endpoints.get(delivery.hookId)!;
+    if (step.state !== 'pending') pending.splice(pending.indexOf(delivery), 1);
+    else timeline.add(delivery.dueAtMs, () => {});
+  };
+
+  return {
+    endpoints,
+    get underWay() {
+      return scheduler.underWay;
+    },
+    /** `count` deliveries to a hook, the first at `fromMs`, each `everyMs` after the one before. */
+    enqueue: (hookId: number, { fromMs = 0, everyMs = 0, count }: Arrivals) => {
+      const { pending, all } = endpoints.get(hookId)!;
+      for (let index = 0; index < count; index += 1) {
+        const atMs = fromMs + index * everyMs;
+        timeline.add(atMs, () => {
+          const delivery = createDelivery(++lastId, hookId, atMs);
+          pending.push(delivery);
+          all.push(delivery);
+        });
+      }
+    },
+    /** Calls `look` after each moment at which something happened. */
+    run: (untilMs: number, look: (nowMs: number) => void = () => {}) => {
+      for (let moment = timeline.next(untilMs); moment !== undefined; moment = timeline.next(untilMs)) {
+        nowMs = moment.atMs;
+        for (const act of moment.acts) act();
+        load();
+        for (let job = scheduler.next(); job !== undefined; job = scheduler.next()) send(job);
+        look(nowMs);
+      }
+      nowMs = untilMs;
+    },
+  };
+}
+
+interface Arrivals {
+  readonly fromMs?: number;
+  readonly everyMs?: number;
+  readonly count: number;
+}
+
+/** How long deliveries waited for their first attempt; those without one count until `untilMs`. */
+export function listWaits(endpoint: SimulatedEndpoint | undefined, untilMs: number): number[] {
+  return (endpoint?.all ?? []).map(({ firstAttemptAtMs = untilMs, madeAtMs }) => firstAttemptAtMs - madeAtMs);
+}
+
+function createDelivery(id: number, hookId: number, nowMs: number): SimulatedDelivery {
+  const base = { attempts: 0, firstAttemptAtMs: undefined, state: 'pending', lane: 'first' as const };
+  return { id, hookId, madeAtMs: nowMs, dueAtMs: nowMs, ...base };
+}
+
+function createEndpoint(hook: SimulatedHook): SimulatedEndpoint {
+  const row: DueEndpoint = {
+    hook_id: hook.hookId,
+    owner_id: hook.ownerId,
+    origin: hook.origin,
+    shard: 0,
+    next_at_ms: 0,
+    version: 1,
+    parked: 0,
+    fails: 0,
+    failing_since_ms: null,
+    openings: 0,
+    paused_since_ms: null,
+    pause_reason: null,
+  };
+  return { hook, row, pending: [], all: [], attemptsAtMs: [] };
+}
+
+/** What is to happen, by time; at the same time in the order in which it was added. */
+function createTimeline() {
+  const actsByTime = new Map<number, (() => void)[]>();
+  const times: number[] = [];
+  return {
+    add: (atMs: number, act: () => void): void => {
+      const acts = actsByTime.get(atMs);
+      if (acts !== undefined) return void acts.push(act);
+      actsByTime.set(atMs, [act]);
+      pushTime(times, atMs);
+    },
+    next: (untilMs: number) => {
+      const atMs = times.at(-1);
+      if (atMs === undefined || atMs > untilMs) return undefined;
+      times.pop();
+      const acts = actsByTime.get(atMs) ?? [];
+      actsByTime.delete(atMs);
+      return { atMs, acts };
+    },
+  };
+}
+
+/** Keeps the times falling, so that the next is the last. */
+function pushTime(times: number[], atMs: number): void {
+  let low = 0;
+  let high = times.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (times[middle]! > atMs) low = middle + 1;
+    else high = middle;
+  }
+  times.splice(low, 0, atMs);
+}
+
+/** Mulberry32: uniform in [0, 1). */
+export function createRandom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
