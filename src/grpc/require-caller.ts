@@ -1,13 +1,6 @@
 import { Failure } from '../errors.ts';
 import type { VerifyToken } from '../identity.ts';
-import type {
-  GrpcCall,
-  GrpcClientStreamMethod,
-  GrpcMethod,
-  GrpcService,
-  GrpcStreamMethod,
-  GrpcUnaryMethod,
-} from './service.ts';
+import type { GrpcCall, GrpcService } from './service.ts';
 
 /** `auto` asks for a bearer token unless the caller is on this machine, `on` always asks, `off` never. */
 export type CallerMode = 'auto' | 'on' | 'off';
@@ -32,11 +25,15 @@ export function needsToken(mode: CallerMode, caller: Caller): boolean {
   return !caller.isLoopback || PROXY_HEADERS.some((name) => caller.header(name) !== undefined);
 }
 
-/** Throws `unauthenticated` unless the caller shows a token that is valid. */
-export async function checkToken(verifyToken: VerifyToken, caller: Caller): Promise<void> {
+/** Throws `unauthenticated` unless the caller shows a token, and rejects unless it is valid. */
+export function checkToken(verifyToken: VerifyToken, caller: Caller): Promise<void> {
   const token = /^bearer +(\S+)$/i.exec(caller.header('authorization') ?? '')?.[1];
   if (token === undefined)
     throw new Failure('unauthenticated', 'Cannot answer: the call needs "authorization: Bearer <token>"');
+  return verifyShownToken(verifyToken, token);
+}
+
+async function verifyShownToken(verifyToken: VerifyToken, token: string): Promise<void> {
   const identity = await verifyToken(token);
   if (identity === undefined)
     throw new Failure('unauthenticated', 'Cannot answer: the token is unknown, expired or revoked');
@@ -45,57 +42,11 @@ export async function checkToken(verifyToken: VerifyToken, caller: Caller): Prom
 /** The same service for those only who may call it. Callers that need no token are still answered in the same turn. */
 export function requireCaller(rule: CallerRule): (service: GrpcService) => GrpcService {
   if (rule.mode === 'off') return (service) => service;
-  return (service) => ({ name: service.name, methods: service.methods.map((method) => guard(method, rule)) });
-}
-
-function guard(method: GrpcMethod, rule: CallerRule): GrpcMethod {
-  switch (method.kind) {
-    case 'unary':
-      return guardUnary(method, rule);
-    case 'client-stream':
-      return guardClientStream(method, rule);
-    case 'stream':
-      return guardStream(method, rule);
-  }
-}
-
-function guardClientStream(method: GrpcClientStreamMethod, rule: CallerRule): GrpcClientStreamMethod {
-  return {
-    ...method,
-    handle: async (requests, call) => {
-      await checkCaller(rule, call);
-      return method.handle(requests, call);
-    },
+  const check = (call: GrpcCall): Promise<void> | undefined => {
+    const caller = toCaller(call);
+    return needsToken(rule.mode, caller) ? checkToken(rule.verifyToken, caller) : undefined;
   };
-}
-
-function guardStream(method: GrpcStreamMethod, rule: CallerRule): GrpcStreamMethod {
-  return {
-    ...method,
-    async *handle(requests, call) {
-      await checkCaller(rule, call);
-      yield* method.handle(requests, call);
-    },
-  };
-}
-
-function guardUnary(method: GrpcUnaryMethod, rule: CallerRule): GrpcUnaryMethod {
-  const checkThenHandle = async (request: Uint8Array, call: GrpcCall): Promise<Uint8Array> => {
-    await checkToken(rule.verifyToken, toCaller(call));
-    const answer = method.handle(request, call);
-    // The answer is sent in a later turn, and by then its buffer may hold that of another call.
-    return answer instanceof Uint8Array ? new Uint8Array(answer) : answer;
-  };
-  return {
-    ...method,
-    handle: (request, call) =>
-      needsToken(rule.mode, toCaller(call)) ? checkThenHandle(request, call) : method.handle(request, call),
-  };
-}
-
-async function checkCaller(rule: CallerRule, call: GrpcCall): Promise<void> {
-  const caller = toCaller(call);
-  if (needsToken(rule.mode, caller)) await checkToken(rule.verifyToken, caller);
+  return (service) => ({ name: service.name, methods: service.methods.map((method) => ({ ...method, check })) });
 }
 
 function toCaller(call: GrpcCall): Caller {

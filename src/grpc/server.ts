@@ -27,6 +27,10 @@ export interface GrpcServerParts {
   /** How often the TLS files are looked at for a change; 10 s unless given. */
   readonly tlsCheckMs?: number;
   readonly maxMessageBytes: number;
+  /** Memory for requests that are not used yet and answers that wait for a window; 64 MiB unless given. */
+  readonly bufferBytes?: number;
+  /** 1,000 unless given. */
+  readonly maxConnections?: number;
   /** The compiled `proto/`, when reflection is served. */
   readonly reflection?: Uint8Array | undefined;
   readonly log: Log;
@@ -44,6 +48,8 @@ export interface GrpcServer {
 }
 
 const TLS_CHECK_MS = 10_000;
+const BUFFER_BYTES = 67_108_864;
+const MAX_CONNECTIONS = 1000;
 
 /** Listens from its return on. */
 export async function openGrpcServer(parts: GrpcServerParts): Promise<GrpcServer> {
@@ -51,7 +57,12 @@ export async function openGrpcServer(parts: GrpcServerParts): Promise<GrpcServer
   const own = [...parts.services, health.service];
   const names = own.map((service) => service.name);
   const services = parts.reflection === undefined ? own : [...own, ...createReflection(parts.reflection, names)];
-  const transport = new Transport({ ...parts, routes: createRoutes(services, parts.metrics) });
+  const transport = new Transport({
+    ...parts,
+    bufferBytes: parts.bufferBytes ?? BUFFER_BYTES,
+    maxConnections: parts.maxConnections ?? MAX_CONNECTIONS,
+    routes: createRoutes(services, parts.metrics),
+  });
   let stopWatching = (): void => {};
   const drain = async (deadlineMs: number): Promise<void> => {
     stopWatching();

@@ -10,14 +10,22 @@ export interface GrpcCall {
   readonly isLoopback: boolean;
 }
 
+interface Checked {
+  /**
+   * Whether the caller may call, before anything of the request is kept or expanded. Throws or rejects if not; undefined
+   * when that is known at once.
+   */
+  check?(call: GrpcCall): Promise<void> | undefined;
+}
+
 /**
  * One unary method over the raw message bytes. Decoding and encoding belong to the method, so that a hot one can use a
  * codec of its own. `handle` may be synchronous: then the answer goes out in the same turn. Refusals are thrown as
  * `Failure` and become a gRPC status.
  *
- * A synchronous answer may lie in a buffer that the next call overwrites: whoever keeps it beyond the turn copies it.
+ * A synchronous answer may lie in a buffer that the next call overwrites: it is copied in the same turn.
  */
-export interface GrpcUnaryMethod {
+export interface GrpcUnaryMethod extends Checked {
   readonly kind: 'unary';
   readonly name: string;
   handle(request: Uint8Array, call: GrpcCall): Uint8Array | Promise<Uint8Array>;
@@ -27,7 +35,7 @@ export interface GrpcUnaryMethod {
  * A client-streaming method: messages in, one answer out. Pulling from `requests` is the back-pressure. When the server
  * drains, `requests` ends early, so that what was taken is answered.
  */
-export interface GrpcClientStreamMethod {
+export interface GrpcClientStreamMethod extends Checked {
   readonly kind: 'client-stream';
   readonly name: string;
   handle(requests: AsyncIterable<Uint8Array>, call: GrpcCall): Promise<Uint8Array>;
@@ -37,7 +45,7 @@ export interface GrpcClientStreamMethod {
  * Messages in, messages out; the next is asked for once the caller can take it. When the server drains, `requests` ends
  * and the signal is aborted.
  */
-export interface GrpcStreamMethod {
+export interface GrpcStreamMethod extends Checked {
   readonly kind: 'stream';
   readonly name: string;
   handle(requests: AsyncIterable<Uint8Array>, call: GrpcCall): AsyncIterable<Uint8Array>;

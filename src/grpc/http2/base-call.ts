@@ -8,10 +8,15 @@ import type { CountCall } from '../call-metrics.ts';
 import { isLoopbackAddress } from '../loopback.ts';
 import type { GrpcCall, GrpcMethod } from '../service.ts';
 import { isExpected, isOurFault, StatusError, statusCodeOf, toStatus } from '../status.ts';
+import { ACCEPTED_ENCODINGS, type Expansions } from './expansions.ts';
+import { STREAM_WINDOW } from './frames.ts';
+import { readTimeoutMs } from './grpc-timeout.ts';
 import { encodeGrpcMessage, encodeHeaderBlock } from './header-block.ts';
-import { ACCEPTED_ENCODINGS, decompress, type FramedMessage, MessageSplitter } from './message-reader.ts';
+import type { Room } from './large-messages.ts';
+import { type FramedMessage, MESSAGE_HEAD_BYTES, MessageSplitter } from './message-reader.ts';
 import type { Headers } from './request-head.ts';
 import type { Http2Stream, StreamListener } from './stream.ts';
+import { costOfBytes } from './turns.ts';
 
 export interface Route {
   readonly path: string;
@@ -30,6 +35,7 @@ export interface CallParts {
   readonly route: Route;
   readonly peer: Peer;
   readonly maxMessageBytes: number;
+  readonly expansions: Expansions;
   readonly log: Log;
   readonly world: Pick<World, 'randomBytes' | 'nowMs' | 'monotonicMs'>;
   readonly tracing: Tracing | undefined;
@@ -50,6 +56,12 @@ export class BaseCall implements GrpcCall, StreamListener {
   protected readonly parts: CallParts;
   /** Made when it is needed: most calls come in one piece. */
   #splitter: MessageSplitter | undefined;
+  /** Bytes of the request that are kept. */
+  #keptBytes = 0;
+  /** For what a large message has beyond the first window of its stream. */
+  #room: { readonly bytes: number; readonly room: Room } | undefined;
+  #admission: Promise<void> | undefined;
+  #timeoutMs: number | undefined;
   /** The head of a message, written anew for each: the stream copies it at once. */
   static readonly #head = Buffer.alloc(5);
   #controller: AbortController | undefined;
@@ -57,6 +69,8 @@ export class BaseCall implements GrpcCall, StreamListener {
   readonly #startedMs: number;
   #traceId: string | undefined;
   #isEnded = false;
+  /** The answer is complete, but its end waits for a window. */
+  #isAnswered = false;
   #isCancelled = false;
   #areHeadersSent = false;
 
@@ -83,11 +97,38 @@ export class BaseCall implements GrpcCall, StreamListener {
     return this.#controller.signal;
   }
 
+  /** Checks what the head says. A call that fails here is over before anything of its request is kept. */
+  open(): void {
+    try {
+      this.#timeoutMs = readTimeoutMs(this.parts.headers.get('grpc-timeout'));
+      const admission = this.parts.route.method.check?.(this);
+      this.#admission = admission?.then(() => {
+        this.#admission = undefined;
+      });
+      this.#admission?.catch((error: unknown) => this.fail(error));
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  get isUnfinished(): boolean {
+    return false;
+  }
+
   onData(_bytes: Buffer, _isLast: boolean): void {}
+
+  onReadEnd(): void {
+    this.startDeadline();
+  }
 
   onReset(): void {
     if (this.#isEnded) return;
     this.#end(CANCELLED);
+    this.abort();
+  }
+
+  onShed(): void {
+    this.fail(new Failure('too_many', 'Cannot answer: the calls under way keep too much memory, try again later'));
     this.abort();
   }
 
@@ -106,29 +147,82 @@ export class BaseCall implements GrpcCall, StreamListener {
     return this.#isEnded;
   }
 
-  protected split(bytes: Buffer): readonly FramedMessage[] {
+  /** Pending while it is checked whether the caller may call. Rejects if not, and then the call has failed. */
+  protected get admission(): Promise<void> | undefined {
+    return this.#admission;
+  }
+
+  /** Whether the method may have the request now. */
+  protected get mayStart(): boolean {
+    return this.#admission === undefined && this.parts.stream.connection.callQueue.hasRoom;
+  }
+
+  protected keep(bytes: Buffer): void {
+    this.#keptBytes += bytes.length;
     this.#splitter ??= new MessageSplitter(this.parts.maxMessageBytes);
-    return this.#splitter.push(bytes);
+    this.#splitter.push(bytes);
+    this.parts.stream.keep(bytes.length);
+  }
+
+  protected takeMessage(): FramedMessage | undefined {
+    return this.#splitter?.take();
   }
 
   protected checkNothingLeft(): void {
-    if (this.#splitter?.isEmpty === false) throw new StatusError('INTERNAL', 'Cannot read the message: it is cut off');
+    if (this.#splitter !== undefined && this.#splitter.length > 0)
+      throw new StatusError('INTERNAL', 'Cannot read the message: it is cut off');
   }
 
-  /** From here on the call takes time. A call that is answered in its turn needs no timer. */
+  /** Sees to it that the caller can send the rest of the message that it has begun. */
+  protected reserveRoom(): void {
+    const { stream } = this.parts;
+    const splitter = this.#splitter;
+    if (splitter === undefined || splitter.length === 0) return;
+    const bytes = splitter.needed - STREAM_WINDOW;
+    if (bytes > 0 && this.#room === undefined) {
+      const onGranted = (): void => stream.grantNow(bytes);
+      const onExpired = (): void => this.onShed();
+      this.#room = { bytes, room: stream.connection.reserveRoom({ bytes, onGranted, onExpired }) };
+    }
+    stream.ensureWindow(Math.max(splitter.needed, MESSAGE_HEAD_BYTES) - splitter.length);
+  }
+
+  /** Bytes of the request were used: the caller may send as many again. */
+  protected release(bytes: number): void {
+    if (bytes === 0 || this.#keptBytes === 0) return;
+    this.#keptBytes -= bytes;
+    this.#room?.room.release();
+    this.parts.stream.release(bytes);
+    this.parts.stream.grant(bytes - (this.#room?.bytes ?? 0));
+    this.#room = undefined;
+  }
+
+  /** No more of the request is used. */
+  protected dropRequest(): void {
+    this.#splitter?.clear();
+    this.#room?.room.release();
+    this.#room = undefined;
+    if (this.#keptBytes > 0) this.parts.stream.release(this.#keptBytes);
+    this.#keptBytes = 0;
+  }
+
+  /** A call that is answered in the read that it came with needs no timer. */
   protected startDeadline(): void {
-    const timeoutMs = readTimeoutMs(this.parts.headers.get('grpc-timeout'));
-    if (timeoutMs === undefined || this.#deadline !== undefined || this.#isEnded) return;
+    if (this.#timeoutMs === undefined || this.#deadline !== undefined || this.#isEnded) return;
     this.#deadline = setTimeout(() => {
       this.fail(new Failure('deadline', 'Deadline exceeded'));
       this.abort();
-    }, timeoutMs);
+    }, this.#timeoutMs);
   }
 
   protected async expand(message: FramedMessage): Promise<Buffer> {
     if (!message.isCompressed) return message.bytes;
-    const encoding = this.parts.headers.get('grpc-encoding') ?? 'identity';
-    return decompress(message, encoding, this.parts.maxMessageBytes);
+    const { headers, maxMessageBytes: maxBytes, expansions, stream } = this.parts;
+    const encoding = headers.get('grpc-encoding') ?? 'identity';
+    const isEnded = (): boolean => this.#isEnded;
+    const bytes = await expansions.expand(stream.connection, { bytes: message.bytes, encoding, maxBytes, isEnded });
+    stream.connection.share.spend(costOfBytes(bytes.length));
+    return bytes;
   }
 
   protected sendMessage(answer: Uint8Array): void {
@@ -141,9 +235,13 @@ export class BaseCall implements GrpcCall, StreamListener {
   }
 
   protected succeed(): void {
-    if (this.#isEnded) return;
+    if (this.#isEnded || this.#isAnswered) return;
     const { stream } = this.parts;
-    this.#end(OK);
+    if (stream.isWaiting) {
+      this.#isAnswered = true;
+      this.startDeadline();
+      void stream.whenSent().then(() => this.#end(OK));
+    } else this.#end(OK);
     if (!this.#areHeadersSent) stream.sendHeaders(RESPONSE_HEADERS, false);
     stream.sendTrailers(OK_TRAILERS);
     stream.connection.flush();
@@ -159,15 +257,21 @@ export class BaseCall implements GrpcCall, StreamListener {
     this.#end(status.code);
     const trailers: [string, string][] = [['grpc-status', String(status.code)]];
     if (status.details !== '') trailers.push(['grpc-message', encodeGrpcMessage(status.details)]);
+    stream.dropWaiting();
     if (status.retryAfterMs !== undefined) trailers.push(['grpc-retry-pushback-ms', String(status.retryAfterMs)]);
     if (this.#areHeadersSent) stream.sendTrailers(encodeHeaderBlock(trailers));
     else stream.sendHeaders(encodeHeaderBlock([[':status', '200'], CONTENT_TYPE, ACCEPT_ENCODING, ...trailers]), true);
     stream.connection.flush();
   }
 
+  /** The call is over: what is kept for it goes. */
+  protected onEnd(): void {}
+
   #end(code: number): void {
+    if (this.#isEnded) return;
     this.#isEnded = true;
     clearTimeout(this.#deadline);
+    this.onEnd();
     this.parts.route.count(code);
     if (this.parts.tracing !== undefined) this.#record(this.parts.tracing, code);
     this.parts.onEnd(this);
@@ -186,13 +290,4 @@ export class BaseCall implements GrpcCall, StreamListener {
       hasFailed: isOurFault(code),
     });
   }
-}
-
-const TIMEOUT_UNIT_MS: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1000, m: 1, u: 1e-3, n: 1e-6 };
-const MAX_TIMER_MS = 0x7fff_ffff;
-
-function readTimeoutMs(header: string | undefined): number | undefined {
-  const match = /^(\d{1,8})([HMSmun])$/.exec(header ?? '');
-  if (match === null) return undefined;
-  return Math.min(Number(match[1]) * TIMEOUT_UNIT_MS[match[2]!]!, MAX_TIMER_MS);
 }

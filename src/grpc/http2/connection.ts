@@ -3,7 +3,9 @@
  * client beyond their end. Frames are read in place; what they cause goes out in one write when the read is used up.
  */
 import type { Socket } from 'node:net';
+import { CallQueue } from './call-queue.ts';
 import { ClosedStreams } from './closed-streams.ts';
+import { ControlFrameLimit } from './control-frame-limit.ts';
 import type { Field } from './fields.ts';
 import {
   checkGoAway,
@@ -31,14 +33,19 @@ import {
 import { HeaderAssembler, type HeaderBlock, MAX_HEADER_BLOCK_BYTES } from './header-assembler.ts';
 import { HpackDecoder, HpackError } from './hpack-decoder.ts';
 import { Keepalive } from './keepalive.ts';
-import { NuisanceLimit } from './nuisance-limit.ts';
+import type { LargeMessages, Room, RoomRequest } from './large-messages.ts';
+import type { MemoryAccount, MemoryBudget } from './memory-budget.ts';
 import { areTrailersMalformed, type Headers, RequestHeadReader } from './request-head.ts';
 import { Http2Stream } from './stream.ts';
+import { COST, costOfBytes, Share, type Turns } from './turns.ts';
 import type { WriteMemory } from './write-memory.ts';
 
 export interface ConnectionOptions {
   readonly monotonicMs: () => number;
   readonly writeMemory: WriteMemory;
+  readonly turns: Turns;
+  readonly memory: MemoryBudget;
+  readonly largeMessages: LargeMessages;
   /** A request whose head is complete; its data follows through `stream.onData`. */
   readonly onRequest: (stream: Http2Stream, headers: Headers) => void;
   /** Something threw that should not have: the connection ends, the program goes on. */
@@ -47,7 +54,13 @@ export interface ConnectionOptions {
 }
 
 const CONNECTION_WINDOW = 4_194_304;
+/** Below this a connection could not bring any of its calls to their end. */
+const MIN_CONNECTION_WINDOW = 65_536;
+/** The share of the budget that the requests of one connection may take. */
+const MAX_REQUEST_SHARE = 0.25;
 const MAX_STREAMS = 1024;
+/** A client that has not begun by then is not waited for. */
+const PREFACE_MS = 10_000;
 /** How long our last words may take: then the connection is gone, whoever did not read them. */
 const LINGER_MS = 500;
 /** A client that does not answer the ping of a drain is not waited for. */
@@ -66,6 +79,20 @@ export class Http2Connection {
   readonly #blocked = new Set<Http2Stream>();
   readonly #reader = new FrameReader();
   #isReading = false;
+  /** What was read and waits for a share of the event loop. */
+  #unread: Buffer[] = [];
+  #hasFailed = false;
+  readonly share: Share;
+  /** Requests that were not used yet. */
+  readonly requests: MemoryAccount;
+  /** Answers that wait for a window, and requests that a method works on. */
+  readonly calls: MemoryAccount;
+  readonly callQueue: CallQueue;
+  /** For messages that are larger than the first window of their stream. */
+  reservedBytes = 0;
+  /** Calls that came with this read. */
+  #newStreams: Http2Stream[] = [];
+  readonly #onWritable: (() => void)[] = [];
   readonly #headers = new HeaderAssembler();
   readonly #closed = new ClosedStreams();
   #hasSettings = false;
@@ -75,19 +102,26 @@ export class Http2Connection {
   #peerMaxFrameBytes = DEFAULT_MAX_FRAME_BYTES;
   #sendWindow = DEFAULT_WINDOW;
   #receiveWindow = CONNECTION_WINDOW;
-  readonly #nuisances: NuisanceLimit;
+  readonly controlFrames: ControlFrameLimit;
   #isEnding = false;
   readonly #keepalive: Keepalive;
+  readonly #prefaceTimer: NodeJS.Timeout;
+  #idleSinceMs: number;
   #drainTimer: NodeJS.Timeout | undefined;
 
   constructor(socket: Socket, options: ConnectionOptions) {
     this.socket = socket;
     this.#options = options;
     this.#writer = new FrameWriter(options.writeMemory);
-    this.#nuisances = new NuisanceLimit(options.monotonicMs);
+    this.controlFrames = new ControlFrameLimit(options.monotonicMs);
+    this.#idleSinceMs = options.monotonicMs();
+    this.share = new Share(options.turns, () => this.#readOn());
+    this.requests = options.memory.createAccount(() => this.#shed());
+    this.calls = options.memory.createAccount(() => this.#shed());
+    this.callQueue = new CallQueue(this.calls, this.share);
     socket.setNoDelay(true);
     socket.on('data', (chunk: Buffer) => this.#receive(chunk));
-    socket.on('drain', () => socket.resume());
+    socket.on('drain', () => this.#onDrain());
     socket.on('error', () => socket.destroy());
     socket.on('end', () => this.close());
     socket.on('close', () => this.#onClosed());
@@ -95,6 +129,7 @@ export class Http2Connection {
       () => this.#ping(PING_OF_KEEPALIVE),
       () => this.close(),
     );
+    this.#prefaceTimer = setTimeout(() => this.close(), PREFACE_MS).unref();
     this.#sendSettings();
   }
 
@@ -134,6 +169,7 @@ export class Http2Connection {
   /** The stream is over on both sides. */
   forget(stream: Http2Stream): void {
     this.#streams.delete(stream.id);
+    if (this.#streams.size === 0) this.#idleSinceMs = this.#options.monotonicMs();
     this.#blocked.delete(stream);
     if (this.#isEnding && this.#streams.size === 0) this.#endSoon();
   }
@@ -168,19 +204,56 @@ export class Http2Connection {
   }
 
   #receive(chunk: Buffer): void {
-    this.#keepalive.hear();
+    this.#unread.push(chunk);
+    this.#readOn();
+  }
+
+  #onDrain(): void {
+    for (const resolve of this.#onWritable.splice(0)) resolve();
+    this.#readOn();
+  }
+
+  /** Uses what was read, until it is used up or the share of this connection is. */
+  #readOn(): void {
+    const { socket, share } = this;
+    if (this.#hasFailed) return;
     this.#isReading = true;
     try {
-      this.#reader.read(chunk, this.#readFrame);
+      // A client that does not read its answers is not read either, or they would fill the memory.
+      while (this.#unread.length > 0 && !share.isSpent && !socket.writableNeedDrain) this.#readChunk();
     } catch (error) {
       this.#fail(error);
     }
     this.#isReading = false;
+    this.#endRead();
+    if (this.#hasFailed) return;
+    const mustWait = this.#unread.length > 0 || share.isSpent || socket.writableNeedDrain;
+    if (mustWait) socket.pause();
+    else if (socket.isPaused()) socket.resume();
+    if (share.isSpent) share.ask();
+  }
+
+  #readChunk(): void {
+    const rest = this.#reader.read(this.#unread.shift()!, this.#readFrame);
+    if (rest !== undefined) this.#unread.unshift(rest);
+  }
+
+  #endRead(): void {
+    const streams = this.#newStreams;
+    if (streams.length > 0) this.#newStreams = [];
+    for (const stream of streams) if (this.#streams.has(stream.id)) stream.listener?.onReadEnd();
     this.flush();
     if (this.#isEnding && this.#streams.size === 0) this.#endSoon();
   }
 
-  readonly #readFrame = ({ type, flags, streamId, payload }: Frame): void => {
+  /** Returns whether the next one may be read in this turn. */
+  readonly #readFrame = (frame: Frame): boolean => {
+    this.share.spend(COST.frame + costOfBytes(frame.payload.length));
+    this.#handleFrame(frame);
+    return !this.share.isSpent;
+  };
+
+  #handleFrame({ type, flags, streamId, payload }: Frame): void {
     if (!this.#hasSettings) this.#checkFirst(type, flags);
     const { openStreamId } = this.#headers;
     if (openStreamId !== undefined && (type !== FRAME.continuation || streamId !== openStreamId))
@@ -212,13 +285,15 @@ export class Http2Connection {
         break;
       case FRAME.priority:
         checkPriority(streamId, payload);
+        this.controlFrames.count();
         break;
       case FRAME.pushPromise:
         throw new ConnectionError(ERROR.protocol, 'a client must not push');
       default:
-      // §4.1: frames of unknown types are passed over.
+        // §4.1: frames of unknown types are passed over.
+        this.controlFrames.count();
     }
-  };
+  }
 
   /** §3.4: the preface of a client ends with its settings. */
   #checkFirst(type: number, flags: number): void {
@@ -232,15 +307,80 @@ export class Http2Connection {
     this.#receiveWindow -= payload.length;
     if (this.#receiveWindow < 0)
       throw new ConnectionError(ERROR.flowControl, 'the window of the connection is exceeded');
-    if (this.#receiveWindow < CONNECTION_WINDOW / 2) {
-      this.#writer.windowUpdate(0, CONNECTION_WINDOW - this.#receiveWindow);
-      this.#receiveWindow = CONNECTION_WINDOW;
-    }
-    const stream = this.#streams.get(streamId);
-    const content = withoutPadding(flags, payload);
+    const bytes = withoutPadding(flags, payload);
     const isLast = (flags & FLAG.endStream) !== 0;
+    if (bytes.length === 0 && !isLast) this.controlFrames.count();
+    const stream = this.#streams.get(streamId);
     if (stream === undefined) this.#dropData(streamId, isLast);
-    else stream.receiveData(content, payload.length, isLast);
+    else stream.receiveData(bytes, payload.length, isLast);
+    this.grantWindow();
+  }
+
+  /**
+   * Lets the client send as many bytes as were used. A request that is not used yet takes its part of the window; but
+   * while there is memory, a quarter of the window stays open, so that what has begun can come to its end.
+   */
+  grantWindow(): void {
+    const { requests, reservedBytes } = this;
+    const maxBytes = MAX_REQUEST_SHARE * this.#options.memory.maxBytes;
+    const room = Math.min(CONNECTION_WINDOW / 4, maxBytes + reservedBytes - requests.bytes);
+    const window = Math.max(CONNECTION_WINDOW + reservedBytes - requests.bytes, room);
+    const credit = window - this.#receiveWindow;
+    if (credit >= CONNECTION_WINDOW / 2 || (credit > 0 && this.#receiveWindow < MIN_CONNECTION_WINDOW)) {
+      this.#receiveWindow += credit;
+      this.#writer.windowUpdate(0, credit);
+      this.flush();
+    }
+    if (this.#receiveWindow < MIN_CONNECTION_WINDOW && window < MIN_CONNECTION_WINDOW) this.#shedUnfinished();
+  }
+
+  reserveRoom(request: Omit<RoomRequest, 'owner'>): Room {
+    return this.#options.largeMessages.reserve({
+      ...request,
+      owner: this,
+      onGranted: () => {
+        request.onGranted();
+        this.grantWindow();
+      },
+    });
+  }
+
+  /** The answers that wait for a window have become more, or less. */
+  countWaiting(change: number): void {
+    if (change > 0) this.calls.take(change);
+    if (change >= 0) return;
+    this.calls.give(-change);
+    this.callQueue.resume();
+  }
+
+  /** Resolves when the client takes what is sent, or is gone. */
+  whenWritable(): Promise<void> | undefined {
+    if (!this.socket.writableNeedDrain || this.socket.destroyed) return undefined;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#onWritable.push(resolve);
+    return promise;
+  }
+
+  /** Since when there is no call; undefined while there is one. */
+  get idleSinceMs(): number | undefined {
+    return this.#streams.size > 0 ? undefined : this.#idleSinceMs;
+  }
+
+  /** Another client needs the place of this one, which has no calls. */
+  evict(): void {
+    this.#writer.goAway(this.#closed.lastId, ERROR.none);
+    this.flush();
+    this.close();
+  }
+
+  /** Ends the call that keeps most. */
+  #shed(): boolean {
+    return shedLargest(this.#streams.values());
+  }
+
+  /** All memory of this connection is taken by requests of which no one is complete. */
+  #shedUnfinished(): void {
+    shedLargest([...this.#streams.values()].filter((stream) => stream.listener?.isUnfinished));
   }
 
   /** §6.1: data on a stream that is over. */
@@ -251,7 +391,7 @@ export class Http2Connection {
   }
 
   #refuseFrame(streamId: number): void {
-    this.#nuisances.count();
+    this.controlFrames.count();
     this.#writer.resetStream(streamId, ERROR.streamClosed);
   }
 
@@ -273,17 +413,21 @@ export class Http2Connection {
     this.#closed.open(streamId);
     const { headers, contentLength, isMalformed } = this.#heads.read(fields);
     if (isMalformed || (endsStream && contentLength !== undefined && contentLength > 0)) {
-      this.#nuisances.count();
+      this.controlFrames.count();
       this.resetStream(streamId, ERROR.protocol);
       return;
     }
     if (streamId > this.#maxStreamId || this.#streams.size >= MAX_STREAMS) {
+      this.controlFrames.count();
       this.resetStream(streamId, ERROR.refusedStream);
       return;
     }
+    this.#keepalive.hearCall();
+    this.share.spend(COST.call);
     const sendWindow = this.#peerInitialWindow;
     const stream = new Http2Stream({ connection: this, id: streamId, sendWindow, contentLength });
     this.#streams.set(streamId, stream);
+    this.#newStreams.push(stream);
     this.#options.onRequest(stream, headers);
     if (endsStream) stream.receiveData(NOTHING, 0, true);
   }
@@ -291,16 +435,18 @@ export class Http2Connection {
   #readReset(streamId: number, payload: Buffer): void {
     checkReset(payload);
     this.#checkNotIdle(streamId);
-    this.#nuisances.count();
+    this.controlFrames.count();
     this.#closed.endByClient(streamId);
     this.#streams.get(streamId)?.receiveReset();
   }
 
   #readSettings(flags: number, streamId: number, payload: Buffer): void {
     const settings = readSettings(flags, streamId, payload);
+    this.controlFrames.count(1 + (settings?.length ?? 0));
+    clearTimeout(this.#prefaceTimer);
     if (settings === undefined) return;
-    this.#nuisances.count();
-    for (const setting of settings) this.#applySetting(setting);
+    // Of entries that set the same, the last counts (§6.5.3): a change of the window walks over all streams.
+    for (const setting of new Map(settings)) this.#applySetting(setting);
     this.#writer.frame(FRAME.settings, FLAG.ack, 0);
     this.#sendBlocked();
   }
@@ -309,6 +455,7 @@ export class Http2Connection {
     if (setting === SETTING.initialWindowSize) {
       const change = value - this.#peerInitialWindow;
       this.#peerInitialWindow = value;
+      this.share.spend(this.#streams.size * COST.frame);
       for (const stream of this.#streams.values()) stream.changeInitialWindow(change);
     } else if (setting === SETTING.maxFrameSize) {
       this.#peerMaxFrameBytes = Math.min(value, 4 * DEFAULT_MAX_FRAME_BYTES);
@@ -317,8 +464,8 @@ export class Http2Connection {
 
   #readPing(flags: number, streamId: number, payload: Buffer): void {
     checkPing(streamId, payload);
+    this.controlFrames.count();
     if ((flags & FLAG.ack) === 0) {
-      this.#nuisances.count();
       this.#writer.frame(FRAME.ping, FLAG.ack, 0, payload);
       return;
     }
@@ -339,6 +486,7 @@ export class Http2Connection {
 
   #readWindowUpdate(streamId: number, payload: Buffer): void {
     const increment = readWindowIncrement(payload);
+    this.controlFrames.countUpdate();
     if (streamId === 0) {
       if (increment === 0) throw new ConnectionError(ERROR.protocol, 'a window grows by 0');
       this.#sendWindow += increment;
@@ -374,6 +522,8 @@ export class Http2Connection {
    */
   #fail(error: unknown): void {
     const { socket } = this;
+    this.#hasFailed = true;
+    this.#unread = [];
     this.#writer.goAway(this.#closed.lastId, this.#toErrorCode(error));
     socket.removeAllListeners('data');
     if (!socket.destroyed) {
@@ -399,7 +549,10 @@ export class Http2Connection {
 
   #onClosed(): void {
     this.#keepalive.stop();
+    this.#unread = [];
+    clearTimeout(this.#prefaceTimer);
     clearTimeout(this.#drainTimer);
+    for (const resolve of this.#onWritable.splice(0)) resolve();
     this.#dropStreams();
     this.#options.onClosed(this);
   }
@@ -422,3 +575,11 @@ export class Http2Connection {
 }
 
 const NOTHING = Buffer.alloc(0);
+
+/** Returns false when none of them keeps anything. */
+function shedLargest(streams: Iterable<Http2Stream>): boolean {
+  let largest: Http2Stream | undefined;
+  for (const stream of streams) if (stream.keptBytes > (largest?.keptBytes ?? 0)) largest = stream;
+  largest?.listener?.onShed();
+  return largest !== undefined;
+}

@@ -34,7 +34,7 @@ function cut(bytes: Buffer, positions: readonly number[]): Buffer[] {
 function read(chunks: readonly Buffer[]): Frame[] {
   const reader = new FrameReader();
   const frames: Frame[] = [];
-  for (const chunk of chunks) reader.read(chunk, (frame) => frames.push(frame));
+  for (const chunk of chunks) reader.read(chunk, (frame) => 0 < frames.push(frame));
   assert.ok(reader.hasPreface);
   return frames;
 }

@@ -8,7 +8,8 @@ export interface Frame {
   readonly payload: Buffer;
 }
 
-type HandleFrame = (frame: Frame) => void;
+/** Returns whether to go on with the next frame. */
+type HandleFrame = (frame: Frame) => boolean;
 
 /** Cuts what a client sends into frames, after the preface that every connection begins with. */
 export class FrameReader {
@@ -20,30 +21,36 @@ export class FrameReader {
     return this.#hasPreface;
   }
 
-  /** Calls `handle` for each frame that is complete. Throws a ConnectionError for what is none, or what `handle` throws. */
-  read(chunk: Buffer, handle: HandleFrame): void {
-    if (this.#hasPreface) this.#readFrames(chunk, this.#finishFrame(chunk, handle), handle);
-    else this.#readFirst(Buffer.concat([this.#rest, chunk]), handle);
+  /**
+   * Calls `handle` for each frame that is complete, until it returns false: then the bytes after it are returned, to be
+   * read again. Throws a ConnectionError for what is not a frame, or what `handle` throws.
+   */
+  read(chunk: Buffer, handle: HandleFrame): Buffer | undefined {
+    if (!this.#hasPreface) return this.#readFirst(Buffer.concat([this.#rest, chunk]), handle);
+    return this.#readFrames(chunk, this.#finishFrame(chunk, handle), handle);
   }
 
-  #readFirst(bytes: Buffer, handle: HandleFrame): void {
+  #readFirst(bytes: Buffer, handle: HandleFrame): Buffer | undefined {
     const given = bytes.subarray(0, PREFACE.length);
     if (!given.equals(PREFACE.subarray(0, given.length)))
       throw new ConnectionError(ERROR.protocol, 'the client does not speak HTTP/2');
     this.#hasPreface = given.length === PREFACE.length;
     this.#rest = this.#hasPreface ? NOTHING : bytes;
-    if (this.#hasPreface) this.#readFrames(bytes, PREFACE.length, handle);
+    return this.#hasPreface ? this.#readFrames(bytes, PREFACE.length, handle) : undefined;
   }
 
-  #readFrames(bytes: Buffer, start: number, handle: HandleFrame): void {
+  #readFrames(bytes: Buffer, start: number, handle: HandleFrame): Buffer | undefined {
     let position = start;
     while (bytes.length - position >= FRAME_HEAD_BYTES) {
       const end = position + readFrameBytes(bytes, position);
       if (end > bytes.length) break;
-      handle(readFrame(bytes, position, end));
+      const mayGoOn = handle(readFrame(bytes, position, end));
       position = end;
+      if (!mayGoOn && position < bytes.length) return bytes.subarray(position);
     }
-    if (position < bytes.length) this.#rest = bytes.subarray(position);
+    // A copy: a few bytes must not keep the whole read.
+    if (position < bytes.length) this.#rest = Buffer.from(bytes.subarray(position));
+    return undefined;
   }
 
   /** Completes what the last read ended with, copying that frame and no other. Returns where the next one begins. */

@@ -31,7 +31,8 @@ export class HeaderAssembler {
     if ((flags & FLAG.endHeaders) !== 0) return { streamId, endsStream, bytes };
     this.#streamId = streamId;
     this.#endsStream = endsStream;
-    this.#parts = [bytes];
+    // A copy, as of its continuations: a few bytes must not keep the whole read.
+    this.#parts = [Buffer.from(bytes)];
     this.#length = bytes.length;
     return undefined;
   }
@@ -39,7 +40,7 @@ export class HeaderAssembler {
   /** A CONTINUATION frame; the block when this was its last. */
   continue(flags: number, payload: Buffer): HeaderBlock | undefined {
     if (this.#parts.length === 0) throw new ConnectionError(ERROR.protocol, 'a continuation continues nothing');
-    this.#parts.push(payload);
+    this.#parts.push(Buffer.from(payload));
     this.#length += payload.length;
     if (this.#length > MAX_HEADER_BLOCK_BYTES || this.#parts.length > MAX_FRAMES)
       throw new ConnectionError(ERROR.enhanceYourCalm, 'a header block is too large');

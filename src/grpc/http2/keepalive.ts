@@ -1,9 +1,12 @@
 const EVERY_MS = 60_000;
 
-/** Asks a silent client whether it is still there, and gives it up when it does not say so by the next look. */
+/**
+ * Pings a client that has begun no call since the last look, and gives it up when it has not answered by the next. Bytes
+ * alone are no sign of life: one that drips them would hold its connection for ever.
+ */
 export class Keepalive {
   readonly #timer: NodeJS.Timeout;
-  #isIdle = false;
+  #hasCalled = false;
   #isAsked = false;
 
   constructor(ask: () => void, giveUp: () => void) {
@@ -12,18 +15,18 @@ export class Keepalive {
         giveUp();
         return;
       }
-      this.#isAsked = this.#isIdle;
-      if (this.#isIdle) ask();
-      this.#isIdle = true;
+      this.#isAsked = !this.#hasCalled;
+      if (this.#isAsked) ask();
+      this.#hasCalled = false;
     }, EVERY_MS).unref();
   }
 
-  /** Something came. */
-  hear(): void {
-    this.#isIdle = false;
+  /** A call came. */
+  hearCall(): void {
+    this.#hasCalled = true;
   }
 
-  /** The answer came. */
+  /** The answer to the ping came. */
   hearAnswer(): void {
     this.#isAsked = false;
   }

@@ -38,6 +38,7 @@ export class RefusedRequest implements StreamListener {
   readonly #body: Buffer;
   readonly #onEnd: (request: RefusedRequest) => void;
   #receivedBytes = 0;
+  #isShed = false;
 
   constructor(parts: {
     readonly stream: Http2Stream;
@@ -54,13 +55,25 @@ export class RefusedRequest implements StreamListener {
     this.#stream.sendHeaders(block, false);
   }
 
+  get isUnfinished(): boolean {
+    return false;
+  }
+
   onData(bytes: Buffer, isLast: boolean): void {
     this.#receivedBytes += bytes.length;
     if (isLast || this.#receivedBytes > MAX_REQUEST_BYTES) this.stop();
   }
 
+  onReadEnd(): void {}
+
   onReset(): void {
     this.#onEnd(this);
+  }
+
+  onShed(): void {
+    this.#isShed = true;
+    this.#stream.dropWaiting();
+    this.stop();
   }
 
   onCut(): void {
@@ -70,7 +83,7 @@ export class RefusedRequest implements StreamListener {
   /** Ends the answer, whatever is still to come of the request. */
   stop(): void {
     this.#onEnd(this);
-    if (this.#body.length > 0) this.#stream.sendData(NOTHING, this.#body);
+    if (this.#body.length > 0 && !this.#isShed) this.#stream.sendData(NOTHING, this.#body);
     this.#stream.sendTrailers(NOTHING);
     this.#stream.connection.flush();
   }

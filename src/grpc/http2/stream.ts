@@ -3,15 +3,23 @@ import { ConnectionError, ERROR, FLAG, FRAME, MAX_WINDOW, STREAM_WINDOW } from '
 
 /** Who takes what arrives on a stream. */
 export interface StreamListener {
+  /** Whether the call can do nothing with what it keeps before more comes. */
+  readonly isUnfinished: boolean;
   /** Bytes of the request, and whether they are the last. The bytes stay as they are. */
   onData(bytes: Buffer, isLast: boolean): void;
+  /** The read that the call came with is used up, and the call is not over. */
+  onReadEnd(): void;
   /** The client left, or the connection is gone. */
   onReset(): void;
   /** The server ends and can wait no longer. */
   onCut(): void;
+  /** The call keeps more memory than there is. */
+  onShed(): void;
 }
 
 const NOTHING = Buffer.alloc(0);
+/** A window that the client opens for fewer bytes than these does not count as used. */
+const MIN_DATA_BYTES = 256;
 
 /** One call on the wire: its windows, and what waits for them. */
 export class Http2Stream {
@@ -29,6 +37,10 @@ export class Http2Stream {
   /** Data that found a window closed, and the trailers after it. */
   #waiting: Buffer[] = [];
   #waitingTrailers: Buffer | undefined;
+  #waitingBytes = 0;
+  /** Of those that wait, as far as the connection knows. */
+  #countedBytes = 0;
+  #keptBytes = 0;
   #onSent: (() => void) | undefined;
 
   constructor(parts: {
@@ -49,6 +61,28 @@ export class Http2Stream {
 
   get isReset(): boolean {
     return this.#isReset;
+  }
+
+  /** Whether data of the answer waits for a window. */
+  get isWaiting(): boolean {
+    return this.#waiting.length > 0;
+  }
+
+  /** Of the request, and of the answer while it waits for a window. */
+  get keptBytes(): number {
+    return this.#keptBytes + this.#waitingBytes;
+  }
+
+  /** Bytes of the request are kept: the connection grants as many less. */
+  keep(bytes: number): void {
+    this.#keptBytes += bytes;
+    this.#connection.requests.take(bytes);
+  }
+
+  release(bytes: number): void {
+    this.#keptBytes -= bytes;
+    this.#connection.requests.give(bytes);
+    this.#connection.grantWindow();
   }
 
   /** `counted` is what the frame takes of the window. */
@@ -86,11 +120,25 @@ export class Http2Stream {
   /** Lets the client send so many bytes again. Small grants are collected. */
   grant(bytes: number): void {
     this.#credit += bytes;
-    if (this.#isRemoteEnded || this.#isReset || this.#credit < STREAM_WINDOW / 4) return;
+    if (this.#credit >= STREAM_WINDOW / 4) this.#sendCredit();
+  }
+
+  grantNow(bytes: number): void {
+    this.#credit += bytes;
+    this.#sendCredit();
+  }
+
+  /** Sends what was collected if the client could not send so many bytes without it. */
+  ensureWindow(bytes: number): void {
+    if (this.#receiveWindow < bytes) this.#sendCredit();
+  }
+
+  #sendCredit(): void {
+    if (this.#credit <= 0 || this.#isRemoteEnded || this.#isReset) return;
     this.#receiveWindow += this.#credit;
     this.#connection.writer.windowUpdate(this.id, this.#credit);
-    this.#connection.flush();
     this.#credit = 0;
+    this.#connection.flush();
   }
 
   sendHeaders(block: Buffer, isLast: boolean): void {
@@ -111,9 +159,11 @@ export class Http2Stream {
       writer.head(length, FRAME.data, 0, this.id);
       writer.bytes(head, 0, head.length);
       writer.bytes(body, 0, body.length);
+      this.#connection.controlFrames.noteDataSent();
       return;
     }
     this.#waiting.push(Buffer.concat([head, body]));
+    this.#waitingBytes += length;
     this.sendMore();
   }
 
@@ -133,6 +183,22 @@ export class Http2Stream {
 
   /** As much of what waits as the windows allow. */
   sendMore(): void {
+    this.#sendWaiting();
+    if (this.#waiting.length === 0) this.#finishSending();
+    this.#countWaiting();
+  }
+
+  /** Gives up what waits: the answer ends without it. */
+  dropWaiting(): void {
+    if (this.#waiting.length === 0) return;
+    this.#waiting = [];
+    this.#waitingBytes = 0;
+    this.#waitingTrailers = undefined;
+    this.#finishSending();
+    this.#countWaiting();
+  }
+
+  #sendWaiting(): void {
     while (this.#waiting.length > 0) {
       const [first] = this.#waiting;
       const { peerMaxFrameBytes, sendWindow, writer } = this.#connection;
@@ -142,14 +208,26 @@ export class Http2Stream {
         return;
       }
       this.#useWindow(length);
+      this.#waitingBytes -= length;
       writer.head(length, FRAME.data, 0, this.id);
       writer.bytes(first!, 0, length);
+      if (length >= MIN_DATA_BYTES) this.#connection.controlFrames.noteDataSent();
       if (length === first!.length) this.#waiting.shift();
       else this.#waiting[0] = first!.subarray(length);
     }
+  }
+
+  #finishSending(): void {
     this.#onSent?.();
     this.#onSent = undefined;
     if (this.#waitingTrailers !== undefined) this.sendHeaders(this.#waitingTrailers, true);
+  }
+
+  /** May end this very call, when it is the largest and there is no room for it. */
+  #countWaiting(): void {
+    const change = this.#waitingBytes - this.#countedBytes;
+    this.#countedBytes = this.#waitingBytes;
+    this.#connection.countWaiting(change);
   }
 
   /** §6.9: a window that the client grows by nothing is an error of this stream alone. */
@@ -176,6 +254,7 @@ export class Http2Stream {
 
   reset(code: number): void {
     if (this.#isReset) return;
+    this.#connection.controlFrames.count();
     this.#connection.resetStream(this.id, code);
     this.#connection.flush();
     this.receiveReset();
@@ -184,8 +263,7 @@ export class Http2Stream {
   receiveReset(): void {
     if (this.#isReset) return;
     this.#isReset = true;
-    this.#waiting = [];
-    this.#onSent?.();
+    this.dropWaiting();
     this.#connection.forget(this);
     this.listener?.onReset();
   }

@@ -1,65 +1,97 @@
 import { Failure } from '../../errors.ts';
 import type { GrpcMethod } from '../service.ts';
 import { BaseCall } from './base-call.ts';
-import type { FramedMessage } from './message-reader.ts';
-import { RequestQueue } from './request-queue.ts';
+import { type FramedMessage, MESSAGE_HEAD_BYTES } from './message-reader.ts';
+import { COST, costOfBytes } from './turns.ts';
 
-/** Messages that may wait for a streaming method before its caller is held back. */
-const MAX_WAITING_MESSAGES = 64;
+type StreamingMethod = Exclude<GrpcMethod, { kind: 'unary' }>;
 
-/** Messages in, one or more out. */
+/** Messages in, one or more out. The caller may send as many bytes again as the method has used. */
 export class StreamingCall extends BaseCall {
-  readonly #queue = new RequestQueue<FramedMessage>();
-  #held = 0;
+  #isLast = false;
+  #isStopped = false;
+  #isReset = false;
+  #failure: unknown;
+  #wake: (() => void) | undefined;
+  /** Bytes of the message that the method works on. */
+  #inUse = 0;
+
+  override get isUnfinished(): boolean {
+    return this.#wake !== undefined;
+  }
 
   override onData(bytes: Buffer, isLast: boolean): void {
-    if (this.isEnded) return;
-    try {
-      for (const message of this.split(bytes)) this.#queue.push(message);
-      if (isLast) this.checkNothingLeft();
-    } catch (error) {
-      this.#queue.fail(error);
-      this.fail(error);
-    }
-    if (isLast) this.#queue.end();
-    else if (this.#queue.length < MAX_WAITING_MESSAGES) this.parts.stream.grant(bytes.length);
-    else this.#held += bytes.length;
+    if (this.isEnded || this.#isStopped) return;
+    this.keep(bytes);
+    this.#isLast = isLast;
+    this.#wake?.();
   }
 
   override onReset(): void {
-    this.#queue.fail(new Failure('unavailable', 'Cannot read on: the caller left'));
+    this.#isReset = true;
+    this.#failure ??= new Failure('unavailable', 'Cannot read on: the caller left');
     super.onReset();
   }
 
   /** The server drains: no more messages, and the method is told to end. */
   stop(): void {
-    this.#queue.end();
+    this.#isStopped = true;
+    this.#wake?.();
     this.abort();
   }
 
   /** Starts the method. */
-  run(method: Exclude<GrpcMethod, { kind: 'unary' }>): void {
+  run(method: StreamingMethod): void {
+    if (this.isEnded) return;
     this.startDeadline();
     const requests = { [Symbol.asyncIterator]: () => ({ next: () => this.#next() }) };
-    const run = Promise.try(() =>
+    const run = Promise.resolve(this.admission).then(() =>
       method.kind === 'stream'
         ? this.#sendAll(method.handle(requests, this))
         : this.#sendOne(method.handle(requests, this)),
     );
-    run.then(
-      () => this.succeed(),
-      (error: unknown) => this.fail(error),
-    );
+    run
+      .then(
+        () => this.succeed(),
+        (error: unknown) => this.fail(error),
+      )
+      .finally(() => this.dropRequest());
   }
 
   async #next(): Promise<IteratorResult<Uint8Array>> {
-    const message = await this.#queue.next();
+    this.release(this.#inUse);
+    this.#inUse = 0;
+    const message = await this.#waitForMessage();
     if (message === undefined) return { done: true, value: undefined };
-    if (this.#held > 0 && this.#queue.length < MAX_WAITING_MESSAGES) {
-      this.parts.stream.grant(this.#held);
-      this.#held = 0;
-    }
+    this.#inUse = MESSAGE_HEAD_BYTES + message.bytes.length;
+    await this.parts.stream.connection.share.take(COST.message + costOfBytes(message.bytes.length));
     return { done: false, value: await this.expand(message) };
+  }
+
+  /** The next message, or undefined at the end. */
+  async #waitForMessage(): Promise<FramedMessage | undefined> {
+    for (;;) {
+      const message = this.#take();
+      if (message !== undefined) return message;
+      if (this.#failure !== undefined) throw this.#failure;
+      if (this.#isLast || this.#isStopped) return undefined;
+      this.reserveRoom();
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+      this.#wake = undefined;
+    }
+  }
+
+  #take(): FramedMessage | undefined {
+    try {
+      const message = this.takeMessage();
+      if (message === undefined && this.#isLast && !this.isEnded) this.checkNothingLeft();
+      return message;
+    } catch (error) {
+      this.fail(error);
+      throw error;
+    }
   }
 
   async #sendOne(answer: Promise<Uint8Array>): Promise<void> {
@@ -73,6 +105,14 @@ export class StreamingCall extends BaseCall {
       this.sendMessage(answer);
       this.parts.stream.connection.flush();
       await this.parts.stream.whenSent();
+      await this.parts.stream.connection.whenWritable();
     }
+  }
+
+  protected override onEnd(): void {
+    this.#failure ??= new Failure('unavailable', 'Cannot read on: the call has ended');
+    // What came before the caller left is still used.
+    if (!this.#isReset) this.dropRequest();
+    this.#wake?.();
   }
 }

@@ -9,17 +9,25 @@ import { statusCodeOf } from '../status.ts';
 import type { TlsOptions } from '../tls-files.ts';
 import { type BaseCall, type CallParts, CONTENT_TYPE, type Peer, type Route } from './base-call.ts';
 import { Http2Connection } from './connection.ts';
+import { Expansions } from './expansions.ts';
 import { encodeGrpcMessage, encodeHeaderBlock } from './header-block.ts';
+import { LargeMessages } from './large-messages.ts';
+import { MemoryBudget } from './memory-budget.ts';
 import { type Refusal, RefusedRequest, refusalOf } from './refused-request.ts';
 import type { Headers } from './request-head.ts';
 import type { Http2Stream } from './stream.ts';
 import { StreamingCall } from './streaming-call.ts';
+import { Turns } from './turns.ts';
 import { UnaryCall } from './unary-call.ts';
 import { WriteMemory } from './write-memory.ts';
 
 export interface TransportParts {
   readonly routes: ReadonlyMap<string, Route>;
   readonly maxMessageBytes: number;
+  /** For requests that are not used yet and answers that wait, of all connections; at least four of the largest messages. */
+  readonly bufferBytes: number;
+  /** Of all listeners together. */
+  readonly maxConnections: number;
   readonly log: Log;
   readonly world: Pick<World, 'randomBytes' | 'nowMs' | 'monotonicMs'>;
   readonly tracing?: Tracing | undefined;
@@ -37,10 +45,18 @@ export class Transport {
   /** What a drain ends early, as it may go on for ever. */
   readonly #endless = new Set<StreamingCall | RefusedRequest>();
   readonly #writeMemory = new WriteMemory();
+  readonly #turns = new Turns();
+  readonly #expansions = new Expansions();
+  readonly #memory: MemoryBudget;
+  readonly #largeMessages: LargeMessages;
   #isDraining = false;
 
   constructor(parts: TransportParts) {
     this.#parts = parts;
+    const { maxMessageBytes } = parts;
+    this.#memory = new MemoryBudget(Math.max(parts.bufferBytes, 4 * maxMessageBytes));
+    const { maxBytes } = this.#memory;
+    this.#largeMessages = new LargeMessages({ maxBytes: maxBytes / 2, maxBytesPerConnection: maxBytes / 4 });
   }
 
   /** Returns the port, 0 for a unix socket. */
@@ -81,11 +97,19 @@ export class Transport {
   }
 
   #accept(socket: Socket, isUnixSocket: boolean): void {
+    if (this.#connections.size >= this.#parts.maxConnections) findLongestIdle(this.#connections)?.evict();
+    if (this.#connections.size >= this.#parts.maxConnections) {
+      socket.destroy();
+      return;
+    }
     const { monotonicMs } = this.#parts.world;
     const peer = { isUnixSocket, address: isUnixSocket ? undefined : socket.remoteAddress };
     const connection = new Http2Connection(socket, {
       monotonicMs,
       writeMemory: this.#writeMemory,
+      turns: this.#turns,
+      memory: this.#memory,
+      largeMessages: this.#largeMessages,
       onRequest: (stream, headers) => this.#startCall(stream, headers, peer),
       onFault: (error) => this.#parts.log.error({ err: error }, 'gRPC connection failed'),
       onClosed: (closed) => this.#connections.delete(closed),
@@ -107,8 +131,10 @@ export class Transport {
       return;
     }
     const { maxMessageBytes, log, world, tracing } = this.#parts;
-    const parts = { stream, headers, route, peer, maxMessageBytes, log, world, tracing, onEnd: this.#forget };
-    stream.listener = this.#createCall(parts, route.method);
+    const expansions = this.#expansions;
+    const onEnd = this.#forget;
+    const parts = { stream, headers, route, peer, maxMessageBytes, expansions, log, world, tracing, onEnd };
+    this.#openCall(parts, route.method);
   }
 
   #refuse(stream: Http2Stream, headers: Headers, refusal: Refusal): void {
@@ -118,13 +144,19 @@ export class Transport {
     else this.#endless.add(request);
   }
 
-  #createCall(parts: CallParts, method: GrpcMethod): BaseCall {
-    if (method.kind === 'unary') return new UnaryCall(parts, (request, call) => method.handle(request, call));
+  #openCall(parts: CallParts, method: GrpcMethod): void {
+    if (method.kind === 'unary') {
+      const call = new UnaryCall(parts, method);
+      parts.stream.listener = call;
+      call.open();
+      return;
+    }
     const call = new StreamingCall(parts);
+    parts.stream.listener = call;
     this.#endless.add(call);
+    call.open();
     call.run(method);
     if (this.#isDraining) call.stop();
-    return call;
   }
 
   readonly #forget = (call: BaseCall | RefusedRequest): void => {
@@ -137,9 +169,29 @@ function describeListenError(error: NodeJS.ErrnoException): string {
   return 'the port is taken; set GRPC_PORT to another one, or to 0 for any';
 }
 
+/** A client that makes no calls gives way to one that may. */
+function findLongestIdle(connections: Iterable<Http2Connection>): Http2Connection | undefined {
+  let longest: Http2Connection | undefined;
+  let sinceMs = Number.POSITIVE_INFINITY;
+  for (const connection of connections) {
+    const { idleSinceMs } = connection;
+    if (idleSinceMs === undefined || idleSinceMs >= sinceMs) continue;
+    longest = connection;
+    sinceMs = idleSinceMs;
+  }
+  return longest;
+}
+
+const HANDSHAKE_MS = 10_000;
+
 function createTlsListener(tls: TlsOptions, accept: (socket: Socket) => void): Server {
   const isMutual = tls.ca !== undefined;
-  const rules = { requestCert: isMutual, rejectUnauthorized: isMutual, ALPNProtocols: ['h2'] };
+  const rules = {
+    requestCert: isMutual,
+    rejectUnauthorized: isMutual,
+    ALPNProtocols: ['h2'],
+    handshakeTimeout: HANDSHAKE_MS,
+  };
   return createTlsServer({ ...toContext(tls), ...rules }, accept);
 }
 

@@ -1,80 +1,127 @@
-import type { GrpcCall } from '../service.ts';
+import type { GrpcUnaryMethod } from '../service.ts';
 import { StatusError } from '../status.ts';
 import { BaseCall, type CallParts } from './base-call.ts';
 import { type FramedMessage, readWholeMessage } from './message-reader.ts';
 
-type UnaryHandle = (request: Uint8Array, call: GrpcCall) => Uint8Array | Promise<Uint8Array>;
-
 /** One message, one answer; in the same turn when the method can. */
 export class UnaryCall extends BaseCall {
-  readonly #handle: UnaryHandle;
-  readonly #messages: FramedMessage[] = [];
+  readonly #method: GrpcUnaryMethod;
+  #message: FramedMessage | undefined;
+  #isFirst = true;
+  #isComplete = false;
+  #isRunning = false;
 
-  constructor(parts: CallParts, handle: UnaryHandle) {
+  constructor(parts: CallParts, method: GrpcUnaryMethod) {
     super(parts);
-    this.#handle = handle;
+    this.#method = method;
+  }
+
+  override get isUnfinished(): boolean {
+    return !this.#isComplete;
   }
 
   override onData(bytes: Buffer, isLast: boolean): void {
     if (this.isEnded) return;
     try {
       const whole = isLast && this.#isFirst ? readWholeMessage(bytes, this.parts.maxMessageBytes) : undefined;
-      if (whole === undefined) this.#collect(bytes, isLast);
-      else this.#answer(whole);
+      if (whole !== undefined && this.mayStart) this.#answer(whole);
+      else this.#collect(bytes, isLast);
     } catch (error) {
       this.fail(error);
     }
   }
 
-  #isFirst = true;
-
   #collect(bytes: Buffer, isLast: boolean): void {
     this.#isFirst = false;
-    this.#messages.push(...this.split(bytes));
-    if (this.#messages.length > 1)
-      throw new StatusError('UNIMPLEMENTED', 'Cannot answer: the call takes one message, got several');
+    this.#isComplete = isLast;
+    this.keep(bytes);
+    for (let message = this.takeMessage(); message !== undefined; message = this.takeMessage()) {
+      if (this.#message !== undefined)
+        throw new StatusError('UNIMPLEMENTED', 'Cannot answer: the call takes one message, got several');
+      this.#message = message;
+    }
     if (!isLast) {
-      this.parts.stream.grant(bytes.length);
-      this.startDeadline();
+      this.reserveRoom();
       return;
     }
     this.checkNothingLeft();
-    const [message] = this.#messages;
-    if (message === undefined)
+    if (this.#message === undefined)
       throw new StatusError('UNIMPLEMENTED', 'Cannot answer: the call needs a message, got none');
-    if (!message.isCompressed) {
+    if (this.mayStart && !this.#message.isCompressed) this.#answer(this.#message.bytes);
+    else void this.#answerLater(this.#message);
+  }
+
+  /** The caller is checked before anything is expanded. */
+  async #answerLater(message: FramedMessage): Promise<void> {
+    this.startDeadline();
+    try {
+      await this.admission;
+    } catch {
+      // The call has failed with it.
+      return;
+    }
+    if (this.mayStart && !message.isCompressed) {
       this.#answer(message.bytes);
       return;
     }
-    this.startDeadline();
-    this.expand(message).then(
-      (expanded) => this.#answer(expanded),
-      (error: unknown) => this.fail(error),
-    );
+    const isEnded = (): boolean => this.isEnded;
+    this.parts.stream.connection.callQueue.add({
+      get isEnded() {
+        return isEnded();
+      },
+      bytes: message.bytes.length,
+      start: () => this.#expandAndAnswer(message),
+    });
+  }
+
+  async #expandAndAnswer(message: FramedMessage): Promise<void> {
+    try {
+      this.#answer(await this.expand(message));
+    } catch (error) {
+      this.fail(error);
+    }
   }
 
   #answer(message: Buffer): void {
     if (this.isEnded) return;
     try {
-      const answer = this.#handle(message, this);
+      const answer = this.#method.handle(message, this);
       if (answer instanceof Uint8Array) this.#send(answer);
-      else this.#sendLater(answer);
+      else this.#sendLater(answer, message.buffer.byteLength);
     } catch (error) {
       this.fail(error);
     }
   }
 
-  #sendLater(answer: Promise<Uint8Array>): void {
+  /** The method may look at its request until it has answered, so all that the request keeps alive is counted. */
+  #sendLater(answer: Promise<Uint8Array>, bytes: number): void {
+    const { calls } = this.parts.stream.connection;
     this.startDeadline();
-    answer.then(
-      (bytes) => this.#send(bytes),
-      (error: unknown) => this.fail(error),
-    );
+    this.#isRunning = true;
+    calls.take(bytes);
+    const settle = (): void => {
+      this.#isRunning = false;
+      calls.give(bytes);
+      if (this.isEnded) this.dropRequest();
+    };
+    answer
+      .then(
+        (sent) => this.#send(sent),
+        (error: unknown) => this.fail(error),
+      )
+      .finally(settle);
   }
 
   #send(answer: Uint8Array): void {
     if (this.isEnded) return;
+    this.#message = undefined;
+    if (!this.#isRunning) this.dropRequest();
     this.sendMessage(answer);
     this.succeed();
+  }
+
+  protected override onEnd(): void {
+    this.#message = undefined;
+    if (!this.#isRunning) this.dropRequest();
   }
 }
