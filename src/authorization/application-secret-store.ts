@@ -1,5 +1,5 @@
 /** The secrets of applications, kept as SHA-256; two may live at once. */
-import { type Procedure, procedure, type Step, type Store, statement } from '../database/store.ts';
+import { conditionalProcedure, type Procedure, type Step, type Store, statement } from '../database/store.ts';
 
 /** One of the two secrets, as its owner may see it. */
 export interface ApplicationSecret {
@@ -48,7 +48,7 @@ export interface SecretInsert {
 }
 
 /** The slot, or `full` when two secrets live already. */
-export const insertSecretOnce: Procedure<SecretInsert, number | 'full'> = procedure(
+export const insertSecretOnce: Procedure<SecretInsert, number | 'full'> = conditionalProcedure(
   import.meta.url,
   'insertSecretOnce',
   async (transaction, input) => {

@@ -1,5 +1,5 @@
 /** Organizations: owners of repositories that several people administer. Their logins share the people's name space. */
-import { type Procedure, procedure, type Store, statement } from '../database/store.ts';
+import { conditionalProcedure, type Procedure, procedure, type Store, statement } from '../database/store.ts';
 import { Failure } from '../errors.ts';
 import type { World } from '../world.ts';
 import { type AuditEvent, auditStep } from './audit-store.ts';
@@ -123,7 +123,7 @@ interface OrganizationInsert extends NewOrganization {
   readonly nowMs: number;
 }
 
-export const insertOrganizationOnce: Procedure<OrganizationInsert, 'created' | 'taken'> = procedure(
+export const insertOrganizationOnce: Procedure<OrganizationInsert, 'created' | 'taken'> = conditionalProcedure(
   import.meta.url,
   'insertOrganizationOnce',
   async (transaction, organization) => {

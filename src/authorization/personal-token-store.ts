@@ -1,5 +1,5 @@
 /** Personal access tokens: made by their user, shown once, stored as a digest. */
-import { type Procedure, procedure, type Step, type Store, statement } from '../database/store.ts';
+import { conditionalProcedure, type Procedure, type Step, type Store, statement } from '../database/store.ts';
 import { readScopes, type Scope } from './scope.ts';
 
 export interface PersonalToken {
@@ -61,7 +61,8 @@ const deletePersonalTokens = statement(
 );
 const markUsed = statement(
   'mark-personal-token-used',
-  'UPDATE personal_tokens SET last_used_at_ms = $2 WHERE token_id = $1',
+  // Of many calls at once that found the time old, one writes.
+  'UPDATE personal_tokens SET last_used_at_ms = $2 WHERE token_id = $1 AND COALESCE(last_used_at_ms, 0) <= $3',
 );
 
 function toPersonalToken(row: PersonalTokenRow): PersonalToken {
@@ -110,7 +111,7 @@ export interface PersonalTokenDeletion {
 }
 
 /** Whether this user had such a token. */
-export const deletePersonalTokenOnce: Procedure<PersonalTokenDeletion, boolean> = procedure(
+export const deletePersonalTokenOnce: Procedure<PersonalTokenDeletion, boolean> = conditionalProcedure(
   import.meta.url,
   'deletePersonalTokenOnce',
   async (transaction, { userId, tokenId, audit }) => {
@@ -125,6 +126,11 @@ export function deletePersonalTokensStep(userId: string): Step {
   return { statement: deletePersonalTokens, parameters: [userId] };
 }
 
-export async function markPersonalTokenUsed(store: Store, tokenId: string, nowMs: number): Promise<void> {
-  await store.write(markUsed, [tokenId, nowMs]);
+/** Unless that is noted already, with a time after `beforeMs`. */
+export async function markPersonalTokenUsed(
+  store: Store,
+  tokenId: string,
+  { nowMs, beforeMs }: { readonly nowMs: number; readonly beforeMs: number },
+): Promise<void> {
+  await store.write(markUsed, [tokenId, nowMs, beforeMs]);
 }

@@ -39,7 +39,7 @@ function pickPerson({ login, isAdmin }: { login: string; isAdmin: boolean }) {
 function noteUse(parts: Pick<ProtocolParts, 'store' | 'log'>, token: LivePersonalToken, nowMs: number): void {
   if (nowMs - (token.lastUsedAtMs ?? 0) < USE_STEP_MS) return;
   const { tokenId } = token;
-  markPersonalTokenUsed(parts.store, tokenId, nowMs).catch((err: unknown) =>
+  markPersonalTokenUsed(parts.store, tokenId, { nowMs, beforeMs: nowMs - USE_STEP_MS }).catch((err: unknown) =>
     parts.log.warn({ err, tokenId }, 'Cannot note the use of a personal token'),
   );
 }

@@ -14,7 +14,8 @@ import {
 } from './postgres-pool.ts';
 import { createPostgresWatch, type PostgresWatch, refuseWhileAway } from './postgres-watch.ts';
 import { runProcedure } from './procedure-run.ts';
-import type { Row, SqlValue, Statement, Step } from './store.ts';
+import type { Isolation, Row, SqlValue, Statement, Step } from './store.ts';
+import { createTurns } from './turns.ts';
 
 export interface PostgresOptions {
   readonly databaseUrl: string;
@@ -29,7 +30,9 @@ export interface PostgresOptions {
 const RECONNECT_DELAYS_MS = [20, 100, 400, 1_000, 2_500];
 /** How long the end of a program waits for a server to take leave; all that mattered is stored by then. */
 const LEAVE_MS = 2_000;
-const MAX_ATTEMPTS = 12;
+/** Of two transactions in conflict one commits, so tries come to an end; together these wait 12 s on average. */
+const MAX_CONFLICTS = 100;
+const MAX_CONFLICT_DELAY_MS = 250;
 const DEFAULT_MAX_WAITING = 20_000;
 
 export interface PostgresEngine extends Engine {
@@ -89,11 +92,26 @@ export function openPostgresEngine(options: PostgresOptions): PostgresEngine {
       ),
     );
 
+  const runOnce = async <Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result> =>
+    useClient(await reconnect(), work);
+
   // Sent again only when it is certain that nothing was stored.
   const transact = <Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result> =>
-    begin(() =>
-      retryWhile(isUndone, createConflictDelays(world), world, async () => useClient(await reconnect(), work)),
-    );
+    begin(() => retryWhile(isUndone, createConflictDelays(world), world, () => runOnce(work)));
+
+  // Calls of one procedure that conflict would go on to do so: after the first conflict they go one after the other.
+  const turns = createTurns();
+  const transactInTurn = <Result>(name: string, work: (client: pg.PoolClient) => Promise<Result>): Promise<Result> =>
+    begin(async () => {
+      if (!turns.isTaken(name))
+        try {
+          return await runOnce(work);
+        } catch (error) {
+          if (!isUndone(error)) throw error;
+        }
+      const tries = () => retryWhile(isUndone, createConflictDelays(world), world, () => runOnce(work));
+      return await turns.take(name, tries);
+    });
 
   return {
     name: 'postgres',
@@ -101,15 +119,16 @@ export function openPostgresEngine(options: PostgresOptions): PostgresEngine {
     read,
     recall: read,
     writeAll: (steps) => transact((client) => runSteps(client, steps)),
-    call: (procedure, input) =>
-      transact((client) =>
-        inTransaction(client, 'BEGIN ISOLATION LEVEL SERIALIZABLE', () =>
+    call: (procedure, input) => {
+      const work = (client: pg.PoolClient) =>
+        inTransaction(client, procedure.isolation, () =>
           runProcedure(procedure, input, async (statement, parameters) => {
             checkParameters(statement.name, parameters);
             return await runOn(client, statement, parameters);
           }),
-        ),
-      ),
+        );
+      return procedure.isolation === 'serializable' ? transactInTurn(procedure.name, work) : transact(work);
+    },
     mayHaveChanged: () => true,
     countWaiting: () => pool.waitingCount,
     close: () => {
@@ -137,7 +156,7 @@ async function runSteps(client: pg.PoolClient, steps: readonly Step[]): Promise<
   const only = steps[0];
   if (steps.length === 1 && only !== undefined)
     return await guardOutcome(async () => [await runOn(client, only.statement, only.parameters)]);
-  return await inTransaction(client, 'BEGIN', async () => {
+  return await inTransaction(client, 'read committed', async () => {
     const results: Row[][] = [];
     for (const step of steps) results.push(await runOn(client, step.statement, step.parameters));
     return results;
@@ -154,10 +173,10 @@ async function endPool(pool: pg.Pool, watch: PostgresWatch): Promise<void> {
 
 async function inTransaction<Result>(
   client: pg.PoolClient,
-  begin: string,
+  isolation: Isolation,
   work: () => Promise<Result>,
 ): Promise<Result> {
-  await client.query(begin).catch((error: unknown) => {
+  await client.query(`BEGIN ISOLATION LEVEL ${isolation}`).catch((error: unknown) => {
     throw translatePostgresError(error, 'begin');
   });
   const result = await work().catch(async (error: unknown) => {
@@ -196,7 +215,8 @@ function isUndone(error: unknown): boolean {
 
 /** Growing, and different for each, so that those who collided do not collide again. */
 function createConflictDelays(world: World): number[] {
-  return Array.from({ length: MAX_ATTEMPTS }, (_, attempt) => world.random() * Math.min(200, 2 ** attempt * 2));
+  const delayMs = (attempt: number) => world.random() * Math.min(MAX_CONFLICT_DELAY_MS, 2 ** attempt * 2);
+  return Array.from({ length: MAX_CONFLICTS }, (_, attempt) => delayMs(attempt));
 }
 
 async function retryWhile<Result>(

@@ -94,7 +94,8 @@ function causeOf(error: unknown): DriverError {
 export function translatePostgresError(error: unknown, what: string): Failure {
   const options = { cause: error };
   const { code = '', message = '' } = error as DriverError;
-  if (code === '23505') return new Failure('conflict', 'Cannot write: such a row exists already', {}, options);
+  if (code === '23505')
+    return new Failure('conflict', 'Cannot write: such a row exists already', { isDuplicate: true }, options);
   if (code === '23503')
     return new Failure('conflict', 'Cannot write: a row that it belongs to is missing', {}, options);
   if (code === '57014') return new Failure('deadline', 'Cannot use the database: it took too long', {}, options);

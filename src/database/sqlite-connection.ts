@@ -126,7 +126,8 @@ export function translateSqliteError(error: unknown, what: string): Error {
   if (error instanceof Failure) return error;
   const code = (error as { errcode?: number }).errcode ?? 0;
   const options = { cause: error };
-  if (UNIQUE.has(code)) return new Failure('conflict', 'Cannot write: such a row exists already', {}, options);
+  if (UNIQUE.has(code))
+    return new Failure('conflict', 'Cannot write: such a row exists already', { isDuplicate: true }, options);
   if (code === FOREIGN_KEY)
     return new Failure('conflict', 'Cannot write: a row that it belongs to is missing', {}, options);
   if (UNAVAILABLE.has(code & 0xff))

@@ -103,7 +103,7 @@ async function importProcedure(module: string, name: string): Promise<Procedure<
 }
 
 function refuse(name: string, error: Failure): Procedure<unknown, unknown> {
-  return { name, module: '', run: () => Promise.reject(error) };
+  return { name, module: '', isolation: 'serializable', run: () => Promise.reject(error) };
 }
 
 /** The outcomes of the first units of the batch, as many as one transaction took; at least one. */

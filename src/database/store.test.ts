@@ -15,6 +15,7 @@ import {
   listNotes,
   noteMigration,
   takeNote,
+  takeNoteOnce,
 } from '../../test/support/note-store.ts';
 import type { Failure } from '../errors.ts';
 import { migrations } from './migrations/list.ts';
@@ -160,6 +161,35 @@ forEachEngine(
     assert.equal((await listIds(store)).length, 5);
   },
   options,
+);
+
+forEachEngine(
+  'many procedures that conflict all come to an end',
+  async (store, { openAnother }) => {
+    const other = await openAnother();
+    const calls = Array.from({ length: 128 }, (_, index) =>
+      (index % 2 ? store : other).call(insertWithinLimit, { id: `n${index}`, limit: 100 }),
+    );
+    const inserted = (await Promise.all(calls)).filter((result) => result.isInserted);
+    assert.equal(inserted.length, 100);
+  },
+  { ...options, poolSize: 10 },
+);
+
+forEachEngine(
+  'procedures that decide by conditional statements queue for a row instead of conflicting',
+  async (store, { openAnother }) => {
+    const other = await openAnother();
+    await store.write(insertNote, ['tickets', 100]);
+    const calls = Array.from({ length: 128 }, (_, index) =>
+      (index % 2 ? store : other).call(takeNoteOnce, { id: 'tickets', receipt: `r${index}` }),
+    );
+    const taken = (await Promise.all(calls)).filter(Boolean);
+    assert.equal(taken.length, 100);
+    const receipts = (await listIds(store)).filter((id) => id.startsWith('r'));
+    assert.equal(receipts.length, 100);
+  },
+  { ...options, poolSize: 10 },
 );
 
 forEachEngine(

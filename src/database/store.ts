@@ -50,24 +50,42 @@ export interface Transaction {
   run<R extends object>(statement: Statement<R>, parameters: readonly SqlValue[]): Promise<R[]>;
 }
 
+/** What PostgreSQL keeps a procedure from seeing of others; on SQLite one runs after the other. */
+export type Isolation = 'serializable' | 'read committed';
+
 /**
  * A transaction with decisions in it. On SQLite it runs inside the writer thread, which imports `module` and takes the
- * export named `name`; on PostgreSQL it runs in this process, serializable, and again after a serialization failure.
+ * export named `name`; on PostgreSQL it runs in this process, and again after a serialization failure or a deadlock.
  * So it must be pure but for its statements: clock, randomness and ids come in with `input`, which must be cloneable,
  * and it awaits nothing but `transaction.run`.
  */
 export interface Procedure<Input, Result> {
   readonly name: string;
   readonly module: string;
+  readonly isolation: Isolation;
   readonly run: (transaction: Transaction, input: Input) => Promise<Result>;
 }
 
+/** One that may read first and decide by what it read: serializable. Rows that many calls change do not belong here. */
 export function procedure<Input, Result>(
   module: string,
   name: string,
   run: (transaction: Transaction, input: Input) => Promise<Result>,
 ): Procedure<Input, Result> {
-  return { name, module, run };
+  return { name, module, isolation: 'serializable', run };
+}
+
+/**
+ * One in which every decision is made by a statement that writes (`ON CONFLICT … WHERE`, `UPDATE … WHERE … RETURNING`):
+ * such a statement waits for the row and decides by its newest version, so read committed is enough, and calls on the
+ * same rows queue instead of failing. Locks must be taken in one order, or calls end each other's transactions.
+ */
+export function conditionalProcedure<Input, Result>(
+  module: string,
+  name: string,
+  run: (transaction: Transaction, input: Input) => Promise<Result>,
+): Procedure<Input, Result> {
+  return { name, module, isolation: 'read committed', run };
 }
 
 /** The one way to the database, the same on SQLite and PostgreSQL. Every write is durable when its promise resolves. */

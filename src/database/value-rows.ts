@@ -60,6 +60,18 @@ export function wideSteps(
   return steps;
 }
 
+/** The same, never filled up: for rows that must not come twice. */
+export function exactSteps(wide: WideStatement<object>, rows: readonly (readonly SqlValue[])[]): Step[] {
+  const steps: Step[] = [];
+  for (let at = 0; at < rows.length; ) {
+    const width = wide.widths.find((one) => one <= rows.length - at) ?? 1;
+    const parameters = rows.slice(at, at + width).flat();
+    steps.push({ statement: wide.byWidth.get(width) as Step['statement'], parameters });
+    at += width;
+  }
+  return steps;
+}
+
 /** The narrowest that has room for all, or the widest there is. */
 function findWidth({ widths }: WideStatement<object>, count: number): number {
   return widths.findLast((width) => width >= count) ?? widths[0] ?? 1;

@@ -2,7 +2,7 @@
  * Joins the events of a request, in whatever order and however often they come. The join and the samples that come of
  * it commit together: an event that was acknowledged is never lost, and one that is repeated changes nothing.
  */
-import { type Procedure, procedure, type Store, statement, type Transaction } from '../database/store.ts';
+import { conditionalProcedure, type Procedure, type Store, statement, type Transaction } from '../database/store.ts';
 import type { EventRefusal, ObservationEvent, ObservedInput } from './observation-event.ts';
 import { insertSampleStep, type Sample } from './sample-store.ts';
 
@@ -68,7 +68,7 @@ export interface Joined {
   readonly samples: readonly JoinedSample[];
 }
 
-export const joinEventsProcedure: Procedure<JoinInput, Joined> = procedure(
+export const joinEventsProcedure: Procedure<JoinInput, Joined> = conditionalProcedure(
   import.meta.url,
   'joinEventsProcedure',
   async (tx, { events, sampleIds, nowMs }) => {

@@ -3,7 +3,7 @@
  * stay, and of older ones the newest few of each stratum and server, so that a busy server or a common load cannot
  * push out what is rare.
  */
-import { type Procedure, procedure, type Step, type Store, statement } from '../database/store.ts';
+import { conditionalProcedure, type Procedure, type Step, type Store, statement } from '../database/store.ts';
 import type { Observation } from './observation.ts';
 import { stratumOf } from './stratum.ts';
 
@@ -217,14 +217,15 @@ export interface Thinned {
 }
 
 /** Both in the writer: counting so many rows would keep a serving thread from its calls. */
-export const thinSamplesProcedure: Procedure<SampleLimits & { readonly targetModel: string }, Thinned> = procedure(
-  import.meta.url,
-  'thinSamplesProcedure',
-  async (tx, { targetModel, newest, perServerAndStratum, perStratum }) => {
-    const removed = await tx.run(thinSamples, [targetModel, newest, perServerAndStratum, perStratum]);
-    return { removed: removed.length, kept: await tx.run(countByStratum, [targetModel]) };
-  },
-);
+export const thinSamplesProcedure: Procedure<SampleLimits & { readonly targetModel: string }, Thinned> =
+  conditionalProcedure(
+    import.meta.url,
+    'thinSamplesProcedure',
+    async (tx, { targetModel, newest, perServerAndStratum, perStratum }) => {
+      const removed = await tx.run(thinSamples, [targetModel, newest, perServerAndStratum, perStratum]);
+      return { removed: removed.length, kept: await tx.run(countByStratum, [targetModel]) };
+    },
+  );
 
 export async function thinModelSamples(store: Store, targetModel: string, limits: SampleLimits): Promise<Thinned> {
   return await store.call(thinSamplesProcedure, { targetModel, ...limits });

@@ -25,7 +25,7 @@ async function enqueue(store: Store, hookId: number, nowMs = NOW, dueAtMs?: numb
   const id = realWorld.id();
   const base = { id, hookId, eventId: 1, uuid: `uuid-${id}`, body: Buffer.from('{}'), eventKind: 'push' as const };
   const due = dueAtMs === undefined ? {} : { dueAtMs };
-  await store.writeAll(enqueueSteps({ ...base, origin: ORIGIN, ownerId: 'owner', nowMs, ...due }));
+  await store.writeAll(enqueueSteps([{ ...base, origin: ORIGIN, ownerId: 'owner', nowMs, ...due }]));
   return id;
 }
 

@@ -1,13 +1,14 @@
 /**
  * Deliveries and the queue of endpoints, as those who make, hold, move and cancel deliveries see them. The steps are made
- * to be put into the caller's own unit. Units that enqueue to several hooks do it in ascending order of hook ids, so that
- * two of them never wait for each other.
+ * to be put into the caller's own unit. A unit locks rows of `endpoint_queue` in ascending order of hook ids and before
+ * those of `hooks`, so that two of them never wait for each other.
  *
  * The queue schedules endpoints, not jobs: one row per hook says when it has something to do next, its deliveries hang
  * below by (hook, lane, due time). A dead endpoint with a million deliveries costs one row update a back-off step.
  */
 import { hash } from 'node:crypto';
-import { type Row, type Statement, type Step, type Store, statement } from '../database/store.ts';
+import { type Row, type SqlValue, type Statement, type Step, type Store, statement } from '../database/store.ts';
+import { exactSteps, renderInsertRows, wideStatement } from '../database/value-rows.ts';
 import type { EventKind } from './event-kind.ts';
 
 export const SHARD_COUNT = 256;
@@ -42,36 +43,67 @@ export interface NewDelivery {
   readonly dueAtMs?: number;
 }
 
-const insertContent: Statement = statement(
-  'delivery_insert_content',
-  `INSERT INTO delivery_contents (delivery_id, hook_id, event_id, uuid, body) VALUES ($1, $2, $3, $4, $5)`,
+const insertContents = wideStatement<Row>(
+  'delivery_insert_contents',
+  (width) =>
+    `INSERT INTO delivery_contents (delivery_id, hook_id, event_id, uuid, body) VALUES ${renderInsertRows(5, width)}`,
 );
 
-const insertDelivery: Statement = statement(
+const insertDeliveries = wideStatement<Row>(
   'delivery_insert',
-  `INSERT INTO deliveries (hook_id, id, event_kind, state, lane, attempts, schedule_from, due_at_ms, status, body_bytes, created_at_ms)
-   VALUES ($1, $2, $3, 'pending', 0, 0, 0, $4, 0, $5, $6)`,
+  (width) =>
+    `INSERT INTO deliveries (hook_id, id, event_kind, state, lane, attempts, schedule_from, due_at_ms, status, body_bytes, created_at_ms)
+     VALUES ${renderInsertRows(11, width)}`,
 );
 
-// The row lock that this takes orders enqueues of one endpoint; whoever rests the endpoint compares the version.
-const wakeOnEnqueue: Statement = statement(
+// The row lock that this takes orders enqueues of one endpoint; whoever rests the endpoint compares the version. Not
+// even an endpoint that is due is passed over: a worker that does not see the delivery yet might put it to rest.
+const wakeOnEnqueue = wideStatement<Row>(
   'endpoint_wake_on_enqueue',
-  `INSERT INTO endpoint_queue (hook_id, owner_id, origin, shard, next_at_ms, version, parked, fails)
-   VALUES ($1, $2, $3, $4, $5, 1, 0, 0)
-   ON CONFLICT (hook_id) DO UPDATE SET
-     version = endpoint_queue.version + 1,
-     next_at_ms = CASE WHEN endpoint_queue.parked = 1 OR endpoint_queue.next_at_ms < excluded.next_at_ms
-                       THEN endpoint_queue.next_at_ms ELSE excluded.next_at_ms END`,
+  (width) =>
+    `INSERT INTO endpoint_queue (hook_id, owner_id, origin, shard, next_at_ms, version, parked, fails)
+     VALUES ${renderInsertRows(8, width)}
+     ON CONFLICT (hook_id) DO UPDATE SET
+       version = endpoint_queue.version + 1,
+       next_at_ms = CASE WHEN endpoint_queue.parked = 1 OR endpoint_queue.next_at_ms < excluded.next_at_ms
+                         THEN endpoint_queue.next_at_ms ELSE excluded.next_at_ms END`,
 );
 
-/** The steps that make one delivery; in the unit that stores its event. Follow it with `pokeDeliveries()`. */
-export function enqueueSteps(delivery: NewDelivery): Step[] {
-  const { id, hookId, eventId, uuid, body, eventKind, origin, ownerId, nowMs, dueAtMs = nowMs } = delivery;
+/**
+ * The steps that make deliveries; in the unit that stores their events, at its end: every enqueue to an endpoint waits
+ * for its row from here to the commit. Follow it with `pokeDeliveries()`.
+ */
+export function enqueueSteps(deliveries: readonly NewDelivery[]): Step[] {
+  const contents = deliveries.map(({ id, hookId, eventId, uuid, body }) => [id, hookId, eventId, uuid, body]);
+  const rows = deliveries.map(({ id, hookId, eventKind, body, nowMs, dueAtMs = nowMs }) => [
+    hookId,
+    id,
+    eventKind,
+    'pending',
+    0,
+    0,
+    0,
+    dueAtMs,
+    0,
+    body.byteLength,
+    nowMs,
+  ]);
   return [
-    { statement: insertContent, parameters: [id, hookId, eventId, uuid, body] },
-    { statement: insertDelivery, parameters: [hookId, id, eventKind, dueAtMs, body.byteLength, nowMs] },
-    { statement: wakeOnEnqueue, parameters: [hookId, ownerId, origin, shardOf(origin), dueAtMs] },
+    ...exactSteps(insertContents, contents),
+    ...exactSteps(insertDeliveries, rows),
+    ...exactSteps(wakeOnEnqueue, listWakes(deliveries)),
   ];
+}
+
+/** One row a hook, due with the first of its deliveries. */
+function listWakes(deliveries: readonly NewDelivery[]): SqlValue[][] {
+  const byHook = Map.groupBy(deliveries, (delivery) => delivery.hookId);
+  const ascending = [...byHook.values()].sort(([one], [other]) => one!.hookId - other!.hookId);
+  return ascending.map((some) => {
+    const { hookId, ownerId, origin } = some[0]!;
+    const dueAtMs = Math.min(...some.map((delivery) => delivery.dueAtMs ?? delivery.nowMs));
+    return [hookId, ownerId, origin, shardOf(origin), dueAtMs, 1, 0, 0];
+  });
 }
 
 /** All endpoints of one destination fall to one worker, which can so keep its limits. */

@@ -1,5 +1,12 @@
 /** Clearing away, a bounded number of rows a statement, so that no sweep stands in the way of deliveries. */
-import { type Procedure, procedure, type Row, type Statement, type Store, statement } from '../database/store.ts';
+import {
+  conditionalProcedure,
+  type Procedure,
+  type Row,
+  type Statement,
+  type Store,
+  statement,
+} from '../database/store.ts';
 import { renderValueRows, wideStatement, wideSteps } from '../database/value-rows.ts';
 
 const PAGE = 500;
@@ -72,7 +79,7 @@ interface DeleteInput {
 }
 
 /** A page of old deliveries with all that hangs on them, in one transaction: neither stays without the other. */
-export const deleteOldDeliveries: Procedure<DeleteInput, number> = procedure(
+export const deleteOldDeliveries: Procedure<DeleteInput, number> = conditionalProcedure(
   import.meta.url,
   'deleteOldDeliveries',
   async (transaction, { hookId, beforeId }) => {

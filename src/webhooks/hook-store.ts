@@ -157,7 +157,8 @@ export function createHookStore(store: Store): HookStore {
       store.call(insertHookWithin, { repositoryId: hook.repositoryId, maximum, parameters: toInsert(hook) }),
     update: async (id, change, steps) => {
       const update = { statement: updateHook, parameters: toUpdate(id, change) };
-      const [rows] = await store.writeAll([update, ...steps]);
+      // Endpoints before hooks, as all units lock them.
+      const rows = (await store.writeAll([...steps, update])).at(-1);
       return first((rows ?? []) as unknown as HookRow[]);
     },
     remove: async (id, steps) => {

@@ -7,6 +7,7 @@ import type { AddressGuard } from './address-guard.ts';
 import { type BridgeStore, createBridgeStore } from './bridge-store.ts';
 import { createEventStore, type EventStore } from './event-store.ts';
 import { createHookStore, type HookStore } from './hook-store.ts';
+import { createIntake, type Intake } from './intake/intake.ts';
 import { createRepositoryAccess, type RepositoryAccess } from './repository-access.ts';
 import { createRepositoryStore, type RepositoryStore } from './repository-store.ts';
 import type { UrgentAttempts } from './urgent-attempts.ts';
@@ -24,6 +25,7 @@ export interface Management {
   readonly repositories: RepositoryStore;
   readonly hooks: HookStore;
   readonly events: EventStore;
+  readonly intake: Intake;
   readonly bridges: BridgeStore;
   readonly access: RepositoryAccess;
 }
@@ -32,11 +34,13 @@ type Given = Pick<Management, 'store' | 'world' | 'vault' | 'owners' | 'baseUrl'
 
 export function createManagement(given: Given): Management {
   const repositories = createRepositoryStore(given.store);
+  const hooks = createHookStore(given.store);
   return {
     ...given,
     repositories,
-    hooks: createHookStore(given.store),
+    hooks,
     events: createEventStore(given.store),
+    intake: createIntake({ store: given.store, world: given.world, hooks }),
     bridges: createBridgeStore(given.store),
     access: createRepositoryAccess(repositories, given.owners),
   };

@@ -51,7 +51,7 @@ export async function enqueueTestDelivery(store: Store, delivery: TestDelivery):
   const id = realWorld.id();
   const origin = URL.canParse(url) ? new URL(url).origin : url.slice(0, 50);
   const base = { id, hookId, eventId: 1, uuid: realWorld.uuid(), body, eventKind: 'push' as const, origin, ownerId };
-  await store.writeAll(enqueueSteps({ ...base, nowMs, ...(dueAtMs === undefined ? {} : { dueAtMs }) }));
+  await store.writeAll(enqueueSteps([{ ...base, nowMs, ...(dueAtMs === undefined ? {} : { dueAtMs }) }]));
   return id;
 }
 

@@ -1,4 +1,11 @@
-import { type Migration, procedure, type Row, type Statement, statement } from '../../src/database/store.ts';
+import {
+  conditionalProcedure,
+  type Migration,
+  procedure,
+  type Row,
+  type Statement,
+  statement,
+} from '../../src/database/store.ts';
 import { Failure } from '../../src/errors.ts';
 
 /** A small table with a statement of every kind, for the tests of the database itself. */
@@ -53,6 +60,17 @@ export const takeNote: Statement<{ readonly id: string }> = statement(
 const sumNotes: Statement<{ readonly total: number | null }> = statement(
   'test_note_sum',
   'SELECT SUM(number) AS total FROM note',
+);
+
+/** One statement decides, so nothing has to be serializable. */
+export const takeNoteOnce = conditionalProcedure(
+  import.meta.url,
+  'takeNoteOnce',
+  async (transaction, { id, receipt }: { readonly id: string; readonly receipt: string }) => {
+    if ((await transaction.run(takeNote, [id])).length === 0) return false;
+    await transaction.run(insertNote, [receipt, 1]);
+    return true;
+  },
 );
 
 /** Write skew, if nobody prevents it: everyone adds one more while the sum is below the limit. */

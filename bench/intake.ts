@@ -1,0 +1,129 @@
+/**
+ * How many events of one repository are accepted through the front door: the real program with real tokens over HTTP, on
+ * SQLite and PostgreSQL (started here, with fsync), deliveries to a receiver under way meanwhile.
+ *
+ * `node bench/intake.ts [--json] [--only sqlite,postgres] [--processes 1,2] [--hooks 1,4] [--callers 1,4,16,32,64]
+ * [--events 1000]`
+ */
+import { mkdtempSync } from 'node:fs';
+import { cpus, release, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { Pool } from 'undici';
+import { formatTable } from '../src/cli/output.ts';
+import { type AnnouncingPrograms, numberedPush, startAnnouncingPrograms } from '../test/support/announcing-programs.ts';
+import type { StorePlace } from '../test/support/engines.ts';
+import { createTestDatabase, type PostgresCluster, startPostgresCluster } from '../test/support/postgres-cluster.ts';
+import { round } from './webhooks/measure.ts';
+import { startReceiver } from './webhooks/processes.ts';
+
+const { values: flags } = parseArgs({
+  options: {
+    json: { type: 'boolean', default: false },
+    only: { type: 'string', default: 'sqlite,postgres' },
+    processes: { type: 'string', default: '1,2' },
+    hooks: { type: 'string', default: '1,4' },
+    callers: { type: 'string', default: '1,4,16,32,64' },
+    events: { type: 'string', default: '1000' },
+  },
+});
+const readList = (text: string) => text.split(',').map(Number);
+const events = Number(flags.events);
+/** Code that has never run is slow; that is not to be measured. */
+const WARM_UP_EVENTS = 300;
+
+interface Figures {
+  readonly callers: number;
+  readonly acceptedPerSecond: number;
+  readonly refused: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+}
+
+interface Result extends Figures {
+  readonly engine: string;
+  readonly processes: number;
+  readonly hooks: number;
+}
+
+/** So many callers, each of which sends its next event when the last one is answered. */
+async function measure(announcing: AnnouncingPrograms, callers: number, count: number): Promise<Figures> {
+  const pools = announcing.programs.map(({ httpUrl }) => new Pool(httpUrl, { connections: callers }));
+  const path = new URL(announcing.eventsUrl(0)).pathname;
+  const headers = { authorization: `Bearer ${announcing.token}`, 'content-type': 'application/json' };
+  const tookMs: number[] = [];
+  let next = 0;
+  let refused = 0;
+  const runCaller = async (index: number): Promise<void> => {
+    const pool = pools[index % pools.length]!;
+    while (next < count) {
+      next += 1;
+      const body = JSON.stringify(numberedPush(next));
+      const startMs = performance.now();
+      const response = await pool.request({ method: 'POST', path, headers, body });
+      await response.body.dump();
+      tookMs.push(performance.now() - startMs);
+      if (response.statusCode !== 202) refused += 1;
+    }
+  };
+  const startMs = performance.now();
+  await Promise.all(Array.from({ length: callers }, (_, index) => runCaller(index)));
+  const seconds = (performance.now() - startMs) / 1000;
+  await Promise.all(pools.map((pool) => pool.close()));
+  const sorted = tookMs.toSorted((a, b) => a - b);
+  const at = (share: number) => round(sorted[Math.floor(sorted.length * share)] ?? Number.NaN);
+  const acceptedPerSecond = Math.round((count - refused) / seconds);
+  return { callers, acceptedPerSecond, refused, p50Ms: at(0.5), p99Ms: at(0.99) };
+}
+
+async function measurePlace(engine: string, processes: number, hooks: number): Promise<Result[]> {
+  const receiver = await startReceiver();
+  const urls = receiver.ports.slice(0, hooks).map((port) => `http://127.0.0.1:${port}/`);
+  await using announcing = await startAnnouncingPrograms({ place: await createPlace(engine), processes, urls });
+  const { refused } = await measure(announcing, 8, WARM_UP_EVENTS);
+  let accepted = WARM_UP_EVENTS - refused;
+  const results: Result[] = [];
+  for (const callers of readList(flags.callers)) {
+    // Each begins with an empty queue.
+    await receiver.waitFor(accepted * hooks);
+    const figures = await measure(announcing, callers, events);
+    accepted += events - figures.refused;
+    results.push({ engine, processes, hooks, ...figures });
+  }
+  await receiver.waitFor(accepted * hooks);
+  receiver.stop();
+  return results;
+}
+
+let cluster: PostgresCluster | undefined;
+
+async function createPlace(engine: string): Promise<StorePlace> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'trivet-bench-'));
+  if (engine === 'sqlite') return { dataDir, databaseUrl: undefined };
+  cluster ??= await startPostgresCluster({
+    isDurable: true,
+    settings: ['-cshared_buffers=128MB', '-cmax_wal_size=1GB'],
+  });
+  return { dataDir, databaseUrl: await createTestDatabase(cluster.socketDir, `bench_${Date.now()}`) };
+}
+
+const results: Result[] = [];
+for (const engine of flags.only.split(','))
+  for (const processes of readList(flags.processes)) {
+    // One service serves a data folder.
+    if (engine === 'sqlite' && processes > 1) continue;
+    for (const hooks of readList(flags.hooks)) {
+      process.stderr.write(`${engine}, ${processes} processes, ${hooks} hooks\n`);
+      results.push(...(await measurePlace(engine, processes, hooks)));
+    }
+  }
+await cluster?.stop();
+const machine = `${cpus()[0]?.model ?? 'unknown'}, ${cpus().length} cores, Linux ${release()}, Node ${process.version}`;
+const date = new Date().toISOString();
+if (flags.json) process.stdout.write(`${JSON.stringify({ machine, date, results })}\n`);
+else {
+  const headings = Object.keys(results[0] ?? {}) as (keyof Result)[];
+  const rows = results.map((result) => headings.map((heading) => result[heading]));
+  process.stdout.write(`${machine}, ${date}\n\n${formatTable(headings, rows)}\n`);
+}
+process.exit(0);

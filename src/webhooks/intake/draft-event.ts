@@ -1,0 +1,91 @@
+/** From an event to the rows of its deliveries. Bodies are rendered here, once; attempts send the stored bytes. */
+import { createHash } from 'node:crypto';
+import type { World } from '../../world.ts';
+import type { NewDelivery } from '../delivery-store.ts';
+import type { Event } from '../event.ts';
+import type { Hook } from '../hook.ts';
+import { toOffsetTime } from '../profiles/json-body.ts';
+import { PROFILES } from '../profiles/profiles.ts';
+import type { Repository } from '../repository.ts';
+import type { NewEvent } from './event-batch-store.ts';
+
+/** How long a repeated announcement is recognised. */
+const KEY_LIFETIME_MS = 24 * 3600 * 1000;
+
+export interface Announcement {
+  readonly repository: Repository;
+  readonly event: Event;
+  /** Where it came from: `api`, `git`, `cli`, `test` or the name of a bridge. */
+  readonly source: string;
+  readonly idempotencyKey: string | undefined;
+}
+
+/** What the announcer is answered with. */
+export interface AnnouncementAnswer {
+  readonly id: number;
+  readonly kind: string;
+  readonly project_id: number;
+  readonly created_at: string;
+  readonly deliveries: readonly { readonly id: number; readonly hook_id: number; readonly uuid: string }[];
+}
+
+export interface EventDraft {
+  readonly answer: AnnouncementAnswer;
+  readonly event: NewEvent;
+}
+
+export interface Recipients {
+  readonly hooks: readonly Hook[];
+  /** When the workers may send; at once unless given. */
+  readonly dueAtMs?: number;
+}
+
+export function draftEvent(world: World, announcement: Announcement, { hooks, dueAtMs }: Recipients): EventDraft {
+  const { repository, event, source, idempotencyKey } = announcement;
+  const nowMs = world.nowMs();
+  const eventId = world.id();
+  const addressed = hooks.map((hook) => ({ id: world.id(), hook, uuid: world.uuid() }));
+  const content = JSON.stringify(event);
+  const answer: AnnouncementAnswer = {
+    id: eventId,
+    kind: event.kind,
+    project_id: repository.id,
+    created_at: toOffsetTime(nowMs),
+    deliveries: addressed.map(({ id, hook, uuid }) => ({ id, hook_id: hook.id, uuid })),
+  };
+  const deliveries = addressed.map(
+    ({ id, hook, uuid }): NewDelivery => ({
+      id,
+      hookId: hook.id,
+      eventId,
+      uuid,
+      body: detach(PROFILES[hook.profile].render(event, { repository, hookId: hook.id, deliveryUuid: uuid, nowMs })),
+      eventKind: event.kind,
+      origin: new URL(hook.url).origin,
+      ownerId: repository.ownerId,
+      nowMs,
+      ...(dueAtMs !== undefined && { dueAtMs }),
+    }),
+  );
+  const key = idempotencyKey === undefined ? undefined : describeKey(idempotencyKey, content, { answer, nowMs });
+  const row = { id: eventId, repositoryId: repository.id, kind: event.kind, source, content, nowMs };
+  return { answer, event: { ...row, key, deliveries } };
+}
+
+function describeKey(key: string, content: string, { answer, nowMs }: { answer: AnnouncementAnswer; nowMs: number }) {
+  return {
+    key,
+    fingerprint: fingerprintOf(content),
+    answer: JSON.stringify(answer),
+    expiresAtMs: nowMs + KEY_LIFETIME_MS,
+  };
+}
+
+export function fingerprintOf(content: string): string {
+  return createHash('sha256').update(content).digest('hex');
+}
+
+/** A small Buffer is a view on a shared pool, all of which would be cloned on its way to the writer thread. */
+function detach(bytes: Uint8Array): Uint8Array {
+  return bytes.byteLength === bytes.buffer.byteLength ? bytes : new Uint8Array(bytes);
+}

@@ -1,0 +1,107 @@
+/**
+ * Where every event comes in. An event and one delivery for every hook that wants its kind commit together, before
+ * anybody is told that they did; and with them those of the other events that came in meanwhile.
+ */
+import type { Store } from '../../database/store.ts';
+import { Failure, isFailure } from '../../errors.ts';
+import type { World } from '../../world.ts';
+import type { HookStore } from '../hook-store.ts';
+import {
+  type Announcement,
+  type AnnouncementAnswer,
+  draftEvent,
+  fingerprintOf,
+  type Recipients,
+} from './draft-event.ts';
+import { commitEvents, type KeyHolder } from './event-batch-store.ts';
+import { createGroupCommit } from './group-commit.ts';
+
+const MAX_EVENTS = 64;
+/** A number that the store has already is given up, with all of its draft; more than once is no accident. */
+const MAX_DRAFTS = 5;
+
+export interface Intake {
+  /** To the hooks that want it, or to those that are given. The same key with the same event answers as the first time. */
+  take(announcement: Announcement, recipients?: Recipients): Promise<AnnouncementAnswer>;
+}
+
+export interface IntakeParts {
+  readonly store: Store;
+  readonly world: World;
+  readonly hooks: Pick<HookStore, 'listWanting'>;
+}
+
+interface Item {
+  readonly announcement: Announcement;
+  readonly recipients: Recipients | undefined;
+}
+
+type Outcome = { readonly answer: AnnouncementAnswer } | { readonly holder: KeyHolder };
+
+export function createIntake(parts: IntakeParts): Intake {
+  const group = createGroupCommit({ maxItems: MAX_EVENTS, commit: (items: readonly Item[]) => commit(parts, items) });
+  return {
+    take: async (announcement, recipients) => {
+      const outcome = await group.submit({ announcement, recipients });
+      return 'answer' in outcome ? outcome.answer : repeatAnswer(outcome.holder, announcement);
+    },
+  };
+}
+
+async function commit(parts: IntakeParts, items: readonly Item[]): Promise<Outcome[]> {
+  for (let drafts = 1; ; drafts += 1)
+    try {
+      return await commitDrafts(parts, items);
+    } catch (error) {
+      if (!isDuplicate(error) || drafts === MAX_DRAFTS) throw error;
+    }
+}
+
+function isDuplicate(error: unknown): boolean {
+  return isFailure(error) && error.details.isDuplicate === true;
+}
+
+async function commitDrafts({ store, world, hooks }: IntakeParts, items: readonly Item[]): Promise<Outcome[]> {
+  const findRecipients = await readRecipients(hooks, items);
+  const drafts = items.map((item) => draftEvent(world, item.announcement, findRecipients(item)));
+  const holders = await store.call(
+    commitEvents,
+    drafts.map(({ event }) => event),
+  );
+  return drafts.map(({ answer }, index) => {
+    const holder = holders[index];
+    return holder === undefined ? { answer } : { holder };
+  });
+}
+
+/** Of events of one kind and repository the hooks are read once. */
+async function readRecipients(
+  hooks: IntakeParts['hooks'],
+  items: readonly Item[],
+): Promise<(item: Item) => Recipients> {
+  const keyOf = ({ announcement: { repository, event } }: Item) => `${repository.id} ${event.kind}`;
+  const open = new Map(items.filter((item) => item.recipients === undefined).map((item) => [keyOf(item), item]));
+  const read = [...open].map(
+    async ([
+      key,
+      {
+        announcement: { repository, event },
+      },
+    ]) => {
+      const wanting = await hooks.listWanting(repository.id, event.kind);
+      return [key, { hooks: wanting }] as const;
+    },
+  );
+  const byKey = new Map<string, Recipients>(await Promise.all(read));
+  return (item) => item.recipients ?? byKey.get(keyOf(item)) ?? { hooks: [] };
+}
+
+function repeatAnswer(holder: KeyHolder, { event, idempotencyKey }: Announcement): AnnouncementAnswer {
+  if (holder.fingerprint === fingerprintOf(JSON.stringify(event)))
+    return JSON.parse(holder.answer) as AnnouncementAnswer;
+  throw new Failure(
+    'conflict',
+    `Cannot announce the event: the idempotency key "${idempotencyKey ?? ''}" stands for another one`,
+    { field: 'Idempotency-Key' },
+  );
+}

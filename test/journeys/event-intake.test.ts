@@ -1,0 +1,186 @@
+/** Many callers announce events of one repository at once, over HTTP with a real token, on one process or two. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type Store, statement } from '../../src/database/store.ts';
+import { sweepDeliveries } from '../../src/webhooks/delivery-sweeper.ts';
+import { realWorld } from '../../src/world.ts';
+import { type AnnouncingPrograms, numberedPush, startAnnouncingPrograms } from '../support/announcing-programs.ts';
+import { createStorePlace, engines, findReasonToSkip, openTestStore, type TestEngine } from '../support/engines.ts';
+import { type Receiver, startReceiver } from '../support/receiver.ts';
+
+const CALLERS = 64;
+const PATIENTLY = { timeout: 180_000 };
+
+interface Accepted {
+  readonly caller: number;
+  readonly number: number;
+  readonly startMs: number;
+  readonly endMs: number;
+  readonly id: number;
+  readonly deliveries: readonly { readonly id: number; readonly hook_id: number; readonly uuid: string }[];
+}
+
+interface Scene {
+  readonly announcing: AnnouncingPrograms;
+  readonly receivers: readonly Receiver[];
+  readonly store: Store;
+}
+
+/** On SQLite one service serves a folder; on PostgreSQL two share a database. */
+function withPrograms(title: string, hooks: number, run: (scene: Scene) => Promise<void>): void {
+  for (const engine of engines)
+    test(`${title} (${engine})`, { skip: findReasonToSkip(engine), ...PATIENTLY }, async () => {
+      await using undo = new AsyncDisposableStack();
+      await run(await openScene(engine, hooks, undo));
+    });
+}
+
+async function openScene(engine: TestEngine, hooks: number, undo: AsyncDisposableStack): Promise<Scene> {
+  const receivers: Receiver[] = [];
+  for (let count = 0; count < hooks; count += 1) receivers.push(undo.use(await startReceiver()));
+  const place = await createStorePlace(engine);
+  const processes = engine === 'sqlite' ? 1 : 2;
+  const urls = receivers.map(({ url }) => url);
+  const announcing = undo.use(await startAnnouncingPrograms({ place, processes, urls }));
+  return { announcing, receivers, store: undo.use(await openTestStore(place)) };
+}
+
+interface Announcement {
+  readonly caller: number;
+  readonly number: number;
+  readonly key?: string;
+}
+
+async function announce(announcing: AnnouncingPrograms, { caller, number, key }: Announcement) {
+  const startMs = Date.now();
+  const response = await fetch(announcing.eventsUrl(caller), {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${announcing.token}`,
+      'content-type': 'application/json',
+      ...(key === undefined ? {} : { 'idempotency-key': key }),
+    },
+    body: JSON.stringify(numberedPush(number)),
+  });
+  const text = await response.text();
+  assert.equal(response.status, 202, text);
+  return { caller, number, startMs, endMs: Date.now(), ...(JSON.parse(text) as object) } as Accepted;
+}
+
+/** Every caller sends its next event when the last one was accepted. */
+async function announceMany(announcing: AnnouncingPrograms, callers: number, each: number): Promise<Accepted[]> {
+  const runs = Array.from({ length: callers }, async (_, caller) => {
+    const accepted: Accepted[] = [];
+    for (let count = 0; count < each; count += 1)
+      accepted.push(await announce(announcing, { caller, number: caller * each + count + 1 }));
+    return accepted;
+  });
+  return (await Promise.all(runs)).flat();
+}
+
+const listDeliveries = statement<{ id: number; hook_id: number; event_id: number; uuid: string; state: string }>(
+  'test_intake_deliveries',
+  `SELECT d.id, d.hook_id, c.event_id, c.uuid, d.state FROM deliveries d
+   JOIN delivery_contents c ON c.delivery_id = d.id ORDER BY d.hook_id, d.id`,
+);
+const countEvents = statement<{ count: number }>('test_intake_events', 'SELECT COUNT(*) AS count FROM events');
+
+const uuidsOf = (receiver: Receiver): unknown[] =>
+  receiver.received.map(({ headers }) => headers['x-gitcode-delivery']);
+
+withPrograms('64 callers at once: no event is refused, and each is delivered once to every hook', 4, async (scene) => {
+  const { announcing, receivers, store } = scene;
+  const accepted = await announceMany(announcing, CALLERS, 8);
+  for (const receiver of receivers) await receiver.waitFor(accepted.length);
+
+  const rows = await store.read(listDeliveries);
+  const promised = accepted.flatMap(({ id: event_id, deliveries }) =>
+    deliveries.map(({ id, hook_id, uuid }) => ({ id, hook_id, event_id, uuid })),
+  );
+  const byId = (one: { id: number }, other: { id: number }) => one.id - other.id;
+  assert.deepEqual(
+    rows.map(({ id, hook_id, event_id, uuid }) => ({ id, hook_id, event_id, uuid })).sort(byId),
+    promised.sort(byId),
+    'what was promised is what is stored',
+  );
+  assert.equal(rows.length, accepted.length * receivers.length);
+  for (const [index, hookId] of announcing.hookIds.entries()) {
+    const expected = rows.filter((row) => row.hook_id === hookId).map((row) => row.uuid);
+    const arrived = uuidsOf(receivers[index]!);
+    assert.equal(arrived.length, expected.length, `hook ${hookId}`);
+    assert.deepEqual(new Set(arrived), new Set(expected), `hook ${hookId}`);
+  }
+  checkOrder(accepted);
+});
+
+/** What was accepted before another was announced comes before it, whichever process took them. */
+function checkOrder(accepted: readonly Accepted[]): void {
+  const CLOCK_STEP_MS = 1;
+  const byEnd = accepted.toSorted((one, other) => one.endMs - other.endMs);
+  let ended = 0;
+  let newestId = 0;
+  for (const later of accepted.toSorted((one, other) => one.startMs - other.startMs)) {
+    for (; byEnd[ended]!.endMs + CLOCK_STEP_MS < later.startMs; ended += 1)
+      newestId = Math.max(newestId, byEnd[ended]!.id);
+    assert.ok(later.id > newestId, `event ${later.number} is stored before one that it followed`);
+  }
+}
+
+withPrograms('of many announcements under one key, whichever process takes them, one is made', 2, async (scene) => {
+  const { announcing, store } = scene;
+  const KEYS = 8;
+  const answers = await Promise.all(
+    Array.from({ length: CALLERS }, async (_, caller) => {
+      // Every caller goes through all keys, half of them backwards.
+      const order = Array.from({ length: KEYS }, (__, index) => (caller % 4 < 2 ? index : KEYS - 1 - index));
+      const answered: Accepted[] = [];
+      for (const number of order) answered.push(await announce(announcing, { caller, number, key: `key-${number}` }));
+      return answered;
+    }),
+  );
+  const idsByNumber = Map.groupBy(answers.flat(), ({ number }) => number);
+  for (const same of idsByNumber.values()) assert.equal(new Set(same.map(({ id }) => id)).size, 1);
+  assert.equal(idsByNumber.size, KEYS);
+  assert.deepEqual(await store.read(countEvents), [{ count: KEYS }]);
+});
+
+withPrograms('hooks that change meanwhile lose nothing and leave nothing waiting', 3, async (scene) => {
+  const { announcing, receivers, store } = scene;
+  const [stayingId, deletedId, heldId] = announcing.hookIds as [number, number, number];
+  const hooks = '/api/v5/repos/grace/doors/hooks';
+  const url = receivers[2]!.url;
+  let answered = 0;
+  const waitForAnswers = async (count: number) => {
+    while (answered < count) await realWorld.sleep(1);
+  };
+  const accepted: Accepted[] = [];
+  const callers = Array.from({ length: 16 }, async (_, caller) => {
+    for (let count = 0; count < 16; count += 1) {
+      accepted.push(await announce(announcing, { caller, number: caller * 16 + count + 1 }));
+      answered += 1;
+    }
+  });
+  await waitForAnswers(40);
+  assert.equal((await announcing.call('PATCH', `${hooks}/${heldId}`, { url, active: false })).status, 200);
+  const created = await announcing.call('POST', hooks, { url: receivers[0]!.url });
+  assert.equal(created.status, 201);
+  await waitForAnswers(120);
+  assert.equal((await announcing.call('DELETE', `${hooks}/${deletedId}`)).status, 204);
+  await Promise.all(callers);
+  assert.equal((await announcing.call('PATCH', `${hooks}/${heldId}`, { url, active: true })).status, 200);
+  await receivers[2]!.waitFor(accepted.length);
+  await sweepDeliveries(store, Date.now());
+
+  const rows = Map.groupBy(await store.read(listDeliveries), (row) => row.hook_id);
+  assert.equal(rows.get(stayingId)?.length, accepted.length);
+  assert.equal(rows.get(heldId)?.length, accepted.length);
+  assert.equal(new Set(uuidsOf(receivers[2]!)).size, accepted.length);
+  const promised = Map.groupBy(
+    accepted.flatMap(({ deliveries }) => deliveries),
+    (delivery) => delivery.hook_id,
+  );
+  for (const [hookId, some] of promised) assert.equal(rows.get(hookId)?.length, some.length, `hook ${hookId}`);
+  const isOver = (state: string) => state === 'succeeded' || state === 'canceled';
+  // One under way when its hook was deleted is settled, or swept by now.
+  for (const row of rows.get(deletedId) ?? []) assert.ok(isOver(row.state), `${row.id} is ${row.state}`);
+});
