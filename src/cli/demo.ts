@@ -29,7 +29,10 @@ async function runDemo(options: { readonly exit?: boolean }): Promise<void> {
   const app = await startOnFreePorts(environment);
   const stage: Stage = { folder, httpUrl: app.httpUrl, grpcAddress: app.grpcAddress, environment };
   try {
-    print(`${app.banner}\n  store ${stage.folder} (removed at the end)`);
+    // Without the link to the first account: the demo makes that account itself.
+    print(
+      `Trivet is ready\n  HTTP  ${app.httpUrl}\n  gRPC  ${app.grpcAddress}\n  store ${stage.folder} (removed at the end)`,
+    );
     await showPrediction(stage);
     await showWebhooks(stage);
     if (options.exit) return;
