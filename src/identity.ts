@@ -5,6 +5,7 @@ import type { HttpEnv } from './http/context.ts';
 export interface Identity {
   readonly userId: string;
   readonly login: string;
+  /** The person administers the service, and the token has the scope `admin`. */
   readonly isAdmin: boolean;
   readonly scopes: readonly string[];
   /** `access` was granted to an application, `personal` was made by its user. */

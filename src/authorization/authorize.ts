@@ -28,7 +28,7 @@ import { renderConsentPage } from './pages/consent-page.ts';
 import type { ProtocolParts } from './parts.ts';
 import { describeAuthorize } from './protocol-descriptions.ts';
 import { addToQuery, isLoopbackIp, isPrivateScheme } from './redirect-uri.ts';
-import { formatScope, isWithin, type Scope } from './scope.ts';
+import { formatScope, isWithin, listGrantable, type Scope } from './scope.ts';
 import { createSecret, hashSecret } from './secret-text.ts';
 import { clientAddress } from './sign-in/client-address.ts';
 import type { Session, SignIn } from './sign-in/sign-in.ts';
@@ -72,11 +72,12 @@ interface Pending {
 }
 
 async function askUser(parts: AuthorizeParts, c: Context<HttpEnv>, pending: Pending): Promise<Response> {
-  const { request, application } = pending;
+  const { application } = pending;
   const session = await parts.signIn.currentSession(c);
   if (session === undefined || mustSignInAgain(parts, session, pending)) return sendToSignIn(parts, c, pending);
+  const request = { ...pending.request, scopes: listGrantableOrRefuse(pending.request, session) };
   const consent = await findConsent(parts.store, session.user.id, application.clientId);
-  if (consent !== undefined && mayPassSilently(pending, consent))
+  if (consent !== undefined && mayPassSilently({ request, application }, consent))
     return passSilently(parts, c, { request, session, consent });
   if (request.prompts.includes('none')) throw createOAuthFailure('consent_required', 'The user has to be asked');
   const view = await createConsentView(parts, {
@@ -91,6 +92,14 @@ async function askUser(parts: AuthorizeParts, c: Context<HttpEnv>, pending: Pend
     switchAccountUrl: formatRequestPath(pending.query, { prompt: 'select_account' }),
   });
   return respondPage(c, renderConsentPage(view), { leadsToClient: !isPrivateScheme(request.redirectUri) });
+}
+
+/** An ordinary person is not asked for what only an administrator can give. */
+function listGrantableOrRefuse({ scopes }: AuthorizationRequest, { user }: Session): readonly Scope[] {
+  const grantable = listGrantable(scopes, user);
+  if (grantable.length === 0)
+    throw createOAuthFailure('invalid_scope', 'The user has none of the rights that are asked');
+  return grantable;
 }
 
 /** `again` names the moment of a request that sent the user to sign in; sealed, since it is ours to say. */
@@ -133,7 +142,10 @@ function formatRequestPath({ values }: AuthorizeQuery, changes: Readonly<Record<
  * Nothing new to ask. A public client cannot prove who it is, so it is shown every time (RFC 6749 §10.2, RFC 8252 §8.6),
  * but for one on loopback that was allowed the same before.
  */
-function mayPassSilently({ request, application }: Pending, consent: Consent): boolean {
+function mayPassSilently(
+  { request, application }: Pick<Pending, 'request' | 'application'>,
+  consent: Consent,
+): boolean {
   if (request.prompts.includes('consent') || !isWithin(request.scopes, consent.scopes)) return false;
   return !application.isPublic || isLoopbackIp(request.redirectUri);
 }

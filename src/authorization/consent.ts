@@ -58,7 +58,8 @@ export async function createConsentView(parts: ProtocolParts, facts: ConsentFact
     homepageHost: application.homepage === '' ? undefined : new URL(application.homepage).host,
     redirectHost: redirectUri === undefined ? undefined : readTarget(redirectUri),
     scopes: facts.scopes.map((scope) => ({ scope, isNew: consented.length > 0 && !consented.includes(scope) })),
-    canNarrow: facts.canNarrow && facts.scopes.length > 1,
+    // An administrator's rights are given by a box of their own, never by the button alone.
+    canNarrow: (facts.canNarrow && facts.scopes.length > 1) || facts.scopes.includes('admin'),
     accessLifetimeSeconds: parts.lifetimes.accessTokenSeconds,
     user: session.user,
     csrfToken: session.csrfToken,
@@ -73,9 +74,9 @@ function readTarget(redirectUri: string): string {
   return url.host === '' ? url.protocol : url.host;
 }
 
-/** What the person left chosen of what was asked. A form without the choice means all. */
+/** What the person left chosen of what was asked. A form without the choice means all but `admin`, which must be chosen. */
 export function readChosenScopes(form: URLSearchParams, asked: readonly Scope[]): readonly Scope[] {
-  if (!form.has('narrow')) return asked;
+  if (!form.has('narrow')) return asked.filter((scope) => scope !== 'admin');
   const chosen = form.getAll('scope');
   return asked.filter((scope) => scope === 'openid' || chosen.includes(scope));
 }

@@ -7,14 +7,14 @@ import { respondPage } from '../pages/page-response.ts';
 import { createPageRoutes, readForm } from '../pages/page-routes.ts';
 import { type Application, findApplication } from './application-store.ts';
 import { auditStep } from './audit-store.ts';
-import { createConsentView, openRequest, sealRequest } from './consent.ts';
+import { createConsentView, openRequest, readChosenScopes, sealRequest } from './consent.ts';
 import { findConsent } from './consent-store.ts';
 import { parseUserCode } from './device.ts';
 import { approveDeviceOnce, denyDeviceOnce, findPendingDevice, type PendingDevice } from './device-store.ts';
 import { renderConsentPage } from './pages/consent-page.ts';
 import { renderDeviceDonePage, renderDevicePage } from './pages/device-page.ts';
 import type { ProtocolParts } from './parts.ts';
-import { readScopes } from './scope.ts';
+import { formatScope, listGrantable, readScopes, type Scope } from './scope.ts';
 import { clientAddress } from './sign-in/client-address.ts';
 import type { Session, SignIn } from './sign-in/sign-in.ts';
 
@@ -45,7 +45,8 @@ export function createDeviceMount(parts: DeviceParts): RouteMount {
     const sealed = form.get('request');
     if (sealed === null) return showRequest(parts, c, { session, typed: form.get('user_code') ?? '' });
     const device = openRequest<PendingDevice>(parts, session, { kind: SEAL_KIND, sealed });
-    return decide(parts, c, { session, device, isAllowed: form.get('decision') === 'allow' });
+    const kept = readChosenScopes(form, readScopes(device.scope));
+    return decide(parts, c, { session, device, kept: form.get('decision') === 'allow' ? kept : [] });
   });
   return { path: PATH, errors: 'page', routes };
 }
@@ -78,7 +79,8 @@ async function showRequest(parts: DeviceParts, c: Context<HttpEnv>, { session, t
     return showCodePage(c, session, { typed: typed.slice(0, 20), mistake: UNKNOWN_CODE });
   }
   const application = await requireApplication(parts, device);
-  const scopes = readScopes(device.scope);
+  const scopes = listGrantable(readScopes(device.scope), session.user);
+  if (scopes.length === 0) throw new Failure('forbidden', 'The device asks for rights that you do not have');
   const view = await createConsentView(parts, {
     application,
     session,
@@ -86,7 +88,7 @@ async function showRequest(parts: DeviceParts, c: Context<HttpEnv>, { session, t
     canNarrow: false,
     consented: (await findConsent(parts.store, session.user.id, application.clientId))?.scopes ?? [],
     redirectUri: undefined,
-    request: sealRequest(parts, session, { kind: SEAL_KIND, content: device }),
+    request: sealRequest(parts, session, { kind: SEAL_KIND, content: { ...device, scope: formatScope(scopes) } }),
     action: PATH,
     switchAccountUrl: '/sign-in?return_to=%2Fdevice',
   });
@@ -102,21 +104,30 @@ async function requireApplication(parts: DeviceParts, { clientId }: PendingDevic
 interface Decision {
   readonly session: Session;
   readonly device: PendingDevice;
-  readonly isAllowed: boolean;
+  /** Nothing when the person refuses, or leaves nothing chosen. */
+  readonly kept: readonly Scope[];
 }
 
-async function decide(
-  parts: DeviceParts,
-  c: Context<HttpEnv>,
-  { session, device, isAllowed }: Decision,
-): Promise<Response> {
+async function decide(parts: DeviceParts, c: Context<HttpEnv>, { session, device, kept }: Decision): Promise<Response> {
   const { clientId } = await requireApplication(parts, device);
   const nowMs = parts.world.nowMs();
   const { userCode } = device;
   const { user, authTimeMs } = session;
-  const event = { userId: user.id, clientId, address: clientAddress(c), details: { scope: device.scope } };
-  const asked = readScopes(device.scope);
-  const decision = { userId: user.id, clientId, asked, kept: asked, newGrantId: parts.world.uuid(), nowMs };
+  const isAllowed = kept.length > 0;
+  const event = {
+    userId: user.id,
+    clientId,
+    address: clientAddress(c),
+    details: { scope: isAllowed ? formatScope(kept) : device.scope },
+  };
+  const decision = {
+    userId: user.id,
+    clientId,
+    asked: readScopes(device.scope),
+    kept,
+    newGrantId: parts.world.uuid(),
+    nowMs,
+  };
   const isDecided = isAllowed
     ? await parts.store.call(approveDeviceOnce, {
         userCode,

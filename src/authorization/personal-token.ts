@@ -6,6 +6,7 @@ import { auditStep } from './audit-store.ts';
 import { deletePersonalTokenOnce, insertPersonalTokenStep, type PersonalToken } from './personal-token-store.ts';
 import type { Scope } from './scope.ts';
 import { createSecret, hashSecret } from './secret-text.ts';
+import { findUserById } from './user-store.ts';
 
 export interface PersonalTokenForm {
   readonly userId: string;
@@ -28,6 +29,7 @@ export async function createPersonalToken(
 ): Promise<{ readonly token: PersonalToken; readonly secret: string }> {
   const nowMs = world.nowMs();
   checkForm(form, nowMs);
+  await checkAdminScope(store, form);
   const secret = createSecret('personal', world);
   const token: PersonalToken = {
     tokenId: world.uuid(),
@@ -67,6 +69,12 @@ function checkForm({ name, scopes, expiresAtMs }: PersonalTokenForm, nowMs: numb
   if (scopes.length === 0) throw refuse('scopes', 'must name at least one scope');
   if (scopes.includes('openid')) throw refuse('scopes', 'must not have openid: it is for applications');
   if (expiresAtMs !== undefined && !(expiresAtMs > nowMs)) throw refuse('expires_at', 'must be in the future');
+}
+
+async function checkAdminScope(store: Store, { userId, scopes }: PersonalTokenForm): Promise<void> {
+  if (!scopes.includes('admin')) return;
+  const user = await findUserById(store, userId);
+  if (user?.isAdmin !== true) throw refuse('scopes', 'must not have admin: the person is no administrator');
 }
 
 function refuse(field: string, rule: string): Failure {

@@ -1,4 +1,7 @@
-/** The scope names of the contract, and `openid` for an identity token. */
+/**
+ * The scope names of the contract; `openid` for an identity token; and `admin`, without which a token of an administrator
+ * has an ordinary person's rights.
+ */
 export const SCOPES = [
   'all_user',
   'all_key',
@@ -10,12 +13,23 @@ export const SCOPES = [
   'all_hook',
   'all_repository',
   'openid',
+  'admin',
 ] as const;
 
 export type Scope = (typeof SCOPES)[number];
 
 /** What an authorization request gets that asks for nothing. */
 export const DEFAULT_SCOPE: readonly Scope[] = ['all_user'];
+
+/** What a person may give at all: only an administrator has the rights that `admin` stands for. */
+export function listGrantable(scopes: readonly Scope[], person: { readonly isAdmin: boolean }): readonly Scope[] {
+  return person.isAdmin ? scopes : scopes.filter((scope) => scope !== 'admin');
+}
+
+/** What is for people alone: a token that an application gets for itself has no person behind it. */
+export function isOfPerson(scope: Scope): boolean {
+  return scope === 'openid' || scope === 'admin';
+}
 
 const ORDER: ReadonlyMap<string, number> = new Map(SCOPES.map((scope, index) => [scope, index]));
 

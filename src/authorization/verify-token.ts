@@ -22,18 +22,21 @@ export function createVerifyToken(parts: Pick<ProtocolParts, 'store' | 'world' |
     const personal = await findLivePersonalToken(parts.store, hashSecret(token), nowMs);
     if (personal === undefined) return undefined;
     noteUse(parts, personal, nowMs);
-    return { userId: personal.userId, ...pickPerson(personal), scopes: personal.scopes, tokenKind: 'personal' };
+    const { userId, scopes } = personal;
+    return { userId, ...pickPerson(personal, scopes), scopes, tokenKind: 'personal' };
   };
 }
 
 /** An application that acts for itself goes by its client id, which is never the id or the login of a person. */
 function toIdentity({ clientId, scope, user }: LiveToken): Identity {
   const person = user ?? { id: clientId, login: clientId, isAdmin: false };
-  return { userId: person.id, ...pickPerson(person), scopes: scope.split(' '), tokenKind: 'access', clientId };
+  const scopes = scope.split(' ');
+  return { userId: person.id, ...pickPerson(person, scopes), scopes, tokenKind: 'access', clientId };
 }
 
-function pickPerson({ login, isAdmin }: { login: string; isAdmin: boolean }) {
-  return { login, isAdmin };
+/** The role alone gives a token nothing: its person must have given it the scope too. */
+function pickPerson({ login, isAdmin }: { login: string; isAdmin: boolean }, scopes: readonly string[]) {
+  return { login, isAdmin: isAdmin && scopes.includes('admin') };
 }
 
 function noteUse(parts: Pick<ProtocolParts, 'store' | 'log'>, token: LivePersonalToken, nowMs: number): void {

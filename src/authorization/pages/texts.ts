@@ -33,6 +33,11 @@ const scopeTexts: Readonly<Record<string, ScopeText>> = {
     about: 'Learn that it is you, so that you can sign in with this account.',
     power: 'read',
   },
+  admin: {
+    title: 'Your rights as an administrator',
+    about: 'Do what the other scopes say for everybody: all repositories, their webhooks and the passwords of these.',
+    power: 'danger',
+  },
 };
 
 export function describeScope(scope: string): ScopeText {

@@ -14,7 +14,7 @@ import {
 import { findDone } from '../../pages/visits.ts';
 import { createPersonalToken, DEFAULT_PERSONAL_TOKEN_DAYS, revokePersonalToken } from '../personal-token.ts';
 import { listPersonalTokens, type PersonalToken } from '../personal-token-store.ts';
-import { isScope, SCOPES, type Scope } from '../scope.ts';
+import { isScope, listGrantable, SCOPES, type Scope } from '../scope.ts';
 import { clientAddress } from '../sign-in/client-address.ts';
 import type { Console, Submission, Visit } from './console.ts';
 import { describeScope, texts } from './texts.ts';
@@ -62,12 +62,12 @@ function describeMistake(error: unknown): Mistake {
   return mistake.field === 'scopes' ? { message: texts.tokens.needsScope } : mistake;
 }
 
-function readValues({ form }: Submission): TokenValues {
+function readValues({ form, session }: Submission): TokenValues {
   const days = readField(form, 'days');
   return {
     name: readField(form, 'name'),
     days: LIFETIMES_DAYS.map(String).includes(days) ? days : 'none',
-    scopes: form.getAll('scope').filter(isScope),
+    scopes: listGrantable(form.getAll('scope').filter(isScope), session.user),
   };
 }
 
@@ -100,7 +100,7 @@ async function showTokens(
   const content = html`<div class="tight"><h1>${t.title}</h1><p class="soft">${t.lead}</p></div>
 ${renderDone(shown.done)}${renderMistake(shown.mistake)}${shown.secret ? html`<div class="notice" role="status"><strong>${t.once}</strong><code class="secret" id="new-token">${shown.secret}</code></div>` : ''}
 ${tokens.length === 0 ? html`<p class="empty">${t.none}</p>` : html`<ul class="list">${list}</ul>`}
-${renderTokenForm(shown, session.csrfToken)}`;
+${renderTokenForm(shown, session)}`;
   return show({ title: t.title, here: '/account/tokens', content }, { status: shown.mistake ? 422 : 200 });
 }
 
@@ -117,7 +117,7 @@ function renderToken(token: PersonalToken, csrfToken: string, nowMs: number): Ht
 <form method="post" action="/account/tokens/delete">${renderCsrf(csrfToken)}${renderHidden({ token_id: token.tokenId })}<button class="danger quiet">${t.delete}<span class="hidden"> ${token.name}</span></button></form></li>`;
 }
 
-function renderTokenForm({ values, mistake }: TokensShown, csrfToken: string): Html {
+function renderTokenForm({ values, mistake }: TokensShown, { user, csrfToken }: Visit['session']): Html {
   const t = texts.tokens;
   const lifetimes = [
     ...LIFETIMES_DAYS.map((days) => [String(days), t.days(days)] as const),
@@ -127,7 +127,7 @@ function renderTokenForm({ values, mistake }: TokensShown, csrfToken: string): H
 <form method="post" action="/account/tokens" class="stack">${renderCsrf(csrfToken)}
 ${renderField({ name: 'name', label: t.name, hint: t.nameHint, value: values.name, autocomplete: 'off', mistake })}
 <div><label for="days">${t.expiry}</label><select id="days" name="days">${lifetimes.map(([days, label]) => html`<option value="${days}"${days === values.days ? html` selected` : ''}>${label}</option>`)}</select></div>
-<fieldset><legend>${t.scopes}</legend>${OFFERED.map((scope) => renderScope(scope, values.scopes.includes(scope)))}</fieldset>
+<fieldset><legend>${t.scopes}</legend>${listGrantable(OFFERED, user).map((scope) => renderScope(scope, values.scopes.includes(scope)))}</fieldset>
 <button>${t.submit}</button>
 </form></section>`;
 }
