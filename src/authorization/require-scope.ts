@@ -41,6 +41,8 @@ export async function identifyFor(scope: string, call: Call, verifyToken: Verify
 
 /** Who calls; throws what RFC 6750 §3.1 says when nobody can tell. */
 export async function identify(call: Call, verifyToken: VerifyToken): Promise<Identity> {
+  // For a cache that keeps what it must not: an answer to one token is not the answer to another, or to none.
+  call.setHeader('Vary', 'Authorization, Private-Token');
   const token = readHeadToken(call);
   // A stranger's body is not read: only where the head has no token, the body may have it.
   const known = token === undefined ? undefined : await verifySent(token, verifyToken);
@@ -60,8 +62,6 @@ async function verifySent(token: string, verifyToken: VerifyToken): Promise<Iden
 /** The token in the headers or the query; undefined when none was sent. Throws `invalid` when two of them differ. */
 function readHeadToken(call: Call): string | undefined {
   const inQuery = call.query === '' ? [] : parsePairs(call.query).getAll('access_token');
-  // What a URL carries may be kept by caches on the way (RFC 6750 §2.3).
-  if (inQuery.length > 0) call.setHeader('Cache-Control', 'no-store');
   const sent = [readAuthorization(call.header('authorization')), call.header('private-token'), ...inQuery];
   const [token, ...others] = new Set(sent.filter((candidate) => candidate !== undefined && candidate !== ''));
   if (others.length > 0) throw refuseTwoTokens();

@@ -45,6 +45,12 @@ export interface Reply {
   readonly body: string | null;
 }
 
+/**
+ * RFC 9111 §4.2.2 lets a cache keep an answer that does not mention caching. Answers carry passwords, tokens and personal
+ * data, so each one forbids it, unless it is the same for everybody and sets its own `Cache-Control`.
+ */
+export const NOT_STORED = { 'Cache-Control': 'no-store' } as const;
+
 export function replyJson(value: unknown, headers: Readonly<Record<string, string>> = {}): Reply {
   return { status: 200, headers: { 'Content-Type': 'application/json', ...headers }, body: JSON.stringify(value) };
 }

@@ -11,7 +11,7 @@ import { Counter } from 'prom-client';
 import { Failure } from '../errors.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { HttpEnv } from './context.ts';
-import { toCall, toResponse } from './endpoint.ts';
+import { NOT_STORED, toCall, toResponse } from './endpoint.ts';
 import { respondToError } from './failure-response.ts';
 import { limitBody } from './limit-body.ts';
 import type { RouteMount } from './mount.ts';
@@ -73,6 +73,7 @@ function traceRequests(observer: RequestObserver, log: Log): MiddlewareHandler<H
     c.set('log', log);
     c.set('clientAddress', start.clientAddress);
     c.header('X-Trace-Id', start.traceId);
+    c.header('Cache-Control', NOT_STORED['Cache-Control']);
     await next();
     observer.end(start, { method, path, route: routePath(c, -1), status: c.res.status });
   };

@@ -6,7 +6,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Failure } from '../errors.ts';
 import type { Log } from '../telemetry/log.ts';
-import { type Call, type Endpoint, type Reply, readForm } from './endpoint.ts';
+import { type Call, type Endpoint, NOT_STORED, type Reply, readForm } from './endpoint.ts';
 import { replyToError } from './failure-response.ts';
 import { checkBodyLength } from './limit-body.ts';
 import type { ReplyStyle } from './mount.ts';
@@ -65,7 +65,7 @@ async function answer(parts: ShortWayParts, mounted: MountedEndpoint, exchange: 
     forwardedFor: readHeader(headers['x-forwarded-for']),
     traceparent: readHeader(headers.traceparent),
   });
-  const preset: Record<string, string> = { 'X-Trace-Id': start.traceId };
+  const preset: Record<string, string> = { 'X-Trace-Id': start.traceId, ...NOT_STORED };
   if (endpoint.isOpenToScripts === true) Object.assign(preset, OPEN_HEADERS);
   const call = createCall(exchange, { ...start, log: parts.log, preset });
   const reply = await callEndpoint(endpoint, call, parts.maxBodyBytes).catch((error: unknown) =>

@@ -57,14 +57,15 @@ test('a connection rests before it is used again', async () => {
 });
 
 test('a connection on which interim answers came is not used again', async () => {
-  const interim = 'HTTP/1.1 103 Early Hints\r\n\r\n';
-  await using receiver = await startRawReceiver(answerWith(interim + OK));
-  await using sender = openSender();
-  for (let count = 0; count < 2; count += 1) {
-    assert.equal((await sender.send(deliveryTo(receiver.url))).status, 200);
-    sender.letRest();
+  for (const interim of ['HTTP/1.1 103 Early Hints\r\n\r\n', 'HTTP/1.1 100 Continue\r\n\r\n']) {
+    await using receiver = await startRawReceiver(answerWith(interim + OK));
+    await using sender = openSender();
+    for (let count = 0; count < 2; count += 1) {
+      assert.equal((await sender.send(deliveryTo(receiver.url))).status, 200);
+      sender.letRest();
+    }
+    assert.equal(receiver.connections, 2);
   }
-  assert.equal(receiver.connections, 2);
 });
 
 test('a second answer that comes as late as to look like the next one’s makes that delivery doubtful', async () => {

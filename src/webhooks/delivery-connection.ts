@@ -14,6 +14,7 @@
 import { Client, errors } from 'undici';
 import type { VettedTarget } from './address-guard.ts';
 import { type OpenSocket, openSocket, type SocketOptions } from './delivery-socket.ts';
+import { tolerateContinue } from './tolerate-continue.ts';
 
 const KEEP_MS = 15_000;
 /** As long as a second answer may lag behind the first and be found before the connection is used again. */
@@ -35,6 +36,8 @@ export interface Connection {
   restedAtMs: number;
   /** A request waits for its answer, or for the rest of it. */
   isAsked: boolean;
+  /** Called before a request is written. */
+  readonly expectAnswer: () => void;
 }
 
 export interface ConnectionPoolOptions extends SocketOptions {
@@ -99,6 +102,7 @@ export function createConnectionPool(options: ConnectionPoolOptions): Connection
       isClosed: false,
       restedAtMs: 0,
       isAsked: true,
+      expectAnswer: tolerateContinue(socket),
     };
     client.on('disconnect', (_, __, error) => {
       if (!connection.isAsked && isUnaskedAnswer(error)) distrust(connection);

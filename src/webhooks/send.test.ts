@@ -71,6 +71,43 @@ for (const [value, expected] of retryAfters)
     assert.deepEqual(report.outcome, { kind: 'refused', status: 503, retryAfterMs: expected });
   });
 
+const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n';
+const interim: [title: string, before: string][] = [
+  ['100', CONTINUE],
+  ['100 with headers', 'HTTP/1.1 100 \r\nX-Note: HTTP/1.1 100\r\nA: b\r\n\r\n'],
+  [
+    '102, 100, 103 and 100',
+    `HTTP/1.1 102 Processing\r\n\r\n${CONTINUE}HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n${CONTINUE}`,
+  ],
+  ['199 and 100', `HTTP/1.1 199 Unknown\r\n\r\n${CONTINUE}`],
+  ['sixteen of 100', CONTINUE.repeat(16)],
+];
+for (const [title, before] of interim) {
+  const answer = `${before}HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nHTTP/1.1 `;
+  test(`interim responses that were not asked for come before the answer: ${title}`, async () => {
+    const report = await sendTo(answerWith(answer));
+    assert.deepEqual(report.outcome, { kind: 'accepted', status: 200 });
+    assert.equal(Buffer.from(report.responseBody).toString(), 'HTTP/1.1 ');
+  });
+  test(`they may come byte by byte: ${title}`, async () => {
+    const report = await sendTo((socket) => void socket.once('data', () => void writeBytes(socket, answer)));
+    assert.deepEqual(report.outcome, { kind: 'accepted', status: 200 });
+  });
+}
+
+async function writeBytes(socket: Socket, text: string): Promise<void> {
+  socket.setNoDelay(true);
+  for (const byte of text) {
+    await new Promise((resolve) => socket.write(byte, resolve));
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+test('a refusal behind a 100 is a refusal', async () => {
+  const report = await sendTo(answerWith(`${CONTINUE}HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n`));
+  assert.equal(report.status, 500);
+});
+
 const hostile: [title: string, onConnection: (socket: Socket) => void, reason: RegExp][] = [
   ['accepts and stays silent', () => {}, /response timeout/],
   ['never reads', (socket) => socket.pause(), /response timeout/],
@@ -81,6 +118,8 @@ const hostile: [title: string, onConnection: (socket: Socket) => void, reason: R
     answerWith('HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n'.repeat(10_000)),
     /too many interim/,
   ],
+  ['floods with 100 answers', answerWith(CONTINUE.repeat(10_000)), /too many interim/],
+  ['changes the protocol', answerWith('HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\n\r\n'), /closed before/],
   ['sends a head of a megabyte', answerWith(`HTTP/1.1 200 OK\r\nX-Big: ${'a'.repeat(1_000_000)}\r\n\r\n`), /too large/],
   ['sends garbage', answerWith('\u0000\u0001 this is not HTTP \r\n\r\n'), /malformed/],
   ['resets the connection', (socket) => void socket.once('data', () => socket.resetAndDestroy()), /closed before/],

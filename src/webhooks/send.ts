@@ -113,6 +113,7 @@ async function exchange(request: SendRequest, target: VettedTarget, parts: Excha
   if (!progress.isKept) request.onConnected?.();
   connection.carried.push(request.deliveryId);
   connection.isAsked = true;
+  connection.expectAnswer();
   try {
     await readAnswer(request, target, connection, parts);
     // Who says more than the answer is not listened to twice.

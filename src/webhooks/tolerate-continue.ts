@@ -1,0 +1,65 @@
+import type { Socket } from 'node:net';
+
+/**
+ * RFC 9110 §15.2: a client must be able to parse interim responses (1xx) before the final one, even if it does not expect
+ * them. undici counts them all but 100 (Continue), at which it ends the connection. So an unexpected 100 gets another
+ * last digit while it is read, and is counted, bounded and kept out of reuse like any other interim response.
+ */
+
+const STATUS_LINE = Buffer.from('HTTP/1.1 1');
+const ZERO = '0'.charCodeAt(0);
+/** 102 (Processing) says as little as 100 does where nothing was asked. */
+const LAST_DIGIT = '2'.charCodeAt(0);
+const MINOR_VERSION_AT = 'HTTP/1.'.length;
+const HEAD_END = Buffer.from('\r\n\r\n');
+
+/** Returns what has to be called before every request on the socket. */
+export function tolerateContinue(socket: Socket): () => void {
+  const responses = createInterimReader();
+  const read = socket.read.bind(socket);
+  socket.read = (size?: number) => {
+    const chunk: unknown = read(size);
+    if (chunk instanceof Buffer) responses.take(chunk);
+    return chunk;
+  };
+  return responses.restart;
+}
+
+/** Follows the heads of interim responses up to the first response that is none. */
+function createInterimReader() {
+  let place: 'status line' | 'head' | 'elsewhere' = 'elsewhere';
+  /** Bytes of the status line, or of the end of the head, that have come. */
+  let matched = 0;
+  /** The second digit of the status is 0. */
+  let hasZero = false;
+
+  const moveTo = (next: typeof place) => {
+    place = next;
+    matched = 0;
+  };
+  const takeStatusByte = (chunk: Buffer, at: number) => {
+    const byte = chunk[at];
+    matched += 1;
+    if (matched <= STATUS_LINE.length) {
+      const fits = matched - 1 === MINOR_VERSION_AT || byte === STATUS_LINE[matched - 1];
+      if (!fits) moveTo('elsewhere');
+    } else if (matched === STATUS_LINE.length + 1) hasZero = byte === ZERO;
+    else {
+      if (hasZero && byte === ZERO) chunk[at] = LAST_DIGIT;
+      moveTo('head');
+    }
+  };
+  const takeHeadByte = (byte: number | undefined) => {
+    matched = byte === HEAD_END[matched] ? matched + 1 : Number(byte === HEAD_END[0]);
+    if (matched === HEAD_END.length) moveTo('status line');
+  };
+
+  return {
+    restart: () => moveTo('status line'),
+    take: (chunk: Buffer) => {
+      for (let at = 0; at < chunk.length && place !== 'elsewhere'; at += 1)
+        if (place === 'status line') takeStatusByte(chunk, at);
+        else takeHeadByte(chunk[at]);
+    },
+  };
+}
