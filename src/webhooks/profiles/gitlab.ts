@@ -1,13 +1,12 @@
 /** Deliveries as GitLab sends them. Its bodies are those of GitCode with `title` on commits and without a tail. */
-import type { Event, Person } from '../event.ts';
+import type { Event, EventOf, Person } from '../event.ts';
 import { EVENT_HEADER_OF, gitcode } from './gitcode.ts';
 import { renderBasicProject, renderPerson } from './gitcode-shared.ts';
-import { toBytes } from './json-body.ts';
 import type { Attempt, Occasion, Profile } from './profile.ts';
 import { standardHeaders } from './signature.ts';
 
 export const gitlab: Profile = {
-  render: (event, occasion) => toBytes(renderBody(event, occasion)),
+  render: (event, occasion) => Buffer.from(JSON.stringify(renderBody(event, occasion), nullIfEmptyAvatar)),
   headers: (attempt) => ({
     'Content-Type': 'application/json',
     'User-Agent': 'GitLab/trivet',
@@ -47,24 +46,64 @@ const ADDED_KEYS = new Set([
 ]);
 
 function renderBody(event: Event, occasion: Occasion): object {
-  const body = JSON.parse(Buffer.from(gitcode.render(event, occasion)).toString('utf8')) as Record<string, unknown>;
-  const kept = Object.fromEntries(Object.entries(body).filter(([key]) => !ADDED_KEYS.has(key)));
-  if (event.kind === 'merge_request') {
-    delete kept.merge_request;
-    return {
-      ...kept,
-      ...listPeople({ assignees: event.merge_request.assignees, reviewers: event.merge_request.reviewers }),
-    };
+  const text = Buffer.from(gitcode.render(event, occasion)).toString('utf8');
+  const body = JSON.parse(text) as Record<string, unknown>;
+  const kept = withoutKeys(body, ADDED_KEYS);
+  switch (event.kind) {
+    case 'push':
+    case 'tag_push':
+      return { ...kept, message: event.message || null, commits: (kept.commits as RenderedCommit[]).map(addTitle) };
+    case 'merge_request':
+      return renderMergeRequest(event, kept);
+    case 'issue':
+      return renderIssue(event, kept, occasion);
+    case 'note':
+      return renderNote(event, kept);
   }
-  if (event.kind === 'issue') {
-    const repository = renderBasicProject(occasion.repository);
-    return { ...kept, repository, ...listPeople({ assignees: event.issue.assignees }) };
-  }
-  if (!Array.isArray(kept.commits)) return kept;
-  return { ...kept, commits: (kept.commits as RenderedCommit[]).map(addTitle) };
 }
 
-/** GitLab leaves out who is nobody. */
+function withoutKeys(body: object, keys: ReadonlySet<string>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(body).filter(([key]) => !keys.has(key)));
+}
+
+/** Where GitCode has an empty text or object, GitLab has null or no key at all, and receivers test for that. */
+function nullIfEmptyAvatar(key: string, value: unknown): unknown {
+  return (key === 'avatar_url' || key === 'user_avatar') && value === '' ? null : value;
+}
+
+function renderIssue(event: EventOf<'issue'>, kept: Record<string, unknown>, { repository }: Occasion): object {
+  const author = { author_id: event.issue.author.id, author: renderPerson(event.issue.author) };
+  return {
+    ...kept,
+    object_attributes: { ...(kept.object_attributes as object), ...author },
+    repository: renderBasicProject(repository),
+    ...listPeople({ assignees: event.issue.assignees }),
+  };
+}
+
+const NO_POSITION = { position: null, original_position: null, change_position: null };
+
+function renderNote({ target }: EventOf<'note'>, kept: Record<string, unknown>): object {
+  const noted = { ...kept, object_attributes: { ...(kept.object_attributes as object), ...NO_POSITION } };
+  if (target.type !== 'issue') return noted;
+  return { ...noted, issue: { ...(kept.issue as object), author: renderPerson(target.issue.author) } };
+}
+
+/** What GitCode adds to the attributes of a merge request. */
+const ADDED_ATTRIBUTES = new Set(['update_reason', 'act', 'act_desc', 'need_approve', 'tester_list', 'approver_list']);
+
+function renderMergeRequest(event: EventOf<'merge_request'>, kept: Record<string, unknown>): object {
+  const { merge_request: _, object_attributes, ...rest } = kept;
+  // `oldrev` says that new commits came: receivers test whether it is there (Jenkins builds when it is).
+  const absent = event.previous_head === undefined ? [...ADDED_ATTRIBUTES, 'oldrev'] : ADDED_ATTRIBUTES;
+  return {
+    ...rest,
+    object_attributes: withoutKeys(object_attributes as object, new Set(absent)),
+    ...listPeople({ assignees: event.merge_request.assignees, reviewers: event.merge_request.reviewers }),
+  };
+}
+
+/** GitLab leaves out a role that no person has. */
 function listPeople(people: Readonly<Record<string, readonly Person[]>>): object {
   const named = Object.entries(people).filter(([, list]) => list.length > 0);
   return Object.fromEntries(named.map(([role, list]) => [role, list.map(renderPerson)]));

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { clampSeconds } from '../event-limits.ts';
 
 export function toBytes(body: object): Uint8Array {
   return Buffer.from(JSON.stringify(body));
@@ -15,7 +16,7 @@ export function asUuid(hex: string): string {
 
 /** `2026-11-21T06:24:33Z`: UTC without fractions. */
 export function toUtcSeconds(time: string): string {
-  return `${new Date(time).toISOString().slice(0, 19)}Z`;
+  return `${new Date(clampSeconds(Date.parse(time) / 1000) * 1000).toISOString().slice(0, 19)}Z`;
 }
 
 /** `2026-11-21T06:24:33+00:00`: UTC as a numeric offset. */

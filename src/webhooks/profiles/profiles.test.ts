@@ -3,7 +3,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { test } from 'node:test';
 import { Webhook } from 'standardwebhooks';
-import { eventSchema } from '../event.ts';
+import { type Event, type EventInput, eventSchema } from '../event.ts';
 import { EVENT_KINDS, type EventKind } from '../event-kind.ts';
 import { PROFILE_NAMES, type ProfileName } from '../hook.ts';
 import type { Repository } from '../repository.ts';
@@ -67,6 +67,63 @@ for (const profile of PROFILE_NAMES)
     test(`${profile} renders ${name} as its golden body`, () => {
       assert.deepEqual(renderFixture(profile, name), readJson(`${profile}/${name}.json`));
     });
+
+const UPDATE = readJson('events/merge-request-update.json') as EventInput & { kind: 'merge_request' };
+
+test('gitlab has oldrev when new commits came, and only then: receivers test whether it is there', () => {
+  for (const previous_head of ['a'.repeat(40), undefined]) {
+    const event = eventSchema.parse({ ...UPDATE, action: 'update', previous_head });
+    const body = JSON.parse(Buffer.from(PROFILES.gitlab.render(event, occasion)).toString('utf8'));
+    assert.equal(body.object_attributes.oldrev, previous_head);
+    assert.equal('oldrev' in body.object_attributes, previous_head !== undefined);
+  }
+});
+
+test('the first and the last time of ISO 8601 are rendered in four digits of a year, whatever their offset', () => {
+  const push = readJson('events/push.json') as EventInput & { kind: 'push' };
+  for (const timestamp of ['0000-01-01T00:00:00+23:59', '9999-12-31T23:59:59-23:59']) {
+    const event = eventSchema.parse({ ...push, commits: push.commits?.map((commit) => ({ ...commit, timestamp })) });
+    const body = JSON.parse(Buffer.from(PROFILES.gitcode.render(event, occasion)).toString('utf8'));
+    assert.match(body.commits[0].timestamp, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
+  }
+});
+
+test('github has before and after when new commits came, and only then', () => {
+  for (const previous_head of ['a'.repeat(40), undefined]) {
+    const event = eventSchema.parse({ ...UPDATE, action: 'update', previous_head });
+    const body = JSON.parse(Buffer.from(PROFILES.github.render(event, occasion)).toString('utf8'));
+    assert.equal('before' in body, previous_head !== undefined);
+    assert.equal('after' in body, previous_head !== undefined);
+  }
+});
+
+/** Free texts, which both platforms send empty too. */
+const FREE_TEXTS = ['description', 'body', 'email', 'user_email', 'message', 'note', 'color'];
+/** GitLab has null for a missing picture; GitHub has an address always, so that its receivers do not expect null. */
+const MAY_BE_EMPTY = { gitlab: new Set(FREE_TEXTS), github: new Set([...FREE_TEXTS, 'avatar_url']) };
+
+/** Keys whose value is an empty text or object, where a receiver may test for null. */
+function listEmpty(value: unknown, key = ''): string[] {
+  if (value === '' || (isObject(value) && !Array.isArray(value) && Object.keys(value).length === 0)) return [key];
+  return isObject(value)
+    ? Object.entries(value).flatMap(([name, child]) => listEmpty(child, Array.isArray(value) ? key : name))
+    : [];
+}
+
+for (const profile of ['gitlab', 'github'] as const)
+  for (const name of names)
+    test(`${profile} sends nothing that is there and empty: ${name}`, () => {
+      const event = withoutOptional(readJson(`events/${name}.json`) as EventInput);
+      const body = JSON.parse(Buffer.from(PROFILES[profile].render(event, occasion)).toString('utf8'));
+      const empty = listEmpty(body).filter((key) => !MAY_BE_EMPTY[profile].has(key) && key !== 'changes');
+      assert.deepEqual(empty, []);
+    });
+
+/** The event with nobody's avatar, no message, and nothing that a host need not tell. */
+function withoutOptional(input: EventInput): Event {
+  const text = JSON.stringify(input, (key, value) => (key === 'avatar_url' || key === 'base_ref' ? undefined : value));
+  return eventSchema.parse({ ...JSON.parse(text), message: '', previous_head: undefined });
+}
 
 /** Every key path of a value with its type; the keys of all elements of an array count as one. */
 function listKeys(value: unknown, path = '', found = new Map<string, Set<string>>()): Map<string, Set<string>> {
