@@ -5,11 +5,16 @@
 import { Failure } from '../errors.ts';
 import type { Application } from './application-store.ts';
 import { createOAuthFailure } from './oauth-error.ts';
+import { REPEATABLE } from './parameters.ts';
 import { isCodeChallenge } from './pkce.ts';
 import { isRegisteredRedirectUri } from './redirect-uri.ts';
-import { DEFAULT_SCOPE, parseScope, type Scope } from './scope.ts';
+import { DEFAULT_SCOPE, readRequestedScopes, type Scope } from './scope.ts';
+
+export const AUTHORIZE_PATH = '/oauth/authorize';
 
 export interface AuthorizeQuery {
+  /** As they came, without empty values. */
+  readonly pairs: readonly (readonly [string, string])[];
   readonly values: ReadonlyMap<string, string>;
   /** Names that came more than once. */
   readonly repeated: ReadonlySet<string>;
@@ -33,14 +38,34 @@ const PROMPTS: readonly string[] = ['none', 'login', 'consent', 'select_account'
 
 /** An empty value counts as absent (§3.1). */
 export function parseAuthorizeQuery(pairs: Iterable<readonly [string, string]>): AuthorizeQuery {
+  const given = [...pairs].filter(([, value]) => value !== '');
   const values = new Map<string, string>();
   const repeated = new Set<string>();
-  for (const [name, value] of pairs) {
-    if (value === '') continue;
-    if (values.has(name)) repeated.add(name);
+  for (const [name, value] of given) {
+    if (values.has(name) && !REPEATABLE.has(name)) repeated.add(name);
     values.set(name, value);
   }
-  return { values, repeated };
+  return { pairs: given, values, repeated };
+}
+
+/** The request as a path of this service, to come back to after signing in. */
+export function formatRequestPath({ pairs }: AuthorizeQuery, changes: Readonly<Record<string, string>> = {}): string {
+  const parameters = new URLSearchParams(pairs.filter(([name]) => name !== 'again').map(([...pair]) => pair));
+  for (const [name, value] of Object.entries(changes)) parameters.set(name, value);
+  return `${AUTHORIZE_PATH}?${parameters.toString()}`;
+}
+
+/** Of the path above, encoded once more within the address of the sign-in page: Node takes 16 KB for the whole head. */
+const MAX_CARRIED_LENGTH = 11_000;
+/** Of the state within the consent form, where control characters take six bytes each. */
+const MAX_STATE_BYTES = 8192;
+
+/** Throws unless sign-in and consent can carry the request: a state that is lost there looks like an attack to the client. */
+export function checkRequestSize(query: AuthorizeQuery): void {
+  const stateBytes = Buffer.byteLength(JSON.stringify(query.values.get('state') ?? ''));
+  if (stateBytes <= MAX_STATE_BYTES && encodeURIComponent(formatRequestPath(query)).length <= MAX_CARRIED_LENGTH)
+    return;
+  throw createOAuthFailure('invalid_request', 'The request is too long: its state must be shorter');
 }
 
 /** The client id to look up. Throws for a person to read. */
@@ -102,12 +127,11 @@ function checkResponseType(values: ReadonlyMap<string, string>): void {
   if (values.has('request_uri')) throw createOAuthFailure('request_uri_not_supported', 'request_uri is not supported');
 }
 
-/** Names nobody knows are left out as long as one is known: clients of sibling platforms ask for theirs. */
 function readScopes(text: string | undefined): readonly Scope[] {
   if (text === undefined) return DEFAULT_SCOPE;
-  const { known } = parseScope(text);
-  if (known.length === 0) throw createOAuthFailure('invalid_scope', 'None of the scopes is known');
-  return known;
+  const scopes = readRequestedScopes(text);
+  if (scopes.length === 0) throw createOAuthFailure('invalid_scope', 'None of the scopes is known');
+  return scopes;
 }
 
 /** RFC 7636 §4.3 and §4.4.1; a method that is absent means `plain`, which is not offered. */

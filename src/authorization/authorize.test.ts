@@ -95,7 +95,7 @@ const cases: Case[] = [
     'A11 only unknown scopes are invalid_scope; with one that is known the others are left out',
     async (bench) => {
       const { cookie, fields } = await prepareRequest(bench);
-      const bad = await authorize(bench.server, cookie, { ...fields, scope: 'user_info projects' });
+      const bad = await authorize(bench.server, cookie, { ...fields, scope: 'gists emails' });
       assertRedirectedError(bench, bad, 'invalid_scope');
       const some = await authorize(bench.server, cookie, { ...fields, scope: 'user_info all_hook' });
       assert.equal(some.status, 200);

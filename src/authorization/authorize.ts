@@ -4,40 +4,43 @@
  * between the page and the answer; who asks and where to is checked again all the same.
  */
 import type { Context } from 'hono';
-import { isFailure } from '../errors.ts';
 import type { HttpEnv } from '../http/context.ts';
 import type { RouteMount } from '../http/mount.ts';
-import { renderGoOnPage } from '../pages/notice-pages.ts';
+import { renderLeavePage } from '../pages/notice-pages.ts';
 import { respondPage } from '../pages/page-response.ts';
 import { createPageRoutes, readForm } from '../pages/page-routes.ts';
 import { type Application, findApplication } from './application-store.ts';
 import { auditStep } from './audit-store.ts';
 import {
+  AUTHORIZE_PATH,
   type AuthorizationRequest,
   type AuthorizeQuery,
+  checkRequestSize,
   checkTarget,
+  formatRequestPath,
   parseAuthorizationRequest,
   parseAuthorizeQuery,
   readClientId,
 } from './authorize-request.ts';
+import { formatRefusal, redirectWithCode, redirectWithRefusal } from './client-redirect.ts';
 import { insertAllowedCode, insertCodeStep, type NewCode } from './code-store.ts';
-import { createConsentView, openRequest, readChosenScopes, sealRequest } from './consent.ts';
+import { createConsentView, describeTarget, openRequest, readChosenScopes, sealRequest } from './consent.ts';
 import { type Consent, findConsent } from './consent-store.ts';
 import { createOAuthFailure } from './oauth-error.ts';
 import { renderConsentPage } from './pages/consent-page.ts';
 import type { ProtocolParts } from './parts.ts';
 import { describeAuthorize } from './protocol-descriptions.ts';
-import { addToQuery, isLoopbackIp, isPrivateScheme } from './redirect-uri.ts';
+import { isLoopbackIp, isPrivateScheme } from './redirect-uri.ts';
 import { formatScope, isWithin, listGrantable, type Scope } from './scope.ts';
 import { createSecret, hashSecret } from './secret-text.ts';
 import { clientAddress } from './sign-in/client-address.ts';
 import type { Session, SignIn } from './sign-in/sign-in.ts';
+import { findUserById } from './user-store.ts';
 
 export interface AuthorizeParts extends ProtocolParts {
   readonly signIn: SignIn;
 }
 
-export const AUTHORIZE_PATH = '/oauth/authorize';
 const SEAL_KIND = 'authorize';
 
 export function createAuthorizeMount(parts: AuthorizeParts): RouteMount {
@@ -53,11 +56,47 @@ async function beginAuthorization(parts: AuthorizeParts, c: Context<HttpEnv>): P
   const application = await findApplication(parts.store, readClientId(query));
   const redirectUri = checkTarget(query, application);
   try {
+    checkRequestSize(query);
     const request = parseAuthorizationRequest(query, application as Application, redirectUri);
     return await askUser(parts, c, { request, application: application as Application, query });
   } catch (error) {
-    return refuseByRedirect(parts, c, { error, redirectUri, state: readState(query) });
+    return refuseRequest(parts, c, { error, redirectUri, application: application as Application, query });
   }
+}
+
+interface RefusedRequest {
+  readonly error: unknown;
+  readonly redirectUri: string;
+  readonly application: Application;
+  readonly query: AuthorizeQuery;
+}
+
+/**
+ * RFC 9700 §4.11.2: anybody with an account can register a client, and a link to a request that is refused would take
+ * strangers to its address. So the person signs in before the refusal is redirected. A request that must not show the
+ * sign-in page is redirected at once only for applications of the service or of an administrator.
+ */
+async function refuseRequest(parts: AuthorizeParts, c: Context<HttpEnv>, refused: RefusedRequest): Promise<Response> {
+  const { error, redirectUri, application, query } = refused;
+  const refusal = { error, redirectUri, state: readState(query) };
+  const url = formatRefusal(parts, refusal);
+  if ((await parts.signIn.currentSession(c)) !== undefined) return redirectWithRefusal(parts, c, refusal);
+  if (!isSilent(query)) {
+    // What is too long for the way over the sign-in page is shown here.
+    checkRequestSize(query);
+    return redirectToSignIn(parts, c, { redirectUri, query });
+  }
+  if (await isOfAdministrator(parts, application)) return redirectWithRefusal(parts, c, refusal);
+  const page = renderLeavePage({ url, target: describeTarget(redirectUri), application: application.name });
+  return respondPage(c, page, { status: 400 });
+}
+
+function isSilent({ values }: AuthorizeQuery): boolean {
+  return values.get('prompt')?.split(' ').includes('none') ?? false;
+}
+
+async function isOfAdministrator({ store }: AuthorizeParts, { ownerId }: Application): Promise<boolean> {
+  return ownerId === undefined || (await findUserById(store, ownerId))?.isAdmin === true;
 }
 
 /** A state that came twice is nobody's. */
@@ -113,12 +152,23 @@ function mustSignInAgain(parts: AuthorizeParts, session: Session, { request, que
 
 function sendToSignIn(parts: AuthorizeParts, c: Context<HttpEnv>, { request, query }: Pending): Response {
   if (request.prompts.includes('none')) throw createOAuthFailure('login_required', 'The user has to sign in');
+  return redirectToSignIn(parts, c, { redirectUri: request.redirectUri, query });
+}
+
+function redirectToSignIn(
+  parts: AuthorizeParts,
+  c: Context<HttpEnv>,
+  { redirectUri, query }: Pick<RefusedRequest, 'redirectUri' | 'query'>,
+): Response {
   const askedAt = Buffer.from(parts.vault.seal(String(parts.world.nowMs()), AGAIN_BINDING)).toString('base64url');
   return parts.signIn.redirectToSignIn(c, formatRequestPath(query, { again: askedAt }), {
-    loginHint: request.loginHint,
-    leadsToClient: !isPrivateScheme(request.redirectUri),
+    loginHint: query.values.get('login_hint')?.slice(0, MAX_LOGIN_HINT_LENGTH),
+    leadsToClient: !isPrivateScheme(redirectUri),
   });
 }
+
+/** The sign-in page shows no more; the request carries all of it anyway. */
+const MAX_LOGIN_HINT_LENGTH = 64;
 
 const AGAIN_BINDING = 'authorize-again';
 
@@ -130,12 +180,6 @@ function readAskedAt({ vault }: AuthorizeParts, { values }: AuthorizeQuery): num
   } catch {
     return undefined;
   }
-}
-
-function formatRequestPath({ values }: AuthorizeQuery, changes: Readonly<Record<string, string>>): string {
-  const parameters = new URLSearchParams([...values].filter(([name]) => name !== 'again'));
-  for (const [name, value] of Object.entries(changes)) parameters.set(name, value);
-  return `${AUTHORIZE_PATH}?${parameters.toString()}`;
 }
 
 /**
@@ -154,7 +198,11 @@ async function postAuthorization(parts: AuthorizeParts, c: Context<HttpEnv>): Pr
   const form = await readForm(c);
   const sealed = form.get('request');
   // RFC 6749 §3.1: an authorization request may come by POST; it goes on as if it had been a GET.
-  if (sealed === null || !form.has('decision')) return c.redirect(`${AUTHORIZE_PATH}?${form.toString()}`, 303);
+  if (sealed === null || !form.has('decision')) {
+    const query = parseAuthorizeQuery(form);
+    checkRequestSize(query);
+    return c.redirect(formatRequestPath(query), 303);
+  }
   parts.signIn.checkForm(c, form);
   const session = await parts.signIn.currentSession(c);
   if (session === undefined) return c.redirect('/sign-in', 303);
@@ -192,7 +240,7 @@ async function allow(
     code,
     audit: auditStep({ kind: 'consent_granted', userId, clientId, address: clientAddress(c), details }, nowMs),
   });
-  return redirectToClient(parts, c, request.redirectUri, { code: text, state: request.state });
+  return redirectWithCode(parts, c, { request, code: text });
 }
 
 async function deny(parts: AuthorizeParts, c: Context<HttpEnv>, { request, session }: Decided): Promise<Response> {
@@ -200,7 +248,7 @@ async function deny(parts: AuthorizeParts, c: Context<HttpEnv>, { request, sessi
   const event = { kind: 'consent_denied' as const, userId: session.user.id, clientId, address: clientAddress(c) };
   await parts.store.writeAll([auditStep(event, parts.world.nowMs())]);
   const error = createOAuthFailure('access_denied', 'The user refused');
-  return refuseByRedirect(parts, c, { error, redirectUri, state });
+  return redirectWithRefusal(parts, c, { error, redirectUri, state });
 }
 
 async function passSilently(
@@ -211,7 +259,7 @@ async function passSilently(
   const { text, code } = createCode(parts, { request, session });
   const { statement, parameters } = insertCodeStep({ ...code, grantId: consent.grantId });
   await parts.store.write(statement, parameters);
-  return redirectToClient(parts, c, request.redirectUri, { code: text, state: request.state });
+  return redirectWithCode(parts, c, { request, code: text });
 }
 
 function createCode(
@@ -235,35 +283,4 @@ function createCode(
     expiresAtMs: issuedAtMs + parts.lifetimes.codeSeconds * 1000,
   };
   return { text, code };
-}
-
-interface Refusal {
-  readonly error: unknown;
-  readonly redirectUri: string;
-  readonly state: string | undefined;
-}
-
-/** Only what the protocol lets a client know; anything else is ours to show. */
-function refuseByRedirect(parts: AuthorizeParts, c: Context<HttpEnv>, refusal: Refusal): Promise<Response> | Response {
-  const { error, redirectUri, state } = refusal;
-  if (!isFailure(error) || typeof error.details.oauthError !== 'string') throw error;
-  const parameters = { error: error.details.oauthError, error_description: error.message, state };
-  return redirectToClient(parts, c, redirectUri, parameters);
-}
-
-function redirectToClient(
-  parts: AuthorizeParts,
-  c: Context<HttpEnv>,
-  redirectUri: string,
-  parameters: Readonly<Record<string, string | undefined>>,
-): Promise<Response> | Response {
-  const url = addToQuery(redirectUri, { ...parameters, iss: parts.issuer });
-  if (isPrivateScheme(redirectUri))
-    return respondPage(c, renderGoOnPage({ url, target: redirectUri.split(':')[0] ?? '' }));
-  c.header('Cache-Control', 'no-store');
-  c.header('Referrer-Policy', 'no-referrer');
-  c.header('X-Frame-Options', 'DENY');
-  c.header('Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'");
-  // 303 after a form (RFC 9700 §4.12): the browser must not post the form on to the client.
-  return c.redirect(url, c.req.method === 'POST' ? 303 : 302);
 }

@@ -56,7 +56,7 @@ export async function createConsentView(parts: ProtocolParts, facts: ConsentFact
     ownerLogin: owner?.login,
     people: await countPeople(parts.store, application.clientId, MANY_PEOPLE + 1),
     homepageHost: application.homepage === '' ? undefined : new URL(application.homepage).host,
-    redirectHost: redirectUri === undefined ? undefined : readTarget(redirectUri),
+    redirectHost: redirectUri === undefined ? undefined : describeTarget(redirectUri),
     scopes: facts.scopes.map((scope) => ({ scope, isNew: consented.length > 0 && !consented.includes(scope) })),
     // An administrator's rights are given by a box of their own, never by the button alone.
     canNarrow: (facts.canNarrow && facts.scopes.length > 1) || facts.scopes.includes('admin'),
@@ -69,7 +69,8 @@ export async function createConsentView(parts: ProtocolParts, facts: ConsentFact
   };
 }
 
-function readTarget(redirectUri: string): string {
+/** The host that an answer goes to, or the scheme of a native application. */
+export function describeTarget(redirectUri: string): string {
   const url = new URL(redirectUri);
   return url.host === '' ? url.protocol : url.host;
 }

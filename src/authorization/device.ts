@@ -7,7 +7,7 @@ import { checkGrantAllowed } from './grants/require-client.ts';
 import { createOAuthFailure, refuseClient } from './oauth-error.ts';
 import { readParameters } from './parameters.ts';
 import type { ProtocolParts } from './parts.ts';
-import { DEFAULT_SCOPE, formatScope, parseScope } from './scope.ts';
+import { DEFAULT_SCOPE, formatScope, readRequestedScopes } from './scope.ts';
 import { createSecret, hashSecret } from './secret-text.ts';
 import { NO_STORE } from './token.ts';
 
@@ -41,9 +41,9 @@ export async function answerDeviceRequest(parts: ProtocolParts, call: Call): Pro
 
 function readScope(text: string | undefined): string {
   if (text === undefined) return formatScope(DEFAULT_SCOPE);
-  const { known } = parseScope(text);
-  if (known.length === 0) throw createOAuthFailure('invalid_scope', 'None of the scopes is known');
-  return formatScope(known);
+  const scopes = readRequestedScopes(text);
+  if (scopes.length === 0) throw createOAuthFailure('invalid_scope', 'None of the scopes is known');
+  return formatScope(scopes);
 }
 
 async function createCodes(parts: ProtocolParts, { clientId, scope }: { clientId: string; scope: string }) {

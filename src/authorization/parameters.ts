@@ -14,7 +14,7 @@ export interface RequestParameters {
 }
 
 /** RFC 8707 and RFC 8693 let these come more than once; nothing here reads them. */
-const REPEATABLE = new Set(['resource', 'audience']);
+export const REPEATABLE: ReadonlySet<string> = new Set(['resource', 'audience']);
 
 export async function readParameters(call: Call): Promise<RequestParameters> {
   const values = new Map<string, string>();

@@ -18,6 +18,22 @@ export const SCOPES = [
 
 export type Scope = (typeof SCOPES)[number];
 
+/**
+ * Names of sibling platforms (Gitee; `read_user` is GitLab's) for what a scope of ours allows. Only for a request without
+ * any name of ours: a client that knows our names gets what it asked for by them.
+ */
+const SCOPE_BY_SIBLING_NAME: ReadonlyMap<string, Scope> = new Map([
+  ['user_info', 'all_user'],
+  ['read_user', 'all_user'],
+  ['keys', 'all_key'],
+  ['groups', 'all_groups'],
+  ['projects', 'all_projects'],
+  ['pull_requests', 'all_pr'],
+  ['issues', 'all_issue'],
+  ['notes', 'all_note'],
+  ['hook', 'all_hook'],
+]);
+
 /** What an authorization request gets that asks for nothing. */
 export const DEFAULT_SCOPE: readonly Scope[] = ['all_user'];
 
@@ -41,6 +57,14 @@ export function isScope(name: string): name is Scope {
 export function parseScope(text: string): { readonly known: readonly Scope[]; readonly unknown: readonly string[] } {
   const names = [...new Set(text.split(' ').filter((name) => name !== ''))];
   return { known: sortScopes(names.filter(isScope)), unknown: names.filter((name) => !isScope(name)) };
+}
+
+/** What a client asks for; names that are unknown are left out, so that it can be nothing. */
+export function readRequestedScopes(text: string): readonly Scope[] {
+  const { known, unknown } = parseScope(text);
+  return known.length > 0
+    ? known
+    : sortScopes([...new Set(unknown.flatMap((name) => SCOPE_BY_SIBLING_NAME.get(name) ?? []))]);
 }
 
 export function formatScope(scopes: readonly Scope[]): string {

@@ -23,6 +23,22 @@ ${view.traceId ? html`<p class="soft small">${texts.error.trace} <code>${view.tr
   return renderFocusPage({ title, content });
 }
 
+/** Leaves for an application only when the person wants to: nothing says that its address can be trusted. */
+export function renderLeavePage(view: {
+  readonly url: string;
+  readonly target: string;
+  readonly application: string;
+}): Html {
+  const t = texts.leave;
+  const content = html`<div class="card stack">
+<h1>${t.title}</h1>
+<p>${t.lead(view.application, view.target)}</p>
+<p><a class="button full" href="${view.url}" rel="noreferrer">${t.link(view.target)}</a></p>
+<p><a href="/">${texts.error.home}</a></p>
+</div>`;
+  return renderFocusPage({ title: t.title, content });
+}
+
 /**
  * Goes on to `url` by a link and by itself: for private-use schemes (`cursor://…`), which browsers
  * refuse as the end of a form's redirects whatever `form-action` says. `target` is what the person is told.

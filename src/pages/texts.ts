@@ -20,6 +20,12 @@ export const frameTexts = {
     lead: (target: string) => `You are being sent on to ${target}.`,
     link: 'Go on now',
   },
+  leave: {
+    title: 'Leave this service?',
+    lead: (application: string, target: string) =>
+      `The application "${application}" asked whether you are signed in here, and you are not. Go to ${target} only if you expected to.`,
+    link: (target: string) => `Go to ${target}`,
+  },
   error: {
     title: 'This did not work',
     notFound: 'There is no such page',

@@ -2,7 +2,7 @@
 import { auditStep } from '../audit-store.ts';
 import { createTokenPair, formatTokenAnswer, toNewAccess } from '../issue-tokens.ts';
 import { createOAuthFailure, refuseClient } from '../oauth-error.ts';
-import { DEFAULT_SCOPE, formatScope, isOfPerson, parseScope, type Scope } from '../scope.ts';
+import { DEFAULT_SCOPE, formatScope, isOfPerson, readRequestedScopes, type Scope } from '../scope.ts';
 import { insertFamilySteps } from '../token-store.ts';
 import type { Exchange, Grant } from './grant.ts';
 import { requireClient } from './require-client.ts';
@@ -34,7 +34,7 @@ export const grantToClient: Grant = async (parts, exchange) => {
 function readScope({ values }: Exchange): readonly Scope[] {
   const text = values.get('scope');
   if (text === undefined) return DEFAULT_SCOPE;
-  const scopes = parseScope(text).known.filter((scope) => !isOfPerson(scope));
+  const scopes = readRequestedScopes(text).filter((scope) => !isOfPerson(scope));
   if (scopes.length === 0) throw createOAuthFailure('invalid_scope', 'None of the scopes is known');
   return scopes;
 }

@@ -10,7 +10,7 @@ import { requireParameter } from '../parameters.ts';
 import type { ProtocolParts } from '../parts.ts';
 import { rotateRefresh } from '../rotation-store.ts';
 import type { Scope } from '../scope.ts';
-import { parseScope } from '../scope.ts';
+import { parseScope, readRequestedScopes } from '../scope.ts';
 import { hashSecret, isSecretOf } from '../secret-text.ts';
 import { findLiveToken } from '../token-store.ts';
 import type { Exchange, Grant } from './grant.ts';
@@ -50,11 +50,13 @@ export const refreshTokens: Grant = async (parts, exchange) => {
   }
 };
 
-/** A name nobody knows is wider than anything that was granted. */
+/** An unknown name is wider than anything that was granted; names of sibling platforms mean what they did at the start. */
 function readAskedScopes({ values }: Exchange): readonly Scope[] | undefined {
   const text = values.get('scope');
   if (text === undefined) return undefined;
   const { known, unknown } = parseScope(text);
+  const siblings = known.length === 0 ? readRequestedScopes(text) : [];
+  if (siblings.length > 0) return siblings;
   if (unknown.length > 0 || known.length === 0)
     throw createOAuthFailure('invalid_scope', 'The scope is wider than the one that was granted');
   return known;
