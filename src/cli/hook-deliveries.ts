@@ -4,10 +4,12 @@ import { Failure } from '../errors.ts';
 import { createMetrics } from '../telemetry/metrics.ts';
 import { announceTest } from '../webhooks/announce.ts';
 import { toAttemptJson, toDeliveryJson } from '../webhooks/delivery-json.ts';
-import { findDelivery, isHeld, listDeliveries } from '../webhooks/delivery-log-store.ts';
+import { findDelivery, listDeliveries } from '../webhooks/delivery-log-store.ts';
 import { createDeliveryWorker, type DeliveryWorker } from '../webhooks/delivery-worker.ts';
+import { readHold } from '../webhooks/hook-status-store.ts';
 import { replaySince } from '../webhooks/manage-delivery.ts';
 import { createSampleEvent } from '../webhooks/sample-event.ts';
+import { describePause } from './hook-pause.ts';
 import { type CliWebhooks, findWebhook, openWebhooks, parseId } from './open-webhooks.ts';
 import { formatTable, print, printJson, remark } from './output.ts';
 import { wholeNumber } from './whole-number.ts';
@@ -17,7 +19,9 @@ const TEST_DEADLINE_MS = 10_000;
 export function addDeliveryCommands(command: Command): void {
   command
     .command('test <owner/name> <id>')
-    .description('Send a test delivery now, and say how it went; exits with 1 when it was not accepted')
+    .description(
+      'Send a test delivery now, past a pause, and say how it went; accepted, it ends the pause and what waits is sent; exits with 1 when it was not accepted',
+    )
     .action(test);
   command
     .command('deliveries <owner/name> <id>')
@@ -92,8 +96,9 @@ async function showDeliveries(text: string, id: string, options: DeliveriesOptio
     untilMs: Number.MAX_SAFE_INTEGER,
     beforeId: Number.MAX_SAFE_INTEGER,
   });
-  const held = await isHeld(store, hook.id);
-  const deliveries = found.map((delivery) => toDeliveryJson(delivery, held));
+  const nowMs = webhooks.cli.world.nowMs();
+  const hold = await readHold(store, hook.id, nowMs);
+  const deliveries = found.map((delivery) => toDeliveryJson(delivery, hold, nowMs));
   if (options.json) {
     for (const delivery of deliveries) printJson(delivery);
     return;
@@ -106,15 +111,20 @@ async function showDeliveries(text: string, id: string, options: DeliveriesOptio
     delivery.attempts,
     delivery.status_code,
     delivery.next_attempt_at,
+    delivery.waits_for,
   ]);
-  print(formatTable(['delivery', 'created', 'event', 'state', 'attempts', 'status', 'next attempt'], rows));
+  const headings = ['delivery', 'created', 'event', 'state', 'attempts', 'status', 'next attempt', 'waits for'];
+  print(formatTable(headings, rows));
+  if (hold.pause !== undefined) remark(describePause(hold.pause));
 }
 
 async function showDelivery({ cli }: CliWebhooks, hookId: number, id: number): Promise<void> {
   const found = await findDelivery(cli.store, hookId, id);
   if (found === undefined) throw new Failure('not_found', `Delivery not found: the webhook has no ${id}`);
   const attempts = found.attempts.map(toAttemptJson);
-  printJson({ ...toDeliveryJson(found.delivery, await isHeld(cli.store, hookId)), attempt_log: attempts });
+  const nowMs = cli.world.nowMs();
+  const hold = await readHold(cli.store, hookId, nowMs);
+  printJson({ ...toDeliveryJson(found.delivery, hold, nowMs), attempt_log: attempts });
 }
 
 async function sendAgain(text: string, id: string, deliveryId: string): Promise<void> {

@@ -2,8 +2,9 @@
 import { Command } from 'commander';
 import { Failure } from '../errors.ts';
 import { EVENT_KINDS, FLAG_OF } from '../webhooks/event-kind.ts';
-import { PROFILE_NAMES } from '../webhooks/hook.ts';
+import { type Hook, PROFILE_NAMES } from '../webhooks/hook.ts';
 import { toHookJson } from '../webhooks/hook-json.ts';
+import { readEndpointStatus, readPauses } from '../webhooks/hook-status-store.ts';
 import type { StoredHook } from '../webhooks/hook-store.ts';
 import {
   createHook,
@@ -14,8 +15,9 @@ import {
 } from '../webhooks/manage-hook.ts';
 import { type Parameters, parseParameters } from '../webhooks/parameters.ts';
 import { addDeliveryCommands } from './hook-deliveries.ts';
+import { describePause } from './hook-pause.ts';
 import { type CliWebhooks, findRepository, findWebhook, openWebhooks } from './open-webhooks.ts';
-import { formatTable, print, printJson } from './output.ts';
+import { formatTable, print, printJson, remark } from './output.ts';
 
 export function createHookCommand(): Command {
   const command = new Command('hook').description(
@@ -36,6 +38,11 @@ export function createHookCommand(): Command {
     .description('List the webhooks of a repository')
     .option('--json', 'one JSON object a line')
     .action(list);
+  command
+    .command('show <owner/name> <id>')
+    .description('Show a webhook: its settings without the password, its last answer, what waits and why')
+    .option('--json', 'print the webhook as JSON, with the password')
+    .action(show);
   addChangeCommands(command);
   command.command('delete <owner/name> <id>').description('Delete a webhook').action(remove);
   addDeliveryCommands(command);
@@ -86,7 +93,7 @@ async function create(text: string, options: CreateOptions): Promise<void> {
   };
   const parameters = parseParameters(newHookParameters, given, 'create the webhook');
   const stored = await createHook(webhooks.management, repository, parameters);
-  if (options.json) printJson(describe(webhooks, stored));
+  if (options.json) printJson(await describe(webhooks, stored));
   else print(`Created webhook ${stored.hook.id} of ${text}`);
 }
 
@@ -118,7 +125,7 @@ async function update(text: string, id: string, options: UpdateOptions): Promise
     throw new Failure('invalid', 'Cannot update the webhook: nothing to change is named, see --help');
   await using webhooks = await openWebhooks();
   const updated = await change(webhooks, { text, id }, changes);
-  if (json) printJson(describe(webhooks, updated));
+  if (json) printJson(await describe(webhooks, updated));
   else print(`Updated webhook ${updated.hook.id} of ${text}`);
 }
 
@@ -155,24 +162,59 @@ async function list(text: string, { json }: { json?: boolean }): Promise<void> {
   const repository = await findRepository(webhooks, text);
   const hooks = await webhooks.management.hooks.list(repository.id, 1000, 0);
   if (json) {
-    for (const stored of hooks) printJson(describe(webhooks, stored));
+    for (const stored of hooks) printJson(await describe(webhooks, stored));
     return;
   }
+  const pauses = await readPauses(webhooks.cli.store, repository.id, webhooks.cli.world.nowMs());
   const rows = hooks.map(({ hook }) => [
     hook.id,
     hook.url,
     EVENT_KINDS.filter((kind) => hook.events[kind]).join(','),
     hook.encryptionType === 1 ? 'signature' : 'password',
     hook.profile,
-    hook.disabledAtMs === null ? 'on' : 'off',
+    stateOf(hook, pauses.has(hook.id)),
     hook.resultCode,
     hook.result?.slice(0, 40).replaceAll('\n', ' '),
   ]);
   print(formatTable(['id', 'url', 'events', 'proof', 'profile', 'state', 'result_code', 'result'], rows));
 }
 
-function describe({ cli }: CliWebhooks, stored: StoredHook) {
-  return toHookJson(stored, cli.vault, cli.world.nowMs());
+function stateOf({ disabledAtMs }: Hook, isPaused: boolean): string {
+  if (disabledAtMs !== null) return 'off';
+  return isPaused ? 'paused' : 'on';
+}
+
+async function show(text: string, id: string, { json }: { json?: boolean }): Promise<void> {
+  await using webhooks = await openWebhooks();
+  const { stored } = await findWebhook(webhooks, text, id);
+  if (json) return printJson(await describe(webhooks, stored));
+  const { hook } = stored;
+  const { store, world } = webhooks.cli;
+  const [{ waiting }, pauses] = await Promise.all([
+    readEndpointStatus(store, hook.id),
+    readPauses(store, hook.repositoryId, world.nowMs()),
+  ]);
+  const pause = pauses.get(hook.id);
+  const facts: [name: string, value: string | number | null][] = [
+    ['id', hook.id],
+    ['url', hook.url],
+    ['events', EVENT_KINDS.filter((kind) => hook.events[kind]).join(', ')],
+    ['proof', hook.encryptionType === 1 ? 'signature' : 'password'],
+    ['profile', hook.profile],
+    ['state', stateOf(hook, pause !== undefined)],
+    ['disabled reason', hook.disabledReason],
+    ['result code', hook.resultCode],
+    ['result', hook.result?.slice(0, 200).replaceAll('\n', ' ') ?? null],
+    ['waiting', waiting],
+  ];
+  print(formatTable(['field', 'value'], facts));
+  if (pause !== undefined) remark(describePause(pause));
+}
+
+async function describe({ cli }: CliWebhooks, stored: StoredHook) {
+  const nowMs = cli.world.nowMs();
+  const pauses = await readPauses(cli.store, stored.hook.repositoryId, nowMs);
+  return toHookJson(stored, { vault: cli.vault, nowMs, pause: pauses.get(stored.hook.id) });
 }
 
 async function remove(text: string, id: string): Promise<void> {

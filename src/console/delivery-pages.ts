@@ -10,7 +10,8 @@ import {
   renderSelect,
 } from '../pages/parts.ts';
 import { renderCrumbs } from './console.ts';
-import type { AttemptView, DeliveryDetail, DeliveryView, Headers, RepositoryView } from './hook-desk.ts';
+import type { AttemptView, DeliveryDetail, DeliveryView, Headers, HookView, RepositoryView } from './hook-desk.ts';
+import { renderPause } from './pause-notice.ts';
 import { renderTimings } from './pictures.ts';
 import { pathOfRepository } from './repository-pages.ts';
 import { texts } from './texts.ts';
@@ -35,9 +36,16 @@ export function renderDeliveryList(hookPath: string, deliveries: readonly Delive
     (
       delivery,
     ) => html`<li class="item"><div class="tight"><p><a href="${hookPath}/deliveries/${delivery.id}"><strong>${nameOf(t.kinds, delivery.event)}</strong></a> ${renderState(delivery)}${delivery.status_code === 0 ? '' : html` <span class="tag">${delivery.status_code}</span>`}</p>
-<p class="small soft">${t.attempts(delivery.attempts)}${delivery.next_attempt_at === null ? '' : html` · ${t.next} ${renderTime(delivery.next_attempt_at)}`}</p></div><span class="small soft">${renderTime(delivery.created_at)}</span></li>`,
+<p class="small soft">${t.attempts(delivery.attempts)}${renderNext(delivery)}</p></div><span class="small soft">${renderTime(delivery.created_at)}</span></li>`,
   );
   return html`<ul class="list">${entries}</ul>`;
+}
+
+/** Its turn has no time: it may be under way already. */
+function renderNext({ next_attempt_at, waits_for }: DeliveryView): Html | '' {
+  if (next_attempt_at === null || waits_for === null) return '';
+  const label = t.waitsFor[waits_for];
+  return waits_for === 'turn' ? html` · ${label}` : html` · ${label} ${renderTime(next_attempt_at)}`;
 }
 
 function renderState(delivery: DeliveryView): Html {
@@ -71,7 +79,7 @@ export interface LogFilter {
 
 export interface LogView {
   readonly repository: RepositoryView;
-  readonly hookId: number;
+  readonly hook: HookView;
   readonly filter: LogFilter;
   readonly states: readonly string[];
   readonly events: readonly string[];
@@ -81,12 +89,12 @@ export interface LogView {
 }
 
 export function renderLog(view: LogView): Html {
-  const { repository, hookId, filter, deliveries, nextBefore } = view;
-  const hookPath = `${pathOfRepository(repository)}/${hookId}`;
+  const { repository, hook, filter, deliveries, nextBefore } = view;
+  const hookPath = `${pathOfRepository(repository)}/${hook.id}`;
   const isFiltered = Object.values(filter).some((value) => value !== '');
   const older = new URLSearchParams({ ...filter, before: String(nextBefore) });
-  return html`${renderCrumbs(listCrumbs(repository, hookId))}
-<div class="tight"><h1>${t.title}</h1><p class="soft">${t.lead}</p></div>${renderMistake(view.mistake)}
+  return html`${renderCrumbs(listCrumbs(repository, hook.id))}
+<div class="tight"><h1>${t.title}</h1><p class="soft">${t.lead}</p></div>${renderMistake(view.mistake)}${renderPause(hook)}
 ${renderFilter(view, { action: `${hookPath}/deliveries`, isFiltered })}
 ${deliveries.length === 0 ? html`<p class="empty">${isFiltered ? t.none : t.noneYet}</p>` : renderDeliveryList(hookPath, deliveries)}
 ${nextBefore === undefined ? '' : html`<p><a class="button plain" href="${hookPath}/deliveries?${older.toString()}">${t.older}</a></p>`}`;
@@ -124,12 +132,18 @@ export function renderDelivery(view: DeliveryPageView): Html {
 <h1 class="capital">${nameOf(t.kinds, delivery.event)} <span class="beside">${renderState(delivery)}</span></h1>
 ${renderDone(view.done)}${renderMistake(view.mistake)}
 <section class="card stack"><dl class="facts"><dt>${t.made}</dt><dd>${renderTime(delivery.created_at)}</dd>
-${delivery.next_attempt_at === null ? '' : html`<dt>${t.next}</dt><dd>${renderTime(delivery.next_attempt_at)}</dd>`}
+${renderNextFact(delivery)}
 <dt>${t.uuid}</dt><dd><code>${delivery.uuid}</code></dd></dl>
 <form method="post" action="${log}/${delivery.id}/again">${renderCsrf(csrfToken)}<button class="plain">${t.again}</button></form></section>
 <section class="stack" aria-labelledby="log"><h2 id="log">${t.log}</h2>
 ${delivery.attempt_log.length === 0 ? html`<p class="empty">${t.noLog}</p>` : delivery.attempt_log.toReversed().map(renderAttempt)}</section>
 <section class="card stack" aria-labelledby="body"><h2 id="body">${t.body}</h2><p class="soft">${t.bodyLead}</p><pre>${delivery.request_body}</pre></section>`;
+}
+
+function renderNextFact({ next_attempt_at, waits_for }: DeliveryView): Html | '' {
+  if (next_attempt_at === null || waits_for === null) return '';
+  const reason = waits_for === 'schedule' ? '' : html` <span class="soft">${t.waitReasons[waits_for]}</span>`;
+  return html`<dt>${t.next}</dt><dd>${renderTime(next_attempt_at)}${reason}</dd>`;
 }
 
 function renderAttempt(attempt: AttemptView): Html {

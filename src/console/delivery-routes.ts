@@ -15,13 +15,13 @@ const STATES = Object.keys(texts.deliveries.states);
 export function addDeliveryRoutes({ page, form }: Visits, desk: HookDesk): void {
   page(`${HOOK}/deliveries`, async (visit) => {
     const { repository, hook } = await reachHook(desk, visit);
-    const { id } = await hook.describe();
+    const view = await hook.describe();
     const filter = readFilter(visit);
     const before = visit.c.req.query('before') ?? '';
     const { deliveries, nextBefore, mistake } = await readPage(hook, filter, before);
     const content = renderLog({
       repository,
-      hookId: id,
+      hook: view,
       filter,
       states: STATES,
       events: desk.eventKinds,

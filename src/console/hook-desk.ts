@@ -79,6 +79,9 @@ export interface HookView {
   readonly created_at: string;
   readonly disabled_at: string | null;
   readonly disabled_reason: string | null;
+  readonly paused_since: string | null;
+  readonly paused_until: string | null;
+  readonly paused_reason: 'failures' | 'no_connection' | 'retry_after' | null;
   readonly endpoint: {
     readonly fails: number;
     readonly failingSinceMs: number | null;
@@ -111,6 +114,7 @@ export interface DeliveryView {
   readonly created_at: string;
   readonly attempted_at: string | null;
   readonly next_attempt_at: string | null;
+  readonly waits_for: 'turn' | 'schedule' | 'pause' | null;
 }
 
 export interface DeliveryDetail extends DeliveryView {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { type ConsoleService, readCsrf, startConsoleService } from '../../test/support/console-service.ts';
+import { enqueueTestDelivery } from '../../test/support/deliveries-store.ts';
 import type { Answer, FormClient } from '../../test/support/form-client.ts';
 import { type Receiver, startReceiver } from '../../test/support/receiver.ts';
 import { realWorld } from '../world.ts';
@@ -149,6 +150,28 @@ test('what failed is seen with its reason, found by filters, and sent again', as
   assert.match(textOf(await client.get(`${path}?replayed=0`)), /Nothing had failed for good/);
   const unreadable = await press(client, path, 'replay', { since: 'soon' });
   assert.deepEqual([unreadable.status, /since must be an ISO 8601 time/.test(unreadable.body)], [422, true]);
+});
+
+test('a paused webhook says since when, until when and why, and that a test ends it', async (t) => {
+  let status = 429;
+  const { client, receiver, service } = await start(t, (_, response) =>
+    response.writeHead(status, { 'retry-after': '3600' }).end(),
+  );
+  const path = await createHook(client, receiver.url);
+  const hookId = Number(path.split('/').at(-1));
+  for (let count = 0; count < 8; count += 1) await enqueueTestDelivery(service.store, { hookId, url: receiver.url });
+  await waitFor(client, path, /Nothing is sent since/);
+  const notice =
+    /Nothing is sent since [-\d]+ [:\d]+ UTC : the receiver answered 429 and asked to wait\. .* The pause ends at [-\d]+ [:\d]+ UTC .*“Send a test” does not wait/;
+  assert.match(textOf(await client.get(path)), notice);
+  const log = textOf(await client.get(`${path}/deliveries`));
+  assert.match(log, notice);
+  assert.match(log, /the webhook is paused, next attempt [-\d]+ [:\d]+ UTC/);
+  assert.match(textOf(await client.get(REPOSITORY)), /failing paused/);
+  status = 200;
+  await press(client, path, 'test');
+  await waitFor(client, path, /^(?!.*Nothing is sent since)/s);
+  await waitFor(client, path, /^(?!.*the webhook is paused)/s);
 });
 
 test('the log goes on page by page under the same filter', async (t) => {

@@ -14,6 +14,7 @@ import { renderCrumbs } from './console.ts';
 import { renderDeliveryList } from './delivery-pages.ts';
 import type { DeliveryView, HookView, RepositoryView } from './hook-desk.ts';
 import { EVENT_FLAGS } from './hook-form.ts';
+import { renderPause } from './pause-notice.ts';
 import { renderDay, sumHours } from './pictures.ts';
 import { pathOfRepository } from './repository-pages.ts';
 import { texts } from './texts.ts';
@@ -41,7 +42,7 @@ ${hooks.length === 0 ? html`<p class="empty">${t.none}</p>` : html`<ul class="li
 function renderHookEntry(repository: RepositoryView, hook: HookView): Html {
   return html`<li class="item"><div class="tight">
 <p><a href="${pathOfHook(repository, hook.id)}"><strong class="url short">${hook.url}</strong></a></p>
-<p class="tags">${renderState(hook)}${renderWaiting(hook)}${listKinds(hook).map((kind) => html`<span class="tag">${kind}</span>`)}</p>
+<p class="tags">${renderState(hook)}${hook.paused_until === null ? '' : html`<span class="tag warn">${t.paused}</span>`}${renderWaiting(hook)}${listKinds(hook).map((kind) => html`<span class="tag">${kind}</span>`)}</p>
 <p class="small soft">${describeResult(hook)}</p></div>
 <div class="glance">${renderDay(hook.lastDay)}</div></li>`;
 }
@@ -107,7 +108,7 @@ export function renderHook(view: HookPageView): Html {
   ];
   return html`${renderCrumbs(crumbs)}
 <div class="tight"><h1>${t.number(hook.id)} <span class="beside">${renderState(hook)}</span></h1><p class="url soft">${hook.url}</p></div>
-${renderDone(view.done)}${renderMistake(view.mistake)}${renderTrouble(hook, { path, csrfToken })}
+${renderDone(view.done)}${renderMistake(view.mistake)}${renderTrouble(hook, { path, csrfToken })}${renderPause(hook)}
 <div class="row"><form method="post" action="${path}/test">${renderCsrf(csrfToken)}<button${hook.disabled_at === null ? '' : html` class="plain"`}>${t.test}</button></form>
 <a class="button plain" href="${path}/change">${t.edit}</a>
 ${hook.disabled_at === null ? html`<form method="post" action="${path}/disable">${renderCsrf(csrfToken)}<button class="plain">${t.disable}</button></form>` : ''}</div>

@@ -104,6 +104,15 @@ export const texts = {
     disabledSince: 'It is disabled since',
     failingSince: 'Not one attempt was accepted since',
     attempts: (count: number) => `in ${plural(count, 'attempt', 'attempts')}`,
+    paused: 'paused',
+    pausedSince: 'Nothing is sent since',
+    pausedUntil: 'Then one delivery tries whether it works again; until then all others wait. The pause ends at',
+    pausedReasons: {
+      failures: 'most of the last attempts failed',
+      no_connection: 'no connection to the server can be made',
+      retry_after: 'the receiver answered 429 and asked to wait',
+    },
+    testReleases: '“Send a test” does not wait: if the receiver accepts it, the pause ends and what waits is sent.',
     willDisable: 'After five days and twenty attempts without success it is disabled.',
     held: (count: number) =>
       `${count >= 10_000 ? 'More than 10,000 deliveries are' : count === 1 ? '1 delivery is' : `${count.toLocaleString('en')} deliveries are`} held and will be sent once it is enabled; what is held for seven days expires.`,
@@ -265,6 +274,15 @@ export const texts = {
     attempts: (count: number) => (count === 0 ? 'not attempted yet' : plural(count, 'attempt', 'attempts')),
     made: 'Made',
     next: 'Next attempt',
+    waitsFor: {
+      turn: 'waits for its turn',
+      schedule: 'next attempt',
+      pause: 'the webhook is paused, next attempt',
+    },
+    waitReasons: {
+      turn: 'as soon as its turn comes',
+      pause: 'when the pause of the webhook ends',
+    },
     uuid: 'Id on the wire',
     again: 'Send again',
     againDone: 'It will be sent again, with a new schedule of attempts.',

@@ -4,6 +4,7 @@ import { decodeText } from './attempt-record.ts';
 import { DELIVERY_STATES } from './delivery.ts';
 import type { LoggedAttempt, LoggedDelivery } from './delivery-log-store.ts';
 import { EVENT_KINDS } from './event-kind.ts';
+import type { EndpointHold } from './hook-status-store.ts';
 import { toOffsetTime } from './profiles/json-body.ts';
 
 export const deliveryJson = z
@@ -18,7 +19,13 @@ export const deliveryJson = z
     status_code: z.int().openapi({ description: 'Of the last attempt; 0 when there was no answer.' }),
     created_at: z.string(),
     attempted_at: z.string().nullable(),
-    next_attempt_at: z.string().nullable(),
+    next_attempt_at: z.string().nullable().openapi({
+      description: 'Not before then; the present when nothing but its turn is waited for. Null when there is none.',
+    }),
+    waits_for: z.enum(['turn', 'schedule', 'pause']).nullable().openapi({
+      description:
+        'What a pending delivery waits for: its turn, its own schedule of attempts, or the end of the pause of its webhook (see paused_reason there).',
+    }),
   })
   .openapi('Delivery');
 
@@ -52,22 +59,34 @@ export const deliveryDetailJson = deliveryJson
   })
   .openapi('DeliveryDetail');
 
-/** `isHookHeld`: what is pending of a held endpoint is shown as held. */
-export function toDeliveryJson(delivery: LoggedDelivery, isHookHeld: boolean): z.output<typeof deliveryJson> {
-  const isPending = delivery.state === 'pending';
+/** What is pending of a held endpoint is shown as held. */
+export function toDeliveryJson(
+  delivery: LoggedDelivery,
+  hold: EndpointHold,
+  nowMs: number,
+): z.output<typeof deliveryJson> {
   return {
     id: delivery.id,
     hook_id: delivery.hook_id,
     event_id: delivery.event_id,
     uuid: delivery.uuid,
     event: delivery.event_kind,
-    state: isPending && isHookHeld ? 'held' : delivery.state,
+    state: delivery.state === 'pending' && hold.isHeld ? 'held' : delivery.state,
     attempts: delivery.attempts,
     status_code: delivery.status,
     created_at: toOffsetTime(delivery.created_at_ms),
     attempted_at: delivery.attempted_at_ms === null ? null : toOffsetTime(delivery.attempted_at_ms),
-    next_attempt_at: isPending && !isHookHeld ? toOffsetTime(delivery.due_at_ms) : null,
+    ...describeNextAttempt(delivery, hold, nowMs),
   };
+}
+
+function describeNextAttempt({ state, due_at_ms: dueAtMs }: LoggedDelivery, hold: EndpointHold, nowMs: number) {
+  if (state !== 'pending' || hold.isHeld) return { next_attempt_at: null, waits_for: null };
+  const pausedUntilMs = hold.pause?.untilMs ?? 0;
+  if (pausedUntilMs > Math.max(dueAtMs, nowMs))
+    return { next_attempt_at: toOffsetTime(pausedUntilMs), waits_for: 'pause' as const };
+  if (dueAtMs > nowMs) return { next_attempt_at: toOffsetTime(dueAtMs), waits_for: 'schedule' as const };
+  return { next_attempt_at: toOffsetTime(nowMs), waits_for: 'turn' as const };
 }
 
 export function toAttemptJson(attempt: LoggedAttempt): z.output<typeof attemptJson> {

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import { enqueueTestDelivery, readDelivery } from '../../test/support/deliveries-store.ts';
 import { forEachEngine } from '../../test/support/engines.ts';
 import { type Store, statement } from '../database/store.ts';
-import { findDelivery, isHeld, type LogFilter, listDeliveries } from './delivery-log-store.ts';
+import { findDelivery, type LogFilter, listDeliveries } from './delivery-log-store.ts';
 import { cancelEndpointStep, holdEndpointStep } from './delivery-store.ts';
 import { sweepDeliveries } from './delivery-sweeper.ts';
+import { readHold } from './hook-status-store.ts';
 
 const url = 'http://127.0.0.1:9/';
 const DAY_MS = 86_400_000;
@@ -53,7 +54,7 @@ forEachEngine('what is held expires after seven days, the rest does not', async 
   const fresh = await enqueueAt(store, NOW + 6 * DAY_MS);
   const other = await enqueueAt(store, NOW, 2);
   await store.writeAll([holdEndpointStep(1, NOW)]);
-  assert.equal(await isHeld(store, 1), true);
+  assert.equal((await readHold(store, 1, 0)).isHeld, true);
   assert.equal((await sweepDeliveries(store, NOW + 7 * DAY_MS)).expired, 0);
   assert.equal((await sweepDeliveries(store, NOW + 7 * DAY_MS + 1)).expired, 1);
   assert.equal((await readDelivery(store, old)).state, 'expired');

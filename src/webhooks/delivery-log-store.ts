@@ -52,11 +52,6 @@ const listAttempts: Statement<LoggedAttempt> = statement(
    FROM delivery_attempts WHERE delivery_id = $1 ORDER BY id`,
 );
 
-const findHeldSince: Statement<{ held_since_ms: number | null }> = statement(
-  'delivery_log_held',
-  'SELECT held_since_ms FROM endpoint_queue WHERE hook_id = $1',
-);
-
 export interface LogFilter {
   readonly hookId: number;
   readonly state: StoredState | undefined;
@@ -77,10 +72,4 @@ export async function findDelivery(store: Store, hookId: number, id: number) {
   const [delivery] = await store.read(findDeliveryOfHook, [hookId, id]);
   if (delivery === undefined) return undefined;
   return { delivery, attempts: await store.read(listAttempts, [id]) };
-}
-
-/** Whether what is pending of this hook is held. */
-export async function isHeld(store: Store, hookId: number): Promise<boolean> {
-  const [row] = await store.read(findHeldSince, [hookId]);
-  return row !== undefined && row.held_since_ms !== null;
 }

@@ -8,7 +8,13 @@ import { createRepository, repositoryParameters } from './create-repository.ts';
 import { EVENT_KINDS } from './event-kind.ts';
 import { PROFILE_NAMES } from './hook.ts';
 import { toHookJson } from './hook-json.ts';
-import { countHooksByRepository, PICTURE_LIMIT, readEndpointStatus, readLastDay } from './hook-status-store.ts';
+import {
+  countHooksByRepository,
+  PICTURE_LIMIT,
+  readEndpointStatus,
+  readHold,
+  readLastDay,
+} from './hook-status-store.ts';
 import type { StoredHook } from './hook-store.ts';
 import { readDelivery, readDeliveryPage, replaySince, sendAgain } from './manage-delivery.ts';
 import {
@@ -145,13 +151,14 @@ function openHook(parts: SendingParts, { caller, repository, stored }: OpenHook)
 async function describeHook(parts: SendingParts, stored: StoredHook) {
   const nowMs = parts.world.nowMs();
   const { hook, sealed } = stored;
-  const [endpoint, lastDay] = await Promise.all([
+  const [endpoint, { pause }, lastDay] = await Promise.all([
     readEndpointStatus(parts.store, hook.id),
+    readHold(parts.store, hook.id, nowMs),
     readLastDay(parts.store, hook.id, nowMs),
   ]);
   const untilMs = sealed.previous_until_ms;
   return {
-    ...toHookJson(stored, parts.vault, nowMs),
+    ...toHookJson(stored, { vault: parts.vault, nowMs, pause }),
     endpoint,
     lastDay,
     isPictureCut: lastDay.reduce((sum, hour) => sum + hour.succeeded + hour.failed + hour.waiting, 0) >= PICTURE_LIMIT,

@@ -48,7 +48,7 @@ export function describeHookRoutes(registry: OpenAPIRegistry): void {
     path: `${HOOK}/tests`,
     summary: 'Send a test delivery',
     description:
-      'Sends an ordinary push event, waits for the one attempt, 10 s at most, and answers 204 whatever the receiver said; see result and result_code.',
+      'Sends an ordinary push event, waits for the one attempt, 10 s at most, and answers 204 whatever the receiver said; see result and result_code. When the receiver accepts it, a pause of the webhook ends and what waits is sent.',
     tags,
     request: { params: hookPath },
     responses: { default: REFUSED, 204: { description: 'Attempted' } },

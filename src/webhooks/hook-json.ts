@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi';
 import type { Vault } from '../vault/vault.ts';
+import { PAUSE_REASONS, type Pause } from './delivery/schedule/pause.ts';
 import { openSecrets, PROFILE_NAMES } from './hook.ts';
 import type { StoredHook } from './hook-store.ts';
 import { toOffsetTime } from './profiles/json-body.ts';
@@ -24,12 +25,29 @@ export const hookJson = z
     active: z.boolean(),
     disabled_at: z.string().nullable(),
     disabled_reason: z.string().nullable(),
+    paused_since: z.string().nullable().openapi({
+      description:
+        'Since when nothing is sent for a while, because of paused_reason. An accepted test ends the pause for all that waits.',
+    }),
+    paused_until: z.string().nullable().openapi({ description: 'Then one delivery tries whether it works again.' }),
+    paused_reason: z.enum(PAUSE_REASONS).nullable().openapi({
+      description:
+        'failures: most of the last attempts failed; no_connection: the server cannot be connected to; retry_after: the receiver answered 429 and asked to wait.',
+    }),
   })
   .openapi('Hook');
 
 export const updatedHookJson = hookJson.omit({ id: true }).openapi('UpdatedHook');
 
-export function toHookJson({ hook, sealed }: StoredHook, vault: Vault, nowMs: number): z.output<typeof hookJson> {
+export interface HookJsonParts {
+  readonly vault: Vault;
+  readonly nowMs: number;
+  /** What its row in the queue says; a hook that was just made has none. */
+  readonly pause: Pause | undefined;
+}
+
+export function toHookJson({ hook, sealed }: StoredHook, parts: HookJsonParts): z.output<typeof hookJson> {
+  const { vault, nowMs, pause } = parts;
   return {
     id: hook.id,
     url: hook.url,
@@ -48,5 +66,8 @@ export function toHookJson({ hook, sealed }: StoredHook, vault: Vault, nowMs: nu
     active: hook.disabledAtMs === null,
     disabled_at: hook.disabledAtMs === null ? null : toOffsetTime(hook.disabledAtMs),
     disabled_reason: hook.disabledReason,
+    paused_since: pause === undefined ? null : toOffsetTime(pause.sinceMs),
+    paused_until: pause === undefined ? null : toOffsetTime(pause.untilMs),
+    paused_reason: pause?.reason ?? null,
   };
 }

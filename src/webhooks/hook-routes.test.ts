@@ -28,6 +28,9 @@ withDoors('a fresh hook has the fields of the contract and the defaults of the p
     active: true,
     disabled_at: null,
     disabled_reason: null,
+    paused_since: null,
+    paused_until: null,
+    paused_reason: null,
   });
   const read = await server.call('GET', `${HOOKS}/${id}`);
   assert.equal(read.status, 200);

@@ -5,6 +5,7 @@ import { createRoutes } from '../http/routes.ts';
 import type { IdentityEnv, RequireScope } from '../identity.ts';
 import { describeHookRoutes } from './hook-documents.ts';
 import { toHookJson } from './hook-json.ts';
+import { readPauses } from './hook-status-store.ts';
 import type { StoredHook } from './hook-store.ts';
 import {
   createHook,
@@ -50,25 +51,26 @@ function addCollection(routes: OpenAPIHono<IdentityEnv>, parts: HookRoutesParts)
       parts.hooks.count(repository.id),
     ]);
     setPageHeaders(c, page, total, parts.baseUrl);
-    return c.json(hooks.map((stored) => render(stored, parts)));
+    return c.json(await renderAll(repository, hooks, parts));
   });
   routes.post('/repos/:owner/:repo/hooks', parts.requireScope(SCOPE), async (c) => {
     const repository = await locateRepository(c, parts);
     const parameters = parseParameters(newHookParameters, await readParameters(c), 'create the webhook');
-    return c.json(render(await createHook(parts, repository, parameters), parts), 201);
+    return c.json(await render(repository, await createHook(parts, repository, parameters), parts), 201);
   });
 }
 
 function addSingle(routes: OpenAPIHono<IdentityEnv>, parts: HookRoutesParts): void {
   const path = '/repos/:owner/:repo/hooks/:id';
   routes.get(path, parts.requireScope(SCOPE), async (c) => {
-    const { stored } = await locateHook(c, parts);
-    return c.json(render(stored, parts));
+    const { repository, stored } = await locateHook(c, parts);
+    return c.json(await render(repository, stored, parts));
   });
   routes.patch(path, parts.requireScope(SCOPE), async (c) => {
     const { repository, stored } = await locateHook(c, parts);
     const parameters = parseParameters(hookChangeParameters, await readParameters(c), 'update the webhook');
-    const { id: _, ...body } = render(await updateHook(parts, repository, stored, parameters), parts);
+    const updated = await updateHook(parts, repository, stored, parameters);
+    const { id: _, ...body } = await render(repository, updated, parts);
     return c.json(body);
   });
   routes.delete(path, parts.requireScope(SCOPE), async (c) => {
@@ -78,8 +80,15 @@ function addSingle(routes: OpenAPIHono<IdentityEnv>, parts: HookRoutesParts): vo
   });
 }
 
-function render(stored: StoredHook, parts: Management) {
-  return toHookJson(stored, parts.vault, parts.world.nowMs());
+async function renderAll({ id }: Repository, hooks: readonly StoredHook[], { store, vault, world }: Management) {
+  const nowMs = world.nowMs();
+  const pauses = await readPauses(store, id, nowMs);
+  return hooks.map((stored) => toHookJson(stored, { vault, nowMs, pause: pauses.get(stored.hook.id) }));
+}
+
+async function render(repository: Repository, stored: StoredHook, parts: Management) {
+  const [rendered] = await renderAll(repository, [stored], parts);
+  return rendered!;
 }
 
 function locateRepository(c: HookContext, parts: Management): Promise<Repository> {

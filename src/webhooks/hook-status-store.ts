@@ -1,5 +1,6 @@
-/** How hooks fare, for people who look at them: what waits, since when nothing but failure, and the last day. */
+/** How hooks fare, for people who look at them: what waits, what keeps it back, since when nothing but failure, and the last day. */
 import { type Row, type Statement, type Store, statement } from '../database/store.ts';
+import type { Pause, PauseReason } from './delivery/schedule/pause.ts';
 
 /** Counted so far only: a page must not cost more because an endpoint has been dead for a week. */
 export const COUNT_LIMIT = 10_000;
@@ -73,6 +74,58 @@ export async function readEndpointStatus(store: Store, hookId: number): Promise<
     heldSinceMs: row?.held_since_ms ?? null,
     waiting: row?.waiting ?? 0,
   };
+}
+
+interface HoldRow extends Row {
+  readonly hook_id: number;
+  readonly parked: number;
+  readonly next_at_ms: number;
+  readonly paused_since_ms: number | null;
+  readonly pause_reason: PauseReason | null;
+  readonly held_since_ms: number | null;
+}
+
+const HOLD_COLUMNS = 'q.hook_id, q.parked, q.next_at_ms, q.paused_since_ms, q.pause_reason, q.held_since_ms';
+
+const holdOfHook: Statement<HoldRow> = statement(
+  'endpoint_hold_of_hook',
+  `SELECT ${HOLD_COLUMNS} FROM endpoint_queue q WHERE q.hook_id = $1`,
+);
+
+const holdsOfRepository: Statement<HoldRow> = statement(
+  'endpoint_holds_of_repository',
+  `SELECT ${HOLD_COLUMNS} FROM hooks h JOIN endpoint_queue q ON q.hook_id = h.id WHERE h.repository_id = $1`,
+);
+
+/** What keeps back all deliveries of a hook. */
+export interface EndpointHold {
+  /** The hook is disabled. */
+  readonly isHeld: boolean;
+  /** Undefined when there is none now, which includes one that has just ended. */
+  readonly pause: Pause | undefined;
+}
+
+export async function readHold(store: Store, hookId: number, nowMs: number): Promise<EndpointHold> {
+  const [row] = await store.read(holdOfHook, [hookId]);
+  return { isHeld: row !== undefined && row.held_since_ms !== null, pause: row && toPause(row, nowMs) };
+}
+
+/** By the hook's id; one that is not paused is absent. */
+export async function readPauses(store: Store, repositoryId: number, nowMs: number): Promise<Map<number, Pause>> {
+  const pauses = new Map<number, Pause>();
+  for (const row of await store.read(holdsOfRepository, [repositoryId])) {
+    const pause = toPause(row, nowMs);
+    if (pause !== undefined) pauses.set(row.hook_id, pause);
+  }
+  return pauses;
+}
+
+function toPause(row: HoldRow, nowMs: number): Pause | undefined {
+  const { parked, held_since_ms, next_at_ms: untilMs, paused_since_ms, pause_reason: reason } = row;
+  if (parked === 0 || held_since_ms !== null || untilMs <= nowMs) return undefined;
+  // A row that was paused by a program which did not keep why.
+  if (paused_since_ms === null || reason === null) return { sinceMs: nowMs, untilMs, reason: 'failures' };
+  return { sinceMs: paused_since_ms, untilMs, reason };
 }
 
 /** What became of the deliveries made in one hour. */

@@ -4,10 +4,11 @@ import { Failure } from '../errors.ts';
 import { decodeText } from './attempt-record.ts';
 import { DELIVERY_STATES, type StoredState } from './delivery.ts';
 import { type deliveryDetailJson, type deliveryJson, toAttemptJson, toDeliveryJson } from './delivery-json.ts';
-import { findDelivery, isHeld, type LogFilter, listDeliveries } from './delivery-log-store.ts';
+import { findDelivery, type LogFilter, listDeliveries } from './delivery-log-store.ts';
 import { replay } from './delivery-restart-store.ts';
 import { EVENT_KINDS, type EventKind } from './event-kind.ts';
 import type { Hook } from './hook.ts';
+import { type EndpointHold, readHold } from './hook-status-store.ts';
 import type { Management, SendingParts } from './management.ts';
 import { integerParameter, type Parameters, parseId, parseParameters } from './parameters.ts';
 
@@ -43,12 +44,13 @@ export interface DeliveryPage {
 /** The newest first. */
 export async function readDeliveryPage(parts: Management, hookId: number, values: Parameters): Promise<DeliveryPage> {
   const parameters = parseParameters(listParameters, values, 'list the deliveries');
-  const isHookHeld = await isHeld(parts.store, hookId);
-  const filter = describeFilter(hookId, parameters, isHookHeld);
+  const nowMs = parts.world.nowMs();
+  const hold = await readHold(parts.store, hookId, nowMs);
+  const filter = describeFilter(hookId, parameters, hold);
   const found = filter === undefined ? [] : await listDeliveries(parts.store, filter);
   const page = found.slice(0, parameters.per_page);
   return {
-    deliveries: page.map((delivery) => toDeliveryJson(delivery, isHookHeld)),
+    deliveries: page.map((delivery) => toDeliveryJson(delivery, hold, nowMs)),
     nextBefore: found.length > page.length ? (page.at(-1)?.id ?? 0) : undefined,
   };
 }
@@ -57,10 +59,10 @@ export async function readDeliveryPage(parts: Management, hookId: number, values
 function describeFilter(
   hookId: number,
   parameters: z.output<typeof listParameters>,
-  isHookHeld: boolean,
+  { isHeld }: EndpointHold,
 ): LogFilter | undefined {
   const { state, event, since = 0, until = Number.MAX_SAFE_INTEGER, before = Number.MAX_SAFE_INTEGER } = parameters;
-  if (state === (isHookHeld ? 'pending' : 'held')) return undefined;
+  if (state === (isHeld ? 'pending' : 'held')) return undefined;
   return {
     hookId,
     state: (state === 'held' ? 'pending' : state) as StoredState | undefined,
@@ -80,8 +82,9 @@ export async function readDelivery(
 ): Promise<z.output<typeof deliveryDetailJson>> {
   const found = await findDelivery(parts.store, hookId, parseId(id, 'delivery_id'));
   if (found === undefined) throw refuseUnknownDelivery(id);
+  const nowMs = parts.world.nowMs();
   return {
-    ...toDeliveryJson(found.delivery, await isHeld(parts.store, hookId)),
+    ...toDeliveryJson(found.delivery, await readHold(parts.store, hookId, nowMs), nowMs),
     request_body: decodeText(found.delivery.body),
     attempt_log: found.attempts.map(toAttemptJson),
   };
@@ -94,7 +97,8 @@ export async function sendAgain(parts: SendingParts, hook: Hook, id: string): Pr
   const redelivery = await parts.urgent.redeliver(hook.id, deliveryId);
   const found = redelivery && (await findDelivery(parts.store, hook.id, deliveryId));
   if (found === undefined) throw refuseUnknownDelivery(id);
-  return toDeliveryJson(found.delivery, await isHeld(parts.store, hook.id));
+  const nowMs = parts.world.nowMs();
+  return toDeliveryJson(found.delivery, await readHold(parts.store, hook.id, nowMs), nowMs);
 }
 
 /** Everything that failed for good since a time; returns how many will be sent. */

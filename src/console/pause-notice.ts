@@ -1,0 +1,13 @@
+/** Why nothing is sent to a webhook for a while, until when, and what ends it sooner. */
+import { html } from 'hono/html';
+import type { Html } from '../pages/layout.ts';
+import { renderMoment } from '../pages/parts.ts';
+import type { HookView } from './hook-desk.ts';
+import { texts } from './texts.ts';
+
+const t = texts.hooks;
+
+export function renderPause({ paused_since, paused_until, paused_reason }: HookView): Html | '' {
+  if (paused_since === null || paused_until === null || paused_reason === null) return '';
+  return html`<div class="notice warn"><p><strong>${t.pausedSince} ${renderMoment(Date.parse(paused_since))}:</strong> ${t.pausedReasons[paused_reason]}. ${t.pausedUntil} ${renderMoment(Date.parse(paused_until))}.</p><p>${t.testReleases}</p></div>`;
+}
