@@ -1,3 +1,4 @@
+import { findTextFault } from '../database/storable-text.ts';
 import { Failure } from '../errors.ts';
 import type { ObservationEvent, ObservedInput } from './observation-event.ts';
 
@@ -84,6 +85,8 @@ function checkWhole(draft: EventDraft) {
 function checkCandidate({ targetModel, input }: EventDraft): { targetModel: string; input: ObservedInput } {
   checkName('target_model', targetModel);
   if (input === undefined) throw refuse('input', 'must be given');
+  checkText('input.pod_type', input.podType);
+  checkText('input.server_ip', input.serverIp);
   for (const [name, value] of Object.entries(input))
     if (typeof value === 'number' && !(value >= 0 && value <= Number.MAX_VALUE))
       throw refuse(`input.${toFieldName(name)}`, `must be a number from 0 on, got ${value}`);
@@ -105,7 +108,14 @@ function checkName(name: string, value: string): string {
   if (value === '') throw refuse(name, 'must not be empty');
   const length = Buffer.byteLength(value, 'utf8');
   if (length > MAX_NAME_LENGTH) throw refuse(name, `must have at most ${MAX_NAME_LENGTH} bytes, got ${length}`);
+  checkText(name, value);
   return value;
+}
+
+/** Here, so that the store refuses no batch because of one event in it. */
+function checkText(name: string, value: string): void {
+  const fault = findTextFault(value);
+  if (fault !== undefined) throw refuse(name, fault);
 }
 
 /** A clock that is a little ahead is common, one that is a day ahead is wrong. */

@@ -16,6 +16,7 @@ import type {
   ObservationEvent,
   WholeObservation,
 } from './observation-event.ts';
+import { createObservationService } from './observation-service.ts';
 import { createObservationSink } from './observation-sink.ts';
 import { sweepPendingRequests } from './observation-store.ts';
 import { createPredictor, type SwappablePredictor } from './predictor.ts';
@@ -99,6 +100,29 @@ forEachEngine('repeated events are refused by name, in one batch too, and the ot
       { index: 5, reason: 'request_id "w" was reported already' },
     ],
   });
+});
+
+forEachEngine('an event with a text that no store keeps is refused alone, the others are stored', async (store) => {
+  const { sink, world } = openSink(store);
+  const service = createObservationService({ sink, world });
+  const event = { targetModel: 'm', input: { inputTokenLength: 1 }, ttftMillis: 5 };
+  const report = await service.reportJson([
+    { observation: event },
+    { observation: { ...event, requestId: 'a\0' } },
+    { observation: { ...event, targetModel: 'm\0' } },
+    { observation: { ...event, input: { podType: '\0' } } },
+    { observation: { ...event, input: { serverIp: '10.0.0.1\0' } } },
+    { observation: event },
+  ]);
+  assert.deepEqual(
+    report.refusals.map(({ index, reason }) => [index, reason]),
+    ['request_id', 'target_model', 'input.pod_type', 'input.server_ip'].map((field, at) => [
+      at + 1,
+      `${field} must not contain the character NUL`,
+    ]),
+  );
+  assert.equal(report.accepted, 2);
+  assert.equal((await listSamples(store, 'm', 100)).length, 2);
 });
 
 forEachEngine('impossible times are refused with their position, whatever stands around them', async (store) => {

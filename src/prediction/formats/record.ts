@@ -1,5 +1,6 @@
 /** One record of any source, by the field names it carries: ours, or those of llm-d's training rows. */
 
+import { findTextFault } from '../../database/storable-text.ts';
 import { findInputMistake, findMistake, type Observation } from '../observation.ts';
 import type { ObservedInput } from '../observation-event.ts';
 import { detectFieldNames, type FieldNames, type RawRecord } from './field-names.ts';
@@ -51,8 +52,9 @@ export function openFields(record: RawRecord): Fields & { readonly problems: str
   function text(name: string): string {
     const value = record[name];
     if (value === undefined || value === null) return '';
-    if (typeof value === 'string') return value;
-    problems.push(`${name} must be a string`);
+    const fault = typeof value === 'string' ? findTextFault(value) : 'must be a string';
+    if (fault === undefined) return value as string;
+    problems.push(`${name} ${fault}`);
     return '';
   }
   return {
