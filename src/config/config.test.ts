@@ -43,6 +43,17 @@ test('parseConfig() reports every mistake at once, each under its variable', () 
   assert.match(text, /GRPC_REFLECTION: must be true or false/);
 });
 
+test('parseConfig() refuses words that every object knows', () => {
+  assert.match(
+    mistakesOf(() => parseConfig({ GRPC_REFLECTION: 'constructor' })),
+    /GRPC_REFLECTION: must be true or false, got "constructor"/,
+  );
+  assert.match(
+    mistakesOf(() => parseConfig({}, { constructor: { port: 1 } })),
+    /constructor in file: no such section/,
+  );
+});
+
 test('parseConfig() reports what is wrong together with everything else', () => {
   const text = mistakesOf(() =>
     parseConfig({

@@ -97,7 +97,7 @@ function parseSetting(definition: Setting<unknown>, given: Given | undefined, mi
 
 function findUnknownNames(file: Record<string, unknown>, fileName: string): string[] {
   return Object.entries(file).flatMap(([section, values]) => {
-    const known = (settings as Record<string, object>)[section];
+    const known = Object.hasOwn(settings, section) ? settings[section as keyof Settings] : undefined;
     if (known === undefined)
       return [`${section} in ${fileName}: no such section, allowed are ${Object.keys(settings).join(', ')}`];
     const names = Object.keys(known).map(toSnakeCase);

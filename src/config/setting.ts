@@ -28,19 +28,13 @@ export function choice<const T extends string>(...allowed: readonly T[]): z.ZodT
 
 export const flag: z.ZodType<boolean> = z
   .union([z.boolean(), z.string()])
-  .transform((value) => (typeof value === 'boolean' ? value : FLAG_WORDS[value.toLowerCase()]))
+  .transform((value) => (typeof value === 'boolean' ? value : FLAG_WORDS.get(value.toLowerCase())))
   .refine((value): value is boolean => value !== undefined, 'must be true or false');
 
-const FLAG_WORDS: Record<string, boolean | undefined> = {
-  true: true,
-  yes: true,
-  on: true,
-  '1': true,
-  false: false,
-  no: false,
-  off: false,
-  '0': false,
-};
+const FLAG_WORDS: ReadonlyMap<string, boolean> = new Map([
+  ...['true', 'yes', 'on', '1'].map((word) => [word, true] as const),
+  ...['false', 'no', 'off', '0'].map((word) => [word, false] as const),
+]);
 
 export const httpUrl: z.ZodType<string> = z.coerce
   .string()

@@ -59,7 +59,7 @@ function readJsonNumber(value: unknown): number | undefined {
 }
 
 function refuse(name: string, wanted: string, value: unknown): Failure {
-  const shown = JSON.stringify(value) ?? 'undefined';
+  const shown = typeof value === 'number' ? String(value) : (JSON.stringify(value) ?? 'undefined');
   const got = shown.length > 100 ? `${shown.slice(0, 100).toWellFormed()}…` : shown;
   return new Failure('invalid', `Cannot read the message: ${name} must be ${wanted}, got ${got}`, { field: name });
 }

@@ -69,7 +69,7 @@ const RENDERER_OF: Record<ReplyStyle, (refusal: Refusal) => Omit<Reply, 'status'
 
 /**
  * Answers for anything thrown. `details` may carry `status` (another HTTP status), `headers`, and for each style the
- * words of its body: `errorCode` and `errorCodeName` (platform), `oauthError` (oauth).
+ * words of its body: `errorCode` and `errorCodeName` (platform), `oauthError` (oauth), `rpcCode` (rpc).
  */
 export function replyToError(error: unknown, style: ReplyStyle, refused: Refused): Reply {
   const failure = toFailure(error, refused);
@@ -149,7 +149,8 @@ function toOAuthText(message: string): string {
 
 /** The unary error of the Connect protocol: the name of the gRPC status in lower case, and the text. */
 function renderRpc({ failure }: Refusal) {
-  return replyJson({ code: statusNameOfFailure(failure.code).toLowerCase(), message: failure.message });
+  const code = failure.details.rpcCode ?? statusNameOfFailure(failure.code).toLowerCase();
+  return replyJson({ code, message: failure.message });
 }
 
 function renderPage(failure: Failure, status: number, c: FailureContext): Response | Promise<Response> {

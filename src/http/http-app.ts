@@ -119,12 +119,16 @@ function describeMissing(app: OpenAPIHono<HttpEnv>, c: Context<HttpEnv>): Failur
   const { method, path } = c.req;
   const allowed = METHODS.filter((candidate) => hasHandler(app, candidate, path));
   if (allowed.length === 0 || allowed.includes(method)) {
-    return new Failure('not_found', `No handler found for ${method} ${path}`, { errorCodeName: 'NOT_PATH' });
+    return new Failure('not_found', `No handler found for ${method} ${path}`, {
+      errorCodeName: 'NOT_PATH',
+      rpcCode: 'unimplemented',
+    });
   }
   return new Failure('invalid', `Request method '${method}' not supported, allowed: ${allowed.join(', ')}`, {
     status: 405,
     headers: { Allow: allowed.join(', ') },
     errorCodeName: 'METHOD_NOT_ALLOWED',
+    rpcCode: 'unimplemented',
   });
 }
 

@@ -34,6 +34,13 @@ const impossible: [event: object, reason: RegExp][] = [
   [{ finished: { requestId: 'r', outputTokens: -1 } }, /^output_tokens must not be negative, got -1$/],
   [{ observation: { targetModel: 'm', input } }, /^ttft_millis or tpot_millis must be given$/],
   [{ observation: { ...whole, ttftMillis: 0 } }, /^ttft_millis must be more than 0/],
+  [{ dispatched: { ...dispatched, requestId: 'r\0' } }, /^request_id must not contain the character NUL$/],
+  [{ dispatched: { ...dispatched, targetModel: 'm\0' } }, /^target_model must not contain the character NUL$/],
+  [{ dispatched: { ...dispatched, input: { ...input, podType: '\0' } } }, /^input\.pod_type must not contain .* NUL$/],
+  [{ observation: { ...whole, input: { ...input, serverIp: 'a\0b' } } }, /^input\.server_ip must not contain .* NUL$/],
+  [{ observation: { ...whole, requestId: '\0' } }, /^request_id must not contain the character NUL$/],
+  [{ firstToken: { requestId: '\0', ttftMillis: 3 } }, /^request_id must not contain the character NUL$/],
+  [{ finished: { requestId: '\0' } }, /^request_id must not contain the character NUL$/],
 ];
 
 for (const [how, report] of [
@@ -87,6 +94,11 @@ test('lines that are no JSON, have unknown fields or no time of the format are n
     '{"finished":{"requestId":"r","tokens":3}}',
     '{"finished":{"requestId":"r","at":"yesterday"}}',
     '{"finished":{"requestId":"r"},"firstToken":{"requestId":"r"}}',
+    '{"constructor":{}}',
+    '{"finished":{"requestId":"r","toString":1}}',
+    '{"finished":{"requestId":"r","__proto__":{}}}',
+    '{"finished":{"requestId":"\\ud800"}}',
+    '{"finished":{"requestId":"r","tpotMillis":1e400}}',
   ]);
   assert.deepEqual(
     report.refusals.map(({ reason }) => reason),
@@ -96,8 +108,26 @@ test('lines that are no JSON, have unknown fields or no time of the format are n
       'there is no field "finished.tokens"',
       'finished.at must be a time like "2026-01-31T12:00:00.250Z", got "yesterday"',
       'event must be one, got several',
+      'there is no field "constructor"',
+      'there is no field "finished.toString"',
+      'there is no field "finished.__proto__"',
+      'finished.requestId must be a string, got "\\ud800"',
+      'tpotMillis must be a number of 64 bits, got 1e400',
     ],
   );
+});
+
+test('a line that is not UTF-8 spoils only itself', async () => {
+  server.listenWith();
+  const line = Buffer.from('{"finished":{"requestId":"r"}}\n');
+  const broken = Buffer.from(line);
+  broken[line.indexOf('r"')] = 0xff;
+  const response = await server.postBatch(Buffer.concat([line, broken, Buffer.from('\n'), line]), 'application/jsonl');
+  assert.deepEqual(await response.json(), {
+    accepted: 2,
+    refused: 1,
+    refusals: [{ index: 1, requestId: '', reason: 'the line must be UTF-8' }],
+  });
 });
 
 test('what the sink refuses is answered under the position in the report, in order with the rest', async () => {

@@ -13,7 +13,8 @@ import { refuseEmptyEvent } from './event-codec.ts';
 import { createDraft, createInputDraft, type EventDraft, type InputDraft, type TimestampDraft } from './event-draft.ts';
 
 type ReadField<T> = (value: unknown, name: string, into: T) => void;
-type Fields<T> = Readonly<Record<string, ReadField<T>>>;
+/** Maps, as their keys come from outside: an object would know `constructor` too. */
+type Fields<T> = ReadonlyMap<string, ReadField<T>>;
 
 const int32 =
   <K extends string>(key: K): ReadField<Record<K, number>> =>
@@ -31,7 +32,7 @@ const text =
     into[key] = readJsonString(value, name);
   };
 
-const INPUT: Fields<InputDraft> = {
+const INPUT: Fields<InputDraft> = toMap({
   // An input may carry the id that it had when it was predicted; it means nothing here.
   inputId: readJsonInt32,
   podType: text('podType'),
@@ -45,7 +46,7 @@ const INPUT: Fields<InputDraft> = {
   aiCoreUtilization: double('aiCoreUtilization'),
   bandwidthUtilization: double('bandwidthUtilization'),
   serverIp: text('serverIp'),
-};
+});
 
 const requestId = text('requestId');
 const targetModel = text('targetModel');
@@ -65,22 +66,31 @@ const tpotMillis: ReadField<EventDraft> = (value, name, draft) => {
   if (value !== null) draft.tpotMs = readJsonDouble(value, name);
 };
 
-const EVENTS: Readonly<Record<string, { kind: EventDraft['kind']; fields: Fields<EventDraft> }>> = {
-  dispatched: { kind: 'dispatched', fields: { requestId, targetModel, input, at } },
-  firstToken: { kind: 'first_token', fields: { requestId, ttftMillis, at } },
-  finished: { kind: 'finished', fields: { requestId, tpotMillis, outputTokens, at } },
+interface EventKind {
+  readonly kind: EventDraft['kind'];
+  readonly fields: Fields<EventDraft>;
+}
+
+const EVENTS: ReadonlyMap<string, EventKind> = toMap<EventKind>({
+  dispatched: { kind: 'dispatched', fields: toMap({ requestId, targetModel, input, at }) },
+  firstToken: { kind: 'first_token', fields: toMap({ requestId, ttftMillis, at }) },
+  finished: { kind: 'finished', fields: toMap({ requestId, tpotMillis, outputTokens, at }) },
   observation: {
     kind: 'observation',
-    fields: { requestId, targetModel, input, at, ttftMillis, tpotMillis, outputTokens },
+    fields: toMap({ requestId, targetModel, input, at, ttftMillis, tpotMillis, outputTokens }),
   },
-};
+});
+
+function toMap<T>(values: Readonly<Record<string, T>>): ReadonlyMap<string, T> {
+  return new Map(Object.entries(values));
+}
 
 /** One `Event`. Throws `invalid` when it is none. */
 export function readJsonEvent(value: unknown): EventDraft {
   const members = Object.entries(readJsonObject(value, 'event')).filter(([, member]) => member !== null);
   if (members.length > 1) throw new Failure('invalid', 'event must be one, got several');
   const [key, member] = members[0] ?? refuseEmptyEvent();
-  const event = EVENTS[toCamelCase(key)] ?? refuseUnknownField(key);
+  const event = EVENTS.get(toCamelCase(key)) ?? refuseUnknownField(key);
   const draft = createDraft(event.kind);
   readFields(member, key, { fields: event.fields, into: draft });
   return draft;
@@ -95,7 +105,7 @@ export function readJsonBatch(value: unknown): readonly unknown[] {
 
 function readFields<T>(value: unknown, name: string, { fields, into }: { fields: Fields<T>; into: T }): void {
   for (const [key, member] of Object.entries(readJsonObject(value, name))) {
-    const read = fields[toCamelCase(key)] ?? refuseUnknownField(`${name}.${key}`);
+    const read = fields.get(toCamelCase(key)) ?? refuseUnknownField(`${name}.${key}`);
     read(member, `${name}.${key}`, into);
   }
 }

@@ -46,10 +46,10 @@ export function importTrees(order: ImportOrder): ImportedTrees {
 }
 
 /** How llm-d calls what is the same here. */
-const KNOWN_AS: Readonly<Record<string, string>> = {
-  kv_cache_percentage: 'kv_cache_usage',
-  effective_input_tokens: 'effective_tokens',
-};
+const KNOWN_AS: ReadonlyMap<string, string> = new Map([
+  ['kv_cache_percentage', 'kv_cache_usage'],
+  ['effective_input_tokens', 'effective_tokens'],
+]);
 
 function mapFeatures({ kind, features }: ImportOrder, { forest, featureNames }: ImportedForest): FeatureSource[] {
   const names = featureNames.length > 0 ? featureNames : Array.from({ length: forest.featureCount }, (_, f) => `f${f}`);
@@ -62,7 +62,7 @@ function mapFeatures({ kind, features }: ImportOrder, { forest, featureNames }: 
 }
 
 function findSource(name: string, given: string | undefined): string | number {
-  const source = given ?? KNOWN_AS[name] ?? name;
+  const source = given ?? KNOWN_AS.get(name) ?? name;
   if (isInputFeature(source)) return source;
   if (given !== undefined && given.trim() !== '' && Number.isFinite(Number(given))) return Number(given);
   const mapping = given === undefined ? name : `${name}=${given}`;

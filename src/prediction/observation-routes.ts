@@ -5,7 +5,8 @@ import type { HttpEnv } from '../http/context.ts';
 import { createRoutes } from '../http/routes.ts';
 import { readJsonBatch } from './event-json.ts';
 import type { ObservationService } from './observation-service.ts';
-import { readContentType, readJson, refuseContentType, requireHttpCaller } from './predict-routes.ts';
+import { readContentType, refuseContentType, requireHttpCaller } from './predict-routes.ts';
+import { readBytes, readJson, splitLines } from './rpc-body.ts';
 import { describeReportBatch } from './rpc-openapi.ts';
 
 /** To be mounted at `/observation.v1.ObservationService`, with errors in the style `rpc`. */
@@ -20,9 +21,9 @@ export function createObservationRoutes(service: ObservationService, rule: Calle
         return c.json(await service.reportJson(readJsonBatch(await readJson(c))));
       case 'application/jsonl':
       case 'application/x-ndjson':
-        return c.json(await service.reportJsonLines(await c.req.text()));
+        return c.json(await service.reportJsonLines(splitLines(await readBytes(c))));
       case 'application/proto': {
-        const answer = await service.reportBytes(new Uint8Array(await c.req.arrayBuffer()));
+        const answer = await service.reportBytes(await readBytes(c));
         return c.body(new Uint8Array(answer), 200, { 'Content-Type': 'application/proto' });
       }
       default:

@@ -6,6 +6,7 @@ import type { EventDraft } from './event-draft.ts';
 import { EventIntake, type ReportSummary } from './event-intake.ts';
 import { readJsonEvent } from './event-json.ts';
 import type { ObservationSink } from './observation-event.ts';
+import { parseJsonText } from './rpc-body.ts';
 
 export interface ObservationServiceParts {
   readonly sink: ObservationSink;
@@ -19,8 +20,8 @@ export interface ObservationService {
   reportBytes(request: Uint8Array): Promise<Uint8Array>;
   /** Events in the JSON mapping of proto3; a text is one that was not parsed yet. */
   reportJson(events: readonly unknown[]): Promise<ReportSummary>;
-  /** One event in JSON a line; empty lines are passed over. */
-  reportJsonLines(text: string): Promise<ReportSummary>;
+  /** One event in JSON a line; undefined for a line that is not UTF-8. */
+  reportJsonLines(lines: readonly (string | undefined)[]): Promise<ReportSummary>;
 }
 
 const MAX_EVENTS = 10_000;
@@ -45,7 +46,7 @@ export function createObservationService({ sink, world }: ObservationServicePart
   return {
     reportBytes,
     reportJson: (events) => reportAll(events, readJsonEvent),
-    reportJsonLines: (text) => reportAll(splitLines(text), (line) => readJsonEvent(parseJson(line))),
+    reportJsonLines: (lines) => reportAll(lines, (line) => readJsonEvent(parseLine(line))),
     grpc: {
       name: 'observation.v1.ObservationService',
       methods: [
@@ -56,16 +57,11 @@ export function createObservationService({ sink, world }: ObservationServicePart
   };
 }
 
-function splitLines(text: string): readonly string[] {
-  return text.split('\n').filter((line) => line.trim() !== '');
-}
-
-function parseJson(line: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch {
-    throw new Failure('invalid', 'the line must be JSON');
-  }
+function parseLine(line: string | undefined): unknown {
+  if (line === undefined) throw new Failure('invalid', 'the line must be UTF-8');
+  const value = parseJsonText(line);
+  if (value === undefined) throw new Failure('invalid', 'the line must be JSON');
+  return value;
 }
 
 function tooManyEvents(): Failure {

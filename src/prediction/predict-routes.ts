@@ -9,9 +9,9 @@ import { Failure } from '../errors.ts';
 import { isLoopbackAddress } from '../grpc/loopback.ts';
 import { type CallerRule, checkToken, needsToken } from '../grpc/require-caller.ts';
 import type { HttpEnv } from '../http/context.ts';
-import { parseJson } from '../http/parser-limits.ts';
 import { createRoutes } from '../http/routes.ts';
 import type { PredictionService } from './prediction-service.ts';
+import { readBytes, readJson } from './rpc-body.ts';
 import { describePredict } from './rpc-openapi.ts';
 
 /** To be mounted at `/prediction.v1.PredictionService`, with errors in the style `rpc`. */
@@ -23,7 +23,7 @@ export function createPredictRoutes(service: PredictionService, rule: CallerRule
     const kind = readContentType(c.req.header('content-type'));
     if (kind === 'application/json') return c.json(service.answerJson(await readJson(c)));
     if (kind !== 'application/proto') throw refuseContentType(kind);
-    const answer = service.answerBytes(new Uint8Array(await c.req.arrayBuffer()));
+    const answer = service.answerBytes(await readBytes(c));
     return c.body(new Uint8Array(answer), 200, { 'Content-Type': 'application/proto' });
   });
   return routes;
@@ -53,10 +53,4 @@ export function refuseContentType(kind: string, allowed = 'application/json or a
   return new Failure('invalid', `Cannot read the request: Content-Type must be ${allowed}, got "${kind}"`, {
     status: 415,
   });
-}
-
-export async function readJson(c: Context<HttpEnv>): Promise<unknown> {
-  const value = parseJson(await c.req.text());
-  if (value === undefined) throw new Failure('invalid', 'Cannot read the request: the body must be JSON');
-  return value;
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { gzipSync } from 'node:zlib';
 import { status } from '@grpc/grpc-js';
 import { connectRaw, type RawClient } from '../../test/support/grpc-client.ts';
 import { decodeMessage, encodeMessage, PredictRequest, PredictResponse } from '../../test/support/proto-messages.ts';
@@ -230,6 +231,12 @@ const refusedJson: [why: string, body: string, message: RegExp][] = [
   ['a string is a number', '{"targetModel":5}', /targetModel must be a string, got 5/],
   ['a string is not well-formed', '{"targetModel":"\\ud800"}', /targetModel must be a string/],
   ['the target model is empty', '{}', /target_model must not be empty/],
+  [
+    'a number is beyond a double',
+    '{"targetModel":"x","inputs":[{"kvCacheUsage":-1e400}]}',
+    /kvCacheUsage must be a number of 64 bits, got -1e400$/,
+  ],
+  ['a field is named like what every object has', '{"targetModel":"x","constructor":{}}', /no field "constructor"/],
 ];
 for (const [why, body, message] of refusedJson)
   test(`JSON is refused when ${why}`, async () => {
@@ -239,6 +246,38 @@ for (const [why, body, message] of refusedJson)
     assert.equal(error.code, 'invalid_argument');
     assert.match(error.message, message);
   });
+
+test('JSON that is not UTF-8 is refused', async () => {
+  for (const body of [Buffer.from('{"targetModel":"\xff"}', 'latin1'), Buffer.from('\ufeff{}', 'utf16le')]) {
+    const headers = { 'content-type': 'application/json' };
+    const response = await fetch(http.url + PATH, { method: 'POST', body, headers });
+    assert.equal(response.status, 400);
+    assert.match(((await response.json()) as { message: string }).message, /the body must be UTF-8/);
+  }
+});
+
+test('a compressed body is unimplemented, as the Connect protocol has it, in both encodings of messages', async () => {
+  for (const type of ['application/json', 'application/proto']) {
+    const headers = { 'content-type': type, 'content-encoding': 'gzip' };
+    const body = gzipSync('{"targetModel":"known"}');
+    const response = await fetch(http.url + PATH, { method: 'POST', body, headers });
+    assert.equal(response.status, 501);
+    assert.deepEqual(await response.json(), {
+      code: 'unimplemented',
+      message: 'Cannot read the request: Content-Encoding must be identity, got "gzip"',
+    });
+  }
+  assert.equal((await post('{"targetModel":"known"}', { 'content-encoding': 'identity' })).status, 200);
+});
+
+test('a method that does not exist is unimplemented, and so is GET', async () => {
+  const unknown = await post('{}', {}, `${PATH}ed`);
+  assert.equal(unknown.status, 404);
+  assert.equal(((await unknown.json()) as { code: string }).code, 'unimplemented');
+  const got = await fetch(http.url + PATH);
+  assert.deepEqual([got.status, got.headers.get('allow')], [405, 'POST']);
+  assert.equal(((await got.json()) as { code: string }).code, 'unimplemented');
+});
 
 test('other content types are refused', async () => {
   const response = await post('{}', { 'content-type': 'text/plain' });

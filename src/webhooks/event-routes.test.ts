@@ -173,6 +173,8 @@ withServer('the secret of a bridge is shown once, may be given, and goes with th
     headers: { 'x-gitlab-event': 'Unknown Hook', 'x-gitlab-token': 'a secret of my own' },
   };
   assert.equal((await server.call('POST', EVENTS, webhook)).status, 200);
+  const named = { ...webhook, json: { object_kind: 'toString' } };
+  assert.equal((await server.call('POST', EVENTS, named)).body.ignored, true);
   assert.equal((await server.call('DELETE', path)).status, 204);
   assert.equal((await server.call('DELETE', path)).status, 404);
   assert.equal((await server.call('POST', EVENTS, webhook)).status, 401);

@@ -41,7 +41,9 @@ const scopeTexts: Readonly<Record<string, ScopeText>> = {
 };
 
 export function describeScope(scope: string): ScopeText {
-  return scopeTexts[scope] ?? { title: scope, about: '', power: 'write' };
+  return (
+    (Object.hasOwn(scopeTexts, scope) ? scopeTexts[scope] : undefined) ?? { title: scope, about: '', power: 'write' }
+  );
 }
 
 const audit: Record<AuditKind, string> = {

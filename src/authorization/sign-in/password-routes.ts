@@ -24,11 +24,11 @@ export interface UpstreamLink {
   readonly name: string;
 }
 
-const DONE: Readonly<Record<string, string>> = { signed_out: texts.signIn.ended };
-const REFUSED: Readonly<Record<string, string>> = {
-  passkey_refused: texts.signIn.passkeyFailed,
-  upstream_refused: texts.signIn.upstreamFailed,
-};
+const DONE: ReadonlyMap<string, string> = new Map([['signed_out', texts.signIn.ended]]);
+const REFUSED: ReadonlyMap<string, string> = new Map([
+  ['passkey_refused', texts.signIn.passkeyFailed],
+  ['upstream_refused', texts.signIn.upstreamFailed],
+]);
 
 export function addPasswordRoutes(
   routes: OpenAPIHono<HttpEnv>,
@@ -39,8 +39,8 @@ export function addPasswordRoutes(
     const query = new URL(c.req.url).searchParams;
     const login = query.get('login_hint') ?? '';
     const word = query.get('done') ?? '';
-    const refusal = REFUSED[word];
-    const shown = { kit, upstream, flow: readFlow(kit.vault, query), login: login.slice(0, 64), done: DONE[word] };
+    const refusal = REFUSED.get(word);
+    const shown = { kit, upstream, flow: readFlow(kit.vault, query), login: login.slice(0, 64), done: DONE.get(word) };
     return showSignIn(c, { ...shown, mistake: refusal === undefined ? undefined : { message: refusal } });
   });
 

@@ -29,6 +29,14 @@ test('whoever is not signed in is asked to, and comes back to the page', async (
   assert.equal(answer.location, '/account/tokens?x=1');
 });
 
+test('the sign-in page has no text for a word that every object knows', async (t) => {
+  const service = await servePages(t);
+  const client = createFormClient(service.url);
+  const plain = await client.get('/sign-in');
+  const body = (html: string) => html.slice(html.indexOf('<main'), html.indexOf('<form'));
+  assert.equal(body((await client.get('/sign-in?done=constructor')).body), body(plain.body));
+});
+
 test('a wrong password, an unknown login and a disabled person get the same page', async (t) => {
   const service = await servePages(t);
   await addUser(service, 'ada');

@@ -2,17 +2,17 @@ import { Failure } from '../../errors.ts';
 import { type GeneralForest, type GeneralNode, MISSING_GOES_LEFT } from '../gbdt/general-tree.ts';
 import { createImportedForest, type ImportedForest } from './imported-forest.ts';
 
-const LINKS: Readonly<Record<string, GeneralForest['link']>> = {
-  regression: 'identity',
-  regression_l1: 'identity',
-  huber: 'identity',
-  fair: 'identity',
-  quantile: 'identity',
-  mape: 'identity',
-  poisson: 'exp',
-  gamma: 'exp',
-  tweedie: 'exp',
-};
+const LINKS: ReadonlyMap<string, GeneralForest['link']> = new Map([
+  ['regression', 'identity'],
+  ['regression_l1', 'identity'],
+  ['huber', 'identity'],
+  ['fair', 'identity'],
+  ['quantile', 'identity'],
+  ['mape', 'identity'],
+  ['poisson', 'exp'],
+  ['gamma', 'exp'],
+  ['tweedie', 'exp'],
+]);
 
 /** Reads what `Booster.save_model('model.txt')` of LightGBM wrote (3.x, 4.x): one target, numeric features. */
 export function parseLightgbmText(text: string): ImportedForest {
@@ -32,7 +32,7 @@ export function parseLightgbmText(text: string): ImportedForest {
 /** "regression", with its options behind it, as in "regression sqrt". */
 function findLink(objective: string): GeneralForest['link'] {
   const [name, ...options] = objective.split(' ');
-  const link = LINKS[name ?? ''];
+  const link = LINKS.get(name ?? '');
   if (link === undefined || options.includes('sqrt'))
     throw refuse(`the objective must be a regression, got "${objective}"`);
   return link;

@@ -29,23 +29,23 @@ const modelSchema = z.object({
   }),
 });
 
-const LINKS: Readonly<Record<string, GeneralForest['link']>> = {
-  'reg:squarederror': 'identity',
-  'reg:squaredlogerror': 'identity',
-  'reg:absoluteerror': 'identity',
-  'reg:pseudohubererror': 'identity',
-  'reg:quantileerror': 'identity',
-  'count:poisson': 'exp',
-  'reg:gamma': 'exp',
-  'reg:tweedie': 'exp',
-};
+const LINKS: ReadonlyMap<string, GeneralForest['link']> = new Map([
+  ['reg:squarederror', 'identity'],
+  ['reg:squaredlogerror', 'identity'],
+  ['reg:absoluteerror', 'identity'],
+  ['reg:pseudohubererror', 'identity'],
+  ['reg:quantileerror', 'identity'],
+  ['count:poisson', 'exp'],
+  ['reg:gamma', 'exp'],
+  ['reg:tweedie', 'exp'],
+]);
 
 /** Reads what `Booster.save_model('model.json')` of XGBoost wrote (1.x to 3.x): one target, numeric features. */
 export function parseXgboostJson(text: string): ImportedForest {
   const { learner } = parseModel(text);
   const { name, model } = learner.gradient_booster;
   if (name !== 'gbtree' || model === undefined) throw refuse(`the booster must be gbtree, got "${name}"`);
-  const link = LINKS[learner.objective.name];
+  const link = LINKS.get(learner.objective.name);
   if (link === undefined) throw refuse(`the objective must be a regression, got "${learner.objective.name}"`);
   const { base_score, num_class, num_feature, num_target } = learner.learner_model_param;
   if (Number(num_class ?? 0) > 1 || Number(num_target ?? 1) > 1) throw refuse('it must have one output');

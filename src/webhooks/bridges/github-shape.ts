@@ -40,16 +40,16 @@ function translatePush(payload: Json): EventInput | undefined {
   return { kind: 'push', ref: payload.ref, forced: payload.forced ?? false, ...shared };
 }
 
-const ACTION_OF: Record<string, InputOf<'issue'>['action'] | undefined> = {
-  opened: 'open',
-  closed: 'close',
-  reopened: 'reopen',
-};
+const ACTION_OF: ReadonlyMap<unknown, InputOf<'issue'>['action']> = new Map([
+  ['opened', 'open'],
+  ['closed', 'close'],
+  ['reopened', 'reopen'],
+]);
 
 function translateIssue(payload: Json): InputOf<'issue'> {
   return {
     kind: 'issue',
-    action: ACTION_OF[payload.action] ?? 'update',
+    action: ACTION_OF.get(payload.action) ?? 'update',
     actor: toPerson(payload.sender),
     issue: toIssue(payload.issue),
     changes: toChanges(payload.changes, payload.issue),
@@ -61,7 +61,7 @@ function translatePullRequest(payload: Json): InputOf<'merge_request'> {
   const hasNewCommits = payload.action === 'synchronize' || payload.action === 'synchronized';
   return compact({
     kind: 'merge_request' as const,
-    action: isMerged ? ('merge' as const) : (ACTION_OF[payload.action] ?? 'update'),
+    action: isMerged ? ('merge' as const) : (ACTION_OF.get(payload.action) ?? 'update'),
     actor: toPerson(payload.sender),
     merge_request: toMergeRequest(payload.pull_request),
     previous_head: hasNewCommits ? payload.before : undefined,

@@ -46,12 +46,12 @@ export function toIssue(attributes: Json, payload: Json): InputOf<'issue'>['issu
   });
 }
 
-const REQUEST_STATE_OF: Record<string, 'opened' | 'merged' | 'closed' | undefined> = {
-  opened: 'opened',
-  merged: 'merged',
-  closed: 'closed',
-  locked: 'closed',
-};
+const REQUEST_STATE_OF: ReadonlyMap<unknown, 'opened' | 'merged' | 'closed'> = new Map([
+  ['opened', 'opened'],
+  ['merged', 'merged'],
+  ['closed', 'closed'],
+  ['locked', 'closed'],
+]);
 const MERGE_STATUSES = new Set(['unchecked', 'can_be_merged', 'cannot_be_merged']);
 
 export function toMergeRequest(attributes: Json, payload: Json): InputOf<'merge_request'>['merge_request'] {
@@ -61,7 +61,7 @@ export function toMergeRequest(attributes: Json, payload: Json): InputOf<'merge_
     number: attributes?.iid,
     title: attributes?.title,
     description: attributes?.description,
-    state: REQUEST_STATE_OF[attributes?.state],
+    state: REQUEST_STATE_OF.get(attributes?.state),
     draft: attributes?.draft ?? attributes?.work_in_progress,
     source_branch: attributes?.source_branch,
     target_branch: attributes?.target_branch,

@@ -15,7 +15,7 @@ export const gitlab: Bridge = {
       ? isEqual(secret, Buffer.from(header('x-gitlab-token') ?? ''))
       : verifyStandard(secret, header, body),
   deliveryId: (header) => header('idempotency-key') ?? header('x-gitlab-webhook-uuid'),
-  translate: (_, payload) => TRANSLATE_OF[String(payload.object_kind)]?.(payload),
+  translate: (_, payload) => TRANSLATE_OF.get(payload.object_kind)?.(payload),
 };
 
 function verifyStandard(secret: Buffer, header: ReadHeader, body: Buffer): boolean {
@@ -29,7 +29,9 @@ function verifyStandard(secret: Buffer, header: ReadHeader, body: Buffer): boole
 const MERGE_ACTIONS = new Set(['open', 'update', 'merge', 'close', 'reopen']);
 const ISSUE_ACTIONS = new Set(['open', 'update', 'close', 'reopen']);
 
-const TRANSLATE_OF: Record<string, ((payload: Json) => EventInput | undefined) | undefined> = {
+type Translate = (payload: Json) => EventInput | undefined;
+
+const TRANSLATORS = Object.entries<Translate>({
   push: (payload) => ({ kind: 'push', ref: payload.ref, ...toReference(payload) }),
   tag_push: (payload) =>
     compact({ kind: 'tag_push' as const, ref: payload.ref, checkout: payload.checkout_sha, ...toReference(payload) }),
@@ -50,7 +52,8 @@ const TRANSLATE_OF: Record<string, ((payload: Json) => EventInput | undefined) |
       changes: payload.changes ?? {},
     }),
   note: translateNote,
-};
+});
+const TRANSLATE_OF: ReadonlyMap<unknown, Translate> = new Map(TRANSLATORS);
 
 /** Undefined for a comment on what nobody can subscribe to, like a snippet or an epic. */
 function translateNote(payload: Json): InputOf<'note'> | undefined {
