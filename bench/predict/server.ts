@@ -44,7 +44,7 @@ const predictor = learning?.predictor ?? PREDICTORS[flags.model]?.();
 if (predictor === undefined) throw new Error(`--model must be one of ${Object.keys(PREDICTORS).join(', ')}`);
 const service = createPredictionService({ predictor, unknownModel: 'prior', metrics, world: realWorld });
 const server = await openGrpcServer({
-  services: [service.grpc],
+  services: service.grpc,
   host: '127.0.0.1',
   port: 0,
   maxMessageBytes: 4_194_304,

@@ -17,7 +17,7 @@ import { createObservationRoutes } from './observation-routes.ts';
 import { createObservationService } from './observation-service.ts';
 import { createObservationSink } from './observation-sink.ts';
 import { createPredictRoutes } from './predict-routes.ts';
-import { createPredictionService } from './prediction-service.ts';
+import { createPredictionService, PREDICTION_SERVICE_NAMES } from './prediction-service.ts';
 import { createPredictor } from './predictor.ts';
 import { createSampleKeeper } from './sample-keeper.ts';
 import { createTrainer } from './trainer-worker.ts';
@@ -80,14 +80,16 @@ export function createPredictionArea(parts: PredictionParts): PredictionArea {
   return {
     desk: createModelDesk({ store, world, predictor, accuracy }),
     routes: [
-      { path: '/prediction.v1.PredictionService', errors: 'rpc', routes: createPredictRoutes(service, rule) },
+      ...PREDICTION_SERVICE_NAMES.map(
+        (name) => ({ path: `/${name}`, errors: 'rpc', routes: createPredictRoutes(service, rule) }) as const,
+      ),
       {
         path: '/observation.v1.ObservationService',
         errors: 'rpc',
         routes: createObservationRoutes(observations, rule),
       },
     ],
-    services: [service.grpc, observations.grpc].map(requireCaller(rule)),
+    services: [...service.grpc, observations.grpc].map(requireCaller(rule)),
     workers: [loader, keeper, samples, ...(config.learning ? [trainer] : [])],
     async loadModels() {
       await loader.load();

@@ -49,8 +49,8 @@ let http: HttpServer;
 
 before(async () => {
   const common = { host: '127.0.0.1', port: 0, maxMessageBytes: 4_194_304, log, world: realWorld };
-  grpc = await openGrpcServer({ ...common, services: [service.grpc], metrics });
-  strictGrpc = await openGrpcServer({ ...common, services: [strict.grpc], metrics: createMetrics() });
+  grpc = await openGrpcServer({ ...common, services: service.grpc, metrics });
+  strictGrpc = await openGrpcServer({ ...common, services: strict.grpc, metrics: createMetrics() });
   client = connectRaw(`127.0.0.1:${grpc.port}`);
   strictClient = connectRaw(`127.0.0.1:${strictGrpc.port}`);
   http = await listenHttp({ host: '127.0.0.1', port: 0 });

@@ -23,9 +23,13 @@ export interface PredictionServiceParts {
   readonly world: Pick<World, 'monotonicMs'>;
 }
 
+/** The second is that of hermes-router, whose messages have the same fields, numbers and types. */
+export const PREDICTION_SERVICE_NAMES = ['prediction.v1.PredictionService', 'hermes.prediction.v1.PredictionService'];
+
 /** `Predict` in each of its encodings, over the same handler. Synchronous: one call is over before the next begins. */
 export interface PredictionService {
-  readonly grpc: GrpcService;
+  /** The same service under each of its names. */
+  readonly grpc: readonly GrpcService[];
   /** The bytes of a PredictRequest → those of a PredictResponse, valid until the next call. */
   answerBytes(request: Uint8Array): Uint8Array;
   /** The same in the JSON mapping of proto3. */
@@ -56,10 +60,10 @@ export function createPredictionService(parts: PredictionServiceParts): Predicti
   return {
     answerBytes,
     answerJson,
-    grpc: {
-      name: 'prediction.v1.PredictionService',
+    grpc: PREDICTION_SERVICE_NAMES.map((name) => ({
+      name,
       methods: [{ kind: 'unary', name: 'Predict', handle: answerBytes }],
-    },
+    })),
   };
 }
 

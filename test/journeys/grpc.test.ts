@@ -43,6 +43,7 @@ test('a Python client finds the services by reflection, checks their health, pre
     const names = report.services[version] ?? [];
     for (const name of [
       'prediction.v1.PredictionService',
+      'hermes.prediction.v1.PredictionService',
       'observation.v1.ObservationService',
       'grpc.health.v1.Health',
     ])
