@@ -127,7 +127,7 @@ async function deliverPeerJob(job: PeerJob): Promise<object> {
   const { headers, body } = prepareRequest('gitcode', {
     hookId: job.hookId,
     encryptionType: 1,
-    secrets: { current: key, previous: null },
+    secrets: { current: key, former: [] },
     eventKind: 'push',
     deliveryUuid: job.uuid,
     body: Buffer.from(job.body),

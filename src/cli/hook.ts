@@ -54,7 +54,7 @@ function addChangeCommands(command: Command): void {
     .command('update <owner/name> <id>')
     .description('Change a webhook; what is not named stays')
     .option('--url <url>', 'where deliveries go')
-    .option('--password <text>', 'a new password or key; the former one goes on signing for a day')
+    .option('--password <text>', 'a new password or key; each former one goes on signing for a day')
     .option('--no-password', 'take the password away')
     .option('--sign', 'use the password as a signature key (encryption_type 1)')
     .option('--no-sign', 'let the password travel with each delivery (encryption_type 0)')

@@ -89,6 +89,7 @@ export interface HookView {
   };
   readonly lastDay: readonly HourView[];
   readonly isPictureCut: boolean;
+  readonly formerKeys: number;
   readonly formerKeyUntilMs: number | null;
 }
 

@@ -163,7 +163,7 @@ function renderKey({ hook, mistake, csrfToken }: HookPageView, path: string): Ht
   const former = hook.formerKeyUntilMs;
   return html`<section class="card stack" aria-labelledby="key"><h2 id="key">${t.key}</h2>
 ${hook.password === '' ? html`<p class="notice warn">${t.noKey}</p>` : html`<details><summary>${t.showKey}</summary><code class="secret">${hook.password}</code></details>`}
-${former === null ? '' : html`<p>${t.formerUntil} ${renderMoment(former)}.</p>`}
+${former === null ? '' : html`<p>${t.formerUntil(hook.formerKeys)} ${renderMoment(former)}.</p>`}
 <h3>${t.changeKey}</h3><p class="soft">${t.changeKeyLead}</p>
 <form method="post" action="${path}/key" class="stack">${renderCsrf(csrfToken)}
 ${renderField({ name: 'password', label: t.newKey, hint: t.newKeyHint, autocomplete: 'off', isOptional: true, mistake })}

@@ -130,13 +130,14 @@ export const texts = {
     noKey: 'It has no key: the receiver cannot tell who sends.',
     changeKey: 'Change the key',
     changeKeyLead:
-      'Deliveries carry a Standard Webhooks signature for the new key and, for a day, one for the former, so that the receiver can move over at any time in between.',
+      'Deliveries carry a Standard Webhooks signature for the new key and, for a day, one for each former, so that the receiver can move over at any time in between.',
     newKey: 'New key',
     newKeyHint: 'Leave it empty for a random one.',
     keyChanged: 'The key is changed.',
     removeKey: 'Take the key away',
     keyRemoved: 'The key is gone: the receiver cannot tell any more who sends.',
-    formerUntil: 'The former key signs too until',
+    formerUntil: (count: number) =>
+      count === 1 ? 'The former key signs too until' : `${count} former keys sign too, the last until`,
     replay: 'Send again what failed',
     replayLead: 'Everything made since then that failed for good: dead, blocked or expired.',
     replaySince: 'Since (UTC)',

@@ -6,7 +6,7 @@ import { Failure, isFailure } from '../errors.ts';
 import type { Identity, Owner } from '../identity.ts';
 import { createRepository, repositoryParameters } from './create-repository.ts';
 import { EVENT_KINDS } from './event-kind.ts';
-import { PROFILE_NAMES } from './hook.ts';
+import { openSecrets, PROFILE_NAMES } from './hook.ts';
 import { toHookJson } from './hook-json.ts';
 import {
   countHooksByRepository,
@@ -156,13 +156,14 @@ async function describeHook(parts: SendingParts, stored: StoredHook) {
     readHold(parts.store, hook.id, nowMs),
     readLastDay(parts.store, hook.id, nowMs),
   ]);
-  const untilMs = sealed.previous_until_ms;
+  const { former } = openSecrets(parts.vault, hook.id, sealed, nowMs);
   return {
     ...toHookJson(stored, { vault: parts.vault, nowMs, pause }),
     endpoint,
     lastDay,
     isPictureCut: lastDay.reduce((sum, hour) => sum + hour.succeeded + hour.failed + hour.waiting, 0) >= PICTURE_LIMIT,
-    /** Until when the former key signs too. */
-    formerKeyUntilMs: sealed.previous_secret !== null && untilMs !== null && untilMs > nowMs ? untilMs : null,
+    /** Those that sign too, and until when the last of them does. */
+    formerKeys: former.length,
+    formerKeyUntilMs: former.length === 0 ? null : Math.max(...former.map(({ untilMs }) => untilMs)),
   };
 }

@@ -43,8 +43,8 @@ export interface HookChange {
   readonly encryptionType: EncryptionType | undefined;
   readonly profile: ProfileName | undefined;
   readonly events: Readonly<Partial<Record<EventKind, boolean>>>;
-  /** Null takes the secret away. The former one goes on signing until then. */
-  readonly secret: { readonly box: Uint8Array | null; readonly previousUntilMs: number } | undefined;
+  /** `expected` is the box that it takes the place of: when another is there by now, nothing changes. */
+  readonly secret: { readonly sealed: SealedSecrets; readonly expected: Uint8Array | null } | undefined;
   readonly switch: 'on' | 'off' | undefined;
   readonly nowMs: number;
 }
@@ -87,19 +87,20 @@ const insertHook = statement(
      issues_events, note_events, merge_requests_events, result_code, created_at_ms, updated_at_ms)
    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, $12, $12)`,
 );
-// $10 says whether the secret changes: a null in $11 takes it away. $14: 0 leaves it on or off, 1 switches on, 2 off.
+// $10 says whether the secret changes, which it does only in the place of $17: of two changes at once the second would
+// forget the key of the first. A null in $11 takes it away. $14: 0 leaves it on or off, 1 switches on, 2 off.
 const updateHook = statement(
   'update-hook',
   `UPDATE hooks SET url = $2, encryption_type = COALESCE($3, encryption_type), profile = COALESCE($4, profile),
      push_events = COALESCE($5, push_events), tag_push_events = COALESCE($6, tag_push_events),
      issues_events = COALESCE($7, issues_events), note_events = COALESCE($8, note_events),
      merge_requests_events = COALESCE($9, merge_requests_events),
-     previous_secret = CASE WHEN $10 = 1 THEN secret ELSE previous_secret END,
+     previous_secret = CASE WHEN $10 = 1 THEN $16 ELSE previous_secret END,
      previous_until_ms = CASE WHEN $10 = 1 THEN $12 ELSE previous_until_ms END,
      secret = CASE WHEN $10 = 1 THEN $11 ELSE secret END, updated_at_ms = $13,
      disabled_at_ms = CASE WHEN $14 = 1 THEN NULL WHEN $14 = 2 THEN COALESCE(disabled_at_ms, $13) ELSE disabled_at_ms END,
      disabled_reason = CASE WHEN $14 = 1 THEN NULL WHEN $14 = 2 THEN COALESCE(disabled_reason, $15) ELSE disabled_reason END
-   WHERE id = $1 RETURNING ${HOOK_COLUMNS}`,
+   WHERE id = $1 AND ($10 = 0 OR COALESCE(secret, $17) = $17) RETURNING ${HOOK_COLUMNS}`,
 );
 const deleteHook = statement('delete-hook', 'DELETE FROM hooks WHERE id = $1');
 const useTest = statement<{ used: number }>(
@@ -136,7 +137,7 @@ export interface HookStore {
   listWanting(repositoryId: number, kind: EventKind): Promise<Hook[]>;
   /** False when the repository has `maximum` hooks already. */
   create(hook: NewHook, maximum: number): Promise<boolean>;
-  /** Undefined when it was deleted meanwhile. `steps` commit with it. */
+  /** Undefined when it was deleted or got another secret meanwhile. `steps` commit with it. */
   update(id: number, change: HookChange, steps: readonly Step[]): Promise<StoredHook | undefined>;
   /** `steps` commit with it. */
   remove(id: number, steps: readonly Step[]): Promise<void>;
@@ -201,13 +202,18 @@ function toUpdate(id: number, change: HookChange): SqlValue[] {
     toFlagOrNull(events.note),
     toFlagOrNull(events.merge_request),
     secret === undefined ? 0 : 1,
-    secret?.box ?? null,
-    secret?.previousUntilMs ?? null,
+    secret?.sealed.secret ?? null,
+    secret?.sealed.previous_until_ms ?? null,
     change.nowMs,
     change.switch === undefined ? 0 : SWITCH_NUMBER_OF[change.switch],
     'Switched off by its owner',
+    secret?.sealed.previous_secret ?? null,
+    secret?.expected ?? NO_BOX,
   ];
 }
+
+/** Stands for a secret that is null: no box is empty. */
+const NO_BOX = new Uint8Array(0);
 
 const SWITCH_NUMBER_OF = { on: 1, off: 2 } as const;
 

@@ -25,21 +25,30 @@ export interface Hook {
   readonly resultCode: number;
 }
 
-/** What signs a delivery. `previous` is there for a time after a change, so that a receiver can move over without a gap. */
+/** What signs a delivery. Former keys are there for a time after a change, so that a receiver can move over without a gap. */
 export interface HookSecrets {
   readonly current: Buffer | null;
-  readonly previous: Buffer | null;
+  readonly former: readonly FormerKey[];
+}
+
+export interface FormerKey {
+  readonly key: Buffer;
+  readonly untilMs: number;
 }
 
 /** The sealed columns of a hook's row. */
 export interface SealedSecrets {
   readonly secret: Uint8Array | null;
+  /** All former keys in their time, in one box. */
   readonly previous_secret: Uint8Array | null;
+  /** Until when the last of them is valid. */
   readonly previous_until_ms: number | null;
 }
 
-/** How long deliveries are signed with the former key too. */
-export const ROTATION_MS = 24 * 3600 * 1000;
+/** How long deliveries are signed with a former key too. */
+const ROTATION_MS = 24 * 3600 * 1000;
+/** With more changes in that time the oldest former key ends sooner: each adds a signature to every request. */
+export const MAX_FORMER_KEYS = 9;
 
 export function bindingOf(hookId: number): string {
   return `hook:${hookId}`;
@@ -50,13 +59,44 @@ export function sealSecret(vault: Vault, hookId: number, secret: string): Uint8A
 }
 
 export function openSecrets(vault: Vault, hookId: number, sealed: SealedSecrets, nowMs: number): HookSecrets {
-  const isRotating = sealed.previous_until_ms !== null && sealed.previous_until_ms > nowMs;
+  const { previous_secret: box, previous_until_ms: untilMs } = sealed;
+  const former = box === null || untilMs === null ? [] : parseFormer(vault.open(box, bindingOf(hookId)), untilMs);
   return {
-    current: openBox(vault, hookId, sealed.secret),
-    previous: isRotating ? openBox(vault, hookId, sealed.previous_secret) : null,
+    current: sealed.secret === null ? null : vault.open(sealed.secret, bindingOf(hookId)),
+    former: former.filter((one) => one.untilMs > nowMs),
   };
 }
 
-function openBox(vault: Vault, hookId: number, box: Uint8Array | null): Buffer | null {
-  return box === null ? null : vault.open(box, bindingOf(hookId));
+/** The columns of a hook whose key changes from what `secrets` has to `key`. An empty one takes the key away. */
+export function sealChange(vault: Vault, hookId: number, secrets: HookSecrets, change: KeyChange): SealedSecrets {
+  const { key, nowMs } = change;
+  const fromNow = secrets.current === null ? [] : [{ key: secrets.current, untilMs: nowMs + ROTATION_MS }];
+  // A key that comes back is current, and a former one is kept once, for as long as it was promised last.
+  const others = secrets.former.filter((one) => one.key.toString() !== secrets.current?.toString());
+  const former = [...fromNow, ...others].filter((one) => one.key.toString() !== key).slice(0, MAX_FORMER_KEYS);
+  return {
+    secret: sealSecret(vault, hookId, key),
+    previous_secret: former.length === 0 ? null : vault.seal(renderFormer(former), bindingOf(hookId)),
+    previous_until_ms: former.length === 0 ? null : Math.max(...former.map((one) => one.untilMs)),
+  };
+}
+
+export interface KeyChange {
+  readonly key: string;
+  readonly nowMs: number;
+}
+
+/** No key contains it, so it tells a list from the one former key that earlier versions sealed as it is. */
+const LIST_MARK = '\0';
+
+function renderFormer(former: readonly FormerKey[]): string {
+  const list = former.map(({ key, untilMs }) => ({ key: key.toString('base64'), until_ms: untilMs }));
+  return LIST_MARK + JSON.stringify(list);
+}
+
+function parseFormer(opened: Buffer, untilMs: number): FormerKey[] {
+  const text = opened.toString('utf8');
+  if (!text.startsWith(LIST_MARK)) return [{ key: opened, untilMs }];
+  const list = JSON.parse(text.slice(LIST_MARK.length)) as readonly { key: string; until_ms: number }[];
+  return list.map((one) => ({ key: Buffer.from(one.key, 'base64'), untilMs: one.until_ms }));
 }

@@ -3,7 +3,7 @@ import { z } from '@hono/zod-openapi';
 import { Failure } from '../errors.ts';
 import { cancelEndpointStep, holdEndpointStep, moveEndpointStep, releaseEndpointStep } from './delivery-store.ts';
 import type { EventKind } from './event-kind.ts';
-import { type EncryptionType, openSecrets, PROFILE_NAMES, ROTATION_MS, sealSecret } from './hook.ts';
+import { type EncryptionType, openSecrets, PROFILE_NAMES, sealChange, sealSecret } from './hook.ts';
 import type { HookChange, StoredHook } from './hook-store.ts';
 import type { Management } from './management.ts';
 import { nextNumber } from './number-store.ts';
@@ -105,7 +105,9 @@ export async function updateHook(
     nowMs,
   };
   const updated = await parts.hooks.update(stored.hook.id, change, listEndpointSteps(stored, change));
-  if (updated === undefined) throw refuseUnknownHook(String(stored.hook.id), repository);
+  // Deleted, or another change of the key came first: then this one begins again from there.
+  if (updated === undefined)
+    return await updateHook(parts, repository, await findHook(parts, repository, stored.hook.id), parameters);
   parts.pokeDeliveries();
   return updated;
 }
@@ -156,9 +158,9 @@ function changeSecret(
   nowMs: number,
 ): HookChange['secret'] {
   if (password === undefined) return undefined;
-  const current = openSecrets(parts.vault, hook.id, sealed, nowMs).current?.toString('utf8') ?? '';
-  if (current === password) return undefined;
-  return { box: sealSecret(parts.vault, hook.id, password), previousUntilMs: nowMs + ROTATION_MS };
+  const secrets = openSecrets(parts.vault, hook.id, sealed, nowMs);
+  if ((secrets.current?.toString('utf8') ?? '') === password) return undefined;
+  return { sealed: sealChange(parts.vault, hook.id, secrets, { key: password, nowMs }), expected: sealed.secret };
 }
 
 /** A hook that was switched off for its failures gets another chance with another address. */

@@ -10,6 +10,8 @@ const MAX_HOOKS = 2000;
 interface Entry {
   readonly sealed: SealedSecrets;
   readonly secrets: HookSecrets;
+  /** Then the first of the former keys ends. */
+  readonly untilMs: number;
 }
 
 export type ReadSecrets = (hookId: number, sealed: SealedSecrets, nowMs: number) => HookSecrets;
@@ -18,17 +20,19 @@ export function createSecretCache(vault: Vault): ReadSecrets {
   const entries = new Map<number, Entry>();
   return (hookId, sealed, nowMs) => {
     const found = entries.get(hookId);
-    // The second key ends by time, not by a change: while there is one, it is asked each time.
-    if (found !== undefined && sealed.previous_until_ms === null && isSame(found.sealed, sealed)) return found.secrets;
+    if (found !== undefined && nowMs < found.untilMs && isSame(found.sealed, sealed)) return found.secrets;
     const secrets = openSecrets(vault, hookId, sealed, nowMs);
+    const untilMs = Math.min(...secrets.former.map((one) => one.untilMs));
     if (entries.size >= MAX_HOOKS) entries.clear();
-    entries.set(hookId, { sealed, secrets });
+    entries.set(hookId, { sealed, secrets, untilMs });
     return secrets;
   };
 }
 
 function isSame(one: SealedSecrets, other: SealedSecrets): boolean {
-  if (one.previous_until_ms !== other.previous_until_ms) return false;
-  if (one.secret === null || other.secret === null) return one.secret === other.secret;
-  return Buffer.compare(one.secret, other.secret) === 0;
+  return isSameBox(one.secret, other.secret) && isSameBox(one.previous_secret, other.previous_secret);
+}
+
+function isSameBox(one: Uint8Array | null, other: Uint8Array | null): boolean {
+  return one === null || other === null ? one === other : Buffer.compare(one, other) === 0;
 }

@@ -29,8 +29,8 @@ export function standardHeaders(attempt: Attempt): Record<string, string> {
   };
 }
 
-function listKeys({ current, previous }: HookSecrets): Buffer[] {
-  return [current, previous].filter((key) => key !== null);
+function listKeys({ current, former }: HookSecrets): Buffer[] {
+  return [current, ...former.map((one) => one.key)].filter((key) => key !== null);
 }
 
 const STANDARD_PREFIX = 'whsec_';
