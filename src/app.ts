@@ -14,12 +14,17 @@ import { openGrpcServer } from './grpc/server.ts';
 import type { TlsFiles } from './grpc/tls-files.ts';
 import { createHttpApp } from './http/http-app.ts';
 import { listenHttp } from './http/http-server.ts';
+import { capByOpenFiles } from './open-files.ts';
 import { createPredictionArea } from './prediction/area.ts';
 import { createLog, type Log } from './telemetry/log.ts';
 import { createMetrics } from './telemetry/metrics.ts';
 import { openTracing } from './telemetry/tracing.ts';
 import { createWebhooksArea } from './webhooks/area.ts';
 import { realWorld, type World } from './world.ts';
+
+/** Of the files that the system lets this process open. */
+const HTTP_SHARE_OF_FILES = 0.25;
+const GRPC_SHARE_OF_FILES = 0.5;
 
 type Part = Config['server']['parts'][number];
 
@@ -45,7 +50,8 @@ export async function startApp(config: Config, world: World = realWorld): Promis
   const vault = await openVault(store, { ...config.store, configured: config.store.secretKeys, world });
   const { host, stopTimeoutMs } = config.server;
 
-  const http = await listenHttp({ host, port: config.server.httpPort });
+  const maxHttpConnections = capByOpenFiles(config.server.maxHttpConnections, HTTP_SHARE_OF_FILES);
+  const http = await listenHttp({ host, port: config.server.httpPort, maxConnections: maxHttpConnections });
   undo.defer(() => http.drain(stopTimeoutMs));
 
   const authorization = createAuthorizationArea({
@@ -97,6 +103,8 @@ export async function startApp(config: Config, world: World = realWorld): Promis
     unixSocket: config.grpc.unixSocket,
     tls: readTlsFiles(config.grpc),
     maxMessageBytes: config.grpc.maxMessageBytes,
+    bufferBytes: config.grpc.bufferBytes,
+    maxConnections: capByOpenFiles(config.grpc.maxConnections, GRPC_SHARE_OF_FILES),
     reflection: config.grpc.reflection ? readFileSync(new URL('gen/descriptors.binpb', import.meta.url)) : undefined,
     log,
     metrics,

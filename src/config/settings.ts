@@ -55,6 +55,13 @@ export const settings = {
       schema: integer(1024, 1_073_741_824),
       fallback: '1048576',
     }),
+    maxHttpConnections: setting({
+      env: 'HTTP_MAX_CONNECTIONS',
+      about:
+        'Connections of HTTP at a time, at most a quarter of the open files that the system allows. A new one takes the place of the oldest without a request.',
+      schema: integer(1, 1_000_000),
+      fallback: '1000',
+    }),
     trustedProxies: setting({
       env: 'TRUSTED_PROXIES',
       about:
@@ -74,6 +81,20 @@ export const settings = {
       about: 'Largest accepted gRPC message, in bytes.',
       schema: integer(1024, 1_073_741_824),
       fallback: '4194304',
+    }),
+    maxConnections: setting({
+      env: 'GRPC_MAX_CONNECTIONS',
+      about:
+        'Connections of gRPC at a time, at most half of the open files that the system allows. A new one takes the place of the one that is longest without a call.',
+      schema: integer(1, 1_000_000),
+      fallback: '1000',
+    }),
+    bufferBytes: setting({
+      env: 'GRPC_BUFFER_BYTES',
+      about:
+        'Memory for gRPC requests that are not complete and answers that wait for their readers, of all connections, in bytes; at least four of the largest messages.',
+      schema: integer(1_048_576, 17_179_869_184),
+      fallback: '67108864',
     }),
     tlsCertFile: optional({
       env: 'GRPC_TLS_CERT_FILE',

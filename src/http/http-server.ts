@@ -1,6 +1,7 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Failure } from '../errors.ts';
+import { limitConnections } from './connection-limit.ts';
 
 /** A bound HTTP port. The program listens first, since areas must know their own address, and serves once they are built. */
 export interface HttpServer {
@@ -12,11 +13,32 @@ export interface HttpServer {
   drain(deadlineMs: number): Promise<void>;
 }
 
-export async function listenHttp(options: { readonly host: string; readonly port: number }): Promise<HttpServer> {
+export interface HttpServerOptions {
+  readonly host: string;
+  readonly port: number;
+  /** Connections beyond it take the place of those without a request; 1,000 unless given. */
+  readonly maxConnections?: number;
+  /** For the head of a request, 10 s unless given, and for all of it, 30 s unless given. */
+  readonly headTimeoutMs?: number;
+  readonly requestTimeoutMs?: number;
+}
+
+const MAX_CONNECTIONS = 1000;
+const HEAD_TIMEOUT_MS = 10_000;
+const REQUEST_TIMEOUT_MS = 30_000;
+
+export async function listenHttp(options: HttpServerOptions): Promise<HttpServer> {
+  const { headTimeoutMs = HEAD_TIMEOUT_MS, requestTimeoutMs = REQUEST_TIMEOUT_MS } = options;
   let listener: RequestListener = (_, outgoing) => {
     outgoing.writeHead(503, { 'Content-Type': 'text/plain;charset=UTF-8', 'Retry-After': '1' }).end('Starting\n');
   };
-  const server = createServer((incoming, outgoing) => listener(incoming, outgoing));
+  const timeouts = {
+    headersTimeout: headTimeoutMs,
+    requestTimeout: requestTimeoutMs,
+    connectionsCheckingInterval: Math.ceil(headTimeoutMs / 5),
+  };
+  const server = createServer(timeouts, (incoming, outgoing) => listener(incoming, outgoing));
+  limitConnections(server, options.maxConnections ?? MAX_CONNECTIONS);
   await listen(server, options);
   const { port } = server.address() as AddressInfo;
   return {

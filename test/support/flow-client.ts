@@ -20,7 +20,7 @@ export class FlowClient {
   readonly socket: Socket;
   /** What came, without what is said of windows. */
   readonly frames: RawFrame[] = [];
-  readonly closed: Promise<unknown>;
+  readonly closed: Promise<void>;
   #rest: Buffer = Buffer.alloc(0);
   #connectionWindow = FIRST_WINDOW;
   #streamWindow = FIRST_WINDOW;
@@ -29,7 +29,8 @@ export class FlowClient {
 
   private constructor(socket: Socket) {
     this.socket = socket;
-    this.closed = once(socket, 'close');
+    // `once` would reject when the server resets the connection.
+    this.closed = new Promise((resolve) => socket.once('close', () => resolve()));
     socket.setNoDelay(true);
     socket.on('error', () => {});
     socket.on('close', () => this.#wakeAll());

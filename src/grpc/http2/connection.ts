@@ -169,7 +169,7 @@ export class Http2Connection {
   /** The stream is over on both sides. */
   forget(stream: Http2Stream): void {
     this.#streams.delete(stream.id);
-    if (this.#streams.size === 0) this.#idleSinceMs = this.#options.monotonicMs();
+    if (!this.#isReading) this.#noteIdle();
     this.#blocked.delete(stream);
     if (this.#isEnding && this.#streams.size === 0) this.#endSoon();
   }
@@ -239,11 +239,21 @@ export class Http2Connection {
   }
 
   #endRead(): void {
-    const streams = this.#newStreams;
-    if (streams.length > 0) this.#newStreams = [];
-    for (const stream of streams) if (this.#streams.has(stream.id)) stream.listener?.onReadEnd();
+    if (this.#newStreams.length > 0) this.#endNewStreams();
     this.flush();
     if (this.#isEnding && this.#streams.size === 0) this.#endSoon();
+  }
+
+  #endNewStreams(): void {
+    const streams = this.#newStreams;
+    this.#newStreams = [];
+    if (this.#streams.size > 0)
+      for (const stream of streams) if (this.#streams.has(stream.id)) stream.listener?.onReadEnd();
+    this.#noteIdle();
+  }
+
+  #noteIdle(): void {
+    if (this.#streams.size === 0) this.#idleSinceMs = this.#options.monotonicMs();
   }
 
   /** Returns whether the next one may be read in this turn. */

@@ -97,8 +97,7 @@ export class Transport {
   }
 
   #accept(socket: Socket, isUnixSocket: boolean): void {
-    if (this.#connections.size >= this.#parts.maxConnections) findLongestIdle(this.#connections)?.evict();
-    if (this.#connections.size >= this.#parts.maxConnections) {
+    if (this.#connections.size >= this.#parts.maxConnections && !this.#makePlace()) {
       socket.destroy();
       return;
     }
@@ -116,6 +115,15 @@ export class Transport {
     });
     this.#connections.add(connection);
     if (this.#isDraining) connection.drain();
+  }
+
+  /** Returns false when all connections have calls. */
+  #makePlace(): boolean {
+    const idle = findLongestIdle(this.#connections);
+    if (idle === undefined) return false;
+    this.#connections.delete(idle);
+    idle.evict();
+    return true;
   }
 
   #startCall(stream: Http2Stream, headers: Headers, peer: Peer): void {

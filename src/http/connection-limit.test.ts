@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { test } from 'node:test';
+import { listenHttp } from './http-server.ts';
+
+async function open(port: number, text = ''): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1');
+  socket.on('error', () => {});
+  await once(socket, 'connect');
+  if (text !== '') socket.write(text);
+  return socket;
+}
+
+const HEAD = 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n';
+
+test('beyond the limit, a new connection takes the place of the oldest without a request', async () => {
+  const http = await listenHttp({ host: '127.0.0.1', port: 0, maxConnections: 2 });
+  const arrived = Promise.withResolvers<void>();
+  http.serve((incoming, outgoing) => {
+    if (incoming.url === '/wait') arrived.resolve();
+    else outgoing.end('answer');
+  });
+  const waiting = await open(http.port, 'GET /wait HTTP/1.1\r\nHost: x\r\n\r\n');
+  await arrived.promise;
+  const silent = await open(http.port);
+  const closed = once(silent.resume(), 'close');
+  const asking = await open(http.port, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+  const [answer] = (await once(asking, 'data')) as [Buffer];
+  assert.match(String(answer), /answer/);
+  await closed;
+  assert.ok(!waiting.closed);
+  await http.drain(0);
+});
+
+for (const [what, text] of [
+  ['head', HEAD.slice(0, 20)],
+  ['body', `${HEAD}five!`],
+])
+  test(`a request whose ${what} does not come is answered with 408`, async () => {
+    const http = await listenHttp({ host: '127.0.0.1', port: 0, headTimeoutMs: 50, requestTimeoutMs: 60 });
+    http.serve(() => {});
+    const socket = await open(http.port, text);
+    const [answer] = (await once(socket, 'data')) as [Buffer];
+    assert.match(String(answer), /408 Request Timeout/);
+    await http.drain(0);
+  });

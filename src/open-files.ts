@@ -1,0 +1,17 @@
+import { readFileSync } from 'node:fs';
+
+/** How many files and sockets the system lets this process have; undefined where it does not say. */
+export function readMaxOpenFiles(): number | undefined {
+  try {
+    const soft = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1];
+    return soft === undefined ? undefined : Number(soft);
+  } catch {
+    return undefined;
+  }
+}
+
+/** At most that share of the open files: a listener must leave some to the others, to the store and to what we call. */
+export function capByOpenFiles(connections: number, share: number, maxOpenFiles = readMaxOpenFiles()): number {
+  if (maxOpenFiles === undefined) return connections;
+  return Math.max(1, Math.min(connections, Math.floor(share * maxOpenFiles)));
+}
