@@ -85,3 +85,20 @@ for (const [argv, message] of mistakes)
     assert.equal(ended.code, 2, ended.stdout);
     assert.match(ended.stderr, message);
   });
+
+const ADVICE: [url: string, reason: RegExp, advice: RegExp | undefined][] = [
+  ['ftp://example.com/', /must be http or https, got "ftp"/, undefined],
+  ['http://example.com:22/', /must use port 80, 443/, undefined],
+  ['http://user@example.com/', /must not contain a user name/, undefined],
+  ['http://10.0.0.1/', /must not be a private or reserved address/, /set WEBHOOK_ALLOW_CIDRS for the service/],
+  ['http://jenkins:8080/', /must name its host with a domain/, /set WEBHOOK_ALLOW_CIDRS and WEBHOOK_ALLOW_HOSTS/],
+  ['http://localhost:8080/', /must not be localhost/, /Write 127\.0\.0\.1 instead/],
+];
+for (const [url, reason, advice] of ADVICE)
+  test(`hook create says what is wrong with ${url}, and which setting helps when one does`, async () => {
+    const ended = await runTrivet(['hook', 'create', 'ada/doors', '--url', url], { env });
+    assert.equal(ended.code, 2);
+    assert.match(ended.stderr, reason);
+    if (advice === undefined) assert.doesNotMatch(ended.stderr, /WEBHOOK_ALLOW/);
+    else assert.match(ended.stderr, advice);
+  });

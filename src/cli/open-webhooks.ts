@@ -1,6 +1,6 @@
 import { createOwners } from '../authorization/owners.ts';
 import { Failure } from '../errors.ts';
-import { type AddressGuard, createAddressGuard } from '../webhooks/address-guard.ts';
+import { type AddressGuard, createAddressGuard, type ExplainedRefusal } from '../webhooks/address-guard.ts';
 import { findHook } from '../webhooks/manage-hook.ts';
 import { createManagement, type Management } from '../webhooks/management.ts';
 import type { Repository } from '../webhooks/repository.ts';
@@ -32,11 +32,22 @@ export async function openWebhooks(): Promise<CliWebhooks> {
   return { cli, guard, management, [Symbol.asyncDispose]: () => cli[Symbol.asyncDispose]() };
 }
 
-/** Whoever runs commands here may know what callers of the API are not told. */
-function explainRefusal(host: string): void {
-  const where = host === '' ? 'This url' : `"${host}"`;
-  remark(`${where} is refused. To reach your own network, set WEBHOOK_ALLOW_CIDRS for the service and for commands.`);
+/** Who runs commands here may know what callers of the API are not told. */
+function explainRefusal({ host, cause, reason }: ExplainedRefusal): void {
+  const advice = ADVICE_OF[cause];
+  if (cause === 'no answer') remark(`"${host}" cannot be resolved: ${reason}`);
+  if (advice !== undefined) remark(`"${host}" is refused. ${advice}`);
 }
+
+const FOR_BOTH = 'for the service and for commands';
+
+/** Only what a setting can change. */
+const ADVICE_OF: Readonly<Partial<Record<ExplainedRefusal['cause'], string>>> = {
+  localhost: `Write 127.0.0.1 instead, and set WEBHOOK_ALLOW_CIDRS=127.0.0.0/8 ${FOR_BOTH}.`,
+  'private name': `To reach names of your own network, set WEBHOOK_ALLOW_CIDRS and WEBHOOK_ALLOW_HOSTS ${FOR_BOTH}.`,
+  'private address': `To reach your own network, set WEBHOOK_ALLOW_CIDRS ${FOR_BOTH}.`,
+  'private answer': `It resolves to an address that is not public. To reach your own network, set WEBHOOK_ALLOW_CIDRS ${FOR_BOTH}.`,
+};
 
 export interface RepositoryName {
   readonly owner: string;

@@ -290,8 +290,26 @@ export const settings = {
       schema: list(z.string().refine(isCidr, 'must be address ranges as 10.1.0.0/16 or fd00::/8')),
       fallback: '',
     }),
+    allowHosts: setting({
+      env: 'WEBHOOK_ALLOW_HOSTS',
+      about:
+        'Names of your own network that webhooks may be delivered to, as `jenkins,*.corp`. They count only with `WEBHOOK_ALLOW_CIDRS`, and only while every address of the name is in these ranges. Names of one label, as Compose gives them, have to be listed.',
+      schema: list(z.string().toLowerCase().refine(isNamePattern, 'must be names, or patterns as *.corp')),
+      fallback: '*.local,*.internal,*.home.arpa,*.localdomain,*.lan,*.home,*.corp',
+    }),
+    caFile: optional({
+      env: 'WEBHOOK_CA_FILE',
+      about:
+        'Certificates (PEM) of authorities of your own that receivers may have theirs from, beside the public authorities.',
+      schema: text,
+    }),
   },
 } as const;
+
+/** `*` alone, `*.` and a name, or a name. */
+function isNamePattern(value: string): boolean {
+  return /^(\*|(\*\.)?[a-z0-9_]([a-z0-9_-]*)(\.[a-z0-9_][a-z0-9_-]*)*)$/.test(value) && value !== 'localhost';
+}
 
 function isAddressOrCidr(value: string): boolean {
   return isIP(value) !== 0 || isCidr(value);

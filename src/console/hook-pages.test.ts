@@ -98,7 +98,7 @@ test('a form is refused in the words of the API, and keeps what was typed', asyn
   const { client } = await start(t);
   const cases = [
     [{ url: '' }, 'Cannot create the webhook: url must not be blank'],
-    [{ url: 'http://10.0.0.1/' }, 'Cannot use this url: it must be an http or https address on the public internet'],
+    [{ url: 'http://10.0.0.1/' }, 'Cannot use this url: it must not be a private or reserved address'],
     [{ url: 'http://127.0.0.1:9/', profile: 'bitbucket' }, 'profile must be one of gitcode, gitee, github, gitlab'],
     [{ url: 'http://127.0.0.1:9/', password: 'x'.repeat(256) }, 'password must be at most 255 characters'],
   ] as const;

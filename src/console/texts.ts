@@ -61,7 +61,7 @@ export const texts = {
       disabled: 'disabled',
     },
     url: 'Address',
-    urlHint: 'http or https, on the public internet.',
+    urlHint: 'http or https, on the public internet or where this service may deliver inside its network.',
     events: 'Send a request when',
     kinds: {
       push_events: 'code is pushed',

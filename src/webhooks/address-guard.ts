@@ -7,7 +7,21 @@
 import { Resolver } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { Failure } from '../errors.ts';
-import { isAllowedAddress, parseCidrs, parseTargetUrl, trimBrackets } from './address-rules.ts';
+import {
+  isAllowedAddress,
+  isConfiguredAddress,
+  matchesName,
+  nameOf,
+  parseCidrs,
+  parseTargetUrl,
+  type RefusalCause,
+  refusePrivateAddress,
+  refusePrivateName,
+  type TargetRefusal,
+  trimBrackets,
+  UNRESOLVED,
+} from './address-rules.ts';
+import { createHostsFile } from './hosts-file.ts';
 
 const RESOLVE_TIMEOUT_MS = 3000;
 const MAX_ADDRESSES = 32;
@@ -25,7 +39,7 @@ export interface VettedTarget {
 /** `refused` is final, `unresolved` may be another time: the name did not answer. */
 export type Vetting =
   | { readonly kind: 'allowed'; readonly target: VettedTarget }
-  | { readonly kind: 'refused' }
+  | TargetRefusal
   | { readonly kind: 'unresolved'; readonly reason: string };
 
 /** The part of `node:dns/promises` that is used; it must not read the hosts file. */
@@ -34,44 +48,80 @@ export interface NameResolver {
   resolve6(name: string): Promise<string[]>;
 }
 
+/** What the operator is told of a refusal, and the caller is not. */
+export interface ExplainedRefusal {
+  readonly cause: RefusalCause | 'no answer';
+  /** With the port; empty when the URL could not be read. */
+  readonly host: string;
+  readonly reason: string;
+}
+
 export interface AddressGuardOptions {
   /** Ranges beside the public ones, from the server's configuration only. */
   readonly allowCidrs: readonly string[];
+  /** Patterns of private names that may be targets where they resolve into these ranges, and only there. */
+  readonly allowHosts?: readonly string[];
   readonly resolver?: NameResolver;
-  /** Tells whoever runs the service; the caller learns nothing about its network. */
-  readonly onRefused?: (host: string) => void;
+  /** Read only where ranges are allowed. */
+  readonly hostsFile?: string;
+  readonly onRefused?: (refusal: ExplainedRefusal) => void;
 }
 
 export interface AddressGuard {
   vet(url: string): Promise<Vetting>;
-  /** Throws the same `invalid` failure for every reason: nobody may map a network by reading refusals. */
+  /**
+   * Throws `invalid` with what is wrong with the text of the URL. For what a name resolves to there is one reason, so that
+   * nobody can map a network by reading refusals.
+   */
   checkTarget(url: string): Promise<VettedTarget>;
   /** Asked again about the other end of a connection once it stands. */
   isAllowed(address: string): boolean;
 }
 
+/** How names are judged and found. */
+interface Policy {
+  readonly isAllowed: (address: string) => boolean;
+  readonly isConfigured: (address: string) => boolean;
+  readonly opensName: (name: string) => boolean;
+  readonly resolve: (name: string) => Promise<Resolution>;
+}
+
 export function createAddressGuard(options: AddressGuardOptions): AddressGuard {
-  const resolver = options.resolver ?? new Resolver({ timeout: RESOLVE_TIMEOUT_MS, tries: 1 });
-  const allowed = parseCidrs(options.allowCidrs);
-  const isAllowed = remember((address: string) => isAllowedAddress(address, allowed));
+  const policy = createPolicy(options);
   const parse = remember(parseTargetUrl);
-  const vet = (raw: string) => vetTarget(parse(raw), resolver, isAllowed);
+  const vet = (raw: string) => vetTarget(parse(raw), policy);
   return {
     vet,
     checkTarget: async (url) => {
       const vetting = await vet(url);
       if (vetting.kind === 'allowed') return vetting.target;
-      if (vetting.kind === 'refused') options.onRefused?.(parse(url)?.host ?? '');
-      throw refuseTarget();
+      const cause = vetting.kind === 'refused' ? vetting.cause : 'no answer';
+      options.onRefused?.({ host: readHost(url), cause, reason: vetting.reason });
+      const { reason } = vetting.kind === 'refused' ? vetting : UNRESOLVED;
+      throw new Failure('invalid', `Cannot use this url: it ${reason}`, { field: 'url' });
     },
-    isAllowed,
+    isAllowed: policy.isAllowed,
   };
 }
 
-function refuseTarget(): Failure {
-  return new Failure('invalid', 'Cannot use this url: it must be an http or https address on the public internet', {
-    field: 'url',
-  });
+function createPolicy({ allowCidrs, allowHosts = [], hostsFile, ...options }: AddressGuardOptions): Policy {
+  const resolver = options.resolver ?? new Resolver({ timeout: RESOLVE_TIMEOUT_MS, tries: 1 });
+  const allowed = parseCidrs(allowCidrs);
+  // Without ranges of one's own the file could only name what is refused.
+  const hosts = allowed.length > 0 ? createHostsFile(hostsFile) : undefined;
+  return {
+    isAllowed: remember((address: string) => isAllowedAddress(address, allowed)),
+    isConfigured: (address) => isConfiguredAddress(address, allowed),
+    opensName: (name) => allowed.length > 0 && matchesName(name, allowHosts),
+    resolve: async (name) => {
+      const addresses = hosts?.find(name) ?? [];
+      return addresses.length > 0 ? { addresses } : await resolveAll(name, resolver);
+    },
+  };
+}
+
+function readHost(url: string): string {
+  return URL.canParse(url) ? new URL(url).host : '';
 }
 
 /** Only for what depends on the text alone. */
@@ -86,24 +136,28 @@ function remember<T>(judge: (text: string) => T): (text: string) => T {
   };
 }
 
-async function vetTarget(
-  url: URL | undefined,
-  resolver: NameResolver,
-  isAllowed: (address: string) => boolean,
-): Promise<Vetting> {
-  if (url === undefined) return { kind: 'refused' };
-  const host = trimBrackets(url.hostname);
-  const found = isIP(host) === 0 ? await resolveAll(host, resolver) : { addresses: [host] };
+async function vetTarget(text: ReturnType<typeof parseTargetUrl>, policy: Policy): Promise<Vetting> {
+  if (text.kind === 'refused') return text;
+  const { url, isPrivate } = text;
+  const literal = trimBrackets(url.hostname);
+  if (isIP(literal) !== 0) return policy.isAllowed(literal) ? allow(url, [literal]) : refusePrivateAddress(literal);
+  const name = nameOf(url);
+  if (isPrivate && !policy.opensName(name)) return refusePrivateName(name);
+  const found = await policy.resolve(name);
   if ('reason' in found) return { kind: 'unresolved', reason: found.reason };
   const { addresses } = found;
-  if (addresses.length > MAX_ADDRESSES || !addresses.every(isAllowed)) return { kind: 'refused' };
+  // A private name says nothing about a public address: whoever owns that may answer to any name.
+  const fits = addresses.every(isPrivate ? policy.isConfigured : policy.isAllowed);
+  return fits && addresses.length <= MAX_ADDRESSES ? allow(url, addresses) : UNRESOLVED;
+}
+
+function allow(url: URL, addresses: readonly string[]): Vetting {
   return { kind: 'allowed', target: { url, origin: url.origin, addresses } };
 }
 
 type Resolution = { readonly addresses: readonly string[] } | { readonly reason: string };
 
-async function resolveAll(host: string, resolver: NameResolver): Promise<Resolution> {
-  const name = host.replace(/\.$/, '');
+async function resolveAll(name: string, resolver: NameResolver): Promise<Resolution> {
   const answers = await Promise.allSettled([
     withTimeout(resolver.resolve4(name), RESOLVE_TIMEOUT_MS),
     withTimeout(resolver.resolve6(name), RESOLVE_TIMEOUT_MS),

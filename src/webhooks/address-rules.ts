@@ -14,8 +14,8 @@ const MAX_URL_LENGTH = 2048;
 /** Controls, blanks, and the backslash, all of which parsers drop or turn into something else. */
 const HARMFUL_CHARACTER = /[^\u0021-\u007e\u00a1-\u2027\u202a-\ufefe\uff00-\uffef]|\\/;
 
-/** Names that stay inside a machine or a house (RFC 6761, 6762, 8375, 9476). */
-const PRIVATE_SUFFIXES = ['localhost', 'local', 'internal', 'home.arpa', 'localdomain', 'lan', 'home', 'corp'];
+/** Names that stay inside one network (RFC 6762, 8375, and the ones that ICANN keeps out of the root). */
+const PRIVATE_SUFFIXES = ['local', 'internal', 'home.arpa', 'localdomain', 'lan', 'home', 'corp'];
 
 /** Services above 1024 that are not receivers and do harm when spoken to: databases, caches, cluster and mail ports. */
 const DENIED_PORTS = new Set([
@@ -42,15 +42,44 @@ export function parseCidrs(ranges: readonly string[]): Cidr[] {
   return ranges.map((range) => ipaddr.parseCIDR(range));
 }
 
-/** The URL when its text is one that a delivery may go to, as far as that can be told without asking anybody. */
-export function parseTargetUrl(raw: string): URL | undefined {
-  if (raw.length > MAX_URL_LENGTH || !URL.canParse(raw)) return undefined;
-  if (HARMFUL_CHARACTER.test(raw)) return undefined;
+/** Why a target is refused. `private answer` is known only after its name was resolved; the others depend on its text. */
+export type RefusalCause = 'form' | 'localhost' | 'private name' | 'private address' | 'private answer';
+
+export interface TargetRefusal {
+  readonly kind: 'refused';
+  readonly cause: RefusalCause;
+  /** Completes "it …", for the one who wrote the URL. */
+  readonly reason: string;
+}
+
+/** `isPrivate`: a name that is meant for one network, which may be a target only where the configuration opens that. */
+export type TargetText = { readonly kind: 'plain'; readonly url: URL; readonly isPrivate: boolean } | TargetRefusal;
+
+/** Judges a URL as far as its text alone can tell. */
+export function parseTargetUrl(raw: string): TargetText {
+  if (raw.length > MAX_URL_LENGTH) return refuse('form', `must have at most ${MAX_URL_LENGTH} characters`);
+  if (HARMFUL_CHARACTER.test(raw)) return refuse('form', 'must not contain blanks, control characters or backslashes');
+  if (!URL.canParse(raw)) return refuse('form', 'must be a complete address, as https://example.com/hook');
   const url = new URL(raw);
-  if (url.protocol !== 'http:' && url.protocol !== 'https:') return undefined;
-  if (url.username !== '' || url.password !== '' || raw.includes('#')) return undefined;
-  if (!isPlainAuthority(raw, url) || !isAllowedPort(url)) return undefined;
-  return isAllowedHost(url.hostname) ? url : undefined;
+  const misshapen = findMistake(raw, url);
+  if (misshapen !== undefined) return refuse('form', misshapen);
+  return judgeHost(url);
+}
+
+function refuse(cause: RefusalCause, reason: string): TargetRefusal {
+  return { kind: 'refused', cause, reason };
+}
+
+function findMistake(raw: string, url: URL): string | undefined {
+  if (url.protocol !== 'http:' && url.protocol !== 'https:')
+    return `must be http or https, got "${url.protocol.slice(0, -1).slice(0, 30)}"`;
+  if (url.username !== '' || url.password !== '' || /^https?:\/\/[^/?#]*@/i.test(raw))
+    return 'must not contain a user name or a password';
+  if (raw.includes('#')) return 'must not contain a fragment (#)';
+  if (!isPlainAuthority(raw, url)) return 'must have its host in plain spelling, an IP address in the usual one';
+  if (!isAllowedPort(url))
+    return `must use port 80, 443 or one above 1023 that no database or the like is known by, got ${url.port}`;
+  return undefined;
 }
 
 /** The authority as written: `scheme://host[:port]`, an address in its one canonical spelling, a name without escapes. */
@@ -68,17 +97,53 @@ function isAllowedPort(url: URL): boolean {
   return port === 80 || port === 443 || (port >= 1024 && !DENIED_PORTS.has(port));
 }
 
-function isAllowedHost(hostname: string): boolean {
-  if (isIP(trimBrackets(hostname)) !== 0) return true;
-  const labels = hostname.replace(/\.$/, '').split('.');
-  if (labels.length < 2 || labels.some((label) => label === '')) return false;
-  const name = labels.join('.');
-  return !PRIVATE_SUFFIXES.some((suffix) => name === suffix || name.endsWith(`.${suffix}`));
+function judgeHost(url: URL): TargetText {
+  if (isIP(trimBrackets(url.hostname)) !== 0) return { kind: 'plain', url, isPrivate: false };
+  const labels = nameOf(url).split('.');
+  if (labels.some((label) => label === '')) return refuse('form', 'must name its host without empty parts');
+  if (labels.at(-1) === 'localhost') return refuse('localhost', 'must not be localhost');
+  const isPrivate = labels.length < 2 || PRIVATE_SUFFIXES.some((suffix) => isBelow(labels.join('.'), suffix));
+  return { kind: 'plain', url, isPrivate };
+}
+
+function isBelow(name: string, suffix: string): boolean {
+  return name === suffix || name.endsWith(`.${suffix}`);
+}
+
+/** The host's name without the dot of the root. */
+export function nameOf(url: URL): string {
+  return url.hostname.replace(/\.$/, '');
+}
+
+/** What a private name is refused with where nothing opens it. */
+export function refusePrivateName(name: string): TargetRefusal {
+  const reason = name.includes('.') ? 'must not name a host of a private network' : 'must name its host with a domain';
+  return refuse('private name', `${reason}, got "${name.slice(0, 255)}"`);
+}
+
+export function refusePrivateAddress(address: string): TargetRefusal {
+  return refuse('private address', `must not be a private or reserved address, got "${address}"`);
+}
+
+/** One reason for every name: which of them exist, and where they lead, is not for callers to find out. */
+export const UNRESOLVED: TargetRefusal = refuse('private answer', 'does not resolve to a public address');
+
+/** Whether a name is one of the patterns: `jenkins`, `*.corp` for all below it, `*` for all. */
+export function matchesName(name: string, patterns: readonly string[]): boolean {
+  return patterns.some((pattern) => {
+    if (!pattern.startsWith('*')) return name === pattern;
+    return name.endsWith(pattern.slice(1));
+  });
 }
 
 /** `[::1]` → `::1`, as sockets and resolvers want it. */
 export function trimBrackets(hostname: string): string {
   return hostname.replace(/^\[|\]$/g, '');
+}
+
+/** Whether the server's configuration names it, be it public or not. */
+export function isConfiguredAddress(text: string, allowed: readonly Cidr[]): boolean {
+  return ipaddr.isValid(text) && isWithin(ipaddr.parse(text), allowed);
 }
 
 /** Whether this machine may connect there: a public unicast address, or one that the server's configuration allows. */

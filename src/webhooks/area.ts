@@ -14,6 +14,7 @@ import type { Worker } from '../workers/worker.ts';
 import type { World } from '../world.ts';
 import { createAddressGuard } from './address-guard.ts';
 import { createBridgeRoutes } from './bridge-routes.ts';
+import { readAuthorities } from './delivery-authorities.ts';
 import { createDeliveryRoutes } from './delivery-routes.ts';
 import { createDeliverySweeper } from './delivery-sweeper.ts';
 import { createDeliveryWorker } from './delivery-worker.ts';
@@ -48,10 +49,14 @@ export function createWebhooksArea(parts: WebhooksParts): WebhooksArea {
   const { store, world, log, metrics, vault, owners, baseUrl, requireScope } = parts;
   const guard = createAddressGuard({
     ...parts.config,
-    onRefused: (host) =>
-      parts.log.info({ host }, 'A webhook url was refused; WEBHOOK_ALLOW_CIDRS opens addresses of your own network'),
+    onRefused: (refusal) =>
+      parts.log.info(
+        { ...refusal },
+        'A webhook url was refused; WEBHOOK_ALLOW_CIDRS and WEBHOOK_ALLOW_HOSTS open your own network',
+      ),
   });
-  const deliveries = createDeliveryWorker({ store, world, log, metrics, vault, guard });
+  const ca = readAuthorities(parts.config.caFile);
+  const deliveries = createDeliveryWorker({ store, world, log, metrics, vault, guard, ca });
   const management = createManagement({
     store,
     world,

@@ -20,7 +20,7 @@ export interface SocketOptions {
   readonly isAllowed: (address: string) => boolean;
   readonly monotonicMs: () => number;
   /** Roots to trust; those of Node unless given. */
-  readonly ca?: string | undefined;
+  readonly ca?: readonly string[] | undefined;
 }
 
 /** The far end of an open connection is not where it may be. */
@@ -74,13 +74,13 @@ function describeTls(url: URL): ConnectionOptions {
   return { host, ...name, ALPNProtocols: ['http/1.1'] };
 }
 
-const contextByRoots = new Map<string | undefined, SecureContext>();
+const contextByRoots = new Map<readonly string[] | undefined, SecureContext>();
 
 /** One for all connections: each holds tens of kilobytes outside of the heap, where no collection is hurried by them. */
-function secureContextFor(ca: string | undefined): SecureContext {
+function secureContextFor(ca: readonly string[] | undefined): SecureContext {
   const known = contextByRoots.get(ca);
   if (known !== undefined) return known;
-  const context = createSecureContext({ minVersion: 'TLSv1.2', ...(ca === undefined ? {} : { ca }) });
+  const context = createSecureContext({ minVersion: 'TLSv1.2', ...(ca === undefined ? {} : { ca: [...ca] }) });
   contextByRoots.set(ca, context);
   return context;
 }

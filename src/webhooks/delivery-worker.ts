@@ -40,8 +40,8 @@ export interface DeliveryWorkerParts {
   readonly metrics: Metrics;
   readonly vault: Vault;
   readonly guard: AddressGuard;
-  /** Roots to trust besides those of Node. */
-  readonly ca?: string;
+  /** Authorities (PEM) for the certificates of receivers; those of Node unless given. */
+  readonly ca?: readonly string[] | undefined;
 }
 
 export interface DeliveryWorker extends Worker {

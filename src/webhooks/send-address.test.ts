@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { startDnsServer } from '../../test/support/dns-server.ts';
 import { FORBIDDEN_TARGETS } from '../../test/support/forbidden-targets.ts';
@@ -24,6 +27,33 @@ test('a name is resolved, and the connection goes to its address', async () => {
   const report = await sender.send(deliveryTo(`http://hooks.example.com:${port}/x`));
   assert.equal(report.status, 200);
   assert.equal(receiver.received[0]?.headers.host, `hooks.example.com:${port}`);
+});
+
+test('names of one network are sent to where the configuration opens names and ranges, and blocked elsewhere', async (t) => {
+  await using dns = await startDnsServer();
+  await using receiver = await startReceiver();
+  const { port } = new URL(receiver.url);
+  dns.records.set('jenkins', ['127.0.0.1']);
+  dns.records.set('ci.default.svc.cluster.local', ['127.0.0.1']);
+  const folder = mkdtempSync(join(tmpdir(), 'trivet-hosts-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  writeFileSync(join(folder, 'hosts'), '127.0.0.1 extra-host\n');
+  const names = {
+    resolver: dns.resolver,
+    hostsFile: join(folder, 'hosts'),
+    allowHosts: ['jenkins', '*.local', 'extra-host'],
+  };
+  await using opened = openSender(names);
+  await using closed = openSender({ ...names, allowHosts: [] });
+  for (const name of ['jenkins', 'ci.default.svc.cluster.local', 'extra-host']) {
+    const report = await opened.send(deliveryTo(`http://${name}:${port}/`));
+    assert.equal(report.status, 200, name);
+    assert.deepEqual((await closed.send(deliveryTo(`http://${name}:${port}/`))).outcome, { kind: 'blocked' });
+  }
+  assert.deepEqual(
+    receiver.received.map(({ headers }) => headers.host?.split(':')[0]),
+    ['jenkins', 'ci.default.svc.cluster.local', 'extra-host'],
+  );
 });
 
 test('one forbidden answer of DNS blocks, with no connection', async () => {

@@ -42,7 +42,7 @@ async function sendOverTls(served: Pair, ca: string | undefined, times = 1): Pro
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
-  await using sender = openSender({ resolver: dns.resolver, ...(ca !== undefined && { ca }) });
+  await using sender = openSender({ resolver: dns.resolver, ...(ca !== undefined && { ca: [ca] }) });
   let report: SendReport | undefined;
   for (let count = 0; count < times; count += 1)
     report = await sender.send(deliveryTo(`https://tls.example.com:${port}/hook`));

@@ -39,7 +39,7 @@ export interface SenderOptions {
   readonly nowMs: () => number;
   readonly monotonicMs: () => number;
   readonly onDoubt?: (deliveryIds: readonly number[], origin: string) => void;
-  readonly ca?: string | undefined;
+  readonly ca?: readonly string[] | undefined;
 }
 
 export interface Sender {

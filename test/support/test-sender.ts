@@ -11,7 +11,9 @@ export const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 interface Setting {
   readonly allowCidrs?: readonly string[];
   readonly resolver?: NameResolver;
-  readonly ca?: string;
+  readonly allowHosts?: readonly string[];
+  readonly hostsFile?: string;
+  readonly ca?: readonly string[];
   readonly onDoubt?: SenderOptions['onDoubt'];
 }
 
@@ -20,8 +22,8 @@ export interface TestSender extends Sender, AsyncDisposable {
   letRest(): void;
 }
 
-export function openSender({ allowCidrs = LOOPBACK, resolver, ca, onDoubt }: Setting = {}): TestSender {
-  const guard = createAddressGuard({ allowCidrs, ...(resolver && { resolver }) });
+export function openSender({ allowCidrs = LOOPBACK, ca, onDoubt, ...names }: Setting = {}): TestSender {
+  const guard = createAddressGuard({ allowCidrs, ...names });
   let clockMs = 0;
   const times = { nowMs: Date.now, monotonicMs: () => clockMs };
   const sender = createSender({ guard, ...times, ca, ...(onDoubt && { onDoubt }) });

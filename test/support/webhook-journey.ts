@@ -25,8 +25,8 @@ export interface WebhookJourney {
   withHook(json: object, run: (hook: { id: number }) => Promise<void>): Promise<void>;
 }
 
-export function useWebhookJourney(): WebhookJourney {
-  const environment = { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' };
+export function useWebhookJourney(settings: Readonly<Record<string, string>> = {}): WebhookJourney {
+  const environment = { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8', ...settings };
   let program: Program;
   let token: string;
 
