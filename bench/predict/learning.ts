@@ -75,12 +75,13 @@ export async function openLearning(parts: { log: Log; metrics: Metrics; samples:
 
 async function insertSamples(store: Store, count: number): Promise<void> {
   const observations = createObservations(count);
+  const ids = await store.makeIds(count);
   for (let from = 0; from < count; from += 1000)
     await store.writeAll(
       observations
         .slice(from, from + 1000)
-        .map((observation) =>
-          insertSampleStep({ id: realWorld.id(), observation: { ...observation, atMs: Date.now() } }),
+        .map((observation, index) =>
+          insertSampleStep({ id: ids[from + index]!, observation: { ...observation, atMs: Date.now() } }),
         ),
     );
 }

@@ -73,9 +73,10 @@ function findMissingModel({ targetModel }: Observation): string | undefined {
 
 async function saveAll({ store, world }: CliStore, observations: readonly Observation[]): Promise<void> {
   const nowMs = world.nowMs();
+  const ids = await store.makeIds(observations.length);
   await store.writeAll(
-    observations.map((observation) =>
-      insertSampleStep({ id: world.id(), observation: { ...observation, atMs: observation.atMs ?? nowMs } }),
+    observations.map((observation, index) =>
+      insertSampleStep({ id: ids[index]!, observation: { ...observation, atMs: observation.atMs ?? nowMs } }),
     ),
   );
 }

@@ -6,6 +6,7 @@ import type { Metrics } from '../telemetry/metrics.ts';
 import type { World } from '../world.ts';
 import { ensureDataDir } from './data-dir.ts';
 import type { Engine } from './engine.ts';
+import { createIdSource, createStripeTable } from './id-source.ts';
 import { hasMigrations, migratePostgres } from './migrate-postgres.ts';
 import { migrateSqlite } from './migrate-sqlite.ts';
 import { checkParameters, isReadOnly } from './portable-sql.ts';
@@ -99,9 +100,10 @@ function describe(error: unknown): string {
   return message || code || String(error);
 }
 
-function createStore(engine: Engine, { log, metrics }: StoreOptions): Store {
+function createStore(engine: Engine, { log, metrics, world }: StoreOptions): Store {
   const { time } = metrics === undefined ? noStoreMetrics : createStoreMetrics(metrics, engine);
   const topics = createTopicWatcher(engine, log);
+  const ids = createIdSource(createStripeTable(engine), world);
   const readOnly = new Set<string>();
 
   const checkRead = ({ name, text }: Statement<object>): void => {
@@ -135,6 +137,7 @@ function createStore(engine: Engine, { log, metrics }: StoreOptions): Store {
     writeAll,
     call: (procedure, input) => time(() => engine.call(procedure, input)),
     watch: (topic, listener) => topics.watch(topic, listener),
+    makeIds: (count) => ids.makeIds(count),
     touch: createTouch,
     [Symbol.asyncDispose]: async () => {
       topics.close();

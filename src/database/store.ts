@@ -109,6 +109,11 @@ export interface Store {
    * connection was lost. A hint: it may come without cause. Returns the way to stop listening.
    */
   watch(topic: string, listener: () => void): () => void;
+  /**
+   * New ids for rows of this database, rising; no other process, command or thread ever gets one of them. Positive
+   * integers below 2^53 that follow the time (`idAtMs`).
+   */
+  makeIds(count: number): Promise<number[]>;
   /** The step that tells the watchers of `topic`; put it into the unit that makes the change. */
   touch(topic: string, nowMs: number): Step;
   [Symbol.asyncDispose](): Promise<void>;

@@ -19,7 +19,7 @@ import type { SwappablePredictor } from './predictor.ts';
 
 export interface ObservationSinkParts {
   readonly store: Store;
-  readonly world: Pick<World, 'id' | 'nowMs'>;
+  readonly world: Pick<World, 'nowMs'>;
   readonly metrics: Metrics;
   readonly predictor: SwappablePredictor;
   /** Hears how each answer turned out. */
@@ -69,7 +69,7 @@ export function createObservationSink(parts: ObservationSinkParts): ObservationS
       const kept = positions.map((index) => events[index]!);
       const joined = await joinEvents(store, {
         events: kept,
-        sampleIds: kept.flatMap(() => [world.id(), world.id()]),
+        sampleIds: await store.makeIds(2 * kept.length),
         nowMs: world.nowMs(),
       });
       const late = joined.refusals.map(({ index, reason }) => ({ index: positions[index]!, reason }));

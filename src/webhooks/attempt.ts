@@ -65,9 +65,16 @@ function prepare(content: ContentRow, startedAtMs: number, parts: AttemptParts):
 }
 
 /** Where an attempt was made: in a shard that the worker owns, or outside of any. */
-export type AttemptPlace = Pick<Settlement, 'shard' | 'epoch'>;
+export interface AttemptPlace extends Pick<Settlement, 'shard' | 'epoch'> {
+  /** From `store.makeIds()`: its row in the log. */
+  readonly attemptId: number;
+}
 
-export function describeSettlement(attempt: Attempt, place: AttemptPlace, world: World): Settlement {
+export function describeSettlement(
+  attempt: Attempt,
+  { attemptId, shard, epoch }: AttemptPlace,
+  world: World,
+): Settlement {
   const { content, startedAtMs, requestHeaders, report } = attempt;
   const nowMs = world.nowMs();
   const number = content.attempts - content.schedule_from + 1;
@@ -76,10 +83,11 @@ export function describeSettlement(attempt: Attempt, place: AttemptPlace, world:
     deliveryId: content.id,
     hookId: content.hook_id,
     attempts: content.attempts,
-    ...place,
+    shard,
+    epoch,
     state: next.state,
     lane: 1,
     dueAtMs: next.dueAtMs ?? nowMs,
-    attempt: recordAttempt({ id: world.id(), startedAtMs, requestHeaders, report }),
+    attempt: recordAttempt({ id: attemptId, startedAtMs, requestHeaders, report }),
   };
 }

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { forEachEngine } from '../../test/support/engines.ts';
 import { type Store, statement } from '../database/store.ts';
-import { realWorld } from '../world.ts';
 import type { PauseReason } from './delivery/schedule/pause.ts';
 import { readContents, readDueEndpoints, readWaiting } from './delivery-queue-store.ts';
 import { doubtSuccess, takeTest, wakeOriginStep } from './delivery-restart-store.ts';
@@ -22,7 +21,7 @@ const OWNER = 'worker-1';
 const NOW = 1_000_000;
 
 async function enqueue(store: Store, hookId: number, nowMs = NOW, dueAtMs?: number): Promise<number> {
-  const id = realWorld.id();
+  const [id = 0] = await store.makeIds(1);
   const base = { id, hookId, eventId: 1, uuid: `uuid-${id}`, body: Buffer.from('{}'), eventKind: 'push' as const };
   const due = dueAtMs === undefined ? {} : { dueAtMs };
   await store.writeAll(enqueueSteps([{ ...base, origin: ORIGIN, ownerId: 'owner', nowMs, ...due }]));
@@ -36,8 +35,11 @@ async function ownAll(store: Store, owner = OWNER, nowMs = NOW): Promise<Map<num
   return new Map(shards.map(({ shard, epoch }) => [shard, epoch]));
 }
 
+let lastAttemptId = 0;
+
 function settlement(hookId: number, deliveryId: number, overrides: Partial<Settlement> = {}): Settlement {
-  const attempt = { id: realWorld.id(), startedAtMs: NOW, outcome: 'accepted', status: 200, reason: null };
+  lastAttemptId += 1;
+  const attempt = { id: lastAttemptId, startedAtMs: NOW, outcome: 'accepted', status: 200, reason: null };
   return {
     deliveryId,
     hookId,

@@ -94,12 +94,16 @@ export function createDeliveryRound(parts: DeliveryRoundParts): DeliveryRound {
   async function dispatch(): Promise<void> {
     const jobs = chooseJobs();
     if (jobs.length === 0) return;
-    const contents = await readContents(store, jobs).catch((error: unknown) => {
+    const [contents, attemptIds] = await prepareJobs(jobs).catch((error: unknown) => {
       for (const job of jobs) putBack(job);
       throw error;
     });
     const contentById = new Map(contents.map((content) => [content.id, content]));
-    for (const job of jobs) void deliver(job, contentById.get(job.id));
+    for (const [index, job] of jobs.entries()) void deliver(job, contentById.get(job.id), attemptIds[index]!);
+  }
+
+  function prepareJobs(jobs: readonly Job[]): Promise<[contents: ContentRow[], attemptIds: number[]]> {
+    return Promise.all([readContents(store, jobs), store.makeIds(jobs.length)]);
   }
 
   function chooseJobs(): Job[] {
@@ -126,7 +130,7 @@ export function createDeliveryRound(parts: DeliveryRoundParts): DeliveryRound {
     control.forgetWhenDone(endpoint);
   }
 
-  async function deliver(job: Job, content: ContentRow | undefined): Promise<void> {
+  async function deliver(job: Job, content: ContentRow | undefined, attemptId: number): Promise<void> {
     const endpoint = book.endpoints.get(job.hookId);
     const epoch = endpoint === undefined ? undefined : keeper.epochOf(endpoint.shard);
     // Not pending any more, or the shard is another's now.
@@ -141,7 +145,7 @@ export function createDeliveryRound(parts: DeliveryRoundParts): DeliveryRound {
       parts.onEnd();
     });
     scheduler.finish(job);
-    settler.settle(describeSettlement(attempt, { shard: endpoint.shard, epoch }, world), attempt.report);
+    settler.settle(describeSettlement(attempt, { shard: endpoint.shard, epoch, attemptId }, world), attempt.report);
     control.learn(endpoint, attempt.report.outcome);
     // Whatever its breakers allow now.
     scheduler.recheck(endpoint.origin, endpoint.hookId);

@@ -26,7 +26,7 @@ export const isOpen = 'COALESCE(endpoint_queue.held_since_ms, endpoint_queue.can
 export const NEVER_MS = 8_640_000_000_000_000;
 
 export interface NewDelivery {
-  /** From `world.id()`. */
+  /** From `store.makeIds()`. */
   readonly id: number;
   readonly hookId: number;
   readonly eventId: number;

@@ -1,10 +1,11 @@
 /** Ends what was held too long or whose hook is gone, and deletes the log after its time; one process at a time. */
+import { idAtMs } from '../database/ids.ts';
 import { runUnderLease } from '../database/leases.ts';
 import type { Store } from '../database/store.ts';
 import type { Log } from '../telemetry/log.ts';
 import { createRoundWorker } from '../workers/round-worker.ts';
 import type { Worker } from '../workers/worker.ts';
-import { idAtMs, type World } from '../world.ts';
+import type { World } from '../world.ts';
 import { HOLD_MS, KEEP_LOG_MS } from './delivery.ts';
 import { cancelDeleted, deleteLogBefore, expireHeld, forgetDeletedEndpoints } from './delivery-sweep-store.ts';
 

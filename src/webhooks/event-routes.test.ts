@@ -87,6 +87,34 @@ withServer('of many announcements under one key at once, one is made', async (se
   assert.deepEqual(await count(store), [1, 1]);
 });
 
+forEachEngine('an event whose ids are taken gets others, and is never told of a conflict', async (store) => {
+  await using server = await startManagement(store);
+  await server.call('POST', '/user/repos', { json: { name: 'doors' } });
+  await server.call('POST', HOOKS, { json: { url: 'http://127.0.0.1:9001/' } });
+  const first = await server.call('POST', EVENTS, { json: push });
+  const taken = [first.body.id, first.body.deliveries[0].id] as number[];
+  const withTaken = (times: number): Store => {
+    let left = times;
+    const makeIds = async (wanted: number) => {
+      left -= 1;
+      return left >= 0 ? taken : await store.makeIds(wanted);
+    };
+    return { ...store, makeIds };
+  };
+  await using lucky = await startManagement(withTaken(2));
+  const headers = { 'idempotency-key': 'k-4' };
+  const second = await lucky.call('POST', EVENTS, { json: push, headers });
+  assert.equal(second.status, 202);
+  assert.notEqual(second.body.id, first.body.id);
+  assert.deepEqual((await lucky.call('POST', EVENTS, { json: push, headers })).body, second.body);
+  assert.deepEqual(await count(store), [2, 2]);
+  await using unlucky = await startManagement(withTaken(Number.POSITIVE_INFINITY));
+  const third = await unlucky.call('POST', EVENTS, { json: push });
+  assert.equal(third.status, 503);
+  assert.equal(third.headers.get('retry-after'), '1');
+  assert.deepEqual(await count(store), [2, 2]);
+});
+
 forEachEngine('a key is forgotten after 24 hours', async (store) => {
   let nowMs = NOON_MS;
   await using server = await startManagement(store, { ...realWorld, nowMs: () => nowMs });

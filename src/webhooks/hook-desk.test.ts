@@ -27,7 +27,7 @@ async function refusalOf(work: Promise<unknown>): Promise<string> {
 }
 
 async function enqueue(store: Store, { world }: ManagementServer['management'], hookId: number): Promise<number> {
-  const id = world.id();
+  const [id = 0] = await store.makeIds(1);
   const base = { id, hookId, eventId: 1, uuid: world.uuid(), body: Buffer.from('{}'), eventKind: 'push' as const };
   await store.writeAll(enqueueSteps([{ ...base, origin: 'http://a', ownerId: 'id-grace', nowMs: world.nowMs() }]));
   return id;

@@ -67,9 +67,10 @@ export function createUrgentAttempts(parts: UrgentAttemptsParts): UrgentAttempts
     const [content] = await readContents(store, [{ hookId, id }]);
     if (content === undefined || content.url === null) return undefined;
     if (content.disabled_at_ms !== null && !isTest) return undefined;
+    const [attemptId = 0] = await store.makeIds(1);
     const leftMs = Math.max(1, Math.min(ATTEMPT_DEADLINE_MS, deadlineMs - world.nowMs()));
     const made = await makeAttempt(content, leftMs);
-    const settlement = describeSettlement(made, OUTSIDE_SHARDS, world);
+    const settlement = describeSettlement(made, { ...OUTSIDE_SHARDS, attemptId }, world);
     settle(made, isTest ? endWithAttempt(settlement) : settlement, new URL(content.url).origin);
     await settler.flush();
     return made.report;

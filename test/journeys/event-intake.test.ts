@@ -7,6 +7,7 @@ import { realWorld } from '../../src/world.ts';
 import { type AnnouncingPrograms, numberedPush, startAnnouncingPrograms } from '../support/announcing-programs.ts';
 import { createStorePlace, engines, findReasonToSkip, openTestStore, type TestEngine } from '../support/engines.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
+import { runTrivet } from '../support/run-trivet.ts';
 
 const CALLERS = 64;
 const PATIENTLY = { timeout: 180_000 };
@@ -125,6 +126,23 @@ function checkOrder(accepted: readonly Accepted[]): void {
     assert.ok(later.id > newestId, `event ${later.number} is stored before one that it followed`);
   }
 }
+
+withPrograms('a command that announces beside the service makes no id that the service makes', 1, async (scene) => {
+  const { announcing, receivers, store } = scene;
+  const COUNT = 200;
+  const argv = ['event', 'send', 'grace/doors', '--sample', '--count', String(COUNT), '--json'];
+  const runs = [argv, argv].map((words) => runTrivet(words, { env: announcing.environment }));
+  const [accepted, ...commands] = await Promise.all([announceMany(announcing, 16, 20), ...runs]);
+  for (const { code, stderr } of commands) assert.equal(code, 0, stderr);
+  const announced = commands
+    .flatMap(({ stdout }) => stdout.trim().split('\n'))
+    .map((line) => JSON.parse(line) as Accepted);
+  const ids = [...accepted, ...announced].flatMap(({ id, deliveries }) => [id, ...deliveries.map((one) => one.id)]);
+  assert.equal(new Set(ids).size, ids.length);
+  assert.equal(ids.length, 2 * (accepted.length + 2 * COUNT));
+  await receivers[0]!.waitFor(accepted.length + 2 * COUNT);
+  assert.deepEqual(await store.read(countEvents), [{ count: accepted.length + 2 * COUNT }]);
+});
 
 withPrograms('of many announcements under one key, whichever process takes them, one is made', 2, async (scene) => {
   const { announcing, store } = scene;

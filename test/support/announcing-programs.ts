@@ -19,6 +19,8 @@ export function numberedPush(number: number) {
 export interface AnnouncingPrograms extends AsyncDisposable {
   readonly programs: readonly Program[];
   readonly token: string;
+  /** For commands beside them. */
+  readonly environment: Readonly<Record<string, string>>;
   readonly hookIds: readonly number[];
   /** Of the program with this index, or of any when there are fewer. */
   eventsUrl(index: number): string;
@@ -67,6 +69,7 @@ export async function startAnnouncingPrograms(options: AnnouncingOptions): Promi
   return {
     programs,
     token,
+    environment: { ...environment, TRIVET_DATA_DIR: dataDir },
     hookIds,
     eventsUrl: (index) => `${programs[index % programs.length]!.httpUrl}${EVENTS_PATH}`,
     call,

@@ -48,7 +48,7 @@ export async function enqueueTestDelivery(store: Store, delivery: TestDelivery):
     dueAtMs,
     nowMs = realWorld.nowMs(),
   } = delivery;
-  const id = realWorld.id();
+  const [id = 0] = await store.makeIds(1);
   const origin = URL.canParse(url) ? new URL(url).origin : url.slice(0, 50);
   const base = { id, hookId, eventId: 1, uuid: realWorld.uuid(), body, eventKind: 'push' as const, origin, ownerId };
   await store.writeAll(enqueueSteps([{ ...base, nowMs, ...(dueAtMs === undefined ? {} : { dueAtMs }) }]));

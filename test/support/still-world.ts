@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { createIdSource, type World } from '../../src/world.ts';
+import type { World } from '../../src/world.ts';
 
 /** A world whose clock stands still until a test moves it. */
 export interface StillWorld extends World {
@@ -14,7 +14,6 @@ export function createStillWorld(startMs = Date.UTC(2026, 0, 15, 12)): StillWorl
     random: () => 0.5,
     randomBytes: (size) => randomBytes(size),
     uuid: () => randomUUID(),
-    id: createIdSource(() => nowMs, Math.random),
     sleep: () => Promise.resolve(),
     moveMs: (ms) => {
       nowMs += ms;

@@ -6,6 +6,7 @@ import { credentialOrigins } from './0021-credential-origins.ts';
 import { accounts } from './0030-accounts.ts';
 import { hooks } from './0040-hooks.ts';
 import { deliveries } from './0050-deliveries.ts';
+import { idStripes } from './0051-id-stripes.ts';
 import { pauses } from './0054-pauses.ts';
 
 /**
@@ -21,4 +22,5 @@ export const migrations: readonly Migration[] = [
   deliveries,
   credentialOrigins,
   pauses,
+  idStripes,
 ];

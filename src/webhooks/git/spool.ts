@@ -1,12 +1,14 @@
 /**
  * Events that wait to be sent, one file each in a folder beside the repository's objects. A file is written under another
- * name, flushed and renamed, so there are whole ones only; names rise with time, so order survives a crash. Who sends
- * holds a lock of the system's that ends with its process.
+ * name, flushed and renamed, so there are whole ones only. Names rise with time, so order survives a crash, and end in
+ * something random, so that two pushes at once never write one file. Who sends holds a lock of the system's that ends
+ * with its process.
  */
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { idAtMs } from '../../database/ids.ts';
 import type { World } from '../../world.ts';
 import type { EventInput } from '../event.ts';
 
@@ -35,16 +37,18 @@ export interface Spool {
   lock(): { [Symbol.dispose](): void } | undefined;
 }
 
-const ENTRY = /^\d{16}\.json$/;
+/** A name without the random end is of an earlier version. */
+const ENTRY = /^\d{16}(-[\da-f]{12})?\.json$/;
 const REFUSED = 'refused';
 
-export function openSpool(gitDir: string, world: Pick<World, 'id'>): Spool {
+export function openSpool(gitDir: string, world: Pick<World, 'nowMs' | 'uuid'>): Spool {
   const folder = join(gitDir, 'trivet-spool');
+  const createName = createRisingNames(world);
   return {
     folder,
     append: async (entries) => {
       mkdirSync(folder, { recursive: true, mode: 0o700 });
-      for (const entry of entries) await writeEntry(folder, String(world.id()).padStart(16, '0'), entry);
+      for (const entry of entries) await writeEntry(folder, createName(), entry);
       await flush(folder);
     },
     list: () =>
@@ -58,6 +62,14 @@ export function openSpool(gitDir: string, world: Pick<World, 'id'>): Spool {
       renameSync(join(folder, file), join(folder, REFUSED, file));
     },
     lock: () => lockFolder(folder),
+  };
+}
+
+function createRisingNames(world: Pick<World, 'nowMs' | 'uuid'>): () => string {
+  let last = 0;
+  return () => {
+    last = Math.max(idAtMs(world.nowMs()), last + 1);
+    return `${String(last).padStart(16, '0')}-${world.uuid().slice(-12)}`;
   };
 }
 

@@ -40,11 +40,16 @@ export interface Recipients {
   readonly dueAtMs?: number;
 }
 
-export function draftEvent(world: World, announcement: Announcement, { hooks, dueAtMs }: Recipients): EventDraft {
+/** `ids`: one for the event and one for each hook. */
+export function draftEvent(
+  { world, ids }: { readonly world: World; readonly ids: readonly number[] },
+  announcement: Announcement,
+  { hooks, dueAtMs }: Recipients,
+): EventDraft {
   const { repository, event, source, idempotencyKey } = announcement;
   const nowMs = world.nowMs();
-  const eventId = world.id();
-  const addressed = hooks.map((hook) => ({ id: world.id(), hook, uuid: world.uuid() }));
+  const [eventId = 0, ...deliveryIds] = ids;
+  const addressed = hooks.map((hook, index) => ({ id: deliveryIds[index]!, hook, uuid: world.uuid() }));
   const content = JSON.stringify(event);
   const answer: AnnouncementAnswer = {
     id: eventId,

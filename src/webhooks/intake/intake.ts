@@ -10,6 +10,7 @@ import {
   type Announcement,
   type AnnouncementAnswer,
   draftEvent,
+  type EventDraft,
   fingerprintOf,
   type Recipients,
 } from './draft-event.ts';
@@ -17,7 +18,7 @@ import { commitEvents, type KeyHolder } from './event-batch-store.ts';
 import { createGroupCommit } from './group-commit.ts';
 
 const MAX_EVENTS = 64;
-/** A number that the store has already is given up, with all of its draft; more than once is no accident. */
+/** An id that the store has already, perhaps of an older version that runs beside, is given up with its draft. */
 const MAX_DRAFTS = 5;
 
 export interface Intake {
@@ -53,8 +54,15 @@ async function commit(parts: IntakeParts, items: readonly Item[]): Promise<Outco
     try {
       return await commitDrafts(parts, items);
     } catch (error) {
-      if (!isDuplicate(error) || drafts === MAX_DRAFTS) throw error;
+      if (!isDuplicate(error)) throw error;
+      if (drafts === MAX_DRAFTS) throw refuseForNow(error);
     }
+}
+
+/** Not the conflict that it is here: to who announces that would say that the event can never be taken. */
+function refuseForNow(cause: unknown): Failure {
+  const message = 'Cannot announce the event right now: its ids are taken';
+  return new Failure('unavailable', message, { retryAfterSeconds: 1 }, { cause });
 }
 
 function isDuplicate(error: unknown): boolean {
@@ -63,7 +71,12 @@ function isDuplicate(error: unknown): boolean {
 
 async function commitDrafts({ store, world, hooks }: IntakeParts, items: readonly Item[]): Promise<Outcome[]> {
   const findRecipients = await readRecipients(hooks, items);
-  const drafts = items.map((item) => draftEvent(world, item.announcement, findRecipients(item)));
+  const drafts: EventDraft[] = [];
+  for (const item of items) {
+    const recipients = findRecipients(item);
+    const ids = await store.makeIds(1 + recipients.hooks.length);
+    drafts.push(draftEvent({ world, ids }, item.announcement, recipients));
+  }
   const holders = await store.call(
     commitEvents,
     drafts.map(({ event }) => event),

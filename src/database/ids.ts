@@ -1,0 +1,64 @@
+/**
+ * Ids of rows: positive integers below 2^53 that rise with time, and that no two processes ever make twice, whatever
+ * their clocks do ([decision](../../docs/decisions/0009-ids.md)).
+ *
+ * An id is 41 bits of milliseconds, 7 bits of a stripe, and 5 bits that count. A claim of a process is a stripe over a
+ * span of milliseconds. Claims are taken in the database and never overlap; a process makes ids inside its claim only,
+ * each once. So which time a clock shows decides how well ids follow the time, never whether they are unique.
+ */
+
+/** 2025-01-01: 41 bits of milliseconds from here last until 2094. */
+export const ID_EPOCH_MS = 1_735_689_600_000;
+export const ID_END_MS = ID_EPOCH_MS + 2 ** 41;
+export const IDS_PER_MS = 4096;
+export const STRIPE_COUNT = 128;
+export const IDS_PER_STRIPE_MS = IDS_PER_MS / STRIPE_COUNT;
+
+/** Smaller than every id made at that time or later, larger than those before. */
+export function idAtMs(nowMs: number): number {
+  return (nowMs - ID_EPOCH_MS) * IDS_PER_MS;
+}
+
+/** The ids of one stripe from one millisecond up to, not including, another. */
+export interface Claim {
+  readonly stripe: number;
+  readonly fromMs: number;
+  readonly untilMs: number;
+}
+
+/** Ids that follow each other without a gap. */
+export interface IdRun {
+  readonly firstId: number;
+  readonly count: number;
+}
+
+/** Makes the ids of a claim, rising, each once. */
+export interface IdMaker {
+  /** Up to `count` ids, of that time or, when those are used up or the clock went back, the next; undefined at the end. */
+  makeRun(nowMs: number, count: number): IdRun | undefined;
+  /** No id was made in this millisecond or after. */
+  readonly unusedFromMs: number;
+}
+
+export function createIdMaker({ stripe, fromMs, untilMs }: Claim): IdMaker {
+  let atMs = fromMs;
+  let used = 0;
+  return {
+    makeRun: (nowMs, count) => {
+      if (nowMs > atMs || used === IDS_PER_STRIPE_MS) {
+        atMs = Math.max(nowMs, atMs + 1);
+        used = 0;
+      }
+      if (atMs >= untilMs) return undefined;
+      const run = {
+        firstId: idAtMs(atMs) + stripe * IDS_PER_STRIPE_MS + used,
+        count: Math.min(count, IDS_PER_STRIPE_MS - used),
+      };
+      used += run.count;
+      return run;
+    },
+    get unusedFromMs() {
+      return used === 0 ? atMs : atMs + 1;
+    },
+  };
+}
