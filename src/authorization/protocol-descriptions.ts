@@ -39,7 +39,7 @@ const form = (shape: z.ZodRawShape) => ({
 const refusals = {
   400: { description: 'Refused (RFC 6749 §5.2)', ...json(errorSchema) },
   401: { description: 'Client authentication failed', ...json(errorSchema) },
-  429: { description: 'Too many failed attempts', ...json(errorSchema) },
+  429: { description: 'Too many attempts', ...json(errorSchema) },
 };
 const tags = ['OAuth'];
 
@@ -68,7 +68,10 @@ export function describeProtocol(routes: OpenAPIHono<HttpEnv>): void {
     summary: 'Revoke a token (RFC 7009)',
     tags,
     request: form({ token: z.string(), token_type_hint: z.string().optional() }),
-    responses: { 200: { description: 'It is revoked, or never was one' }, ...refusals },
+    responses: {
+      200: { description: 'It is revoked, or never was one', ...json(z.object({})) },
+      ...refusals,
+    },
   });
   registry.registerPath({
     method: 'post',

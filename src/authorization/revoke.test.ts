@@ -20,13 +20,13 @@ import { createSecret } from './secret-text.ts';
 
 const cases: Case[] = [
   [
-    'V01 a valid, an unknown and an already revoked token answer 200 without a body (RFC 7009 §2.2)',
+    'V01 a valid, an unknown and an already revoked token answer 200 with the same empty JSON object (RFC 7009 §2.2)',
     async (bench) => {
       const { tokens, credentials } = await prepareTokens(bench);
       const revoke = (token: string) => postForm(`${bench.server.url}/oauth/revoke`, { token }, credentials);
       for (const token of [tokens.access_token, tokens.access_token, createSecret('access', realWorld), 'garbage']) {
         const answer = await revoke(token);
-        assert.deepEqual([answer.status, answer.text, answer.headers.get('cache-control')], [200, '', 'no-store']);
+        assert.deepEqual([answer.status, answer.text, answer.headers.get('cache-control')], [200, '{}', 'no-store']);
       }
       const anonymous = await postForm(`${bench.server.url}/oauth/revoke`, { token: tokens.refresh_token });
       assert.deepEqual([anonymous.status, anonymous.json.error], [401, 'invalid_client']);

@@ -1,5 +1,5 @@
 /** RFC 7009. The answer is the same for a token that was revoked, one that never was, and somebody else's. */
-import type { Call, Reply } from '../http/endpoint.ts';
+import { type Call, type Reply, replyJson } from '../http/endpoint.ts';
 import { authenticateClient, readClient } from './client-authentication.ts';
 import { createOAuthFailure, refuseClient } from './oauth-error.ts';
 import { readParameters, requireParameter } from './parameters.ts';
@@ -23,8 +23,8 @@ export async function answerRevocation(parts: ProtocolParts, call: Call): Promis
     const nowMs = parts.world.nowMs();
     await parts.store.call(revokeToken, { tokenHash: hashSecret(token), kind, clientId, nowMs, address });
   }
-  // The type says nothing about no body, but clients that read every answer as JSON insist on it.
-  return { status: 200, headers: { ...NO_STORE, 'Content-Type': 'application/json' }, body: null };
+  // RFC 7009 §2.2 lets clients ignore the body; those that parse every answer fail on an empty one.
+  return replyJson({}, NO_STORE);
 }
 
 function readKind(token: string): 'access' | 'refresh' | undefined {

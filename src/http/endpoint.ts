@@ -42,7 +42,7 @@ export interface Call {
 export interface Reply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: string | null;
+  readonly body: string;
 }
 
 /**
@@ -90,6 +90,5 @@ export async function readForm(contentType: string, body: Body): Promise<Iterabl
 }
 
 export function toResponse(c: Context<HttpEnv>, { status, headers, body }: Reply): Response {
-  if (body === null) return c.body(null, status as 200, { ...headers, 'Content-Length': '0' });
   return c.body(body, status as 200, headers);
 }

@@ -24,7 +24,6 @@ async function echo(call: Call) {
       headers: { 'WWW-Authenticate': 'Basic' },
     });
   if (fields.has('break')) throw new TypeError('secret inside');
-  if (fields.has('empty')) return { status: 200, headers: { 'X-Empty': 'yes' }, body: null };
   const isForm = /form/.test(call.header('content-type') ?? '');
   const body = isForm ? [...(await call.form())] : await call.text();
   const { method, query, clientAddress } = call;
@@ -140,7 +139,6 @@ const questions: [title: string, question: Question][] = [
     },
   ],
   ['no body', { method: 'POST', path: '/oauth/echo' }],
-  ['an empty answer', { path: '/oauth/echo?empty' }],
   ['an answer open to scripts', { method: 'POST', path: '/oauth/open', headers: FORM, body: 'a=1' }],
   ['a refusal open to scripts', { method: 'POST', path: '/oauth/open?refuse', headers: FORM, body: 'a=1' }],
   ['a header set before a refusal', { path: '/oauth/echo?private&refuse' }],

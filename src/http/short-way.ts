@@ -131,7 +131,6 @@ async function readBody(incoming: IncomingMessage, maxBytes: number): Promise<Bu
 }
 
 function send(outgoing: ServerResponse, { status, headers, body }: Reply, preset: Record<string, string>): void {
-  const length = body === null ? 0 : Buffer.byteLength(body);
-  outgoing.writeHead(status, { ...preset, ...headers, 'Content-Length': length });
-  outgoing.end(body ?? undefined);
+  outgoing.writeHead(status, { ...preset, ...headers, 'Content-Length': Buffer.byteLength(body) });
+  outgoing.end(body);
 }
