@@ -17,7 +17,7 @@ const GROUPS: readonly [group: string, names: RegExp][] = [
   ['oidc-provider and koa', /node_modules\/(oidc-provider|koa|@koa)/],
   ['log and metrics', /node_modules\/(pino|sonic-boom|prom-client)|^(writeSync|writeString)$/],
   ['src/http', /src\/http\//],
-  ['src/authorization', /src\/authorization\/|rate-limiter/],
+  ['src/authorization', /src\/authorization\//],
   ['garbage collection', /^\(garbage collector\)$/],
   ['Node: HTTP, streams, sockets, timers', /^node:|^\(program\)$|runMicrotasks/],
 ];

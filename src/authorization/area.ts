@@ -57,7 +57,7 @@ export function createAuthorizationArea(parts: AuthorizationParts): Authorizatio
   const { store, log, vault, baseUrl, authUrl } = parts;
   const world = withRisingClock(parts.world);
   const signingKeys = createSigningKeys({ store, vault, world });
-  const limits = createAttemptLimits();
+  const limits = createAttemptLimits(parts.world);
   const protocol = {
     store,
     world,

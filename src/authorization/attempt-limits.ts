@@ -1,47 +1,69 @@
 /**
- * How often a client at an address may be wrong before it has to wait. Only failures count, so that a busy client is
- * never slowed down; and a client's limit at one address says nothing about the same client elsewhere, or anybody could
+ * How often a client at an address may be wrong, or begin something that leaves a row, before it has to wait. A busy client
+ * is never slowed down; and a client's limit at one address says nothing about the same client elsewhere, or anybody could
  * lock it out. Kept in this process: N processes allow N times as much, which guesses no 256-bit secret either.
  */
-import { RateLimiterMemory } from 'rate-limiter-flexible';
 import { Failure } from '../errors.ts';
+import type { World } from '../world.ts';
 
-export type AttemptKind = 'client' | 'grant' | 'user_code';
+export type AttemptKind = 'client' | 'grant' | 'user_code' | 'device_start';
 
 export interface AttemptLimits {
   /** Throws `too_many` while this subject has to wait. */
-  check(kind: AttemptKind, subject: string): Promise<void>;
-  countFailure(kind: AttemptKind, subject: string): Promise<void>;
+  check(kind: AttemptKind, subject: string): void;
+  countFailure(kind: AttemptKind, subject: string): void;
+  /** For what is limited whether it succeeds or not: both at once. */
+  countAttempt(kind: AttemptKind, subject: string): void;
 }
 
-/** Failures a minute. Grants fail honestly (sessions end), and one server may speak for many users. */
-const FAILURES_A_MINUTE: Record<AttemptKind, number> = { client: 20, grant: 300, user_code: 10 };
+/** A minute. Grants fail honestly (sessions end), and one server may speak for many users. */
+const ATTEMPTS_A_MINUTE: Record<AttemptKind, number> = { client: 20, grant: 300, user_code: 10, device_start: 60 };
+const WINDOW_MS = 60_000;
 const MAX_SUBJECT_LENGTH = 120;
+/** Of each kind. Strangers choose client ids: beyond this the subjects whose minute ends first are forgotten. */
+const MAX_SUBJECTS = 10_000;
 
-export function createAttemptLimits(): AttemptLimits {
-  const limiters = new Map(
-    Object.entries(FAILURES_A_MINUTE).map(([kind, points]) => [
-      kind,
-      new RateLimiterMemory({ keyPrefix: kind, points, duration: 60 }),
-    ]),
-  );
-  const find = (kind: AttemptKind): RateLimiterMemory => limiters.get(kind) as RateLimiterMemory;
+interface Window {
+  count: number;
+  readonly endsAtMs: number;
+}
+
+export function createAttemptLimits({ monotonicMs }: Pick<World, 'monotonicMs'>): AttemptLimits {
+  const windowsByKind = new Map<AttemptKind, Map<string, Window>>();
+  const listWindows = (kind: AttemptKind) => {
+    const windows = windowsByKind.get(kind) ?? new Map<string, Window>();
+    windowsByKind.set(kind, windows);
+    forgetEnded(windows, monotonicMs());
+    return windows;
+  };
+  const check: AttemptLimits['check'] = (kind, subject) => {
+    const window = listWindows(kind).get(toKey(subject));
+    if (window === undefined || window.count < ATTEMPTS_A_MINUTE[kind]) return;
+    const retryAfterSeconds = Math.max(1, Math.ceil((window.endsAtMs - monotonicMs()) / 1000));
+    throw new Failure('too_many', 'Too many attempts, try again later', { retryAfterSeconds });
+  };
+  const count: AttemptLimits['countFailure'] = (kind, subject) => {
+    const windows = listWindows(kind);
+    const window = windows.get(toKey(subject));
+    if (window !== undefined) window.count++;
+    else windows.set(toKey(subject), { count: 1, endsAtMs: monotonicMs() + WINDOW_MS });
+  };
   return {
-    async check(kind, subject) {
-      const state = await find(kind).get(toKey(subject));
-      if (state === null || state.remainingPoints > 0) return;
-      const retryAfterSeconds = Math.max(1, Math.ceil(state.msBeforeNext / 1000));
-      throw new Failure('too_many', 'Too many failed attempts, try again later', { retryAfterSeconds });
-    },
-    async countFailure(kind, subject) {
-      await find(kind).consume(toKey(subject)).catch(ignoreFull);
+    check,
+    countFailure: count,
+    countAttempt: (kind, subject) => {
+      check(kind, subject);
+      count(kind, subject);
     },
   };
 }
 
-/** The limiter rejects with its state, no error, once the points are used up: `check` says so on the next request. */
-function ignoreFull(rejection: unknown): void {
-  if (rejection instanceof Error) throw rejection;
+/** All windows are equally long, so that the first of the map ends first. */
+function forgetEnded(windows: Map<string, Window>, nowMs: number): void {
+  for (const [key, { endsAtMs }] of windows) {
+    if (endsAtMs > nowMs && windows.size < MAX_SUBJECTS) return;
+    windows.delete(key);
+  }
 }
 
 function toKey(subject: string): string {

@@ -76,12 +76,12 @@ export async function authenticateClient(
   address: string,
 ): Promise<AuthenticatedClient> {
   const subject = `${presented.clientId}|${address}`;
-  await parts.limits.check('client', subject);
+  parts.limits.check('client', subject);
   const credentials = await findClientCredentials(parts.store, presented.clientId);
   const slot = presented.secret === undefined ? undefined : findSlot(credentials, presented.secret);
   const isRefused = presented.secret !== undefined && slot === undefined;
   if (credentials === undefined || isRefused || credentials.application.disabledAtMs !== undefined) {
-    await parts.limits.countFailure('client', subject);
+    parts.limits.countFailure('client', subject);
     if (credentials !== undefined) await recordFailure(parts, credentials.application, address);
     throw refuseClient();
   }

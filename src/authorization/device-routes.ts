@@ -71,11 +71,11 @@ interface Typed {
 /** §5.1: a code is short, so that guesses are limited for whoever guesses. */
 async function showRequest(parts: DeviceParts, c: Context<HttpEnv>, { session, typed }: Typed): Promise<Response> {
   const subjects = [session.user.id, clientAddress(c)];
-  for (const subject of subjects) await parts.limits.check('user_code', subject);
+  for (const subject of subjects) parts.limits.check('user_code', subject);
   const userCode = parseUserCode(typed);
   const device = userCode && (await findPendingDevice(parts.store, userCode, parts.world.nowMs()));
   if (!device) {
-    for (const subject of subjects) await parts.limits.countFailure('user_code', subject);
+    for (const subject of subjects) parts.limits.countFailure('user_code', subject);
     return showCodePage(c, session, { typed: typed.slice(0, 20), mistake: UNKNOWN_CODE });
   }
   const application = await requireApplication(parts, device);

@@ -67,6 +67,18 @@ const device: Case[] = [
     },
   ],
   [
+    'a client at one address may start 60 times a minute, then waits with 429 and Retry-After; another client does not',
+    async (bench) => {
+      const { clientId } = await prepare(bench);
+      const start = () => postForm(`${bench.server.url}/oauth/device`, { client_id: clientId });
+      for (let count = 1; count < 60; count++) assert.equal((await start()).status, 200);
+      const limited = await start();
+      assert.equal(limited.status, 429);
+      assert.ok(Number(limited.headers.get('retry-after')) >= 1);
+      await prepare(bench);
+    },
+  ],
+  [
     'D02 D03 pending, then slow_down for who asks too often, and five seconds more from then on (§3.5)',
     async (bench) => {
       const { poll } = await prepare(bench);

@@ -1,5 +1,6 @@
 /** RFC 8628: a device without a browser asks for a pair of codes; its user types the short one on the page /device. */
 import { Failure } from '../errors.ts';
+import { networkOf } from '../http/client-address.ts';
 import { type Call, type Reply, replyJson } from '../http/endpoint.ts';
 import { authenticateClient, readClient } from './client-authentication.ts';
 import { insertDeviceCode } from './device-store.ts';
@@ -26,6 +27,8 @@ export async function answerDeviceRequest(parts: ProtocolParts, call: Call): Pro
   const client = await authenticateClient(parts, { ...presented, clientId }, call.clientAddress);
   if (!client.application.isPublic && !client.isAuthenticated) throw refuseClient();
   checkGrantAllowed(client.application, 'device_code');
+  // Every start leaves a row, and a public client needs no secret.
+  parts.limits.countAttempt('device_start', `${clientId}|${networkOf(call.clientAddress)}`);
   const codes = await createCodes(parts, { clientId, scope: readScope(parameters.values.get('scope')) });
   const shown = `${codes.userCode.slice(0, 4)}-${codes.userCode.slice(4)}`;
   const body = {

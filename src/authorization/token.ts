@@ -49,12 +49,11 @@ async function findClient(parts: ProtocolParts, source: ClientSource): Promise<A
 
 async function runGrant(parts: ProtocolParts, grant: Grant, exchange: Exchange) {
   const subject = `${exchange.client?.application.clientId ?? '-'}|${exchange.address}`;
-  await parts.limits.check('grant', subject);
+  parts.limits.check('grant', subject);
   try {
     return await grant(parts, exchange);
   } catch (error) {
-    if (isFailure(error) && error.details.oauthError === 'invalid_grant')
-      await parts.limits.countFailure('grant', subject);
+    if (isFailure(error) && error.details.oauthError === 'invalid_grant') parts.limits.countFailure('grant', subject);
     throw error;
   }
 }

@@ -59,6 +59,12 @@ function parseRange(text: string): Range {
   }
 }
 
+/** What is limited together: an IPv6 caller has a whole /64 to itself. */
+export function networkOf(address: string): string {
+  if (!ipaddr.IPv6.isValid(address)) return address;
+  return ipaddr.IPv6.parse(address).parts.slice(0, 4).join(':');
+}
+
 /** One spelling for each address; undefined for what is none. */
 function normalize(text: string | undefined): string | undefined {
   return text !== undefined && ipaddr.isValid(text) ? ipaddr.process(text).toString() : undefined;

@@ -4,7 +4,7 @@
  * that walks through accounts). Pure: the store keeps the counts.
  */
 import { createHash } from 'node:crypto';
-import ipaddr from 'ipaddr.js';
+import { networkOf } from '../../http/client-address.ts';
 
 export interface BackOffPolicy {
   /** Failures without any wait. */
@@ -68,12 +68,6 @@ export function attemptSubjects(kind: string, account: string, address: string):
 /** One who begins a sign-in that another proof will decide. */
 export function visitSubject(kind: string, address: string): AttemptSubject {
   return { key: digest(`address ${kind} ${networkOf(address)}`), policy: VISIT };
-}
-
-/** An IPv6 caller has a whole /64 to itself: all of it is one. */
-function networkOf(address: string): string {
-  if (!ipaddr.IPv6.isValid(address)) return address;
-  return ipaddr.IPv6.parse(address).parts.slice(0, 4).join(':');
 }
 
 function digest(subject: string): string {
