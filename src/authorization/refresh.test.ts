@@ -13,6 +13,7 @@ import {
 import { type Bench, type Case, checkConformance, prepareTokens } from '../../test/support/conformance.ts';
 import { realWorld } from '../world.ts';
 import { deleteApplication, setApplicationDisabled } from './application.ts';
+import { updateApplicationStep } from './application-store.ts';
 import { listEvents } from './audit-store.ts';
 import { revokeConsent } from './consent-store.ts';
 import { createSuccessorSeed, deriveSuccessor } from './issue-tokens.ts';
@@ -59,6 +60,21 @@ const cases: Case[] = [
       assertRefused(await refresh(server, tokens.refresh_token, { client_id: stranger.clientId }));
       const right = await refresh(server, tokens.refresh_token, { client_id: clientId, client_secret: clientSecret });
       assert.equal(right.status, 200, 'the token was not consumed');
+    },
+  ],
+  [
+    'R02 an application that lost the grant refresh_token refreshes no more, with its client_id and without (§6)',
+    async (bench) => {
+      const { server } = bench;
+      const { tokens, application } = await prepareTokens(bench);
+      const without = { ...application, grantTypes: ['authorization_code'] as const };
+      await server.store.writeAll([updateApplicationStep(without)]);
+      for (const client of [{}, { client_id: application.clientId }]) {
+        const answer = await refresh(server, tokens.refresh_token, client);
+        assert.deepEqual([answer.status, answer.json.error], [400, 'unauthorized_client']);
+      }
+      await server.store.writeAll([updateApplicationStep(application)]);
+      assert.equal((await refresh(server, tokens.refresh_token)).status, 200, 'the token was not consumed');
     },
   ],
   [

@@ -28,7 +28,7 @@ export interface Rotation {
 export type RotationOutcome =
   | { readonly kind: 'rotated'; readonly scope: string }
   | { readonly kind: 'repeated'; readonly successorSeed: Uint8Array }
-  | { readonly kind: 'refused' | 'unauthenticated' | 'scope_too_wide' };
+  | { readonly kind: 'refused' | 'unauthenticated' | 'not_allowed' | 'scope_too_wide' };
 
 interface RefreshRow {
   readonly family_id: string;
@@ -40,13 +40,14 @@ interface RefreshRow {
   readonly scope: string;
   readonly family_expires_at_ms: number;
   readonly authenticated_refresh: number;
+  readonly grant_types: string;
 }
 
 // Whatever stops a family stops it here: revoked, application gone or disabled, or what it hangs on does not hold.
 const liveRefresh = statement<RefreshRow>(
   'live-refresh-token',
   `SELECT r.family_id, r.generation, r.expires_at_ms, r.rotated_at_ms, r.successor_seed, f.client_id, f.scope,
-     f.expires_at_ms AS family_expires_at_ms, a.authenticated_refresh
+     f.expires_at_ms AS family_expires_at_ms, a.authenticated_refresh, a.grant_types
    FROM refresh_tokens r
    JOIN token_families f ON f.family_id = r.family_id
    JOIN applications a ON a.client_id = f.client_id
@@ -70,6 +71,7 @@ export const rotateRefresh: Procedure<Rotation, RotationOutcome> = procedure(
   async (transaction, rotation) => {
     const [row] = await transaction.run(liveRefresh, [rotation.tokenHash]);
     if (row === undefined || (rotation.clientId ?? row.client_id) !== row.client_id) return { kind: 'refused' };
+    if (!row.grant_types.split(' ').includes('refresh_token')) return { kind: 'not_allowed' };
     if (row.authenticated_refresh === 1 && !rotation.isAuthenticated) return { kind: 'unauthenticated' };
     if (Math.min(row.expires_at_ms, row.family_expires_at_ms) <= rotation.nowMs) return { kind: 'refused' };
     const familyScopes = row.scope.split(' ');

@@ -14,7 +14,7 @@ import { parseScope, readRequestedScopes } from '../scope.ts';
 import { hashSecret, isSecretOf } from '../secret-text.ts';
 import { findLiveToken } from '../token-store.ts';
 import type { Exchange, Grant } from './grant.ts';
-import { checkGrantAllowed } from './require-client.ts';
+import { checkGrantAllowed, refuseGrantType } from './require-client.ts';
 
 export const refreshTokens: Grant = async (parts, exchange) => {
   const { client, nowMs } = exchange;
@@ -45,6 +45,8 @@ export const refreshTokens: Grant = async (parts, exchange) => {
       throw createOAuthFailure('invalid_scope', 'The scope is wider than the one that was granted');
     case 'unauthenticated':
       throw refuseClient();
+    case 'not_allowed':
+      throw refuseGrantType();
     case 'refused':
       throw refuseGrant();
   }

@@ -1,3 +1,4 @@
+import type { Failure } from '../../errors.ts';
 import type { Client, GrantType } from '../application-store.ts';
 import { createOAuthFailure, refuseClient } from '../oauth-error.ts';
 import type { Exchange } from './grant.ts';
@@ -11,6 +12,9 @@ export function requireClient({ client }: Exchange, grantType: GrantType): Clien
 }
 
 export function checkGrantAllowed(application: Client, grantType: GrantType): void {
-  if (application.grantTypes.includes(grantType)) return;
-  throw createOAuthFailure('unauthorized_client', 'This client may not use this grant type');
+  if (!application.grantTypes.includes(grantType)) throw refuseGrantType();
+}
+
+export function refuseGrantType(): Failure {
+  return createOAuthFailure('unauthorized_client', 'This client may not use this grant type');
 }
