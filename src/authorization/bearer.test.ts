@@ -29,6 +29,11 @@ const cases: Case[] = [
       const answer = await request(bench.server.url + USER, { headers: { 'private-token': tokens.access_token } });
       const fields = 'avatar_url bio blog company email followers followers_url following html_url id login name';
       for (const name of [...fields.split(' '), 'top_languages', 'type', 'url']) assert.ok(name in answer.json, name);
+      const addresses = ['url', 'html_url', 'followers_url', 'avatar_url'].map((name) => String(answer.json[name]));
+      for (const address of addresses.filter((given) => given !== '')) {
+        const { status } = await request(address, { headers: { 'private-token': tokens.access_token } });
+        assert.ok([200, 303].includes(status), `${address} answered ${status}`);
+      }
     },
   ],
   [

@@ -45,12 +45,9 @@ const PUBLIC = { 'Cache-Control': 'public, max-age=300' };
 function listDocuments({ issuer, baseUrl }: ProtocolParts): Endpoint[] {
   const server = replyJson(describeServer(issuer), PUBLIC);
   const resource = replyJson(describeResource(baseUrl, issuer), PUBLIC);
-  // RFC 8414 §3.1 puts the name before the issuer's path, OpenID Connect behind the whole issuer.
-  const issuerPath = new URL(issuer).pathname.replace(/\/$/, '');
-  const names = ['/oauth-authorization-server', '/openid-configuration'];
-  const paths = names.flatMap((name) => (issuerPath === '' ? [name] : [name, name + issuerPath]));
   return [
-    ...paths.map((path): Endpoint => ({ method: 'GET', path, answer: async () => server })),
+    { method: 'GET', path: '/oauth-authorization-server', answer: async () => server },
+    { method: 'GET', path: '/openid-configuration', answer: async () => server },
     { method: 'GET', path: '/oauth-protected-resource', answer: async () => resource },
   ];
 }

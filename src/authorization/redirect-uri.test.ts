@@ -70,9 +70,30 @@ const cases: Case[] = [
         'com.example.app:/cb',
         '/cb',
         'https://client.example/a b',
+        'https:client.example/cb',
+        'https:/client.example/cb',
+        'https:///client.example/cb',
+        'https://cli%65nt.example/cb',
+        'http:127.0.0.1/cb',
+        'http://0x7f.1/cb',
       ])
         await assert.rejects(registerApplication(bench.server, { redirectUris: [uri] }), /redirect URI/, uri);
       await registerApplication(bench.server, { redirectUris: ['com.example.app:/cb'], isPublic: true });
+    },
+  ],
+  [
+    'a scheme is read whatever its case, so that HTTPS is no private scheme (RFC 3986 §3.1)',
+    async (bench) => {
+      await assert.rejects(
+        registerApplication(bench.server, { redirectUris: ['HTTP://client.example/cb'] }),
+        /use https/,
+      );
+      const redirectUris = ['HTTPS://Client.example:443/cb'];
+      const { cookie, fields } = await prepareRequest(bench, { redirectUris });
+      const page = await authorize(bench.server, cookie, fields);
+      const answer = await decide(bench.server, cookie, { page: page.text, decision: 'allow' });
+      assert.equal(answer.status, 303);
+      assert.ok(answer.headers.get('location')?.startsWith(`${redirectUris[0]}?code=`));
     },
   ],
   [

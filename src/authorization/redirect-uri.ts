@@ -27,6 +27,7 @@ export function checkRedirectUri(uri: string, { isPublic }: RedirectUriPolicy): 
 }
 
 function checkScheme(uri: string, url: URL, isPublic: boolean): void {
+  if (/^https?:$/.test(url.protocol)) checkAuthority(uri, url);
   if (url.protocol === 'https:') return;
   if (url.protocol === 'http:') {
     if (!LOOPBACK_HOSTS.has(url.hostname)) throw refuse(uri, 'use https, or http on a loopback address');
@@ -35,6 +36,17 @@ function checkScheme(uri: string, url: URL, isPublic: boolean): void {
   if (!isPublic) throw refuse(uri, 'use https: private schemes are for applications without a secret');
   if (!PRIVATE_SCHEME.test(url.protocol))
     throw refuse(uri, 'use a scheme that is a reversed domain name, like com.example.app');
+}
+
+/**
+ * URL parsing takes `https:host/path` and `https:///host/path`, numbers for IP addresses and escapes in hosts, but not every
+ * reader of a redirect URI does: what a person reads must be what a browser opens.
+ */
+function checkAuthority(uri: string, url: URL): void {
+  const written = /^[^:]+:\/\/([^/?]*)/.exec(uri)?.[1]?.toLowerCase();
+  const defaultPort = url.protocol === 'https:' ? ':443' : ':80';
+  if (written !== url.host && written !== url.host + defaultPort)
+    throw refuse(uri, `have the host as browsers read it, "//${url.host}", after its scheme`);
 }
 
 function refuse(uri: string, rule: string): Failure {
@@ -56,7 +68,7 @@ function isSameLoopback(uri: string, registered: string): boolean {
 
 /** Whether a browser can be sent there by a redirect after a form; a private scheme needs a page with a link. */
 export function isPrivateScheme(uri: string): boolean {
-  return !/^https?:/.test(uri);
+  return !/^https?:/i.test(uri);
 }
 
 export function isLoopbackIp(uri: string): boolean {

@@ -67,9 +67,11 @@ async function answerUserRequest(parts: ProtocolParts, call: Call, verifyToken: 
   return replyJson(formatUser(parts, user));
 }
 
-/** What this service does not know of a person is empty, never absent: clients of the platform read these fields. */
+/**
+ * What this service does not know of a person is empty, never absent: clients of the platform read these fields. Nor
+ * does an address lead nowhere: there are no public profiles and no followers here.
+ */
 function formatUser({ baseUrl, issuer }: ProtocolParts, user: User): z.infer<typeof userSchema> {
-  const url = `${baseUrl}/api/v5/users/${user.login}`;
   return {
     id: user.id,
     login: user.login,
@@ -77,9 +79,9 @@ function formatUser({ baseUrl, issuer }: ProtocolParts, user: User): z.infer<typ
     email: user.email,
     type: 'User',
     avatar_url: '',
-    html_url: `${issuer}/${user.login}`,
-    url,
-    followers_url: `${url}/followers`,
+    html_url: `${issuer}/account`,
+    url: `${baseUrl}/api/v5/user`,
+    followers_url: '',
     bio: '',
     blog: '',
     company: '',

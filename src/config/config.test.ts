@@ -43,6 +43,16 @@ test('parseConfig() reports every mistake at once, each under its variable', () 
   assert.match(text, /GRPC_REFLECTION: must be true or false/);
 });
 
+test('parseConfig() refuses an AUTH_URL with a path, which pages and redirects would ignore', () => {
+  for (const url of ['https://id.example.org/auth', 'http://localhost:8080/a/'])
+    assert.match(
+      mistakesOf(() => parseConfig({ AUTH_URL: url })),
+      /AUTH_URL: must have no path/,
+    );
+  assert.equal(parseConfig({ AUTH_URL: 'https://id.example.org/' }).server.authUrl, 'https://id.example.org');
+  assert.equal(parseConfig({ BASE_URL: 'https://example.org/api' }).server.baseUrl, 'https://example.org/api');
+});
+
 test('parseConfig() refuses words that every object knows', () => {
   assert.match(
     mistakesOf(() => parseConfig({ GRPC_REFLECTION: 'constructor' })),

@@ -41,6 +41,12 @@ export const httpUrl: z.ZodType<string> = z.coerce
   .refine(isHttpUrl, 'must be an http or https URL without query and fragment')
   .transform((value) => value.replace(/\/+$/, ''));
 
+/** The address of a whole host: paths below it are this service's own. */
+export const httpOrigin: z.ZodType<string> = httpUrl.refine(
+  (value) => !URL.canParse(value) || new URL(value).pathname === '/',
+  'must have no path: cookies, pages and redirects of the service start at /',
+);
+
 function isHttpUrl(value: string): boolean {
   const url = URL.canParse(value) ? new URL(value) : undefined;
   return url !== undefined && /^https?:$/.test(url.protocol) && url.search === '' && url.hash === '';

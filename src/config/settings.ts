@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
-import { choice, flag, httpUrl, integer, key, list, optional, setting, text } from './setting.ts';
+import { choice, flag, httpOrigin, httpUrl, integer, key, list, optional, setting, text } from './setting.ts';
 
 /**
  * Every setting there is, by section. The section and the name, in snake case, are its place in `trivet.toml`;
@@ -34,8 +34,8 @@ export const settings = {
     authUrl: optional({
       env: 'AUTH_URL',
       about:
-        'Address of the authorization server as clients see it, and its issuer name. Defaults to the HTTP address.',
-      schema: httpUrl,
+        'Address of the authorization server as clients see it, and its issuer name. It must have no path. Defaults to the HTTP address.',
+      schema: httpOrigin,
     }),
     parts: setting({
       env: 'PARTS',
