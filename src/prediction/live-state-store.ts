@@ -1,6 +1,7 @@
 /** What models have learned from reports, as it is kept for a restart: a line of JSON, and one more for each server. */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
-import { type Store, statement } from '../database/store.ts';
+import { type Step, type Store, statement } from '../database/store.ts';
+import { SHARED_NAME } from './predictor.ts';
 import type { SavedLiveModel, SavedServer } from './saved-live-model.ts';
 
 const saveState = statement(
@@ -8,19 +9,28 @@ const saveState = statement(
   `INSERT INTO live_states (target_model, saved_at_ms, content) VALUES ($1, $2, $3)
    ON CONFLICT (target_model) DO UPDATE SET saved_at_ms = excluded.saved_at_ms, content = excluded.content`,
 );
+// As many as have a live part of their own, and the one that the others share.
 const listStates = statement<{ target_model: string; content: string }>(
   'live-state-list',
-  'SELECT target_model, content FROM live_states ORDER BY saved_at_ms DESC LIMIT 256',
+  `SELECT target_model, content FROM live_states
+   ORDER BY CASE WHEN target_model = $1 THEN 0 ELSE 1 END, saved_at_ms DESC LIMIT 257`,
 );
 
-export async function saveLiveState(store: Store, targetModel: string, saved: SavedLiveModel, nowMs: number) {
-  await store.write(saveState, [targetModel, nowMs, await writeLiveState(saved)]);
+export interface NamedLiveState {
+  readonly targetModel: string;
+  readonly saved: SavedLiveModel;
 }
 
-export async function listLiveStates(
-  store: Store,
-): Promise<{ readonly targetModel: string; readonly saved: SavedLiveModel }[]> {
-  const rows = await store.read(listStates);
+/** In one transaction. */
+export async function saveLiveStates(store: Store, states: readonly NamedLiveState[], nowMs: number): Promise<void> {
+  const steps: Step[] = [];
+  for (const { targetModel, saved } of states)
+    steps.push({ statement: saveState, parameters: [targetModel, nowMs, await writeLiveState(saved)] });
+  await store.writeAll(steps);
+}
+
+export async function listLiveStates(store: Store): Promise<NamedLiveState[]> {
+  const rows = await store.read(listStates, [SHARED_NAME]);
   return rows.map((row) => ({ targetModel: row.target_model, saved: readLiveState(row.content) }));
 }
 

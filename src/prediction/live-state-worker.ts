@@ -6,7 +6,7 @@ import type { Metrics } from '../telemetry/metrics.ts';
 import { createRoundWorker } from '../workers/round-worker.ts';
 import type { Worker } from '../workers/worker.ts';
 import type { World } from '../world.ts';
-import { listLiveStates, saveLiveState } from './live-state-store.ts';
+import { listLiveStates, saveLiveStates } from './live-state-store.ts';
 import { sweepPendingRequests } from './observation-store.ts';
 import type { SwappablePredictor } from './predictor.ts';
 
@@ -18,6 +18,8 @@ export interface LiveStateKeeper extends Worker {
 }
 
 const REST_MS = 5000;
+/** In one transaction. Each may be a megabyte. */
+const STATES_AT_ONCE = 16;
 const INCOMPLETE_MS = 60 * 60_000;
 const COMPLETE_MS = 10 * 60_000;
 
@@ -43,12 +45,19 @@ export function createLiveStateKeeper({
 
   async function save(): Promise<void> {
     // A copy: what is observed meanwhile waits for the next round.
-    for (const targetModel of Array.from(changed)) {
-      changed.delete(targetModel);
-      await saveLiveState(store, targetModel, predictor.live(targetModel).save(), world.nowMs()).catch((error) => {
-        changed.add(targetModel);
-        throw error;
-      });
+    const names = Array.from(changed);
+    for (let start = 0; start < names.length; start += STATES_AT_ONCE)
+      await saveSome(names.slice(start, start + STATES_AT_ONCE));
+  }
+
+  async function saveSome(names: readonly string[]): Promise<void> {
+    for (const name of names) changed.delete(name);
+    try {
+      const states = names.map((name) => ({ targetModel: name, saved: predictor.live(name).save() }));
+      await saveLiveStates(store, states, world.nowMs());
+    } catch (error) {
+      for (const name of names) changed.add(name);
+      throw error;
     }
   }
 
@@ -62,7 +71,7 @@ export function createLiveStateKeeper({
   const worker = createRoundWorker({ name: 'live-state', restMs: REST_MS, world, log, round });
   return {
     ...worker,
-    markChanged: (targetModel) => void changed.add(targetModel),
+    markChanged: (targetModel) => void changed.add(predictor.liveNameOf(targetModel)),
     async restore() {
       for (const { targetModel, saved } of await listLiveStates(store)) predictor.live(targetModel).restore(saved);
     },

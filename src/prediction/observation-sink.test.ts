@@ -6,6 +6,7 @@ import { createStillWorld } from '../../test/support/still-world.ts';
 import type { Store } from '../database/store.ts';
 import { createLog } from '../telemetry/log.ts';
 import { createPredictColumns, METRIC_COLUMNS } from './columns.ts';
+import { listLiveStates } from './live-state-store.ts';
 import { createLiveStateKeeper } from './live-state-worker.ts';
 import { createModelLoader } from './model-loader.ts';
 import { listModelVersions } from './model-store.ts';
@@ -19,9 +20,15 @@ import type {
 import { createObservationService } from './observation-service.ts';
 import { createObservationSink } from './observation-sink.ts';
 import { sweepPendingRequests } from './observation-store.ts';
-import { createPredictor, type SwappablePredictor } from './predictor.ts';
+import { createPredictor, SHARED_NAME, type SwappablePredictor } from './predictor.ts';
 import { createSampleKeeper } from './sample-keeper.ts';
-import { listFreshSamples, listSampledModels, listSamples, thinModelSamples } from './sample-store.ts';
+import {
+  type FreshSamplesPage,
+  listFreshSamples,
+  listSampledModels,
+  listSamples,
+  thinModelSamples,
+} from './sample-store.ts';
 import { DEFAULT_TRAINING, trainModel } from './train-model.ts';
 import { createTrainer } from './trainer-worker.ts';
 
@@ -100,6 +107,47 @@ forEachEngine('repeated events are refused by name, in one batch too, and the ot
       { index: 5, reason: 'request_id "w" was reported already' },
     ],
   });
+});
+
+forEachEngine(
+  'of many target models a few keep a live state of their own, and the one of the others is kept too',
+  async (store) => {
+    const { sink, predictor, world, metrics } = openSink(store);
+    const parts = { store, world, log: createLog('silent') };
+    const keeper = createLiveStateKeeper({ ...parts, predictor, metrics });
+    const names = Array.from({ length: 600 }, (_, index) => `m${index}`);
+    await sink.report(names.map((targetModel) => ({ ...whole, targetModel })));
+    for (const name of names) keeper.markChanged(name);
+    keeper.start();
+    await keeper.stop();
+    const saved = await listLiveStates(store);
+    assert.equal(saved.length, 257);
+    assert.equal(saved[0]?.targetModel, SHARED_NAME);
+
+    const restarted = createPredictor();
+    await createLiveStateKeeper({ ...parts, metrics: new Registry(), predictor: restarted }).restore();
+    for (const name of ['m0', 'm599'])
+      assert.deepEqual(restarted.live(name).save().recent, predictor.live(name).save().recent, name);
+    const text = await metrics.metrics();
+    assert.equal(text.match(/^trivet_prediction_observed_total\{model="m/gm)?.length, 2 * 256);
+    assert.match(text, /^trivet_prediction_observed_total\{model="\(others\)",target="ttft"\} 344$/m);
+  },
+);
+
+forEachEngine('fresh samples are listed by pages, every target model once', async (store) => {
+  const { sink } = openSink(store);
+  const names = Array.from({ length: 200 }, (_, index) => `m${index}`);
+  await sink.report(names.map((targetModel) => ({ ...whole, targetModel })));
+  const listed: string[] = [];
+  let pages = 0;
+  for (let after: string | undefined = ''; after !== undefined; pages++) {
+    const page: FreshSamplesPage = await listFreshSamples(store, after);
+    listed.push(...page.fresh.map(({ targetModel }) => targetModel));
+    after = page.last;
+  }
+  assert.deepEqual(listed.toSorted(), names.toSorted());
+  assert.equal(pages, 4);
+  assert.deepEqual((await Array.fromAsync(listSampledModels(store))).toSorted(), names.toSorted());
 });
 
 forEachEngine('an event with a text that no store keeps is refused alone, the others are stored', async (store) => {
@@ -236,7 +284,7 @@ forEachEngine(
     await trainer.runRound();
     await sink.report(report(observePool({ rows: 40 })));
     await trainer.runRound();
-    assert.equal((await listFreshSamples(store))[0]?.count, 40, 'too few to learn from');
+    assert.equal((await listFreshSamples(store)).fresh[0]?.count, 40, 'too few to learn from');
 
     await sink.report(report(observePool({ rows: 300, seed: 2 })));
     await trainer.runRound();
@@ -254,7 +302,7 @@ forEachEngine(
     assert.equal(source.lastSampleId, newest?.id, 'the next challenger is not judged by what this one knows');
     const { statistic, trees } = DEFAULT_TRAINING;
     assert.deepEqual(parameters, { ...parameters, statistic, ...trees }, 'a refit says by what it learned');
-    assert.deepEqual(await listFreshSamples(store), []);
+    assert.deepEqual((await listFreshSamples(store)).fresh, []);
 
     // Noise teaches nothing: the served model stays.
     const noise = observePool({ rows: 200, seed: 3 }).map((row, i) => ({
@@ -264,17 +312,17 @@ forEachEngine(
     }));
     await sink.report(report(noise.slice(0, 150)));
     await trainer.runRound();
-    assert.equal((await listFreshSamples(store))[0]?.count, 150, 'neither enough rows nor time');
+    assert.equal((await listFreshSamples(store)).fresh[0]?.count, 150, 'neither enough rows nor time');
     trainer.hasten('m');
     await trainer.runRound();
     assert.equal(
-      (await listFreshSamples(store))[0]?.count,
+      (await listFreshSamples(store)).fresh[0]?.count,
       150,
       'an alarm waits after a training, by how long it took',
     );
     world.moveMs(4 * TRAINING_MS);
     await trainer.runRound();
-    assert.deepEqual(await listFreshSamples(store), []);
+    assert.deepEqual((await listFreshSamples(store)).fresh, []);
     const text = await metrics.metrics();
     assert.match(text, /trivet_prediction_trainings_total\{model="m",outcome="published"\} [12]/);
     await trainer.stop();
@@ -290,7 +338,7 @@ forEachEngine(
     await sink.report(Array.from({ length: 30 }, () => ({ ...whole, requestId: '' })));
     const busy = { ...input, numRequestWaiting: 9 };
     await sink.report(Array.from({ length: 5 }, () => ({ ...whole, requestId: '', input: busy })));
-    assert.deepEqual(await listSampledModels(store), ['m']);
+    assert.deepEqual(await Array.fromAsync(listSampledModels(store)), ['m']);
     await keeper.thin('m');
     const gauge = await metrics.getSingleMetric('trivet_prediction_samples')!.get();
     const counted = gauge.values.map(({ labels, value }) => [labels.model, labels.waiting, value]);

@@ -8,6 +8,7 @@ import type { Metrics } from '../telemetry/metrics.ts';
 import type { World } from '../world.ts';
 import { createPredictColumns, METRIC_COLUMNS } from './columns.ts';
 import { createDriftDetector, type DriftDetector } from './drift.ts';
+import { createLabelLimit } from './label-limit.ts';
 import type { LiveAccuracy } from './live-accuracy.ts';
 import type { Foreseen } from './live-model.ts';
 import { promisedP90 } from './live-target.ts';
@@ -32,6 +33,9 @@ export interface ObservationSinkParts {
 
 /** Requests under way whose foresight is remembered; those beyond are foreseen again when their time comes. */
 const MAX_REMEMBERED = 50_000;
+/** Callers may report any name of a target model. */
+const MAX_LABELS = 256;
+const MAX_DETECTORS = 1024;
 
 export function createObservationSink(parts: ObservationSinkParts): ObservationSink {
   const { store, world, predictor } = parts;
@@ -113,6 +117,16 @@ function createLearner({ metrics, world, predictor, accuracy, onDrift, onObserve
     registers: [metrics],
   });
   const tracked = new Map<string, DriftDetector>();
+  const labelOf = createLabelLimit(MAX_LABELS);
+
+  /** The last one that was needed stands last; the first is forgotten. */
+  function touchDetector(key: string): DriftDetector {
+    const drift = tracked.get(key) ?? createDriftDetector();
+    tracked.delete(key);
+    tracked.set(key, drift);
+    if (tracked.size > MAX_DETECTORS) tracked.delete(tracked.keys().next().value!);
+    return drift;
+  }
 
   return (model: string, foreseen: Foreseen, { target, observedMs }: ObservedTime): void => {
     const live = predictor.live(model);
@@ -121,10 +135,8 @@ function createLearner({ metrics, world, predictor, accuracy, onDrift, onObserve
     live.observe(foreseen, target, observedMs);
     onObserved(model);
 
-    const key = `${target} ${model}`;
-    const drift = tracked.get(key) ?? createDriftDetector();
-    tracked.set(key, drift);
-    observed.inc({ model, target });
+    const drift = touchDetector(`${target} ${model}`);
+    observed.inc({ model: labelOf(model), target });
     const server = Buffer.from(live.state.servers.addressOf(foreseen.place.server) ?? []).toString();
     const { podType } = foreseen;
     const answered = { predictedMs: medianMs, p90Ms, observedMs, nowMs: world.nowMs() };
@@ -133,7 +145,7 @@ function createLearner({ metrics, world, predictor, accuracy, onDrift, onObserve
     const residual = Math.log(observedMs) - foreseen[target].logTrees;
     const cause = drift.observe(Math.max(-2, Math.min(2, residual)), observedMs <= p90Ms);
     if (cause === undefined) return;
-    drifts.inc({ model, target, cause });
+    drifts.inc({ model: labelOf(model), target, cause });
     onDrift(model);
   };
 }

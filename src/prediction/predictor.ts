@@ -12,14 +12,18 @@ export interface SwappablePredictor extends Predictor {
   swap(targetModel: string, model: LatencyModel | undefined): void;
   /** The same, prepared in steps between which calls are answered. One at a time for a target model. */
   swapBetweenCalls(targetModel: string, model: LatencyModel): Promise<void>;
-  /** The live part of a target model; of one nobody trained, it starts from the prior. */
+  /** The live part of a target model; without a trained model, it starts from the prior. */
   live(targetModel: string): LiveModel;
+  /** The name under which that live part is saved: SHARED_NAME for the part that target models share. */
+  liveNameOf(targetModel: string): string;
   /** The names that are served, with their version ids. */
   list(): { readonly targetModel: string; readonly id: string }[];
 }
 
-/** Target models without a model of their own that may keep a live state: callers may send any name. */
+/** Target models without a model of their own that may keep a live state: callers may send any name. The others share one. */
 const MAX_UNTRAINED = 256;
+/** No report may name it: a target model is never empty. */
+export const SHARED_NAME = '';
 
 export function createPredictor(): SwappablePredictor {
   const models = new Map<string, LiveModel>();
@@ -48,10 +52,11 @@ export function createPredictor(): SwappablePredictor {
       models.get(targetModel)?.replaceModel(prior);
       trained.delete(targetModel);
     },
+    liveNameOf: (targetModel) => (models.has(targetModel) ? targetModel : SHARED_NAME),
     live(targetModel) {
       const known = models.get(targetModel);
       if (known !== undefined) return known;
-      if (models.size - trained.size >= MAX_UNTRAINED) return untrained;
+      if (targetModel === SHARED_NAME || models.size - trained.size >= MAX_UNTRAINED) return untrained;
       const live = createLiveModel(prior);
       models.set(targetModel, live);
       return live;

@@ -22,6 +22,10 @@ export interface SampleKeeper extends Worker {
 const REST_MS = 5000;
 /** Thinning sorts all of them: it waits until there is something to gain. */
 const ADDED_BEFORE_THINNING = 20_000;
+/** Models whose samples are counted; a model that is forgotten is thinned after the next start at the latest. */
+const MAX_COUNTED = 65_536;
+/** Models in the metrics: callers may report any name, and every series is written at each scrape. */
+const MAX_SHOWN = 256;
 export const SAMPLE_LIMITS: SampleLimits = { newest: 20_000, perServerAndStratum: 50, perStratum: 500 };
 
 export function createSampleKeeper({
@@ -48,7 +52,7 @@ export function createSampleKeeper({
   async function thin(targetModel: string): Promise<void> {
     added.delete(targetModel);
     const { removed, kept } = await thinModelSamples(store, targetModel, SAMPLE_LIMITS);
-    for (const labels of shown.get(targetModel) ?? []) samples.remove(labels);
+    hide(targetModel);
     const counted = kept.map(({ stratum, count }) => ({
       labels: { model: targetModel, ...describeStratum(stratum) },
       count,
@@ -58,19 +62,32 @@ export function createSampleKeeper({
       targetModel,
       counted.map(({ labels }) => labels),
     );
+    if (shown.size > MAX_SHOWN) hide(shown.keys().next().value!);
     if (removed > 0) log.debug({ model: targetModel, removed }, 'thinned the samples');
   }
 
-  async function round(): Promise<void> {
+  function hide(targetModel: string): void {
+    for (const labels of shown.get(targetModel) ?? []) samples.remove(labels);
+    shown.delete(targetModel);
+  }
+
+  async function round(stopping: AbortSignal): Promise<void> {
     // Commands and other processes add samples too.
-    if (!hasLookedAtAll) for (const targetModel of await listSampledModels(store)) await thin(targetModel);
+    if (!hasLookedAtAll)
+      for await (const targetModel of listSampledModels(store)) {
+        if (stopping.aborted) return;
+        await thin(targetModel);
+      }
     hasLookedAtAll = true;
-    for (const [targetModel, count] of Array.from(added)) if (count >= ADDED_BEFORE_THINNING) await thin(targetModel);
+    for (const [targetModel, count] of added) if (count >= ADDED_BEFORE_THINNING) await thin(targetModel);
   }
 
   return {
     ...createRoundWorker({ name: 'samples', restMs: REST_MS, world, log, round }),
     thin,
-    countAdded: (targetModel, count) => void added.set(targetModel, (added.get(targetModel) ?? 0) + count),
+    countAdded(targetModel, count) {
+      added.set(targetModel, (added.get(targetModel) ?? 0) + count);
+      if (added.size > MAX_COUNTED) added.delete(added.keys().next().value!);
+    },
   };
 }

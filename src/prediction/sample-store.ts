@@ -3,6 +3,7 @@
  * stay, and of older ones the newest few of each stratum and server, so that a busy server or a common load cannot
  * push out what is rare.
  */
+import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import { conditionalProcedure, type Procedure, type Step, type Store, statement } from '../database/store.ts';
 import type { Observation } from './observation.ts';
 import { stratumOf } from './stratum.ts';
@@ -51,15 +52,15 @@ const samplesFrom = statement<SampleRow>(
      ttft_ms, tpot_ms
    FROM samples WHERE target_model = $1 AND id >= $2 ORDER BY id LIMIT $3`,
 );
-/** One look at the index a model, however many samples each has. */
-const SAMPLED_MODELS = `WITH RECURSIVE sampled (target_model) AS (
-     SELECT MIN(target_model) FROM samples
+/** One lookup in the index for each model, however many samples it has. $1: the model before the first, $2: how many. */
+const SAMPLED_MODELS = `WITH RECURSIVE sampled (target_model, position) AS (
+     SELECT MIN(target_model), 1 FROM samples WHERE target_model > $1
      UNION ALL
-     SELECT (SELECT MIN(s.target_model) FROM samples s WHERE s.target_model > sampled.target_model) FROM sampled
-     WHERE sampled.target_model IS NOT NULL)`;
+     SELECT (SELECT MIN(s.target_model) FROM samples s WHERE s.target_model > sampled.target_model), position + 1
+     FROM sampled WHERE sampled.target_model IS NOT NULL AND position < $2)`;
 const sampledModels = statement<{ target_model: string }>(
   'sample-models',
-  `${SAMPLED_MODELS} SELECT target_model FROM sampled WHERE target_model IS NOT NULL`,
+  `${SAMPLED_MODELS} SELECT target_model FROM sampled WHERE target_model IS NOT NULL ORDER BY target_model`,
 );
 // Only what is fresh is counted: a join would look at every sample that is kept, every two seconds, in a serving thread.
 const countByModel = statement<{
@@ -74,7 +75,8 @@ const countByModel = statement<{
      (SELECT COUNT(*) FROM samples s
       WHERE s.target_model = m.target_model AND s.id > COALESCE(t.last_sample_id, 0)) AS fresh,
      (SELECT MAX(s.id) FROM samples s WHERE s.target_model = m.target_model) AS last_id
-   FROM sampled m LEFT JOIN trainings t ON t.target_model = m.target_model WHERE m.target_model IS NOT NULL`,
+   FROM sampled m LEFT JOIN trainings t ON t.target_model = m.target_model WHERE m.target_model IS NOT NULL
+   ORDER BY m.target_model`,
 );
 const saveTraining = statement(
   'training-save',
@@ -182,14 +184,27 @@ export interface FreshSamples {
   readonly lastTrainingMs: number | undefined;
 }
 
-export async function listFreshSamples(store: Store): Promise<FreshSamples[]> {
-  const rows = (await store.read(countByModel)).filter(({ fresh }) => fresh > 0);
-  return rows.map((row) => ({
-    targetModel: row.target_model,
-    count: row.fresh,
-    lastId: row.last_id,
-    lastTrainingMs: row.last_training_ms ?? undefined,
-  }));
+/** Models that one query looks at: it runs in a serving thread, which answers calls between two of them. */
+const MODELS_OF_A_PAGE = 64;
+
+export interface FreshSamplesPage {
+  readonly fresh: readonly FreshSamples[];
+  /** Where the next page begins; undefined when no model is left. */
+  readonly last: string | undefined;
+}
+
+/** Of the models behind `after`, by name; '' is before the first. */
+export async function listFreshSamples(store: Store, after = ''): Promise<FreshSamplesPage> {
+  const rows = await store.read(countByModel, [after, MODELS_OF_A_PAGE]);
+  const fresh = rows
+    .filter((row) => row.fresh > 0)
+    .map((row) => ({
+      targetModel: row.target_model,
+      count: row.fresh,
+      lastId: row.last_id,
+      lastTrainingMs: row.last_training_ms ?? undefined,
+    }));
+  return { fresh, last: rows.length < MODELS_OF_A_PAGE ? undefined : rows.at(-1)!.target_model };
 }
 
 export interface TrainingRecord {
@@ -231,6 +246,12 @@ export async function thinModelSamples(store: Store, targetModel: string, limits
   return await store.call(thinSamplesProcedure, { targetModel, ...limits });
 }
 
-export async function listSampledModels(store: Store): Promise<string[]> {
-  return (await store.read(sampledModels)).map((row) => row.target_model);
+/** By name, in pages between which calls are answered. */
+export async function* listSampledModels(store: Store): AsyncGenerator<string> {
+  for (let after: string | undefined = ''; after !== undefined; ) {
+    const rows: readonly { target_model: string }[] = await store.read(sampledModels, [after, MODELS_OF_A_PAGE]);
+    for (const row of rows) yield row.target_model;
+    after = rows.length < MODELS_OF_A_PAGE ? undefined : rows.at(-1)!.target_model;
+    await yieldToCalls();
+  }
 }

@@ -3,6 +3,7 @@
  * One process at a time has a model trained (a lease), by a process that gives way to it; what it publishes is served
  * everywhere.
  */
+import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import { Counter } from 'prom-client';
 import { runUnderLease } from '../database/leases.ts';
 import type { StoreOptions } from '../database/open-store.ts';
@@ -33,13 +34,15 @@ export interface TrainerParts {
 export interface Trainer extends Worker {
   /** Learns this model again soon, but never most of the time: its errors have moved. */
   hasten(targetModel: string): void;
-  /** One look at every model; what the background does again and again. */
+  /** One look at every model, of up to a thousand; what the background does again and again. */
   runRound(): Promise<void>;
 }
 
 const REST_MS = 2000;
 /** After a crash, learning goes on when it has run out. */
 const LEASE_MS = 15_000;
+/** A page costs about a millisecond of a serving thread: of many models, each round looks at some. */
+const PAGES_A_ROUND = 16;
 /** Fewer fresh rows than this never cause a training. */
 const MIN_FRESH_ROWS = 50;
 /** After a training alarms wait so many times as long as it took: a pool that never comes to rest alarms on and on. */
@@ -51,6 +54,7 @@ export function createTrainer(parts: TrainerParts): Trainer {
   const learning = createBackgroundProcess(new URL('./trainer-process.ts', import.meta.url));
   const hastened = new Set<string>();
   const restsUntilMs = new Map<string, number>();
+  let lookedAt = '';
   const trainings = new Counter({
     name: 'trivet_prediction_trainings_total',
     help: 'Trainings by outcome: published, or kept when the new model was not better than the served one.',
@@ -65,8 +69,19 @@ export function createTrainer(parts: TrainerParts): Trainer {
     return world.nowMs() - lastTrainingMs >= parts.refitSeconds * 1000;
   }
 
+  /** Looks at the next models by name, and begins again behind the last one. */
   async function runRound(stopping: AbortSignal): Promise<void> {
-    for (const fresh of await listFreshSamples(store)) {
+    for (let pages = 0; pages < PAGES_A_ROUND; pages++) {
+      const { fresh, last } = await listFreshSamples(store, lookedAt);
+      await trainDue(fresh, stopping);
+      lookedAt = last ?? '';
+      if (last === undefined || stopping.aborted) return;
+      await yieldToCalls();
+    }
+  }
+
+  async function trainDue(models: readonly FreshSamples[], stopping: AbortSignal): Promise<void> {
+    for (const fresh of models) {
       if (stopping.aborted) return;
       const lease = { name: `trainer:${fresh.targetModel}`, durationMs: LEASE_MS };
       if (isDue(fresh)) await runUnderLease(parts, lease, (lost) => train(fresh, AbortSignal.any([stopping, lost])));

@@ -1,0 +1,16 @@
+/** Stands for every name beyond the limit. */
+const OTHERS = '(others)';
+
+/**
+ * Names as labels of metrics: the first so many as they are, the others as one. Callers may report any name, and every
+ * series takes memory and is written at each scrape.
+ */
+export function createLabelLimit(maxNames: number): (name: string) => string {
+  const known = new Set<string>();
+  return (name) => {
+    if (known.has(name)) return name;
+    if (known.size >= maxNames) return OTHERS;
+    known.add(name);
+    return name;
+  };
+}
