@@ -19,6 +19,7 @@ import { createOwners } from './owners.ts';
 import { createGate } from './pages/gate.ts';
 import { createPages } from './pages/pages.ts';
 import { createProtocolMounts } from './protocol-routes.ts';
+import { createRefusalLog } from './refusal-log.ts';
 import { createRequireScope } from './require-scope.ts';
 import { withRisingClock } from './rising-clock.ts';
 import { createSetupLink } from './sign-in/setup-routes.ts';
@@ -58,6 +59,7 @@ export function createAuthorizationArea(parts: AuthorizationParts): Authorizatio
   const world = withRisingClock(parts.world);
   const signingKeys = createSigningKeys({ store, vault, world });
   const limits = createAttemptLimits(parts.world);
+  const refusals = createRefusalLog({ store, world });
   const protocol = {
     store,
     world,
@@ -67,9 +69,17 @@ export function createAuthorizationArea(parts: AuthorizationParts): Authorizatio
     issuer: authUrl,
     lifetimes: parts.config,
     limits,
+    refusals,
     signingKeys,
   };
-  const signIn = createSignIn({ store, world, vault, baseUrl: authUrl, upstream: readUpstream(parts.config) });
+  const signIn = createSignIn({
+    store,
+    world,
+    vault,
+    refusals,
+    baseUrl: authUrl,
+    upstream: readUpstream(parts.config),
+  });
   const gate = createGate(signIn.kit, parts.listSections);
   const verifyToken = createVerifyToken(protocol);
   const requireScope = createRequireScope(verifyToken);
@@ -82,7 +92,10 @@ export function createAuthorizationArea(parts: AuthorizationParts): Authorizatio
       { path: '/', errors: 'page', routes: signIn.routes, respondPage: respondRefusal },
       { path: '/', errors: 'page', routes: createPages(signIn.kit, gate) },
     ],
-    workers: [createSweeper(protocol), createAccountsWorker(signIn.kit, log)],
+    workers: [
+      createSweeper(protocol),
+      createAccountsWorker({ kit: signIn.kit, log, auditDays: parts.config.auditDays }),
+    ],
     requireScope,
     verifyToken,
     gate,

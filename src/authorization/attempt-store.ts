@@ -2,9 +2,9 @@
  * Counts attempts to prove who one is. An attempt is counted before it is judged and forgiven when it succeeds: many
  * guesses sent at once are many counts, not one.
  */
-import { type Procedure, procedure, type Store, statement } from '../database/store.ts';
+import { type Procedure, procedure, type Store, statement, type Transaction } from '../database/store.ts';
 import { Failure } from '../errors.ts';
-import { type AttemptSubject, debtAfter, FORGET_AFTER_MS, failuresOf, waitAfter } from './sign-in/back-off.ts';
+import { type AttemptSubject, debtAfter, FORGET_AFTER_MS, failuresOf, waitOfAttempt } from './sign-in/back-off.ts';
 
 interface AttemptRow {
   readonly debt_ms: number;
@@ -41,22 +41,25 @@ export const reserveAttempt: Procedure<Attempt, number> = procedure(
   import.meta.url,
   'reserveAttempt',
   async (transaction, { subjects, nowMs }) => {
-    const debts: number[] = [];
-    let waitMs = 0;
-    for (const { key, policy } of subjects) {
-      const [row] = await transaction.run(readAttempts, [key]);
+    const counts = [];
+    for (const subject of subjects) counts.push(await readCount(transaction, subject, nowMs));
+    const waitMs = waitOfAttempt(counts);
+    for (const { key, policy, debtMs, isAhead } of counts) {
+      if (waitMs === 0) await transaction.run(countAttempt, [key, debtMs + policy.forgetOneMs, nowMs]);
       // A clock that was set back must not make anybody wait for it to come round again (S14).
-      const agoMs = row === undefined ? 0 : Math.max(0, nowMs - row.last_at_ms);
-      const debtMs = debtAfter(row?.debt_ms ?? 0, agoMs);
-      waitMs = Math.max(waitMs, waitAfter(failuresOf(debtMs, policy), policy) - agoMs);
-      debts.push(debtMs + policy.forgetOneMs);
+      else if (isAhead) await transaction.run(countAttempt, [key, debtMs, nowMs]);
     }
-    if (waitMs > 0) return waitMs;
-    for (const [index, { key }] of subjects.entries())
-      await transaction.run(countAttempt, [key, debts[index] ?? 0, nowMs]);
-    return 0;
+    return waitMs;
   },
 );
+
+async function readCount(transaction: Transaction, subject: AttemptSubject, nowMs: number) {
+  const [row] = await transaction.run(readAttempts, [subject.key]);
+  const agoMs = row === undefined ? 0 : Math.max(0, nowMs - row.last_at_ms);
+  const debtMs = debtAfter(row?.debt_ms ?? 0, agoMs);
+  const isAhead = row !== undefined && row.last_at_ms > nowMs;
+  return { ...subject, debtMs, agoMs, isAhead, failures: failuresOf(debtMs, subject.policy) };
+}
 
 /** Throws `too_many` with the time to wait while any subject has to. */
 export async function checkAttempt(store: Store, attempt: Attempt): Promise<void> {
@@ -66,14 +69,15 @@ export async function checkAttempt(store: Store, attempt: Attempt): Promise<void
   throw new Failure('too_many', `Too many attempts: try again in ${retryAfterSeconds} seconds`, { retryAfterSeconds });
 }
 
-/** After a success: the account's failures are forgotten, and the address gets this one attempt back. */
+/** After a success: the account's failures here are forgotten, and what strangers share gets this one attempt back. */
 export async function forgiveAttempt(store: Store, subjects: readonly AttemptSubject[]): Promise<void> {
-  const accounts = subjects.slice(0, -1);
-  const address = subjects.slice(-1);
-  await store.writeAll([
-    ...accounts.map(({ key }) => ({ statement: forgiveAttempts, parameters: [key] })),
-    ...address.map(({ key, policy }) => ({ statement: forgiveOne, parameters: [key, policy.forgetOneMs] })),
-  ]);
+  await store.writeAll(
+    subjects.map(({ key, policy, isOwn }) =>
+      isOwn
+        ? { statement: forgiveAttempts, parameters: [key] }
+        : { statement: forgiveOne, parameters: [key, policy.forgetOneMs] },
+    ),
+  );
 }
 
 /** Removes at most `limit` counts that are forgotten anyway; returns how many. */

@@ -1,6 +1,6 @@
 /**
- * The audit log: who did what to which account, from where. Append-only: there is no statement here that changes or
- * removes an event. An event is a step of the unit that does the thing, so neither is ever without the other.
+ * The audit log: who did what to which account, from where. No statement changes an event, and none removes one before
+ * its time. An event is a step of the unit that does the thing, so neither is ever without the other.
  */
 import { randomUUID } from 'node:crypto';
 import { type Step, type Store, statement } from '../database/store.ts';
@@ -89,6 +89,13 @@ const userEventsBefore = statement<EventRow>(
    WHERE user_id = $4 AND (at_ms, id) < ($1, $2) ORDER BY at_ms DESC, id DESC LIMIT $3`,
 );
 
+// Bounded, so that a sweep never holds up other writes.
+const sweepEvents = statement<{ id: string }>(
+  'sweep-audit-events',
+  `DELETE FROM audit_events WHERE id IN
+     (SELECT id FROM audit_events WHERE at_ms < $1 ORDER BY at_ms, id LIMIT $2) RETURNING id`,
+);
+
 /** The step that records `event`; put it into the unit that does what the event says. */
 export function auditStep(event: AuditEvent, nowMs: number): Step {
   return {
@@ -143,4 +150,9 @@ function toEvent(row: EventRow): RecordedEvent {
     address: row.address ?? undefined,
     details: JSON.parse(row.details) as Record<string, string | number | boolean>,
   };
+}
+
+/** Removes at most `limit` events from before `untilMs`; returns how many. */
+export async function sweepOldEvents(store: Store, untilMs: number, limit: number): Promise<number> {
+  return (await store.write(sweepEvents, [untilMs, limit])).length;
 }

@@ -5,6 +5,7 @@ import type { Vault } from '../vault/vault.ts';
 import type { World } from '../world.ts';
 import type { AttemptLimits } from './attempt-limits.ts';
 import type { SigningKeys } from './openid/signing-keys.ts';
+import type { RefusalLog } from './refusal-log.ts';
 
 /** What every endpoint of the protocol is built from. */
 export interface ProtocolParts {
@@ -18,5 +19,7 @@ export interface ProtocolParts {
   readonly baseUrl: string;
   readonly lifetimes: Config['authorization'];
   readonly limits: AttemptLimits;
+  /** Where failed client authentications are recorded. */
+  readonly refusals: RefusalLog;
   readonly signingKeys: SigningKeys;
 }

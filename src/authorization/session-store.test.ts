@@ -129,14 +129,14 @@ forEachEngine('a ticket is taken once, under its own kind, in its time; the tabl
 });
 
 forEachEngine('S07 many guesses at once are counted one by one', async (store) => {
-  const subjects = attemptSubjects('password', 'ada', '192.0.2.1');
+  const subjects = attemptSubjects({ kind: 'password', account: 'ada', address: '192.0.2.1' });
   const attempt = { subjects, nowMs: 1_000_000 };
   const outcomes = await Promise.allSettled(Array.from({ length: 20 }, () => checkAttempt(store, attempt)));
   assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 5);
 });
 
 forEachEngine('S07 the wait doubles, counts for one account at one address, and ends with a success', async (store) => {
-  const subjects = attemptSubjects('password', 'ada', '192.0.2.1');
+  const subjects = attemptSubjects({ kind: 'password', account: 'ada', address: '192.0.2.1' });
   let nowMs = 1_000_000;
   const waitOf = async (of = subjects) => {
     try {
@@ -151,16 +151,16 @@ forEachEngine('S07 the wait doubles, counts for one account at one address, and 
   nowMs += 1000;
   assert.equal(await waitOf(), 0);
   assert.equal(await waitOf(), 2);
-  assert.equal(await waitOf(attemptSubjects('password', 'ADA', '192.0.2.1')), 2);
-  assert.equal(await waitOf(attemptSubjects('password', 'ada', '192.0.2.2')), 0);
-  assert.equal(await waitOf(attemptSubjects('password', 'grace', '192.0.2.1')), 0);
+  assert.equal(await waitOf(attemptSubjects({ kind: 'password', account: 'ADA', address: '192.0.2.1' })), 2);
+  assert.equal(await waitOf(attemptSubjects({ kind: 'password', account: 'ada', address: '192.0.2.2' })), 0);
+  assert.equal(await waitOf(attemptSubjects({ kind: 'password', account: 'grace', address: '192.0.2.1' })), 0);
   await forgiveAttempt(store, subjects);
   assert.equal(await waitOf(), 0);
   assert.equal(await sweepForgottenAttempts(store, nowMs + 25 * HOUR_MS, 100), 7);
 });
 
 forEachEngine('S14 a clock that is set back by an hour keeps nobody waiting for it', async (store) => {
-  const subjects = attemptSubjects('password', 'ada', '192.0.2.1');
+  const subjects = attemptSubjects({ kind: 'password', account: 'ada', address: '192.0.2.1' });
   const nowMs = 10 * HOUR_MS;
   for (let count = 0; count < 4; count += 1) await checkAttempt(store, { subjects, nowMs });
   await checkAttempt(store, { subjects, nowMs: nowMs - HOUR_MS });

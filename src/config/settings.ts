@@ -211,6 +211,12 @@ export const settings = {
       schema: integer(0, 600),
       fallback: '30',
     }),
+    auditDays: setting({
+      env: 'AUDIT_RETENTION_DAYS',
+      about: 'How long an event stays in the audit log, in days.',
+      schema: integer(1, 36_500),
+      fallback: '365',
+    }),
     upstreamIssuer: optional({
       env: 'UPSTREAM_ISSUER',
       about: 'Issuer of an OpenID provider that people may sign in with too, exactly as its metadata names it.',

@@ -65,6 +65,12 @@ export function networkOf(address: string): string {
   return ipaddr.IPv6.parse(address).parts.slice(0, 4).join(':');
 }
 
+/** The /48 around an IPv6 address, which one caller often has with its 65,536 networks; undefined for IPv4. */
+export function siteOf(address: string): string | undefined {
+  if (!ipaddr.IPv6.isValid(address)) return undefined;
+  return `${ipaddr.IPv6.parse(address).parts.slice(0, 3).join(':')}::/48`;
+}
+
 /** One spelling for each address; undefined for what is none. */
 function normalize(text: string | undefined): string | undefined {
   return text !== undefined && ipaddr.isValid(text) ? ipaddr.process(text).toString() : undefined;

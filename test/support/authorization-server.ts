@@ -61,6 +61,8 @@ export async function startAuthorizationServer(
     metrics: createMetrics(),
     world,
     maxBodyBytes: 1_048_576,
+    // So that a test can come from any address: `X-Forwarded-For`.
+    trustedProxies: ['127.0.0.1'],
     checkReady: async () => {},
   });
   http.serve(app);

@@ -20,10 +20,11 @@ export interface FormClient {
 
 export type Fields = Readonly<Record<string, string>>;
 
-export function createFormClient(baseUrl: string, jar = new Map<string, string>()): FormClient {
+/** `always`: headers of every request. */
+export function createFormClient(baseUrl: string, jar = new Map<string, string>(), always: Fields = {}): FormClient {
   const send = async (path: string, init: RequestInit): Promise<Answer> => {
     const cookie = [...jar].map(([name, value]) => `${name}=${value}`).join('; ');
-    const headers = { ...(cookie === '' ? {} : { cookie }), ...(init.headers as Fields | undefined) };
+    const headers = { ...always, ...(cookie === '' ? {} : { cookie }), ...(init.headers as Fields | undefined) };
     const response = await fetch(baseUrl + path, { ...init, headers, redirect: 'manual' });
     const cookies = response.headers.getSetCookie();
     for (const line of cookies) keep(jar, line);

@@ -68,7 +68,9 @@ export async function checkCurrentPassword(
 ): Promise<void> {
   const { login, passwordChangedAtMs } = session.user;
   if (passwordChangedAtMs === null) return;
-  const subjects = attemptSubjects('password', login, clientAddress(c));
+  // The session proves that this browser is the person's: strangers' failures do not make it wait.
+  const attempt = { kind: 'password', account: login, address: clientAddress(c), deviceId: session.id } as const;
+  const subjects = attemptSubjects(attempt);
   await checkAttempt(kit.store, { subjects, nowMs: kit.world.nowMs() });
   const credentials = await findCredentials(kit.store, login);
   if (!(await isPassword(credentials?.passwordHash, readField(form, field))))

@@ -26,7 +26,7 @@ test('S05 on plain http the cookies have bare names, since the prefix demands Se
   const service = await servePages(t);
   await addUser(service, 'ada');
   const client = await openAs(service, 'ada');
-  assert.deepEqual([...client.jar.keys()], ['trivet_session']);
+  assert.deepEqual([...client.jar.keys()], ['trivet_session', 'trivet_device']);
 });
 
 test('S06 a form without its token, with the token of another, or from another site is refused', async (t) => {

@@ -2,8 +2,7 @@ import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { HttpEnv } from '../../http/context.ts';
 import { readField, readForm } from '../../pages/page-routes.ts';
 import { checkAttempt, forgiveAttempt } from '../attempt-store.ts';
-import { auditStep } from '../audit-store.ts';
-import { visitSubject } from './back-off.ts';
+import { addressSubjects, visitSubjects } from './back-off.ts';
 import { clientAddress } from './client-address.ts';
 import { formatFlow, readFlow } from './flow.ts';
 import { beginSignIn, finishSignIn } from './passkeys.ts';
@@ -14,7 +13,7 @@ export function addPasskeyRoutes(routes: OpenAPIHono<HttpEnv>, kit: SignInKit): 
   routes.post('/sign-in/passkey/options', async (c) => {
     kit.checkOpenForm(c, await readForm(c));
     // Each challenge is a row: whoever asks for many of them waits.
-    const subjects = [visitSubject('passkey', clientAddress(c))];
+    const subjects = visitSubjects('passkey', clientAddress(c));
     await checkAttempt(kit.store, { subjects, nowMs: kit.world.nowMs() });
     c.header('Cache-Control', 'no-store');
     return c.json(await beginSignIn(kit));
@@ -24,14 +23,16 @@ export function addPasskeyRoutes(routes: OpenAPIHono<HttpEnv>, kit: SignInKit): 
     const form = await readForm(c);
     kit.checkOpenForm(c, form);
     const flow = readFlow(kit.vault, form);
+    const subjects = addressSubjects('passkey', clientAddress(c));
+    await checkAttempt(kit.store, { subjects, nowMs: kit.world.nowMs() });
     const answer = { ticket: readField(form, 'ticket'), credential: readField(form, 'credential') };
     const user = await finishSignIn(kit, answer);
     if (user !== undefined) {
-      await forgiveAttempt(kit.store, [visitSubject('passkey', clientAddress(c))]);
+      await forgiveAttempt(kit.store, [...subjects, ...visitSubjects('passkey', clientAddress(c))]);
       return kit.finishSignIn(c, { user, method: 'passkey', flow });
     }
     const event = { kind: 'sign_in_failed', address: clientAddress(c), details: { method: 'passkey' } } as const;
-    await kit.store.writeAll([auditStep(event, kit.world.nowMs())]);
+    await kit.refusals.note(event);
     return c.redirect(`/sign-in${formatFlow(flow, { done: 'passkey_refused' })}`, 303);
   });
 }

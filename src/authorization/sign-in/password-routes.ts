@@ -6,7 +6,6 @@ import { respondPage } from '../../pages/page-response.ts';
 import { readField, readForm } from '../../pages/page-routes.ts';
 import type { Mistake } from '../../pages/parts.ts';
 import { checkAttempt, forgiveAttempt } from '../attempt-store.ts';
-import { auditStep } from '../audit-store.ts';
 import { renderSignInPage } from '../pages/sign-in-page.ts';
 import { texts } from '../pages/texts.ts';
 import { endSession } from '../session-store.ts';
@@ -15,6 +14,7 @@ import { findCredentials, rehashPassword, type User } from '../user-store.ts';
 import { type AttemptSubject, attemptSubjects } from './back-off.ts';
 import { clientAddress } from './client-address.ts';
 import { type Flow, formatFlow, readFlow } from './flow.ts';
+import { findDeviceId } from './known-device.ts';
 import { canUsePasskeys } from './passkeys.ts';
 import { hashPassword, isPassword, needsRehash } from './password.ts';
 import { askSecondStep } from './second-step-routes.ts';
@@ -50,7 +50,8 @@ export function addPasswordRoutes(
     const flow = readFlow(kit.vault, form);
     const login = readField(form, 'login').trim().slice(0, 64);
     const again = { kit, upstream, flow, login };
-    const subjects = attemptSubjects('password', login, clientAddress(c));
+    const deviceId = findDeviceId(kit, c, login);
+    const subjects = attemptSubjects({ kind: 'password', account: login, address: clientAddress(c), deviceId });
     try {
       await checkAttempt(kit.store, { subjects, nowMs: kit.world.nowMs() });
     } catch (error) {
@@ -87,7 +88,7 @@ async function goOn(
 /** The same answer in the same time for a wrong password, an unknown login and a disabled person (S07). */
 async function checkPassword(
   c: Context<HttpEnv>,
-  { store, world }: SignInKit,
+  { store, refusals }: SignInKit,
   given: { readonly login: string; readonly password: string },
 ): Promise<User | undefined> {
   const credentials = await findCredentials(store, given.login);
@@ -96,7 +97,7 @@ async function checkPassword(
   if (!isRight || credentials === undefined || credentials.user.disabledAtMs !== null) {
     const reason = credentials === undefined ? 'unknown login' : isRight ? 'disabled' : 'wrong password';
     const event = { kind: 'sign_in_failed', userId: credentials?.user.id, address: clientAddress(c) } as const;
-    await store.writeAll([auditStep({ ...event, details: { method: 'password', reason } }, world.nowMs())]);
+    await refusals.note({ ...event, details: { method: 'password', reason } });
     return undefined;
   }
   if (typeof hash === 'string' && needsRehash(hash))

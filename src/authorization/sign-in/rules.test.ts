@@ -83,7 +83,8 @@ test('S07 failures are forgotten one by one, however often somebody tries meanwh
 });
 
 test('S07 all of an IPv6 /64 is one guesser, and no two IPv4 addresses are', () => {
-  const keysOf = (address: string) => attemptSubjects('password', 'ada', address).map(({ key }) => key);
+  const keysOf = (address: string) =>
+    attemptSubjects({ kind: 'password', account: 'ada', address }).map(({ key }) => key);
   assert.deepEqual(keysOf('2001:db8::1'), keysOf('2001:db8::ffff:1:2:3'));
   assert.notDeepEqual(keysOf('2001:db8::1'), keysOf('2001:db8:0:1::1'));
   assert.notEqual(keysOf('192.0.2.1')[2], keysOf('192.0.2.2')[2]);

@@ -57,7 +57,7 @@ export function addSecondStepRoutes(routes: OpenAPIHono<HttpEnv>, kit: SignInKit
     const ticket = kit.cookies.read(c, 'step') ?? '';
     const user = await findPendingUser(kit, ticket);
     if (user === undefined) return c.redirect(`/sign-in${formatFlow(flow)}`, 303);
-    const subjects = attemptSubjects('second-step', user.id, clientAddress(c));
+    const subjects = attemptSubjects({ kind: 'second-step', account: user.id, address: clientAddress(c) });
     try {
       await checkAttempt(kit.store, { subjects, nowMs: kit.world.nowMs() });
     } catch (error) {
@@ -106,7 +106,7 @@ async function refuseCode(
 ): Promise<Response> {
   const event = { kind: 'sign_in_failed', userId: user.id, address: clientAddress(c) } as const;
   const details = { method: 'second step', reason: 'wrong code' };
-  await kit.store.writeAll([auditStep({ ...event, details }, kit.world.nowMs())]);
+  await kit.refusals.note({ ...event, details });
   return showSecondStep(c, kit, { flow, mistake: { message: texts.secondStep.wrong }, status: 422 });
 }
 

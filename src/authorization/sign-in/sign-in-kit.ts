@@ -4,11 +4,13 @@ import type { Step, Store } from '../../database/store.ts';
 import type { HttpEnv } from '../../http/context.ts';
 import type { Vault } from '../../vault/vault.ts';
 import type { World } from '../../world.ts';
+import { createRefusalLog, type RefusalLog } from '../refusal-log.ts';
 import { createSession, endSessionStep, findSession, type SignInMethod, type StoredSession } from '../session-store.ts';
 import type { User } from '../user-store.ts';
 import { clientAddress } from './client-address.ts';
 import { type Cookies, checkFormToken, checkOrigin, createCookies, type FormFields, formToken } from './cookies.ts';
 import type { Flow } from './flow.ts';
+import { rememberDevice } from './known-device.ts';
 import { createUpstreamProvider, type UpstreamConfig, type UpstreamProvider } from './upstream.ts';
 
 /** A signed-in browser. */
@@ -26,6 +28,8 @@ export interface SignInKit {
   readonly cookies: Cookies;
   /** An OpenID provider that people may sign in with too. */
   readonly upstream: UpstreamProvider | undefined;
+  /** Where failed sign-ins are recorded. */
+  readonly refusals: RefusalLog;
   readonly currentSession: (c: Context<HttpEnv>) => Promise<Session | undefined>;
   /** Throws `forbidden` unless the form came from a page of this session and of this site. */
   readonly checkForm: (c: Context<HttpEnv>, form: FormFields) => void;
@@ -51,10 +55,12 @@ export interface KitParts {
   readonly vault: Vault;
   readonly baseUrl: string;
   readonly upstream?: UpstreamConfig | undefined;
+  /** Shared with the protocol's endpoints; one of its own when absent. */
+  readonly refusals?: RefusalLog;
 }
 
 export function createSignInKit(parts: KitParts): SignInKit {
-  const { store, world, baseUrl } = parts;
+  const { store, world, vault, baseUrl } = parts;
   const cookies = createCookies(baseUrl);
   const currentSession = async (c: Context<HttpEnv>): Promise<Session | undefined> => {
     const token = cookies.read(c, 'session');
@@ -66,6 +72,7 @@ export function createSignInKit(parts: KitParts): SignInKit {
     ...parts,
     upstream: parts.upstream && createUpstreamProvider(parts.upstream),
     cookies,
+    refusals: parts.refusals ?? createRefusalLog(parts),
     currentSession,
     checkForm(c, form) {
       checkOrigin(c, baseUrl);
@@ -90,6 +97,7 @@ export function createSignInKit(parts: KitParts): SignInKit {
       const session = { user, method, address, userAgent, steps: [...ends, ...steps] };
       const { token } = await createSession(store, world, session);
       cookies.write(c, 'session', { value: token });
+      rememberDevice({ vault, world, cookies }, c, user.login);
       cookies.drop(c, 'form');
       cookies.drop(c, 'step');
       // 303: the browser comes back with GET, and never posts the password on (RFC 9700 §4.12).

@@ -8,7 +8,7 @@ import { texts } from '../pages/texts.ts';
 import { issueTicket, takeTicket } from '../ticket-store.ts';
 import { findUpstreamAccount, linkNewUserStep, linkUpstreamAccount } from '../upstream-account-store.ts';
 import { createUser, findUserById, type User } from '../user-store.ts';
-import { visitSubject } from './back-off.ts';
+import { visitSubjects } from './back-off.ts';
 import { clientAddress } from './client-address.ts';
 import { formToken, isSameText } from './cookies.ts';
 import { formatFlow, readFlow } from './flow.ts';
@@ -43,7 +43,7 @@ export async function beginUpstream(
 
 export function addUpstreamRoutes(routes: OpenAPIHono<HttpEnv>, kit: SignInKit, provider: UpstreamProvider): void {
   routes.get('/sign-in/upstream', async (c) => {
-    const subjects = [visitSubject('upstream', clientAddress(c))];
+    const subjects = visitSubjects('upstream', clientAddress(c));
     await checkAttempt(kit.store, { subjects, nowMs: kit.world.nowMs() });
     const { returnTo } = readFlow(kit.vault, new URL(c.req.url).searchParams);
     const url = await beginUpstream(c, kit, { provider, returnTo });
@@ -88,7 +88,7 @@ async function enter(
   if (known === undefined && signUp === 'closed') throw new Failure('not_found', texts.signIn.upstreamUnknown(name));
   const user = known ? await findUserById(kit.store, known.userId) : await welcome(kit, { provider, person });
   if (user?.disabledAtMs !== null) throw new Failure('forbidden', texts.signIn.upstreamRefused(name));
-  await forgiveAttempt(kit.store, [visitSubject('upstream', clientAddress(c))]);
+  await forgiveAttempt(kit.store, visitSubjects('upstream', clientAddress(c)));
   return kit.finishSignIn(c, { user, method: 'upstream', flow: { returnTo } });
 }
 
@@ -163,7 +163,7 @@ async function refuse(
 ): Promise<Response> {
   const reason = isFailure(error) ? error.code : 'internal';
   const event = { kind: 'sign_in_failed', address: clientAddress(c), details: { method: 'upstream', reason } } as const;
-  await kit.store.writeAll([auditStep(event, kit.world.nowMs())]);
+  await kit.refusals.note(event);
   if (!isFailure(error) || error.cause === undefined) throw error;
   c.get('log').info({ err: error.cause }, 'The upstream provider refused a sign-in');
   const flow = readFlow(kit.vault, new URLSearchParams({ return_to: returnTo }));

@@ -1,0 +1,55 @@
+/**
+ * Browsers in which people signed in before. The cookie is sealed, names the accounts, and lets nobody in: whoever brings
+ * it still has to know the password, and only does not wait for the failures of strangers (back-off.ts).
+ */
+import type { Context } from 'hono';
+import type { HttpEnv } from '../../http/context.ts';
+import type { Vault } from '../../vault/vault.ts';
+import type { World } from '../../world.ts';
+import { loginKey } from '../login.ts';
+import type { Cookies } from './cookies.ts';
+
+interface KnownDevice {
+  readonly id: string;
+  /** Keys of the logins, the latest first. */
+  readonly logins: readonly string[];
+  readonly keptAtMs: number;
+}
+
+interface DeviceParts {
+  readonly vault: Vault;
+  readonly world: World;
+  readonly cookies: Cookies;
+}
+
+const BINDING = 'known device';
+/** Browsers keep no cookie longer. */
+const LIFETIME_SECONDS = 400 * 86_400;
+const MAX_LOGINS = 5;
+
+/** The id of this browser when this account signed in here before. */
+export function findDeviceId(parts: DeviceParts, c: Context<HttpEnv>, login: string): string | undefined {
+  const device = readDevice(parts, c);
+  return device?.logins.includes(loginKey(login)) ? device.id : undefined;
+}
+
+export function rememberDevice(parts: DeviceParts, c: Context<HttpEnv>, login: string): void {
+  const { vault, world, cookies } = parts;
+  const known = readDevice(parts, c);
+  const key = loginKey(login);
+  const logins = [key, ...(known?.logins ?? []).filter((other) => other !== key)].slice(0, MAX_LOGINS);
+  const device: KnownDevice = { id: known?.id ?? world.uuid(), logins, keptAtMs: world.nowMs() };
+  const value = Buffer.from(vault.seal(JSON.stringify(device), BINDING)).toString('base64url');
+  cookies.write(c, 'device', { value, maxAgeSeconds: LIFETIME_SECONDS });
+}
+
+function readDevice({ vault, world, cookies }: DeviceParts, c: Context<HttpEnv>): KnownDevice | undefined {
+  const sealed = cookies.read(c, 'device');
+  if (sealed === undefined) return undefined;
+  try {
+    const device = JSON.parse(vault.open(Buffer.from(sealed, 'base64url'), BINDING).toString()) as KnownDevice;
+    return world.nowMs() - device.keptAtMs < LIFETIME_SECONDS * 1000 ? device : undefined;
+  } catch {
+    return undefined;
+  }
+}
