@@ -104,14 +104,16 @@ forEachEngine('events older than the retention are removed, younger ones stay', 
 /** Notes the statements of a store in their order. */
 function watchStatements(store: Store): { readonly watched: Store; readonly take: () => string[] } {
   let names: string[] = [];
+  const note = <Result>(name: string, result: Result): Result => {
+    names.push(name);
+    return result;
+  };
   const watched: Store = {
     ...store,
-    read: (asked, parameters) => (names.push(`read ${asked.name}`), store.read(asked, parameters)),
-    recall: (asked, parameters) => (names.push(`recall ${asked.name}`), store.recall(asked, parameters)),
-    write: (asked, parameters) => (names.push(`write ${asked.name}`), store.write(asked, parameters)),
-    writeAll: (steps) => (
-      names.push(`write ${steps.map((step) => step.statement.name).join()}`), store.writeAll(steps)
-    ),
+    read: (asked, parameters) => note(`read ${asked.name}`, store.read(asked, parameters)),
+    recall: (asked, parameters) => note(`recall ${asked.name}`, store.recall(asked, parameters)),
+    write: (asked, parameters) => note(`write ${asked.name}`, store.write(asked, parameters)),
+    writeAll: (steps) => note(`write ${steps.map((step) => step.statement.name).join()}`, store.writeAll(steps)),
   };
   const take = () => {
     const taken = names;
