@@ -4,7 +4,7 @@
  */
 import { type Statement, type Step, type Store, statement } from '../database/store.ts';
 import { renderValueRows, wideStatement, wideSteps } from '../database/value-rows.ts';
-import type { PauseReason } from './delivery/schedule/pause.ts';
+import type { PauseReason, RECONNECTED } from './delivery/schedule/pause.ts';
 import { isStillPending } from './delivery-store.ts';
 import type { EventKind } from './event-kind.ts';
 import type { SealedSecrets } from './hook.ts';
@@ -21,7 +21,7 @@ export interface DueEndpoint {
   readonly failing_since_ms: number | null;
   readonly openings: number;
   readonly paused_since_ms: number | null;
-  readonly pause_reason: PauseReason | null;
+  readonly pause_reason: PauseReason | typeof RECONNECTED | null;
 }
 
 const dueEndpoints: Statement<DueEndpoint> = statement(

@@ -1,6 +1,7 @@
 /** What sets deliveries going again that had ended, or wait for longer than somebody wants to. */
 import { type Row, type Statement, type Step, type Store, statement } from '../database/store.ts';
 import { renderValueRows, wideStatement, wideSteps } from '../database/value-rows.ts';
+import { RECONNECTED } from './delivery/schedule/pause.ts';
 
 // A new schedule begins: its attempts are counted from here. What waits for a retry only waits no longer.
 const restartIn = (lane: 0 | 1) => `state = 'pending', lane = ${lane}, due_at_ms = $3,
@@ -95,6 +96,7 @@ export async function replay(store: Store, hookId: number, sinceMs: number, nowM
 const recoverEndpoint: Statement = statement(
   'endpoint_recover',
   `UPDATE endpoint_queue SET fails = 0, failing_since_ms = NULL, version = version + 1,
+     pause_reason = CASE WHEN parked = 1 AND pause_reason = 'no_connection' THEN '${RECONNECTED}' ELSE NULL END,
      next_at_ms = CASE WHEN parked = 1 THEN $2 ELSE next_at_ms END, parked = 0
    WHERE hook_id = $1 AND held_since_ms IS NULL AND canceled_at_ms IS NULL`,
 );

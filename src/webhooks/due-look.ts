@@ -5,6 +5,7 @@
 import type { Store } from '../database/store.ts';
 import type { World } from '../world.ts';
 import type { EndpointBook } from './delivery/schedule/endpoint-book.ts';
+import { RECONNECTED } from './delivery/schedule/pause.ts';
 import { readDueEndpoints } from './delivery-queue-store.ts';
 import type { EndpointControl } from './endpoint-control.ts';
 import type { ShardKeeper } from './shard-keeper.ts';
@@ -46,7 +47,9 @@ export function createDueLook({ store, world, keeper, book, control }: DueLookPa
       for (const row of rows) {
         if (keeper.epochOf(row.shard) === undefined) continue;
         const endpoint = book.note(row);
-        if (endpoint !== undefined) control.pauseIfKeptBack(endpoint);
+        if (endpoint === undefined) continue;
+        if (row.pause_reason === RECONNECTED) control.learnOfAnswerElsewhere(endpoint);
+        control.pauseIfKeptBack(endpoint);
       }
       const last = rows.length === PAGE ? rows.at(-1) : undefined;
       isWanted ||= last !== undefined || place !== START;

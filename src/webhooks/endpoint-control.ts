@@ -31,6 +31,8 @@ export interface EndpointControl {
   learnOfConnection(endpoint: Endpoint): void;
   /** The same of an attempt past the breakers, for an endpoint that may not be in hand. */
   learnFromProbe(place: Pick<Endpoint, 'hookId' | 'origin'>, outcome: Outcome): void;
+  /** Another process got an answer from where no connection could be made. */
+  learnOfAnswerElsewhere(endpoint: Endpoint): void;
   /** Lets it wait in its row if a breaker keeps it back. */
   pauseIfKeptBack(endpoint: Endpoint): void;
   /** Nothing more is sent to it; `step` says why in its row. */
@@ -96,6 +98,7 @@ export function createEndpointControl(parts: EndpointControlParts): EndpointCont
       if (pause === undefined && change.hasHealthChanged)
         settler.change({ hookId, ...endpoint.health, openings: endpoint.breaker.openings, pause: null });
     },
+    learnOfAnswerElsewhere: ({ origin }) => followOrigin(origin, book.recordAnswerElsewhere(origin, takeMoment())),
     learnOfConnection: ({ origin, hookId }) => {
       const change = book.recordConnection(origin, takeMoment());
       if (!change.hasOriginRecovered) return;

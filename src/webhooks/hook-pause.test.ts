@@ -1,7 +1,7 @@
 /** What the API shows of an endpoint to which nothing is sent for a while. */
 import assert from 'node:assert/strict';
 import { enqueueTestDelivery, waitForDelivery } from '../../test/support/deliveries-store.ts';
-import { startTestWorker } from '../../test/support/delivery-worker.ts';
+import { createTestWorker, startTestWorker, waitForEndpoint } from '../../test/support/delivery-worker.ts';
 import { forEachEngine } from '../../test/support/engines.ts';
 import { startReceiver } from '../../test/support/receiver.ts';
 import { type ManagementServer, startManagement } from '../../test/support/webhook-management.ts';
@@ -16,6 +16,7 @@ interface Scene {
   readonly server: ManagementServer;
   readonly store: Store;
   readonly hook: string;
+  readonly hookId: number;
   readonly ids: readonly number[];
 }
 
@@ -28,7 +29,7 @@ async function withWaiting(store: Store, url: string, run: (scene: Scene) => Pro
   const ids: number[] = [];
   for (let count = 0; count < 20; count += 1) ids.push(await enqueueTestDelivery(store, { hookId: body.id, url }));
   worker.poke();
-  await run({ server, store, hook: `${HOOKS}/${body.id}`, ids });
+  await run({ server, store, hook: `${HOOKS}/${body.id}`, hookId: body.id, ids });
 }
 
 async function waitForPause({ server, hook }: Scene) {
@@ -80,6 +81,24 @@ forEachEngine('a hook to which no connection can be made says so', async (store)
     assert.equal((await waitForPause(scene)).paused_reason, 'no_connection');
     const { body } = await scene.server.call('GET', HOOKS);
     assert.equal(body[0].paused_reason, 'no_connection');
+  });
+});
+
+forEachEngine('a test by another process ends the pause of what could not be connected to', async (store) => {
+  const closed = await startReceiver();
+  const { url } = closed;
+  await closed[Symbol.asyncDispose]();
+  await withWaiting(store, url, async ({ server, hook, hookId, ids }) => {
+    // The third pause, which leaves time.
+    const paused = await waitForEndpoint(store, hookId, (row) => row.next_at_ms > realWorld.nowMs() + 15_000);
+    await using _receiver = await startReceiver(undefined, Number(new URL(url).port));
+    await using other = createTestWorker(store);
+    await using elsewhere = await startManagement(store, realWorld, other.urgent);
+    assert.equal((await elsewhere.call('POST', `${hook}/tests`)).status, 204);
+    await Promise.all(ids.map((id) => waitForDelivery(store, id, ({ attempts }) => attempts > 0)));
+    // The next probe would be a second before what the row says of the hook that made the last one.
+    assert.ok(realWorld.nowMs() < paused.next_at_ms - 2000, 'they waited for the end of the pause');
+    assert.equal((await server.call('GET', hook)).body.paused_until, null);
   });
 });
 

@@ -141,7 +141,7 @@ const headDue = (lane: number) =>
 const restEndpoints = wideStatement<{ hook_id: number }>(
   'endpoint_rest',
   (width) =>
-    `UPDATE endpoint_queue SET parked = 0,
+    `UPDATE endpoint_queue SET parked = 0, paused_since_ms = NULL, pause_reason = NULL,
        next_at_ms = CASE WHEN ${headDue(0)} < ${headDue(1)} THEN ${headDue(0)} ELSE ${headDue(1)} END
      FROM (VALUES ${renderValueRows(['int', 'int'], width)}) AS v
      WHERE endpoint_queue.hook_id = v.column1 AND endpoint_queue.version = v.column2

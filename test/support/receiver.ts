@@ -19,7 +19,10 @@ export interface ReceivedRequest {
 
 type Answer = (request: ReceivedRequest, response: ServerResponse, index: number) => void;
 
-export async function startReceiver(answer: Answer = (_, response) => void response.end('ok')): Promise<Receiver> {
+export async function startReceiver(
+  answer: Answer = (_, response) => void response.end('ok'),
+  listenPort = 0,
+): Promise<Receiver> {
   const received: ReceivedRequest[] = [];
   const waiters = new Set<() => void>();
   const server = createServer((request, response) => {
@@ -34,7 +37,7 @@ export async function startReceiver(answer: Answer = (_, response) => void respo
       for (const check of waiters) check();
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => server.listen(listenPort, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
   return {
     url: `http://127.0.0.1:${port}/hook`,

@@ -54,6 +54,8 @@ export interface EndpointBook {
   begin(endpoint: Endpoint, moment: BreakerMoment): void;
   /** The attempt that probes an origin has a connection: its answer may take long, and the others need not wait for it. */
   recordConnection(origin: string, moment: BreakerMoment): OriginChange;
+  /** Another process got an answer from the origin: as if the pause had ended and its probe were answered. */
+  recordAnswerElsewhere(origin: string, moment: BreakerMoment): OriginChange;
   record(endpoint: Endpoint, outcome: Outcome, moment: BreakerMoment): Change;
   /** The same of an attempt that was made past the breakers: for those that are open it is the probe. */
   recordProbe(place: Pick<Endpoint, 'hookId' | 'origin'>, outcome: Outcome, moment: BreakerMoment): Change;
@@ -68,6 +70,7 @@ export interface Change extends OriginChange {
 
 const NO_CHANGE: OriginChange = { hasOriginOpened: false, hasOriginRecovered: false };
 const BEGIN: BreakerEvent = { kind: 'begin' };
+const SUCCESS: BreakerEvent = { kind: 'success' };
 
 export function createEndpointBook(): EndpointBook {
   const endpoints = new Map<number, Endpoint>();
@@ -79,6 +82,10 @@ export function createEndpointBook(): EndpointBook {
       if (test(endpoint)) found.push(endpoint);
     }
     return found;
+  };
+  const probeOrigin = (origin: string, event: BreakerEvent, moment: BreakerMoment): OriginChange => {
+    origins.record(origin, BEGIN, atPauseEnd(moment));
+    return origins.record(origin, event, moment);
   };
 
   return {
@@ -116,23 +123,23 @@ export function createEndpointBook(): EndpointBook {
       origins.record(endpoint.origin, BEGIN, moment);
     },
     recordConnection: (origin, moment) =>
-      origins.find(origin).state === 'probing' ? origins.record(origin, { kind: 'success' }, moment) : NO_CHANGE,
+      origins.find(origin).state === 'probing' ? origins.record(origin, SUCCESS, moment) : NO_CHANGE,
+    recordAnswerElsewhere: (origin, moment) =>
+      origins.find(origin).state === 'open' ? probeOrigin(origin, SUCCESS, moment) : NO_CHANGE,
     record: (endpoint, outcome, moment) => {
       const { ofOrigin } = evidenceOf(outcome);
       const hasHealthChanged = learn(endpoint, outcome, moment);
       return { ...(ofOrigin ? origins.record(endpoint.origin, ofOrigin, moment) : NO_CHANGE), hasHealthChanged };
     },
     recordProbe: ({ hookId, origin }, outcome, moment) => {
-      const atPauseEnd = { ...moment, nowMs: Number.POSITIVE_INFINITY };
       const endpoint = endpoints.get(hookId);
       if (endpoint !== undefined) {
-        advanceHook(endpoint, BEGIN, atPauseEnd);
+        advanceHook(endpoint, BEGIN, atPauseEnd(moment));
         learn(endpoint, outcome, moment);
       }
       const { ofOrigin } = evidenceOf(outcome);
       if (ofOrigin === undefined) return { ...NO_CHANGE, hasHealthChanged: false };
-      origins.record(origin, BEGIN, atPauseEnd);
-      return { ...origins.record(origin, ofOrigin, moment), hasHealthChanged: false };
+      return { ...probeOrigin(origin, ofOrigin, moment), hasHealthChanged: false };
     },
     findPause: (endpoint, nowMs) => {
       const ofHook = describePause(endpoint.breaker, nowMs, endpoint.breaker.isAsked ? 'retry_after' : 'failures');
@@ -142,6 +149,11 @@ export function createEndpointBook(): EndpointBook {
     },
     listOriginBreakers: () => origins.list(),
   };
+}
+
+/** As if its pause had just ended. */
+function atPauseEnd(moment: BreakerMoment): BreakerMoment {
+  return { ...moment, nowMs: Number.POSITIVE_INFINITY };
 }
 
 /** Whether the count of failures changed, which belongs into its row. */

@@ -2,6 +2,9 @@
 export const PAUSE_REASONS = ['failures', 'no_connection', 'retry_after'] as const;
 export type PauseReason = (typeof PAUSE_REASONS)[number];
 
+/** In the place of a reason: another process got an answer where no connection could be made, and the pause is over. */
+export const RECONNECTED = 'reconnected';
+
 export interface Pause {
   /** When the first of the pauses that follow each other began. */
   readonly sinceMs: number;

@@ -74,6 +74,44 @@ test('no cap is ever passed, everything is sent once, and nothing waits while it
   );
 });
 
+/** What may still start, by the rules as `slots.ts` states them. */
+function listStartable(waiting: readonly Job[], underWay: readonly Job[], caps: Caps): Job[] {
+  const count = (test: (item: Job) => boolean) => underWay.filter(test).length;
+  const fair = (cap: number, free: number) => Math.min(cap, Math.max(1, free));
+  const retries = count(({ lane }) => lane === 'retry');
+  if (underWay.length >= caps.worker) return [];
+  return waiting.filter((job) => {
+    const atOrigin = count(({ origin }) => origin === job.origin);
+    const share = count(({ origin, ownerId }) => origin === job.origin && ownerId === job.ownerId);
+    if (job.lane === 'retry' && retries >= Math.max(1, Math.floor(caps.worker * 0.75))) return false;
+    if (count(({ ownerId }) => ownerId === job.ownerId) >= fair(caps.owner, caps.worker - underWay.length))
+      return false;
+    if (atOrigin >= caps.origin || share >= fair(caps.share, caps.origin - atOrigin)) return false;
+    return count(({ hookId }) => hookId === job.hookId) < caps.hook;
+  });
+}
+
+test('nothing that may start by the rules is left waiting', () => {
+  fc.assert(
+    fc.property(jobs, smallCaps, fc.infiniteStream(fc.nat()), (specs, caps, choices) => {
+      const scheduler = createScheduler<Job>({ caps });
+      const waiting = new Map(specs.map((spec) => place(spec.hookId, spec)).map((item) => [item.id, item]));
+      for (const item of waiting.values()) scheduler.add(item);
+      const underWay: Job[] = [];
+      while (waiting.size > 0) {
+        for (const item of takeAll(scheduler.next)) {
+          waiting.delete(item.id);
+          underWay.push(item);
+        }
+        assert.deepEqual(listStartable([...waiting.values()], underWay, caps), []);
+        const [ended] = underWay.splice((choices.next().value as number) % underWay.length, 1);
+        scheduler.finish(ended!);
+      }
+    }),
+    { numRuns: 200 },
+  );
+});
+
 test('deliveries of one hook and lane keep their order', () => {
   fc.assert(
     fc.property(jobs, (specs) => {
