@@ -108,7 +108,8 @@ async function approveDevice(server: AuthorizationServer, { cookie }: SignedIn, 
   const page = await request(`${server.url}/device`, { headers: { cookie } });
   const fields = { csrf_token: readHidden(page.text, 'csrf_token'), user_code: userCode };
   const shown = await postForm(`${server.url}/device`, fields, { cookie, origin: server.url });
-  assert.equal((await decide(server, cookie, { page: shown.text, decision: 'allow', path: '/device' })).status, 200);
+  const decided = await decide(server, cookie, { page: shown.text, decision: 'allow', path: '/device' });
+  assert.equal(decided.headers.get('location'), '/device?done=approved');
 }
 
 async function openBrowser({ url, store, world }: AuthorizationServer, userId: string): Promise<FormClient> {

@@ -24,6 +24,7 @@ interface DeviceParts extends ProtocolParts {
 
 const PATH = '/device';
 const SEAL_KIND = 'device';
+const OUTCOMES = ['approved', 'denied'] as const;
 const UNKNOWN_CODE = 'This code is unknown or has expired. Check it on the device.';
 
 export function createDeviceMount(parts: DeviceParts): RouteMount {
@@ -35,6 +36,8 @@ export function createDeviceMount(parts: DeviceParts): RouteMount {
       const query = typed === '' ? '' : `?${new URLSearchParams({ user_code: typed.slice(0, 20) }).toString()}`;
       return parts.signIn.redirectToSignIn(c, PATH + query);
     }
+    const outcome = OUTCOMES.find((candidate) => candidate === c.req.query('done'));
+    if (outcome !== undefined) return respondPage(c, renderDeviceDonePage(outcome));
     return showCodePage(c, session, { typed: typed.slice(0, 20) });
   });
   routes.post('/', async (c) => {
@@ -143,5 +146,5 @@ async function decide(parts: DeviceParts, c: Context<HttpEnv>, { session, device
         audit: auditStep({ ...event, kind: 'device_denied' }, nowMs),
       });
   if (!isDecided) return showCodePage(c, session, { typed: '', mistake: UNKNOWN_CODE });
-  return respondPage(c, renderDeviceDonePage(isAllowed ? 'approved' : 'denied'));
+  return c.redirect(`${PATH}?done=${isAllowed ? 'approved' : 'denied'}`, 303);
 }

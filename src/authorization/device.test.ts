@@ -96,7 +96,9 @@ const device: Case[] = [
     async (bench) => {
       const { poll, person, codes } = await prepare(bench);
       const done = await answerDevice(bench, person, String(codes.user_code), 'allow');
-      assert.equal(done.status, 200);
+      assert.deepEqual([done.status, done.headers.get('location')], [303, '/device?done=approved']);
+      const page = await request(`${bench.server.url}/device?done=approved`, { headers: { cookie: person.cookie } });
+      assert.deepEqual([page.status, /name="user_code"/.test(page.text)], [200, false]);
       const answers = await Promise.all(Array.from({ length: 10 }, poll));
       assert.equal(answers.filter((answer) => answer.status === 200).length, 1);
       const granted = answers.find((answer) => answer.status === 200);
@@ -143,7 +145,7 @@ const device: Case[] = [
       });
       const fields = { grant_type: DEVICE_GRANT, client_id: another.clientId, device_code: String(codes.device_code) };
       assert.equal((await postForm(`${server.url}/oauth/token`, fields)).json.error, 'invalid_grant');
-      assert.equal((await answerDevice(bench, person, String(codes.user_code), 'allow')).status, 200);
+      assert.equal((await answerDevice(bench, person, String(codes.user_code), 'allow')).status, 303);
       await server.store.writeAll([disableUserStep(person.user.id, server.world.nowMs())]);
       assert.equal((await poll()).json.error, 'invalid_grant');
     },

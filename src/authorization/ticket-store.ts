@@ -1,6 +1,6 @@
 /**
  * Tickets: short-lived proofs that are taken once (the set-up link, the second step of a sign-in, the challenge of a
- * passkey, a sign-in under way at an upstream provider). A ticket has a kind and is found under no other; its
+ * passkey, a sign-in under way at an upstream provider, a secret to show once). A ticket has a kind and is found under no other; its
  * content is sealed to its digest, so a copy of the table tells and opens nothing.
  */
 import { createHash } from 'node:crypto';
@@ -8,7 +8,13 @@ import { type Store, statement } from '../database/store.ts';
 import type { Vault } from '../vault/vault.ts';
 import type { World } from '../world.ts';
 
-export type TicketKind = 'setup' | 'second-step' | 'passkey-sign-in' | 'passkey-registration' | 'upstream';
+export type TicketKind =
+  | 'setup'
+  | 'second-step'
+  | 'passkey-sign-in'
+  | 'passkey-registration'
+  | 'upstream'
+  | 'shown-once';
 
 export interface TicketParts {
   readonly store: Store;

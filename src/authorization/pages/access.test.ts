@@ -108,12 +108,51 @@ test('whatever a person writes is shown as text', async (t) => {
   assert.equal((await client.submit('/account', '/account', { name: attack, email: '' })).status, 303);
   const form = { name: attack, homepage: '', description: attack, redirect_uri: 'https://a.example/', kind: 'public' };
   const made = await client.submit('/account/applications/new', '/account/applications', form);
-  assert.equal(made.status, 200);
+  assert.match(made.location ?? '', /^\/account\/applications\/app_\w+\?done=created$/);
   await client.submit('/account/tokens', '/account/tokens', { name: attack, days: '7', scope: 'all_user' });
   for (const path of ['/', '/account', '/account/applications', '/account/tokens', '/account/activity']) {
     const { body } = await client.get(path);
     assert.ok(!body.includes('<script>alert'), path);
     if (path !== '/account/activity') assert.ok(body.includes('&lt;script&gt;alert(1)'), path);
+  }
+});
+
+test('a form that makes a secret answers by redirect; the page shows it once, to that session and in that place alone', async (t) => {
+  const service = await servePages(t);
+  const ada = await addUser(service, 'ada');
+  const { clientId } = await makeApplication(service, ada.id);
+  const [client, other] = [await openAs(service, 'ada'), await openAs(service, 'ada')];
+  const application = `/account/applications/${clientId}`;
+  const web = {
+    name: 'Builder',
+    homepage: '',
+    description: '',
+    redirect_uri: 'https://b.example/',
+    kind: 'confidential',
+  };
+  const forms: [page: string, action: string, fields: Record<string, string>][] = [
+    ['/account/applications/new', '/account/applications', web],
+    [application, `${application}/secrets`, {}],
+    ['/account/tokens', '/account/tokens', { name: 'ci', days: '7', scope: 'all_user' }],
+  ];
+  for (const [page, action, fields] of forms) {
+    const answer = await client.submit(page, action, fields);
+    assert.deepEqual([answer.status, answer.body], [303, ''], action);
+    const location = answer.location ?? '';
+    const elsewhere = location.replace(
+      /^[^?]*/,
+      location.startsWith('/account/tokens') ? application : '/account/tokens',
+    );
+    for (const foreign of [await other.get(location), await client.get(elsewhere)]) {
+      assert.equal(foreign.status, 200);
+      assert.doesNotMatch(foreign.body, /tvt_[sp]_\w/);
+    }
+    const shown = await client.get(location);
+    assert.match(shown.body, /tvt_[sp]_\w{49}/, action);
+    assert.match(shown.headers.get('cache-control') ?? '', /no-store/);
+    const again = await client.get(location);
+    assert.doesNotMatch(again.body, /tvt_[sp]_\w/);
+    assert.match(again.body, /was shown before/);
   }
 });
 
@@ -125,7 +164,8 @@ test('a second secret is added and the first deleted; the last one and a third a
   const path = `/account/applications/${clientId}`;
   const csrf = await tokenOf(client);
   assert.equal((await client.post(`${path}/secrets/delete`, { ...csrf, slot: '1' })).status, 422);
-  assert.match((await client.post(`${path}/secrets`, csrf)).body, /id="new-secret">tvt_/);
+  const added = await client.post(`${path}/secrets`, csrf);
+  assert.match((await client.get(added.location ?? '')).body, /id="new-secret">tvt_/);
   assert.doesNotMatch((await client.get(path)).body, /new-secret/);
   assert.equal((await client.post(`${path}/secrets`, csrf)).status, 422);
   assert.equal((await client.post(`${path}/secrets/delete`, { ...csrf, slot: '1' })).status, 303);

@@ -24,6 +24,7 @@ import {
   valuesOf,
 } from './application-pages.ts';
 import type { Console, Visit } from './console.ts';
+import { redirectWithSecret, takeOnce } from './shown-once.ts';
 import { texts } from './texts.ts';
 
 const HERE = '/account/applications';
@@ -59,12 +60,9 @@ function addList({ kit, page, form }: Console): void {
     const actor = actorOf(submission);
     try {
       const created = await createApplication(kit.store, kit.world, { form: toForm(values), actor });
-      const { application, clientSecret } = created;
-      return await showApplication(kit, submission, {
-        application,
-        secret: clientSecret,
-        done: texts.applications.created,
-      });
+      const path = `${HERE}/${created.application.clientId}`;
+      if (created.clientSecret === undefined) return submission.c.redirect(`${path}?done=created`, 303);
+      return await redirectWithSecret(kit, submission, { path, texts: [created.clientSecret], done: 'created' });
     } catch (error) {
       return showNew(submission, values, toMistake(error));
     }
@@ -79,10 +77,13 @@ function showNew({ session, show }: Visit, values: ApplicationValues, mistake?: 
 function addDetail({ kit, page, form }: Console): void {
   page(PATH, async (visit) => {
     const application = await findOwn(kit, visit);
-    const { saved, secretRemoved } = texts.applications;
+    const { created, saved, secretRemoved } = texts.applications;
+    const { texts: secrets, isSpent } = await takeOnce(kit, visit);
+    const done = findDone(visit.c, { created, saved, secret_removed: secretRemoved });
     return showApplication(kit, visit, {
       application,
-      done: findDone(visit.c, { saved, secret_removed: secretRemoved }),
+      secret: secrets[0],
+      done: isSpent ? texts.shownBefore : done,
     });
   });
 
@@ -114,7 +115,8 @@ function addSecrets({ kit, form }: Console): void {
     const application = await findOwn(kit, submission);
     try {
       const secret = await addSecret(kit.store, kit.world, { application, actor: actorOf(submission) });
-      return await showApplication(kit, submission, { application, secret });
+      const path = `${HERE}/${application.clientId}`;
+      return await redirectWithSecret(kit, submission, { path, texts: [secret] });
     } catch (error) {
       return showApplication(kit, submission, { application, mistake: toMistake(error) });
     }

@@ -107,6 +107,22 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     assert.match(there.url(), /\/sign-in/);
   });
 
+  test('an application is made once, however often its page is loaded again', async (t) => {
+    await using service = await startPageService();
+    await addUser(service, 'ada');
+    const page = await browser.openPage(t);
+    await signIn(page, service.url);
+    await page.goto(`${service.url}/account/applications/new`);
+    await page.locator('input[name=name]').fill('Builder CI');
+    await page.locator('[name=redirect_uri]').fill('https://builder.example/callback');
+    await page.locator('main form button').last().click();
+    assert.match(await readText(page, '#new-secret'), /^tvt_s_/);
+    await page.reload();
+    assert.equal(await page.locator('#new-secret').count(), 0);
+    await page.goto(`${service.url}/account/applications`);
+    assert.equal(await page.locator('.list > li').count(), 1);
+  });
+
   test('a passkey is added, signs in without a password, and is removed', async (t) => {
     await using service = await startPageService({ hostname: 'localhost' });
     await addUser(service, 'ada');

@@ -100,6 +100,7 @@ export const texts = {
   ...frameTexts,
   audit,
   methods,
+  shownBefore: 'This secret was shown before and cannot be shown again. Make a new one if you did not copy it.',
   nav: {
     you: 'Your account',
     profile: 'Profile',

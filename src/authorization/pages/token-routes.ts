@@ -17,6 +17,7 @@ import { listPersonalTokens, type PersonalToken } from '../personal-token-store.
 import { isScope, listGrantable, SCOPES, type Scope } from '../scope.ts';
 import { clientAddress } from '../sign-in/client-address.ts';
 import type { Console, Submission, Visit } from './console.ts';
+import { redirectWithSecret, takeOnce } from './shown-once.ts';
 import { describeScope, texts } from './texts.ts';
 
 const DAY_MS = 86_400_000;
@@ -35,15 +36,16 @@ const FRESH: TokenValues = { name: '', days: String(DEFAULT_PERSONAL_TOKEN_DAYS)
 /** Personal access tokens: listed, made (and shown that one time), deleted. */
 export function addTokenRoutes({ kit, page, form }: Console): void {
   page('/account/tokens', async (visit) => {
-    const done = findDone(visit.c, { deleted: texts.tokens.deleted });
-    return showTokens(kit, visit, { values: FRESH, done });
+    const { texts: secrets, isSpent } = await takeOnce(kit, visit);
+    const done = isSpent ? texts.shownBefore : findDone(visit.c, { deleted: texts.tokens.deleted });
+    return showTokens(kit, visit, { values: FRESH, secret: secrets[0], done });
   });
 
   form('/account/tokens', async (submission) => {
     const values = readValues(submission);
     try {
       const secret = await makeToken(kit, submission, values);
-      return await showTokens(kit, submission, { values: FRESH, secret });
+      return await redirectWithSecret(kit, submission, { path: '/account/tokens', texts: [secret] });
     } catch (error) {
       return showTokens(kit, submission, { values, mistake: describeMistake(error) });
     }

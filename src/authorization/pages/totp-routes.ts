@@ -15,12 +15,25 @@ import {
 import { askToSignInAgain, type Console, type Visit } from './console.ts';
 import { renderRecoveryCodes, renderTotpSetup, type SecurityForm } from './security-page.ts';
 import { checkCurrentPassword, SECURITY, showSecurity } from './security-routes.ts';
+import { redirectWithSecret, takeOnce } from './shown-once.ts';
 import { texts } from './texts.ts';
+
+const RECOVERY_CODES = `${SECURITY}/recovery-codes`;
 
 /** Turning the second step on and off. It is on only once its person has shown that their app has the seed. */
 export function addTotpRoutes(console: Console): void {
   addSetUp(console);
   addStop(console);
+  addRecoveryCodes(console);
+}
+
+/** The codes that a form on another page made; loaded again, there is nothing to show. */
+function addRecoveryCodes({ kit, page }: Console): void {
+  page(RECOVERY_CODES, async (visit) => {
+    const { texts: codes } = await takeOnce(kit, visit);
+    if (codes.length === 0) return visit.c.redirect(SECURITY, 303);
+    return visit.show({ title: texts.security.recovery, here: SECURITY, content: renderRecoveryCodes(codes) });
+  });
 }
 
 function addSetUp({ kit, page, form }: Console): void {
@@ -47,7 +60,7 @@ function addSetUp({ kit, page, form }: Console): void {
       ...replaceRecoveryCodesSteps(session.user.id, codes),
       auditStep(event, nowMs),
     ]);
-    return showRecoveryCodes(submission, codes);
+    return redirectWithSecret(kit, submission, { path: RECOVERY_CODES, texts: codes });
   });
 }
 
@@ -61,10 +74,6 @@ async function showSetUp(
   const uri = formatTotpUri(seed, { issuer: texts.product, login: session.user.login });
   const content = renderTotpSetup({ csrfToken: session.csrfToken, seed, uri, mistake });
   return show({ title: texts.security.totpStart, here: SECURITY, content }, { status: mistake ? 422 : 200 });
-}
-
-function showRecoveryCodes({ show }: Visit, codes: readonly string[]): Promise<Response> {
-  return show({ title: texts.security.recovery, here: SECURITY, content: renderRecoveryCodes(codes) });
 }
 
 function addStop({ kit, form }: Console): void {
@@ -86,7 +95,7 @@ function addStop({ kit, form }: Console): void {
     return c.redirect(`${SECURITY}?done=totp_stopped`, 303);
   });
 
-  proven(`${SECURITY}/recovery-codes`, 'recovery', async (visit) => {
+  proven(RECOVERY_CODES, 'recovery', async (visit) => {
     const { c, session } = visit;
     if (!(await hasTotp(kit.store, session.user.id)))
       throw new Failure('conflict', 'Cannot make recovery codes: the authenticator app is off');
@@ -94,6 +103,6 @@ function addStop({ kit, form }: Console): void {
     const event = { kind: 'recovery_codes_renewed', userId: session.user.id, address: clientAddress(c) } as const;
     const steps = replaceRecoveryCodesSteps(session.user.id, codes);
     await kit.store.writeAll([...steps, auditStep(event, kit.world.nowMs())]);
-    return showRecoveryCodes(visit, codes);
+    return redirectWithSecret(kit, visit, { path: RECOVERY_CODES, texts: codes });
   });
 }

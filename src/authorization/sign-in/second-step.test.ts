@@ -99,7 +99,10 @@ async function turnOnTotp(service: PageService, client: FormClient) {
   assert.equal(wrong.status, 422);
   const code = digitsAt(seed, service.world.nowMs());
   const on = await client.submit(`${path}/totp`, `${path}/totp/confirm`, { code });
-  const codes = [...on.body.matchAll(/<li><code>([^<]+)<\/code>/g)].map((match) => match[1]!);
+  assert.equal(on.status, 303);
+  const shown = await client.get(on.location ?? '');
+  assert.equal((await client.get(on.location ?? '')).location, path, 'the codes are shown once');
+  const codes = [...shown.body.matchAll(/<li><code>([^<]+)<\/code>/g)].map((match) => match[1]!);
   assert.equal(codes.length, 10);
   return { seed, codes };
 }
