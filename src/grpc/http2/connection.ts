@@ -35,6 +35,8 @@ import { HpackDecoder, HpackError } from './hpack-decoder.ts';
 import { Keepalive } from './keepalive.ts';
 import type { LargeMessages, Room, RoomRequest } from './large-messages.ts';
 import type { MemoryAccount, MemoryBudget } from './memory-budget.ts';
+import { ReadQueue } from './read-queue.ts';
+import { CONNECTION_WINDOW, ReceiveWindow } from './receive-window.ts';
 import { areTrailersMalformed, type Headers, RequestHeadReader } from './request-head.ts';
 import { Http2Stream } from './stream.ts';
 import { COST, costOfBytes, Share, type Turns } from './turns.ts';
@@ -53,9 +55,6 @@ export interface ConnectionOptions {
   readonly onClosed: (connection: Http2Connection) => void;
 }
 
-const CONNECTION_WINDOW = 4_194_304;
-/** Below this a connection could not bring any of its calls to their end. */
-const MIN_CONNECTION_WINDOW = 65_536;
 /** The share of the budget that the requests of one connection may take. */
 const MAX_REQUEST_SHARE = 0.25;
 const MAX_STREAMS = 1024;
@@ -63,6 +62,8 @@ const MAX_STREAMS = 1024;
 const PREFACE_MS = 10_000;
 /** How long our last words may take: then the connection is gone, whoever did not read them. */
 const LINGER_MS = 500;
+/** A client that goes on sending meanwhile does not want to hear them. */
+const DISCARD_BYTES = 1_048_576;
 /** A client that does not answer the ping of a drain is not waited for. */
 const DRAIN_PING_MS = 1000;
 const PING_OF_DRAIN = Buffer.from('drainnow');
@@ -78,11 +79,8 @@ export class Http2Connection {
   /** Streams with bytes that found a window closed, in the order in which they wait. */
   readonly #blocked = new Set<Http2Stream>();
   readonly #reader = new FrameReader();
-  #isReading = false;
-  /** What was read and waits for a share of the event loop. */
-  #unread: Buffer[] = [];
-  #hasFailed = false;
   readonly share: Share;
+  readonly #reads: ReadQueue;
   /** Requests that were not used yet. */
   readonly requests: MemoryAccount;
   /** Answers that wait for a window, and requests that a method works on. */
@@ -92,7 +90,6 @@ export class Http2Connection {
   reservedBytes = 0;
   /** Calls that came with this read. */
   #newStreams: Http2Stream[] = [];
-  readonly #onWritable: (() => void)[] = [];
   readonly #headers = new HeaderAssembler();
   readonly #closed = new ClosedStreams();
   #hasSettings = false;
@@ -101,7 +98,7 @@ export class Http2Connection {
   #peerInitialWindow = DEFAULT_WINDOW;
   #peerMaxFrameBytes = DEFAULT_MAX_FRAME_BYTES;
   #sendWindow = DEFAULT_WINDOW;
-  #receiveWindow = CONNECTION_WINDOW;
+  readonly #receiveWindow = new ReceiveWindow();
   readonly controlFrames: ControlFrameLimit;
   #isEnding = false;
   readonly #keepalive: Keepalive;
@@ -115,13 +112,18 @@ export class Http2Connection {
     this.#writer = new FrameWriter(options.writeMemory);
     this.controlFrames = new ControlFrameLimit(options.monotonicMs);
     this.#idleSinceMs = options.monotonicMs();
-    this.share = new Share(options.turns, () => this.#readOn());
+    this.share = new Share(options.turns, () => this.#reads.readOn());
+    this.#reads = new ReadQueue({
+      socket,
+      share: this.share,
+      use: (chunk) => this.#reader.read(chunk, this.#readFrame),
+      onPause: () => this.#endRead(),
+      onFault: (error) => this.#fail(error),
+    });
     this.requests = options.memory.createAccount(() => this.#shed());
     this.calls = options.memory.createAccount(() => this.#shed());
     this.callQueue = new CallQueue(this.calls, this.share);
     socket.setNoDelay(true);
-    socket.on('data', (chunk: Buffer) => this.#receive(chunk));
-    socket.on('drain', () => this.#onDrain());
     socket.on('error', () => socket.destroy());
     socket.on('end', () => this.close());
     socket.on('close', () => this.#onClosed());
@@ -151,7 +153,7 @@ export class Http2Connection {
 
   /** Puts what was written on its way, unless a read is being used up: then it goes out at its end. */
   flush(): void {
-    if (this.#isReading || this.#writer.length === 0 || !this.socket.writable) return;
+    if (this.#reads.isUsing || this.#writer.length === 0 || !this.socket.writable) return;
     // A client that does not read its answers is not read either, or they would fill the memory.
     if (!this.#writer.sendTo(this.socket)) this.socket.pause();
     if (this.#isEnding && this.#streams.size === 0) this.socket.end();
@@ -169,7 +171,7 @@ export class Http2Connection {
   /** The stream is over on both sides. */
   forget(stream: Http2Stream): void {
     this.#streams.delete(stream.id);
-    if (!this.#isReading) this.#noteIdle();
+    if (!this.#reads.isUsing) this.#noteIdle();
     this.#blocked.delete(stream);
     if (this.#isEnding && this.#streams.size === 0) this.#endSoon();
   }
@@ -200,42 +202,7 @@ export class Http2Connection {
 
   #endSoon(): void {
     this.flush();
-    if (!this.#isReading && !this.socket.destroyed) this.socket.end();
-  }
-
-  #receive(chunk: Buffer): void {
-    this.#unread.push(chunk);
-    this.#readOn();
-  }
-
-  #onDrain(): void {
-    for (const resolve of this.#onWritable.splice(0)) resolve();
-    this.#readOn();
-  }
-
-  /** Uses what was read, until it is used up or the share of this connection is. */
-  #readOn(): void {
-    const { socket, share } = this;
-    if (this.#hasFailed) return;
-    this.#isReading = true;
-    try {
-      // A client that does not read its answers is not read either, or they would fill the memory.
-      while (this.#unread.length > 0 && !share.isSpent && !socket.writableNeedDrain) this.#readChunk();
-    } catch (error) {
-      this.#fail(error);
-    }
-    this.#isReading = false;
-    this.#endRead();
-    if (this.#hasFailed) return;
-    const mustWait = this.#unread.length > 0 || share.isSpent || socket.writableNeedDrain;
-    if (mustWait) socket.pause();
-    else if (socket.isPaused()) socket.resume();
-    if (share.isSpent) share.ask();
-  }
-
-  #readChunk(): void {
-    const rest = this.#reader.read(this.#unread.shift()!, this.#readFrame);
-    if (rest !== undefined) this.#unread.unshift(rest);
+    if (!this.#reads.isUsing && !this.socket.destroyed) this.socket.end();
   }
 
   #endRead(): void {
@@ -314,9 +281,7 @@ export class Http2Connection {
 
   #readData(flags: number, streamId: number, payload: Buffer): void {
     // §6.1: the whole payload counts, padding too, whatever became of the stream.
-    this.#receiveWindow -= payload.length;
-    if (this.#receiveWindow < 0)
-      throw new ConnectionError(ERROR.flowControl, 'the window of the connection is exceeded');
+    this.#receiveWindow.use(payload.length);
     const bytes = withoutPadding(flags, payload);
     const isLast = (flags & FLAG.endStream) !== 0;
     if (bytes.length === 0 && !isLast) this.controlFrames.count();
@@ -326,22 +291,17 @@ export class Http2Connection {
     this.grantWindow();
   }
 
-  /**
-   * Lets the client send as many bytes as were used. A request that is not used yet takes its part of the window; but
-   * while there is memory, a quarter of the window stays open, so that what has begun can come to its end.
-   */
+  /** Lets the client send more when it may: after bytes were used. */
   grantWindow(): void {
     const { requests, reservedBytes } = this;
     const maxBytes = MAX_REQUEST_SHARE * this.#options.memory.maxBytes;
-    const room = Math.min(CONNECTION_WINDOW / 4, maxBytes + reservedBytes - requests.bytes);
-    const window = Math.max(CONNECTION_WINDOW + reservedBytes - requests.bytes, room);
-    const credit = window - this.#receiveWindow;
-    if (credit >= CONNECTION_WINDOW / 2 || (credit > 0 && this.#receiveWindow < MIN_CONNECTION_WINDOW)) {
-      this.#receiveWindow += credit;
+    const kept = { bytes: requests.bytes, maxBytes, reservedBytes };
+    const credit = this.#receiveWindow.takeCredit(kept);
+    if (credit > 0) {
       this.#writer.windowUpdate(0, credit);
       this.flush();
     }
-    if (this.#receiveWindow < MIN_CONNECTION_WINDOW && window < MIN_CONNECTION_WINDOW) this.#shedUnfinished();
+    if (this.#receiveWindow.isShut(kept)) this.#shedUnfinished();
   }
 
   reserveRoom(request: Omit<RoomRequest, 'owner'>): Room {
@@ -365,10 +325,7 @@ export class Http2Connection {
 
   /** Resolves when the client takes what is sent, or is gone. */
   whenWritable(): Promise<void> | undefined {
-    if (!this.socket.writableNeedDrain || this.socket.destroyed) return undefined;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#onWritable.push(resolve);
-    return promise;
+    return this.#reads.whenWritable();
   }
 
   /** Since when there is no call; undefined while there is one. */
@@ -532,16 +489,19 @@ export class Http2Connection {
    */
   #fail(error: unknown): void {
     const { socket } = this;
-    this.#hasFailed = true;
-    this.#unread = [];
+    this.#reads.stop();
     this.#writer.goAway(this.#closed.lastId, this.#toErrorCode(error));
-    socket.removeAllListeners('data');
     if (!socket.destroyed) {
       this.#writer.sendTo(socket);
       socket.end();
     }
-    socket.resume();
     this.#dropStreams();
+    let discardable = DISCARD_BYTES;
+    socket.on('data', (chunk: Buffer) => {
+      discardable -= chunk.length;
+      if (discardable < 0) socket.destroy();
+    });
+    socket.resume();
     setTimeout(() => socket.destroy(), LINGER_MS).unref();
   }
 
@@ -559,10 +519,9 @@ export class Http2Connection {
 
   #onClosed(): void {
     this.#keepalive.stop();
-    this.#unread = [];
+    this.#reads.stop();
     clearTimeout(this.#prefaceTimer);
     clearTimeout(this.#drainTimer);
-    for (const resolve of this.#onWritable.splice(0)) resolve();
     this.#dropStreams();
     this.#options.onClosed(this);
   }

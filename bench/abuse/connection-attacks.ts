@@ -1,0 +1,68 @@
+/** Connections that hold a place, that come and go, or that speak something else. */
+import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { frame, PING, PREFACE, SETTINGS } from '../../test/support/http2-frames.ts';
+import { type Attack, crowd, dial, forever, grpcPortOf, httpPortOf, send, type Target } from './attack.ts';
+
+const beginning = Buffer.concat([Buffer.from(PREFACE), frame(SETTINGS, 0, 0)]);
+const ping = frame(PING, 0, 0, Buffer.alloc(8));
+const httpHead =
+  'POST /prediction.v1.PredictionService/Predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n';
+
+function storm(name: string, bytes: () => Buffer, port: (target: Target) => number = grpcPortOf): Attack {
+  return {
+    name,
+    run: async (target) => {
+      const one = (): Promise<void> =>
+        forever(async () => {
+          const socket = await dial(port(target));
+          socket.resume();
+          await send(socket, bytes());
+          socket.destroy();
+        });
+      await Promise.all(Array.from({ length: 20 }, one));
+    },
+  };
+}
+
+function drip(name: string, count: number, first: string | Buffer, port: (target: Target) => number): Attack {
+  return crowd(
+    name,
+    count,
+    (socket) => {
+      socket.write(first);
+      const timer = setInterval(() => socket.write('a'), 500);
+      socket.on('close', () => clearInterval(timer));
+    },
+    port,
+  );
+}
+
+export const connectionAttacks: readonly Attack[] = [
+  crowd('3,000 silent connections', 3000, () => {}),
+  crowd('3,000 idle connections', 3000, (socket) => socket.write(beginning)),
+  drip('500 connections that drip bytes', 500, Buffer.concat([beginning, ping.subarray(0, 1)]), grpcPortOf),
+  crowd('half-open: 1,000 that end at once', 1000, (socket) => socket.end(beginning)),
+  storm('connections that come and go', () => beginning),
+  storm('connections that come and go, HTTP', () => Buffer.from('GET /healthz HTTP/1.1\r\n'), httpPortOf),
+  storm('HTTP/1.1 on the gRPC port', () => Buffer.from('GET / HTTP/1.1\r\nHost: x\r\n\r\n')),
+  storm('TLS on a plaintext port', () => Buffer.from('160301020001000001fc0303', 'hex')),
+  storm('random bytes', () => randomBytes(20_000)),
+  storm('random bytes after the preface', () => Buffer.concat([beginning, randomBytes(20_000)])),
+  crowd('2,000 silent connections, HTTP', 2000, () => {}, httpPortOf),
+  drip('slow heads, HTTP (slowloris)', 500, httpHead, httpPortOf),
+  drip('slow bodies, HTTP', 500, `${httpHead}Content-Length: 100000\r\n\r\n`, httpPortOf),
+  {
+    name: 'idle connections, opened again when closed',
+    run: async (target) => {
+      const one = (): Promise<void> =>
+        forever(async () => {
+          const socket = await dial(target.grpcPort);
+          socket.resume();
+          await send(socket, beginning);
+          while (!socket.destroyed) await sleep(100);
+        });
+      await Promise.all(Array.from({ length: 1200 }, one));
+    },
+  },
+];

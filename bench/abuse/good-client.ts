@@ -1,0 +1,67 @@
+/** A client that behaves: a call every few milliseconds, on a schedule, and a look at the health of HTTP now and then. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { connectRaw } from '../../test/support/grpc-client.ts';
+import type { Program } from '../../test/support/start-program.ts';
+import { createRequest } from '../predict/messages.ts';
+import { PREDICT } from './attack.ts';
+
+export interface Experience {
+  readonly calls: number;
+  readonly failures: number;
+  /** The first one, in words. */
+  readonly failure: string | undefined;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+}
+
+export interface GoodClient extends Disposable {
+  /** Calls for so long. */
+  measure(durationMs: number): Promise<Experience>;
+}
+
+const EVERY_MS = 5;
+const HTTP_EVERY = 20;
+const DEADLINE_MS = 2000;
+
+export function connectGoodClient(program: Program, token: string | undefined): GoodClient {
+  const client = connectRaw(program.grpcAddress);
+  const request = createRequest(16);
+  const metadata: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  const ask = async (): Promise<void> =>
+    void (await client.unary(PREDICT, request, { deadlineMs: DEADLINE_MS, metadata }));
+  const look = async (): Promise<void> => {
+    const response = await fetch(`${program.httpUrl}/healthz`, { signal: AbortSignal.timeout(DEADLINE_MS) });
+    if (!response.ok) throw new Error(`HTTP ${response.status}`);
+    await response.arrayBuffer();
+  };
+  return {
+    measure: (durationMs) => measure(durationMs, ask, look),
+    [Symbol.dispose]: () => client[Symbol.dispose](),
+  };
+}
+
+async function measure(durationMs: number, ask: () => Promise<void>, look: () => Promise<void>): Promise<Experience> {
+  const latencies: number[] = [];
+  const failures: unknown[] = [];
+  const pending: Promise<void>[] = [];
+  const startedMs = performance.now();
+  for (let index = 0; index * EVERY_MS < durationMs; index++) {
+    const dueMs = startedMs + index * EVERY_MS;
+    if (dueMs > performance.now()) await sleep(dueMs - performance.now());
+    // From when it left: a timer of this process that is late says nothing about the server.
+    const sentMs = performance.now();
+    const call = ask().then(() => void latencies.push(performance.now() - sentMs));
+    pending.push(call.catch((error: unknown) => void failures.push(error)));
+    if (index % HTTP_EVERY === 0) pending.push(look().catch((error: unknown) => void failures.push(error)));
+  }
+  await Promise.all(pending);
+  latencies.sort((a, b) => a - b);
+  const at = (share: number): number => latencies[Math.floor(share * latencies.length)] ?? Number.POSITIVE_INFINITY;
+  return {
+    calls: pending.length,
+    failures: failures.length,
+    failure: failures.length === 0 ? undefined : String(failures[0]),
+    p50Ms: at(0.5),
+    p99Ms: at(0.99),
+  };
+}

@@ -1,0 +1,95 @@
+import type { Socket } from 'node:net';
+import type { Share } from './turns.ts';
+
+export interface ReadQueueParts {
+  readonly socket: Socket;
+  readonly share: Share;
+  /** Uses the chunk, and returns what it leaves for a later turn. What it throws goes to `onFault`. */
+  readonly use: (chunk: Buffer) => Buffer | undefined;
+  /** What was read is used, as far as it can be in this turn. */
+  readonly onPause: () => void;
+  readonly onFault: (error: unknown) => void;
+}
+
+/**
+ * What a socket has read and its connection has not used yet. The socket is read on only when all of it is used, the
+ * connection has a share of the event loop left, and the client takes its answers: or they would fill the memory.
+ */
+export class ReadQueue {
+  readonly #parts: ReadQueueParts;
+  #chunks: Buffer[] = [];
+  #isUsing = false;
+  #isStopped = false;
+  readonly #onWritable: (() => void)[] = [];
+
+  constructor(parts: ReadQueueParts) {
+    this.#parts = parts;
+    const { socket } = parts;
+    socket.on('data', (chunk: Buffer) => {
+      this.#chunks.push(chunk);
+      this.readOn();
+    });
+    socket.on('drain', () => {
+      this.#wake();
+      this.readOn();
+    });
+  }
+
+  /** Whether what was read is being used: what that causes goes out together, at its end. */
+  get isUsing(): boolean {
+    return this.#isUsing;
+  }
+
+  readOn(): void {
+    if (this.#isStopped) return;
+    const { share, onPause, onFault } = this.#parts;
+    this.#isUsing = true;
+    try {
+      while (this.#chunks.length > 0 && this.#mayGoOn) this.#useFirst();
+    } catch (error) {
+      onFault(error);
+    }
+    this.#isUsing = false;
+    onPause();
+    if (this.#isStopped) return;
+    this.#setReading(this.#chunks.length === 0 && this.#mayGoOn);
+    if (share.isSpent) share.ask();
+  }
+
+  /** What is read from now on is not used. */
+  stop(): void {
+    this.#isStopped = true;
+    this.#chunks = [];
+    this.#parts.socket.removeAllListeners('data');
+    this.#wake();
+  }
+
+  /** Resolves when the client takes what is sent, or is gone. */
+  whenWritable(): Promise<void> | undefined {
+    const { socket } = this.#parts;
+    if (!socket.writableNeedDrain || socket.destroyed || this.#isStopped) return undefined;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#onWritable.push(resolve);
+    return promise;
+  }
+
+  get #mayGoOn(): boolean {
+    const { share, socket } = this.#parts;
+    return !share.isSpent && !socket.writableNeedDrain;
+  }
+
+  #useFirst(): void {
+    const rest = this.#parts.use(this.#chunks.shift()!);
+    if (rest !== undefined) this.#chunks.unshift(rest);
+  }
+
+  #setReading(isReading: boolean): void {
+    const { socket } = this.#parts;
+    if (!isReading) socket.pause();
+    else if (socket.isPaused()) socket.resume();
+  }
+
+  #wake(): void {
+    for (const resolve of this.#onWritable.splice(0)) resolve();
+  }
+}

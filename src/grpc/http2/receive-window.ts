@@ -1,0 +1,48 @@
+import { ConnectionError, ERROR } from './frames.ts';
+
+/** What a client may send on a connection before any of it is used. */
+export const CONNECTION_WINDOW = 4_194_304;
+/** Below this a connection could not bring any of its calls to their end. */
+const MIN_WINDOW = 65_536;
+
+/** What a connection keeps of requests. */
+export interface Kept {
+  readonly bytes: number;
+  readonly maxBytes: number;
+  /** For messages that are larger than the first window of their stream. */
+  readonly reservedBytes: number;
+}
+
+/**
+ * How much a client may send. It may send as many bytes again as were used: a request that is not used yet takes its part
+ * of the window. But while there is memory, a quarter of the window stays open, so that what has begun can come to its
+ * end.
+ */
+export class ReceiveWindow {
+  #left = CONNECTION_WINDOW;
+
+  /** Throws a ConnectionError when the client sends more than it may. */
+  use(bytes: number): void {
+    this.#left -= bytes;
+    if (this.#left < 0) throw new ConnectionError(ERROR.flowControl, 'the window of the connection is exceeded');
+  }
+
+  /** What to grant, 0 while that is little. */
+  takeCredit(kept: Kept): number {
+    const credit = aim(kept) - this.#left;
+    const isDue = credit >= CONNECTION_WINDOW / 2 || (credit > 0 && this.#left < MIN_WINDOW);
+    if (!isDue) return 0;
+    this.#left += credit;
+    return credit;
+  }
+
+  /** Whether the client can send no more, and nothing but the end of a call changes that. */
+  isShut(kept: Kept): boolean {
+    return this.#left < MIN_WINDOW && aim(kept) < MIN_WINDOW;
+  }
+}
+
+function aim({ bytes, maxBytes, reservedBytes }: Kept): number {
+  const least = Math.min(CONNECTION_WINDOW / 4, maxBytes + reservedBytes - bytes);
+  return Math.max(CONNECTION_WINDOW + reservedBytes - bytes, least);
+}
