@@ -7,7 +7,7 @@ import { bodyOf, REFUSED, repositoryPath } from './api-documents.ts';
 import { bridgeBinding } from './bridge-store.ts';
 import { BRIDGE_NAMES, type BridgeName } from './bridges/bridges.ts';
 import type { ManagementParts } from './management.ts';
-import { parseParameters, readParameters } from './parameters.ts';
+import { parseKnownParameters, parseParameters, readParameters } from './parameters.ts';
 import { toOffsetTime } from './profiles/json-body.ts';
 
 const SCOPE = 'all_hook';
@@ -24,6 +24,9 @@ const secretParameters = z
   })
   .openapi('BridgeSecret');
 
+/** All bridges are listed at once: there is a handful of hosts. */
+const noParameters = z.object({});
+
 const bridgeJson = z.object({ host: z.enum(BRIDGE_NAMES), url: z.string(), created_at: z.string() }).openapi('Bridge');
 const newBridgeJson = bridgeJson.extend({ secret: z.string() }).openapi('NewBridge');
 
@@ -33,6 +36,7 @@ export function createBridgeRoutes(parts: ManagementParts): OpenAPIHono<Identity
   routes.get('/repos/:owner/:repo/bridges', parts.requireScope(SCOPE), async (c) => {
     const { owner, repo } = c.req.param();
     const repository = await parts.access.findAdministered(c.get('identity'), owner, repo);
+    parseKnownParameters(noParameters, await readParameters(c), 'list the bridges');
     const bridges = await parts.bridges.list(repository.id);
     const url = `${parts.baseUrl}/api/v5/repos/${owner}/${repo}/events`;
     return c.json(bridges.map(({ host, createdAtMs }) => ({ host, url, created_at: toOffsetTime(createdAtMs) })));

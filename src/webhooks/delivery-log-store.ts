@@ -36,8 +36,9 @@ const listDeliveriesOfHook: Statement<LoggedDelivery> = statement(
   'delivery_log_list',
   `SELECT ${COLUMNS} FROM deliveries d JOIN delivery_contents c ON c.delivery_id = d.id
    WHERE d.hook_id = $1 AND d.id < $2 AND ($3 = '' OR d.state = $3) AND ($4 = '' OR d.event_kind = $4)
-     AND d.created_at_ms >= $5 AND d.created_at_ms < $6
-   ORDER BY d.id DESC LIMIT $7`,
+     AND d.created_at_ms >= $5 AND d.created_at_ms < $6 AND d.status >= $7 AND d.status <= $8
+     AND ($9 = '' OR c.uuid = $9)
+   ORDER BY d.id DESC LIMIT $10 OFFSET $11`,
 );
 
 const findDeliveryOfHook: Statement<LoggedDelivery & { body: Uint8Array }> = statement(
@@ -54,18 +55,25 @@ const listAttempts: Statement<LoggedAttempt> = statement(
 
 export interface LogFilter {
   readonly hookId: number;
-  readonly state: StoredState | undefined;
-  readonly eventKind: EventKind | undefined;
+  readonly state?: StoredState | undefined;
+  readonly eventKind?: EventKind | undefined;
+  /** Of the last attempt. */
+  readonly status?: { readonly from: number; readonly to: number } | undefined;
+  readonly uuid?: string | undefined;
   readonly sinceMs: number;
   readonly untilMs: number;
   /** Only what has a smaller id: where the page before ended. */
   readonly beforeId: number;
   readonly limit: number;
+  /** How many of them are left out. */
+  readonly offset?: number;
 }
 
 export async function listDeliveries(store: Store, filter: LogFilter): Promise<LoggedDelivery[]> {
-  const { hookId, beforeId, state = '', eventKind = '', sinceMs, untilMs, limit } = filter;
-  return await store.read(listDeliveriesOfHook, [hookId, beforeId, state, eventKind, sinceMs, untilMs, limit]);
+  const { hookId, beforeId, state = '', eventKind = '', uuid = '', sinceMs, untilMs, limit, offset = 0 } = filter;
+  const { from, to } = filter.status ?? { from: 0, to: 999 };
+  const where = [hookId, beforeId, state, eventKind, sinceMs, untilMs, from, to, uuid];
+  return await store.read(listDeliveriesOfHook, [...where, limit, offset]);
 }
 
 export async function findDelivery(store: Store, hookId: number, id: number) {

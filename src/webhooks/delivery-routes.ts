@@ -60,6 +60,7 @@ function addSendingAgain(routes: OpenAPIHono<IdentityEnv>, parts: ManagementPart
 function linkToNext(c: HookContext, beforeId: number, baseUrl: string): string {
   const query = new URLSearchParams(c.req.query());
   query.delete('access_token');
+  query.delete('page');
   query.set('before', String(beforeId));
   return `<${baseUrl}${c.req.path}?${query.toString()}>; rel="next"`;
 }
@@ -72,7 +73,9 @@ async function locateHook(c: HookContext, parts: ManagementParts): Promise<Hook>
 }
 
 const tags = ['Deliveries'];
-const deliveryPath = hookPath.extend({ delivery_id: z.string() });
+const deliveryPath = hookPath.extend({
+  delivery_id: z.string().openapi({ description: 'The id, or the UUID that the receiver saw.' }),
+});
 const asJson = <S extends z.ZodType>(description: string, schema: S) => ({
   description,
   content: { 'application/json': { schema } },
@@ -84,7 +87,7 @@ function describeRoutes(registry: OpenAPIHono['openAPIRegistry']): void {
     method: 'get',
     path: `${path}/deliveries`,
     summary: 'List the deliveries of a webhook',
-    description: 'The newest first. The log is kept for 30 days.',
+    description: 'The newest first. The log is kept for 30 days. A parameter that is not listed here is refused.',
     tags,
     request: { params: hookPath, query: listParameters },
     responses: { 200: asJson('A page', z.array(deliveryJson)) },

@@ -6,11 +6,12 @@ import { DELIVERY_STATES, type StoredState } from './delivery.ts';
 import { type deliveryDetailJson, type deliveryJson, toAttemptJson, toDeliveryJson } from './delivery-json.ts';
 import { findDelivery, type LogFilter, listDeliveries } from './delivery-log-store.ts';
 import { replay } from './delivery-restart-store.ts';
+import { isUuid, periodOfUuid } from './delivery-uuid.ts';
 import { EVENT_KINDS, type EventKind } from './event-kind.ts';
 import type { Hook } from './hook.ts';
 import { type EndpointHold, readHold } from './hook-status-store.ts';
 import type { Management, SendingParts } from './management.ts';
-import { integerParameter, type Parameters, parseId, parseParameters } from './parameters.ts';
+import { integerParameter, type Parameters, parseId, parseKnownParameters } from './parameters.ts';
 
 /** In a query an unescaped `+` is a blank: `…T10:00:00+08:00`, copied from an answer, comes as `…T10:00:00 08:00`. */
 const time = z
@@ -21,14 +22,36 @@ const time = z
   .transform((text) => Date.parse(text))
   .openapi({ type: 'string', format: 'date-time' });
 
+/** A page far behind costs all that lie before it; from there on `before` leads. */
+const MAX_PAGE = 1000;
+const STATUS_MESSAGE = 'must be a status as 500, a class as 5xx, or 0 for no answer';
+
+/** `500`, `5xx`, or `0`: from and to. */
+const statusRange = z
+  .preprocess((value) => String(value), z.string().regex(/^([1-9]\d\d|[1-5]xx|0)$/, STATUS_MESSAGE))
+  .transform((text) => ({ from: Number(text.replace('xx', '00')), to: Number(text.replace('xx', '99')) }))
+  .openapi({ type: 'string', pattern: '^([1-9]\\d\\d|[1-5]xx|0)$' });
+
 export const listParameters = z.object({
   state: z.enum(DELIVERY_STATES, `must be one of ${DELIVERY_STATES.join(', ')}`).optional(),
   event: z.enum(EVENT_KINDS as [string, ...string[]], `must be one of ${EVENT_KINDS.join(', ')}`).optional(),
+  status_code: statusRange.optional().openapi({
+    description: 'Of the last attempt: a status as 500, a class as 5xx, or 0 for no answer.',
+  }),
+  uuid: z
+    .string()
+    .toLowerCase()
+    .refine(isUuid, 'must be a UUID')
+    .optional()
+    .openapi({ description: 'As the receiver saw it.' }),
   since: time.optional(),
   until: time.optional(),
   before: integerParameter(1, Number.MAX_SAFE_INTEGER)
     .optional()
     .openapi({ description: 'Only deliveries with a smaller id; the Link header has it for the next page.' }),
+  page: integerParameter(1, MAX_PAGE)
+    .default(1)
+    .openapi({ description: 'Shifts when deliveries are added meanwhile; `before` does not.' }),
   per_page: integerParameter(1, 100).default(20),
 });
 export const replayParameters = z.object({ since: time });
@@ -43,7 +66,7 @@ export interface DeliveryPage {
 
 /** The newest first. */
 export async function readDeliveryPage(parts: Management, hookId: number, values: Parameters): Promise<DeliveryPage> {
-  const parameters = parseParameters(listParameters, values, 'list the deliveries');
+  const parameters = parseKnownParameters(listParameters, values, 'list the deliveries');
   const nowMs = parts.world.nowMs();
   const hold = await readHold(parts.store, hookId, nowMs);
   const filter = describeFilter(hookId, parameters, hold);
@@ -62,14 +85,19 @@ function describeFilter(
   { isHeld }: EndpointHold,
 ): LogFilter | undefined {
   const { state, event, since = 0, until = Number.MAX_SAFE_INTEGER, before = Number.MAX_SAFE_INTEGER } = parameters;
+  const { status_code: status, uuid } = parameters;
+  const period = uuid === undefined ? undefined : periodOfUuid(uuid);
   if (state === (isHeld ? 'pending' : 'held')) return undefined;
   return {
     hookId,
     state: (state === 'held' ? 'pending' : state) as StoredState | undefined,
     eventKind: event as EventKind | undefined,
-    sinceMs: since,
-    untilMs: until,
+    status,
+    uuid,
+    sinceMs: Math.max(since, period?.sinceMs ?? 0),
+    untilMs: Math.min(until, period?.untilMs ?? until),
     beforeId: before,
+    offset: (parameters.page - 1) * parameters.per_page,
     limit: parameters.per_page + 1,
   };
 }
@@ -80,7 +108,7 @@ export async function readDelivery(
   hookId: number,
   id: string,
 ): Promise<z.output<typeof deliveryDetailJson>> {
-  const found = await findDelivery(parts.store, hookId, parseId(id, 'delivery_id'));
+  const found = await findDelivery(parts.store, hookId, await findDeliveryId(parts, hookId, id));
   if (found === undefined) throw refuseUnknownDelivery(id);
   const nowMs = parts.world.nowMs();
   return {
@@ -93,7 +121,7 @@ export async function readDelivery(
 /** The same bytes under the same id, with a new schedule of attempts, of which the first is made at once. */
 export async function sendAgain(parts: SendingParts, hook: Hook, id: string): Promise<DeliveryJson> {
   await parts.guard.checkTarget(hook.url);
-  const deliveryId = parseId(id, 'delivery_id');
+  const deliveryId = await findDeliveryId(parts, hook.id, id);
   const redelivery = await parts.urgent.redeliver(hook.id, deliveryId);
   const found = redelivery && (await findDelivery(parts.store, hook.id, deliveryId));
   if (found === undefined) throw refuseUnknownDelivery(id);
@@ -103,11 +131,21 @@ export async function sendAgain(parts: SendingParts, hook: Hook, id: string): Pr
 
 /** Everything that failed for good since a time; returns how many will be sent. */
 export async function replaySince(parts: Management, hook: Hook, values: Parameters): Promise<number> {
-  const { since } = parseParameters(replayParameters, values, 'replay the deliveries');
+  const { since } = parseKnownParameters(replayParameters, values, 'replay the deliveries');
   await parts.guard.checkTarget(hook.url);
   const replayed = await replay(parts.store, hook.id, since, parts.world.nowMs());
   parts.pokeDeliveries();
   return replayed;
+}
+
+/** A delivery is named by its number, or by the UUID that its receiver saw. */
+async function findDeliveryId(parts: Management, hookId: number, text: string): Promise<number> {
+  const uuid = text.toLowerCase();
+  if (!isUuid(uuid)) return parseId(text, 'delivery_id');
+  const filter = { hookId, uuid, ...periodOfUuid(uuid), beforeId: Number.MAX_SAFE_INTEGER, limit: 1 };
+  const [delivery] = await listDeliveries(parts.store, filter);
+  if (delivery === undefined) throw refuseUnknownDelivery(text);
+  return delivery.id;
 }
 
 function refuseUnknownDelivery(id: string): Failure {

@@ -34,6 +34,20 @@ export function parseParameters<S extends z.ZodType>(schema: S, values: Paramete
   });
 }
 
+/** The same, and refuses a parameter that the schema does not have: a filter that is ignored gives a wrong answer. */
+export function parseKnownParameters<S extends z.ZodObject>(
+  schema: S,
+  values: Parameters,
+  action: string,
+): z.output<S> {
+  const allowed = Object.keys(schema.shape);
+  const field = Object.keys(values).find((name) => name !== 'access_token' && !allowed.includes(name));
+  if (field === undefined) return parseParameters(schema, values, action);
+  const shown = JSON.stringify(field.slice(0, 100));
+  const choice = allowed.length === 0 ? 'there is none' : `allowed: ${allowed.join(', ')}`;
+  throw new Failure('invalid', `Cannot ${action}: ${shown} is no parameter here, ${choice}`, { field });
+}
+
 const MISSING = { errorCode: 1000, errorCodeName: 'PARAMETER_ERROR' };
 const SECRET_FIELDS = new Set(['password', 'secret']);
 

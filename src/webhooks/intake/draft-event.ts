@@ -1,7 +1,9 @@
 /** From an event to the rows of its deliveries. Bodies are rendered here, once; attempts send the stored bytes. */
+
 import { createHash } from 'node:crypto';
 import type { World } from '../../world.ts';
 import type { NewDelivery } from '../delivery-store.ts';
+import { createDeliveryUuid } from '../delivery-uuid.ts';
 import type { Event } from '../event.ts';
 import type { Hook } from '../hook.ts';
 import { toOffsetTime } from '../profiles/json-body.ts';
@@ -49,7 +51,11 @@ export function draftEvent(
   const { repository, event, source, idempotencyKey } = announcement;
   const nowMs = world.nowMs();
   const [eventId = 0, ...deliveryIds] = ids;
-  const addressed = hooks.map((hook, index) => ({ id: deliveryIds[index]!, hook, uuid: world.uuid() }));
+  const addressed = hooks.map((hook, index) => ({
+    id: deliveryIds[index]!,
+    hook,
+    uuid: createDeliveryUuid(nowMs, world.randomBytes(10)),
+  }));
   const content = JSON.stringify(event);
   const answer: AnnouncementAnswer = {
     id: eventId,
