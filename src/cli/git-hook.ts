@@ -158,9 +158,17 @@ function install(folder: string, options: { repo: string; url: string; tokenFile
   writeFileSync(join(folder, SETTINGS_FILE), `${JSON.stringify(settings)}\n`, { mode: 0o600 });
   writeFileSync(hook, script);
   chmodSync(hook, 0o755);
-  // Without it a push with options is refused.
-  execFileSync('git', ['--git-dir', folder, 'config', 'receive.advertisePushOptions', 'true']);
+  takePushOptions(folder);
   print(`Pushes to ${folder} are announced as ${options.repo} to ${options.url}`);
+}
+
+/** Git refuses a push with options unless the repository is set to take them. */
+function takePushOptions(folder: string): void {
+  try {
+    execFileSync('git', ['--git-dir', folder, 'config', 'receive.advertisePushOptions', 'true'], { stdio: 'pipe' });
+  } catch (error) {
+    remark(`trivet: git push -o is refused until receive.advertisePushOptions is set: ${describeError(error)}`);
+  }
 }
 
 function hookLine(repository: string): string {
