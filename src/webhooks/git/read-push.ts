@@ -61,6 +61,8 @@ interface Reading {
   readonly shared: Pick<PushInput, 'actor' | 'push_options'>;
   /** Asked when a branch is new; read once. */
   readonly listOthers: () => Promise<readonly string[]>;
+  /** The reference of the default branch; empty when there is none. Asked for tags; read once. */
+  readonly findDefault: () => Promise<string>;
   readonly onFailure: (error: unknown) => void;
   /** The value, or when it cannot be read what the event can do with instead. */
   readonly orElse: <T>(value: Promise<T>, instead: T) => Promise<T>;
@@ -71,6 +73,7 @@ function createReading({ git, actor, pushOptions, onGap }: PushParts, relevant: 
   const onFailure = (error: unknown) => onGap(describeError(error));
   const { email } = actor;
   let others: Promise<readonly string[]> | undefined;
+  let defaultRef: Promise<string> | undefined;
   return {
     git,
     shared: {
@@ -84,6 +87,13 @@ function createReading({ git, actor, pushOptions, onGap }: PushParts, relevant: 
     listOthers: () => {
       others ??= listOthers(git, relevant);
       return others;
+    },
+    findDefault: () => {
+      defaultRef ??= readGit(git, ['symbolic-ref', '--quiet', 'HEAD']).then(
+        (ref) => ref.trim(),
+        () => '',
+      );
+      return defaultRef;
     },
     onFailure,
     orElse: (value, instead) =>
@@ -146,10 +156,8 @@ async function listOthers(git: RunGit, moved: readonly RefUpdate[]): Promise<rea
   return [...ids];
 }
 
-async function readTag(
-  { git, shared, orElse, onFailure }: Reading,
-  { before, after, ref }: RefUpdate,
-): Promise<TagInput> {
+async function readTag(reading: Reading, { before, after, ref }: RefUpdate): Promise<TagInput> {
+  const { git, shared, orElse, onFailure } = reading;
   const bare = { kind: 'tag_push' as const, ref: decodeRef(ref), before, after, ...shared };
   if (isZero(after)) return bare;
   const message = await orElse(readTagMessage(git, after), '');
@@ -161,7 +169,7 @@ async function readTag(
   if (checkout === '') return { ...bare, message };
   const [commits, branch] = await Promise.all([
     readCommits(git, { count: 1, revisions: [checkout], onFailure }),
-    orElse(findBranchWith(git, checkout), null),
+    orElse(findBranchWith(reading, checkout), null),
   ]);
   return { ...bare, message, checkout, base_ref: branch, commits, total_commits: commits.length };
 }
@@ -178,12 +186,8 @@ async function readTagMessage(git: RunGit, id: string): Promise<string> {
 }
 
 /** The default branch if it holds the commit, else any that does. */
-async function findBranchWith(git: RunGit, commit: string): Promise<string | null> {
-  const head = await readGit(git, ['symbolic-ref', '--quiet', 'HEAD']).then(
-    (ref) => ref.trim(),
-    () => '',
-  );
-  for (const pattern of [head, 'refs/heads'].filter((ref) => ref !== '')) {
+async function findBranchWith({ git, findDefault }: Reading, commit: string): Promise<string | null> {
+  for (const pattern of [await findDefault(), 'refs/heads'].filter((ref) => ref !== '')) {
     const argv = ['for-each-ref', `--contains=${commit}`, '--count=1', '--format=%(refname:lstrip=2)', pattern];
     const branch = (await readGit(git, argv)).replace(/\n$/, '');
     if (branch !== '') return shorten(branch, LIMITS.ref);
