@@ -21,10 +21,10 @@ import { createPages } from './pages/pages.ts';
 import { createProtocolMounts } from './protocol-routes.ts';
 import { createRefusalLog } from './refusal-log.ts';
 import { createRequireScope } from './require-scope.ts';
-import { withRisingClock } from './rising-clock.ts';
 import { createSetupLink } from './sign-in/setup-routes.ts';
 import { createSignIn } from './sign-in/sign-in.ts';
 import type { UpstreamConfig } from './sign-in/upstream.ts';
+import { withSteadyClock } from './steady-clock.ts';
 import { createSweeper } from './sweeper-worker.ts';
 import { createUserMount } from './user-routes.ts';
 import { createVerifyToken } from './verify-token.ts';
@@ -56,7 +56,7 @@ export interface AuthorizationArea extends Area {
 
 export function createAuthorizationArea(parts: AuthorizationParts): AuthorizationArea {
   const { store, log, vault, baseUrl, authUrl } = parts;
-  const world = withRisingClock(parts.world);
+  const world = withSteadyClock(parts.world);
   const signingKeys = createSigningKeys({ store, vault, world });
   const limits = createAttemptLimits(parts.world);
   const refusals = createRefusalLog({ store, world });

@@ -146,7 +146,8 @@ function mustSignInAgain(parts: AuthorizeParts, session: Session, { request, que
   const askedAtMs = readAskedAt(parts, query);
   if (askedAtMs !== undefined) return session.authTimeMs < askedAtMs;
   if (request.prompts.includes('login') || request.prompts.includes('select_account')) return true;
-  const ageMs = parts.world.nowMs() - session.authTimeMs;
+  // In both directions: one from the future was made while the clock was wrong.
+  const ageMs = Math.abs(parts.world.nowMs() - session.authTimeMs);
   return request.maxAgeSeconds !== undefined && ageMs > request.maxAgeSeconds * 1000;
 }
 

@@ -2,6 +2,7 @@
 import { type Procedure, procedure, type Step, type Store, statement } from '../database/store.ts';
 import { type ConsentDecision, saveConsentIn } from './consent-store.ts';
 import { existsOrigin } from './credential-origin-store.ts';
+import { MAX_SKEW_MS } from './steady-clock.ts';
 import { insertFamilySteps, type NewTokens, type PersonOrigin, revokeFamily, runSteps } from './token-store.ts';
 
 export interface NewCode extends PersonOrigin {
@@ -55,6 +56,7 @@ const countFailure = statement(
   'count-code-failure',
   'UPDATE authorization_codes SET failed_attempts = failed_attempts + 1 WHERE code_hash = $1',
 );
+// A code from the future was issued while the clock was wrong, and would outlive its time by as much.
 const redeem = statement<{
   user_id: string;
   user_epoch: number;
@@ -64,7 +66,7 @@ const redeem = statement<{
 }>(
   'redeem-code',
   `UPDATE authorization_codes SET redeemed_at_ms = $2, family_id = $3
-   WHERE code_hash = $1 AND redeemed_at_ms IS NULL AND expires_at_ms > $2 AND failed_attempts < ${MAX_FAILED_ATTEMPTS}
+   WHERE code_hash = $1 AND redeemed_at_ms IS NULL AND expires_at_ms > $2 AND issued_at_ms <= $2 + ${MAX_SKEW_MS} AND failed_attempts < ${MAX_FAILED_ATTEMPTS}
      AND ${existsOrigin('authorization_codes')}
    RETURNING user_id, user_epoch, grant_id, scope, auth_time_ms`,
 );

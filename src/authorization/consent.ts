@@ -108,7 +108,7 @@ export function openRequest<Content>(
   try {
     const text = vault.open(Buffer.from(sealed, 'base64url'), `${kind}:${session.id}`).toString();
     const { atMs, content } = JSON.parse(text) as Sealed;
-    if (world.nowMs() - atMs <= PAGE_LIFETIME_MS) return content as Content;
+    if (Math.abs(world.nowMs() - atMs) <= PAGE_LIFETIME_MS) return content as Content;
   } catch {
     // Answered below, whatever was wrong with it.
   }

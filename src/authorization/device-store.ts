@@ -4,6 +4,7 @@ import { auditStep } from './audit-store.ts';
 import { type ConsentDecision, saveConsentIn } from './consent-store.ts';
 import { existsOrigin } from './credential-origin-store.ts';
 import { formatScope } from './scope.ts';
+import { MAX_SKEW_MS } from './steady-clock.ts';
 import { insertFamilySteps, type NewTokens, runSteps } from './token-store.ts';
 
 export interface NewDeviceCode {
@@ -130,12 +131,13 @@ interface DeviceRow {
   readonly auth_time_ms: number | null;
   readonly interval_s: number;
   readonly polled_at_ms: number | null;
+  readonly issued_at_ms: number;
   readonly expires_at_ms: number;
 }
 
 const deviceByHash = statement<DeviceRow>(
   'device-by-hash',
-  `SELECT client_id, scope, state, user_id, auth_time_ms, interval_s, polled_at_ms, expires_at_ms
+  `SELECT client_id, scope, state, user_id, auth_time_ms, interval_s, polled_at_ms, issued_at_ms, expires_at_ms
    FROM device_codes WHERE device_hash = $1`,
 );
 const notePoll = statement(
@@ -159,10 +161,12 @@ export const pollDevice: Procedure<DevicePoll, DevicePollOutcome> = procedure(
     const [row] = await transaction.run(deviceByHash, [deviceHash]);
     if (row === undefined || row.client_id !== poll.clientId || row.state === 'redeemed')
       return { kind: 'invalid_grant' };
-    if (row.expires_at_ms <= nowMs) return { kind: 'expired_token' };
+    // One from the future was issued while the clock was wrong, and would outlive its time by as much.
+    if (row.expires_at_ms <= nowMs || row.issued_at_ms > nowMs + MAX_SKEW_MS) return { kind: 'expired_token' };
     if (row.state === 'denied') return { kind: 'access_denied' };
     if (row.state === 'pending') {
-      const isTooFast = row.polled_at_ms !== null && nowMs - row.polled_at_ms < row.interval_s * 1000;
+      const sincePollMs = nowMs - (row.polled_at_ms ?? -Infinity);
+      const isTooFast = sincePollMs >= 0 && sincePollMs < row.interval_s * 1000;
       const interval = row.interval_s + (isTooFast ? SLOW_DOWN_SECONDS : 0);
       await transaction.run(notePoll, [deviceHash, nowMs, interval]);
       return { kind: isTooFast ? 'slow_down' : 'authorization_pending' };

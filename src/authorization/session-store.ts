@@ -130,7 +130,7 @@ export async function createSession(
 export async function findSession(store: Store, token: string, nowMs: number): Promise<StoredSession | undefined> {
   const [row] = await store.read(liveSession, [hashSessionToken(token), nowMs - IDLE_MS, nowMs - LONGEST_MS]);
   if (row === undefined) return undefined;
-  if (nowMs - row.last_seen_at_ms >= SEEN_STEP_MS) await store.write(seeSession, [row.session_id, nowMs]);
+  if (Math.abs(nowMs - row.last_seen_at_ms) >= SEEN_STEP_MS) await store.write(seeSession, [row.session_id, nowMs]);
   return {
     id: row.session_id,
     user: toUser(row),

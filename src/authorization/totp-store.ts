@@ -26,11 +26,12 @@ const confirmTotp = statement<{ user_id: string }>(
   `UPDATE totp_secrets SET confirmed_at_ms = $2, last_step = $3
    WHERE user_id = $1 AND confirmed_at_ms IS NULL RETURNING user_id`,
 );
-// RFC 6238 §5.2: the same one-time password is not accepted a second time.
+// RFC 6238 §5.2: the same one-time password is not accepted a second time. A step that lies further ahead than any digits
+// accepted now was spent while the clock was wrong, and must not shut the person out until then.
 const spendTotpStep = statement<{ user_id: string }>(
   'spend-totp-step',
   `UPDATE totp_secrets SET last_step = $2
-   WHERE user_id = $1 AND last_step < $2 AND confirmed_at_ms IS NOT NULL RETURNING user_id`,
+   WHERE user_id = $1 AND (last_step < $2 OR last_step > $2 + 2) AND confirmed_at_ms IS NOT NULL RETURNING user_id`,
 );
 const deleteTotp = statement('delete-totp', 'DELETE FROM totp_secrets WHERE user_id = $1');
 const insertRecoveryCode = statement(

@@ -23,8 +23,10 @@ export interface AuthorizationServer {
   readonly area: AuthorizationArea;
   /** Everything the service logged. */
   readonly lines: readonly string[];
-  /** Moves the clock. */
+  /** Lets time pass. */
   advance(ms: number): void;
+  /** Puts the machine's clock forward or back, while no time passes. */
+  stepClock(ms: number): void;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
@@ -34,7 +36,7 @@ export type AuthorizationEndpoint = Pick<AuthorizationServer, 'url' | 'store' | 
 export interface ServerOptions {
   readonly environment?: Readonly<Record<string, string>>;
   /** Shares a clock between servers that play two processes. */
-  readonly clock?: { offsetMs: number };
+  readonly clock?: { offsetMs: number; stepMs: number };
   /** The name both of two processes go by; this server's own address unless given. */
   readonly issuer?: string;
   readonly log?: Log;
@@ -46,8 +48,12 @@ export async function startAuthorizationServer(
   store: Store,
   options: ServerOptions = {},
 ): Promise<AuthorizationServer> {
-  const clock = options.clock ?? { offsetMs: 0 };
-  const world: World = { ...realWorld, nowMs: () => Date.now() + clock.offsetMs };
+  const clock = options.clock ?? { offsetMs: 0, stepMs: 0 };
+  const world: World = {
+    ...realWorld,
+    nowMs: () => Date.now() + clock.offsetMs + clock.stepMs,
+    monotonicMs: () => performance.now() + clock.offsetMs,
+  };
   const lines: string[] = [];
   const log = options.log ?? createLog('info', { write: (line: string) => void lines.push(line) });
   const http = await listenHttp({ host: '127.0.0.1', port: 0 });
@@ -74,6 +80,9 @@ export async function startAuthorizationServer(
     lines,
     advance: (ms) => {
       clock.offsetMs += ms;
+    },
+    stepClock: (ms) => {
+      clock.stepMs += ms;
     },
     [Symbol.asyncDispose]: async () => {
       await http.drain(0);

@@ -24,7 +24,7 @@ export type Case = readonly [title: string, run: (bench: Bench) => Promise<void>
 
 export function checkConformance(title: string, cases: readonly Case[], options: ServerOptions = {}): void {
   forEachEngine(title, async (store, context) => {
-    const clock = { offsetMs: 0 };
+    const clock = { offsetMs: 0, stepMs: 0 };
     await using servers = new AsyncDisposableStack();
     const server = servers.use(await startAuthorizationServer(store, { ...options, clock }));
     const startAnother = async () => {

@@ -34,5 +34,5 @@ export function askToSignInAgain({ c, session }: Visit, kit: SignInKit, returnTo
 }
 
 export function isFresh(session: Session, { world }: SignInKit): boolean {
-  return world.nowMs() - session.authTimeMs < FRESH_MS;
+  return Math.abs(world.nowMs() - session.authTimeMs) < FRESH_MS;
 }
