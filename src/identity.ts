@@ -10,6 +10,8 @@ export interface Identity {
   readonly scopes: readonly string[];
   /** `access` was granted to an application, `personal` was made by its user. */
   readonly tokenKind: 'access' | 'personal';
+  /** Which one, for a personal token. */
+  readonly tokenId?: string;
   /** The application, for an access token. */
   readonly clientId?: string;
 }

@@ -1,5 +1,12 @@
 /** The secrets of applications, kept as SHA-256; two may live at once. */
-import { conditionalProcedure, type Procedure, type Step, type Store, statement } from '../database/store.ts';
+import {
+  conditionalProcedure,
+  type Procedure,
+  procedure,
+  type Step,
+  type Store,
+  statement,
+} from '../database/store.ts';
 
 /** One of the two secrets, as its owner may see it. */
 export interface ApplicationSecret {
@@ -20,9 +27,9 @@ const insertSecret = statement<{ slot: number }>(
   `INSERT INTO application_secrets (client_id, slot, secret_hash, hint, created_at_ms)
    VALUES ($1, $2, $3, $4, $5) ON CONFLICT (client_id, slot) DO NOTHING RETURNING slot`,
 );
-const deleteSecret = statement<{ slot: number }>(
+const deleteSecret = statement(
   'delete-application-secret',
-  'DELETE FROM application_secrets WHERE client_id = $1 AND slot = $2 RETURNING slot',
+  'DELETE FROM application_secrets WHERE client_id = $1 AND slot = $2',
 );
 const markSecretUsed = statement(
   'mark-secret-used',
@@ -68,9 +75,25 @@ export const insertSecretOnce: Procedure<SecretInsert, number | 'full'> = condit
   },
 );
 
-export function deleteSecretStep(clientId: string, slot: number): Step {
-  return { statement: deleteSecret, parameters: [clientId, slot] };
+export interface SecretRemoval {
+  readonly clientId: string;
+  readonly slot: number;
+  readonly audit: Step;
 }
+
+/** Of two at once that would remove both secrets, one finds the last one, which stays. */
+export const removeSecretOnce: Procedure<SecretRemoval, 'removed' | 'absent' | 'last'> = procedure(
+  import.meta.url,
+  'removeSecretOnce',
+  async (transaction, { clientId, slot, audit }) => {
+    const secrets = await transaction.run(secretsOf, [clientId]);
+    if (!secrets.some((secret) => secret.slot === slot)) return 'absent';
+    if (secrets.length === 1) return 'last';
+    await transaction.run(deleteSecret, [clientId, slot]);
+    await transaction.run(audit.statement, audit.parameters);
+    return 'removed';
+  },
+);
 
 export function markSecretUsedStep(clientId: string, slot: number, nowMs: number): Step {
   return { statement: markSecretUsed, parameters: [clientId, slot, nowMs] };

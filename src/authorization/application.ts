@@ -2,7 +2,7 @@
 import type { Store } from '../database/store.ts';
 import { Failure } from '../errors.ts';
 import type { World } from '../world.ts';
-import { deleteSecretStep, insertSecretOnce, listSecrets } from './application-secret-store.ts';
+import { insertSecretOnce, removeSecretOnce } from './application-secret-store.ts';
 import {
   type Application,
   deleteApplicationSteps,
@@ -123,16 +123,12 @@ export async function removeSecret(
   world: World,
   { application, slot, actor }: { readonly application: Application; readonly slot: number; readonly actor: Actor },
 ): Promise<void> {
-  const secrets = await listSecrets(store, application.clientId);
-  if (!secrets.some((secret) => secret.slot === slot))
-    throw new Failure('not_found', 'Cannot remove the secret: there is none in this place');
-  if (secrets.length === 1)
+  const { clientId } = application;
+  const audit = createAuditStep('application_secret_removed', application, { actor, nowMs: world.nowMs() });
+  const outcome = await store.call(removeSecretOnce, { clientId, slot, audit });
+  if (outcome === 'absent') throw new Failure('not_found', 'Cannot remove the secret: there is none in this place');
+  if (outcome === 'last')
     throw new Failure('conflict', 'Cannot remove the secret: it is the last one, add another first');
-  const nowMs = world.nowMs();
-  await store.writeAll([
-    deleteSecretStep(application.clientId, slot),
-    createAuditStep('application_secret_removed', application, { actor, nowMs }),
-  ]);
 }
 
 /** All its tokens stop at once; they live again when it is enabled. */

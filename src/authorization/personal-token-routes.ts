@@ -4,7 +4,12 @@ import { Failure } from '../errors.ts';
 import { limitFields } from '../http/limit-body.ts';
 import type { Identity, IdentityEnv, RequireScope } from '../identity.ts';
 import type { ProtocolParts } from './parts.ts';
-import { createPersonalToken, DEFAULT_PERSONAL_TOKEN_DAYS, revokePersonalToken } from './personal-token.ts';
+import {
+  createPersonalToken,
+  DEFAULT_PERSONAL_TOKEN_DAYS,
+  decideExpiry,
+  revokePersonalToken,
+} from './personal-token.ts';
 import { listPersonalTokens, type PersonalToken } from './personal-token-store.ts';
 import { requirePersonalToken } from './require-scope.ts';
 import { isScope } from './scope.ts';
@@ -31,10 +36,11 @@ const newTokenSchema = z.object({
     .max(3650)
     .nullable()
     .optional()
-    .openapi({ description: `null for a token that does not expire; ${DEFAULT_PERSONAL_TOKEN_DAYS} when absent` }),
+    .openapi({
+      description: `null for a token that does not expire; ${DEFAULT_PERSONAL_TOKEN_DAYS}, or less, when absent. It ends with the token that makes it at the latest`,
+    }),
 });
 
-const DAY_MS = 86_400_000;
 const PATH = '/access_tokens';
 const tags = ['User'];
 
@@ -77,13 +83,16 @@ export function addPersonalTokenRoutes(
       },
     },
     async (c) => {
-      const { name, scopes, expires_in_days: days = DEFAULT_PERSONAL_TOKEN_DAYS } = c.req.valid('json');
+      const { name, scopes, expires_in_days: days } = c.req.valid('json');
       const identity = c.get('identity');
+      // `requirePersonalToken` let it pass.
+      const { userId, tokenId: parentId = '' } = identity;
       const created = await createPersonalToken(parts.store, parts.world, {
-        userId: identity.userId,
+        userId,
         name,
         scopes: checkScopes(scopes, identity),
-        expiresAtMs: days === null ? undefined : parts.world.nowMs() + days * DAY_MS,
+        expiresAtMs: await decideExpiry(parts.store, parts.world, { userId, parentId, days }),
+        parentId,
         address: clientAddress(c as never),
       });
       return c.json({ ...formatToken(created.token), token: created.secret }, 201, { 'Cache-Control': 'no-store' });

@@ -1,5 +1,5 @@
 /** Personal access tokens: made by their user, shown once, stored as a digest. */
-import { conditionalProcedure, type Procedure, type Step, type Store, statement } from '../database/store.ts';
+import { type Procedure, procedure, type Step, type Store, statement } from '../database/store.ts';
 import { readScopes, type Scope } from './scope.ts';
 
 export interface PersonalToken {
@@ -46,14 +46,22 @@ const personalTokensOf = statement<PersonalTokenRow>(
   'personal-tokens-of-user',
   `SELECT ${COLUMNS} FROM personal_tokens p WHERE p.user_id = $1 ORDER BY p.created_at_ms DESC, p.token_id`,
 );
+const personalTokenById = statement<PersonalTokenRow>(
+  'personal-token-by-id',
+  `SELECT ${COLUMNS} FROM personal_tokens p WHERE p.user_id = $1 AND p.token_id = $2`,
+);
 const insertPersonalToken = statement(
   'insert-personal-token',
-  `INSERT INTO personal_tokens (token_id, token_hash, user_id, name, scope, hint, created_at_ms, expires_at_ms)
-   VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+  `INSERT INTO personal_tokens (token_id, token_hash, user_id, name, scope, hint, created_at_ms, expires_at_ms, parent_id)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
 );
+// With all that it made, and all that these made.
 const deletePersonalToken = statement<{ token_id: string }>(
   'delete-personal-token',
-  'DELETE FROM personal_tokens WHERE user_id = $1 AND token_id = $2 RETURNING token_id',
+  `WITH RECURSIVE ended (token_id) AS (
+     SELECT token_id FROM personal_tokens WHERE user_id = $1 AND token_id = $2
+     UNION ALL SELECT p.token_id FROM personal_tokens p JOIN ended e ON p.parent_id = e.token_id)
+   DELETE FROM personal_tokens WHERE token_id IN (SELECT token_id FROM ended) RETURNING token_id`,
 );
 const deletePersonalTokens = statement(
   'delete-personal-tokens-of-user',
@@ -94,14 +102,38 @@ export async function listPersonalTokens(store: Store, userId: string): Promise<
   return (await store.read(personalTokensOf, [userId])).map(toPersonalToken);
 }
 
-export function insertPersonalTokenStep(token: Omit<PersonalToken, 'lastUsedAtMs'>, hash: Uint8Array): Step {
-  const scope = token.scopes.join(' ');
-  const { tokenId, userId, name, hint, createdAtMs, expiresAtMs } = token;
-  return {
-    statement: insertPersonalToken,
-    parameters: [tokenId, hash, userId, name, scope, hint, createdAtMs, expiresAtMs ?? null],
-  };
+export async function findPersonalToken(
+  store: Store,
+  userId: string,
+  tokenId: string,
+): Promise<PersonalToken | undefined> {
+  const [row] = await store.read(personalTokenById, [userId, tokenId]);
+  return row && toPersonalToken(row);
 }
+
+export interface PersonalTokenInsert {
+  readonly token: Omit<PersonalToken, 'lastUsedAtMs'>;
+  readonly hash: Uint8Array;
+  /** The token that makes it. */
+  readonly parentId: string | undefined;
+  readonly audit: Step;
+}
+
+/** False when the token that makes it was revoked meanwhile. */
+export const insertPersonalTokenOnce: Procedure<PersonalTokenInsert, boolean> = procedure(
+  import.meta.url,
+  'insertPersonalTokenOnce',
+  async (transaction, { token, hash, parentId, audit }) => {
+    const { tokenId, userId, name, hint, createdAtMs, expiresAtMs = null } = token;
+    if (parentId !== undefined && (await transaction.run(personalTokenById, [userId, parentId])).length === 0)
+      return false;
+    const scope = token.scopes.join(' ');
+    const values = [tokenId, hash, userId, name, scope, hint, createdAtMs, expiresAtMs, parentId ?? null];
+    await transaction.run(insertPersonalToken, values);
+    await transaction.run(audit.statement, audit.parameters);
+    return true;
+  },
+);
 
 export interface PersonalTokenDeletion {
   readonly userId: string;
@@ -111,7 +143,7 @@ export interface PersonalTokenDeletion {
 }
 
 /** Whether this user had such a token. */
-export const deletePersonalTokenOnce: Procedure<PersonalTokenDeletion, boolean> = conditionalProcedure(
+export const deletePersonalTokenOnce: Procedure<PersonalTokenDeletion, boolean> = procedure(
   import.meta.url,
   'deletePersonalTokenOnce',
   async (transaction, { userId, tokenId, audit }) => {

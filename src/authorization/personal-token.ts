@@ -3,7 +3,12 @@ import type { Store } from '../database/store.ts';
 import { Failure } from '../errors.ts';
 import type { World } from '../world.ts';
 import { auditStep } from './audit-store.ts';
-import { deletePersonalTokenOnce, insertPersonalTokenStep, type PersonalToken } from './personal-token-store.ts';
+import {
+  deletePersonalTokenOnce,
+  findPersonalToken,
+  insertPersonalTokenOnce,
+  type PersonalToken,
+} from './personal-token-store.ts';
 import type { Scope } from './scope.ts';
 import { createSecret, hashSecret } from './secret-text.ts';
 import { findUserById } from './user-store.ts';
@@ -14,6 +19,8 @@ export interface PersonalTokenForm {
   readonly scopes: readonly Scope[];
   /** Undefined for a token that does not expire. */
   readonly expiresAtMs: number | undefined;
+  /** The personal token that makes it: both end together. */
+  readonly parentId?: string | undefined;
   readonly actorId?: string | undefined;
   readonly address?: string | undefined;
 }
@@ -43,14 +50,45 @@ export async function createPersonalToken(
   };
   const { userId, actorId, address } = form;
   const details = { name: token.name, scope: token.scopes.join(' ') };
-  await store.writeAll([
-    insertPersonalTokenStep(token, hashSecret(secret)),
-    auditStep({ kind: 'personal_token_created', userId, actorId, address, details }, nowMs),
-  ]);
+  const isMade = await store.call(insertPersonalTokenOnce, {
+    token,
+    hash: hashSecret(secret),
+    parentId: form.parentId,
+    audit: auditStep({ kind: 'personal_token_created', userId, actorId, address, details }, nowMs),
+  });
+  if (!isMade) throw new Failure('conflict', 'Cannot create the token: the one that makes it was revoked meanwhile');
   return { token, secret };
 }
 
-/** Throws `not_found` when this user has no such token. It is refused from the next call on, on every process. */
+export interface ExpiryWish {
+  readonly userId: string;
+  /** The personal token that makes another. */
+  readonly parentId: string;
+  /** `null` for a token that does not expire; undefined for `DEFAULT_PERSONAL_TOKEN_DAYS`, or less. */
+  readonly days: number | null | undefined;
+}
+
+const DAY_MS = 86_400_000;
+
+/** When a token ends that another one makes: with that one at the latest. Throws `invalid` when more is asked. */
+export async function decideExpiry(
+  store: Store,
+  world: World,
+  { userId, parentId, days }: ExpiryWish,
+): Promise<number | undefined> {
+  const parent = await findPersonalToken(store, userId, parentId);
+  const latestMs = parent?.expiresAtMs ?? Infinity;
+  const askedMs = days === null ? Infinity : world.nowMs() + (days ?? DEFAULT_PERSONAL_TOKEN_DAYS) * DAY_MS;
+  if (days !== undefined && askedMs > latestMs)
+    throw refuse(
+      'expires_in_days',
+      `must not go beyond ${new Date(latestMs).toISOString()}, when the token that makes it ends`,
+    );
+  const endMs = Math.min(askedMs, latestMs);
+  return endMs === Infinity ? undefined : endMs;
+}
+
+/** Throws `not_found` when this user has no such token. It ends with all that it made. It is refused from the next call on, on every process. */
 export async function revokePersonalToken(
   store: Store,
   world: World,

@@ -10,7 +10,7 @@ import {
   type SignedIn,
 } from '../../test/support/authorization-server.ts';
 import { type Bench, type Case, checkConformance, prepareTokens } from '../../test/support/conformance.ts';
-import { createPersonalToken } from './personal-token.ts';
+import { createPersonalToken, revokePersonalToken } from './personal-token.ts';
 import { isSecretOf } from './secret-text.ts';
 
 const USER = '/api/v5/user';
@@ -71,6 +71,81 @@ const cases: Case[] = [
       assert.equal((await call(`/access_tokens/${String(made.json.id)}`, { method: 'DELETE' })).status, 204);
       assert.equal((await call(`/access_tokens/${String(made.json.id)}`, { method: 'DELETE' })).status, 404);
       assert.equal(await callApi(server, token), 401);
+    },
+  ],
+  [
+    'a token that a personal token made ends with it at the latest, and so does what that one made',
+    async (bench) => {
+      const { server } = bench;
+      const { person } = await prepareTokens(bench);
+      const { secret, token } = await createPersonalToken(server.store, server.world, {
+        userId: person.user.id,
+        name: 'a day',
+        scopes: ['all_user'],
+        expiresAtMs: server.world.nowMs() + 86_400_000,
+      });
+      const make = (bearer: string, more: object = {}) =>
+        request(`${server.url}${USER}/access_tokens`, {
+          method: 'POST',
+          headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' },
+          body: JSON.stringify({ name: 'child', scopes: ['all_user'], ...more }),
+        });
+      for (const days of [null, 2]) {
+        const refused = await make(secret, { expires_in_days: days });
+        assert.equal(refused.status, 400, refused.text);
+        assert.match(refused.text, /must not go beyond/);
+      }
+      const child = await make(secret);
+      assert.equal(Date.parse(String(child.json.expires_at)), token.expiresAtMs);
+      const grandchild = await make(String(child.json.token));
+      const tokens = [secret, String(child.json.token), String(grandchild.json.token)];
+      const statuses = () => Promise.all(tokens.map((each) => callApi(server, each)));
+      assert.deepEqual(await statuses(), [200, 200, 200]);
+      const other = await makePersonal(bench, person);
+      const revoked = await request(`${server.url}${USER}/access_tokens/${token.tokenId}`, {
+        method: 'DELETE',
+        headers: { authorization: `Bearer ${other}` },
+      });
+      assert.equal(revoked.status, 204);
+      assert.deepEqual(await statuses(), [401, 401, 401]);
+      assert.equal(await callApi(server, other), 200);
+    },
+  ],
+  [
+    'a token that is made while the one that makes it is revoked does not outlive it',
+    async (bench) => {
+      const { server } = bench;
+      const { person } = await prepareTokens(bench);
+      const form = { userId: person.user.id, name: 'x', scopes: ['all_user'], expiresAtMs: undefined } as const;
+      const rounds = await Promise.all(
+        Array.from({ length: 10 }, async () => {
+          const parent = await createPersonalToken(server.store, server.world, form);
+          const { tokenId } = parent.token;
+          const [child] = await Promise.allSettled([
+            createPersonalToken(server.store, server.world, { ...form, parentId: tokenId }),
+            revokePersonalToken(server.store, server.world, { userId: person.user.id, tokenId }),
+          ]);
+          return child.status === 'rejected' ? 401 : callApi(server, child.value.secret);
+        }),
+      );
+      assert.deepEqual(new Set(rounds), new Set([401]));
+    },
+  ],
+  [
+    'of two that delete the two secrets of an application at once, one keeps the last',
+    async (bench) => {
+      const { server } = bench;
+      const { person } = await prepareTokens(bench);
+      const bearer = await makePersonal(bench, person);
+      const headers = { authorization: `Bearer ${bearer}` };
+      for (let round = 0; round < 10; round += 1) {
+        const { clientId } = await registerApplication(server, {}, person.user.id);
+        const secrets = `${server.url}${USER}/applications/${clientId}/secrets`;
+        assert.equal((await request(secrets, { method: 'POST', headers })).status, 201);
+        const remove = (slot: number) => request(`${secrets}/${slot}`, { method: 'DELETE', headers });
+        const answers = await Promise.all([remove(1), remove(2)]);
+        assert.deepEqual(answers.map(({ status }) => status).sort(), [204, 409]);
+      }
     },
   ],
   [

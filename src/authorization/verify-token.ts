@@ -22,8 +22,8 @@ export function createVerifyToken(parts: Pick<ProtocolParts, 'store' | 'world' |
     const personal = await findLivePersonalToken(parts.store, hashSecret(token), nowMs);
     if (personal === undefined) return undefined;
     noteUse(parts, personal, nowMs);
-    const { userId, scopes } = personal;
-    return { userId, ...pickPerson(personal, scopes), scopes, tokenKind: 'personal' };
+    const { userId, tokenId, scopes } = personal;
+    return { userId, ...pickPerson(personal, scopes), scopes, tokenKind: 'personal', tokenId };
   };
 }
 

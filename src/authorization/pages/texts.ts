@@ -375,7 +375,7 @@ export const texts = {
     ended: 'ended',
     endless: 'no end',
     delete: 'Delete',
-    deleted: 'The token is deleted and stopped working.',
+    deleted: 'The token is deleted and stopped working, with all tokens that it made.',
     needsScope: 'Choose at least one scope.',
   },
   activity: {

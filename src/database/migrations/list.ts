@@ -3,6 +3,7 @@ import { database } from './0001-database.ts';
 import { prediction } from './0010-prediction.ts';
 import { authorization } from './0020-authorization.ts';
 import { credentialOrigins } from './0021-credential-origins.ts';
+import { personalTokenParents } from './0022-personal-token-parents.ts';
 import { accounts } from './0030-accounts.ts';
 import { hooks } from './0040-hooks.ts';
 import { deliveries } from './0050-deliveries.ts';
@@ -21,6 +22,7 @@ export const migrations: readonly Migration[] = [
   hooks,
   deliveries,
   credentialOrigins,
+  personalTokenParents,
   pauses,
   idStripes,
 ];

@@ -1,0 +1,11 @@
+import type { Migration } from '../store.ts';
+
+/** The personal token that made a personal token: both end together. */
+export const personalTokenParents: Migration = {
+  id: 22,
+  name: 'personal-token-parents',
+  statements: [
+    'ALTER TABLE personal_tokens ADD COLUMN parent_id {TEXT}',
+    'CREATE INDEX personal_tokens_by_parent ON personal_tokens (parent_id)',
+  ],
+};
