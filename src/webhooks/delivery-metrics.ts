@@ -1,6 +1,7 @@
 import { Counter, Gauge, Histogram } from 'prom-client';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { Breaker } from './delivery/schedule/breaker.ts';
+import { PAUSE_REASONS, type PauseReason } from './delivery/schedule/pause.ts';
 
 export interface DeliveryMetrics {
   countAttempt(outcome: string, seconds: number): void;
@@ -12,6 +13,7 @@ interface Sources {
   readonly countPending: () => Promise<number>;
   readonly countUnderWay: () => number;
   readonly listOriginBreakers: () => Iterable<Breaker>;
+  readonly countPaused: () => Promise<ReadonlyMap<PauseReason, number>>;
 }
 
 export function createDeliveryMetrics(metrics: Metrics, sources: Sources): DeliveryMetrics {
@@ -59,6 +61,16 @@ function addGauges(registers: Metrics[], sources: Sources): void {
     registers,
     collect() {
       this.set(sources.countUnderWay());
+    },
+  });
+  new Gauge({
+    name: 'trivet_delivery_paused_webhooks',
+    help: 'Webhooks to which nothing is sent for a while, by the reason.',
+    labelNames: ['reason'],
+    registers,
+    async collect() {
+      const counts = await sources.countPaused();
+      for (const reason of PAUSE_REASONS) this.set({ reason }, counts.get(reason) ?? 0);
     },
   });
   new Gauge({

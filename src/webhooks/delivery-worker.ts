@@ -22,6 +22,7 @@ import { createDeliveryRound } from './delivery-round.ts';
 import { countPendingDeliveries } from './delivery-store.ts';
 import { createDueLook } from './due-look.ts';
 import { createEndpointControl } from './endpoint-control.ts';
+import { countPauses } from './hook-status-store.ts';
 import { createSecretCache } from './secret-cache.ts';
 import { createSender } from './send.ts';
 import { createSettler } from './settler.ts';
@@ -71,6 +72,7 @@ export function createDeliveryWorker(parts: DeliveryWorkerParts): DeliveryWorker
     countPending: () => countPendingDeliveries(store),
     countUnderWay: () => round.unsettled,
     listOriginBreakers: () => book.listOriginBreakers(),
+    countPaused: () => countPauses(store, world.nowMs()),
   });
   const makeAttempt = createAttempts({ world, log, metrics, sender, readSecrets: createSecretCache(parts.vault) });
   const settler = createSettler({

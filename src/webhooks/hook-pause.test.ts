@@ -7,6 +7,7 @@ import { startReceiver } from '../../test/support/receiver.ts';
 import { type ManagementServer, startManagement } from '../../test/support/webhook-management.ts';
 import type { Store } from '../database/store.ts';
 import { realWorld } from '../world.ts';
+import { countPauses } from './hook-status-store.ts';
 
 const HOOKS = '/repos/grace/doors/hooks';
 /** Answers show whole seconds. */
@@ -79,6 +80,7 @@ forEachEngine('a hook to which no connection can be made says so', async (store)
   await receiver[Symbol.asyncDispose]();
   await withWaiting(store, receiver.url, async (scene) => {
     assert.equal((await waitForPause(scene)).paused_reason, 'no_connection');
+    assert.deepEqual([...(await countPauses(store, realWorld.nowMs()))], [['no_connection', 1]]);
     const { body } = await scene.server.call('GET', HOOKS);
     assert.equal(body[0].paused_reason, 'no_connection');
   });

@@ -120,6 +120,18 @@ export async function readPauses(store: Store, repositoryId: number, nowMs: numb
   return pauses;
 }
 
+const pausesByReason: Statement<{ pause_reason: PauseReason; count: number }> = statement(
+  'endpoint_pauses_by_reason',
+  `SELECT pause_reason, COUNT(*) AS count FROM endpoint_queue
+   WHERE parked = 1 AND next_at_ms > $1 AND held_since_ms IS NULL AND canceled_at_ms IS NULL AND pause_reason IS NOT NULL
+   GROUP BY pause_reason`,
+);
+
+export async function countPauses(store: Store, nowMs: number): Promise<ReadonlyMap<PauseReason, number>> {
+  const rows = await store.read(pausesByReason, [nowMs]);
+  return new Map(rows.map(({ pause_reason, count }) => [pause_reason, count]));
+}
+
 function toPause(row: HoldRow, nowMs: number): Pause | undefined {
   const { parked, held_since_ms, next_at_ms: untilMs, paused_since_ms, pause_reason: reason } = row;
   if (parked === 0 || held_since_ms !== null || untilMs <= nowMs) return undefined;
