@@ -185,6 +185,16 @@ withServer('a webhook of another host is taken with the secret of its bridge, on
     'x-github-delivery': 'another-one',
   });
   assert.equal(asForm.status, 202);
+  const author = { name: 'n'.repeat(300), email: null };
+  const odd = {
+    ...fixture.payload,
+    commits: [{ ...fixture.payload.commits[0], author, timestamp: '10000-01-01T00:00:00Z' }],
+  };
+  const shortened = await send(JSON.stringify(odd), bridge.body.secret, { 'x-github-delivery': 'an-odd-one' });
+  assert.equal(shortened.status, 202, 'what git took is announced');
+  const refused = await server.call('POST', EVENTS, { json: { ...push, base_ref: 'b'.repeat(5000) } });
+  assert.equal(refused.status, 400);
+  assert.match(refused.body.error_message, /base_ref must be at most 4096 characters/);
 });
 
 withServer('the secret of a bridge is shown once, may be given, and goes with the bridge', async (server) => {

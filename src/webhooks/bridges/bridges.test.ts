@@ -170,6 +170,48 @@ test('a plain request belongs to no bridge', () => {
   assert.equal(findBridge(readHeaderOf({ 'content-type': 'application/json' })), undefined);
 });
 
+/** Without these an event would be about nothing; every host sends them. */
+const IDENTITY = new Set([
+  'ref',
+  'after',
+  'before',
+  'id',
+  'sha',
+  'commit_id',
+  'number',
+  'iid',
+  'title',
+  'name',
+  'created_at',
+]);
+const ODD_VALUES: readonly Json[] = [null, undefined, '', 'n'.repeat(LIMITS.text + 1)];
+
+for (const path of pairs)
+  test(`${path} is announced whatever becomes of any field that does not say what it is about`, () => {
+    const { headers, payload } = readJson(path);
+    const found = findBridge(readHeaderOf(headers));
+    assert.ok(found);
+    for (const [place, key] of listLeaves(payload)) {
+      // An item of a list is a path that was touched: hosts write no null there.
+      if (IDENTITY.has(key) || /^\d+$/.test(key)) continue;
+      for (const value of ODD_VALUES) {
+        const changed = structuredClone(payload);
+        const holder = place.reduce((node, name) => node[name], changed);
+        if (typeof value === 'string' && typeof holder[key] !== 'string') continue;
+        holder[key] = value;
+        const translated = translateWebhook(found, readHeaderOf(headers), changed);
+        if (translated !== undefined) eventSchema.parse(foreignEventSchema.parse(translated));
+      }
+    }
+  });
+
+/** Where each value that holds no other is: the keys to its holder, and its own. */
+function listLeaves(node: Json, place: readonly string[] = []): [place: readonly string[], key: string][] {
+  return Object.entries(node as Record<string, Json>).flatMap(([key, value]) =>
+    typeof value === 'object' && value !== null ? listLeaves(value, [...place, key]) : [[place, key]],
+  );
+}
+
 /** A stranger may leave out or retype anything: that is a refusal by the schema, never a crash. */
 test('a damaged payload is refused, not crashed on', () => {
   fc.assert(
