@@ -124,7 +124,9 @@ function makeUser({ store, world }: SignInKit, { provider, person, login }: Arri
 
 /** The letters of a name that a login can have. */
 export function toLogin(text: string): string {
+  // Normalizing takes quadratic time in a run of combining marks, and people choose what they are called there.
   const letters = text
+    .slice(0, 200)
     .normalize('NFKD')
     .replace(/[^A-Za-z0-9._-]/g, '')
     .replace(/\.{2,}/g, '.')

@@ -156,3 +156,11 @@ test('a name becomes a login by the letters that a login can have', () => {
   ];
   for (const [name, login] of cases) assert.equal(toLogin(name!), login);
 });
+
+test('toLogin() takes no longer for a name that is endless', () => {
+  const start = process.cpuUsage();
+  assert.equal(toLogin(`ada${'\u0301\u0316'.repeat(100_000)}`), 'ada');
+  const { user } = process.cpuUsage(start);
+  // Linear work takes a few milliseconds, quadratic work more than ten seconds.
+  assert.ok(user < 1_000_000, `${user} µs`);
+});
