@@ -1,0 +1,40 @@
+/** Commands that the documentation shows exist, with their options. */
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import type { Command } from 'commander';
+import { loadCommands } from '../src/cli/commands.ts';
+
+const FILES = ['README.md', ...readdirSync('docs').map((name) => `docs/${name}`)].filter((name) =>
+  name.endsWith('.md'),
+);
+
+/** The words of each `trivet …` in the shell blocks of a page, up to what the shell does with it. */
+function listCalls(file: string): string[][] {
+  const blocks = readFileSync(file, 'utf8').matchAll(/```(?:sh|bash|console)\n([\s\S]*?)```/g);
+  const lines = [...blocks].flatMap(([, block = '']) => block.replaceAll('\\\n', ' ').split('\n'));
+  const plain = lines.map((line) => line.replaceAll(/"[^"]*"|'[^']*'/g, 'text'));
+  const calls = plain.flatMap((line) => /(?:^|[|;&(] *|npx )trivet ([a-z][^|;&>#)]*)/.exec(line)?.[1] ?? []);
+  return calls.map((call) => call.trim().split(/\s+/));
+}
+
+function findCommand(commands: readonly Command[], words: readonly string[]): Command | undefined {
+  const command = commands.find((candidate) => candidate.name() === words[0]);
+  return (command && findCommand(command.commands, words.slice(1))) ?? command;
+}
+
+test('commands in the documentation exist, and so do their options', async () => {
+  const commands = await loadCommands(undefined);
+  let count = 0;
+  for (const file of FILES)
+    for (const words of listCalls(file)) {
+      const shown = `${file}: trivet ${words.join(' ')}`;
+      const command = findCommand(commands, words);
+      assert.ok(command && (command.commands.length === 0 || words.includes('--help')), shown);
+      const options = new Set(['--help', ...command.options.map(({ long }) => long)]);
+      for (const word of words.filter((candidate) => candidate.startsWith('--')))
+        assert.ok(options.has(word.split('=')[0]), `${shown}: ${word}`);
+      count++;
+    }
+  assert.ok(count >= 20, `only ${count} commands were found`);
+});
