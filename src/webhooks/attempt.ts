@@ -82,6 +82,7 @@ export function describeSettlement(
   return {
     deliveryId: content.id,
     hookId: content.hook_id,
+    foundDueAtMs: content.due_at_ms,
     attempts: content.attempts,
     shard,
     epoch,

@@ -43,6 +43,7 @@ function settlement(hookId: number, deliveryId: number, overrides: Partial<Settl
   return {
     deliveryId,
     hookId,
+    foundDueAtMs: NOW,
     attempts: 0,
     shard: shardOf(ORIGIN),
     epoch: 1,
@@ -58,7 +59,10 @@ async function readDue(store: Store, nowMs = NOW, owner = OWNER) {
   return await readDueEndpoints(store, { owner, nowMs, afterMs: 0, afterHookId: 0, limit: 100 });
 }
 
-const attemptCount = statement<{ count: number }>('test-attempts', 'SELECT COUNT(*) AS count FROM delivery_attempts');
+const attemptNumbers = statement<{ attempt: number }>(
+  'test-attempts',
+  'SELECT attempt FROM delivery_attempts ORDER BY attempt',
+);
 const stateOf = statement<{ state: string; attempts: number }>(
   'test-state',
   'SELECT state, attempts FROM deliveries WHERE id = $1',
@@ -99,14 +103,17 @@ forEachEngine('a settlement counts once, and never for a worker that lost the sh
   const epoch = epochs.get(shardOf(ORIGIN))!;
   await store.writeAll(settleSteps([settlement(1, id, { epoch: epoch - 1 })], OWNER));
   await store.writeAll(settleSteps([settlement(1, id, { epoch })], 'worker-2'));
-  assert.deepEqual(await store.read(stateOf, [id]), [{ state: 'pending', attempts: 0 }]);
+  assert.deepEqual(await store.read(stateOf, [id]), [{ state: 'pending', attempts: 2 }], 'both were sent');
   const settled = settlement(1, id, { epoch });
   const [first] = await store.writeAll(settleSteps([settled], OWNER));
   assert.deepEqual(first, [{ id }]);
   const [again] = await store.writeAll(settleSteps([settled], OWNER));
   assert.deepEqual(again, []);
-  assert.deepEqual(await store.read(stateOf, [id]), [{ state: 'succeeded', attempts: 1 }]);
-  assert.deepEqual(await store.read(attemptCount), [{ count: 3 }]);
+  assert.deepEqual(await store.read(stateOf, [id]), [{ state: 'succeeded', attempts: 3 }]);
+  assert.deepEqual(await store.read(attemptNumbers), [{ attempt: 1 }, { attempt: 2 }, { attempt: 3 }]);
+  const late = settlement(1, id, { epoch, state: 'pending', dueAtMs: NOW + 1 });
+  await store.writeAll(settleSteps([late], OWNER));
+  assert.deepEqual(await store.read(stateOf, [id]), [{ state: 'succeeded', attempts: 4 }], 'what has ended stays so');
 });
 
 forEachEngine('a batch of any size settles', async (store) => {
@@ -218,7 +225,7 @@ forEachEngine('the delivery of a test is claimed once, and left to the workers a
   assert.deepEqual(await readDue(store), []);
   assert.equal(await takeTest(store, id, NOW + 20_000), 1);
   assert.equal((await readWaiting(store, [{ hookId: 1, limit: 5 }], NOW)).length, 0);
-  await store.writeAll(settleSteps([settlement(1, id, { epoch: -1 })], 'nobody'));
+  await store.writeAll(settleSteps([settlement(1, id, { epoch: -1, foundDueAtMs: NOW + 20_000 })], 'nobody'));
   assert.equal(await takeTest(store, id, NOW + 20_000), undefined);
   assert.deepEqual(await store.read(stateOf, [id]), [{ state: 'succeeded', attempts: 1 }]);
 });

@@ -92,6 +92,7 @@ export interface ContentRow extends SealedSecrets {
   readonly hook_id: number;
   readonly attempts: number;
   readonly schedule_from: number;
+  readonly due_at_ms: number;
   readonly created_at_ms: number;
   readonly event_kind: EventKind;
   readonly uuid: string;
@@ -105,7 +106,7 @@ export interface ContentRow extends SealedSecrets {
 /** Fills up a statement that reads: no such hook, and none of it. */
 const NOTHING = [0, 0] as const;
 
-const CONTENT_COLUMNS = `d.id, d.hook_id, d.attempts, d.schedule_from, d.created_at_ms, d.event_kind, c.uuid, c.body,
+const CONTENT_COLUMNS = `d.id, d.hook_id, d.attempts, d.schedule_from, d.due_at_ms, d.created_at_ms, d.event_kind, c.uuid, c.body,
   h.url, h.encryption_type, h.profile, h.secret, h.previous_secret, h.previous_until_ms, h.disabled_at_ms`;
 
 const contents = wideStatement<ContentRow>(

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { enqueueTestDelivery, readDelivery } from '../../test/support/deliveries-store.ts';
 import { forEachEngine } from '../../test/support/engines.ts';
 import { type Store, statement } from '../database/store.ts';
-import { replay, takeAgain } from './delivery-restart-store.ts';
+import { replay, restart, takeAgain } from './delivery-restart-store.ts';
 
 const url = 'http://127.0.0.1:9/';
 const NOW = Date.UTC(2026, 5, 1);
@@ -16,7 +16,8 @@ async function enqueueAt(store: Store, nowMs: number): Promise<number> {
 forEachEngine('a delivery that is taken again has a new schedule, whatever had become of it', async (store) => {
   const id = await enqueueAt(store, NOW);
   await store.write(setState, [id, 'dead', 10]);
-  assert.equal(await takeAgain(store, 1, id, NOW + 5), true);
+  const taking = { nowMs: NOW, untilMs: NOW + 5 };
+  assert.equal(await takeAgain(store, [1, id], taking), 'restarted');
   assert.deepEqual(await readDelivery(store, id), {
     id,
     state: 'pending',
@@ -32,9 +33,12 @@ forEachEngine('a delivery that is taken again has a new schedule, whatever had b
     [id],
   );
   assert.deepEqual(row, { schedule_from: 10, lane: 1 });
-  assert.equal(await takeAgain(store, 2, id, NOW), false);
+  assert.equal(await takeAgain(store, [1, id], taking), 'asked', "while it is somebody else's");
+  assert.equal(await restart(store, [1, id], NOW + 4), 'asked');
+  assert.equal(await takeAgain(store, [1, id], { nowMs: NOW + 5, untilMs: NOW + 9 }), 'restarted', 'after its time');
+  assert.equal(await takeAgain(store, [2, id], taking), 'absent');
   await store.write(setState, [id, 'canceled', 10]);
-  assert.equal(await takeAgain(store, 1, id, NOW), false);
+  assert.equal(await takeAgain(store, [1, id], taking), 'absent');
 });
 
 forEachEngine('a replay sends again what failed for good since then, and nothing else', async (store) => {

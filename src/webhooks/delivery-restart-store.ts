@@ -3,20 +3,32 @@ import { type Row, type Statement, type Step, type Store, statement } from '../d
 import { renderValueRows, wideStatement, wideSteps } from '../database/value-rows.ts';
 import { RECONNECTED } from './delivery/schedule/pause.ts';
 
-// A new schedule begins: its attempts are counted from here. What waits for a retry only waits no longer.
-const restartIn = (lane: 0 | 1) => `state = 'pending', lane = ${lane}, due_at_ms = $3,
-  schedule_from = CASE WHEN state = 'pending' THEN schedule_from ELSE attempts END`;
+// A new schedule begins: its attempts are counted from here.
+const restartIn = (lane: 0 | 1) => `state = 'pending', lane = ${lane}, due_at_ms = $3, schedule_from = attempts`;
 
 // An attempt outside of the rounds has its delivery for itself until a time beyond its own deadline; after that, should
-// it have come to nothing, the delivery falls to the workers.
+// it have come to nothing, the delivery falls to the workers. Only such a delivery waits in the lane of retries without
+// an attempt in its schedule.
+const isTaken = (now: string) => `(state = 'pending' AND lane = 1 AND attempts = schedule_from AND due_at_ms > ${now})`;
+
+// Of two that take it at once one waits for the row, and finds it taken.
 const restartTaken: Statement<{ id: number }> = statement(
   'delivery_restart_taken',
-  `UPDATE deliveries SET ${restartIn(1)} WHERE hook_id = $1 AND id = $2 AND state <> 'canceled' RETURNING id`,
+  `UPDATE deliveries SET ${restartIn(1)}
+   WHERE hook_id = $1 AND id = $2 AND state <> 'canceled' AND NOT ${isTaken('$4')} RETURNING id`,
 );
 
+// After its first attempt a delivery waits in the lane of first attempts only because somebody has asked for it.
 const restartWaiting: Statement<{ id: number }> = statement(
   'delivery_restart',
-  `UPDATE deliveries SET ${restartIn(0)} WHERE hook_id = $1 AND id = $2 AND state <> 'canceled' RETURNING id`,
+  `UPDATE deliveries SET ${restartIn(0)}
+   WHERE hook_id = $1 AND id = $2 AND state <> 'canceled' AND NOT ${isTaken('$3')}
+     AND NOT (state = 'pending' AND lane = 0 AND attempts > 0) RETURNING id`,
+);
+
+const stillThere: Statement<{ id: number }> = statement(
+  'delivery_still_there',
+  `SELECT id FROM deliveries WHERE hook_id = $1 AND id = $2 AND state <> 'canceled'`,
 );
 
 // Only once: the lane tells that it was taken.
@@ -40,13 +52,39 @@ export async function takeTest(store: Store, id: number, untilMs: number): Promi
   return row?.hook_id;
 }
 
-/** Starts a schedule anew and takes its first attempt. False when there is no such delivery, or its hook was deleted. */
-export async function takeAgain(store: Store, hookId: number, id: number, untilMs: number): Promise<boolean> {
+/** `absent`: there is no such delivery, or its hook was deleted. `asked`: it is being sent, or waits for it, as asked before. */
+export type Restarted = 'restarted' | 'absent' | 'asked';
+
+export interface Taking {
+  readonly nowMs: number;
+  /** Until then it is nobody else's. */
+  readonly untilMs: number;
+}
+
+type Place = readonly [hookId: number, id: number];
+
+/** Starts a schedule anew and takes its first attempt. */
+export async function takeAgain(store: Store, place: Place, { nowMs, untilMs }: Taking): Promise<Restarted> {
   const [rows] = await store.writeAll([
-    { statement: restartTaken, parameters: [hookId, id, untilMs] },
-    { statement: wakeEndpoint, parameters: [hookId, untilMs] },
+    { statement: restartTaken, parameters: [...place, untilMs, nowMs] },
+    { statement: wakeEndpoint, parameters: [place[0], untilMs] },
   ]);
-  return (rows ?? []).length > 0;
+  return await nameOutcome(store, place, rows);
+}
+
+const giveBackTaken: Statement<Row> = statement(
+  'delivery_give_back',
+  `UPDATE deliveries SET due_at_ms = $3 WHERE hook_id = $1 AND id = $2 AND ${isTaken('$3')}`,
+);
+
+/** It was taken and is not attempted: the workers may have it. */
+export async function giveBack(store: Store, place: Place, nowMs: number): Promise<void> {
+  await store.write(giveBackTaken, [...place, nowMs]);
+}
+
+async function nameOutcome(store: Store, place: Place, rows: readonly Row[] = []): Promise<Restarted> {
+  if (rows.length > 0) return 'restarted';
+  return (await store.read(stillThere, place)).length > 0 ? 'asked' : 'absent';
 }
 
 // A person asks: what waits out a failure waits no longer. What is held stays so.
@@ -57,12 +95,12 @@ const hurryEndpoint: Statement<Row> = statement(
 );
 
 /** The same for the workers, which take it in its turn, but without a pause. */
-export async function restart(store: Store, hookId: number, id: number, nowMs: number): Promise<boolean> {
+export async function restart(store: Store, place: Place, nowMs: number): Promise<Restarted> {
   const [rows] = await store.writeAll([
-    { statement: restartWaiting, parameters: [hookId, id, nowMs] },
-    { statement: hurryEndpoint, parameters: [hookId, nowMs] },
+    { statement: restartWaiting, parameters: [...place, nowMs] },
+    { statement: hurryEndpoint, parameters: [place[0], nowMs] },
   ]);
-  return (rows ?? []).length > 0;
+  return await nameOutcome(store, place, rows);
 }
 
 // A test's event never happened: what failed of it is not made up for.

@@ -135,6 +135,8 @@ export function createDeliveryRound(parts: DeliveryRoundParts): DeliveryRound {
     const epoch = endpoint === undefined ? undefined : keeper.epochOf(endpoint.shard);
     // Not pending any more, or the shard is another's now.
     if (endpoint === undefined || content === undefined || epoch === undefined) return putBack(job);
+    // Taken since it was found, by an attempt that a person asked for.
+    if (content.due_at_ms > world.nowMs()) return putBack(job);
     const obstacle = findObstacle(content);
     if (obstacle !== undefined) {
       putBack(job);

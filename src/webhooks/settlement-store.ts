@@ -1,18 +1,20 @@
 /**
  * What a worker writes, always for many at once: results, and what they mean for endpoints and hooks. Results are fenced
  * twice: the shard must still be the worker's (owner and epoch), and the delivery must stand where the worker found it
- * (`attempts`).
+ * (`due_at_ms`, which every result and every redelivery moves). What does not pass the fences was sent all the same: it
+ * is counted and logged, and changes nothing else.
  */
 import { type Row, type Statement, type Step, statement } from '../database/store.ts';
-import { renderInsertRows, renderValueRows, wideStatement, wideSteps } from '../database/value-rows.ts';
+import { renderValueRows, wideStatement, wideSteps } from '../database/value-rows.ts';
 import type { Pause } from './delivery/schedule/pause.ts';
-import { isOpen, isStillPending, NEVER_MS } from './delivery-store.ts';
+import { isOpen, NEVER_MS } from './delivery-store.ts';
 
 /** What one attempt was and made of its delivery. */
 export interface Settlement {
   readonly deliveryId: number;
   readonly hookId: number;
-  /** What the row said before; the settlement counts only if it still does. */
+  /** What the row said before; the settlement moves the delivery only if it still does. */
+  readonly foundDueAtMs: number;
   readonly attempts: number;
   readonly shard: number;
   /** The worker's epoch of the shard. */
@@ -38,34 +40,52 @@ export interface AttemptRecord {
 /** Of an attempt outside of any shard, like a test's. */
 export const OUTSIDE_SHARDS = { shard: 0, epoch: -1 } as const;
 
-const SETTLE_TYPES = ['int', 'int', 'int', 'text', 'int', 'int', 'int', 'int', 'int', 'int'] as const;
+const SETTLE_TYPES = ['int', 'int', 'int', 'text', 'int', 'int', 'int', 'int', 'int', 'int', 'int'] as const;
 
+const passesFences = `deliveries.due_at_ms = v.column3 AND deliveries.state = 'pending'
+  AND (v.column10 = ${OUTSIDE_SHARDS.epoch} OR s.shard IS NOT NULL)`;
+const ifMoved = (value: string, column: string) =>
+  `${column} = CASE WHEN ${passesFences} THEN ${value} ELSE deliveries.${column} END`;
+
+// Counts every attempt once: the same batch again finds it in the log. COUNT, not EXISTS, which PostgreSQL would make a
+// join, and would rather read through the whole log for it when it has no statistics.
 const settle = wideStatement<{ id: number }>(
   'delivery_settle',
   (width) =>
-    `UPDATE deliveries SET state = v.column4, lane = v.column5, due_at_ms = v.column6, status = v.column7,
-       attempted_at_ms = v.column8, attempts = deliveries.attempts + 1
+    `UPDATE deliveries SET ${ifMoved('v.column4', 'state')}, ${ifMoved('v.column5', 'lane')},
+       ${ifMoved('v.column6', 'due_at_ms')}, ${ifMoved('v.column7', 'status')},
+       ${ifMoved('v.column8', 'attempted_at_ms')}, attempts = deliveries.attempts + 1
      FROM (VALUES ${renderValueRows(SETTLE_TYPES, width)}) AS v
-     WHERE deliveries.hook_id = v.column1 AND deliveries.id = v.column2 AND deliveries.attempts = v.column3
-       AND ${isStillPending('deliveries')}
-       AND (v.column10 = ${OUTSIDE_SHARDS.epoch} OR EXISTS (SELECT 1 FROM delivery_shards s
-            WHERE s.shard = v.column9 AND s.epoch = v.column10 AND s.owner = $${10 * width + 1}))
+     LEFT JOIN delivery_shards s ON s.shard = v.column9 AND s.epoch = v.column10 AND s.owner = $${11 * width + 1}
+     WHERE deliveries.hook_id = v.column1 AND deliveries.id = v.column2
+       AND (SELECT COUNT(*) FROM delivery_attempts a WHERE a.delivery_id = v.column2 AND a.id = v.column11) = 0
      RETURNING deliveries.id`,
 );
 
-// What was sent was sent: a row of the log, whoever settles. The same batch again changes nothing.
+// After the statement above, which holds the delivery's row until the commit: so numbers are those of the count, and no
+// two attempts have one. A delivery that was swept away meanwhile has no count.
 const insertAttempts = wideStatement<Row>(
   'delivery_insert_attempts',
   (width) =>
     `INSERT INTO delivery_attempts (delivery_id, id, attempt, started_at_ms, outcome, status, reason, remote_address, detail, response_body)
-     VALUES ${renderInsertRows(10, width)} ON CONFLICT (delivery_id, id) DO NOTHING`,
+     VALUES ${Array.from({ length: width }, (_, at) => renderAttempt(at * 11)).join(', ')}
+     ON CONFLICT (delivery_id, id) DO NOTHING`,
 );
 
+/** `$1`, `$3` and `$11`: the delivery, its number without a count, and its hook. */
+function renderAttempt(before: number): string {
+  const parameter = (at: number) => `$${before + at}`;
+  const count = `SELECT d.attempts FROM deliveries d WHERE d.hook_id = ${parameter(11)} AND d.id = ${parameter(1)}`;
+  const rest = [4, 5, 6, 7, 8, 9, 10].map(parameter).join(', ');
+  return `(${parameter(1)}, ${parameter(2)}, COALESCE((${count}), ${parameter(3)}), ${rest})`;
+}
+
+/** At most one settlement of a delivery. */
 export function settleSteps(settlements: readonly Settlement[], owner: string): Step[] {
   const results = settlements.map((one) => [
     one.hookId,
     one.deliveryId,
-    one.attempts,
+    one.foundDueAtMs,
     one.state,
     one.lane,
     one.dueAtMs,
@@ -73,8 +93,9 @@ export function settleSteps(settlements: readonly Settlement[], owner: string): 
     one.attempt.startedAtMs,
     one.shard,
     one.epoch,
+    one.attempt.id,
   ]);
-  const attempts = settlements.map(({ deliveryId, attempts: before, attempt }) => [
+  const attempts = settlements.map(({ deliveryId, hookId, attempts: before, attempt }) => [
     deliveryId,
     attempt.id,
     before + 1,
@@ -85,6 +106,7 @@ export function settleSteps(settlements: readonly Settlement[], owner: string): 
     attempt.remoteAddress,
     attempt.detail,
     attempt.responseBody,
+    hookId,
   ]);
   return [...wideSteps(settle, results, [owner]), ...wideSteps(insertAttempts, attempts)];
 }

@@ -57,6 +57,16 @@ export interface SettlerParts {
   readonly onStored: (settled: readonly Settlement[], rests: readonly Rest[]) => void;
 }
 
+/** From the front, no two of one delivery: those have to be stored one after the other. */
+function takeBatch(waiting: Settlement[]): Settlement[] {
+  const ids = new Set<number>();
+  for (const { deliveryId } of waiting.slice(0, MAX_BATCH)) {
+    if (ids.has(deliveryId)) break;
+    ids.add(deliveryId);
+  }
+  return waiting.splice(0, ids.size);
+}
+
 export function createSettler(parts: SettlerParts): Settler {
   const { store, world, log, owner } = parts;
   const settlements: Settlement[] = [];
@@ -89,7 +99,7 @@ export function createSettler(parts: SettlerParts): Settler {
   };
 
   const storeBatch = async (isLast: boolean): Promise<void> => {
-    const batch = settlements.splice(0, MAX_BATCH);
+    const batch = takeBatch(settlements);
     const changed = [...changes.values()].sort((a, b) => a.hookId - b.hookId);
     changes.clear();
     const rests = [...parts.chooseRests(batch)].sort((a, b) => a.hookId - b.hookId);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import {
   enqueueTestDelivery,
   insertTestHook,
+  readAttempts,
   readDelivery,
   waitForDelivery,
 } from '../../test/support/deliveries-store.ts';
@@ -92,6 +93,28 @@ forEachEngine('of many redeliveries of a hook four go at once, the others in the
   worker.start();
   for (const id of ids) assert.equal((await waitForDelivery(store, id)).state, 'succeeded');
   assert.equal(receiver.received.length, 6);
+});
+
+forEachEngine('what is redelivered while a worker sends it is logged under two numbers', async (store) => {
+  const waiting: (() => void)[] = [];
+  await using receiver = await startReceiver((_, response) => void waiting.push(() => response.end()));
+  const { url } = receiver;
+  await insertTestHook(store, { id: 1, url });
+  const id = await enqueueTestDelivery(store, { hookId: 1, url });
+  await using worker = startTestWorker(store);
+  worker.poke();
+  await receiver.waitFor(1);
+  const redelivery = await worker.urgent.redeliver(1, id);
+  await receiver.waitFor(2);
+  for (const answer of waiting) answer();
+  await redelivery?.attempt;
+  const { state, attempts } = await waitForDelivery(store, id, (row) => row.attempts === 2);
+  assert.deepEqual([state, attempts], ['succeeded', 2]);
+  const numbers = (await readAttempts(store, id)).map(({ attempt }) => attempt);
+  assert.deepEqual(
+    numbers.toSorted((one, other) => one - other),
+    [1, 2],
+  );
 });
 
 forEachEngine('a redelivery of a held or unknown delivery sends nothing', async (store) => {

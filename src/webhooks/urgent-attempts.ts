@@ -5,11 +5,19 @@
  */
 import { createInFlight } from '../database/in-flight.ts';
 import type { Store } from '../database/store.ts';
+import { Failure, isFailure } from '../errors.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { World } from '../world.ts';
 import { type Attempt, describeSettlement, type MakeAttempt } from './attempt.ts';
 import { readContents } from './delivery-queue-store.ts';
-import { countFailureStep, recoverEndpointStep, restart, takeAgain, takeTest } from './delivery-restart-store.ts';
+import {
+  countFailureStep,
+  giveBack,
+  recoverEndpointStep,
+  restart,
+  takeAgain,
+  takeTest,
+} from './delivery-restart-store.ts';
 import type { EndpointControl } from './endpoint-control.ts';
 import { ATTEMPT_DEADLINE_MS } from './send.ts';
 import type { SendReport } from './send-report.ts';
@@ -31,7 +39,8 @@ export interface UrgentAttempts {
   test(deliveryId: number, deadlineMs: number): Promise<SendReport | undefined>;
   /**
    * Starts the schedule of a delivery anew, with an attempt at once. Undefined when there is no such delivery; else, once
-   * that is stored, `attempt`, which resolves when the attempt has ended.
+   * that is stored, `attempt`, which resolves when the attempt has ended. Throws `conflict` while an attempt that was
+   * asked for before has not ended: what was asked for is sent once.
    */
   redeliver(hookId: number, deliveryId: number): Promise<Redelivery | undefined>;
   /** Resolves when nothing is under way; afterwards nothing begins. */
@@ -66,7 +75,7 @@ export function createUrgentAttempts(parts: UrgentAttemptsParts): UrgentAttempts
   ): Promise<SendReport | undefined> => {
     const [content] = await readContents(store, [{ hookId, id }]);
     if (content === undefined || content.url === null) return undefined;
-    if (content.disabled_at_ms !== null && !isTest) return undefined;
+    if (content.disabled_at_ms !== null && !isTest) return await leaveHeld(hookId, id);
     const [attemptId = 0] = await store.makeIds(1);
     const leftMs = Math.max(1, Math.min(ATTEMPT_DEADLINE_MS, deadlineMs - world.nowMs()));
     const made = await makeAttempt(content, leftMs);
@@ -74,6 +83,10 @@ export function createUrgentAttempts(parts: UrgentAttemptsParts): UrgentAttempts
     settle(made, isTest ? endWithAttempt(settlement) : settlement, new URL(content.url).origin);
     await settler.flush();
     return made.report;
+  };
+  // The workers send it when its hook is enabled.
+  const leaveHeld = async (hookId: number, id: number): Promise<undefined> => {
+    await giveBack(store, [hookId, id], world.nowMs());
   };
   const settle = (made: Attempt, settlement: Settlement, origin: string): void => {
     const { outcome } = made.report;
@@ -88,7 +101,9 @@ export function createUrgentAttempts(parts: UrgentAttemptsParts): UrgentAttempts
     log.warn({ err: error }, 'A redelivery failed or is left to the workers');
   };
   const leaveToWorkers = async (hookId: number, id: number): Promise<Redelivery | undefined> => {
-    if (!(await restart(store, hookId, id, world.nowMs()))) return undefined;
+    const outcome = await restart(store, [hookId, id], world.nowMs());
+    if (outcome === 'asked') throw refuseSecond(id);
+    if (outcome === 'absent') return undefined;
     parts.poke();
     return { attempt: Promise.resolve(undefined) };
   };
@@ -104,13 +119,17 @@ export function createUrgentAttempts(parts: UrgentAttemptsParts): UrgentAttempts
       const leaveSlot = isStopping ? undefined : slots.take(hookId);
       if (leaveSlot === undefined) return await leaveToWorkers(hookId, deliveryId);
       const deadlineMs = world.nowMs() + ATTEMPT_DEADLINE_MS;
-      const begun = takeAgain(store, hookId, deliveryId, deadlineMs + GRACE_MS).then((isTaken) => {
-        if (!isTaken) return undefined;
+      const taking = { nowMs: world.nowMs(), untilMs: deadlineMs + GRACE_MS };
+      const begun = takeAgain(store, [hookId, deliveryId], taking).then((outcome) => {
+        if (outcome === 'asked') throw refuseSecond(deliveryId);
+        if (outcome === 'absent') return undefined;
         return { attempt: inFlight.track(() => attempt({ hookId, id: deliveryId, isTest: false }, deadlineMs)) };
       });
       void begun
         .then((redelivery) => redelivery?.attempt)
-        .catch(reportFailure)
+        .catch((error: unknown) => {
+          if (!isFailure(error) || error.code !== 'conflict') reportFailure(error);
+        })
         .finally(leaveSlot);
       return await begun;
     },
@@ -119,6 +138,11 @@ export function createUrgentAttempts(parts: UrgentAttemptsParts): UrgentAttempts
       await inFlight.settle();
     },
   };
+}
+
+function refuseSecond(deliveryId: number): Failure {
+  const message = `Cannot redeliver ${deliveryId}: it is being sent, or waits to be, as was asked for before`;
+  return new Failure('conflict', message);
 }
 
 /** What a test sends stands for nothing that happened: it is not sent again days later. */

@@ -88,6 +88,7 @@ export async function waitForDelivery(
 }
 
 const attemptsOf = statement<{
+  attempt: number;
   outcome: string;
   status: number;
   reason: string | null;
@@ -95,7 +96,7 @@ const attemptsOf = statement<{
   detail: string;
 }>(
   'test_attempts_of',
-  'SELECT outcome, status, reason, remote_address, detail FROM delivery_attempts WHERE delivery_id = $1 ORDER BY id',
+  'SELECT attempt, outcome, status, reason, remote_address, detail FROM delivery_attempts WHERE delivery_id = $1 ORDER BY id',
 );
 
 export async function readAttempts(store: Store, id: number) {

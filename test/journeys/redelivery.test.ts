@@ -1,0 +1,68 @@
+/** Many people ask for one delivery again at once, over HTTP, on one process or two: what is promised is sent, once. */
+import assert from 'node:assert/strict';
+import type { ServerResponse } from 'node:http';
+import { test } from 'node:test';
+import { numberedPush, startAnnouncingPrograms } from '../support/announcing-programs.ts';
+import { createStorePlace, engines, findReasonToSkip } from '../support/engines.ts';
+import { startReceiver } from '../support/receiver.ts';
+
+const AT_ONCE = 16;
+
+interface Detail {
+  readonly state: string;
+  readonly attempts: number;
+  readonly attempt_log: readonly { readonly attempt: number }[];
+}
+
+for (const engine of engines)
+  test(`of redeliveries that are asked for at once, one is sent and the others are refused (${engine})`, {
+    skip: findReasonToSkip(engine),
+    timeout: 120_000,
+  }, async () => {
+    const waiting: ServerResponse[] = [];
+    // The first delivery is answered at once; a redelivery is under way until the test lets it end.
+    await using receiver = await startReceiver((_, response, index) => {
+      if (index === 0) response.end('ok');
+      else waiting.push(response);
+    });
+    const processes = engine === 'sqlite' ? 1 : 2;
+    const place = await createStorePlace(engine);
+    await using announcing = await startAnnouncingPrograms({ place, processes, urls: [receiver.url] });
+    const announced = await announcing.call('POST', new URL(announcing.eventsUrl(0)).pathname, numberedPush(1));
+    const [delivery] = (announced.json as { deliveries: { id: number; hook_id: number }[] }).deliveries;
+    const path = `/api/v5/repos/grace/doors/hooks/${delivery!.hook_id}/deliveries/${delivery!.id}`;
+    const readDetail = async () => (await announcing.call('GET', path)).json as Detail;
+    const waitUntilEnded = async (attempts: number): Promise<Detail> => {
+      for (;;) {
+        const detail = await readDetail();
+        if (detail.state === 'succeeded' && detail.attempts >= attempts) return detail;
+      }
+    };
+    await waitUntilEnded(1);
+
+    const ROUNDS = 3;
+    for (let round = 1; round <= ROUNDS; round += 1) {
+      const answers = await Promise.all(
+        Array.from({ length: AT_ONCE }, async (_, index) => {
+          const { httpUrl } = announcing.programs[index % announcing.programs.length]!;
+          const headers = { authorization: `Bearer ${announcing.token}` };
+          const response = await fetch(`${httpUrl}${path}/redeliver`, { method: 'POST', headers });
+          return { status: response.status, text: await response.text() };
+        }),
+      );
+      assert.equal(answers.filter(({ status }) => status === 202).length, 1);
+      for (const { status, text } of answers.filter((answer) => answer.status !== 202)) {
+        assert.equal(status, 409, text);
+        assert.match(text, /Cannot redeliver \d+: it is being sent, or waits to be, as was asked for before/);
+      }
+      await receiver.waitFor(1 + round);
+      waiting.shift()?.end('ok');
+      const detail = await waitUntilEnded(1 + round);
+      assert.equal(detail.attempts, 1 + round);
+      assert.deepEqual(
+        detail.attempt_log.map(({ attempt }) => attempt).toSorted((one, other) => one - other),
+        Array.from({ length: 1 + round }, (_, index) => index + 1),
+      );
+    }
+    assert.equal(receiver.received.length, 1 + ROUNDS);
+  });
