@@ -231,6 +231,7 @@ export class BaseCall implements GrpcCall, StreamListener {
     this.#areHeadersSent = true;
     const head = BaseCall.#head;
     head.writeUInt32BE(answer.length, 1);
+    stream.connection.share.spend(costOfBytes(answer.length));
     stream.sendData(head, answer);
   }
 

@@ -43,6 +43,7 @@ export class StreamingCall extends BaseCall {
   /** Starts the method. */
   run(method: StreamingMethod): void {
     if (this.isEnded) return;
+    this.parts.stream.connection.share.spend(COST.stream);
     this.startDeadline();
     const requests = { [Symbol.asyncIterator]: () => ({ next: () => this.#next() }) };
     const run = Promise.resolve(this.admission).then(() =>

@@ -89,6 +89,26 @@ for (const [what, send] of sends)
     client.socket.destroy();
   });
 
+test('a call is answered early, however many connections send many calls', async () => {
+  const other = await FlowClient.connect(port);
+  const clients = await Promise.all(Array.from({ length: 40 }, () => FlowClient.connect(port)));
+  greedy = 0;
+  greedyAtAnswer = undefined;
+  for (const client of clients)
+    client.send(
+      ...Array.from({ length: 500 }, (_, index) => [
+        frame(HEADERS, 4, 2 * index + 1, path('Count')),
+        frame(DATA, 1, 2 * index + 1, message),
+      ]).flat(),
+    );
+  other.send(frame(HEADERS, 4, 1, path('Other')), frame(DATA, 1, 1, message));
+  await other.untilEnded(1);
+  assert.ok(greedyAtAnswer !== undefined && greedyAtAnswer < 3000, `${greedyAtAnswer} came first`);
+  await Promise.all(clients.map((client) => client.untilEnded(999)));
+  assert.equal(greedy, 40 * 500);
+  for (const client of [other, ...clients]) client.socket.destroy();
+});
+
 test('every connection that is never short of calls goes on', async () => {
   const clients = await Promise.all(Array.from({ length: 5 }, () => FlowClient.connect(port)));
   const last = 2 * 999 + 1;

@@ -4,14 +4,19 @@
  * and goes on after all others had theirs.
  */
 
-/** About a microsecond of work: costs below are measured in these. */
-const SHARE = 600;
+/** Costs are measured in units of about a microsecond of work. */
+const MAX_SHARE = 600;
+/** With many connections that wait, each has a smaller share, so that all of them together do not take longer. */
+const TURN = 2400;
+const MIN_SHARE = 60;
+/** Of a connection that has done nothing yet. */
+const FIRST_SHARE = 150;
 /** A connection pays for work that was larger than its share, up to this. */
-const MAX_DEBT = 20 * SHARE;
+const MAX_DEBT = 20 * MAX_SHARE;
 /** 256 bytes a unit: 64 inputs, which have 5 KB, take 20 µs to predict. */
 const BYTES_PER_UNIT_LOG2 = 8;
 
-export const COST = { frame: 1, call: 5, message: 15 } as const;
+export const COST = { frame: 1, call: 5, stream: 60, message: 15 } as const;
 
 export function costOfBytes(bytes: number): number {
   return bytes >>> BYTES_PER_UNIT_LOG2;
@@ -19,9 +24,9 @@ export function costOfBytes(bytes: number): number {
 
 /** The connections that wait for their next share, in the order in which they asked. */
 export class Turns {
-  #waiting: (() => void)[] = [];
+  #waiting: ((share: number) => void)[] = [];
 
-  wait(begin: () => void): void {
+  wait(begin: (share: number) => void): void {
     if (this.#waiting.length === 0) setImmediate(this.#run);
     this.#waiting.push(begin);
   }
@@ -29,7 +34,8 @@ export class Turns {
   readonly #run = (): void => {
     const waiting = this.#waiting;
     this.#waiting = [];
-    for (const begin of waiting) begin();
+    const share = Math.max(MIN_SHARE, Math.min(MAX_SHARE, Math.floor(TURN / waiting.length)));
+    for (const begin of waiting) begin(share);
   };
 }
 
@@ -42,7 +48,7 @@ interface Waiter {
 export class Share {
   readonly #turns: Turns;
   readonly #onBegin: () => void;
-  #left = SHARE;
+  #left = FIRST_SHARE;
   #isAsking = false;
   readonly #waiters: Waiter[] = [];
 
@@ -79,9 +85,9 @@ export class Share {
     return promise;
   }
 
-  readonly #begin = (): void => {
+  readonly #begin = (share: number): void => {
     this.#isAsking = false;
-    this.#left = Math.min(SHARE, Math.max(this.#left, -MAX_DEBT) + SHARE);
+    this.#left = Math.min(share, Math.max(this.#left, -MAX_DEBT) + share);
     while (!this.isSpent && this.#waiters.length > 0) {
       const { cost, resolve } = this.#waiters.shift()!;
       this.#left -= cost;
