@@ -1,5 +1,6 @@
 /** RFC 7541: header blocks of one connection, in their order. */
 import { createField, type Field } from './fields.ts';
+import { ConnectionError, ERROR } from './frames.ts';
 import { decodeHuffman } from './huffman.ts';
 
 /** Appendix A. Names that share a value of "" are written as one list. */
@@ -83,7 +84,8 @@ export class HpackDecoder {
       const field = isReference ? this.#find(this.#readInteger(7)) : this.#readLiteral(first);
       if (!isReference) areOnlyReferences = false;
       listBytes += sizeOf(field);
-      if (listBytes > MAX_LIST_BYTES) throw new HpackError('the headers are too large');
+      // Not a fault of the encoding: RFC 9113 §10.5.1.
+      if (listBytes > MAX_LIST_BYTES) throw new ConnectionError(ERROR.enhanceYourCalm, 'the headers are too large');
       fields.push(field);
     }
     return areOnlyReferences;

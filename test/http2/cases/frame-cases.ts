@@ -217,6 +217,20 @@ const rows: readonly (readonly [section: string, title: string, frames: Buffer[]
     ],
     [
       '10.5.1',
+      'fields that grow beyond 32,768 bytes by references',
+      [
+        frame(
+          HEADERS,
+          END_HEADERS,
+          1,
+          // A field with a value of 3,000 bytes, and 20 references to it.
+          Buffer.concat([block, hex('40 01 61 7f b9 16'), Buffer.alloc(3000, 'x'), Buffer.alloc(20, 0xbe)]),
+        ),
+      ],
+      connectionError('ENHANCE_YOUR_CALM'),
+    ],
+    [
+      '10.5.1',
       'a field block larger than 32,768 bytes',
       [frame(HEADERS, 0, 1), ...Array.from({ length: 3 }, () => frame(CONTINUATION, 0, 1, Buffer.alloc(16_000)))],
       connectionError('ENHANCE_YOUR_CALM'),
