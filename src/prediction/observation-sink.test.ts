@@ -134,6 +134,27 @@ forEachEngine(
   },
 );
 
+forEachEngine(
+  'a round of the trainer goes on where the last one ended, so that every model gets its turn',
+  async (store, { place }) => {
+    const { sink, world, metrics } = openSink(store);
+    const onTrained = async () => {};
+    const options = { refitRows: 200, refitSeconds: 3600, log: createLog('silent'), onTrained };
+    const trainer = createTrainer({ store, place, world, metrics, ...options });
+    // A round looks at 1,024 models. By name, the one that is due is behind all of them.
+    const names = Array.from({ length: 1100 }, (_, index) => `m${index}`);
+    for (let first = 0; first < names.length; first += 100)
+      await sink.report(names.slice(first, first + 100).map((targetModel) => ({ ...whole, targetModel })));
+    await sink.report(observePool({ rows: 60 }).map((row) => ({ ...whole, input: row.input, targetModel: 'z' })));
+    const trained = async () => (await listFreshSamples(store, 'y')).fresh.length === 0;
+    await trainer.runRound();
+    assert.equal(await trained(), false);
+    await trainer.runRound();
+    assert.equal(await trained(), true);
+    await trainer.stop();
+  },
+);
+
 forEachEngine('fresh samples are listed by pages, every target model once', async (store) => {
   const { sink } = openSink(store);
   const names = Array.from({ length: 200 }, (_, index) => `m${index}`);
