@@ -1,4 +1,4 @@
-/** A receiver whose certificate is from an authority of one's own. */
+/** What only the server's configuration opens: names of one's own network, and certificates of an authority of one's own. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -25,7 +25,7 @@ function makeAuthorityAndCertificate(): void {
 }
 
 makeAuthorityAndCertificate();
-const journey = useWebhookJourney({ WEBHOOK_CA_FILE: inFolder('ca.pem') });
+const journey = useWebhookJourney({ WEBHOOK_CA_FILE: inFolder('ca.pem'), WEBHOOK_ALLOW_HOSTS: 'jenkins,*.corp' });
 const stranger = useWebhookJourney();
 
 async function testHookOf(service: typeof journey, url: string): Promise<{ result: string; result_code: number }> {
@@ -47,6 +47,29 @@ test('WEBHOOK_CA_FILE adds an authority; without it the receiver is not trusted'
   const distrusted = await testHookOf(stranger, url);
   assert.equal(distrusted.result_code, 0);
   assert.match(distrusted.result, /^certificate or TLS error/);
+});
+
+const NAMES: [url: string, opened: string, closed: string][] = [
+  ['http://jenkins:8080/', 'does not resolve to a public address', 'must name its host with a domain, got "jenkins"'],
+  ['http://ci.lan/', 'must not name a host of a private network, got "ci.lan"', 'does not resolve to a public address'],
+  ['http://localhost:8080/', 'must not be localhost', 'must not be localhost'],
+  ['http://10.0.0.1/', ...twice('must not be a private or reserved address, got "10.0.0.1"')],
+  ['http://[::1]/', ...twice('must not be a private or reserved address, got "::1"')],
+];
+
+function twice(reason: string): [string, string] {
+  return [reason, reason];
+}
+
+test('WEBHOOK_ALLOW_HOSTS says which private names are looked up at all', PATIENTLY, async () => {
+  for (const [url, opened, closed] of NAMES)
+    for (const [service, reason] of [
+      [journey, opened],
+      [stranger, closed],
+    ] as const) {
+      const [status, answer] = await service.call('POST', HOOKS, { url });
+      assert.deepEqual([status, answer.message], [400, `Cannot use this url: it ${reason}`]);
+    }
 });
 
 test('a file without a certificate stops the start with its name and what is wrong', async () => {
