@@ -51,7 +51,8 @@ export const settings = {
     }),
     maxBodyBytes: setting({
       env: 'HTTP_MAX_BODY_BYTES',
-      about: 'Largest accepted HTTP request body, in bytes.',
+      about:
+        'Largest accepted HTTP request body, in bytes: of an event, a report or a prediction. Bodies with parameters have 16 KB.',
       schema: integer(1024, 1_073_741_824),
       fallback: '1048576',
     }),

@@ -16,7 +16,9 @@ export interface Flow {
 const HOME = '/';
 const CLIENT = 'client';
 
-export function createFlow(vault: Vault, returnTo: string, leadsToClient = false): Flow {
+/** What cannot be a way back, such as a path that is too long, leads home. */
+export function createFlow(vault: Vault, path: string, leadsToClient = false): Flow {
+  const returnTo = parseReturnTo(path) ?? HOME;
   const sealed = leadsToClient ? Buffer.from(vault.seal(CLIENT, bindFlow(returnTo))).toString('base64url') : undefined;
   return toFlow(returnTo, sealed);
 }

@@ -1,15 +1,19 @@
+/** As it stands in the address of the sign-in page, which has to fit into the 16 KB that Node takes of a head. */
+const MAX_ENCODED_LENGTH = 12_000;
+
 /**
  * Where to go after signing in: a path of this service, or undefined. A browser reads `//evil.example` and
  * `/\evil.example` as another host, and drops tabs and line ends, so only what still is a path after parsing passes.
  */
 export function parseReturnTo(value: string | null | undefined): string | undefined {
-  if (!value?.startsWith('/') || value.length > 12_000 || hasControlCharacter(value)) return undefined;
+  if (!value?.startsWith('/') || value.length > MAX_ENCODED_LENGTH || hasControlCharacter(value)) return undefined;
   const base = 'http://self.invalid';
   if (!URL.canParse(value, base)) return undefined;
   const url = new URL(value, base);
   // Parsing also resolves dots: "/.//evil.example" would become "//evil.example".
   if (url.origin !== base || url.pathname.startsWith('//') || value.includes('\\')) return undefined;
-  return url.pathname + url.search + url.hash;
+  const path = url.pathname + url.search + url.hash;
+  return encodeURIComponent(path).length <= MAX_ENCODED_LENGTH ? path : undefined;
 }
 
 function hasControlCharacter(value: string): boolean {

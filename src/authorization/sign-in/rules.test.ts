@@ -25,6 +25,7 @@ test('S02 no address of another site is a way back', () => {
     undefined,
     '/a\\b',
     `/${'a'.repeat(100_000)}`,
+    `/?${'"'.repeat(5000)}`,
   ];
   for (const value of refused) assert.equal(parseReturnTo(value), undefined, String(value).slice(0, 40));
   assert.equal(parseReturnTo('/oauth/authorize?state=%2F%2Fx&a=b#c'), '/oauth/authorize?state=%2F%2Fx&a=b#c');

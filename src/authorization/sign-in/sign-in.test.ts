@@ -37,6 +37,16 @@ test('the sign-in page has no text for a word that every object knows', async (t
   assert.equal(body((await client.get('/sign-in?done=constructor')).body), body(plain.body));
 });
 
+test('a page with an address that the sign-in page cannot carry leads to a sign-in page that answers', async (t) => {
+  const service = await servePages(t);
+  const client = createFormClient(service.url);
+  for (const query of ['a'.repeat(15_000), '%22'.repeat(5000)]) {
+    const asked = await client.get(`/account/activity?before=${query}`);
+    assert.equal(asked.location, '/sign-in');
+    assert.equal((await client.get(asked.location)).status, 200);
+  }
+});
+
 test('a wrong password, an unknown login and a disabled person get the same page', async (t) => {
   const service = await servePages(t);
   await addUser(service, 'ada');

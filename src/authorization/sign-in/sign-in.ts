@@ -7,7 +7,6 @@ import type { FormFields } from './cookies.ts';
 import { createFlow, formatFlow } from './flow.ts';
 import { addPasskeyRoutes } from './passkey-routes.ts';
 import { addPasswordRoutes } from './password-routes.ts';
-import { parseReturnTo } from './return-to.ts';
 import { addSecondStepRoutes } from './second-step-routes.ts';
 import { addSetupRoutes } from './setup-routes.ts';
 import { createSignInKit, type KitParts, type Session, type SignInKit } from './sign-in-kit.ts';
@@ -46,7 +45,7 @@ export function createSignIn(parts: KitParts): SignIn {
     currentSession: kit.currentSession,
     checkForm: kit.checkForm,
     redirectToSignIn(c, returnTo, options = {}) {
-      const flow = createFlow(parts.vault, parseReturnTo(returnTo) ?? '/', options.leadsToClient);
+      const flow = createFlow(parts.vault, returnTo, options.leadsToClient);
       return c.redirect(`/sign-in${formatFlow(flow, { login_hint: options.loginHint })}`, 303);
     },
   };
