@@ -7,6 +7,7 @@ import {
   without,
 } from '../../test/support/authorization-requests.ts';
 import {
+  type Answer,
   authorize,
   CALLBACK,
   decide,
@@ -19,6 +20,16 @@ import {
   signIn,
 } from '../../test/support/authorization-server.ts';
 import { type Case, checkConformance } from '../../test/support/conformance.ts';
+
+/** What the browser keeps that was sent to sign in. */
+function readAgainCookie(answer: Answer): string {
+  return (
+    answer.headers
+      .getSetCookie()
+      .find((line) => line.startsWith('trivet_again='))
+      ?.split(';')[0] ?? ''
+  );
+}
 
 const cases: Case[] = [
   [
@@ -202,13 +213,40 @@ const cases: Case[] = [
         assert.equal(answer.status, 303);
         const signInUrl = new URL(answer.headers.get('location') ?? '', server.url);
         const returnTo = signInUrl.searchParams.get('return_to') ?? '';
-        const stale = await request(server.url + returnTo, { headers: { cookie } });
-        assert.equal(stale.status, 303, 'the old session does not do');
+        const browser = readAgainCookie(answer);
+        const open = (path: string, session: string, mark = browser) =>
+          request(server.url + path, { headers: { cookie: `${session}; ${mark}` } });
+        assert.equal((await open(returnTo, cookie)).status, 303, 'the old session does not do');
         const fresh = await signIn(server, person.user);
         server.advance(10_000);
-        assert.equal((await request(server.url + returnTo, { headers: { cookie: fresh } })).status, 200);
+        const done = await open(returnTo, fresh);
+        assert.equal(done.status, 200);
+        assert.match(done.headers.getSetCookie().join(), /trivet_again=;.*Max-Age=0/i, 'it is spent');
       }
       assertRedirectedError(bench, await authorize(server, cookie, { ...fields, max_age: 'x' }), 'invalid_request');
+    },
+  ],
+  [
+    'what came back from a sign-in passes for no other browser, no other request, and for an hour only',
+    async (bench) => {
+      const { server } = bench;
+      const { cookie, fields, person } = await prepareRequest(bench);
+      const sent = await authorize(server, cookie, { ...fields, prompt: 'login' });
+      const location = new URL(sent.headers.get('location') ?? '', server.url);
+      const returnTo = location.searchParams.get('return_to') ?? '';
+      const own = readAgainCookie(sent);
+      const foreign = readAgainCookie(await authorize(server, cookie, { ...fields, prompt: 'login' }));
+      const fresh = await signIn(server, person.user);
+      server.advance(10_000);
+      const open = async (path: string, again: string) =>
+        (await request(server.url + path, { headers: { cookie: `${fresh}; ${again}` } })).status;
+      assert.equal(await open(returnTo, ''), 303, 'without the cookie');
+      assert.equal(await open(returnTo, foreign), 303, 'with the cookie of another browser');
+      assert.equal(await open(`${returnTo}&nonce=n`, own), 303, 'a request that asks more');
+      assert.equal(await open(returnTo.replace('state=s1', 'state=s2'), own), 303, 'another state');
+      assert.equal(await open(returnTo, own), 200);
+      server.advance(3_600_000);
+      assert.equal(await open(returnTo, own), 303, 'an hour later');
     },
   ],
   [

@@ -34,6 +34,7 @@ import { isLoopbackIp, isPrivateScheme } from './redirect-uri.ts';
 import { formatScope, isWithin, listGrantable, type Scope } from './scope.ts';
 import { createSecret, hashSecret } from './secret-text.ts';
 import { clientAddress } from './sign-in/client-address.ts';
+import { markRequest, readMark, spendMark } from './sign-in/fresh-sign-in.ts';
 import type { Session, SignIn } from './sign-in/sign-in.ts';
 import { findUserById } from './user-store.ts';
 
@@ -113,7 +114,8 @@ interface Pending {
 async function askUser(parts: AuthorizeParts, c: Context<HttpEnv>, pending: Pending): Promise<Response> {
   const { application } = pending;
   const session = await parts.signIn.currentSession(c);
-  if (session === undefined || mustSignInAgain(parts, session, pending)) return sendToSignIn(parts, c, pending);
+  if (session === undefined || mustSignInAgain(parts, c, { ...pending, session }))
+    return sendToSignIn(parts, c, pending);
   const request = { ...pending.request, scopes: listGrantableOrRefuse(pending.request, session) };
   const consent = await findConsent(parts.store, session.user.id, application.clientId);
   if (consent !== undefined && mayPassSilently({ request, application }, consent))
@@ -141,10 +143,17 @@ function listGrantableOrRefuse({ scopes }: AuthorizationRequest, { user }: Sessi
   return grantable;
 }
 
-/** `again` names the moment of a request that sent the user to sign in; sealed, since it is ours to say. */
-function mustSignInAgain(parts: AuthorizeParts, session: Session, { request, query }: Pending): boolean {
-  const askedAtMs = readAskedAt(parts, query);
-  if (askedAtMs !== undefined) return session.authTimeMs < askedAtMs;
+function mustSignInAgain(
+  parts: AuthorizeParts,
+  c: Context<HttpEnv>,
+  { request, query, session }: Pending & { readonly session: Session },
+): boolean {
+  const marked = { request: formatRequestPath(query, {}), mark: query.values.get('again') };
+  const markedAtMs = readMark(parts.signIn.kit, c, marked);
+  if (markedAtMs !== undefined && session.authTimeMs >= markedAtMs) {
+    spendMark(parts.signIn.kit, c);
+    return false;
+  }
   if (request.prompts.includes('login') || request.prompts.includes('select_account')) return true;
   // In both directions: one from the future was made while the clock was wrong.
   const ageMs = Math.abs(parts.world.nowMs() - session.authTimeMs);
@@ -161,8 +170,8 @@ function redirectToSignIn(
   c: Context<HttpEnv>,
   { redirectUri, query }: Pick<RefusedRequest, 'redirectUri' | 'query'>,
 ): Response {
-  const askedAt = Buffer.from(parts.vault.seal(String(parts.world.nowMs()), AGAIN_BINDING)).toString('base64url');
-  return parts.signIn.redirectToSignIn(c, formatRequestPath(query, { again: askedAt }), {
+  const again = markRequest(parts.signIn.kit, c, formatRequestPath(query, {}));
+  return parts.signIn.redirectToSignIn(c, formatRequestPath(query, { again }), {
     loginHint: query.values.get('login_hint')?.slice(0, MAX_LOGIN_HINT_LENGTH),
     leadsToClient: !isPrivateScheme(redirectUri),
   });
@@ -170,18 +179,6 @@ function redirectToSignIn(
 
 /** The sign-in page shows no more; the request carries all of it anyway. */
 const MAX_LOGIN_HINT_LENGTH = 64;
-
-const AGAIN_BINDING = 'authorize-again';
-
-function readAskedAt({ vault }: AuthorizeParts, { values }: AuthorizeQuery): number | undefined {
-  const sealed = values.get('again');
-  if (sealed === undefined) return undefined;
-  try {
-    return Number(vault.open(Buffer.from(sealed, 'base64url'), AGAIN_BINDING).toString());
-  } catch {
-    return undefined;
-  }
-}
 
 /**
  * Nothing new to ask. A public client cannot prove who it is, so it is shown every time (RFC 6749 §10.2, RFC 8252 §8.6),

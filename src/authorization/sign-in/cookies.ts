@@ -9,7 +9,7 @@ import { deleteCookie, getCookie, setCookie } from 'hono/cookie';
 import { Failure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';
 
-export type CookieName = 'session' | 'form' | 'step' | 'upstream' | 'device';
+export type CookieName = 'session' | 'form' | 'step' | 'upstream' | 'device' | 'again';
 
 export interface Cookies {
   read(c: Context<HttpEnv>, name: CookieName): string | undefined;

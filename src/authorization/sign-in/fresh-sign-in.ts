@@ -1,0 +1,47 @@
+/**
+ * An authorization request that sends its person to sign in first (`prompt=login`, `max_age`) must know it again when
+ * they come back, or it would send them for ever. The mark it takes along says when that was. It is good for this very
+ * request, in the browser that was sent, once, and for an hour: anybody else's, or an older one, skips no sign-in.
+ */
+import { createHash } from 'node:crypto';
+import type { Context } from 'hono';
+import type { HttpEnv } from '../../http/context.ts';
+import { formToken } from './cookies.ts';
+import type { SignInKit } from './sign-in-kit.ts';
+
+type MarkParts = Pick<SignInKit, 'vault' | 'world' | 'cookies'>;
+
+const LIFETIME_SECONDS = 3600;
+
+/** `request`: all of the request, spelt the same each time. */
+export function markRequest({ vault, world, cookies }: MarkParts, c: Context<HttpEnv>, request: string): string {
+  const browser = cookies.read(c, 'again') ?? Buffer.from(world.randomBytes(24)).toString('base64url');
+  cookies.write(c, 'again', { value: browser, maxAgeSeconds: LIFETIME_SECONDS });
+  return Buffer.from(vault.seal(String(world.nowMs()), bindMark(request, browser))).toString('base64url');
+}
+
+/** When the person was sent to sign in; undefined unless the mark is for this request and browser, and recent. */
+export function readMark(
+  { vault, world, cookies }: MarkParts,
+  c: Context<HttpEnv>,
+  { request, mark }: { readonly request: string; readonly mark: string | undefined },
+): number | undefined {
+  const browser = cookies.read(c, 'again');
+  if (mark === undefined || browser === undefined) return undefined;
+  try {
+    const markedAtMs = Number(vault.open(Buffer.from(mark, 'base64url'), bindMark(request, browser)).toString());
+    return Math.abs(world.nowMs() - markedAtMs) <= LIFETIME_SECONDS * 1000 ? markedAtMs : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The person has signed in: the mark is spent. */
+export function spendMark({ cookies }: MarkParts, c: Context<HttpEnv>): void {
+  cookies.drop(c, 'again');
+}
+
+function bindMark(request: string, browser: string): string {
+  const digest = createHash('sha256').update(request).digest('base64url');
+  return `authorize-again:${digest}:${formToken(browser)}`;
+}
