@@ -28,7 +28,8 @@ const cases: Case[] = [
       const { tokens } = await prepareTokens(bench);
       const answer = await request(bench.server.url + USER, { headers: { 'private-token': tokens.access_token } });
       const fields = 'avatar_url bio blog company email followers followers_url following html_url id login name';
-      for (const name of [...fields.split(' '), 'top_languages', 'type', 'url']) assert.ok(name in answer.json, name);
+      for (const name of [...fields.split(' '), 'email_verified', 'top_languages', 'type', 'url'])
+        assert.ok(name in answer.json, name);
       const addresses = ['url', 'html_url', 'followers_url', 'avatar_url'].map((name) => String(answer.json[name]));
       for (const address of addresses.filter((given) => given !== '')) {
         const { status } = await request(address, { headers: { 'private-token': tokens.access_token } });

@@ -206,6 +206,7 @@ const openid: Case[] = [
         name: user.name,
         preferred_username: user.login,
         email: user.email,
+        email_verified: true,
       });
       const only = await signInWithOpenId(bench, { scope: 'openid' });
       assert.deepEqual((await ask(only.json.access_token)).json, { sub: only.person.user.id });

@@ -37,6 +37,7 @@ export function describeServer(issuer: string): object {
       'preferred_username',
       'name',
       'email',
+      'email_verified',
     ],
     prompt_values_supported: ['none', 'login', 'consent', 'select_account'],
     request_parameter_supported: false,

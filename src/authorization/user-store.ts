@@ -13,6 +13,8 @@ export interface User {
   readonly login: string;
   readonly name: string;
   readonly email: string | null;
+  /** An administrator or an upstream provider vouches for the address. Of two people only one can have it so. */
+  readonly isEmailVerified: boolean;
   readonly isAdmin: boolean;
   readonly createdAtMs: number;
   readonly disabledAtMs: number | null;
@@ -38,13 +40,15 @@ export interface UserRow {
   readonly disabled_at_ms: number | null;
   readonly password_changed_at_ms: number | null;
   readonly epoch: number;
+  readonly verified_email_key: string | null;
 }
 
 interface CredentialsRow extends UserRow {
   readonly password_hash: string | null;
 }
 
-const USER_COLUMNS = 'id, login, name, email, is_admin, created_at_ms, disabled_at_ms, password_changed_at_ms, epoch';
+const USER_COLUMNS = `id, login, name, email, verified_email_key, is_admin, created_at_ms, disabled_at_ms,
+  password_changed_at_ms, epoch`;
 
 const userById = statement<UserRow>('user-by-id', `SELECT ${USER_COLUMNS} FROM users WHERE id = $1`);
 const userByLogin = statement<UserRow>('user-by-login', `SELECT ${USER_COLUMNS} FROM users WHERE login_key = $1`);
@@ -64,8 +68,17 @@ const takeLogin = statement<{ login_key: string }>(
 );
 const insertUser = statement(
   'insert-user',
-  `INSERT INTO users (id, login, login_key, name, email, is_admin, password_hash, password_changed_at_ms, created_at_ms)
-   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+  `INSERT INTO users (id, login, login_key, name, email, is_admin, password_hash, password_changed_at_ms, created_at_ms,
+     verified_email_key)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+);
+const userByVerifiedEmail = statement<{ id: string }>(
+  'user-by-verified-email',
+  'SELECT id FROM users WHERE verified_email_key = $1',
+);
+const setVerifiedEmail = statement<UserRow>(
+  'set-verified-email',
+  `UPDATE users SET email = $2, verified_email_key = $3 WHERE id = $1 RETURNING ${USER_COLUMNS}`,
 );
 const setPassword = statement<UserRow>(
   'set-password',
@@ -77,9 +90,12 @@ const replacePasswordHash = statement(
   'replace-password-hash',
   'UPDATE users SET password_hash = $3 WHERE id = $1 AND password_hash = $2',
 );
+// A new address is not verified; the same one stays so.
 const updateProfile = statement<UserRow>(
   'update-profile',
-  `UPDATE users SET name = $2, email = $3 WHERE id = $1 RETURNING ${USER_COLUMNS}`,
+  `UPDATE users SET name = $2, email = $3,
+     verified_email_key = CASE WHEN verified_email_key = $4 THEN verified_email_key ELSE NULL END
+   WHERE id = $1 RETURNING ${USER_COLUMNS}`,
 );
 const disableUserStatement = statement<UserRow>(
   'disable-user',
@@ -100,6 +116,7 @@ export function toUser(row: UserRow): User {
     login: row.login,
     name: row.name,
     email: row.email,
+    isEmailVerified: row.verified_email_key !== null,
     isAdmin: row.is_admin === 1,
     createdAtMs: row.created_at_ms,
     disabledAtMs: row.disabled_at_ms,
@@ -139,6 +156,7 @@ export interface NewUser {
   readonly login: string;
   readonly name: string;
   readonly email: string | null;
+  readonly isEmailVerified?: boolean | undefined;
   readonly isAdmin: boolean;
   readonly passwordHash: string | null;
 }
@@ -155,11 +173,13 @@ export interface UserInsert extends NewUser {
 }
 
 /** `created`, or why not: an expected outcome, since two people may ask for one login at once. */
-export const insertUserOnce: Procedure<UserInsert, 'created' | 'taken' | 'not_first'> = procedure(
+export const insertUserOnce: Procedure<UserInsert, 'created' | 'taken' | 'not_first' | 'email_taken'> = procedure(
   import.meta.url,
   'insertUserOnce',
   async (transaction, user) => {
     if (user.onlyFirst && (await transaction.run(anyUser, [])).length > 0) return 'not_first';
+    const verifiedKey = user.isEmailVerified ? emailKey(user.email) : null;
+    if ((await transaction.run(userByVerifiedEmail, [verifiedKey])).length > 0) return 'email_taken';
     const key = loginKey(user.login);
     const taken = await transaction.run(takeLogin, [key, 'user', user.id]);
     if (taken.length === 0) return 'taken';
@@ -174,6 +194,7 @@ export const insertUserOnce: Procedure<UserInsert, 'created' | 'taken' | 'not_fi
       user.passwordHash,
       passwordChangedAtMs,
       user.nowMs,
+      verifiedKey,
     ]);
     for (const step of user.steps) await transaction.run(step.statement, step.parameters);
     return 'created';
@@ -203,12 +224,14 @@ async function create(store: Store, world: World, user: Omit<UserInsert, 'nowMs'
   const outcome = await store.call(insertUserOnce, insert);
   if (outcome === 'taken')
     throw new Failure('conflict', `Cannot create the user: the login "${user.login}" is taken`, { field: 'login' });
+  if (outcome === 'email_taken') throw refuseEmail(insert.email);
   if (outcome === 'not_first') throw new Failure('conflict', 'Cannot set up the service: it already has a user');
   return {
     id: insert.id,
     login: insert.login,
     name: insert.name,
     email: insert.email,
+    isEmailVerified: insert.email !== null && insert.isEmailVerified === true,
     isAdmin: insert.isAdmin,
     createdAtMs: insert.nowMs,
     disabledAtMs: null,
@@ -226,10 +249,12 @@ export function checkProfile(profile: { readonly name: string; readonly email: s
     throw new Failure('invalid', `Cannot save the profile: the name must be 1 to ${MAX_NAME_LENGTH} characters`, {
       field: 'name',
     });
-  if (profile.email !== null && !EMAIL.test(profile.email))
-    throw new Failure('invalid', `Cannot save the profile: "${profile.email}" is not an email address`, {
-      field: 'email',
-    });
+  if (profile.email !== null) checkEmail(profile.email);
+}
+
+function checkEmail(email: string): void {
+  if (EMAIL.test(email)) return;
+  throw new Failure('invalid', `Cannot save the profile: "${email}" is not an email address`, { field: 'email' });
 }
 
 export async function changeProfile(
@@ -238,7 +263,49 @@ export async function changeProfile(
   profile: { readonly name: string; readonly email: string | null },
 ): Promise<User | undefined> {
   checkProfile(profile);
-  return firstUser(await store.write(updateProfile, [userId, profile.name.trim(), profile.email]));
+  return firstUser(
+    await store.write(updateProfile, [userId, profile.name.trim(), profile.email, emailKey(profile.email)]),
+  );
+}
+
+/** Two spellings that differ in case are one address. */
+function emailKey(email: string | null): string | null {
+  return email?.toLowerCase() ?? null;
+}
+
+function refuseEmail(email: string | null): Failure {
+  const message = `Cannot save the email address: "${email}" is the verified address of another account`;
+  return new Failure('conflict', message, { field: 'email' });
+}
+
+export async function isVerifiedEmailTaken(store: Store, email: string): Promise<boolean> {
+  return (await store.read(userByVerifiedEmail, [emailKey(email)])).length > 0;
+}
+
+export interface EmailVerification {
+  readonly userId: string;
+  readonly email: string;
+  /** Committed with it. */
+  readonly steps: readonly Step[];
+}
+
+export const verifyEmailOnce: Procedure<EmailVerification, boolean> = procedure(
+  import.meta.url,
+  'verifyEmailOnce',
+  async (transaction, { userId, email, steps }) => {
+    const key = emailKey(email);
+    const [owner] = await transaction.run(userByVerifiedEmail, [key]);
+    if (owner !== undefined && owner.id !== userId) return false;
+    await transaction.run(setVerifiedEmail, [userId, email, key]);
+    for (const step of steps) await transaction.run(step.statement, step.parameters);
+    return true;
+  },
+);
+
+/** Sets the address, for which the caller vouches. Throws `conflict` when it is verified for another account. */
+export async function verifyEmail(store: Store, verification: EmailVerification): Promise<void> {
+  checkEmail(verification.email);
+  if (!(await store.call(verifyEmailOnce, verification))) throw refuseEmail(verification.email);
 }
 
 /** Ends every session, and all that applications were given, with the same statement. */

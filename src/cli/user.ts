@@ -16,6 +16,7 @@ import {
   setAdminStep,
   setPasswordStep,
   type User,
+  verifyEmail,
 } from '../authorization/user-store.ts';
 import type { Step } from '../database/store.ts';
 import { Failure } from '../errors.ts';
@@ -36,6 +37,10 @@ export function createUserCommand(): Command {
   command.command('list').description('List everybody').option('--json', 'one JSON object a line').action(list);
   command.command('disable <login>').description('End the sessions and tokens of a person').action(disable);
   command.command('enable <login>').description('Let a disabled person in again').action(enable);
+  command
+    .command('email <login> <address>')
+    .description('Set the email address of a person as verified, so that applications see it')
+    .action(setEmail);
   command
     .command('password <login>')
     .description('Set a new password, read from standard input, and end the sessions and the access of applications')
@@ -68,7 +73,7 @@ async function create({ login, name, email, passwordStdin, admin }: CreateOption
   const passwordHash = passwordStdin ? await readPasswordHash(login) : null;
   await using cli = await openCliStore({ ifAbsent: 'create' });
   const isAdmin = admin === true;
-  const given = { login, name, email: email ?? null, isAdmin, passwordHash };
+  const given = { login, name, email: email ?? null, isEmailVerified: email !== undefined, isAdmin, passwordHash };
   const user = await createUser(cli.store, cli.world, given, (userId) => [
     auditStep({ kind: 'user_created', userId, details: BY_HAND }, cli.world.nowMs()),
   ]);
@@ -131,6 +136,14 @@ async function resetPassword(login: string, { deleteTokens }: { readonly deleteT
   print(`Set the password of ${login}: sessions and the access of applications have ended, ${tokens}`);
 }
 
+async function setEmail(login: string, email: string): Promise<void> {
+  await using cli = await openCliStore();
+  const user = await requireUser(cli, login);
+  const event = { kind: 'user_changed', userId: user.id, details: { ...BY_HAND, what: 'email' } } as const;
+  await verifyEmail(cli.store, { userId: user.id, email, steps: [auditStep(event, cli.world.nowMs())] });
+  print(`The email address of ${login} is ${email}, verified`);
+}
+
 async function resetSecondStep(login: string): Promise<void> {
   await change(login, 'totp_disabled', (user) => [
     ...deleteTotpSteps(user.id),
@@ -151,8 +164,13 @@ type UserEvent = 'user_disabled' | 'user_enabled' | 'user_changed' | 'password_c
 
 async function change(login: string, kind: UserEvent, stepsFor: (user: User, cli: CliStore) => Step[]): Promise<void> {
   await using cli = await openCliStore();
-  const user = await findUserByLogin(cli.store, login);
-  if (user === undefined) throw new Failure('not_found', `Cannot change the user: nobody has the login "${login}"`);
+  const user = await requireUser(cli, login);
   const event = auditStep({ kind, userId: user.id, details: BY_HAND }, cli.world.nowMs());
   await cli.store.writeAll([...stepsFor(user, cli), event]);
+}
+
+async function requireUser({ store }: CliStore, login: string): Promise<User> {
+  const user = await findUserByLogin(store, login);
+  if (user !== undefined) return user;
+  throw new Failure('not_found', `Cannot change the user: nobody has the login "${login}"`);
 }

@@ -104,6 +104,7 @@ export async function createPerson(server: AuthorizationEndpoint, login = `perso
     login,
     name: `Person ${login}`,
     email: `${login}@example.com`,
+    isEmailVerified: true,
     isAdmin: false,
     passwordHash: null,
   });

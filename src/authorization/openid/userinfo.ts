@@ -15,7 +15,9 @@ export async function answerUserinfo(parts: ProtocolParts, call: Call): Promise<
     });
   const user = await findUserById(parts.store, userId);
   if (user === undefined) throw refuseToken();
-  const { name, login, email } = user;
-  const profile = { name, preferred_username: login, ...(email === null ? {} : { email }) };
+  const { name, login, email, isEmailVerified } = user;
+  // Relying parties match people by it: an address that anybody may have typed is not said.
+  const verified = isEmailVerified ? { email, email_verified: true } : {};
+  const profile = { name, preferred_username: login, ...verified };
   return replyJson({ sub: user.id, ...(scopes.includes('all_user') ? profile : {}) }, NO_STORE);
 }

@@ -67,6 +67,12 @@ ${advice === undefined ? '' : html`<p class="notice warn">${advice} <a href="/ac
 ${sections.map(renderSection)}`;
 }
 
+function describeEmail({ email, isEmailVerified }: User): string {
+  const t = texts.profile;
+  if (email === null) return t.emailHint;
+  return isEmailVerified ? t.emailVerified : t.emailNotVerified;
+}
+
 async function showProfile(
   store: Console['kit']['store'],
   { c, session, show }: Visit,
@@ -83,7 +89,7 @@ ${organizations.length === 0 ? '' : html`<dt>${t.organizations}</dt><dd>${organi
 <form method="post" action="/account" class="stack">
 ${renderCsrf(csrfToken)}
 ${renderField({ name: 'name', label: t.name, value: values.name, autocomplete: 'name', mistake })}
-${renderField({ name: 'email', label: t.email, hint: t.emailHint, type: 'email', value: values.email ?? '', autocomplete: 'email', isOptional: true, mistake })}
+${renderField({ name: 'email', label: t.email, hint: describeEmail(user), type: 'email', value: values.email ?? '', autocomplete: 'email', isOptional: true, mistake })}
 <button>${texts.save}</button>
 </form>
 </section>`;

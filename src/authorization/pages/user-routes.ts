@@ -68,7 +68,13 @@ async function makeUser(
   checkNewPassword(password, values);
   const passwordHash = await hashPassword(password);
   const event = { kind: 'user_created', actorId: session.user.id, address: clientAddress(c) } as const;
-  const user = { ...values, email: values.email || null, isAdmin: false, passwordHash };
+  const user = {
+    ...values,
+    email: values.email || null,
+    isEmailVerified: values.email !== '',
+    isAdmin: false,
+    passwordHash,
+  };
   await createUser(store, world, user, (userId) => [auditStep({ ...event, userId }, world.nowMs())]);
 }
 

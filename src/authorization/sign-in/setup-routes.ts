@@ -65,7 +65,13 @@ async function setUp(
   const { login, name, email, token, password } = given;
   checkNewPassword(password, { login });
   const passwordHash = await hashPassword(password);
-  const user = await createFirstUser(kit.store, kit.world, { login, name, email: email || null, passwordHash });
+  const user = await createFirstUser(kit.store, kit.world, {
+    login,
+    name,
+    email: email || null,
+    isEmailVerified: email !== '',
+    passwordHash,
+  });
   await takeTicket(kit, 'setup', token);
   const event = {
     kind: 'user_created',

@@ -7,7 +7,7 @@ import { auditStep } from '../audit-store.ts';
 import { texts } from '../pages/texts.ts';
 import { issueTicket, takeTicket } from '../ticket-store.ts';
 import { findUpstreamAccount, linkNewUserStep, linkUpstreamAccount } from '../upstream-account-store.ts';
-import { createUser, findUserById, type User } from '../user-store.ts';
+import { createUser, findUserById, isVerifiedEmailTaken, type User, verifyEmailOnce } from '../user-store.ts';
 import { visitSubjects } from './back-off.ts';
 import { clientAddress } from './client-address.ts';
 import { formToken, isSameText } from './cookies.ts';
@@ -89,7 +89,15 @@ async function enter(
   const user = known ? await findUserById(kit.store, known.userId) : await welcome(kit, { provider, person });
   if (user?.disabledAtMs !== null) throw new Failure('forbidden', texts.signIn.upstreamRefused(name));
   await forgiveAttempt(kit.store, visitSubjects('upstream', clientAddress(c)));
+  await confirmEmail(kit, user, person);
   return kit.finishSignIn(c, { user, method: 'upstream', flow: { returnTo } });
+}
+
+/** The provider has verified the address that the person has here too, or the person has none yet. */
+async function confirmEmail({ store }: SignInKit, user: User, { email }: UpstreamPerson): Promise<void> {
+  if (email === undefined || user.isEmailVerified) return;
+  if (user.email !== null && user.email.toLowerCase() !== email.toLowerCase()) return;
+  await store.call(verifyEmailOnce, { userId: user.id, email, steps: [] });
 }
 
 /** A first visit makes an account, under the login there or the nearest that is free. */
@@ -111,11 +119,17 @@ async function welcome(kit: SignInKit, { provider, person }: Arrival): Promise<U
 
 const MOST_NAMESAKES = 50;
 
-function makeUser({ store, world }: SignInKit, { provider, person, login }: Arrival & { readonly login: string }) {
+async function makeUser(
+  { store, world }: SignInKit,
+  { provider, person, login }: Arrival & { readonly login: string },
+) {
   const { issuer } = provider.config;
   const nowMs = world.nowMs();
   const label = person.email ?? person.login ?? person.subject;
-  const profile = { name: (person.name ?? login).slice(0, 100), email: person.email ?? null };
+  // An address that somebody here has verified is not given to another account.
+  const isTaken = person.email !== undefined && (await isVerifiedEmailTaken(store, person.email));
+  const email = isTaken ? null : (person.email ?? null);
+  const profile = { name: (person.name ?? login).slice(0, 100), email, isEmailVerified: email !== null };
   return createUser(store, world, { ...profile, login, isAdmin: false, passwordHash: null }, (userId) => [
     linkNewUserStep({ issuer, subject: person.subject, userId, label, linkedAtMs: nowMs }),
     auditStep({ kind: 'user_created', userId, details: { by: issuer } }, nowMs),

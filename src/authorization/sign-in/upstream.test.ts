@@ -97,6 +97,7 @@ test('with open sign-up a first visit makes an account and a second one finds it
   assert.deepEqual([answer.status, answer.location], [303, '/account']);
   const made = await findUserByLogin(service.store, 'grace-2');
   assert.equal(made?.email, 'grace@company.example', 'never merged with the one who has the login here');
+  assert.equal(made?.isEmailVerified, true);
   const again = createFormClient(service.url);
   await visit(service, again, 'grace');
   assert.match((await again.get('/account')).body, /<dd>grace-2<\/dd>/);

@@ -4,6 +4,7 @@ import { prediction } from './0010-prediction.ts';
 import { authorization } from './0020-authorization.ts';
 import { credentialOrigins } from './0021-credential-origins.ts';
 import { personalTokenParents } from './0022-personal-token-parents.ts';
+import { verifiedEmails } from './0023-verified-emails.ts';
 import { accounts } from './0030-accounts.ts';
 import { hooks } from './0040-hooks.ts';
 import { deliveries } from './0050-deliveries.ts';
@@ -23,6 +24,7 @@ export const migrations: readonly Migration[] = [
   deliveries,
   credentialOrigins,
   personalTokenParents,
+  verifiedEmails,
   pauses,
   idStripes,
 ];

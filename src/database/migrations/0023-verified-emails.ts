@@ -1,0 +1,11 @@
+import type { Migration } from '../store.ts';
+
+/** The address in lower case, once it is verified: nobody else can have it verified then. */
+export const verifiedEmails: Migration = {
+  id: 23,
+  name: 'verified-emails',
+  statements: [
+    'ALTER TABLE users ADD COLUMN verified_email_key {TEXT}',
+    'CREATE UNIQUE INDEX users_by_verified_email ON users (verified_email_key)',
+  ],
+};
