@@ -4,6 +4,8 @@ import type { Http2Stream, StreamListener } from './stream.ts';
 
 /** A longer request is reset (RFC 9113 §8.1): its rest would be read for nothing. */
 const MAX_REQUEST_BYTES = 16_384;
+/** So is one that takes longer: it would hold a place among the streams and the connections. */
+const MAX_REQUEST_MS = 3000;
 const NOTHING = Buffer.alloc(0);
 
 export interface Refusal {
@@ -37,7 +39,9 @@ export class RefusedRequest implements StreamListener {
   readonly #stream: Http2Stream;
   readonly #body: Buffer;
   readonly #onEnd: (request: RefusedRequest) => void;
+  readonly #timer: NodeJS.Timeout;
   #receivedBytes = 0;
+  #isStopped = false;
   #isShed = false;
 
   constructor(parts: {
@@ -53,6 +57,7 @@ export class RefusedRequest implements StreamListener {
     this.#body = parts.headers.get(':method') === 'HEAD' ? NOTHING : Buffer.from(`${reason}\n`);
     const block = encodeHeaderBlock([[':status', status], ['content-type', 'text/plain; charset=utf-8'], ...fields]);
     this.#stream.sendHeaders(block, false);
+    this.#timer = setTimeout(() => this.stop(), MAX_REQUEST_MS).unref();
   }
 
   get isUnfinished(): boolean {
@@ -67,6 +72,7 @@ export class RefusedRequest implements StreamListener {
   onReadEnd(): void {}
 
   onReset(): void {
+    clearTimeout(this.#timer);
     this.#onEnd(this);
   }
 
@@ -82,6 +88,9 @@ export class RefusedRequest implements StreamListener {
 
   /** Ends the answer, whatever is still to come of the request. */
   stop(): void {
+    if (this.#isStopped) return;
+    this.#isStopped = true;
+    clearTimeout(this.#timer);
     this.#onEnd(this);
     if (this.#body.length > 0 && !this.#isShed) this.#stream.sendData(NOTHING, this.#body);
     this.#stream.sendTrailers(NOTHING);

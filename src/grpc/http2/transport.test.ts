@@ -160,6 +160,13 @@ test('a request that is not POST is answered with 405, and with no content when 
   assert.deepEqual([head.headers[':status'], head.body.length], [405, 0]);
 });
 
+test('a request that is not gRPC and never ends is ended by the server', async () => {
+  const stream = session.request({ ':method': 'POST', ':path': '/' }, { endStream: false });
+  const chunks: Buffer[] = [];
+  for await (const chunk of stream) chunks.push(chunk as Buffer);
+  assert.match(Buffer.concat(chunks).toString(), /^Cannot answer: content-type must be/);
+});
+
 test('a request that is not gRPC gets its status at once, and does not keep a server from stopping', async () => {
   const other = await startGrpcServer(echoMethods);
   const client = connectHttp2(`http://127.0.0.1:${other.server.port}`);

@@ -1,5 +1,6 @@
 /** RFC 9113 §8: heads, contents and trailers of requests. */
-import { frame, PING } from '../../support/http2-frames.ts';
+import assert from 'node:assert/strict';
+import { DATA, frame, PING, SETTINGS, WINDOW_UPDATE } from '../../support/http2-frames.ts';
 import {
   answered,
   CALL,
@@ -9,6 +10,7 @@ import {
   fieldsWith,
   type Http2Case,
   headers,
+  hex,
   ignored,
   MESSAGE,
   NEVER_PATH,
@@ -183,7 +185,28 @@ const bodies: readonly (readonly [
   ['8.1', 'a call that is not ended yet', [headers(1), data(1, 0)], ignored],
 ];
 
+/** The text that says why goes out once, when the window allows, however much of the request still comes. */
+const longRefusedRequest: Http2Case = {
+  section: '8.1',
+  title: 'a long request that is not gRPC, while the window for its answer is closed',
+  frames: [
+    frame(SETTINGS, 0, 0, hex('0004 00000000')),
+    headers(1, [[':method', 'POST'], scheme!, path!]),
+    ...Array.from({ length: 4 }, () => data(1, 0, Buffer.alloc(16_000))),
+    frame(WINDOW_UPDATE, 0, 1, hex('0000ffff')),
+  ],
+  reaction: {
+    text: 'one answer, then NO_ERROR',
+    check(frames) {
+      streamError('NO_ERROR').check(frames);
+      const content = Buffer.concat(frames.filter(({ type }) => type === DATA).map(({ payload }) => payload));
+      assert.match(content.toString(), /^Cannot answer: content-type must be [^\n]*\n$/);
+    },
+  },
+};
+
 export const requestCases: readonly Http2Case[] = [
+  longRefusedRequest,
   ...malformedHeads.map(([section, title, fields]) => ({
     section,
     title,
