@@ -3,7 +3,7 @@ import { forEachEngine } from '../../test/support/engines.ts';
 import { type Store, statement } from '../database/store.ts';
 import type { PauseReason } from './delivery/schedule/pause.ts';
 import { readContents, readDueEndpoints, readWaiting } from './delivery-queue-store.ts';
-import { doubtSuccess, takeTest, wakeOriginStep } from './delivery-restart-store.ts';
+import { doubtSuccess, recoverEndpointStep, restart, takeTest, wakeOriginStep } from './delivery-restart-store.ts';
 import {
   cancelEndpointStep,
   countPendingDeliveries,
@@ -171,6 +171,26 @@ forEachEngine('a paused endpoint is not woken by an enqueue', async (store) => {
   const [open] = await readDue(store, NOW + 9000);
   assert.deepEqual([open?.fails, open?.failing_since_ms, open?.parked], [0, null, 0]);
   assert.deepEqual([open?.openings, open?.paused_since_ms, open?.pause_reason], [0, null, null]);
+});
+
+forEachEngine('an endpoint that is released, or that a person asks for, forgets its pause', async (store) => {
+  await ownAll(store);
+  const id = await enqueue(store, 1);
+  const paused = endpointSteps([
+    { hookId: 1, fails: 7, failingSinceMs: NOW, openings: 3, pause: pauseFor('no_connection') },
+  ]);
+  for (const end of [
+    () => store.writeAll([releaseEndpointStep(1, NOW)]),
+    () => restart(store, [1, id], NOW),
+    () => store.writeAll([recoverEndpointStep(1, NOW)]),
+  ]) {
+    await store.writeAll(paused);
+    assert.deepEqual(await readDue(store), []);
+    await end();
+    const [due] = await readDue(store);
+    assert.deepEqual([due?.parked, due?.paused_since_ms], [0, null]);
+    assert.notEqual(due?.pause_reason, 'no_connection');
+  }
 });
 
 forEachEngine('when an origin works again, those who waited for it only are woken', async (store) => {

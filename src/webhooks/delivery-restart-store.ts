@@ -90,7 +90,8 @@ async function nameOutcome(store: Store, place: Place, rows: readonly Row[] = []
 // A person asks: what waits out a failure waits no longer. What is held stays so.
 const hurryEndpoint: Statement<Row> = statement(
   'endpoint_hurry',
-  `UPDATE endpoint_queue SET parked = 0, next_at_ms = $2, version = version + 1
+  `UPDATE endpoint_queue SET parked = 0, paused_since_ms = NULL, pause_reason = NULL, next_at_ms = $2,
+     version = version + 1
    WHERE hook_id = $1 AND held_since_ms IS NULL AND canceled_at_ms IS NULL`,
 );
 
@@ -133,7 +134,7 @@ export async function replay(store: Store, hookId: number, sinceMs: number, nowM
 
 const recoverEndpoint: Statement = statement(
   'endpoint_recover',
-  `UPDATE endpoint_queue SET fails = 0, failing_since_ms = NULL, version = version + 1,
+  `UPDATE endpoint_queue SET fails = 0, failing_since_ms = NULL, version = version + 1, openings = 0, paused_since_ms = NULL,
      pause_reason = CASE WHEN parked = 1 AND pause_reason = 'no_connection' THEN '${RECONNECTED}' ELSE NULL END,
      next_at_ms = CASE WHEN parked = 1 THEN $2 ELSE next_at_ms END, parked = 0
    WHERE hook_id = $1 AND held_since_ms IS NULL AND canceled_at_ms IS NULL`,

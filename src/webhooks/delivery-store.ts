@@ -124,7 +124,8 @@ export function holdEndpointStep(hookId: number, nowMs: number): Step {
 
 const releaseEndpoint: Statement = statement(
   'endpoint_release',
-  `UPDATE endpoint_queue SET held_since_ms = NULL, parked = 0, fails = 0, failing_since_ms = NULL, next_at_ms = $2, version = version + 1
+  `UPDATE endpoint_queue SET held_since_ms = NULL, parked = 0, fails = 0, failing_since_ms = NULL,
+     openings = 0, paused_since_ms = NULL, pause_reason = NULL, next_at_ms = $2, version = version + 1
    WHERE hook_id = $1 AND canceled_at_ms IS NULL`,
 );
 

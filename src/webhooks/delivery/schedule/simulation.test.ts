@@ -204,3 +204,17 @@ test('owners with slow receivers leave places of the worker to those who have no
   simulation.run(2 * MINUTE);
   assert.equal(Math.max(...listWaits(simulation.endpoints.get(1), 2 * MINUTE)), 0);
 });
+
+test('where several owners fill an origin, the next one has the first place that is free', () => {
+  const slow = (owner: number) =>
+    Array.from({ length: 5 }, (_, index) => hook(100 * owner + index, `slow ${owner}`, always(OK, 14_000)));
+  const owners = [1, 2, 3, 4, 5, 6].flatMap(slow);
+  const simulation = createSimulation([...owners, hook(1, 'healthy', quick)]);
+  for (const { hookId } of owners) simulation.enqueue(hookId, { fromMs: Math.floor(hookId / 100), count: 100 });
+  simulation.enqueue(1, { fromMs: SECOND, everyMs: 500, count: 200 });
+  simulation.run(2 * MINUTE);
+  const waits = listWaits(simulation.endpoints.get(1), 2 * MINUTE);
+  assert.ok(Math.max(...waits) <= 15 * SECOND, `${Math.max(...waits)}`);
+  // Only those that came before the first attempt of the slow owners had ended.
+  assert.ok(waits.filter((wait) => wait > 0).length <= 28, `${waits.filter((wait) => wait > 0).length}`);
+});

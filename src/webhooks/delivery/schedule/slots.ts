@@ -2,8 +2,9 @@
  * How much may be under way at once: of the worker, of an owner, of an origin, of one owner at an origin, and of a hook.
  *
  * Where owners share (the worker, an origin) an owner may take no more than what is still free, besides its own cap. So
- * one owner that takes all it can leaves as much to others, n such owners leave one part of n + 1, and whoever has nothing
- * under way finds a place at once (the dynamic threshold of Choudhury and Hahne, 1998, with α = 1).
+ * one owner that takes all it can leaves as much to others, and n such owners come to leave one part of n + 1 (the dynamic
+ * threshold of Choudhury and Hahne, 1998, with α = 1). Five owners that come one after the other can fill an origin for a
+ * moment (8, 4, 2, 1 and 1), thirteen a worker; the first place that is free again is for an owner that has none.
  */
 import type { OriginLimits } from './origin-breakers.ts';
 
