@@ -39,11 +39,21 @@ export function createHttpApp(parts: HttpAppParts): RequestListener {
   app.route('/', createOperationRoutes(parts));
   for (const endpoint of endpoints) addEndpoint(app, endpoint);
   for (const mount of parts.mounts) app.route(mount.path, mount.routes);
-  app.get('/openapi.json', (c) => c.json(describeApi(app)));
+  const readApi = createApiReader(app);
+  app.get('/openapi.json', (c) => c.body(readApi(), 200, { 'Content-Type': 'application/json' }));
   const takeShortWay = createShortWay({ ...parts, endpoints, observer });
   const takeLongWay = getRequestListener(app.fetch);
   return (incoming, outgoing) => {
     if (!takeShortWay(incoming, outgoing)) void takeLongWay(incoming, outgoing);
+  };
+}
+
+/** The document takes milliseconds to make and never changes: anybody may ask for it, so it is made once. */
+function createApiReader(app: OpenAPIHono<HttpEnv>): () => string {
+  let text: string | undefined;
+  return () => {
+    text ??= JSON.stringify(describeApi(app));
+    return text;
   };
 }
 

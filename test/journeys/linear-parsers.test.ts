@@ -173,6 +173,19 @@ for (const [title, path, headers] of heads)
     assert.ok(seconds < 1, `${TIMES} requests took ${seconds} s`);
   });
 
+test('the description of the API is made once, not for everybody who asks', async () => {
+  const read = async () => {
+    const response = await fetch(`${program.httpUrl}/openapi.json`);
+    assert.equal(response.headers.get('content-type'), 'application/json');
+    await response.arrayBuffer();
+  };
+  await read();
+  const seconds = await measure(async () => {
+    for (let time = 0; time < 300; time++) await read();
+  });
+  assert.ok(seconds < 1.5, `300 requests took ${seconds} s`);
+});
+
 test('probes are answered while large forms come in', async () => {
   const [, type, body] = bodies[0]!;
   const attacks = Array.from({ length: 4 }, () => post('/oauth/token', type, body));
