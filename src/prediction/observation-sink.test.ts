@@ -51,7 +51,11 @@ const whole: WholeObservation = {
 /** How long a training takes by the clock of the test. */
 const TRAINING_MS = 1000;
 
-function openSink(store: Store, predictor: SwappablePredictor = createPredictor()) {
+function openSink(
+  store: Store,
+  predictor: SwappablePredictor = createPredictor(),
+  onObserved: (targetModel: string) => void = () => {},
+) {
   const drifted: string[] = [];
   const world = createStillWorld();
   const metrics = new Registry();
@@ -61,7 +65,7 @@ function openSink(store: Store, predictor: SwappablePredictor = createPredictor(
     metrics,
     predictor,
     onDrift: (model) => drifted.push(model),
-    onObserved: () => {},
+    onObserved,
   });
   return { sink, predictor, drifted, metrics, world };
 }
@@ -372,3 +376,25 @@ forEachEngine(
     );
   },
 );
+
+forEachEngine('learning from a large batch lets other work of the process through', async (store) => {
+  let learned = 0;
+  let mostInATurn = 0;
+  const { sink } = openSink(store, createPredictor(), () => {
+    learned += 1;
+  });
+  let isDone = false;
+  let before = 0;
+  const look = (): void => {
+    mostInATurn = Math.max(mostInATurn, learned - before);
+    before = learned;
+    if (!isDone) setImmediate(look);
+  };
+  look();
+  const batch = Array.from({ length: 200 }, () => ({ ...whole, requestId: '' }));
+  await Promise.all(Array.from({ length: 5 }, () => sink.report(batch)));
+  isDone = true;
+  // Each of them has two times to learn from.
+  assert.equal(learned, 2000);
+  assert.ok(mostInATurn <= 100, `${mostInATurn} in one turn`);
+});

@@ -8,6 +8,7 @@ import type { Metrics } from '../telemetry/metrics.ts';
 import type { World } from '../world.ts';
 import { createPredictColumns, METRIC_COLUMNS } from './columns.ts';
 import { createDriftDetector, type DriftDetector } from './drift.ts';
+import { createEventPace } from './event-pace.ts';
 import { createLabelLimit } from './label-limit.ts';
 import type { LiveAccuracy } from './live-accuracy.ts';
 import type { Foreseen } from './live-model.ts';
@@ -41,6 +42,7 @@ export function createObservationSink(parts: ObservationSinkParts): ObservationS
   const { store, world, predictor } = parts;
   const remembered = new Map<string, Foreseen>();
   const learn = createLearner(parts);
+  const pace = createEventPace();
 
   function foresee(targetModel: string, input: ObservedInput): Foreseen {
     const columns = createPredictColumns(1);
@@ -78,10 +80,15 @@ export function createObservationSink(parts: ObservationSinkParts): ObservationS
       });
       const late = joined.refusals.map(({ index, reason }) => ({ index: positions[index]!, reason }));
       const refusedLate = new Set(joined.refusals.map((refusal) => refusal.index));
-      for (const [index, event] of kept.entries())
-        if (event.kind === 'dispatched' && !refusedLate.has(index))
-          remember(event.requestId, foresee(event.targetModel, event.input));
-      for (const sample of joined.samples) learnSample(sample);
+      for (const [index, event] of kept.entries()) {
+        if (event.kind !== 'dispatched' || refusedLate.has(index)) continue;
+        await pace();
+        remember(event.requestId, foresee(event.targetModel, event.input));
+      }
+      for (const sample of joined.samples) {
+        await pace();
+        learnSample(sample);
+      }
       for (const event of kept) if (event.kind === 'finished') remembered.delete(event.requestId);
       const refusals: EventRefusal[] = [...early, ...late].sort((a, b) => a.index - b.index);
       return { accepted: events.length - refusals.length, refusals };
