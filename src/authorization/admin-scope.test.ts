@@ -129,7 +129,7 @@ const cases: Case[] = [
     },
   ],
   [
-    'a device gets it from an administrator who ticks the box, and from nobody else',
+    'a device gets it only from an administrator who ticks the box',
     async (bench) => {
       const { server } = bench;
       const client = await prepareClient(bench);

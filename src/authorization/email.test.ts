@@ -36,7 +36,7 @@ async function verifyByCommand({ context }: Bench, login: string, email: string)
 
 const cases: Case[] = [
   [
-    'an address that a person typed is told to nobody, until an administrator verifies it',
+    'no application is told an address that a person typed, until an administrator verifies it',
     async (bench) => {
       const ada = await createPerson(bench.server);
       const given = ada.user.email ?? '';

@@ -1,4 +1,4 @@
-/** What somebody who proves nothing can make the database keep, in rows. */
+/** What a caller who proves nothing can make the database keep, in rows. */
 import assert from 'node:assert/strict';
 import {
   type AuthorizationServer,

@@ -5,6 +5,7 @@
 import { type Procedure, procedure, type Step, type Store, statement } from '../database/store.ts';
 import { Failure } from '../errors.ts';
 import type { World } from '../world.ts';
+import { checkEmail, checkEmailFree, emailKey } from './email-store.ts';
 import { checkLogin, createOwnerId, loginKey } from './login.ts';
 
 export interface User {
@@ -71,14 +72,6 @@ const insertUser = statement(
   `INSERT INTO users (id, login, login_key, name, email, is_admin, password_hash, password_changed_at_ms, created_at_ms,
      verified_email_key)
    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
-);
-const userByVerifiedEmail = statement<{ id: string }>(
-  'user-by-verified-email',
-  'SELECT id FROM users WHERE verified_email_key = $1',
-);
-const setVerifiedEmail = statement<UserRow>(
-  'set-verified-email',
-  `UPDATE users SET email = $2, verified_email_key = $3 WHERE id = $1 RETURNING ${USER_COLUMNS}`,
 );
 const setPassword = statement<UserRow>(
   'set-password',
@@ -173,16 +166,16 @@ export interface UserInsert extends NewUser {
 }
 
 /** `created`, or why not: an expected outcome, since two people may ask for one login at once. */
-export const insertUserOnce: Procedure<UserInsert, 'created' | 'taken' | 'not_first' | 'email_taken'> = procedure(
+export const insertUserOnce: Procedure<UserInsert, 'created' | 'taken' | 'not_first'> = procedure(
   import.meta.url,
   'insertUserOnce',
   async (transaction, user) => {
     if (user.onlyFirst && (await transaction.run(anyUser, [])).length > 0) return 'not_first';
     const verifiedKey = user.isEmailVerified ? emailKey(user.email) : null;
-    if ((await transaction.run(userByVerifiedEmail, [verifiedKey])).length > 0) return 'email_taken';
     const key = loginKey(user.login);
     const taken = await transaction.run(takeLogin, [key, 'user', user.id]);
     if (taken.length === 0) return 'taken';
+    if (user.isEmailVerified) await checkEmailFree(transaction, user.email);
     const passwordChangedAtMs = user.passwordHash === null ? null : user.nowMs;
     await transaction.run(insertUser, [
       user.id,
@@ -224,7 +217,6 @@ async function create(store: Store, world: World, user: Omit<UserInsert, 'nowMs'
   const outcome = await store.call(insertUserOnce, insert);
   if (outcome === 'taken')
     throw new Failure('conflict', `Cannot create the user: the login "${user.login}" is taken`, { field: 'login' });
-  if (outcome === 'email_taken') throw refuseEmail(insert.email);
   if (outcome === 'not_first') throw new Failure('conflict', 'Cannot set up the service: it already has a user');
   return {
     id: insert.id,
@@ -241,7 +233,6 @@ async function create(store: Store, world: World, user: Omit<UserInsert, 'nowMs'
 }
 
 const MAX_NAME_LENGTH = 100;
-const EMAIL = /^[^\s@<>"]{1,64}@[^\s@<>"]{1,190}$/;
 
 /** Throws `invalid` unless a person may be shown under this name and written to at this address. */
 export function checkProfile(profile: { readonly name: string; readonly email: string | null }): void {
@@ -250,11 +241,6 @@ export function checkProfile(profile: { readonly name: string; readonly email: s
       field: 'name',
     });
   if (profile.email !== null) checkEmail(profile.email);
-}
-
-function checkEmail(email: string): void {
-  if (EMAIL.test(email)) return;
-  throw new Failure('invalid', `Cannot save the profile: "${email}" is not an email address`, { field: 'email' });
 }
 
 export async function changeProfile(
@@ -266,46 +252,6 @@ export async function changeProfile(
   return firstUser(
     await store.write(updateProfile, [userId, profile.name.trim(), profile.email, emailKey(profile.email)]),
   );
-}
-
-/** Two spellings that differ in case are one address. */
-function emailKey(email: string | null): string | null {
-  return email?.toLowerCase() ?? null;
-}
-
-function refuseEmail(email: string | null): Failure {
-  const message = `Cannot save the email address: "${email}" is the verified address of another account`;
-  return new Failure('conflict', message, { field: 'email' });
-}
-
-export async function isVerifiedEmailTaken(store: Store, email: string): Promise<boolean> {
-  return (await store.read(userByVerifiedEmail, [emailKey(email)])).length > 0;
-}
-
-export interface EmailVerification {
-  readonly userId: string;
-  readonly email: string;
-  /** Committed with it. */
-  readonly steps: readonly Step[];
-}
-
-export const verifyEmailOnce: Procedure<EmailVerification, boolean> = procedure(
-  import.meta.url,
-  'verifyEmailOnce',
-  async (transaction, { userId, email, steps }) => {
-    const key = emailKey(email);
-    const [owner] = await transaction.run(userByVerifiedEmail, [key]);
-    if (owner !== undefined && owner.id !== userId) return false;
-    await transaction.run(setVerifiedEmail, [userId, email, key]);
-    for (const step of steps) await transaction.run(step.statement, step.parameters);
-    return true;
-  },
-);
-
-/** Sets the address, for which the caller vouches. Throws `conflict` when it is verified for another account. */
-export async function verifyEmail(store: Store, verification: EmailVerification): Promise<void> {
-  checkEmail(verification.email);
-  if (!(await store.call(verifyEmailOnce, verification))) throw refuseEmail(verification.email);
 }
 
 /** Ends every session, and all that applications were given, with the same statement. */

@@ -2,6 +2,7 @@
 import { text } from 'node:stream/consumers';
 import { Command } from 'commander';
 import { auditStep } from '../authorization/audit-store.ts';
+import { verifyEmail } from '../authorization/email-store.ts';
 import { deletePersonalTokensStep } from '../authorization/personal-token-store.ts';
 import { endOtherSessionsStep } from '../authorization/session-store.ts';
 import { checkNewPassword, hashPassword } from '../authorization/sign-in/password.ts';
@@ -16,7 +17,6 @@ import {
   setAdminStep,
   setPasswordStep,
   type User,
-  verifyEmail,
 } from '../authorization/user-store.ts';
 import type { Step } from '../database/store.ts';
 import { Failure } from '../errors.ts';

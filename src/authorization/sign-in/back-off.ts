@@ -6,7 +6,7 @@
  * A stranger must not lock the owner out, and the guesses at an account must stay bounded all the same (NIST SP 800-63B
  * §5.2.2). So a network with hardly a failure at the account is let through while others wait, until the account has
  * used up what it takes from strangers; and a browser that its owner signed in with before has a count of its own and
- * waits for nobody else's. Pure: the store keeps the counts.
+ * does not wait for those of others. Pure: the store keeps the counts.
  */
 import { createHash } from 'node:crypto';
 import { networkOf, siteOf } from '../../http/client-address.ts';

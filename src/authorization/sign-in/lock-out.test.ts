@@ -56,7 +56,7 @@ forEachEngine(
     const bots = Array.from({ length: 30 }, (_, index) => `2001:db8:${index.toString(16)}::1`);
     assert.ok((await guessUntilAllWait(server, bots)) >= 59, 'as many as kept the owner out before');
     for (let slot = 0; slot < 5; slot += 1) {
-      // Whoever has to wait least takes the next slot, as a bot would.
+      // One of the guessers takes the next slot.
       server.advance(MINUTE_MS / 2);
       await tryPassword(openAt(server, bots[slot] ?? ''), 'wrong');
       assert.equal(await tryPassword(openAt(server, `203.0.113.${slot + 1}`), PASSWORD), 303, 'a clean address');

@@ -4,10 +4,11 @@ import { Failure, isFailure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';
 import { checkAttempt, forgiveAttempt } from '../attempt-store.ts';
 import { auditStep } from '../audit-store.ts';
+import { isVerifiedEmailTaken, verifyEmailOnce } from '../email-store.ts';
 import { texts } from '../pages/texts.ts';
 import { issueTicket, takeTicket } from '../ticket-store.ts';
 import { findUpstreamAccount, linkNewUserStep, linkUpstreamAccount } from '../upstream-account-store.ts';
-import { createUser, findUserById, isVerifiedEmailTaken, type User, verifyEmailOnce } from '../user-store.ts';
+import { createUser, findUserById, type User } from '../user-store.ts';
 import { visitSubjects } from './back-off.ts';
 import { clientAddress } from './client-address.ts';
 import { formToken, isSameText } from './cookies.ts';
@@ -126,7 +127,7 @@ async function makeUser(
   const { issuer } = provider.config;
   const nowMs = world.nowMs();
   const label = person.email ?? person.login ?? person.subject;
-  // An address that somebody here has verified is not given to another account.
+  // An address that is verified for one account here is not given to another.
   const isTaken = person.email !== undefined && (await isVerifiedEmailTaken(store, person.email));
   const email = isTaken ? null : (person.email ?? null);
   const profile = { name: (person.name ?? login).slice(0, 100), email, isEmailVerified: email !== null };
