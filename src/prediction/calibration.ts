@@ -3,6 +3,8 @@
  * as logarithms, apart for low, middle and high predictions because errors grow and shrink with the load.
  */
 
+import type { Target } from './observation-table.ts';
+
 export const LEVELS = [0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99] as const;
 
 export interface Calibration {
@@ -76,11 +78,44 @@ export function findBucket(edges: Float64Array, predicted: number): number {
 }
 
 /** What to add to the logarithm of a prediction to answer with this statistic. The prediction itself is the median. */
-export function statisticOffset(calibration: Calibration, statistic: Statistic, predicted: number): number {
+export function statisticOffset(
+  { edges, logMeans, quantiles }: Calibration,
+  { target, statistic }: { readonly target: Target; readonly statistic: Statistic },
+  predicted: number,
+): number {
   if (statistic === 'p50') return 0;
-  const bucket = findBucket(calibration.edges, predicted);
-  if (statistic === 'mean') return calibration.logMeans[bucket]!;
-  return calibration.quantiles[bucket * LEVELS.length + LEVELS.indexOf(LEVEL_OF[statistic])]!;
+  const findShift = SHIFT_OF[target];
+  if (statistic === 'mean') return findShift(edges, predicted, (bucket) => logMeans[bucket]!);
+  const level = LEVELS.indexOf(LEVEL_OF[statistic]);
+  return findShift(edges, predicted, (bucket) => quantiles[bucket * LEVELS.length + level]!);
+}
+
+/** How far a time is shifted, as a logarithm, when each bucket has a shift of its own. */
+type FindShift = (edges: Float64Array, ms: number, readShift: (bucket: number) => number) => number;
+
+/** Candidates are compared by their TTFT: there, no statistic may fall where the next bucket begins. */
+export const SHIFT_OF: Readonly<Record<Target, FindShift>> = {
+  ttft: (edges, ms, readShift) => smoothShift(edges, ms, readShift),
+  tpot: (edges, ms, readShift) => readShift(findBucket(edges, ms)),
+};
+
+/**
+ * The shift of a bucket, such that a longer time never has a smaller statistic: where the next bucket shifts by less, its
+ * first times are moved up to the last ones of this bucket and these are moved down, each by half.
+ */
+function smoothShift(edges: Float64Array, ms: number, readShift: (bucket: number) => number): number {
+  const bucket = findBucket(edges, ms);
+  let highest = readShift(bucket);
+  let lowest = highest;
+  for (let lower = 0; lower < bucket; lower++) {
+    const shift = readShift(lower);
+    if (shift > highest) highest = Math.max(highest, shift - Math.log(ms / edges[lower]!));
+  }
+  for (let upper = bucket + 1; upper <= edges.length; upper++) {
+    const shift = readShift(upper);
+    if (shift < lowest) lowest = Math.min(lowest, shift + Math.log(edges[upper - 1]! / ms));
+  }
+  return (highest + lowest) / 2;
 }
 
 /** Single wild ratios must not own a bucket's mean. */

@@ -12,7 +12,10 @@ import { levelOf } from './server-levels.ts';
 export interface PredictionExplanation {
   /** Milliseconds that each term adds. */
   readonly physics: Readonly<Record<string, number>>;
-  /** What the trees multiply every prediction with, and what each feature multiplies this one with (Shapley values). */
+  /**
+   * What the trees multiply every prediction with (`level`), what makes physics rise more slowly for them (`base`), and
+   * what each feature multiplies this one with (Shapley values).
+   */
   readonly treeFactors: Readonly<Record<string, number>>;
   /** Of imported trees that add times up: where they begin, and what each feature adds (Shapley values). */
   readonly treeMilliseconds?: Readonly<Record<string, number>>;
@@ -46,7 +49,7 @@ export function explainPrediction(
   const floor: [string, number] = ['floor', model.physics.floorMs - sum];
   return {
     physics: Object.fromEntries([...terms, floor].filter(([, milliseconds]) => milliseconds > 0)),
-    treeFactors: Object.fromEntries(listTreeFactors(model, columns, server)),
+    treeFactors: Object.fromEntries(listTreeFactors(model, Math.max(sum, model.physics.floorMs), { columns, server })),
     serverFactor: Math.exp(levelOf(model.levels, server.serverIp, server.podType)),
   };
 }
@@ -72,21 +75,23 @@ function explainImported(imported: ImportedTrees, columns: MetricColumns): Predi
 
 /** The most important first. Their product is exactly what physics is multiplied with. */
 function listTreeFactors(
-  { forest, forestShare, slotLevels }: TargetModel,
-  columns: MetricColumns,
-  { serverIp, podType }: ExplainedServer,
+  { forest, treeBaseMs, forestShare, slotLevels }: TargetModel,
+  physicsMs: number,
+  { columns, server }: { readonly columns: MetricColumns; readonly server: ExplainedServer },
 ): [string, number][] {
   if (forest === undefined || forestShare === 0) return [];
   const features = new Float32Array(FEATURE_COUNT);
   computeFeatures(columns, features, 1);
   if (slotLevels !== undefined)
-    for (const target of TARGETS) features[LEVEL_FEATURES[target]] = levelOf(slotLevels[target], serverIp, podType);
+    for (const target of TARGETS)
+      features[LEVEL_FEATURES[target]] = levelOf(slotLevels[target], server.serverIp, server.podType);
   const { expectation, contributions } = explainRow(forest, features);
   const effects = FEATURE_NAMES.map((name, f): [string, number] => [name, forestShare * contributions[f]!]);
   const isLarge = ([, effect]: [string, number]) => Math.abs(effect) >= LEAST_EFFECT;
   const small = effects.filter((effect) => !isLarge(effect)).reduce((sum, [, effect]) => sum + effect, 0);
   return [
     ['level', Math.exp(forestShare * expectation)],
+    ...(treeBaseMs === 0 ? [] : [['base', (1 + treeBaseMs / physicsMs) ** forestShare] as [string, number]]),
     ...effects
       .filter(isLarge)
       .sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]))

@@ -28,6 +28,36 @@ export const LEVEL_FEATURES: Readonly<Record<Target, number>> = {
   tpot: FEATURE_NAMES.indexOf('server_tpot_level'),
 };
 
+/**
+ * How TTFT may move with each feature, so that it never falls with the length of the prompt, the waiting requests or the
+ * tokens in flight, and never rises with the share of the prompt that is cached, whatever the trees have learned. A
+ * feature made of several inputs has the sign that all of them agree on; where they do not, the trees must not ask for it.
+ */
+const TTFT_SIGNS: Readonly<Partial<Record<(typeof FEATURE_NAMES)[number], 1 | -1 | 'unused'>>> = {
+  input_token_length: 1,
+  prefix_cache_score: -1,
+  num_request_waiting: 1,
+  inflight_tokens: 1,
+  effective_tokens: 1,
+  tokens_ahead: 1,
+  // It rises with the tokens in flight, and falls with the waiting requests.
+  tokens_per_request: 'unused',
+  running_minus_waiting: -1,
+};
+
+/** What the trees of a target must respect: one sign a feature, as `BoostOptions.monotone`, and what they must not use. */
+export function constrainTrees(target: Target): {
+  readonly monotone: readonly number[];
+  readonly unused: readonly number[];
+} {
+  // TPOT is left free: candidates are told apart by their first tokens.
+  const signs = FEATURE_NAMES.map((name) => (target === 'ttft' ? (TTFT_SIGNS[name] ?? 0) : 0));
+  return {
+    monotone: signs.map((sign) => (sign === 'unused' ? 0 : sign)),
+    unused: signs.flatMap((sign, feature) => (sign === 'unused' ? [feature] : [])),
+  };
+}
+
 export function isInputFeature(name: string): name is (typeof INPUT_FEATURE_NAMES)[number] {
   return INPUT_FEATURE_NAMES.some((known) => known === name);
 }

@@ -86,6 +86,7 @@ export function placeImported(base: LatencyModel, imported: ImportedTrees, place
     levels: NO_LEVELS,
     physics: createPriorPhysics(target),
     forest: undefined,
+    treeBaseMs: 0,
     forestShare: 0,
     calibration: unknownCalibration(),
     validation: undefined,

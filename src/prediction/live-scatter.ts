@@ -3,9 +3,10 @@
  * the slot has shown enough, and at each server as much more or less as that has shown.
  */
 import type { AskedRows } from './asked-rows.ts';
-import { type Calibration, findBucket, LEVELS, type Statistic } from './calibration.ts';
+import { type Calibration, findBucket, LEVELS, median, SHIFT_OF, type Statistic } from './calibration.ts';
 import { type AdaptiveQuantiles, createAdaptiveQuantiles, PROMISES, type Promised } from './conformal.ts';
 import { clampMs } from './milliseconds.ts';
+import type { Target } from './observation-table.ts';
 import { createReach } from './reach.ts';
 import { createServerQuantiles, type ServerQuantiles } from './server-quantiles.ts';
 
@@ -33,8 +34,10 @@ export interface LiveScatter {
 /** The statistic of each promise. */
 const STATISTIC_OF: readonly Statistic[] = ['p50', 'p90', 'p95', 'p99'];
 const PROMISE_COUNT = PROMISES.length;
+const MEDIAN = STATISTIC_OF.indexOf('p50');
 
-export function createLiveScatter(calibration: Calibration): LiveScatter {
+export function createLiveScatter(target: Target, calibration: Calibration): LiveScatter {
+  const findShift = SHIFT_OF[target];
   const ofSlot = createAdaptiveQuantiles();
   const ofServers = createServerQuantiles();
   const reach = createReach();
@@ -51,17 +54,23 @@ export function createLiveScatter(calibration: Calibration): LiveScatter {
     ofServers,
     toStatistic(asked, timesMs) {
       const promise = STATISTIC_OF.indexOf(asked.statistic);
-      if (promise === -1) toMeans(learned, asked, timesMs);
-      else toPromises({ ...learned, ...readQuantiles(), ofServers, promise, furthest: reach.furthest }, asked, timesMs);
+      if (promise === -1) toMeans({ ...learned, findShift }, asked, timesMs);
+      else if (promise === MEDIAN) toMedians(learned.typicalSpread, { ...readQuantiles(), ofServers }, asked, timesMs);
+      else {
+        const { furthest } = reach;
+        toPromises({ ...learned, ...readQuantiles(), findShift, ofServers, promise, furthest }, asked, timesMs);
+      }
     },
     promise(mixtureMs, server) {
       const bucket = findBucket(learned.edges, mixtureMs);
-      const { quantiles, stride } = readQuantiles();
       const corrections = ofServers.correctionsOf(server);
       const spread = learned.spreads[bucket]!;
-      const promised = PROMISES.map((_, p) =>
-        Math.min(reach.furthest / spread, correctQuantile(quantiles, bucket * stride, corrections, p)),
-      );
+      const of = { ...learned, ...readQuantiles(), findShift, furthest: reach.furthest };
+      const promised = PROMISES.map((_, promise) => {
+        if (promise === MEDIAN)
+          return ((of.quantiles[MEDIAN]! + corrections[MEDIAN]!) * learned.typicalSpread) / spread;
+        return shiftPromise({ ...of, promise }, corrections, mixtureMs) / spread;
+      });
       return { spread, promised, after: ofSlot.count };
     },
     observe({ spread, promised, after }, server, logRatio) {
@@ -83,25 +92,45 @@ function correctQuantile(quantiles: Float64Array, at: number, corrections: Float
   return highest;
 }
 
-function toPromises(
-  { edges, spreads, quantiles, stride, ofServers, promise, furthest }: AskedPromise,
+/** One shift at every load, so that the order of two loads never turns: learned medians are 0 at each load. */
+function toMedians(
+  spread: number,
+  { quantiles, ofServers }: QuantileTable & { readonly ofServers: ServerQuantiles },
   { count, rows, servers }: AskedRows,
   timesMs: Float64Array,
 ): void {
   for (let n = 0; n < count; n++) {
     const row = rows[n]!;
-    const ms = timesMs[row]!;
-    const bucket = findBucket(edges, ms);
-    const quantile = correctQuantile(quantiles, bucket * stride, ofServers.correctionsOf(servers[n]!), promise);
-    timesMs[row] = clampMs(ms * promiseFactor(promise, Math.min(furthest, quantile * spreads[bucket]!)));
+    const quantile = quantiles[MEDIAN]! + ofServers.correctionsOf(servers[n]!)[MEDIAN]!;
+    timesMs[row] = clampMs(timesMs[row]! * promiseFactor(MEDIAN, quantile * spread));
   }
 }
 
-function toMeans({ edges, logMeans }: LearnedScatter, { count, rows }: AskedRows, timesMs: Float64Array): void {
+function toPromises(of: AskedPromise, { count, rows, servers }: AskedRows, timesMs: Float64Array): void {
   for (let n = 0; n < count; n++) {
     const row = rows[n]!;
-    const ms = timesMs[row]!;
-    timesMs[row] = clampMs(ms * Math.exp(logMeans[findBucket(edges, ms)]!));
+    const shift = shiftPromise(of, of.ofServers.correctionsOf(servers[n]!), timesMs[row]!);
+    timesMs[row] = clampMs(timesMs[row]! * promiseFactor(of.promise, shift));
+  }
+}
+
+/** What is promised of a time, as a logarithm. */
+function shiftPromise(of: BucketPromise, corrections: Float64Array, ms: number): number {
+  const { edges, spreads, quantiles, stride, promise, furthest } = of;
+  return of.findShift(edges, ms, (bucket) =>
+    Math.min(furthest, correctQuantile(quantiles, bucket * stride, corrections, promise) * spreads[bucket]!),
+  );
+}
+
+function toMeans(
+  { edges, logMeans, findShift }: ShiftedScatter,
+  { count, rows }: AskedRows,
+  timesMs: Float64Array,
+): void {
+  const readShift = (bucket: number): number => logMeans[bucket]!;
+  for (let n = 0; n < count; n++) {
+    const row = rows[n]!;
+    timesMs[row] = clampMs(timesMs[row]! * Math.exp(findShift(edges, timesMs[row]!, readShift)));
   }
 }
 
@@ -131,15 +160,23 @@ interface QuantileTable {
 interface LearnedScatter extends QuantileTable {
   readonly edges: Float64Array;
   readonly spreads: Float64Array;
+  readonly typicalSpread: number;
   readonly logMeans: Float64Array;
 }
 
-interface AskedPromise extends LearnedScatter {
-  readonly ofServers: ServerQuantiles;
+interface ShiftedScatter extends LearnedScatter {
+  readonly findShift: (typeof SHIFT_OF)[Target];
+}
+
+interface BucketPromise extends ShiftedScatter {
   /** A position in `PROMISES`. */
   readonly promise: number;
   /** As a logarithm: nothing is promised beyond it. */
   readonly furthest: number;
+}
+
+interface AskedPromise extends BucketPromise {
+  readonly ofServers: ServerQuantiles;
 }
 
 /** Times scatter by at least this much: a bucket of equal residuals is luck. */
@@ -157,5 +194,7 @@ function measureLearned({ edges, quantiles, logMeans }: Calibration): LearnedSca
   const promise = (bucket: number, promised: Promised): number =>
     promised === 0.5 ? 0 : residual(bucket, LEVELS.indexOf(promised)) / spreads[bucket]!;
   const promises = Array.from(spreads, (_, bucket) => PROMISES.map((promised) => promise(bucket, promised)));
-  return { edges, spreads, logMeans, quantiles: Float64Array.from(promises.flat()), stride: PROMISE_COUNT };
+  const typicalSpread = median(spreads.toSorted());
+  const table = { quantiles: Float64Array.from(promises.flat()), stride: PROMISE_COUNT };
+  return { edges, spreads, typicalSpread, logMeans, ...table };
 }

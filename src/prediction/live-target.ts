@@ -64,7 +64,7 @@ export interface SavedServerTarget {
 
 export function createLiveTarget(target: Target, { state, podType, initial }: LiveTargetParts): LiveTarget {
   const selector = createSelector();
-  const scatter = createLiveScatter(initial.calibration);
+  const scatter = createLiveScatter(target, initial.calibration);
   const signals = target === 'ttft' ? { physics: 0, trees: 1 } : { physics: 2, trees: 3 };
   const corrected = listCorrected(signals);
   const foreseenMs = new Float64Array(1);

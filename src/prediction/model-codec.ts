@@ -20,7 +20,8 @@ import { countTerms, listTermNames } from './physics/terms.ts';
 import { NO_LEVELS, type ServerLevels } from './server-levels.ts';
 
 const MAGIC = 'TRVMODEL';
-const FORMAT_VERSION = 1;
+/** 2: trees correct physics plus `treeBaseMs`. Files of format 1 have no such thing, and are read as before. */
+const FORMAT_VERSION = 2;
 const HEADER_AT = 16;
 const CHECKSUM_BYTES = 32;
 
@@ -35,6 +36,8 @@ interface TargetHeader {
   };
   readonly physics: { readonly coefficients: Readonly<Record<string, number>>; readonly floorMs: number };
   readonly hasForest: boolean;
+  /** Absent in models of an earlier program. */
+  readonly treeBaseMs?: number;
   readonly forestShare: number;
   readonly calibration: {
     readonly edges: readonly number[];
@@ -118,6 +121,7 @@ function describeTarget(target: Target, model: TargetModel): TargetHeader {
       floorMs: model.physics.floorMs,
     },
     hasForest: model.forest !== undefined,
+    ...(model.treeBaseMs !== 0 && { treeBaseMs: model.treeBaseMs }),
     forestShare: model.forestShare,
     calibration: {
       edges: [...model.calibration.edges],
@@ -171,7 +175,8 @@ function openFile(file: Uint8Array): OpenedFile {
     throw refuse('it is not a model file');
   // Before the checksum, so that a later format is named as such and not called damage.
   const version = bytes.readUInt32LE(8);
-  if (version !== FORMAT_VERSION) throw refuse(`its format is ${version}, this program reads ${FORMAT_VERSION}`);
+  if (version < 1 || version > FORMAT_VERSION)
+    throw refuse(`its format is ${version}, this program reads 1 to ${FORMAT_VERSION}`);
   const content = bytes.subarray(0, -CHECKSUM_BYTES);
   if (createHash('sha256').update(content).digest('hex') !== checksumOf(bytes))
     throw refuse('its checksum does not match, the file is damaged');
@@ -241,6 +246,7 @@ function restoreTarget(target: Target, header: TargetHeader, forest: Forest | un
     rows: header.rows,
     physics: { target, coefficients, floorMs: header.physics.floorMs },
     forest,
+    treeBaseMs: header.treeBaseMs ?? 0,
     forestShare: header.forestShare,
     calibration: restoreCalibration(header.calibration),
     validation: header.validation ?? undefined,

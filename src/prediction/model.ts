@@ -21,6 +21,11 @@ export interface TargetModel {
   readonly forest: Forest | undefined;
   /** The levels by which the trees know servers apart: those of the part that it was learned in. Without, all are at 0. */
   readonly slotLevels?: SlotLevels;
+  /**
+   * The trees correct physics plus this, in milliseconds, which rises more slowly with the load than physics does: trees
+   * that may only rise cannot correct what rises too fast. 0 in models of an earlier program.
+   */
+  readonly treeBaseMs: number;
   /** How much of the trees' correction is believed, 0 to 1: decided on held-out rows. */
   readonly forestShare: number;
   readonly calibration: Calibration;
@@ -43,7 +48,7 @@ export interface Validation {
 export type SlotModels = Partial<Readonly<Record<Target, TargetModel>>>;
 
 /** By what a model was learned: the same rows and parameters give the same model. */
-export type LearningParameters = Omit<BoostOptions, 'kernel' | 'base' | 'monotone'>;
+export type LearningParameters = Omit<BoostOptions, 'kernel' | 'base' | 'monotone' | 'unused'>;
 
 export interface LatencyModel {
   /** `qwen3-32b@17`. */
@@ -74,6 +79,7 @@ function createPriorTarget(target: Target): TargetModel {
     levels: NO_LEVELS,
     physics: createPriorPhysics(target),
     forest: undefined,
+    treeBaseMs: 0,
     forestShare: 0,
     calibration,
     validation: undefined,

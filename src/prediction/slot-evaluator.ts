@@ -136,8 +136,10 @@ function answerTarget(
   evaluatePhysics(model.physics, columns, count, physicsMs);
   for (let i = 0; i < count; i++) physicsMs[i] = clampMs(physicsMs[i]!);
   if (sums === undefined) return;
-  const { forestShare } = model;
+  const { forestShare, treeBaseMs } = model;
   for (let i = 0; i < count; i++) treeLogs[i] = forestShare * sums[i]!;
+  if (treeBaseMs === 0) return;
+  for (let i = 0; i < count; i++) treeLogs[i]! += forestShare * Math.log(1 + treeBaseMs / physicsMs[i]!);
 }
 
 /** What a model says of one row. */
@@ -158,5 +160,7 @@ export function readMedian({ physicsMs, treeLogs }: TargetAnswers, row: number):
 /** A median as the statistic that is asked for. */
 export function toStatistic(model: TargetModel, statistic: Statistic, medianMs: number): number {
   if (statistic === 'p50') return medianMs;
-  return clampMs(medianMs * Math.exp(statisticOffset(model.calibration, statistic, medianMs)));
+  return clampMs(
+    medianMs * Math.exp(statisticOffset(model.calibration, { target: model.physics.target, statistic }, medianMs)),
+  );
 }

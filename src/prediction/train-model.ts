@@ -1,6 +1,6 @@
 /** Learns a model from a table of observations. Pure: same rows and parameters, same model. */
 import { calibrate, median, type Statistic } from './calibration.ts';
-import { computeFeatures, FEATURE_COUNT, type FeatureMatrix, LEVEL_FEATURES } from './features.ts';
+import { computeFeatures, constrainTrees, FEATURE_COUNT, type FeatureMatrix, LEVEL_FEATURES } from './features.ts';
 import { type Binning, binRows, fitBinning } from './gbdt/binning.ts';
 import { type BoostOptions, DEFAULT_BOOST_OPTIONS, type TrainingSet, trainForest } from './gbdt/boost.ts';
 import { createEvaluator } from './gbdt/evaluate.ts';
@@ -165,7 +165,8 @@ function trainTarget(target: Target, { samples, learned, heldOut }: SplitSamples
   if (rows < MIN_FOREST_ROWS) {
     const physics = fitPhysics(target, samples.table, samples.observed);
     const calibration = calibrate(predictPhysics(physics, samples), samples.observed);
-    return { rows, levels: NO_LEVELS, physics, forest: undefined, forestShare: 0, calibration, validation: undefined };
+    const layers = { levels: NO_LEVELS, physics, forest: undefined, treeBaseMs: 0, forestShare: 0 };
+    return { rows, ...layers, calibration, validation: undefined };
   }
   const trial = fitLayers(target, learned, settings, heldOut);
   const forestShare = chooseShare(trial, heldOut);
@@ -188,6 +189,7 @@ interface Layers {
   readonly levels: ServerLevels;
   readonly slotLevels: SlotLevels;
   readonly physics: PhysicsModel;
+  readonly treeBaseMs: number;
   readonly forest: Forest;
 }
 
@@ -198,16 +200,29 @@ function fitLayers(target: Target, samples: Samples, { binning, trees }: TreeSet
   const level = readLevels(levels, table);
   const observed = samples.observed.map((value, i) => value * Math.exp(-level[i]!));
   const physics = fitPhysics(target, table, observed);
-  const stopping = heldOut && { validation: prepareRows({ levels, physics }, heldOut, binning), patience: PATIENCE };
-  const forest = trainForest(prepareRows({ levels, physics }, samples, binning), trees, stopping);
-  return { levels, slotLevels, physics, forest };
+  const base = { levels, physics, treeBaseMs: chooseTreeBase(physics, samples) };
+  const stopping = heldOut && { validation: prepareRows(base, heldOut, binning), patience: PATIENCE };
+  const options = { ...trees, ...constrainTrees(target) };
+  const forest = trainForest(prepareRows(base, samples, binning), options, stopping);
+  return { ...base, slotLevels, forest };
+}
+
+/** Twice what physics says of a nearly idle server. Larger ones serve short times better, and busy servers worse. */
+function chooseTreeBase(physics: PhysicsModel, samples: Samples): number {
+  if (physics.target !== 'ttft') return 0;
+  const predicted = predictPhysics(physics, samples).sort();
+  return 2 * predicted[Math.floor(0.02 * predicted.length)]!;
 }
 
 /** What trees learn: the logarithm of what physics at the server's level missed. */
-function prepareRows(layers: Pick<Layers, 'levels' | 'physics'>, samples: Samples, binning: Binning): TrainingSet {
+function prepareRows(
+  layers: Pick<Layers, 'levels' | 'physics' | 'treeBaseMs'>,
+  samples: Samples,
+  binning: Binning,
+): TrainingSet {
   const level = readLevels(layers.levels, samples.table);
   const expected = predictPhysics(layers.physics, samples);
-  const target = samples.observed.map((value, i) => Math.log(value / expected[i]!) - level[i]!);
+  const target = samples.observed.map((value, i) => Math.log(value / (expected[i]! + layers.treeBaseMs)) - level[i]!);
   return { rows: binRows(binning, toColumns(samples.features)), target, weights: target.map(weighRatio) };
 }
 
@@ -231,16 +246,19 @@ function chooseShare(layers: Layers, heldOut: Samples): number {
   return best.share;
 }
 
-function predictWith({ levels, physics, forest }: Layers, share: number, samples: Samples): Float64Array {
+function predictWith({ levels, physics, treeBaseMs, forest }: Layers, share: number, samples: Samples): Float64Array {
   const level = readLevels(levels, samples.table);
-  const predicted = predictPhysics(physics, samples).map((value, i) => clampMs(value * Math.exp(level[i]!)));
+  const byPhysics = predictPhysics(physics, samples);
+  const predicted = byPhysics.map((value, i) => clampMs(value * Math.exp(level[i]!)));
   const { count } = samples.table;
   if (count === 0 || share === 0) return predicted;
   const evaluator = createEvaluator([forest], { capacity: count });
   for (const [f, column] of toColumns(samples.features).entries()) evaluator.values.set(column, f * evaluator.capacity);
   evaluator.evaluate(count);
   const sums = evaluator.outputs[0]!;
-  return predicted.map((value, i) => clampMs(value * Math.exp(share * sums[i]!)));
+  return predicted.map((value, i) =>
+    clampMs(value * Math.exp(share * (sums[i]! + Math.log1p(treeBaseMs / byPhysics[i]!)))),
+  );
 }
 
 function predictPhysics(physics: PhysicsModel, { table }: Samples): Float64Array {

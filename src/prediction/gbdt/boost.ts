@@ -38,6 +38,8 @@ export interface BoostOptions {
   readonly splitClip?: number;
   /** One a feature: +1 may only rise with it, -1 may only fall, 0 free. */
   readonly monotone?: readonly number[];
+  /** Features that no tree may split by. */
+  readonly unused?: readonly number[];
   readonly seed: number;
   /** What the first prediction is; the best constant when left out. */
   readonly base?: number;
@@ -140,6 +142,12 @@ function createRules(featureCount: number, weightScale: number, options: BoostOp
   const { loss, l2, learningRate, featureShare } = options;
   const monotone = Int8Array.from({ length: featureCount }, (_, feature) => options.monotone?.[feature] ?? 0);
   const drawn = Math.max(1, Math.round(featureShare * featureCount));
+  const drawFeatures = (random: () => number): Uint8Array => {
+    const allowed =
+      drawn === featureCount ? new Uint8Array(featureCount).fill(1) : sampleMask(featureCount, drawn, random);
+    for (const feature of options.unused ?? []) allowed[feature] = 0;
+    return allowed;
+  };
   return {
     leaf: { loss, l2, learningRate, monotone },
     nextSplitRule: (random) => ({
@@ -147,7 +155,7 @@ function createRules(featureCount: number, weightScale: number, options: BoostOp
       // At least one unit: a side without rows is no side.
       minChildWeight: Math.max(options.minChildWeight / weightScale, 1),
       monotone,
-      allowed: drawn === featureCount ? new Uint8Array(featureCount).fill(1) : sampleMask(featureCount, drawn, random),
+      allowed: drawFeatures(random),
     }),
   };
 }

@@ -52,6 +52,16 @@ const levellingOff =
     const values = load[name];
     for (let row = 0; row < count; row++) sums[row]! += price * (values[row]! / (values[row]! + half));
   };
+/**
+ * Costs nothing at first and its full price far beyond `half`: the few prompts under way on an idle server are nearly
+ * computed, those of a long queue are not.
+ */
+const settingIn =
+  (name: keyof LoadColumns, half: number): AddTerm =>
+  (load, price, sums, count) => {
+    const values = load[name];
+    for (let row = 0; row < count; row++) sums[row]! += price * (values[row]! * (values[row]! / (values[row]! + half)));
+  };
 const length = column('inputTokenLength');
 const waiting = column('numRequestWaiting');
 const running = column('numRequestRunning');
@@ -68,6 +78,9 @@ const TERMS: Readonly<Record<PhysicsTarget, readonly Term[]>> = {
     { name: 'waiting', prior: 40, add: waiting },
     { name: 'running', prior: 2, add: running },
     { name: 'KV cache', prior: 30, add: kvCache },
+    { name: 'waiting, levelling off', prior: 0, add: levellingOff('numRequestWaiting', 4) },
+    { name: 'in-flight tokens, from 16384', prior: 0, add: settingIn('inflightTokens', 16_384) },
+    { name: 'in-flight tokens, from 131072', prior: 0, add: settingIn('inflightTokens', 131_072) },
   ],
   tpot: [
     { name: 'constant', prior: 12, add: constant },
