@@ -101,7 +101,7 @@ async function serveModel(rows: readonly Observation[], statistic: Statistic) {
   predictor.swap('m', trainModel('m@1', tabulate(rows), { ...DEFAULT_TRAINING, statistic }));
   const parts = { predictor, unknownModel: 'reject', metrics: createMetrics(), world: realWorld } as const;
   const server = await openGrpcServer({
-    services: [createPredictionService(parts).grpc],
+    services: createPredictionService(parts).grpc,
     host: '127.0.0.1',
     port: 0,
     maxMessageBytes: 1_000_000,
