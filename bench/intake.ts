@@ -5,7 +5,7 @@
  * `node bench/intake.ts [--json] [--only sqlite,postgres] [--processes 1,2] [--hooks 1,4] [--callers 1,4,16,32,64]
  * [--events 1000]`
  */
-import { mkdtempSync } from 'node:fs';
+import { mkdtempSync, readFileSync } from 'node:fs';
 import { cpus, release, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -15,7 +15,7 @@ import { type AnnouncingPrograms, numberedPush, startAnnouncingPrograms } from '
 import type { StorePlace } from '../test/support/engines.ts';
 import { createTestDatabase, type PostgresCluster, startPostgresCluster } from '../test/support/postgres-cluster.ts';
 import { round } from './webhooks/measure.ts';
-import { startReceiver } from './webhooks/processes.ts';
+import { readCpuMs, startReceiver } from './webhooks/processes.ts';
 
 const { values: flags } = parseArgs({
   options: {
@@ -38,6 +38,9 @@ interface Figures {
   readonly refused: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
+  /** Processor time for one accepted event, deliveries that were sent meanwhile included: other load disturbs it less. */
+  readonly serviceMicros: number;
+  readonly databaseMicros: number;
 }
 
 interface Result extends Figures {
@@ -66,14 +69,31 @@ async function measure(announcing: AnnouncingPrograms, callers: number, count: n
       if (response.statusCode !== 202) refused += 1;
     }
   };
+  const readMicros = startStopwatch(announcing.programs.map(({ pid }) => pid));
+  const readDatabaseMicros = startStopwatch(databasePids);
   const startMs = performance.now();
   await Promise.all(Array.from({ length: callers }, (_, index) => runCaller(index)));
   const seconds = (performance.now() - startMs) / 1000;
   await Promise.all(pools.map((pool) => pool.close()));
   const sorted = tookMs.toSorted((a, b) => a - b);
   const at = (share: number) => round(sorted[Math.floor(sorted.length * share)] ?? Number.NaN);
-  const acceptedPerSecond = Math.round((count - refused) / seconds);
-  return { callers, acceptedPerSecond, refused, p50Ms: at(0.5), p99Ms: at(0.99) };
+  const accepted = count - refused;
+  return {
+    callers,
+    acceptedPerSecond: Math.round(accepted / seconds),
+    refused,
+    p50Ms: at(0.5),
+    p99Ms: at(0.99),
+    serviceMicros: readMicros(accepted),
+    databaseMicros: readDatabaseMicros(accepted),
+  };
+}
+
+/** Microseconds of processor time since now, of all these processes, for one of `count`. */
+function startStopwatch(pids: readonly number[]): (count: number) => number {
+  const read = () => pids.reduce((sum, pid) => sum + readCpuMs(pid), 0);
+  const startMs = read();
+  return (count) => Math.round(((read() - startMs) * 1000) / count);
 }
 
 async function measurePlace(engine: string, processes: number, hooks: number): Promise<Result[]> {
@@ -96,14 +116,19 @@ async function measurePlace(engine: string, processes: number, hooks: number): P
 }
 
 let cluster: PostgresCluster | undefined;
+/** None for SQLite, which runs in the service. */
+let databasePids: readonly number[] = [];
 
 async function createPlace(engine: string): Promise<StorePlace> {
   const dataDir = mkdtempSync(join(tmpdir(), 'trivet-bench-'));
+  databasePids = [];
   if (engine === 'sqlite') return { dataDir, databaseUrl: undefined };
   cluster ??= await startPostgresCluster({
     isDurable: true,
     settings: ['-cshared_buffers=128MB', '-cmax_wal_size=1GB'],
   });
+  const [pid = ''] = readFileSync(join(cluster.socketDir, 'data/postmaster.pid'), 'utf8').split('\n');
+  databasePids = [Number(pid)];
   return { dataDir, databaseUrl: await createTestDatabase(cluster.socketDir, `bench_${Date.now()}`) };
 }
 

@@ -1,6 +1,7 @@
 import { describeError } from '../../errors.ts';
 import type { World } from '../../world.ts';
 import type { EventInput } from '../event.ts';
+import { KEY_USED } from '../intake/draft-event.ts';
 import { fitEvent } from './fit-event.ts';
 import type { Spool, SpoolEntry, SpooledEntry } from './spool.ts';
 
@@ -85,7 +86,7 @@ export interface ServiceAddress {
 }
 
 /** These will be refused for ever; anything else may be mended: a token renewed, a repository created, a service started. */
-const FINAL_STATUSES = new Set([400, 409, 413, 422]);
+const FINAL_STATUSES = new Set([400, 413, 422]);
 
 /** Tried in turn at a service that takes no large request. */
 const SMALLER_EVENT_BYTES = [100_000, 10_000, 1000];
@@ -107,15 +108,23 @@ export function createHttpSender({ url, token }: ServiceAddress): SendEntry {
     }
     const text = await response.text();
     if (response.ok) return { kind: 'sent' };
-    const reason = `${response.status} ${readMessage(text)}`;
+    const { message, error_code_name: name } = readRefusal(text);
+    // Keys are random: an event of this entry was stored before, perhaps in another length, and the answer was lost.
+    if (response.status === 409 && name === KEY_USED) return { kind: 'sent' };
+    const reason = `${response.status} ${message ?? ''}`;
     return { kind: FINAL_STATUSES.has(response.status) ? 'refused' : 'later', reason };
   };
 }
 
-function readMessage(text: string): string {
+interface Refusal {
+  readonly message?: string;
+  readonly error_code_name?: string;
+}
+
+function readRefusal(text: string): Refusal {
   try {
-    return (JSON.parse(text) as { message?: string }).message ?? '';
+    return JSON.parse(text) as Refusal;
   } catch {
-    return text.slice(0, 200);
+    return { message: text.slice(0, 200) };
   }
 }

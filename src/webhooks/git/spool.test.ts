@@ -3,8 +3,10 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { startReceiver } from '../../../test/support/receiver.ts';
 import { createStillWorld } from '../../../test/support/still-world.ts';
 import { createSampleEvent } from '../sample-event.ts';
+import { createHttpSender } from './send-spool.ts';
 import { openSpool } from './spool.ts';
 
 const event = createSampleEvent('push', { username: 'grace', name: 'Grace' }, 'main', 0);
@@ -42,3 +44,19 @@ test('what an earlier version has spooled is sent first', async () => {
   );
   rmSync(gitDir, { recursive: true });
 });
+
+const answers: [title: string, status: number, name: string, kind: string][] = [
+  ['an event that was stored before under its key', 409, 'IDEMPOTENCY_KEY_USED', 'sent'],
+  ['another conflict', 409, 'CONFLICT', 'later'],
+  ['a service that cannot now', 503, 'SERVICE_UNAVAILABLE', 'later'],
+  ['an event that does not fit', 400, 'BAD_REQUEST', 'refused'],
+];
+for (const [title, status, name, kind] of answers)
+  test(`what becomes of ${title}: ${kind}`, async () => {
+    await using service = await startReceiver((_, response) => {
+      response.statusCode = status;
+      response.end(JSON.stringify({ error_code_name: name, message: 'no' }));
+    });
+    const send = createHttpSender({ url: new URL(service.url).origin, token: 't' });
+    assert.equal((await send(entryOf('git:1'), AbortSignal.timeout(30_000))).kind, kind);
+  });

@@ -11,6 +11,8 @@ import { PROFILES } from '../profiles/profiles.ts';
 import type { Repository } from '../repository.ts';
 import type { NewEvent } from './event-batch-store.ts';
 
+/** The `error_code_name` of an announcement whose key stands for another event. */
+export const KEY_USED = 'IDEMPOTENCY_KEY_USED';
 /** How long a repeated announcement is recognised. */
 const KEY_LIFETIME_MS = 24 * 3600 * 1000;
 

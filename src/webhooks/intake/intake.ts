@@ -12,6 +12,7 @@ import {
   draftEvent,
   type EventDraft,
   fingerprintOf,
+  KEY_USED,
   type Recipients,
 } from './draft-event.ts';
 import { commitEvents, type KeyHolder } from './event-batch-store.ts';
@@ -115,6 +116,6 @@ function repeatAnswer(holder: KeyHolder, { event, idempotencyKey }: Announcement
   throw new Failure(
     'conflict',
     `Cannot announce the event: the idempotency key "${idempotencyKey ?? ''}" stands for another one`,
-    { field: 'Idempotency-Key' },
+    { field: 'Idempotency-Key', errorCodeName: KEY_USED },
   );
 }
