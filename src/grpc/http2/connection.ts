@@ -288,7 +288,7 @@ export class Http2Connection {
     const stream = this.#streams.get(streamId);
     if (stream === undefined) this.#dropData(streamId, isLast);
     else stream.receiveData(bytes, payload.length, isLast);
-    this.grantWindow();
+    if (this.#receiveWindow.isLow) this.grantWindow();
   }
 
   /** Lets the client send more when it may: after bytes were used. */

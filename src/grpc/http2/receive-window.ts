@@ -27,6 +27,11 @@ export class ReceiveWindow {
     if (this.#left < 0) throw new ConnectionError(ERROR.flowControl, 'the window of the connection is exceeded');
   }
 
+  /** Whether it is time to look for what can be granted. */
+  get isLow(): boolean {
+    return this.#left < CONNECTION_WINDOW / 2;
+  }
+
   /** What to grant, 0 while that is little. */
   takeCredit(kept: Kept): number {
     const credit = aim(kept) - this.#left;
