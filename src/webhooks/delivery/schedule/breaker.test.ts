@@ -130,7 +130,7 @@ test('successes without a failure leave no trace', () => {
   assert.equal(advance(nearlyOpen, times(20, success)), CLOSED_BREAKER);
 });
 
-test('it opens when five of the last twenty failed and these are four fifths of them, and not before', () => {
+test('it opens when five of the last twenty failed and these are nine tenths of them, and not before', () => {
   const bits = fc.array(fc.boolean(), { maxLength: 60 });
   fc.assert(
     fc.property(bits, (outcomes) => {
@@ -141,7 +141,7 @@ test('it opens when five of the last twenty failed and these are four fifths of 
         if (!window.includes(true)) window = [];
         breaker = advance(breaker, [isFailure ? failure : success]);
         const failures = window.filter(Boolean).length;
-        const mustOpen = isFailure && failures >= 5 && failures >= 0.8 * window.length;
+        const mustOpen = isFailure && failures >= 5 && failures >= 0.9 * window.length;
         assert.equal(breaker.state, mustOpen ? 'open' : 'closed');
         if (mustOpen) return;
       }

@@ -90,6 +90,7 @@ test('what is silent cannot keep an origin closed to others after an outage', ()
 for (const [share, leastFirst] of [
   [0.2, 5900],
   [0.3, 5400],
+  [0.5, 2000],
 ] as const)
   test(`a receiver that refuses ${100 * share} % at random keeps its first attempts, at 150 a second`, () => {
     for (let seed = 1; seed <= 5; seed += 1) {
