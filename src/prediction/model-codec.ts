@@ -236,6 +236,9 @@ function restoreSlot(
 function restoreTarget(target: Target, header: TargetHeader, forest: Forest | undefined): Omit<TargetModel, 'levels'> {
   if (forest !== undefined && forest.binning.edges.length !== FEATURE_NAMES.length)
     throw new RangeError('its trees have another number of features than it says');
+  const { treeBaseMs = 0 } = header;
+  if (!(treeBaseMs >= 0 && treeBaseMs < Number.POSITIVE_INFINITY))
+    throw new RangeError('its treeBaseMs must be a finite number of 0 or more');
   const names = listTermNames(target);
   // A term that a later program adds was not learned: it adds nothing.
   const coefficients = Float64Array.from(
@@ -246,7 +249,7 @@ function restoreTarget(target: Target, header: TargetHeader, forest: Forest | un
     rows: header.rows,
     physics: { target, coefficients, floorMs: header.physics.floorMs },
     forest,
-    treeBaseMs: header.treeBaseMs ?? 0,
+    treeBaseMs,
     forestShare: header.forestShare,
     calibration: restoreCalibration(header.calibration),
     validation: header.validation ?? undefined,

@@ -27,7 +27,7 @@ export function findMistake(row: Observation): string | undefined {
 
 /** The int32 fields of the contract; an average of counts may still have a fraction. */
 const COUNTS = new Set(['inputTokenLength', 'numRequestWaiting', 'numRequestRunning', 'inflightTokens']);
-const MAX_COUNT = 2_147_483_647;
+export const MAX_COUNT = 2_147_483_647;
 
 export function findInputMistake(input: ObservedInput): string | undefined {
   for (const [name, value] of Object.entries(input)) {

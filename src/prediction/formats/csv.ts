@@ -10,12 +10,20 @@ export interface NumberedRecord {
   readonly problem?: string;
 }
 
+/** Of one file; more than any source of observations has. */
+export const MAX_COLUMNS = 1000;
+
 export async function* readCsvRecords(lines: AsyncIterable<Line>): AsyncGenerator<NumberedRecord> {
   let header: string[] | undefined;
   for await (const { number, text } of lines) {
     const fields = splitFields(text);
     if (header === undefined) {
       header = (fields ?? []).map((name) => name.trim().replace(/^\uFEFF/, ''));
+      if (header.length > MAX_COLUMNS)
+        throw new Failure(
+          'invalid',
+          `Cannot read CSV: the header must have at most ${MAX_COLUMNS} names, got ${header.length}`,
+        );
       if (header.length < 2)
         throw new Failure(
           'invalid',
@@ -34,16 +42,28 @@ export async function* readCsvRecords(lines: AsyncIterable<Line>): AsyncGenerato
   }
 }
 
+/** Undefined when a quoted field has no end, or goes on behind it. */
 function splitFields(text: string): string[] | undefined {
   if (!text.includes('"')) return text.split(',');
   const fields: string[] = [];
-  const pattern = /(?:"((?:[^"]|"")*)"|([^",]*))(,|$)/y;
-  for (;;) {
-    const match = pattern.exec(text);
-    if (match === null) return undefined;
-    fields.push(match[1]?.replaceAll('""', '"') ?? match[2] ?? '');
-    if (match[3] === '') return fields;
+  for (let at = 0; ; at++) {
+    const isQuoted = text[at] === '"';
+    const end = isQuoted ? findClosingQuote(text, at + 1) : at;
+    const next = text.indexOf(',', end);
+    const stop = next === -1 ? text.length : next;
+    const field = isQuoted ? text.slice(at + 1, end) : text.slice(at, stop);
+    if (isQuoted ? end === -1 || end + 1 !== stop : field.includes('"')) return undefined;
+    fields.push(isQuoted ? field.replaceAll('""', '"') : field);
+    if (stop === text.length) return fields;
+    at = stop;
   }
+}
+
+/** -1 without one. Two quotes in a row are one of the field. */
+function findClosingQuote(text: string, from: number): number {
+  let at = text.indexOf('"', from);
+  while (at !== -1 && text[at + 1] === '"') at = text.indexOf('"', at + 2);
+  return at;
 }
 
 function quote(text: string): string {

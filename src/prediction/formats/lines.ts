@@ -14,11 +14,13 @@ export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenera
   let rest = '';
   let number = 0;
   for await (const chunk of chunks) {
-    rest += decoder.decode(chunk, { stream: true });
-    const parts = rest.split('\n');
+    // Only what is new is searched: a long line in small pieces would be searched again with each of them.
+    const [first = '', ...others] = decoder.decode(chunk, { stream: true }).split('\n');
+    const parts = [rest + first, ...others];
+    for (const [i, part] of parts.entries())
+      if (part.length > MAX_LINE_LENGTH)
+        throw new Failure('invalid', `Cannot read line ${number + i + 1}: it is longer than 4 MiB`);
     rest = parts.pop() ?? '';
-    if (rest.length > MAX_LINE_LENGTH)
-      throw new Failure('invalid', `Cannot read line ${number + parts.length + 1}: it is longer than 4 MiB`);
     for (const part of parts) {
       number++;
       const text = part.endsWith('\r') ? part.slice(0, -1) : part;

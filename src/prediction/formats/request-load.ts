@@ -78,15 +78,15 @@ function createServerLoad(originMs: number) {
     },
     answer(request: LoggedRequest): void {
       waiting--;
-      waitingTokens -= request.inputTokens;
+      // Rounding of fractions must not pile up over a long log, nor leave less than nothing.
+      waitingTokens = waiting === 0 ? 0 : Math.max(0, waitingTokens - request.inputTokens);
       running++;
       runningTokens += request.inputTokens;
       firstTokenSumMs += request.firstTokenMs - originMs;
     },
     end(request: LoggedRequest): void {
       running--;
-      runningTokens -= request.inputTokens;
-      // Rounding must not pile up over a long log.
+      runningTokens = running === 0 ? 0 : Math.max(0, runningTokens - request.inputTokens);
       firstTokenSumMs = running === 0 ? 0 : firstTokenSumMs - (request.firstTokenMs - originMs);
       const ownMs = tpotOf(request);
       if (ownMs !== undefined) tpotMs = tpotMs === undefined ? ownMs : tpotMs + TPOT_WEIGHT * (ownMs - tpotMs);
@@ -97,7 +97,7 @@ function createServerLoad(originMs: number) {
       return {
         waiting: waiting - 1,
         running,
-        inflightTokens: waitingTokens - self.inputTokens + heldTokens,
+        inflightTokens: Math.max(0, waitingTokens - self.inputTokens) + heldTokens,
         kvCacheUsage: heldTokens / kvCapacityTokens,
       };
     },

@@ -3,7 +3,7 @@
  * load at a start is reconstructed from what had happened by then on the same server of the same run, never from what
  * came after: a request under way counts by its age, not by its end.
  */
-import type { Observation } from '../observation.ts';
+import { findMistake, type Observation } from '../observation.ts';
 import type { NumberedRecord } from './csv.ts';
 import type { ReadRow } from './read-observations.ts';
 import { type Load, reconstructLoads } from './request-load.ts';
@@ -41,7 +41,10 @@ export async function* readRequests(
   const loads = reconstructLoads(requests, options.kvCapacityTokens);
   for (const row of sortByStart(requests)) {
     const request = requests[row]!;
-    yield { line: request.line, observation: toObservation(request, loads[row]!, options.targetModel) };
+    const observation = toObservation(request, loads[row]!, options.targetModel);
+    // Many long requests at once can add up to more than an input may say.
+    const mistake = findMistake(observation);
+    yield mistake === undefined ? { line: request.line, observation } : { line: request.line, refusal: mistake };
   }
 }
 

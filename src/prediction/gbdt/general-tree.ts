@@ -74,9 +74,21 @@ export function createGeneralForest({ trees, ...parts }: GeneralForestParts): Ge
   return forest;
 }
 
-/** Throws a RangeError unless every node leads on within its tree: a child stands behind its parent. */
+/** As many as a walk through a row may ask, and what explains one may nest. Trees of 31 leaves are 30 deep at most. */
+const MAX_DEPTH = 512;
+const MAX_TREES = 100_000;
+const MAX_NODES = 10_000_000;
+const MAX_FEATURES = 10_000;
+
+/**
+ * Throws a RangeError unless every node leads on within its tree, a child stands behind its parent and has no other, and
+ * the forest is within its limits: a node with two parents would double the ways to each leaf.
+ */
 export function checkForest(forest: GeneralForest): void {
   const { roots, features } = forest;
+  checkLimit('trees', roots.length, MAX_TREES);
+  checkLimit('nodes', features.length, MAX_NODES);
+  checkLimit('features', forest.featureCount, MAX_FEATURES);
   for (let tree = 0; tree < roots.length; tree++) {
     const [start, end] = [roots[tree]!, roots[tree + 1] ?? features.length];
     if (!(start >= 0 && start < end && end <= features.length))
@@ -84,7 +96,32 @@ export function checkForest(forest: GeneralForest): void {
     for (let node = start; node < end; node++)
       if (!isWellFormed(forest, node, end))
         throw new RangeError(`Cannot read tree ${tree}: node ${node - start} is not well formed`);
+    checkShape(forest, tree, { start, end });
   }
+}
+
+function checkLimit(name: string, count: number, limit: number): void {
+  if (!(count >= 0 && count <= limit))
+    throw new RangeError(`Cannot read the forest: it must have at most ${limit} ${name}, got ${count}`);
+}
+
+function checkShape({ features, left, right }: GeneralForest, tree: number, { start, end }: NodeRange): void {
+  const depths = new Uint16Array(end - start);
+  for (let node = start; node < end; node++) {
+    if (features[node]! < 0) continue;
+    for (const child of [left[node]!, right[node]!]) {
+      if (depths[child - start] !== 0)
+        throw new RangeError(`Cannot read tree ${tree}: node ${child - start} must have one parent`);
+      depths[child - start] = depths[node - start]! + 1;
+      if (depths[child - start]! > MAX_DEPTH)
+        throw new RangeError(`Cannot read tree ${tree}: it must be at most ${MAX_DEPTH} levels deep`);
+    }
+  }
+}
+
+interface NodeRange {
+  readonly start: number;
+  readonly end: number;
 }
 
 function isWellFormed(forest: GeneralForest, node: number, end: number): boolean {
