@@ -20,7 +20,7 @@ export interface AttemptLimits {
 const ATTEMPTS_A_MINUTE: Record<AttemptKind, number> = { client: 20, grant: 300, user_code: 10, device_start: 60 };
 const WINDOW_MS = 60_000;
 const MAX_SUBJECT_LENGTH = 120;
-/** Of each kind. Strangers choose client ids: beyond this the subjects whose minute ends first are forgotten. */
+/** Of each kind. Strangers choose client ids: beyond this the older half of the subjects is forgotten. */
 const MAX_SUBJECTS = 10_000;
 
 interface Window {
@@ -28,25 +28,33 @@ interface Window {
   readonly endsAtMs: number;
 }
 
+type Windows = Map<string, Window>;
+
 export function createAttemptLimits({ monotonicMs }: Pick<World, 'monotonicMs'>): AttemptLimits {
-  const windowsByKind = new Map<AttemptKind, Map<string, Window>>();
-  const listWindows = (kind: AttemptKind) => {
-    const windows = windowsByKind.get(kind) ?? new Map<string, Window>();
-    windowsByKind.set(kind, windows);
-    forgetEnded(windows, monotonicMs());
-    return windows;
+  const halvesByKind = new Map<AttemptKind, { readonly recent: Windows; readonly older: Windows }>();
+  const listHalves = (kind: AttemptKind) => halvesByKind.get(kind) ?? { recent: new Map(), older: new Map() };
+  const findWindow = (kind: AttemptKind, subject: string) => {
+    const { recent, older } = listHalves(kind);
+    const window = recent.get(toKey(subject)) ?? older.get(toKey(subject));
+    return window !== undefined && window.endsAtMs > monotonicMs() ? window : undefined;
+  };
+  const openWindow = (kind: AttemptKind, subject: string) => {
+    const { recent, older } = listHalves(kind);
+    const isFull = recent.size >= MAX_SUBJECTS / 2;
+    const halves = isFull ? { recent: new Map(), older: recent } : { recent, older };
+    halves.recent.set(toKey(subject), { count: 1, endsAtMs: monotonicMs() + WINDOW_MS });
+    halvesByKind.set(kind, halves);
   };
   const check: AttemptLimits['check'] = (kind, subject) => {
-    const window = listWindows(kind).get(toKey(subject));
+    const window = findWindow(kind, subject);
     if (window === undefined || window.count < ATTEMPTS_A_MINUTE[kind]) return;
     const retryAfterSeconds = Math.max(1, Math.ceil((window.endsAtMs - monotonicMs()) / 1000));
     throw new Failure('too_many', 'Too many attempts, try again later', { retryAfterSeconds });
   };
   const count: AttemptLimits['countFailure'] = (kind, subject) => {
-    const windows = listWindows(kind);
-    const window = windows.get(toKey(subject));
-    if (window !== undefined) window.count++;
-    else windows.set(toKey(subject), { count: 1, endsAtMs: monotonicMs() + WINDOW_MS });
+    const window = findWindow(kind, subject);
+    if (window === undefined) openWindow(kind, subject);
+    else window.count++;
   };
   return {
     check,
@@ -56,14 +64,6 @@ export function createAttemptLimits({ monotonicMs }: Pick<World, 'monotonicMs'>)
       count(kind, subject);
     },
   };
-}
-
-/** All windows are equally long, so that the first of the map ends first. */
-function forgetEnded(windows: Map<string, Window>, nowMs: number): void {
-  for (const [key, { endsAtMs }] of windows) {
-    if (endsAtMs > nowMs && windows.size < MAX_SUBJECTS) return;
-    windows.delete(key);
-  }
 }
 
 function toKey(subject: string): string {
