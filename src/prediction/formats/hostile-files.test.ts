@@ -86,18 +86,20 @@ for (const [change, reason] of impossible)
     );
   });
 
-test('tokens in flight are never negative, however long and fractional the requests are', async () => {
-  const requests = Array.from({ length: 2000 }, (_, i) => ({
-    ...REQUEST,
-    start_ms: i * 7,
-    first_token_ms: i * 7 + 5 + (i % 90),
-    end_ms: i * 7 + 200 + (i % 400),
-    input_tokens: i % 300 === 0 ? 2_000_000_000.7 : 0.1 * (i % 11),
-  }));
-  const text = requests.map((row) => JSON.stringify(row)).join('\n');
-  const { table } = await readWithin([Buffer.from(text)], 'requests');
-  assert.ok(table.count > 100);
-  assert.ok(table.inflightTokens.subarray(0, table.count).every((tokens) => tokens >= 0 && tokens <= 2 ** 31));
+test('tokens in flight are never negative, where fractions were lost beside large counts', async () => {
+  // A large request ends beside a small one; a third finds its server idle.
+  const requests = Array.from({ length: 100 }, (_, i) => {
+    const on = { ...REQUEST, server: `s${i}` };
+    return [
+      { ...on, start_ms: 0, first_token_ms: 20, end_ms: 300, input_tokens: 2_000_000_000 + 0.37 * i },
+      { ...on, start_ms: 10, first_token_ms: 50, end_ms: 400, input_tokens: 0.1 * (1 + (i % 7)) },
+      { ...on, start_ms: 1000, first_token_ms: 1050, end_ms: 1400, input_tokens: 0 },
+    ];
+  });
+  const text = requests.flat().map((row) => JSON.stringify(row));
+  const { table } = await readWithin([Buffer.from(text.join('\n'))], 'requests');
+  assert.equal(table.count, 300);
+  assert.ok(table.inflightTokens.subarray(0, table.count).every((tokens) => tokens >= 0));
 });
 
 function writeXgboost(left: readonly number[], right: readonly number[]): string {
