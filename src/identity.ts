@@ -1,6 +1,3 @@
-import type { MiddlewareHandler } from 'hono';
-import type { HttpEnv } from './http/context.ts';
-
 /** Who a bearer token speaks for. */
 export interface Identity {
   readonly userId: string;
@@ -18,13 +15,6 @@ export interface Identity {
 
 /** The identity behind a token, or undefined when it is unknown, expired or revoked. A revocation shows at once. */
 export type VerifyToken = (token: string) => Promise<Identity | undefined>;
-
-export interface IdentityEnv extends HttpEnv {
-  Variables: HttpEnv['Variables'] & { identity: Identity };
-}
-
-/** Middleware that lets a request pass only with a bearer token of this scope, and puts its `identity` into the context. */
-export type RequireScope = (scope: string) => MiddlewareHandler<IdentityEnv>;
 
 /** Who owns a repository: a person or an organization, under one name space of logins. */
 export interface Owner {

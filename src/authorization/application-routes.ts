@@ -2,7 +2,8 @@
 import { type OpenAPIHono, z } from '@hono/zod-openapi';
 import { Failure } from '../errors.ts';
 import { limitFields } from '../http/limit-body.ts';
-import type { Identity, IdentityEnv, RequireScope } from '../identity.ts';
+import type { IdentityEnv, RequireScope } from '../http/require-scope.ts';
+import type { Identity } from '../identity.ts';
 import {
   type ApplicationForm,
   addSecret,

@@ -1,8 +1,8 @@
 /** The secrets with which other code hosts prove their webhooks to us, one a repository and host. */
 import { type OpenAPIHono, z } from '@hono/zod-openapi';
 import { Failure } from '../errors.ts';
+import type { IdentityEnv } from '../http/require-scope.ts';
 import { createRoutes } from '../http/routes.ts';
-import type { IdentityEnv } from '../identity.ts';
 import { bodyOf, REFUSED, repositoryPath } from './api-documents.ts';
 import { bridgeBinding } from './bridge-store.ts';
 import { BRIDGE_NAMES, type BridgeName } from './bridges/bridges.ts';

@@ -1,8 +1,8 @@
 /** The delivery log of a hook, and sending again. */
 import { type OpenAPIHono, z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
+import type { IdentityEnv } from '../http/require-scope.ts';
 import { createRoutes } from '../http/routes.ts';
-import type { IdentityEnv } from '../identity.ts';
 import { hookPath } from './api-documents.ts';
 import { deliveryDetailJson, deliveryJson } from './delivery-json.ts';
 import type { Hook } from './hook.ts';

@@ -1,8 +1,8 @@
 /** The six endpoints of the contract. */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
+import type { IdentityEnv, RequireScope } from '../http/require-scope.ts';
 import { createRoutes } from '../http/routes.ts';
-import type { IdentityEnv, RequireScope } from '../identity.ts';
 import { describeHookRoutes } from './hook-documents.ts';
 import { toHookJson } from './hook-json.ts';
 import { readPauses } from './hook-status-store.ts';

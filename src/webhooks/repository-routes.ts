@@ -1,8 +1,9 @@
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import { z } from '@hono/zod-openapi';
 import { Failure } from '../errors.ts';
+import type { IdentityEnv } from '../http/require-scope.ts';
 import { createRoutes } from '../http/routes.ts';
-import type { IdentityEnv, Owner } from '../identity.ts';
+import type { Owner } from '../identity.ts';
 import { bodyOf, REFUSED, repositoryPath } from './api-documents.ts';
 import { type CreateRepositoryParts, createRepository, repositoryParameters } from './create-repository.ts';
 import { cancelEndpointStep } from './delivery-store.ts';
