@@ -8,7 +8,7 @@
  * Goals: no failure, p99 at most 3 × that without the attack, at most 400 MB of memory.
  */
 import { parseArgs } from 'node:util';
-import { formatTable } from '../src/cli/output.ts';
+import { formatTable } from '../src/command-line/output.ts';
 import { attacks } from './abuse/attacks.ts';
 import { type Measured, measureAttack, type Plan } from './abuse/measure-attack.ts';
 

@@ -7,7 +7,7 @@ import { cpus, release, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { migrations } from '../src/database/migrations/list.ts';
-import { openStore } from '../src/database/open-store.ts';
+import { openStore } from '../src/database/startup/open-store.ts';
 import type { Store } from '../src/database/store.ts';
 import { createLog } from '../src/telemetry/log.ts';
 import { realWorld } from '../src/world.ts';

@@ -10,7 +10,7 @@ import { cpus, release, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Pool } from 'undici';
-import { formatTable } from '../src/cli/output.ts';
+import { formatTable } from '../src/command-line/output.ts';
 import { type AnnouncingPrograms, numberedPush, startAnnouncingPrograms } from '../test/support/announcing-programs.ts';
 import type { StorePlace } from '../test/support/engines.ts';
 import { createTestDatabase, type PostgresCluster, startPostgresCluster } from '../test/support/postgres-cluster.ts';

@@ -5,8 +5,8 @@
  */
 import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
-import { createPredictColumns, METRIC_COLUMNS, type PredictColumns } from '../src/prediction/columns.ts';
-import { createLiveModel, type LiveModel } from '../src/prediction/live-model.ts';
+import { createLiveModel, type LiveModel } from '../src/prediction/online/live-model.ts';
+import { createPredictColumns, METRIC_COLUMNS, type PredictColumns } from '../src/prediction/schema/columns.ts';
 import { trainSyntheticModel } from './predict/trained-predictor.ts';
 
 const { values: flags } = parseArgs({

@@ -10,8 +10,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { binRows, fitBinning } from '../src/prediction/gbdt/binning.ts';
-import { trainForest } from '../src/prediction/gbdt/boost.ts';
 import { createEvaluator } from '../src/prediction/gbdt/evaluate.ts';
+import { trainForest } from '../src/prediction/gbdt/training/boost.ts';
 import type { Forest } from '../src/prediction/gbdt/tree.ts';
 import { generateProblem, type Problem, readTrace } from './model/problem.ts';
 

@@ -8,9 +8,9 @@
  */
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import type { Statistic } from '../src/prediction/calibration.ts';
-import { createLiveModel } from '../src/prediction/live-model.ts';
-import type { LatencyModel } from '../src/prediction/model.ts';
+import type { Statistic } from '../src/prediction/model/calibration.ts';
+import type { LatencyModel } from '../src/prediction/model/model.ts';
+import { createLiveModel } from '../src/prediction/online/live-model.ts';
 import { createOracle, createSelfishOracle } from '../src/prediction/simulator/oracle.ts';
 import {
   createCountedLoadAndPrefix,
@@ -25,7 +25,7 @@ import {
   simulate,
   simulateRemotely,
 } from '../src/prediction/simulator/simulate.ts';
-import { DEFAULT_TRAINING, trainModel } from '../src/prediction/train-model.ts';
+import { DEFAULT_TRAINING, trainModel } from '../src/prediction/training/train-model.ts';
 import { describeInput, type GatewayInput, scoreForTails } from './routing/gateway.ts';
 import { startGrpcPolicy } from './routing/grpc-policy.ts';
 import { tabulate } from './routing/learner.ts';

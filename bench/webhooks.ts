@@ -7,7 +7,7 @@
  */
 import { cpus, release } from 'node:os';
 import { parseArgs } from 'node:util';
-import { formatTable } from '../src/cli/output.ts';
+import { formatTable } from '../src/command-line/output.ts';
 import { measureDrain, measureSteady, round } from './webhooks/measure.ts';
 import { closePlaces, ENGINES, type EngineTitle, withPlace } from './webhooks/places.ts';
 

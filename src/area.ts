@@ -1,4 +1,4 @@
-import type { GrpcService } from './grpc/service.ts';
+import type { GrpcService } from './grpc/call/service.ts';
 import type { RouteMount } from './http/mount.ts';
 import type { Worker } from './workers/worker.ts';
 

@@ -4,8 +4,8 @@ import { resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { before, test } from 'node:test';
 import pg from 'pg';
-import { databaseFileOf } from '../src/database/open-store.ts';
 import { toSqliteParameters } from '../src/database/portable-sql.ts';
+import { databaseFileOf } from '../src/database/startup/open-store.ts';
 import { listStatements, type Statement } from '../src/database/store.ts';
 import { createStorePlace, findReasonToSkip, openTestStore } from './support/engines.ts';
 

@@ -1,9 +1,9 @@
 import { fork } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { createPersonalToken } from '../../src/authorization/personal-token.ts';
-import { createUser } from '../../src/authorization/user-store.ts';
+import { createUser } from '../../src/authorization/accounts/user-store.ts';
+import { createPersonalToken } from '../../src/authorization/tokens/personal-token.ts';
 import { migrations } from '../../src/database/migrations/list.ts';
-import { openStore } from '../../src/database/open-store.ts';
+import { openStore } from '../../src/database/startup/open-store.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { realWorld } from '../../src/world.ts';
 import { type Program, startProgram } from '../../test/support/start-program.ts';

@@ -1,6 +1,6 @@
 /** Our transport around an answer that was there before, after arithmetic that takes as long as it is told to. */
 import { parseArgs } from 'node:util';
-import { openGrpcServer } from '../../src/grpc/server.ts';
+import { openGrpcServer } from '../../src/grpc/listener/server.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { realWorld } from '../../src/world.ts';

@@ -1,9 +1,9 @@
 /** The server under load: the transport, the codec, the service and a predictor, in a process of its own. */
 import { parseArgs } from 'node:util';
-import { openGrpcServer } from '../../src/grpc/server.ts';
-import type { Predictor } from '../../src/prediction/columns.ts';
-import { createPredictionService } from '../../src/prediction/prediction-service.ts';
-import { createPredictor } from '../../src/prediction/predictor.ts';
+import { openGrpcServer } from '../../src/grpc/listener/server.ts';
+import { createPredictionService } from '../../src/prediction/api/prediction-service.ts';
+import { createPredictor } from '../../src/prediction/online/predictor.ts';
+import type { Predictor } from '../../src/prediction/schema/columns.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { realWorld } from '../../src/world.ts';

@@ -1,8 +1,8 @@
-import type { LatencyModel } from '../../src/prediction/model.ts';
-import type { Observation } from '../../src/prediction/observation.ts';
-import { appendObservation, createObservationTable } from '../../src/prediction/observation-table.ts';
-import { createPredictor, type SwappablePredictor } from '../../src/prediction/predictor.ts';
-import { trainModel } from '../../src/prediction/train-model.ts';
+import type { LatencyModel } from '../../src/prediction/model/model.ts';
+import { createPredictor, type SwappablePredictor } from '../../src/prediction/online/predictor.ts';
+import type { Observation } from '../../src/prediction/schema/observation.ts';
+import { appendObservation, createObservationTable } from '../../src/prediction/schema/observation-table.ts';
+import { trainModel } from '../../src/prediction/training/train-model.ts';
 
 /** A model of made-up servers, with as many trees as training keeps: what it predicts does not matter here. */
 export function createTrainedPredictor(): SwappablePredictor {

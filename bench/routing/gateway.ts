@@ -2,7 +2,7 @@
  * What a gateway asks, and what it makes of the answer: the score of docs/routing.md, "How a gateway should use the
  * answer". It knows nothing but its own counts, scraped metrics, and what Predict says.
  */
-import type { METRIC_COLUMNS } from '../../src/prediction/columns.ts';
+import type { METRIC_COLUMNS } from '../../src/prediction/schema/columns.ts';
 import type { Candidate } from '../../src/prediction/simulator/simulate.ts';
 
 /** A PredictInput without its numbers of order. */

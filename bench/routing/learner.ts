@@ -1,11 +1,11 @@
-import type { LatencyModel } from '../../src/prediction/model.ts';
-import type { Observation } from '../../src/prediction/observation.ts';
+import type { LatencyModel } from '../../src/prediction/model/model.ts';
+import type { Observation } from '../../src/prediction/schema/observation.ts';
 import {
   appendObservation,
   createObservationTable,
   type ObservationTable,
-} from '../../src/prediction/observation-table.ts';
-import { trainModel } from '../../src/prediction/train-model.ts';
+} from '../../src/prediction/schema/observation-table.ts';
+import { trainModel } from '../../src/prediction/training/train-model.ts';
 import type { GatewayInput } from './gateway.ts';
 
 export interface ObservedRequest extends Pick<Observation, 'ttftMs' | 'tpotMs'> {

@@ -1,7 +1,8 @@
 /** Policies that ask a model in this process. */
-import { createPredictColumns, METRIC_COLUMNS, type PredictColumns } from '../../src/prediction/columns.ts';
-import { createLiveModel, type Foreseen, type LiveModel } from '../../src/prediction/live-model.ts';
-import { createPriorModel, type LatencyModel } from '../../src/prediction/model.ts';
+
+import { createPriorModel, type LatencyModel } from '../../src/prediction/model/model.ts';
+import { createLiveModel, type Foreseen, type LiveModel } from '../../src/prediction/online/live-model.ts';
+import { createPredictColumns, METRIC_COLUMNS, type PredictColumns } from '../../src/prediction/schema/columns.ts';
 import { createRandom, type Random } from '../../src/prediction/simulator/random.ts';
 import type { RoutingPolicy } from '../../src/prediction/simulator/simulate.ts';
 import {

@@ -1,5 +1,5 @@
 /** Runs of several seeds as one line a policy: the median of the seeds, beside the heuristic and the oracle. */
-import { formatTable } from '../../src/cli/output.ts';
+import { formatTable } from '../../src/command-line/output.ts';
 import type { SimulatedObservation } from '../../src/prediction/simulator/simulate.ts';
 import { endToEndMs, type Measures, measure, median } from './measure.ts';
 import type { Scenario } from './scenarios.ts';

@@ -5,16 +5,16 @@
 import { Queue, Worker } from 'bullmq';
 import PgBoss from 'pg-boss';
 import { migrations } from '../../src/database/migrations/list.ts';
-import { openStore } from '../../src/database/open-store.ts';
+import { openStore } from '../../src/database/startup/open-store.ts';
 import type { Store } from '../../src/database/store.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { createVault } from '../../src/vault/vault.ts';
-import { createAddressGuard } from '../../src/webhooks/address-guard.ts';
-import { createDeliveryWorker } from '../../src/webhooks/delivery-worker.ts';
-import { bindingOf } from '../../src/webhooks/hook.ts';
+import { createAddressGuard } from '../../src/webhooks/addresses/address-guard.ts';
+import { createSender } from '../../src/webhooks/delivery/send/send.ts';
+import { createDeliveryWorker } from '../../src/webhooks/delivery/worker/delivery-worker.ts';
+import { bindingOf } from '../../src/webhooks/hooks/hook.ts';
 import { prepareRequest } from '../../src/webhooks/profiles/profiles.ts';
-import { createSender } from '../../src/webhooks/send.ts';
 import { realWorld } from '../../src/world.ts';
 import { enqueueTestDelivery, insertTestHook } from '../../test/support/deliveries-store.ts';
 

@@ -3,10 +3,10 @@
  * endpoint. Those of the dead endpoints are due, those of the healthy ones wait for a retry later today.
  */
 import { migrations } from '../../src/database/migrations/list.ts';
-import { openStore } from '../../src/database/open-store.ts';
+import { openStore } from '../../src/database/startup/open-store.ts';
 import { type Store, statement } from '../../src/database/store.ts';
 import { createLog } from '../../src/telemetry/log.ts';
-import { shardOf } from '../../src/webhooks/delivery-store.ts';
+import { shardOf } from '../../src/webhooks/delivery/queue/delivery-store.ts';
 import { realWorld } from '../../src/world.ts';
 import { insertTestHook } from '../../test/support/deliveries-store.ts';
 import type { BenchHook, EngineOptions } from './engine.ts';

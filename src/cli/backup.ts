@@ -1,10 +1,10 @@
 import { join } from 'node:path';
 import { Command } from 'commander';
+import { print, remark } from '../command-line/output.ts';
 import { readConfig } from '../config/config.ts';
-import { backupSqlite } from '../database/backup.ts';
-import { databaseFileOf } from '../database/open-store.ts';
+import { backupSqlite } from '../database/maintenance/backup.ts';
+import { databaseFileOf } from '../database/startup/open-store.ts';
 import { Failure } from '../errors.ts';
-import { print, remark } from './output.ts';
 
 export function createBackupCommand(): Command {
   return new Command('backup')

@@ -1,23 +1,29 @@
 import type { Command } from 'commander';
+import type { CliWebhooks } from '../webhooks/commands/open-webhooks.ts';
+
+async function openWebhooks(): Promise<CliWebhooks> {
+  const { createOwners } = await import('../authorization/accounts/owners.ts');
+  return (await import('../webhooks/commands/open-webhooks.ts')).openWebhooks(createOwners);
+}
 
 /** Every group of commands there is, in the order of the help; each is loaded when it is asked for. */
 const loaders: Readonly<Record<string, () => Promise<Command>>> = {
   serve: async () => (await import('./serve.ts')).createServeCommand(),
   demo: async () => (await import('./demo.ts')).createDemoCommand(),
-  model: async () => (await import('./model.ts')).createModelCommand(),
-  predict: async () => (await import('./predict.ts')).createPredictCommand(),
-  observe: async () => (await import('./observe.ts')).createObserveCommand(),
-  simulate: async () => (await import('./simulate.ts')).createSimulateCommand(),
-  user: async () => (await import('./user.ts')).createUserCommand(),
-  org: async () => (await import('./org.ts')).createOrgCommand(),
-  app: async () => (await import('./app.ts')).createAppCommand(),
-  token: async () => (await import('./token.ts')).createTokenCommand(),
-  audit: async () => (await import('./audit.ts')).createAuditCommand(),
-  repo: async () => (await import('./repo.ts')).createRepoCommand(),
-  hook: async () => (await import('./hook.ts')).createHookCommand(),
-  event: async () => (await import('./event.ts')).createEventCommand(),
-  listen: async () => (await import('./listen.ts')).createListenCommand(),
-  'git-hook': async () => (await import('./git-hook.ts')).createGitHookCommand(),
+  model: async () => (await import('../prediction/commands/model.ts')).createModelCommand(),
+  predict: async () => (await import('../prediction/commands/predict.ts')).createPredictCommand(),
+  observe: async () => (await import('../prediction/commands/observe.ts')).createObserveCommand(),
+  simulate: async () => (await import('../prediction/commands/simulate.ts')).createSimulateCommand(),
+  user: async () => (await import('../authorization/commands/user.ts')).createUserCommand(),
+  org: async () => (await import('../authorization/commands/org.ts')).createOrgCommand(),
+  app: async () => (await import('../authorization/commands/app.ts')).createAppCommand(),
+  token: async () => (await import('../authorization/commands/token.ts')).createTokenCommand(),
+  audit: async () => (await import('../authorization/commands/audit.ts')).createAuditCommand(),
+  repo: async () => (await import('../webhooks/commands/repo.ts')).createRepoCommand(openWebhooks),
+  hook: async () => (await import('../webhooks/commands/hook.ts')).createHookCommand(openWebhooks),
+  event: async () => (await import('../webhooks/commands/event.ts')).createEventCommand(openWebhooks),
+  listen: async () => (await import('../webhooks/commands/listen.ts')).createListenCommand(),
+  'git-hook': async () => (await import('../webhooks/commands/git-hook.ts')).createGitHookCommand(),
   vault: async () => (await import('./vault.ts')).createVaultCommand(),
   backup: async () => (await import('./backup.ts')).createBackupCommand(),
   migrate: async () => (await import('./migrate.ts')).createMigrateCommand(),

@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command } from 'commander';
 import type { App } from '../app.ts';
+import { print } from '../command-line/output.ts';
 import { parseConfig, readEnvironment } from '../config/config.ts';
 import { showPrediction } from './demo/show-prediction.ts';
 import { DEMO_LOGIN, showWebhooks } from './demo/show-webhooks.ts';
 import type { Stage } from './demo/stage.ts';
-import { print } from './output.ts';
 
 export function createDemoCommand(): Command {
   return new Command('demo')

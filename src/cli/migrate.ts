@@ -1,16 +1,16 @@
 import { existsSync } from 'node:fs';
 import { Command } from 'commander';
+import { createProgress, formatTable, print, remark } from '../command-line/output.ts';
 import { type Config, readConfig } from '../config/config.ts';
-import { copyDatabase } from '../database/copy-database.ts';
-import { lockDataDir } from '../database/data-dir-lock.ts';
+import { copyDatabase } from '../database/maintenance/copy-database.ts';
+import { describeSchema } from '../database/maintenance/schema.ts';
+import { openPostgresLink, openSqliteLink, type TableLink } from '../database/maintenance/table-link.ts';
 import { migrations } from '../database/migrations/list.ts';
-import { databaseFileOf, openStore } from '../database/open-store.ts';
-import { describeSchema } from '../database/schema.ts';
-import { openPostgresLink, openSqliteLink, type TableLink } from '../database/table-link.ts';
+import { lockDataDir } from '../database/startup/data-dir-lock.ts';
+import { databaseFileOf, openStore } from '../database/startup/open-store.ts';
 import { Failure } from '../errors.ts';
 import { createLog } from '../telemetry/log.ts';
 import { realWorld } from '../world.ts';
-import { createProgress, formatTable, print, remark } from './output.ts';
 
 interface MigrateFlags {
   readonly from: string;

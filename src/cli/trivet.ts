@@ -4,9 +4,9 @@
 import { readFileSync } from 'node:fs';
 import { enableCompileCache } from 'node:module';
 import { Command, CommanderError } from 'commander';
+import { remark } from '../command-line/output.ts';
 import { describeError, isFailure, isSystemError } from '../errors.ts';
 import { loadCommands } from './commands.ts';
-import { remark } from './output.ts';
 
 async function createProgram(first: string | undefined): Promise<Command> {
   const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');

@@ -5,7 +5,7 @@ import { readText, signIn, useBrowser } from '../../test/support/browser-pages.t
 import { type ConsoleService, startConsoleService } from '../../test/support/console-service.ts';
 import { reportTestRows, saveTestVersion } from '../../test/support/model-versions.ts';
 import { type Receiver, startReceiver } from '../../test/support/receiver.ts';
-import { promoteModel } from '../prediction/model-store.ts';
+import { promoteModel } from '../prediction/registry/model-store.ts';
 
 describe('in a browser', { skip: findReasonToSkipPages() }, () => {
   const browser = useBrowser();

@@ -3,7 +3,7 @@ import type { Context } from 'hono';
 import { html } from 'hono/html';
 import { HTTPException } from 'hono/http-exception';
 import { Failure, type FailureCode, isFailure } from '../errors.ts';
-import { statusNameOfFailure } from '../grpc/status.ts';
+import { statusNameOfFailure } from '../grpc/call/status.ts';
 import type { HttpEnv } from './context.ts';
 import { type Call, type Reply, replyJson, toResponse } from './endpoint.ts';
 import type { ReplyStyle, RouteMount } from './mount.ts';

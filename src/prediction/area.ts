@@ -1,26 +1,26 @@
 /** Prediction: answers Predict from the promoted models, takes reports, learns from them, keeps up with promotions. */
 import type { Area } from '../area.ts';
 import type { Config } from '../config/config.ts';
-import type { StoreOptions } from '../database/open-store.ts';
+import type { StoreOptions } from '../database/startup/open-store.ts';
 import type { Store } from '../database/store.ts';
-import { type CallerRule, requireCaller } from '../grpc/require-caller.ts';
+import { type CallerRule, requireCaller } from '../grpc/call/require-caller.ts';
 import type { VerifyToken } from '../identity.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { World } from '../world.ts';
-import { createAccuracyMetrics } from './accuracy-metrics.ts';
-import { createLiveAccuracy } from './live-accuracy.ts';
-import { createLiveStateKeeper } from './live-state-worker.ts';
-import { createModelDesk, type ModelDesk } from './model-desk.ts';
-import { createModelLoader } from './model-loader.ts';
-import { createObservationRoutes } from './observation-routes.ts';
-import { createObservationService } from './observation-service.ts';
-import { createObservationSink } from './observation-sink.ts';
-import { createPredictRoutes } from './predict-routes.ts';
-import { createPredictionService, PREDICTION_SERVICE_NAMES } from './prediction-service.ts';
-import { createPredictor } from './predictor.ts';
-import { createSampleKeeper } from './sample-keeper.ts';
-import { createTrainer } from './trainer-worker.ts';
+import { createObservationRoutes } from './api/observation-routes.ts';
+import { createObservationService } from './api/observation-service.ts';
+import { createPredictRoutes } from './api/predict-routes.ts';
+import { createPredictionService, PREDICTION_SERVICE_NAMES } from './api/prediction-service.ts';
+import { createTrainer } from './learning/trainer-worker.ts';
+import { createObservationSink } from './observations/observation-sink.ts';
+import { createSampleKeeper } from './observations/sample-keeper.ts';
+import { createAccuracyMetrics } from './online/accuracy-metrics.ts';
+import { createLiveAccuracy } from './online/live-accuracy.ts';
+import { createPredictor } from './online/predictor.ts';
+import { createLiveStateKeeper } from './registry/live-state-worker.ts';
+import { createModelDesk, type ModelDesk } from './registry/model-desk.ts';
+import { createModelLoader } from './registry/model-loader.ts';
 
 export interface PredictionParts {
   readonly store: Store;

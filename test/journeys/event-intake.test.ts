@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Store, statement } from '../../src/database/store.ts';
-import { sweepDeliveries } from '../../src/webhooks/delivery-sweeper.ts';
+import { sweepDeliveries } from '../../src/webhooks/delivery/worker/delivery-sweeper.ts';
 import { realWorld } from '../../src/world.ts';
 import { type AnnouncingPrograms, numberedPush, startAnnouncingPrograms } from '../support/announcing-programs.ts';
 import { createStorePlace, engines, findReasonToSkip, openTestStore, type TestEngine } from '../support/engines.ts';

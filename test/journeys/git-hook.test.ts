@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { eventSchema } from '../../src/webhooks/event.ts';
+import { eventSchema } from '../../src/webhooks/events/event.ts';
 import type { CommitInput } from '../../src/webhooks/git/read-commits.ts';
 import { preparePushes, ZERO } from '../support/pushed-repository.ts';
 

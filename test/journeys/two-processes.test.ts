@@ -5,8 +5,8 @@
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { test } from 'node:test';
-import { createPersonalToken, revokePersonalToken } from '../../src/authorization/personal-token.ts';
-import { disableUserStep, enableUserStep } from '../../src/authorization/user-store.ts';
+import { disableUserStep, enableUserStep } from '../../src/authorization/accounts/user-store.ts';
+import { createPersonalToken, revokePersonalToken } from '../../src/authorization/tokens/personal-token.ts';
 import { realWorld } from '../../src/world.ts';
 import {
   type Answer,

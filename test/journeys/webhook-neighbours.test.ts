@@ -6,8 +6,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { createSampleEvent } from '../../src/webhooks/events/sample-event.ts';
 import { signBody } from '../../src/webhooks/profiles/signature.ts';
-import { createSampleEvent } from '../../src/webhooks/sample-event.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
 import { findFreePort, HOOKS, PATIENTLY, useWebhookJourney } from '../support/webhook-journey.ts';
 

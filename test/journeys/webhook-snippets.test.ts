@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { eventSchema } from '../../src/webhooks/event.ts';
+import { eventSchema } from '../../src/webhooks/events/event.ts';
 import { signBody } from '../../src/webhooks/profiles/signature.ts';
 
 const page = readFileSync('docs/webhooks.md', 'utf8');

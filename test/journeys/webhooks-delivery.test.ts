@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { test } from 'node:test';
 import { migrations } from '../../src/database/migrations/list.ts';
-import { openStore } from '../../src/database/open-store.ts';
+import { openStore } from '../../src/database/startup/open-store.ts';
 import { type Store, statement } from '../../src/database/store.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { realWorld } from '../../src/world.ts';

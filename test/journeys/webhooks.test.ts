@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Webhook } from 'standardwebhooks';
+import { createSampleEvent } from '../../src/webhooks/events/sample-event.ts';
 import { signBody } from '../../src/webhooks/profiles/signature.ts';
-import { createSampleEvent } from '../../src/webhooks/sample-event.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
 import { findFreePort, HOOKS, PATIENTLY, useWebhookJourney } from '../support/webhook-journey.ts';
 

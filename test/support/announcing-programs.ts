@@ -1,8 +1,8 @@
 /** Programs on one database with a person, a token and a repository whose hooks all want pushes: what announcers need. */
 import { rmSync } from 'node:fs';
-import { createPersonalToken } from '../../src/authorization/personal-token.ts';
-import { createUser } from '../../src/authorization/user-store.ts';
-import { createSampleEvent } from '../../src/webhooks/sample-event.ts';
+import { createUser } from '../../src/authorization/accounts/user-store.ts';
+import { createPersonalToken } from '../../src/authorization/tokens/personal-token.ts';
+import { createSampleEvent } from '../../src/webhooks/events/sample-event.ts';
 import { realWorld } from '../../src/world.ts';
 import { openTestStore, type StorePlace } from './engines.ts';
 import { type Program, startProgram } from './start-program.ts';

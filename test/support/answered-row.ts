@@ -1,4 +1,4 @@
-import type { AnsweredRow } from '../../src/prediction/live-accuracy.ts';
+import type { AnsweredRow } from '../../src/prediction/online/live-accuracy.ts';
 
 /** A first token that was predicted 10 % too late, within its p90. */
 export const ANSWERED_ROW: Omit<AnsweredRow, 'nowMs'> = {

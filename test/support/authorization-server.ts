@@ -1,12 +1,13 @@
 /** The authorization area behind a real socket, on a given store, with a clock that a test moves. */
+
+import { createSession } from '../../src/authorization/accounts/session-store.ts';
+import { createUser, type User } from '../../src/authorization/accounts/user-store.ts';
 import {
   type ApplicationForm,
   type CreatedApplication,
   createApplication,
-} from '../../src/authorization/application.ts';
+} from '../../src/authorization/applications/application.ts';
 import { type AuthorizationArea, createAuthorizationArea } from '../../src/authorization/area.ts';
-import { createSession } from '../../src/authorization/session-store.ts';
-import { createUser, type User } from '../../src/authorization/user-store.ts';
 import { parseConfig } from '../../src/config/config.ts';
 import type { Store } from '../../src/database/store.ts';
 import { createHttpApp } from '../../src/http/http-app.ts';

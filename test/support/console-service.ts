@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { startApp } from '../../src/app.ts';
-import type { User } from '../../src/authorization/user-store.ts';
+import type { User } from '../../src/authorization/accounts/user-store.ts';
 import { parseConfig } from '../../src/config/config.ts';
 import type { Store } from '../../src/database/store.ts';
 import { realWorld } from '../../src/world.ts';

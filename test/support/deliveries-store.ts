@@ -1,5 +1,5 @@
 import { type Store, statement } from '../../src/database/store.ts';
-import { enqueueSteps } from '../../src/webhooks/delivery-store.ts';
+import { enqueueSteps } from '../../src/webhooks/delivery/queue/delivery-store.ts';
 import { realWorld } from '../../src/world.ts';
 
 /** Hooks, deliveries and their outcome, straight in the store, where no rule of the API stands between. */

@@ -3,12 +3,12 @@
  * in memory for the store and functions for the receivers. The same seed gives the same run.
  */
 import { createLog } from '../../src/telemetry/log.ts';
-import { createEndpointBook } from '../../src/webhooks/delivery/schedule/endpoint-book.ts';
+import type { DueEndpoint } from '../../src/webhooks/delivery/queue/delivery-queue-store.ts';
+import { nextStep, type Outcome } from '../../src/webhooks/delivery/schedule/delivery.ts';
 import { createScheduler, type Job, type Lane } from '../../src/webhooks/delivery/schedule/scheduler.ts';
 import { CAPS } from '../../src/webhooks/delivery/schedule/slots.ts';
-import { nextStep, type Outcome } from '../../src/webhooks/delivery.ts';
-import type { DueEndpoint } from '../../src/webhooks/delivery-queue-store.ts';
-import { createEndpointControl } from '../../src/webhooks/endpoint-control.ts';
+import { createEndpointBook } from '../../src/webhooks/delivery/worker/endpoint-book.ts';
+import { createEndpointControl } from '../../src/webhooks/delivery/worker/endpoint-control.ts';
 import { realWorld } from '../../src/world.ts';
 
 export interface SimulatedHook {

@@ -3,8 +3,8 @@ import { type Statement, type Store, statement } from '../../src/database/store.
 import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { createVault } from '../../src/vault/vault.ts';
-import { createAddressGuard } from '../../src/webhooks/address-guard.ts';
-import { createDeliveryWorker, type DeliveryWorker } from '../../src/webhooks/delivery-worker.ts';
+import { createAddressGuard } from '../../src/webhooks/addresses/address-guard.ts';
+import { createDeliveryWorker, type DeliveryWorker } from '../../src/webhooks/delivery/worker/delivery-worker.ts';
 import { realWorld } from '../../src/world.ts';
 
 export const testVault = createVault([new Uint8Array(32).fill(7)], realWorld);

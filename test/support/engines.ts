@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { migrations as allMigrations } from '../../src/database/migrations/list.ts';
-import { openStore, type StoreOptions } from '../../src/database/open-store.ts';
+import { openStore, type StoreOptions } from '../../src/database/startup/open-store.ts';
 import type { Migration, Store } from '../../src/database/store.ts';
 import { createLog, type Log } from '../../src/telemetry/log.ts';
 import { realWorld, type World } from '../../src/world.ts';

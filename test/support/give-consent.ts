@@ -1,6 +1,7 @@
 /** A consent without the page, for tests of what hangs on it. */
-import { type ConsentDecision, saveConsentIn } from '../../src/authorization/consent-store.ts';
-import type { Scope } from '../../src/authorization/scope.ts';
+
+import type { Scope } from '../../src/authorization/applications/scope.ts';
+import { type ConsentDecision, saveConsentIn } from '../../src/authorization/oauth/protocol/consent-store.ts';
 import { type Procedure, procedure, type Store } from '../../src/database/store.ts';
 
 export const saveConsent: Procedure<ConsentDecision, string> = procedure(import.meta.url, 'saveConsent', saveConsentIn);

@@ -1,6 +1,7 @@
 /** A gRPC server of ours on a real port, with methods that a test brings. */
-import { type GrpcServer, type GrpcServerParts, openGrpcServer } from '../../src/grpc/server.ts';
-import type { GrpcCall, GrpcMethod } from '../../src/grpc/service.ts';
+
+import type { GrpcCall, GrpcMethod } from '../../src/grpc/call/service.ts';
+import { type GrpcServer, type GrpcServerParts, openGrpcServer } from '../../src/grpc/listener/server.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics, type Metrics } from '../../src/telemetry/metrics.ts';
 import { realWorld } from '../../src/world.ts';

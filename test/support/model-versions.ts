@@ -1,9 +1,9 @@
 /** Versions of models in a store, and reports about their answers, for tests that look at both. */
 import type { Store } from '../../src/database/store.ts';
-import { describeModel, describeParameters } from '../../src/prediction/describe-model.ts';
-import { checksumOf, encodeModel } from '../../src/prediction/model-codec.ts';
-import { saveModelVersion, takeVersionNumber } from '../../src/prediction/model-store.ts';
-import { trainModel } from '../../src/prediction/train-model.ts';
+import { describeModel, describeParameters } from '../../src/prediction/model/describe-model.ts';
+import { checksumOf, encodeModel } from '../../src/prediction/model/model-codec.ts';
+import { saveModelVersion, takeVersionNumber } from '../../src/prediction/registry/model-store.ts';
+import { trainModel } from '../../src/prediction/training/train-model.ts';
 import { observePool, tabulate } from './observed-pool.ts';
 
 const rows = observePool({ rows: 300, servers: [1, 2, 1.2] });

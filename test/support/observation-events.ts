@@ -1,5 +1,5 @@
 /** One report of every kind of event, as it is sent and as a sink gets it. */
-import type { ObservationEvent } from '../../src/prediction/observation-event.ts';
+import type { ObservationEvent } from '../../src/prediction/schema/observation-event.ts';
 import { messageType } from './proto-messages.ts';
 
 export const EventMessage = messageType('observation.v1.Event');

@@ -1,11 +1,11 @@
 /** The observation service on real ports, over gRPC and HTTP, in front of a sink that a test plays. */
 import assert from 'node:assert/strict';
-import { openGrpcServer } from '../../src/grpc/server.ts';
+import { openGrpcServer } from '../../src/grpc/listener/server.ts';
 import { createHttpApp } from '../../src/http/http-app.ts';
 import { listenHttp } from '../../src/http/http-server.ts';
-import type { ObservationEvent, ObservationSink, ReportResult } from '../../src/prediction/observation-event.ts';
-import { createObservationRoutes } from '../../src/prediction/observation-routes.ts';
-import { createObservationService } from '../../src/prediction/observation-service.ts';
+import { createObservationRoutes } from '../../src/prediction/api/observation-routes.ts';
+import { createObservationService } from '../../src/prediction/api/observation-service.ts';
+import type { ObservationEvent, ObservationSink, ReportResult } from '../../src/prediction/schema/observation-event.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { realWorld } from '../../src/world.ts';

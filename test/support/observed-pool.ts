@@ -1,9 +1,9 @@
-import type { Observation } from '../../src/prediction/observation.ts';
+import type { Observation } from '../../src/prediction/schema/observation.ts';
 import {
   appendObservation,
   createObservationTable,
   type ObservationTable,
-} from '../../src/prediction/observation-table.ts';
+} from '../../src/prediction/schema/observation-table.ts';
 import { createRandom } from '../../src/prediction/simulator/random.ts';
 
 export interface PoolOptions {

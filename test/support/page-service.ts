@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import type { TestContext } from 'node:test';
-import { createGate } from '../../src/authorization/pages/gate.ts';
-import { createPages } from '../../src/authorization/pages/pages.ts';
+import { createGate } from '../../src/authorization/account-pages/gate.ts';
+import { createPages } from '../../src/authorization/account-pages/pages.ts';
+import { createUser, type User } from '../../src/authorization/accounts/user-store.ts';
 import { hashPassword } from '../../src/authorization/sign-in/password.ts';
 import { createSignIn, type SignIn } from '../../src/authorization/sign-in/sign-in.ts';
 import type { UpstreamConfig } from '../../src/authorization/sign-in/upstream.ts';
-import { createUser, type User } from '../../src/authorization/user-store.ts';
 import type { Store } from '../../src/database/store.ts';
 import { createHttpApp } from '../../src/http/http-app.ts';
 import { listenHttp } from '../../src/http/http-server.ts';

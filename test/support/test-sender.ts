@@ -1,8 +1,8 @@
 /** Single attempts, against receivers on this machine that do what a test wants. */
 import type { Socket } from 'node:net';
-import { createAddressGuard, type NameResolver } from '../../src/webhooks/address-guard.ts';
-import { createSender, type Sender, type SenderOptions } from '../../src/webhooks/send.ts';
-import type { SendReport } from '../../src/webhooks/send-report.ts';
+import { createAddressGuard, type NameResolver } from '../../src/webhooks/addresses/address-guard.ts';
+import { createSender, type Sender, type SenderOptions } from '../../src/webhooks/delivery/send/send.ts';
+import type { SendReport } from '../../src/webhooks/delivery/send/send-report.ts';
 import { onRequest, startRawReceiver } from './raw-receiver.ts';
 
 const LOOPBACK = ['127.0.0.0/8'];

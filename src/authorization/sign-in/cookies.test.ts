@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createFormClient, readHidden } from '../../../test/support/form-client.ts';
 import { addUser, openAs, PASSWORD, servePages } from '../../../test/support/page-service.ts';
-import { texts } from '../pages/texts.ts';
+import { texts } from '../messages/messages.ts';
 
 test('S05 over https every cookie is __Host-, Secure, HttpOnly and Lax', async (t) => {
   const service = await servePages(t, { baseUrl: 'https://id.example.org' });

@@ -6,7 +6,7 @@ import type { Context } from 'hono';
 import type { HttpEnv } from '../../http/context.ts';
 import type { Vault } from '../../vault/vault.ts';
 import type { World } from '../../world.ts';
-import { loginKey } from '../login.ts';
+import { loginKey } from '../accounts/login.ts';
 import type { Cookies } from './cookies.ts';
 
 interface KnownDevice {

@@ -5,9 +5,9 @@ import { forEachEngine } from '../../../test/support/engines.ts';
 import { createFormClient, type FormClient } from '../../../test/support/form-client.ts';
 import type { Store } from '../../database/store.ts';
 import { isFailure } from '../../errors.ts';
-import { checkAttempt, forgiveAttempt } from '../attempt-store.ts';
-import { createUser } from '../user-store.ts';
-import { attemptSubjects } from './back-off.ts';
+import { checkAttempt, forgiveAttempt } from '../accounts/attempt-store.ts';
+import { attemptSubjects } from '../accounts/back-off.ts';
+import { createUser } from '../accounts/user-store.ts';
 import { hashPassword } from './password.ts';
 
 const PASSWORD = 'correct horse battery';

@@ -1,8 +1,8 @@
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { HttpEnv } from '../../http/context.ts';
 import { readField, readForm } from '../../pages/page-routes.ts';
-import { checkAttempt, forgiveAttempt } from '../attempt-store.ts';
-import { addressSubjects, visitSubjects } from './back-off.ts';
+import { checkAttempt, forgiveAttempt } from '../accounts/attempt-store.ts';
+import { addressSubjects, visitSubjects } from '../accounts/back-off.ts';
 import { clientAddress } from './client-address.ts';
 import { formatFlow, readFlow } from './flow.ts';
 import { beginSignIn, finishSignIn } from './passkeys.ts';

@@ -9,10 +9,10 @@ import {
 } from '@simplewebauthn/server';
 import { Failure } from '../../errors.ts';
 import { parseJson } from '../../http/parser-limits.ts';
-import { auditStep } from '../audit-store.ts';
-import { findPasskey, insertPasskeyStep, listPasskeys, type Passkey, usePasskey } from '../passkey-store.ts';
-import { issueTicket, takeTicket } from '../ticket-store.ts';
-import { findUserById, type User } from '../user-store.ts';
+import { auditStep } from '../accounts/audit-store.ts';
+import { findPasskey, insertPasskeyStep, listPasskeys, type Passkey, usePasskey } from '../accounts/passkey-store.ts';
+import { issueTicket, takeTicket } from '../accounts/ticket-store.ts';
+import { findUserById, type User } from '../accounts/user-store.ts';
 import type { SignInKit } from './sign-in-kit.ts';
 
 /** COSE: EdDSA, ES256, RS256. What every authenticator can do one of; newer ones are experimental in Node. */

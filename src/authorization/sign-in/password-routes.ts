@@ -5,13 +5,12 @@ import type { HttpEnv } from '../../http/context.ts';
 import { respondPage } from '../../pages/page-response.ts';
 import { readField, readForm } from '../../pages/page-routes.ts';
 import type { Mistake } from '../../pages/parts.ts';
-import { checkAttempt, forgiveAttempt } from '../attempt-store.ts';
-import { renderSignInPage } from '../pages/sign-in-page.ts';
-import { texts } from '../pages/texts.ts';
-import { endSession } from '../session-store.ts';
-import { hasTotp } from '../totp-store.ts';
-import { findCredentials, rehashPassword, type User } from '../user-store.ts';
-import { type AttemptSubject, attemptSubjects } from './back-off.ts';
+import { checkAttempt, forgiveAttempt } from '../accounts/attempt-store.ts';
+import { type AttemptSubject, attemptSubjects } from '../accounts/back-off.ts';
+import { endSession } from '../accounts/session-store.ts';
+import { hasTotp } from '../accounts/totp-store.ts';
+import { findCredentials, rehashPassword, type User } from '../accounts/user-store.ts';
+import { texts } from '../messages/messages.ts';
 import { clientAddress } from './client-address.ts';
 import { type Flow, formatFlow, readFlow } from './flow.ts';
 import { findDeviceId } from './known-device.ts';
@@ -19,6 +18,7 @@ import { canUsePasskeys } from './passkeys.ts';
 import { hashPassword, isPassword, needsRehash } from './password.ts';
 import { askSecondStep } from './second-step-routes.ts';
 import type { SignInKit } from './sign-in-kit.ts';
+import { renderSignInPage } from './sign-in-page.ts';
 
 export interface UpstreamLink {
   readonly name: string;

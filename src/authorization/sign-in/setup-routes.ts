@@ -6,14 +6,14 @@ import type { HttpEnv } from '../../http/context.ts';
 import { respondPage } from '../../pages/page-response.ts';
 import { readField, readForm, toMistake } from '../../pages/page-routes.ts';
 import type { Mistake } from '../../pages/parts.ts';
-import { auditStep } from '../audit-store.ts';
-import { renderSetupPage } from '../pages/sign-in-page.ts';
-import { texts } from '../pages/texts.ts';
-import { findTicket, issueTicket, takeTicket } from '../ticket-store.ts';
-import { createFirstUser, hasUsers } from '../user-store.ts';
+import { auditStep } from '../accounts/audit-store.ts';
+import { findTicket, issueTicket, takeTicket } from '../accounts/ticket-store.ts';
+import { createFirstUser, hasUsers } from '../accounts/user-store.ts';
+import { texts } from '../messages/messages.ts';
 import { clientAddress } from './client-address.ts';
 import { checkNewPassword, hashPassword } from './password.ts';
 import type { SignInKit } from './sign-in-kit.ts';
+import { renderSetupPage } from './sign-in-page.ts';
 
 const LIFETIME_MS = 24 * 3_600_000;
 

@@ -4,9 +4,15 @@ import type { Step, Store } from '../../database/store.ts';
 import type { HttpEnv } from '../../http/context.ts';
 import type { Vault } from '../../vault/vault.ts';
 import type { World } from '../../world.ts';
-import { createRefusalLog, type RefusalLog } from '../refusal-log.ts';
-import { createSession, endSessionStep, findSession, type SignInMethod, type StoredSession } from '../session-store.ts';
-import type { User } from '../user-store.ts';
+import { createRefusalLog, type RefusalLog } from '../accounts/refusal-log.ts';
+import {
+  createSession,
+  endSessionStep,
+  findSession,
+  type SignInMethod,
+  type StoredSession,
+} from '../accounts/session-store.ts';
+import type { User } from '../accounts/user-store.ts';
 import { clientAddress } from './client-address.ts';
 import { type Cookies, checkFormToken, checkOrigin, createCookies, type FormFields, formToken } from './cookies.ts';
 import type { Flow } from './flow.ts';

@@ -5,7 +5,7 @@ import { type TestContext, test } from 'node:test';
 import Provider, { type Configuration } from 'oidc-provider';
 import { createFormClient, type FormClient } from '../../../test/support/form-client.ts';
 import { addUser, PASSWORD, type PageService, servePages } from '../../../test/support/page-service.ts';
-import { findUserByLogin } from '../user-store.ts';
+import { findUserByLogin } from '../accounts/user-store.ts';
 import { toLogin } from './upstream-routes.ts';
 
 const SECRET = 'a secret that only the two of us know';

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { formatTable, print } from '../output.ts';
+import { formatTable, print } from '../../command-line/output.ts';
 import { connectGateway, type Gateway, type PredictInput, type PredictResponse } from './gateway.ts';
 import { indent, printStep, runShown, type Stage } from './stage.ts';
 

@@ -3,8 +3,8 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { print } from '../../command-line/output.ts';
 import { Failure } from '../../errors.ts';
-import { print } from '../output.ts';
 import { indent, printStep, runGit, runGitShown, runShown, type Stage, startTrivet } from './stage.ts';
 
 export const DEMO_LOGIN = 'ada';

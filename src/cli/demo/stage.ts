@@ -3,8 +3,8 @@ import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
+import { print } from '../../command-line/output.ts';
 import { Failure } from '../../errors.ts';
-import { print } from '../output.ts';
 
 export interface Stage {
   /** Temporary; holds the store and the files of the demonstration. */

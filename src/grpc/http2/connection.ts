@@ -3,7 +3,12 @@
  * client beyond their end. Frames are read in place; what they cause goes out in one write when the read is used up.
  */
 import type { Socket } from 'node:net';
-import { CallQueue } from './call-queue.ts';
+import { CallQueue } from '../budget/call-queue.ts';
+import type { LargeMessages, Room, RoomRequest } from '../budget/large-messages.ts';
+import type { MemoryAccount, MemoryBudget } from '../budget/memory-budget.ts';
+import { ReadQueue } from '../budget/read-queue.ts';
+import { COST, costOfBytes, Share, type Turns } from '../budget/turns.ts';
+import type { WriteMemory } from '../budget/write-memory.ts';
 import { ClosedStreams } from './closed-streams.ts';
 import { ControlFrameLimit } from './control-frame-limit.ts';
 import type { Field } from './fields.ts';
@@ -33,14 +38,9 @@ import {
 import { HeaderAssembler, type HeaderBlock, MAX_HEADER_BLOCK_BYTES } from './header-assembler.ts';
 import { HpackDecoder, HpackError } from './hpack-decoder.ts';
 import { Keepalive } from './keepalive.ts';
-import type { LargeMessages, Room, RoomRequest } from './large-messages.ts';
-import type { MemoryAccount, MemoryBudget } from './memory-budget.ts';
-import { ReadQueue } from './read-queue.ts';
 import { CONNECTION_WINDOW, ReceiveWindow } from './receive-window.ts';
 import { areTrailersMalformed, type Headers, RequestHeadReader } from './request-head.ts';
 import { Http2Stream } from './stream.ts';
-import { COST, costOfBytes, Share, type Turns } from './turns.ts';
-import type { WriteMemory } from './write-memory.ts';
 
 export interface ConnectionOptions {
   readonly monotonicMs: () => number;

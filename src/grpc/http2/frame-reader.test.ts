@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { WriteMemory } from '../budget/write-memory.ts';
 import { type Frame, FrameReader } from './frame-reader.ts';
 import { FrameWriter } from './frame-writer.ts';
 import { FRAME, PREFACE } from './frames.ts';
-import { WriteMemory } from './write-memory.ts';
 
 interface Sent {
   readonly streamId: number;

@@ -3,9 +3,9 @@ import { Writable } from 'node:stream';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { frame } from '../../../test/support/http2-frames.ts';
+import { WriteMemory } from '../budget/write-memory.ts';
 import { FrameWriter } from './frame-writer.ts';
 import { FRAME } from './frames.ts';
-import { WriteMemory } from './write-memory.ts';
 
 /** Takes its time with each write, as a socket does whose other end does not read. */
 class HeldStream extends Writable {

@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream';
+import type { WriteMemory } from '../budget/write-memory.ts';
 import { FRAME, FRAME_HEAD_BYTES } from './frames.ts';
-import type { WriteMemory } from './write-memory.ts';
 
 const NOTHING = Buffer.alloc(0);
 

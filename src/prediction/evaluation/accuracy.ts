@@ -1,4 +1,4 @@
-import type { Target } from '../observation-table.ts';
+import type { Target } from '../schema/observation-table.ts';
 
 /** One answered row of one target, beside what really happened. Times in milliseconds. */
 export interface Answer {

@@ -1,9 +1,9 @@
-import { METRIC_COLUMNS } from '../columns.ts';
-import { clampMs } from '../milliseconds.ts';
-import { findTargetModel, type LatencyModel } from '../model.ts';
-import { type MetricColumns, type ObservationTable, observedTimes, TARGETS } from '../observation-table.ts';
-import { levelOf, readLevels } from '../server-levels.ts';
-import { createSlotEvaluator, readMedian, type SlotEvaluator, toStatistic } from '../slot-evaluator.ts';
+import { findTargetModel, type LatencyModel } from '../model/model.ts';
+import { levelOf, readLevels } from '../model/server-levels.ts';
+import { createSlotEvaluator, readMedian, type SlotEvaluator, toStatistic } from '../model/slot-evaluator.ts';
+import { METRIC_COLUMNS } from '../schema/columns.ts';
+import { clampMs } from '../schema/milliseconds.ts';
+import { type MetricColumns, type ObservationTable, observedTimes, TARGETS } from '../schema/observation-table.ts';
 import type { Answers } from './accuracy.ts';
 
 const ROWS_AT_ONCE = 1024;

@@ -1,10 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { simulatePool } from '../../../test/support/simulated-pool.ts';
-import { createLiveModel } from '../live-model.ts';
-import { appendObservation, createObservationTable, type ObservationTable, selectRows } from '../observation-table.ts';
+import { createLiveModel } from '../online/live-model.ts';
+import {
+  appendObservation,
+  createObservationTable,
+  type ObservationTable,
+  selectRows,
+} from '../schema/observation-table.ts';
 import { createRooflineTimer, GPUS, type Gpu, scaleTimer } from '../simulator/step-time.ts';
-import { DEFAULT_TRAINING, trainModel } from '../train-model.ts';
+import { DEFAULT_TRAINING, trainModel } from '../training/train-model.ts';
 import { type Answer, type Answers, measureAccuracy } from './accuracy.ts';
 import { createLiveAnswerer } from './prequential.ts';
 

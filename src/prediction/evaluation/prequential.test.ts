@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { observePool, tabulate } from '../../../test/support/observed-pool.ts';
-import { createLiveModel } from '../live-model.ts';
-import { createPriorModel } from '../model.ts';
-import type { Observation } from '../observation.ts';
+import { createPriorModel } from '../model/model.ts';
+import { createLiveModel } from '../online/live-model.ts';
+import type { Observation } from '../schema/observation.ts';
 import type { Answers } from './accuracy.ts';
 import { createLiveAnswerer, listRefits, selectKnown } from './prequential.ts';
 

@@ -1,7 +1,7 @@
-import { METRIC_COLUMNS } from '../columns.ts';
-import { createLiveModel, type Foreseen, type LiveModel } from '../live-model.ts';
-import { promisedP90 } from '../live-target.ts';
-import { createPriorModel } from '../model.ts';
+import { createPriorModel } from '../model/model.ts';
+import { createLiveModel, type Foreseen, type LiveModel } from '../online/live-model.ts';
+import { promisedP90 } from '../online/live-target.ts';
+import { METRIC_COLUMNS } from '../schema/columns.ts';
 import {
   type MetricColumns,
   type ObservationTable,
@@ -9,9 +9,9 @@ import {
   selectRows,
   TARGETS,
   type Target,
-} from '../observation-table.ts';
+} from '../schema/observation-table.ts';
 import { createEventQueue } from '../simulator/event-queue.ts';
-import { type TrainParameters, trainModel } from '../train-model.ts';
+import { type TrainParameters, trainModel } from '../training/train-model.ts';
 import type { Answers } from './accuracy.ts';
 
 const REFIT_EVERY = 100;

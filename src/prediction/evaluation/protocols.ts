@@ -3,9 +3,9 @@
  * nor, where order matters, anything that came after them.
  */
 import { Failure } from '../../errors.ts';
-import { createLiveModel } from '../live-model.ts';
-import { type ObservationTable, selectRows } from '../observation-table.ts';
-import { type TrainParameters, trainModel } from '../train-model.ts';
+import { createLiveModel } from '../online/live-model.ts';
+import { type ObservationTable, selectRows } from '../schema/observation-table.ts';
+import { type TrainParameters, trainModel } from '../training/train-model.ts';
 import type { Answers } from './accuracy.ts';
 import { answerRows } from './answer-rows.ts';
 import { answerPrequentially, createLiveAnswerer, selectKnownBy } from './prequential.ts';

@@ -1,5 +1,5 @@
 /** Errors as tables: of all rows, and of each server, pod type and run where there are several. */
-import { type ObservationTable, TARGETS } from '../observation-table.ts';
+import { type ObservationTable, TARGETS } from '../schema/observation-table.ts';
 import { type Accuracy, type Answers, measureAccuracy } from './accuracy.ts';
 import { escapeHtml } from './plots.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { findFlaws, findReasonToSkipPages, launchBrowser } from '../../../test/support/browser.ts';
-import { appendObservation, createObservationTable } from '../observation-table.ts';
+import { appendObservation, createObservationTable } from '../schema/observation-table.ts';
 import type { Answers } from './accuracy.ts';
 import { renderReport } from './report.ts';
 

@@ -1,5 +1,5 @@
 /** One self-contained page about an evaluation: no script, nothing loaded, light and dark. */
-import { type ObservationTable, TARGETS, type Target } from '../observation-table.ts';
+import { type ObservationTable, TARGETS, type Target } from '../schema/observation-table.ts';
 import { type Answer, type Answers, measureAccuracy } from './accuracy.ts';
 import { escapeHtml, type Plot, type Point, renderPlot } from './plots.ts';
 import { renderGroups, renderOverall } from './report-tables.ts';

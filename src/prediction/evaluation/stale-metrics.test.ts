@@ -5,7 +5,7 @@ import { simulatePool } from '../../../test/support/simulated-pool.ts';
 import { readTable } from '../formats/read-table.ts';
 import { toObservationLine } from '../simulator/recording.ts';
 import { GPUS } from '../simulator/step-time.ts';
-import { DEFAULT_TRAINING } from '../train-model.ts';
+import { DEFAULT_TRAINING } from '../training/train-model.ts';
 import { measureAccuracy } from './accuracy.ts';
 import { evaluate } from './protocols.ts';
 import { type Age, ageMetrics } from './stale-metrics.ts';

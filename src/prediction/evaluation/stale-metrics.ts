@@ -1,6 +1,6 @@
 /** What a caller would have sent whose metrics of servers are old: scraped seldom, or late. */
-import { METRIC_COLUMNS } from '../columns.ts';
-import { type ObservationTable, selectRows } from '../observation-table.ts';
+import { METRIC_COLUMNS } from '../schema/columns.ts';
+import { type ObservationTable, selectRows } from '../schema/observation-table.ts';
 
 /** How old the metrics are: a time, or for sources without times so many rows of the same server. */
 export type Age = { readonly ms: number } | { readonly rows: number };

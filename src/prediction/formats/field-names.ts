@@ -1,5 +1,5 @@
 /** What the fields of a record are called: ours as in the proto file or in its JSON, or those of llm-d's training rows. */
-import { METRIC_FIELDS } from '../columns.ts';
+import { METRIC_FIELDS } from '../schema/columns.ts';
 
 export type FieldNames = 'trivet' | 'llm-d';
 export type RawRecord = Readonly<Record<string, unknown>>;

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { createGeneralKernel } from '../gbdt/general-kernel.ts';
-import { explainGeneralRow } from '../gbdt/general-shap.ts';
-import { evaluateGeneralForest } from '../gbdt/general-tree.ts';
+import { createGeneralKernel } from '../gbdt/general/general-kernel.ts';
+import { explainGeneralRow } from '../gbdt/general/general-shap.ts';
+import { evaluateGeneralForest } from '../gbdt/general/general-tree.ts';
 import type { ImportedForest } from './imported-forest.ts';
 import { parseLightgbmText } from './lightgbm-text.ts';
 import { parseXgboostJson } from './xgboost-json.ts';

@@ -1,5 +1,5 @@
 import { Failure } from '../../errors.ts';
-import { createGeneralForest, type GeneralForest, type GeneralForestParts } from '../gbdt/general-tree.ts';
+import { createGeneralForest, type GeneralForest, type GeneralForestParts } from '../gbdt/general/general-tree.ts';
 
 /** A model that another library trained, and the features it wants, in its order; empty when the file has no names. */
 export interface ImportedForest {

@@ -1,5 +1,5 @@
 import { Failure } from '../../errors.ts';
-import { type GeneralForest, type GeneralNode, MISSING_GOES_LEFT } from '../gbdt/general-tree.ts';
+import { type GeneralForest, type GeneralNode, MISSING_GOES_LEFT } from '../gbdt/general/general-tree.ts';
 import { createImportedForest, type ImportedForest } from './imported-forest.ts';
 
 const LINKS: ReadonlyMap<string, GeneralForest['link']> = new Map([

@@ -2,7 +2,7 @@
 import { createReadStream } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { describeError, Failure } from '../../errors.ts';
-import type { Observation } from '../observation.ts';
+import type { Observation } from '../schema/observation.ts';
 import { type NumberedRecord, readCsvRecords } from './csv.ts';
 import { type FieldNames, listIgnoredFields, type RawRecord, toOwnNames } from './field-names.ts';
 import { type Line, readLines } from './lines.ts';

@@ -1,5 +1,5 @@
-import type { Observation } from '../observation.ts';
-import { appendObservation, createObservationTable, type ObservationTable } from '../observation-table.ts';
+import type { Observation } from '../schema/observation.ts';
+import { appendObservation, createObservationTable, type ObservationTable } from '../schema/observation-table.ts';
 import { KNOWN_FIELDS } from './field-names.ts';
 import { type Format, readObservations } from './read-observations.ts';
 import { REQUEST_FIELDS } from './request-log.ts';

@@ -1,8 +1,8 @@
 /** One record of any source, by the field names it carries: ours, or those of llm-d's training rows. */
 
 import { findTextFault } from '../../database/storable-text.ts';
-import { findInputMistake, findMistake, type Observation } from '../observation.ts';
-import type { ObservedInput } from '../observation-event.ts';
+import { findInputMistake, findMistake, type Observation } from '../schema/observation.ts';
+import type { ObservedInput } from '../schema/observation-event.ts';
 import { detectFieldNames, type FieldNames, type RawRecord } from './field-names.ts';
 
 /** A row that can be learned from, or why it can not. */

@@ -3,8 +3,8 @@ import { Readable } from 'node:stream';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { evaluate } from '../evaluation/protocols.ts';
-import type { ObservationTable } from '../observation-table.ts';
-import { DEFAULT_TRAINING } from '../train-model.ts';
+import type { ObservationTable } from '../schema/observation-table.ts';
+import { DEFAULT_TRAINING } from '../training/train-model.ts';
 import { readTable } from './read-table.ts';
 
 interface Request {

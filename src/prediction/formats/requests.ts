@@ -3,7 +3,7 @@
  * load at a start is reconstructed from what had happened by then on the same server of the same run, never from what
  * came after: a request under way counts by its age, not by its end.
  */
-import { findMistake, type Observation } from '../observation.ts';
+import { findMistake, type Observation } from '../schema/observation.ts';
 import type { NumberedRecord } from './csv.ts';
 import type { ReadRow } from './read-observations.ts';
 import { type Load, reconstructLoads } from './request-load.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { observePool, tabulate } from '../../../test/support/observed-pool.ts';
-import type { ObservationTable } from '../observation-table.ts';
+import type { ObservationTable } from '../schema/observation-table.ts';
 import { findUnitMistake } from './unit-mistake.ts';
 
 function observeIn(unitsPerMs: number): ObservationTable {

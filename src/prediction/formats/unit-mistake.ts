@@ -1,6 +1,6 @@
 /** Times in another unit than milliseconds: everything would be learned all the same, and answered a thousand times off. */
-import { median } from '../calibration.ts';
-import { type ObservationTable, observedTimes, rowsWith, type Target } from '../observation-table.ts';
+import { median } from '../model/calibration.ts';
+import { type ObservationTable, observedTimes, rowsWith, type Target } from '../schema/observation-table.ts';
 
 /** No server is known whose requests typically have a first token within a millisecond, or 5,000 tokens a second each. */
 const LEAST_MS: Readonly<Record<Target, number>> = { ttft: 1, tpot: 0.2 };

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { Failure } from '../../errors.ts';
-import { type GeneralForest, type GeneralNode, MISSING_GOES_LEFT, MISSING_NAN } from '../gbdt/general-tree.ts';
+import { type GeneralForest, type GeneralNode, MISSING_GOES_LEFT, MISSING_NAN } from '../gbdt/general/general-tree.ts';
 import { createImportedForest, type ImportedForest } from './imported-forest.ts';
 
 const flags = z.array(z.union([z.boolean(), z.number()]));

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { binRows, fitBinning } from './binning.ts';
-import { trainForest } from './boost.ts';
 import { decodeForests, encodeForests } from './forest-format.ts';
 import { createRandom } from './random.ts';
+import { trainForest } from './training/boost.ts';
 
 const random = createRandom(1);
 const columns = [0, 1, 2].map(() => Float32Array.from({ length: 300 }, random));

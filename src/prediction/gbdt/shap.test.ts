@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { binRows, fitBinning } from './binning.ts';
-import { trainForest } from './boost.ts';
 import { createEvaluator } from './evaluate.ts';
 import { createRandom } from './random.ts';
 import { explainRow } from './shap.ts';
+import { trainForest } from './training/boost.ts';
 import type { Forest } from './tree.ts';
 
 const problem = fc

@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import type { EventInput } from '../event.ts';
-import { parseTime } from '../event-limits.ts';
+import type { EventInput } from '../events/event.ts';
+import { parseTime } from '../events/event-limits.ts';
 
 /** Reads a header, whatever its case. */
 export type ReadHeader = (name: string) => string | undefined;

@@ -6,8 +6,8 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { Webhook } from 'standardwebhooks';
 import { isFailure } from '../../errors.ts';
-import { eventSchema, foreignEventSchema } from '../event.ts';
-import { LIMITS } from '../event-limits.ts';
+import { eventSchema, foreignEventSchema } from '../events/event.ts';
+import { LIMITS } from '../events/event-limits.ts';
 import type { Json, ReadHeader } from './bridge.ts';
 import { findBridge, translateWebhook } from './bridges.ts';
 

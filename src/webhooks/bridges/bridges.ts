@@ -1,5 +1,5 @@
 import { Failure } from '../../errors.ts';
-import type { EventInput } from '../event.ts';
+import type { EventInput } from '../events/event.ts';
 import type { Bridge, Json, ReadHeader } from './bridge.ts';
 import { gitea } from './gitea.ts';
 import { github } from './github.ts';

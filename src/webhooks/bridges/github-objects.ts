@@ -1,4 +1,4 @@
-import type { EventInput } from '../event.ts';
+import type { EventInput } from '../events/event.ts';
 import { compact, type Json, toTime } from './bridge.ts';
 
 type InputOf<Kind extends EventInput['kind']> = Extract<EventInput, { kind: Kind }>;

@@ -1,5 +1,5 @@
-import type { EventInput } from '../event.ts';
-import { shorten } from '../event-limits.ts';
+import type { EventInput } from '../events/event.ts';
+import { shorten } from '../events/event-limits.ts';
 
 type CommitInput = NonNullable<Extract<EventInput, { kind: 'push' }>['commits']>[number];
 

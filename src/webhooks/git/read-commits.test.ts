@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { LIMITS } from '../event-limits.ts';
+import { LIMITS } from '../events/event-limits.ts';
 import { createLogParser } from './read-commits.ts';
 
 const FIELDS = `${'a'.repeat(40)}\0${'b'.repeat(40)}\0\0A\0a@x\0A\0a@x\x001772330400 +0100\0\0`;

@@ -1,5 +1,5 @@
-import type { EventInput } from '../event.ts';
-import { formatTime, LIMITS, shorten } from '../event-limits.ts';
+import type { EventInput } from '../events/event.ts';
+import { formatTime, LIMITS, shorten } from '../events/event-limits.ts';
 import { MAX_EVENT_BYTES } from './fit-event.ts';
 import type { RunGit } from './run-git.ts';
 import { createSplitter } from './split-output.ts';

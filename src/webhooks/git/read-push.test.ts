@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import fc from 'fast-check';
 import { createRawObjects } from '../../../test/support/raw-objects.ts';
-import { type Event, eventSchema } from '../event.ts';
+import { type Event, eventSchema } from '../events/event.ts';
 import { fitEvent, MAX_EVENT_BYTES } from './fit-event.ts';
 import { readPush } from './read-push.ts';
 import { createGit, type RunGit } from './run-git.ts';

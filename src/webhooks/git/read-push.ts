@@ -5,9 +5,9 @@
  * What git has taken is announced whatever it looks like: where a part cannot be read, the event goes out without it.
  */
 import { describeError } from '../../errors.ts';
-import type { EventInput } from '../event.ts';
-import { MAX_LISTED_COMMITS } from '../event-kind.ts';
-import { LIMITS, shorten } from '../event-limits.ts';
+import type { EventInput } from '../events/event.ts';
+import { MAX_LISTED_COMMITS } from '../events/event-kind.ts';
+import { LIMITS, shorten } from '../events/event-limits.ts';
 import { readCommits } from './read-commits.ts';
 import { askGit, type RunGit, readGit } from './run-git.ts';
 import { createSplitter } from './split-output.ts';

@@ -1,6 +1,6 @@
 import { describeError } from '../../errors.ts';
 import type { World } from '../../world.ts';
-import type { EventInput } from '../event.ts';
+import type { EventInput } from '../events/event.ts';
 import { KEY_USED } from '../intake/draft-event.ts';
 import { fitEvent } from './fit-event.ts';
 import type { Spool, SpoolEntry, SpooledEntry } from './spool.ts';

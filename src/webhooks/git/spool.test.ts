@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { startReceiver } from '../../../test/support/receiver.ts';
 import { createStillWorld } from '../../../test/support/still-world.ts';
-import { createSampleEvent } from '../sample-event.ts';
+import { createSampleEvent } from '../events/sample-event.ts';
 import { createHttpSender } from './send-spool.ts';
 import { openSpool } from './spool.ts';
 

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { idAtMs } from '../../database/ids.ts';
 import type { World } from '../../world.ts';
-import type { EventInput } from '../event.ts';
+import type { EventInput } from '../events/event.ts';
 
 export interface SpoolEntry {
   /** `owner/name` */

@@ -2,13 +2,13 @@
 
 import { createHash } from 'node:crypto';
 import type { World } from '../../world.ts';
-import type { NewDelivery } from '../delivery-store.ts';
-import { createDeliveryUuid } from '../delivery-uuid.ts';
-import type { Event } from '../event.ts';
-import type { Hook } from '../hook.ts';
-import { toOffsetTime } from '../profiles/json-body.ts';
+import type { NewDelivery } from '../delivery/queue/delivery-store.ts';
+import { createDeliveryUuid } from '../delivery/queue/delivery-uuid.ts';
+import type { Event } from '../events/event.ts';
+import type { Hook } from '../hooks/hook.ts';
+import { toOffsetTime } from '../parameters/json-body.ts';
 import { PROFILES } from '../profiles/profiles.ts';
-import type { Repository } from '../repository.ts';
+import type { Repository } from '../repositories/repository.ts';
 import type { NewEvent } from './event-batch-store.ts';
 
 /** The `error_code_name` of an announcement whose key stands for another event. */

@@ -9,7 +9,7 @@ import {
 } from '../../database/store.ts';
 import { exactSteps, renderInsertRows, wideStatement } from '../../database/value-rows.ts';
 import { Failure } from '../../errors.ts';
-import { enqueueSteps, type NewDelivery } from '../delivery-store.ts';
+import { enqueueSteps, type NewDelivery } from '../delivery/queue/delivery-store.ts';
 
 const insertEvents = wideStatement<Row>(
   'insert-events',

@@ -5,7 +5,7 @@
 import type { Store } from '../../database/store.ts';
 import { Failure, isFailure } from '../../errors.ts';
 import type { World } from '../../world.ts';
-import type { HookStore } from '../hook-store.ts';
+import type { HookStore } from '../hooks/hook-store.ts';
 import {
   type Announcement,
   type AnnouncementAnswer,

@@ -1,7 +1,7 @@
-import type { EventOf, Issue, Person } from '../event.ts';
-import type { Repository } from '../repository.ts';
+import type { EventOf, Issue, Person } from '../events/event.ts';
+import { randomHexOf, withOffset } from '../parameters/json-body.ts';
+import type { Repository } from '../repositories/repository.ts';
 import { renderChanges, renderPerson, renderProject } from './gitcode-shared.ts';
-import { randomHexOf, withOffset } from './json-body.ts';
 import type { Occasion } from './profile.ts';
 
 /** Where GitLab puts a new card on its board: the middle of the range. */

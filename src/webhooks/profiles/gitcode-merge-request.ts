@@ -1,8 +1,8 @@
-import type { EventOf, MergeRequest } from '../event.ts';
-import type { Repository } from '../repository.ts';
+import type { EventOf, MergeRequest } from '../events/event.ts';
+import { randomHexOf, withOffset } from '../parameters/json-body.ts';
+import type { Repository } from '../repositories/repository.ts';
 import { renderLabels } from './gitcode-issue.ts';
 import { renderBasicProject, renderChanges, renderCommit, renderPerson, renderProject } from './gitcode-shared.ts';
-import { randomHexOf, withOffset } from './json-body.ts';
 import type { Occasion } from './profile.ts';
 
 export function renderMergeRequest(event: EventOf<'merge_request'>, { repository, deliveryUuid }: Occasion): object {

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
-import type { EventOf } from '../event.ts';
-import type { Repository } from '../repository.ts';
+import type { EventOf } from '../events/event.ts';
+import { asUuid, randomHexOf, withOffset } from '../parameters/json-body.ts';
+import type { Repository } from '../repositories/repository.ts';
 import { renderNotedIssue } from './gitcode-issue.ts';
 import { renderNotedMergeRequest } from './gitcode-merge-request.ts';
 import { renderBasicProject, renderCommit, renderPerson, renderProject } from './gitcode-shared.ts';
-import { asUuid, randomHexOf, withOffset } from './json-body.ts';
 import type { Occasion } from './profile.ts';
 
 type NoteTarget = EventOf<'note'>['target'];

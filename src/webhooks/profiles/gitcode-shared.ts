@@ -1,6 +1,6 @@
-import type { Commit, Person } from '../event.ts';
-import { fullNameOf, type Repository } from '../repository.ts';
-import { toUtcSeconds } from './json-body.ts';
+import type { Commit, Person } from '../events/event.ts';
+import { toUtcSeconds } from '../parameters/json-body.ts';
+import { fullNameOf, type Repository } from '../repositories/repository.ts';
 
 export function renderProject(repository: Repository): object {
   return {

@@ -1,12 +1,12 @@
 /** Deliveries as GitCode sends them: bodies of GitLab's shape, a signature of GitHub's. */
-import type { Event, ReferenceEvent } from '../event.ts';
-import { countCommits, isZeroSha, listCommits, shortRef } from '../event.ts';
-import type { EventKind } from '../event-kind.ts';
+import type { Event, ReferenceEvent } from '../events/event.ts';
+import { countCommits, isZeroSha, listCommits, shortRef } from '../events/event.ts';
+import type { EventKind } from '../events/event-kind.ts';
+import { toBytes } from '../parameters/json-body.ts';
 import { renderIssue } from './gitcode-issue.ts';
 import { renderMergeRequest } from './gitcode-merge-request.ts';
 import { renderNote } from './gitcode-note.ts';
 import { renderBasicProject, renderCommit, renderProject } from './gitcode-shared.ts';
-import { toBytes } from './json-body.ts';
 import type { Attempt, Occasion, Profile } from './profile.ts';
 import { signBody, standardHeaders } from './signature.ts';
 

@@ -1,6 +1,6 @@
-import type { Commit, Issue, MergeRequest, Person } from '../event.ts';
-import { fullNameOf, type Repository } from '../repository.ts';
-import { toOffsetTime, withOffset } from './json-body.ts';
+import type { Commit, Issue, MergeRequest, Person } from '../events/event.ts';
+import { toOffsetTime, withOffset } from '../parameters/json-body.ts';
+import { fullNameOf, type Repository } from '../repositories/repository.ts';
 
 export function renderUser(person: Person, repository: Repository): object {
   const login = person.username || person.name;

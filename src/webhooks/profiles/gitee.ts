@@ -2,10 +2,11 @@
  * Deliveries as Gitee sends them: another shape of body, a signature over the time, and both repeated inside the body.
  * The stored body leaves these three fields out; every attempt appends its own.
  */
-import type { Event, EventOf, ReferenceEvent } from '../event.ts';
-import { countCommits, isZeroSha, listCommits } from '../event.ts';
-import { type EventKind, MAX_LISTED_COMMITS } from '../event-kind.ts';
-import type { Repository } from '../repository.ts';
+import type { Event, EventOf, ReferenceEvent } from '../events/event.ts';
+import { countCommits, isZeroSha, listCommits } from '../events/event.ts';
+import { type EventKind, MAX_LISTED_COMMITS } from '../events/event-kind.ts';
+import { toBytes, withOffset } from '../parameters/json-body.ts';
+import type { Repository } from '../repositories/repository.ts';
 import { EVENT_HEADER_OF } from './gitcode.ts';
 import {
   renderCommit,
@@ -15,7 +16,6 @@ import {
   renderRepository,
   renderUser,
 } from './gitee-shared.ts';
-import { toBytes, withOffset } from './json-body.ts';
 import type { Attempt, Occasion, Profile } from './profile.ts';
 import { signTimestamp, standardHeaders } from './signature.ts';
 

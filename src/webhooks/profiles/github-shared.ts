@@ -1,5 +1,5 @@
-import type { Commit, EventOf, Issue, MergeRequest, Person } from '../event.ts';
-import { fullNameOf, type Repository } from '../repository.ts';
+import type { Commit, EventOf, Issue, MergeRequest, Person } from '../events/event.ts';
+import { fullNameOf, type Repository } from '../repositories/repository.ts';
 
 export function renderUser(person: Person, repository: Repository): object {
   const login = person.username || person.name;

@@ -1,7 +1,8 @@
 /** Deliveries as GitHub sends them, for receivers that know only those. */
-import type { Event, EventOf, ReferenceEvent } from '../event.ts';
-import { isZeroSha, listCommits, shortRef } from '../event.ts';
-import { fullNameOf, type Repository } from '../repository.ts';
+import type { Event, EventOf, ReferenceEvent } from '../events/event.ts';
+import { isZeroSha, listCommits, shortRef } from '../events/event.ts';
+import { toBytes } from '../parameters/json-body.ts';
+import { fullNameOf, type Repository } from '../repositories/repository.ts';
 import {
   renderComment,
   renderCommit,
@@ -11,7 +12,6 @@ import {
   renderRepository,
   renderUser,
 } from './github-shared.ts';
-import { toBytes } from './json-body.ts';
 import type { Attempt, Occasion, Profile } from './profile.ts';
 import { signBody, standardHeaders } from './signature.ts';
 

@@ -1,5 +1,5 @@
 /** Deliveries as GitLab sends them. Its bodies are those of GitCode with `title` on commits and without a tail. */
-import type { Event, EventOf, Person } from '../event.ts';
+import type { Event, EventOf, Person } from '../events/event.ts';
 import { EVENT_HEADER_OF, gitcode } from './gitcode.ts';
 import { renderBasicProject, renderPerson } from './gitcode-shared.ts';
 import type { Attempt, Occasion, Profile } from './profile.ts';

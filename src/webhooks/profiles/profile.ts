@@ -1,7 +1,7 @@
-import type { Event } from '../event.ts';
-import type { EventKind } from '../event-kind.ts';
-import type { EncryptionType, HookSecrets } from '../hook.ts';
-import type { Repository } from '../repository.ts';
+import type { Event } from '../events/event.ts';
+import type { EventKind } from '../events/event-kind.ts';
+import type { EncryptionType, HookSecrets } from '../hooks/hook.ts';
+import type { Repository } from '../repositories/repository.ts';
 
 /** What a body speaks of beside its event. */
 export interface Occasion {

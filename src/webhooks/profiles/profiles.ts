@@ -1,4 +1,4 @@
-import type { ProfileName } from '../hook.ts';
+import type { ProfileName } from '../hooks/hook.ts';
 import { gitcode } from './gitcode.ts';
 import { gitee } from './gitee.ts';
 import { github } from './github.ts';

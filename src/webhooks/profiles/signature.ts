@@ -1,5 +1,5 @@
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
-import type { HookSecrets } from '../hook.ts';
+import type { HookSecrets } from '../hooks/hook.ts';
 import type { Attempt } from './profile.ts';
 
 /** `sha256=` and the lower-case hex HMAC-SHA256 of the bytes as they are sent, as GitHub and GitCode do. */

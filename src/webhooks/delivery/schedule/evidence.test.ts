@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Outcome } from '../../delivery.ts';
+import type { Outcome } from './delivery.ts';
 import { evidenceOf } from './evidence.ts';
 
 const silent = (stage: 'prepare' | 'connect' | 'answer'): Outcome => ({ kind: 'unreachable', reason: 'x', stage });

@@ -5,8 +5,9 @@
  * at one Jenkins or one gateway, and no answer to one of them may stop another. Only what happens before a request is
  * sent, the name, the connection and TLS, is the same for all hooks of an origin, and no path can bring it about.
  */
-import type { Outcome } from '../../delivery.ts';
+
 import type { BreakerEvent } from './breaker.ts';
+import type { Outcome } from './delivery.ts';
 
 export interface Evidence {
   /** Undefined: it says nothing. */

@@ -1,0 +1,189 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type FormClient, readHidden } from '../../../test/support/form-client.ts';
+import { giveConsent } from '../../../test/support/give-consent.ts';
+import { addUser, openAs, PASSWORD, type PageService, servePages } from '../../../test/support/page-service.ts';
+import { listEvents } from '../accounts/audit-store.ts';
+import { listSessions } from '../accounts/session-store.ts';
+import { findUserByLogin } from '../accounts/user-store.ts';
+import { createApplication } from '../applications/application.ts';
+import { listSecrets } from '../applications/application-secret-store.ts';
+import { listApplications } from '../applications/application-store.ts';
+import { listAuthorizedApplications } from '../oauth/protocol/consent-store.ts';
+import { createPersonalToken } from '../tokens/personal-token.ts';
+import { listPersonalTokens } from '../tokens/personal-token-store.ts';
+
+async function tokenOf(client: FormClient): Promise<{ csrf_token: string }> {
+  return { csrf_token: readHidden((await client.get('/account')).body, '/account').csrf_token ?? '' };
+}
+
+async function makeApplication({ store, world }: PageService, userId: string) {
+  const form = { name: 'Harbour CI', homepage: '', description: '', isPublic: false };
+  const redirectUris = ['https://ci.example.org/callback'];
+  return (await createApplication(store, world, { form: { ...form, redirectUris }, actor: { userId } })).application;
+}
+
+test('nobody sees or changes an application, a token or a session of somebody else', async (t) => {
+  const service = await servePages(t);
+  const { store, world } = service;
+  const ada = await addUser(service, 'ada');
+  await addUser(service, 'eve');
+  const { clientId } = await makeApplication(service, ada.id);
+  const { token } = await createPersonalToken(store, world, {
+    userId: ada.id,
+    name: 'Backup',
+    scopes: ['all_user'],
+    expiresAtMs: undefined,
+  });
+  await giveConsent(store, { userId: ada.id, clientId, scopes: ['all_user'] });
+  await openAs(service, 'ada');
+  const [session] = await listSessions(store, ada.id, world.nowMs());
+  const eve = await openAs(service, 'eve');
+  const csrf = await tokenOf(eve);
+
+  const path = `/account/applications/${clientId}`;
+  assert.equal((await eve.get(path)).status, 404);
+  for (const action of ['', '/delete', '/secrets', '/secrets/delete'])
+    assert.equal((await eve.post(path + action, { ...csrf, name: 'x', confirm: 'Harbour CI', slot: '1' })).status, 404);
+  assert.equal((await eve.post('/account/tokens/delete', { ...csrf, token_id: token.tokenId })).status, 404);
+  await eve.post('/account/sessions/end', { ...csrf, session_id: session!.id });
+  await eve.post('/account/authorizations/revoke', { ...csrf, client_id: clientId });
+
+  assert.equal((await listApplications(store, ada.id))[0]?.name, 'Harbour CI');
+  assert.equal((await listSecrets(store, clientId)).length, 1);
+  assert.equal((await listPersonalTokens(store, ada.id)).length, 1);
+  assert.equal((await listSessions(store, ada.id, world.nowMs())).length, 1);
+  assert.equal((await listAuthorizedApplications(store, ada.id, world.nowMs())).length, 1);
+});
+
+test('the pages of administrators are not there for others, their forms neither', async (t) => {
+  const service = await servePages(t);
+  const ada = await addUser(service, 'ada');
+  await addUser(service, 'root', true);
+  const client = await openAs(service, 'ada');
+  for (const path of ['/admin/users', '/admin/activity']) assert.equal((await client.get(path)).status, 404, path);
+  const csrf = await tokenOf(client);
+  const given = { login: 'new', name: 'New', email: '', password: PASSWORD };
+  assert.equal((await client.post('/admin/users', { ...csrf, ...given })).status, 404);
+  assert.equal((await client.post('/admin/users/disabled', { ...csrf, user_id: ada.id })).status, 404);
+  assert.equal(await findUserByLogin(service.store, 'new'), undefined);
+});
+
+test('an administrator makes an account and disables it, but never the own one', async (t) => {
+  const service = await servePages(t);
+  const root = await addUser(service, 'root', true);
+  const client = await openAs(service, 'root');
+  const given = { login: 'grace', name: 'Grace', email: 'grace@example.org', password: PASSWORD };
+  const weak = await client.submit('/admin/users', '/admin/users', { ...given, password: 'grace' });
+  assert.deepEqual([weak.status, weak.body.includes('must be 10 to 256 characters')], [422, true]);
+  assert.equal((await client.submit('/admin/users', '/admin/users', given)).status, 303);
+  const grace = await openAs(service, 'grace');
+  const user = (await findUserByLogin(service.store, 'grace'))!;
+  const csrf = await tokenOf(client);
+  assert.equal((await client.post('/admin/users/disabled', { ...csrf, user_id: user.id })).status, 303);
+  assert.notEqual((await findUserByLogin(service.store, 'grace'))?.disabledAtMs, null);
+  assert.equal((await grace.get('/account')).status, 303, 'the session has ended');
+  assert.equal((await client.post('/admin/users/disabled', { ...csrf, user_id: user.id })).status, 303);
+  assert.equal((await findUserByLogin(service.store, 'grace'))?.disabledAtMs, null);
+  const self = await client.post('/admin/users/disabled', { ...csrf, user_id: root.id });
+  assert.deepEqual([self.status, self.body.includes('You cannot disable yourself')], [422, true]);
+  const taken = await client.submit('/admin/users', '/admin/users', { ...given, login: 'ROOT' });
+  assert.deepEqual([taken.status, taken.body.includes('is taken')], [422, true]);
+  const kinds = (await listEvents(service.store, { userId: user.id, limit: 9 })).map(({ kind, actorId }) => [
+    kind,
+    actorId,
+  ]);
+  for (const kind of ['user_created', 'user_disabled', 'user_enabled'])
+    assert.ok(
+      kinds.some(([seen, actor]) => seen === kind && actor === root.id),
+      kind,
+    );
+});
+
+test('whatever a person writes is shown as text', async (t) => {
+  const service = await servePages(t);
+  await addUser(service, 'ada');
+  const client = await openAs(service, 'ada');
+  const attack = '"><script>alert(1)</script>';
+  assert.equal((await client.submit('/account', '/account', { name: attack, email: '' })).status, 303);
+  const form = { name: attack, homepage: '', description: attack, redirect_uri: 'https://a.example/', kind: 'public' };
+  const made = await client.submit('/account/applications/new', '/account/applications', form);
+  assert.match(made.location ?? '', /^\/account\/applications\/app_\w+\?done=created$/);
+  await client.submit('/account/tokens', '/account/tokens', { name: attack, days: '7', scope: 'all_user' });
+  for (const path of ['/', '/account', '/account/applications', '/account/tokens', '/account/activity']) {
+    const { body } = await client.get(path);
+    assert.ok(!body.includes('<script>alert'), path);
+    if (path !== '/account/activity') assert.ok(body.includes('&lt;script&gt;alert(1)'), path);
+  }
+});
+
+test('a form that makes a secret answers by redirect; the page shows it once, to that session and in that place alone', async (t) => {
+  const service = await servePages(t);
+  const ada = await addUser(service, 'ada');
+  const { clientId } = await makeApplication(service, ada.id);
+  const [client, other] = [await openAs(service, 'ada'), await openAs(service, 'ada')];
+  const application = `/account/applications/${clientId}`;
+  const web = {
+    name: 'Builder',
+    homepage: '',
+    description: '',
+    redirect_uri: 'https://b.example/',
+    kind: 'confidential',
+  };
+  const forms: [page: string, action: string, fields: Record<string, string>][] = [
+    ['/account/applications/new', '/account/applications', web],
+    [application, `${application}/secrets`, {}],
+    ['/account/tokens', '/account/tokens', { name: 'ci', days: '7', scope: 'all_user' }],
+  ];
+  for (const [page, action, fields] of forms) {
+    const answer = await client.submit(page, action, fields);
+    assert.deepEqual([answer.status, answer.body], [303, ''], action);
+    const location = answer.location ?? '';
+    const elsewhere = location.replace(
+      /^[^?]*/,
+      location.startsWith('/account/tokens') ? application : '/account/tokens',
+    );
+    for (const foreign of [await other.get(location), await client.get(elsewhere)]) {
+      assert.equal(foreign.status, 200);
+      assert.doesNotMatch(foreign.body, /tvt_[sp]_\w/);
+    }
+    const shown = await client.get(location);
+    assert.match(shown.body, /tvt_[sp]_\w{49}/, action);
+    assert.match(shown.headers.get('cache-control') ?? '', /no-store/);
+    const again = await client.get(location);
+    assert.doesNotMatch(again.body, /tvt_[sp]_\w/);
+    assert.match(again.body, /was shown before/);
+  }
+});
+
+test('a second secret is added and the first deleted; the last one and a third are refused', async (t) => {
+  const service = await servePages(t);
+  const ada = await addUser(service, 'ada');
+  const { clientId } = await makeApplication(service, ada.id);
+  const client = await openAs(service, 'ada');
+  const path = `/account/applications/${clientId}`;
+  const csrf = await tokenOf(client);
+  assert.equal((await client.post(`${path}/secrets/delete`, { ...csrf, slot: '1' })).status, 422);
+  const added = await client.post(`${path}/secrets`, csrf);
+  assert.match((await client.get(added.location ?? '')).body, /id="new-secret">tvt_/);
+  assert.doesNotMatch((await client.get(path)).body, /new-secret/);
+  assert.equal((await client.post(`${path}/secrets`, csrf)).status, 422);
+  assert.equal((await client.post(`${path}/secrets/delete`, { ...csrf, slot: '1' })).status, 303);
+  assert.equal((await listSecrets(service.store, clientId)).length, 1);
+});
+
+test('the activity goes on page by page to the first event', async (t) => {
+  const service = await servePages(t);
+  await addUser(service, 'ada');
+  const client = await openAs(service, 'ada');
+  const csrf = await tokenOf(client);
+  for (let count = 0; count < 60; count += 1)
+    await client.post('/account', { ...csrf, name: `Ada ${count}`, email: '' });
+  const first = await client.get('/account/activity');
+  const more = /href="(\/account\/activity\?before=[^"]+)"/.exec(first.body)?.[1] ?? '';
+  const second = await client.get(more);
+  const countOf = (body: string) => body.split('<li class="item">').length - 1;
+  assert.deepEqual([countOf(first.body), countOf(second.body)], [50, 11]);
+  assert.match(second.body, /Signed in/);
+  assert.equal((await client.get('/account/activity?before=nonsense')).status, 200);
+});

@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { findFlaws, findReasonToSkipPages } from '../../../test/support/browser.ts';
+import { signIn, useBrowser } from '../../../test/support/browser-pages.ts';
+import { giveConsent } from '../../../test/support/give-consent.ts';
+import { addUser, type PageService, startPageService } from '../../../test/support/page-service.ts';
+import type { User } from '../accounts/user-store.ts';
+import { createApplication } from '../applications/application.ts';
+import { createSetupLink } from '../sign-in/setup-routes.ts';
+import { createPersonalToken } from '../tokens/personal-token.ts';
+
+describe('in a browser', { skip: findReasonToSkipPages() }, () => {
+  const browser = useBrowser();
+
+  test('axe finds nothing on any page, at 320 px and on a desktop, light and dark', async (t) => {
+    await using service = await startPageService({ hostname: 'localhost' });
+    const setupLink = await createSetupLink(service.signIn.kit);
+    const page = await browser.openPage(t, { bypassCSP: true });
+    const check = (title: string, url: string) =>
+      t.test(title, async () => {
+        await page.goto(url);
+        assert.deepEqual(await findFlaws(page), []);
+      });
+    await check('set-up', setupLink!);
+    const ada = await addUser(service, 'ada', true);
+    await addUser(service, 'grace');
+    const { clientId } = await fillAccount(service, ada);
+    await check('/sign-in', `${service.url}/sign-in`);
+    await t.test('a refused sign-in', async () => {
+      await signIn(page, service.url, 'wrong password');
+      assert.deepEqual(await findFlaws(page), []);
+    });
+    await signIn(page, service.url);
+    const paths = [
+      '/',
+      '/account',
+      '/account?done=saved',
+      '/account/security',
+      '/account/sessions',
+      '/account/authorizations',
+      '/account/tokens',
+      '/account/applications',
+      '/account/applications/new',
+      `/account/applications/${clientId}`,
+      '/account/activity',
+      '/admin/users',
+      '/admin/activity',
+      '/account/nothing',
+    ];
+    for (const path of paths) await check(path, service.url + path);
+    await t.test('a refused form', async () => {
+      await page.goto(`${service.url}/account/tokens`);
+      await page.fill('[name=name]', 'no scope');
+      await page.click('text=Create token');
+      assert.deepEqual(await findFlaws(page), []);
+    });
+    await t.test('the authenticator app', async () => {
+      await page.goto(`${service.url}/account/security`);
+      await page.click('text=Set up an authenticator app');
+      assert.deepEqual(await findFlaws(page), []);
+    });
+  });
+});
+
+async function fillAccount({ store, world }: PageService, { id: userId }: User): Promise<{ clientId: string }> {
+  const form = { name: 'Harbour CI', homepage: 'https://ci.example.org', description: 'Builds your repositories.' };
+  const redirectUris = ['https://ci.example.org/callback'];
+  const { application } = await createApplication(store, world, {
+    form: { ...form, redirectUris, isPublic: false },
+    actor: { userId },
+  });
+  const token = { userId, name: 'Backup', scopes: ['all_user', 'all_hook'], expiresAtMs: undefined } as const;
+  await createPersonalToken(store, world, token);
+  const { clientId } = application;
+  await giveConsent(store, { userId, clientId, scopes: ['all_user', 'all_hook'] });
+  return { clientId };
+}

@@ -1,0 +1,82 @@
+import { html } from 'hono/html';
+import { Failure } from '../../errors.ts';
+import type { Html } from '../../pages/layout.ts';
+import { renderMoment } from '../../pages/parts.ts';
+import { type EventCursor, listEvents, type RecordedEvent } from '../accounts/audit-store.ts';
+import { findUserById } from '../accounts/user-store.ts';
+import { texts } from '../messages/messages.ts';
+import type { Console, Visit } from './console.ts';
+
+const PAGE_SIZE = 50;
+
+/** The audit log: one's own for everybody, all of it for administrators. */
+export function addActivityRoutes({ kit, page }: Console): void {
+  page('/account/activity', (visit) =>
+    showEvents(kit, visit, { userId: visit.session.user.id, here: '/account/activity' }),
+  );
+
+  page('/admin/activity', (visit) => {
+    checkAdmin(visit);
+    return showEvents(kit, visit, { here: '/admin/activity' });
+  });
+}
+
+/** Throws `not_found`: whoever may not see a page need not learn that it is there. */
+export function checkAdmin({ session }: Visit): void {
+  if (!session.user.isAdmin) throw new Failure('not_found', texts.error.notFound);
+}
+
+async function showEvents(
+  { store }: Console['kit'],
+  { c, show }: Visit,
+  { userId, here }: { readonly userId?: string; readonly here: string },
+): Promise<Response> {
+  const t = texts.activity;
+  const events = await listEvents(store, { userId, before: parseCursor(c.req.query('before')), limit: PAGE_SIZE + 1 });
+  const shown = events.slice(0, PAGE_SIZE);
+  const logins = userId === undefined ? await findLogins(store, shown) : undefined;
+  const last = shown.at(-1);
+  const more =
+    events.length > PAGE_SIZE && last
+      ? html`<p><a class="button plain" href="${here}?before=${last.atMs}.${last.id}">${t.more}</a></p>`
+      : '';
+  const title = userId === undefined ? t.allTitle : t.title;
+  const content = html`<div class="tight"><h1>${title}</h1><p class="soft">${userId === undefined ? t.allLead : t.lead}</p></div>
+${shown.length === 0 ? html`<p class="empty">${t.none}</p>` : html`<ul class="list">${shown.map((event) => renderEvent(event, logins))}</ul>`}${more}`;
+  return show({ title, here, content });
+}
+
+const WARNING_KINDS = new Set([
+  'sign_in_failed',
+  'code_replayed',
+  'refresh_reused',
+  'client_authentication_failed',
+  'secret_in_query',
+]);
+
+function renderEvent(event: RecordedEvent, logins: ReadonlyMap<string, string> | undefined): Html {
+  const { details = {} } = event;
+  const facts = [
+    logins && event.userId ? (logins.get(event.userId) ?? event.userId) : undefined,
+    event.clientId,
+    event.address === '-' ? undefined : event.address,
+    ...Object.entries(details).map(([name, value]) => `${name.replaceAll('_', ' ')}: ${value}`),
+  ].filter((fact) => fact !== undefined);
+  const mark = WARNING_KINDS.has(event.kind) ? 'warn' : '';
+  return html`<li class="item"><div><p><strong>${texts.audit[event.kind]}</strong>${mark ? html` <span class="tag warn">!</span>` : ''}</p>
+<p class="small soft">${facts.join(' · ')}</p></div><span class="small soft">${renderMoment(event.atMs)}</span></li>`;
+}
+
+async function findLogins(
+  store: Console['kit']['store'],
+  events: readonly RecordedEvent[],
+): Promise<Map<string, string>> {
+  const ids = [...new Set(events.map((event) => event.userId).filter((id) => id !== undefined))];
+  const users = await Promise.all(ids.map((id) => findUserById(store, id)));
+  return new Map(users.filter((user) => user !== undefined).map((user) => [user.id, user.login]));
+}
+
+function parseCursor(text: string | undefined): EventCursor | undefined {
+  const match = /^(\d{1,16})\.([0-9a-f-]{36})$/.exec(text ?? '');
+  return match ? { atMs: Number(match[1]), id: match[2] ?? '' } : undefined;
+}

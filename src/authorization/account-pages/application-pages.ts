@@ -1,0 +1,138 @@
+import { html } from 'hono/html';
+import type { Html } from '../../pages/layout.ts';
+import {
+  formatDate,
+  type Mistake,
+  renderBadge,
+  renderCheck,
+  renderCsrf,
+  renderDone,
+  renderField,
+  renderHidden,
+  renderMistake,
+  renderTextArea,
+} from '../../pages/parts.ts';
+import type { ApplicationSecret } from '../applications/application-secret-store.ts';
+import type { Application } from '../applications/application-store.ts';
+import { texts } from '../messages/messages.ts';
+
+/** A form as its owner filled it in. */
+export interface ApplicationValues {
+  readonly name: string;
+  readonly homepage: string;
+  readonly description: string;
+  /** One a line. */
+  readonly redirectUris: string;
+  readonly isPublic: boolean;
+  readonly mayActAlone: boolean;
+  readonly mayConnectDevices: boolean;
+  readonly authenticatedRefresh: boolean;
+}
+
+export function valuesOf(application: Application): ApplicationValues {
+  const { name, homepage, description, isPublic, grantTypes, authenticatedRefresh } = application;
+  return {
+    name,
+    homepage,
+    description,
+    redirectUris: application.redirectUris.join('\n'),
+    isPublic,
+    mayActAlone: grantTypes.includes('client_credentials'),
+    mayConnectDevices: grantTypes.includes('device_code'),
+    authenticatedRefresh,
+  };
+}
+
+export function renderApplicationList(applications: readonly Application[], done: string | undefined): Html {
+  const t = texts.applications;
+  const list = applications.map(
+    (application) => html`<li class="item"><div class="row">${renderBadge(application.name)}<div class="tight">
+<p><a href="/account/applications/${application.clientId}"><strong>${application.name}</strong></a> ${application.disabledAtMs === undefined ? '' : html`<span class="tag bad">${t.disabled}</span>`}</p>
+<p class="small soft"><code>${application.clientId}</code> · ${application.isPublic ? t.public : t.confidential}</p></div></div></li>`,
+  );
+  return html`<div class="row spread"><div class="tight"><h1>${t.title}</h1><p class="soft">${t.lead}</p></div><a class="button" href="/account/applications/new">${t.create}</a></div>
+${renderDone(done)}
+${applications.length === 0 ? html`<p class="empty">${t.none}</p>` : html`<ul class="list">${list}</ul>`}`;
+}
+
+interface FormView {
+  readonly values: ApplicationValues;
+  readonly mistake?: Mistake | undefined;
+  readonly csrfToken: string;
+}
+
+export function renderNewApplication(view: FormView): Html {
+  const t = texts.applications;
+  const { isPublic } = view.values;
+  return html`<h1>${t.createTitle}</h1>${renderMistake(view.mistake)}
+<form method="post" action="/account/applications" class="card stack">${renderCsrf(view.csrfToken)}
+${renderFields(view)}
+<fieldset><legend>${t.kind}</legend>
+${renderCheck({ name: 'kind', value: 'confidential', label: t.confidential, hint: t.confidentialHint, isChosen: !isPublic }, 'radio')}
+${renderCheck({ name: 'kind', value: 'public', label: t.public, hint: t.publicHint, isChosen: isPublic }, 'radio')}
+</fieldset>
+${renderGrants(view.values)}
+<div class="row"><button>${t.submit}</button><a href="/account/applications">${texts.cancel}</a></div>
+</form>`;
+}
+
+function renderFields({ values, mistake }: FormView): Html {
+  const t = texts.applications;
+  return html`${renderField({ name: 'name', label: t.name, hint: t.nameHint, value: values.name, autocomplete: 'off', mistake })}
+${renderField({ name: 'homepage', label: t.homepage, hint: t.homepageHint, type: 'url', value: values.homepage, autocomplete: 'off', isOptional: true, mistake })}
+${renderTextArea({ name: 'description', label: t.description, value: values.description, mistake })}
+${renderTextArea({ name: 'redirect_uri', label: t.redirectUris, hint: t.redirectUrisHint, value: values.redirectUris, mistake })}`;
+}
+
+function renderGrants(values: ApplicationValues): Html {
+  const t = texts.applications;
+  return html`<fieldset><legend>${t.abilities}</legend>
+${renderCheck({ name: 'device', value: '1', label: t.device, hint: t.deviceHint, isChosen: values.mayConnectDevices })}
+${renderCheck({ name: 'client_credentials', value: '1', label: t.clientCredentials, hint: t.clientCredentialsHint, isChosen: values.mayActAlone })}
+${renderCheck({ name: 'authenticated_refresh', value: '1', label: t.strictRefresh, hint: t.strictRefreshHint, isChosen: values.authenticatedRefresh })}
+</fieldset>`;
+}
+
+export interface ApplicationView extends FormView {
+  readonly application: Application;
+  readonly secrets: readonly ApplicationSecret[];
+  /** Shown on the page that made it, and never again. */
+  readonly secret?: string | undefined;
+  readonly done?: string | undefined;
+}
+
+export function renderApplication(view: ApplicationView): Html {
+  const t = texts.applications;
+  const { application, csrfToken } = view;
+  const path = `/account/applications/${application.clientId}`;
+  return html`<p class="small"><a href="/account/applications">${t.title}</a></p><h1>${application.name}</h1>
+${renderDone(view.done)}${renderMistake(view.mistake)}
+${application.secretInQueryAtMs === undefined ? '' : html`<p class="notice warn">${t.inQuery(formatDate(application.secretInQueryAtMs))}</p>`}
+<section class="card stack"><dl class="facts"><dt>${t.clientId}</dt><dd><code>${application.clientId}</code></dd><dt>${t.kind}</dt><dd>${application.isPublic ? t.public : t.confidential}</dd></dl></section>
+${application.isPublic ? '' : renderSecrets(view, path)}
+<section class="card stack" aria-labelledby="settings"><h2 id="settings">${t.settings}</h2>
+<form method="post" action="${path}" class="stack">${renderCsrf(csrfToken)}${renderFields(view)}${renderGrants(view.values)}<button>${texts.save}</button></form></section>
+<section class="card stack" aria-labelledby="delete"><h2 id="delete">${t.deleteTitle}</h2><p class="soft">${t.deleteLead}</p>
+<form method="post" action="${path}/delete" class="stack">${renderCsrf(csrfToken)}
+${renderField({ name: 'confirm', label: t.deleteConfirm(application.name), autocomplete: 'off', mistake: view.mistake })}
+<button class="danger">${t.delete}</button></form></section>`;
+}
+
+function renderSecrets({ secret, secrets, csrfToken }: ApplicationView, path: string): Html {
+  const t = texts.applications;
+  return html`<section class="card stack" aria-labelledby="secrets"><h2 id="secrets">${t.secrets}</h2><p class="soft">${t.secretsLead}</p>
+${secret === undefined ? '' : html`<div class="notice" role="status"><strong>${t.secretOnce}</strong><code class="secret" id="new-secret">${secret}</code></div>`}
+${secrets.length === 0 ? html`<p class="empty">${t.noSecrets}</p>` : html`<ul class="list">${secrets.map((each) => renderSecret(each, { csrfToken, path, isOnly: secrets.length === 1 }))}</ul>`}
+${secrets.length < 2 ? html`<form method="post" action="${path}/secrets">${renderCsrf(csrfToken)}<button class="plain">${t.addSecret}</button></form>` : ''}</section>`;
+}
+
+function renderSecret(
+  secret: ApplicationSecret,
+  { csrfToken, path, isOnly }: { readonly csrfToken: string; readonly path: string; readonly isOnly: boolean },
+): Html {
+  const t = texts.applications;
+  const used = secret.lastUsedAtMs === undefined ? t.secretNever : t.secretUsed(formatDate(secret.lastUsedAtMs));
+  return html`<li class="item"><div class="tight"><p><strong>${t.secretEnds(secret.hint)}</strong></p>
+<p class="small soft">${t.secretMade(formatDate(secret.createdAtMs))} · ${used}</p></div>
+${isOnly ? '' : html`<form method="post" action="${path}/secrets/delete">${renderCsrf(csrfToken)}${renderHidden({ slot: String(secret.slot) })}<button class="danger quiet">${t.deleteSecret}<span class="hidden"> ${t.secretEnds(secret.hint)}</span></button></form>`}</li>`;
+}

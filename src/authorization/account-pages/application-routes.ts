@@ -1,0 +1,206 @@
+/** OAuth applications of one's own: registered, changed, given and relieved of secrets, deleted. */
+import type { Context } from 'hono';
+import { Failure } from '../../errors.ts';
+import type { HttpEnv } from '../../http/context.ts';
+import { readField, toMistake } from '../../pages/page-routes.ts';
+import type { Mistake } from '../../pages/parts.ts';
+import { findDone } from '../../pages/visits.ts';
+import {
+  type ApplicationForm,
+  addSecret,
+  createApplication,
+  deleteApplication,
+  removeSecret,
+  updateApplication,
+} from '../applications/application.ts';
+import { listSecrets } from '../applications/application-secret-store.ts';
+import {
+  type Application,
+  findApplication,
+  type GrantType,
+  listApplications,
+} from '../applications/application-store.ts';
+import { texts } from '../messages/messages.ts';
+import { clientAddress } from '../sign-in/client-address.ts';
+import {
+  type ApplicationValues,
+  renderApplication,
+  renderApplicationList,
+  renderNewApplication,
+  valuesOf,
+} from './application-pages.ts';
+import type { Console, Visit } from './console.ts';
+import { redirectWithSecret, takeOnce } from './shown-once.ts';
+
+const HERE = '/account/applications';
+const PATH = `${HERE}/:clientId{app_[A-Za-z0-9_-]+}`;
+const BLANK: ApplicationValues = {
+  name: '',
+  homepage: '',
+  description: '',
+  redirectUris: '',
+  isPublic: false,
+  mayActAlone: false,
+  mayConnectDevices: false,
+  authenticatedRefresh: false,
+};
+
+export function addApplicationRoutes(console: Console): void {
+  addList(console);
+  addDetail(console);
+  addSecrets(console);
+}
+
+function addList({ kit, page, form }: Console): void {
+  page(HERE, async ({ c, session, show }) => {
+    const applications = await listApplications(kit.store, session.user.id);
+    const content = renderApplicationList(applications, findDone(c, { deleted: texts.applications.deleted }));
+    return show({ title: texts.applications.title, here: HERE, content });
+  });
+
+  page(`${HERE}/new`, (visit) => showNew(visit, BLANK));
+
+  form(HERE, async (submission) => {
+    const values = readValues(submission.form);
+    const actor = actorOf(submission);
+    try {
+      const created = await createApplication(kit.store, kit.world, { form: toForm(values), actor });
+      const path = `${HERE}/${created.application.clientId}`;
+      if (created.clientSecret === undefined) return submission.c.redirect(`${path}?done=created`, 303);
+      return await redirectWithSecret(kit, submission, { path, texts: [created.clientSecret], done: 'created' });
+    } catch (error) {
+      return showNew(submission, values, toMistake(error));
+    }
+  });
+}
+
+function showNew({ session, show }: Visit, values: ApplicationValues, mistake?: Mistake): Promise<Response> {
+  const content = renderNewApplication({ values, mistake, csrfToken: session.csrfToken });
+  return show({ title: texts.applications.createTitle, here: HERE, content }, { status: mistake ? 422 : 200 });
+}
+
+function addDetail({ kit, page, form }: Console): void {
+  page(PATH, async (visit) => {
+    const application = await findOwn(kit, visit);
+    const { created, saved, secretRemoved } = texts.applications;
+    const { texts: secrets, isSpent } = await takeOnce(kit, visit);
+    const done = findDone(visit.c, { created, saved, secret_removed: secretRemoved });
+    return showApplication(kit, visit, {
+      application,
+      secret: secrets[0],
+      done: isSpent ? texts.shownBefore : done,
+    });
+  });
+
+  form(PATH, async (submission) => {
+    const application = await findOwn(kit, submission);
+    const values = { ...readValues(submission.form), isPublic: application.isPublic };
+    try {
+      const actor = actorOf(submission);
+      await updateApplication(kit.store, kit.world, { application, form: toForm(values), actor });
+    } catch (error) {
+      return showApplication(kit, submission, { application, values, mistake: toMistake(error) });
+    }
+    return submission.c.redirect(`${HERE}/${application.clientId}?done=saved`, 303);
+  });
+
+  form(`${PATH}/delete`, async (submission) => {
+    const application = await findOwn(kit, submission);
+    if (readField(submission.form, 'confirm').trim() !== application.name) {
+      const mistake = { message: texts.applications.deleteWrong, field: 'confirm' };
+      return showApplication(kit, submission, { application, mistake });
+    }
+    await deleteApplication(kit.store, kit.world, { application, actor: actorOf(submission) });
+    return submission.c.redirect(`${HERE}?done=deleted`, 303);
+  });
+}
+
+function addSecrets({ kit, form }: Console): void {
+  form(`${PATH}/secrets`, async (submission) => {
+    const application = await findOwn(kit, submission);
+    try {
+      const secret = await addSecret(kit.store, kit.world, { application, actor: actorOf(submission) });
+      const path = `${HERE}/${application.clientId}`;
+      return await redirectWithSecret(kit, submission, { path, texts: [secret] });
+    } catch (error) {
+      return showApplication(kit, submission, { application, mistake: toMistake(error) });
+    }
+  });
+
+  form(`${PATH}/secrets/delete`, async (submission) => {
+    const application = await findOwn(kit, submission);
+    const slot = Number(readField(submission.form, 'slot'));
+    try {
+      await removeSecret(kit.store, kit.world, { application, slot, actor: actorOf(submission) });
+    } catch (error) {
+      return showApplication(kit, submission, { application, mistake: toMistake(error) });
+    }
+    return submission.c.redirect(`${HERE}/${application.clientId}?done=secret_removed`, 303);
+  });
+}
+
+/** Throws `not_found` for an application of somebody else, as for one that is not there. */
+async function findOwn(kit: Console['kit'], { c, session }: Visit): Promise<Application> {
+  const application = await findApplication(kit.store, c.req.param('clientId') ?? '');
+  if (application === undefined || application.ownerId !== session.user.id)
+    throw new Failure('not_found', texts.error.notFound);
+  return application;
+}
+
+function actorOf({ c, session }: { readonly c: Context<HttpEnv>; readonly session: Visit['session'] }) {
+  return { userId: session.user.id, address: clientAddress(c) };
+}
+
+interface ApplicationShown {
+  readonly application: Application;
+  readonly values?: ApplicationValues | undefined;
+  readonly secret?: string | undefined;
+  readonly done?: string | undefined;
+  readonly mistake?: Mistake | undefined;
+}
+
+async function showApplication(
+  kit: Console['kit'],
+  { session, show }: Visit,
+  shown: ApplicationShown,
+): Promise<Response> {
+  const { application, values = valuesOf(application) } = shown;
+  const secrets = await listSecrets(kit.store, application.clientId);
+  const content = renderApplication({ ...shown, values, secrets, csrfToken: session.csrfToken });
+  return show({ title: application.name, here: HERE, content }, { status: shown.mistake ? 422 : 200 });
+}
+
+function readValues(form: URLSearchParams): ApplicationValues {
+  return {
+    name: readField(form, 'name'),
+    homepage: readField(form, 'homepage'),
+    description: readField(form, 'description'),
+    redirectUris: readField(form, 'redirect_uri'),
+    isPublic: readField(form, 'kind') === 'public',
+    mayActAlone: form.has('client_credentials'),
+    mayConnectDevices: form.has('device'),
+    authenticatedRefresh: form.has('authenticated_refresh'),
+  };
+}
+
+function toForm(values: ApplicationValues): ApplicationForm {
+  const redirectUris = values.redirectUris.split(/\s+/).filter((uri) => uri !== '');
+  const grantTypes: GrantType[] = [
+    ...(redirectUris.length > 0 ? (['authorization_code'] as const) : []),
+    'refresh_token',
+    ...(values.mayActAlone && !values.isPublic ? (['client_credentials'] as const) : []),
+    ...(values.mayConnectDevices ? (['device_code'] as const) : []),
+  ];
+  const { name, homepage, description, isPublic, authenticatedRefresh } = values;
+  const asksNobody = redirectUris.length === 0 && grantTypes.length === 1;
+  return {
+    name,
+    homepage,
+    description,
+    isPublic,
+    redirectUris,
+    // Without any other way to a token, the missing redirect address is what is wrong.
+    grantTypes: asksNobody ? ['authorization_code', 'refresh_token'] : grantTypes,
+    authenticatedRefresh: authenticatedRefresh && !isPublic,
+  };
+}

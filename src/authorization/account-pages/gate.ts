@@ -1,0 +1,64 @@
+/** Who is let in to the pages, and what the navigation shows them. */
+import type { Context } from 'hono';
+import type { HttpEnv } from '../../http/context.ts';
+import type { NavigationSection } from '../../pages/navigation.ts';
+import type { Visitor } from '../../pages/visitor.ts';
+import type { Gate } from '../../pages/visits.ts';
+import type { Vault } from '../../vault/vault.ts';
+import { texts } from '../messages/messages.ts';
+import { createFlow, formatFlow } from '../sign-in/flow.ts';
+import type { Session, SignInKit } from '../sign-in/sign-in-kit.ts';
+
+type ListSections = (visitor: Visitor) => readonly NavigationSection[];
+
+/** `listMore`: the sections of pages that others serve. */
+export function createGate(kit: SignInKit, listMore: ListSections = () => []): Gate<Session> {
+  return {
+    currentVisitor: kit.currentSession,
+    checkForm: kit.checkForm,
+    askToSignIn: (c, returnTo) => askToSignIn(c, kit.vault, { returnTo }),
+    listSections: (visitor) => [...listMore(visitor), ...listAccountSections(visitor)],
+  };
+}
+
+export function askToSignIn(
+  c: Context<HttpEnv>,
+  vault: Vault,
+  { returnTo, loginHint }: { readonly returnTo: string; readonly loginHint?: string },
+): Response {
+  return c.redirect(`/sign-in${formatFlow(createFlow(vault, returnTo), { login_hint: loginHint })}`, 303);
+}
+
+function listAccountSections({ user }: Visitor): NavigationSection[] {
+  const { home, nav } = texts;
+  const own: NavigationSection[] = [
+    {
+      title: nav.you,
+      entries: [
+        { path: '/account', label: nav.profile, about: home.profile },
+        { path: '/account/security', label: nav.security, about: home.security },
+        { path: '/account/sessions', label: nav.sessions, about: home.sessions },
+        { path: '/account/authorizations', label: nav.authorizations, about: home.authorizations },
+        { path: '/account/activity', label: nav.activity, about: home.activity },
+      ],
+    },
+    {
+      title: nav.build,
+      entries: [
+        { path: '/account/tokens', label: nav.tokens, about: home.tokens },
+        { path: '/account/applications', label: nav.applications, about: home.applications },
+      ],
+    },
+  ];
+  if (!user.isAdmin) return own;
+  return [
+    ...own,
+    {
+      title: nav.administer,
+      entries: [
+        { path: '/admin/users', label: nav.users, about: home.users },
+        { path: '/admin/activity', label: nav.allActivity, about: home.allActivity },
+      ],
+    },
+  ];
+}

@@ -1,0 +1,35 @@
+/** The console: every page for somebody who is signed in, and the files that pages load. */
+import type { OpenAPIHono } from '@hono/zod-openapi';
+import type { HttpEnv } from '../../http/context.ts';
+import { addAssetRoutes, icon, styleSheet } from '../../pages/assets.ts';
+import { createPageRoutes } from '../../pages/page-routes.ts';
+import type { Gate } from '../../pages/visits.ts';
+import { passkeyScript } from '../sign-in/passkey-script.ts';
+import type { Session, SignInKit } from '../sign-in/sign-in-kit.ts';
+import { addActivityRoutes } from './activity-routes.ts';
+import { addApplicationRoutes } from './application-routes.ts';
+import { createConsole } from './console.ts';
+import { addHomeRoutes } from './home-routes.ts';
+import { addSecurityRoutes } from './security-routes.ts';
+import { addSessionRoutes } from './session-routes.ts';
+import { addTokenRoutes } from './token-routes.ts';
+import { addTotpRoutes } from './totp-routes.ts';
+import { addUpstreamLinkRoutes } from './upstream-routes.ts';
+import { addUserRoutes } from './user-routes.ts';
+
+/** To be mounted at `/`, beside the sign-in. */
+export function createPages(kit: SignInKit, gate: Gate<Session>): OpenAPIHono<HttpEnv> {
+  const routes = createPageRoutes();
+  const console = createConsole(routes, kit, gate);
+  addAssetRoutes(routes, [styleSheet, icon, passkeyScript]);
+  addHomeRoutes(console);
+  addSecurityRoutes(console);
+  addTotpRoutes(console);
+  if (kit.upstream !== undefined) addUpstreamLinkRoutes(console, kit.upstream);
+  addSessionRoutes(console);
+  addTokenRoutes(console);
+  addApplicationRoutes(console);
+  addActivityRoutes(console);
+  addUserRoutes(console);
+  return routes;
+}

@@ -1,0 +1,161 @@
+/** Password, second step, passkeys and linked accounts. Whatever opens another way in asks for a recent sign-in. */
+import type { Step } from '../../database/store.ts';
+import { Failure } from '../../errors.ts';
+import { readField, toMistake } from '../../pages/page-routes.ts';
+import { findDone } from '../../pages/visits.ts';
+import { checkAttempt, forgiveAttempt } from '../accounts/attempt-store.ts';
+import { auditStep } from '../accounts/audit-store.ts';
+import { attemptSubjects } from '../accounts/back-off.ts';
+import { deletePasskeyStep, listPasskeys } from '../accounts/passkey-store.ts';
+import { endOtherSessionsStep, keepSessionStep } from '../accounts/session-store.ts';
+import { countRecoveryCodes, hasTotp } from '../accounts/totp-store.ts';
+import { listUpstreamAccounts } from '../accounts/upstream-account-store.ts';
+import { findCredentials, setPasswordStep } from '../accounts/user-store.ts';
+import { texts } from '../messages/messages.ts';
+import { clientAddress } from '../sign-in/client-address.ts';
+import { passkeyScript } from '../sign-in/passkey-script.ts';
+import { beginRegistration, canUsePasskeys, finishRegistration } from '../sign-in/passkeys.ts';
+import { checkNewPassword, hashPassword, isPassword } from '../sign-in/password.ts';
+import { deletePersonalTokensStep } from '../tokens/personal-token-store.ts';
+import { askToSignInAgain, type Console, isFresh, type Submission, type Visit } from './console.ts';
+import { renderSecurity, type SecurityView } from './security-page.ts';
+
+export const SECURITY = '/account/security';
+
+export function addSecurityRoutes(console: Console): void {
+  const { kit, page } = console;
+  page(SECURITY, (visit) => showSecurity(kit, visit, {}));
+  addPasswordForm(console);
+  addPasskeyForms(console);
+}
+
+export async function showSecurity(
+  kit: Console['kit'],
+  { c, session, show }: Visit,
+  { mistake }: Pick<SecurityView, 'mistake'>,
+): Promise<Response> {
+  const t = texts.security;
+  const { user, csrfToken } = session;
+  const [totp, left, passkeys, accounts] = await Promise.all([
+    hasTotp(kit.store, user.id),
+    countRecoveryCodes(kit.store, user.id),
+    listPasskeys(kit.store, user.id),
+    listUpstreamAccounts(kit.store, user.id),
+  ]);
+  const content = renderSecurity({
+    user,
+    csrfToken,
+    hasTotp: totp,
+    recoveryCodesLeft: left,
+    passkeys,
+    canUsePasskeys: canUsePasskeys(kit.baseUrl),
+    isFresh: isFresh(session, kit),
+    upstream: kit.upstream && {
+      name: kit.upstream.config.name,
+      account: accounts.find((account) => account.issuer === kit.upstream?.config.issuer),
+    },
+    done: findDone(c, { changed: t.changed, totp_stopped: t.totpStopped, linked: t.linked, saved: t.saved }),
+    mistake,
+  });
+  return show({ title: t.title, here: SECURITY, content, script: passkeyScript }, { status: mistake ? 422 : 200 });
+}
+
+/** Throws `invalid` unless the field holds the person's password; guesses are counted as at the sign-in. */
+export async function checkCurrentPassword(
+  kit: Console['kit'],
+  { c, session, form }: Submission,
+  field: string,
+): Promise<void> {
+  const { login, passwordChangedAtMs } = session.user;
+  if (passwordChangedAtMs === null) return;
+  // The session proves that this browser is the person's: strangers' failures do not make it wait.
+  const attempt = { kind: 'password', account: login, address: clientAddress(c), deviceId: session.id } as const;
+  const subjects = attemptSubjects(attempt);
+  await checkAttempt(kit.store, { subjects, nowMs: kit.world.nowMs() });
+  const credentials = await findCredentials(kit.store, login);
+  if (!(await isPassword(credentials?.passwordHash, readField(form, field))))
+    throw new Failure('invalid', texts.security.wrongCurrent.replace(/\.$/, ''), { field });
+  await forgiveAttempt(kit.store, subjects);
+}
+
+function addPasswordForm({ kit, form }: Console): void {
+  form(`${SECURITY}/password`, async (submission) => {
+    const { c, session } = submission;
+    const { user } = session;
+    const again = user.passwordChangedAtMs === null ? askToSignInAgain(submission, kit, SECURITY) : undefined;
+    if (again !== undefined) return again;
+    const password = readField(submission.form, 'password');
+    try {
+      await checkCurrentPassword(kit, submission, 'current');
+      checkNewPassword(password, user);
+    } catch (error) {
+      return showSecurity(kit, submission, { mistake: { ...toMistake(error), form: 'password' } });
+    }
+    const nowMs = kit.world.nowMs();
+    const revokesTokens = submission.form.has('revoke');
+    const event = { kind: 'password_changed', userId: user.id, address: clientAddress(c) } as const;
+    await kit.store.writeAll([
+      setPasswordStep(user.id, await hashPassword(password), nowMs),
+      // Whoever knew the old password is out (S10).
+      keepSessionStep(session.id, user.id),
+      endOtherSessionsStep(user.id, session.id),
+      ...(revokesTokens ? revokePersonalTokensSteps(user.id, nowMs) : []),
+      auditStep({ ...event, details: { tokens_revoked: revokesTokens } }, nowMs),
+    ]);
+    return c.redirect(`${SECURITY}?done=changed`, 303);
+  });
+}
+
+function revokePersonalTokensSteps(userId: string, nowMs: number): Step[] {
+  return [
+    deletePersonalTokensStep(userId),
+    auditStep({ kind: 'personal_token_revoked', userId, details: { which: 'all' } }, nowMs),
+  ];
+}
+
+function addPasskeyForms({ kit, form }: Console): void {
+  form(`${SECURITY}/passkeys/options`, async (submission) => {
+    if (askToSignInAgain(submission, kit, SECURITY) !== undefined)
+      throw new Failure('forbidden', 'Cannot add a passkey: the sign-in is too long ago');
+    submission.c.header('Cache-Control', 'no-store');
+    return submission.c.json(await beginRegistration(kit, submission.session.user));
+  });
+
+  form(`${SECURITY}/passkeys`, async (submission) => {
+    const again = askToSignInAgain(submission, kit, SECURITY);
+    if (again !== undefined) return again;
+    const name = readField(submission.form, 'name').trim().slice(0, 60) || texts.security.passkeyDefaultName;
+    const { user } = submission.session;
+    const answer = {
+      ticket: readField(submission.form, 'ticket'),
+      credential: readField(submission.form, 'credential'),
+    };
+    try {
+      await finishRegistration(kit, { user, name, answer });
+    } catch (error) {
+      return showSecurity(kit, submission, { mistake: { ...toMistake(error), field: undefined, form: 'passkeys' } });
+    }
+    return submission.c.redirect(`${SECURITY}?done=saved`, 303);
+  });
+
+  form(`${SECURITY}/passkeys/remove`, async (submission) => {
+    const { user } = submission.session;
+    if (await isLastWayIn(kit, submission)) {
+      const mistake = { message: texts.security.lastWayIn, form: 'passkeys' } as const;
+      return showSecurity(kit, submission, { mistake });
+    }
+    await kit.store.writeAll([
+      deletePasskeyStep(readField(submission.form, 'passkey_id'), user.id),
+      auditStep({ kind: 'passkey_removed', userId: user.id, address: clientAddress(submission.c) }, kit.world.nowMs()),
+    ]);
+    return submission.c.redirect(`${SECURITY}?done=saved`, 303);
+  });
+}
+
+/** True when the person has no password, and one passkey or linked account only. */
+export async function isLastWayIn({ store }: Console['kit'], { session }: Visit): Promise<boolean> {
+  const { id, passwordChangedAtMs } = session.user;
+  if (passwordChangedAtMs !== null) return false;
+  const [passkeys, accounts] = await Promise.all([listPasskeys(store, id), listUpstreamAccounts(store, id)]);
+  return passkeys.length + accounts.length <= 1;
+}

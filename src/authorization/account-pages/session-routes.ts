@@ -1,0 +1,108 @@
+import { html } from 'hono/html';
+import type { Html } from '../../pages/layout.ts';
+import { readField } from '../../pages/page-routes.ts';
+import { formatDate, renderBadge, renderCsrf, renderDone, renderHidden, renderMoment } from '../../pages/parts.ts';
+import { findDone } from '../../pages/visits.ts';
+import { auditStep } from '../accounts/audit-store.ts';
+import { endOtherSessionsStep, endSession, listSessions, type SessionEntry } from '../accounts/session-store.ts';
+import { describeScope, texts } from '../messages/messages.ts';
+import { listAuthorizedApplications, revokeConsent } from '../oauth/protocol/consent-store.ts';
+import { clientAddress } from '../sign-in/client-address.ts';
+import type { Console } from './console.ts';
+
+/** What is signed in, and what may act for somebody: to look at, and to end. */
+export function addSessionRoutes(console: Console): void {
+  addSessions(console);
+  addAuthorizations(console);
+}
+
+function addSessions({ kit, page, form }: Console): void {
+  page('/account/sessions', async ({ c, session, show }) => {
+    const t = texts.sessions;
+    const entries = await listSessions(kit.store, session.user.id, kit.world.nowMs());
+    const others = entries.length > 1;
+    const content = html`<div class="tight"><h1>${t.title}</h1><p class="soft">${t.lead}</p></div>
+${renderDone(findDone(c, { ended: t.ended, others: t.endedOthers }))}
+<ul class="list">${entries.map((entry) => renderSession(entry, session))}</ul>
+${others ? html`<form method="post" action="/account/sessions/end-others">${renderCsrf(session.csrfToken)}<button class="danger">${t.endOthers}</button></form>` : ''}`;
+    return show({ title: t.title, here: '/account/sessions', content });
+  });
+
+  form('/account/sessions/end', async ({ c, session, form }) => {
+    const end = { sessionId: readField(form, 'session_id'), userId: session.user.id, address: clientAddress(c) };
+    await endSession(kit.store, { ...end, kind: 'session_ended', nowMs: kit.world.nowMs() });
+    return c.redirect('/account/sessions?done=ended', 303);
+  });
+
+  form('/account/sessions/end-others', async ({ c, session }) => {
+    const event = { kind: 'session_ended', userId: session.user.id, address: clientAddress(c) } as const;
+    await kit.store.writeAll([
+      endOtherSessionsStep(session.user.id, session.id),
+      auditStep({ ...event, details: { which: 'all others' } }, kit.world.nowMs()),
+    ]);
+    return c.redirect('/account/sessions?done=others', 303);
+  });
+}
+
+function renderSession(entry: SessionEntry, current: { readonly id: string; readonly csrfToken: string }): Html {
+  const t = texts.sessions;
+  const isThis = entry.id === current.id;
+  return html`<li class="item"><div class="tight">
+<p><strong>${describeBrowser(entry.userAgent)}</strong> ${isThis ? html`<span class="tag good">${t.this}</span>` : ''}</p>
+<p class="small soft">${t.signedIn(formatDate(entry.authTimeMs), texts.methods[entry.method])} · ${entry.address} · ${t.seen} ${renderMoment(entry.lastSeenAtMs)}</p></div>
+${isThis ? '' : html`<form method="post" action="/account/sessions/end">${renderCsrf(current.csrfToken)}${renderHidden({ session_id: entry.id })}<button class="danger quiet">${t.end}<span class="hidden"> ${describeBrowser(entry.userAgent)}, ${entry.address}</span></button></form>`}</li>`;
+}
+
+const BROWSERS = [
+  ['Edg', 'Edge'],
+  ['OPR', 'Opera'],
+  ['Firefox', 'Firefox'],
+  ['Chrome', 'Chrome'],
+  ['Safari', 'Safari'],
+] as const;
+const SYSTEMS = [
+  ['Android', 'Android'],
+  ['iPhone', 'iPhone'],
+  ['iPad', 'iPad'],
+  ['Windows', 'Windows'],
+  ['Mac OS X', 'macOS'],
+  ['CrOS', 'ChromeOS'],
+  ['Linux', 'Linux'],
+] as const;
+
+/** Names enough for its owner to know it again; the order of the lists is from special to general. */
+export function describeBrowser(userAgent: string): string {
+  const browser = BROWSERS.find(([mark]) => userAgent.includes(`${mark}/`))?.[1];
+  const system = SYSTEMS.find(([mark]) => userAgent.includes(mark))?.[1];
+  if (browser === undefined) return userAgent.slice(0, 40) || texts.unknown;
+  return system === undefined ? browser : `${browser} · ${system}`;
+}
+
+function addAuthorizations({ kit, page, form }: Console): void {
+  page('/account/authorizations', async ({ c, session, show }) => {
+    const t = texts.authorizations;
+    const entries = await listAuthorizedApplications(kit.store, session.user.id, kit.world.nowMs());
+    const list = entries.map(
+      (entry) => html`<li class="item"><div class="row">${renderBadge(entry.name)}<div class="tight">
+<p><strong>${entry.name}</strong> <span class="soft small">${hostOf(entry.homepage)}</span></p>
+<p class="tags">${entry.scopes.map((scope) => html`<span class="tag">${describeScope(scope).title}</span>`)}</p>
+<p class="small soft">${t.since(formatDate(entry.firstAllowedAtMs))}${entry.lastUsedAtMs === undefined ? '' : ` · ${t.used(formatDate(entry.lastUsedAtMs))}`} · ${t.live(entry.liveTokens)}</p></div></div>
+<form method="post" action="/account/authorizations/revoke">${renderCsrf(session.csrfToken)}${renderHidden({ client_id: entry.clientId })}<button class="danger quiet">${t.revoke}<span class="hidden"> ${entry.name}</span></button></form></li>`,
+    );
+    const content = html`<div class="tight"><h1>${t.title}</h1><p class="soft">${t.lead}</p></div>
+${renderDone(findDone(c, { revoked: t.revoked }))}
+${entries.length === 0 ? html`<p class="empty">${t.none}</p>` : html`<ul class="list">${list}</ul>`}`;
+    return show({ title: t.title, here: '/account/authorizations', content });
+  });
+
+  form('/account/authorizations/revoke', async ({ c, session, form }) => {
+    const clientId = readField(form, 'client_id');
+    const nowMs = kit.world.nowMs();
+    await revokeConsent(kit.store, { userId: session.user.id, clientId, nowMs, address: clientAddress(c) });
+    return c.redirect('/account/authorizations?done=revoked', 303);
+  });
+}
+
+function hostOf(homepage: string): string {
+  return URL.canParse(homepage) ? new URL(homepage).host : '';
+}

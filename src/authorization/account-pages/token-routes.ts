@@ -1,0 +1,147 @@
+import { html } from 'hono/html';
+import type { Html } from '../../pages/layout.ts';
+import { readField, toMistake } from '../../pages/page-routes.ts';
+import {
+  formatDate,
+  type Mistake,
+  renderCheck,
+  renderCsrf,
+  renderDone,
+  renderField,
+  renderHidden,
+  renderMistake,
+} from '../../pages/parts.ts';
+import { findDone } from '../../pages/visits.ts';
+import { isScope, listGrantable, SCOPES, type Scope } from '../applications/scope.ts';
+import { describeScope, texts } from '../messages/messages.ts';
+import { clientAddress } from '../sign-in/client-address.ts';
+import { createPersonalToken, DEFAULT_PERSONAL_TOKEN_DAYS, revokePersonalToken } from '../tokens/personal-token.ts';
+import { listPersonalTokens, type PersonalToken } from '../tokens/personal-token-store.ts';
+import type { Console, Submission, Visit } from './console.ts';
+import { redirectWithSecret, takeOnce } from './shown-once.ts';
+
+const DAY_MS = 86_400_000;
+const LIFETIMES_DAYS = [7, 30, 90, 365];
+/** `openid` signs people in to applications; a token of one's own has no use for it. */
+const OFFERED = SCOPES.filter((scope) => scope !== 'openid');
+
+interface TokenValues {
+  readonly name: string;
+  readonly days: string;
+  readonly scopes: readonly Scope[];
+}
+
+const FRESH: TokenValues = { name: '', days: String(DEFAULT_PERSONAL_TOKEN_DAYS), scopes: [] };
+
+/** Personal access tokens: listed, made (and shown that one time), deleted. */
+export function addTokenRoutes({ kit, page, form }: Console): void {
+  page('/account/tokens', async (visit) => {
+    const { texts: secrets, isSpent } = await takeOnce(kit, visit);
+    const done = isSpent ? texts.shownBefore : findDone(visit.c, { deleted: texts.tokens.deleted });
+    return showTokens(kit, visit, { values: FRESH, secret: secrets[0], done });
+  });
+
+  form('/account/tokens', async (submission) => {
+    const values = readValues(submission);
+    try {
+      const secret = await makeToken(kit, submission, values);
+      return await redirectWithSecret(kit, submission, { path: '/account/tokens', texts: [secret] });
+    } catch (error) {
+      return showTokens(kit, submission, { values, mistake: describeMistake(error) });
+    }
+  });
+
+  form('/account/tokens/delete', async ({ c, session, form }) => {
+    const tokenId = readField(form, 'token_id');
+    await revokePersonalToken(kit.store, kit.world, { userId: session.user.id, tokenId, address: clientAddress(c) });
+    return c.redirect('/account/tokens?done=deleted', 303);
+  });
+}
+
+/** The scopes are many fields: the page speaks of them as one. */
+function describeMistake(error: unknown): Mistake {
+  const mistake = toMistake(error);
+  return mistake.field === 'scopes' ? { message: texts.tokens.needsScope } : mistake;
+}
+
+function readValues({ form, session }: Submission): TokenValues {
+  const days = readField(form, 'days');
+  return {
+    name: readField(form, 'name'),
+    days: LIFETIMES_DAYS.map(String).includes(days) ? days : 'none',
+    scopes: listGrantable(form.getAll('scope').filter(isScope), session.user),
+  };
+}
+
+async function makeToken({ store, world }: Console['kit'], visit: Visit, values: TokenValues): Promise<string> {
+  const { secret } = await createPersonalToken(store, world, {
+    userId: visit.session.user.id,
+    name: values.name,
+    scopes: values.scopes,
+    expiresAtMs: values.days === 'none' ? undefined : world.nowMs() + Number(values.days) * DAY_MS,
+    address: clientAddress(visit.c),
+  });
+  return secret;
+}
+
+interface TokensShown {
+  readonly values: TokenValues;
+  readonly secret?: string | undefined;
+  readonly done?: string | undefined;
+  readonly mistake?: Mistake | undefined;
+}
+
+async function showTokens(
+  { store, world }: Console['kit'],
+  { session, show }: Visit,
+  shown: TokensShown,
+): Promise<Response> {
+  const t = texts.tokens;
+  const tokens = await listPersonalTokens(store, session.user.id);
+  const list = tokens.map((token) => renderToken(token, session.csrfToken, world.nowMs()));
+  const content = html`<div class="tight"><h1>${t.title}</h1><p class="soft">${t.lead}</p></div>
+${renderDone(shown.done)}${renderMistake(shown.mistake)}${shown.secret ? html`<div class="notice" role="status"><strong>${t.once}</strong><code class="secret" id="new-token">${shown.secret}</code></div>` : ''}
+${tokens.length === 0 ? html`<p class="empty">${t.none}</p>` : html`<ul class="list">${list}</ul>`}
+${renderTokenForm(shown, session)}`;
+  return show({ title: t.title, here: '/account/tokens', content }, { status: shown.mistake ? 422 : 200 });
+}
+
+function renderToken(token: PersonalToken, csrfToken: string, nowMs: number): Html {
+  const t = texts.tokens;
+  const end = token.expiresAtMs;
+  const isOver = end !== undefined && end <= nowMs;
+  const ends = end === undefined ? t.endless : isOver ? t.ended : t.ends(formatDate(end));
+  const used = token.lastUsedAtMs === undefined ? t.neverUsed : t.used(formatDate(token.lastUsedAtMs));
+  return html`<li class="item"><div class="tight">
+<p><strong>${token.name}</strong> <code class="soft">…${token.hint}</code> ${isOver ? html`<span class="tag bad">${t.ended}</span>` : ''}</p>
+<p class="tags">${token.scopes.map((scope) => html`<span class="tag">${scope}</span>`)}</p>
+<p class="small soft">${t.made(formatDate(token.createdAtMs))} · ${used} · ${ends}</p></div>
+<form method="post" action="/account/tokens/delete">${renderCsrf(csrfToken)}${renderHidden({ token_id: token.tokenId })}<button class="danger quiet">${t.delete}<span class="hidden"> ${token.name}</span></button></form></li>`;
+}
+
+function renderTokenForm({ values, mistake }: TokensShown, { user, csrfToken }: Visit['session']): Html {
+  const t = texts.tokens;
+  const lifetimes = [
+    ...LIFETIMES_DAYS.map((days) => [String(days), t.days(days)] as const),
+    ['none', t.forever] as const,
+  ];
+  return html`<section class="card stack" aria-labelledby="new"><h2 id="new">${t.createTitle}</h2>
+<form method="post" action="/account/tokens" class="stack">${renderCsrf(csrfToken)}
+${renderField({ name: 'name', label: t.name, hint: t.nameHint, value: values.name, autocomplete: 'off', mistake })}
+<div><label for="days">${t.expiry}</label><select id="days" name="days">${lifetimes.map(([days, label]) => html`<option value="${days}"${days === values.days ? html` selected` : ''}>${label}</option>`)}</select></div>
+<fieldset><legend>${t.scopes}</legend>${listGrantable(OFFERED, user).map((scope) => renderScope(scope, values.scopes.includes(scope)))}</fieldset>
+<button>${t.submit}</button>
+</form></section>`;
+}
+
+function renderScope(scope: Scope, isChosen: boolean): Html {
+  const { title, about, power } = describeScope(scope);
+  const mark = power === 'danger' ? html` <span class="tag bad">${texts.consent.powers.danger}</span>` : '';
+  return renderCheck({
+    name: 'scope',
+    value: scope,
+    isChosen,
+    label: html`<code>${scope}</code> ${title}${mark}`,
+    hint: about,
+  });
+}

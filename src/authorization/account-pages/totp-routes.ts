@@ -1,0 +1,108 @@
+import { Failure } from '../../errors.ts';
+import { readField, toMistake } from '../../pages/page-routes.ts';
+import type { Mistake } from '../../pages/parts.ts';
+import { auditStep } from '../accounts/audit-store.ts';
+import {
+  confirmTotpStep,
+  deleteTotpSteps,
+  findPendingTotpSeed,
+  hasTotp,
+  offerTotpSeed,
+  replaceRecoveryCodesSteps,
+} from '../accounts/totp-store.ts';
+import { texts } from '../messages/messages.ts';
+import { clientAddress } from '../sign-in/client-address.ts';
+import { createRecoveryCodes, createTotpSeed, findTimeStep, formatTotpUri } from '../sign-in/totp.ts';
+import { askToSignInAgain, type Console, type Visit } from './console.ts';
+import { renderRecoveryCodes, renderTotpSetup, type SecurityForm } from './security-page.ts';
+import { checkCurrentPassword, SECURITY, showSecurity } from './security-routes.ts';
+import { redirectWithSecret, takeOnce } from './shown-once.ts';
+
+const RECOVERY_CODES = `${SECURITY}/recovery-codes`;
+
+/** Turning the second step on and off. It is on only once its person has shown that their app has the seed. */
+export function addTotpRoutes(console: Console): void {
+  addSetUp(console);
+  addStop(console);
+  addRecoveryCodes(console);
+}
+
+/** The codes that a form on another page made; loaded again, there is nothing to show. */
+function addRecoveryCodes({ kit, page }: Console): void {
+  page(RECOVERY_CODES, async (visit) => {
+    const { texts: codes } = await takeOnce(kit, visit);
+    if (codes.length === 0) return visit.c.redirect(SECURITY, 303);
+    return visit.show({ title: texts.security.recovery, here: SECURITY, content: renderRecoveryCodes(codes) });
+  });
+}
+
+function addSetUp({ kit, page, form }: Console): void {
+  form(`${SECURITY}/totp`, async (submission) => {
+    const again = askToSignInAgain(submission, kit, SECURITY);
+    if (again !== undefined) return again;
+    const offer = { userId: submission.session.user.id, seed: createTotpSeed(kit.world) };
+    await offerTotpSeed(kit.store, kit.vault, offer);
+    return submission.c.redirect(`${SECURITY}/totp`, 303);
+  });
+
+  page(`${SECURITY}/totp`, (visit) => showSetUp(kit, visit));
+
+  form(`${SECURITY}/totp/confirm`, async (submission) => {
+    const { c, session } = submission;
+    const nowMs = kit.world.nowMs();
+    const seed = await findPendingTotpSeed(kit.store, kit.vault, session.user.id);
+    const timeStep = seed && findTimeStep(seed, readField(submission.form, 'code'), nowMs);
+    if (!timeStep) return showSetUp(kit, submission, { message: texts.security.totpWrong, field: 'code' });
+    const codes = createRecoveryCodes(kit.world);
+    const event = { kind: 'totp_enabled', userId: session.user.id, address: clientAddress(c) } as const;
+    await kit.store.writeAll([
+      confirmTotpStep(session.user.id, timeStep, nowMs),
+      ...replaceRecoveryCodesSteps(session.user.id, codes),
+      auditStep(event, nowMs),
+    ]);
+    return redirectWithSecret(kit, submission, { path: RECOVERY_CODES, texts: codes });
+  });
+}
+
+async function showSetUp(
+  { store, vault }: Console['kit'],
+  { c, session, show }: Visit,
+  mistake?: Mistake,
+): Promise<Response> {
+  const seed = await findPendingTotpSeed(store, vault, session.user.id);
+  if (seed === undefined) return c.redirect(SECURITY, 303);
+  const uri = formatTotpUri(seed, { issuer: texts.product, login: session.user.login });
+  const content = renderTotpSetup({ csrfToken: session.csrfToken, seed, uri, mistake });
+  return show({ title: texts.security.totpStart, here: SECURITY, content }, { status: mistake ? 422 : 200 });
+}
+
+function addStop({ kit, form }: Console): void {
+  const proven = (path: string, name: SecurityForm, act: (visit: Visit) => Promise<Response>) =>
+    form(path, async (submission) => {
+      const again = submission.session.user.passwordChangedAtMs === null && askToSignInAgain(submission, kit, SECURITY);
+      if (again) return again;
+      try {
+        await checkCurrentPassword(kit, submission, `${name}_password`);
+      } catch (error) {
+        return showSecurity(kit, submission, { mistake: { ...toMistake(error), form: name } });
+      }
+      return act(submission);
+    });
+
+  proven(`${SECURITY}/totp/stop`, 'totp', async ({ c, session }) => {
+    const event = { kind: 'totp_disabled', userId: session.user.id, address: clientAddress(c) } as const;
+    await kit.store.writeAll([...deleteTotpSteps(session.user.id), auditStep(event, kit.world.nowMs())]);
+    return c.redirect(`${SECURITY}?done=totp_stopped`, 303);
+  });
+
+  proven(RECOVERY_CODES, 'recovery', async (visit) => {
+    const { c, session } = visit;
+    if (!(await hasTotp(kit.store, session.user.id)))
+      throw new Failure('conflict', 'Cannot make recovery codes: the authenticator app is off');
+    const codes = createRecoveryCodes(kit.world);
+    const event = { kind: 'recovery_codes_renewed', userId: session.user.id, address: clientAddress(c) } as const;
+    const steps = replaceRecoveryCodesSteps(session.user.id, codes);
+    await kit.store.writeAll([...steps, auditStep(event, kit.world.nowMs())]);
+    return redirectWithSecret(kit, visit, { path: RECOVERY_CODES, texts: codes });
+  });
+}

@@ -1,0 +1,142 @@
+import { html } from 'hono/html';
+import type { Html } from '../../pages/layout.ts';
+import { readField, toMistake } from '../../pages/page-routes.ts';
+import {
+  formatDate,
+  type Mistake,
+  renderBadge,
+  renderCsrf,
+  renderDone,
+  renderField,
+  renderHidden,
+  renderMistake,
+} from '../../pages/parts.ts';
+import { findDone } from '../../pages/visits.ts';
+import { auditStep } from '../accounts/audit-store.ts';
+import { endOtherSessionsStep } from '../accounts/session-store.ts';
+import {
+  createUser,
+  disableUserStep,
+  enableUserStep,
+  findUserById,
+  listUsers,
+  type User,
+} from '../accounts/user-store.ts';
+import { texts } from '../messages/messages.ts';
+import { clientAddress } from '../sign-in/client-address.ts';
+import { checkNewPassword, hashPassword } from '../sign-in/password.ts';
+import { checkAdmin } from './activity-routes.ts';
+import type { Console, Submission, Visit } from './console.ts';
+
+const HERE = '/admin/users';
+const PAGE_SIZE = 50;
+const BLANK = { login: '', name: '', email: '' };
+
+/** Everybody with an account, for administrators. */
+export function addUserRoutes({ kit, page, form }: Console): void {
+  page(HERE, async (visit) => {
+    checkAdmin(visit);
+    const { created, changed } = texts.users;
+    const done = findDone(visit.c, { created, changed });
+    return showUsers(kit, visit, { values: BLANK, done });
+  });
+
+  form(HERE, async (submission) => {
+    checkAdmin(submission);
+    const values = {
+      login: readField(submission.form, 'login').trim(),
+      name: readField(submission.form, 'name').trim(),
+      email: readField(submission.form, 'email').trim(),
+    };
+    try {
+      await makeUser(kit, submission, values);
+    } catch (error) {
+      return showUsers(kit, submission, { values, mistake: toMistake(error) });
+    }
+    return submission.c.redirect(`${HERE}?done=created`, 303);
+  });
+
+  form(`${HERE}/disabled`, async (submission) => {
+    checkAdmin(submission);
+    const user = await findUserById(kit.store, readField(submission.form, 'user_id'));
+    if (user?.id === submission.session.user.id)
+      return showUsers(kit, submission, { values: BLANK, mistake: { message: texts.users.self } });
+    if (user !== undefined) await switchUser(kit, submission, user);
+    return submission.c.redirect(`${HERE}?done=changed`, 303);
+  });
+}
+
+async function makeUser(
+  { store, world }: Console['kit'],
+  { c, form, session }: Submission,
+  values: typeof BLANK,
+): Promise<void> {
+  const password = readField(form, 'password');
+  checkNewPassword(password, values);
+  const passwordHash = await hashPassword(password);
+  const event = { kind: 'user_created', actorId: session.user.id, address: clientAddress(c) } as const;
+  const user = {
+    ...values,
+    email: values.email || null,
+    isEmailVerified: values.email !== '',
+    isAdmin: false,
+    passwordHash,
+  };
+  await createUser(store, world, user, (userId) => [auditStep({ ...event, userId }, world.nowMs())]);
+}
+
+/** Disabled, a person's sessions end and their tokens stop; enabled again, the tokens live on. */
+async function switchUser({ store, world }: Console['kit'], { c, session }: Visit, user: User): Promise<void> {
+  const nowMs = world.nowMs();
+  const event = { userId: user.id, actorId: session.user.id, address: clientAddress(c) };
+  const isDisabled = user.disabledAtMs !== null;
+  await store.writeAll([
+    isDisabled ? enableUserStep(user.id) : disableUserStep(user.id, nowMs),
+    ...(isDisabled ? [] : [endOtherSessionsStep(user.id, '')]),
+    auditStep({ ...event, kind: isDisabled ? 'user_enabled' : 'user_disabled' }, nowMs),
+  ]);
+}
+
+interface UsersShown {
+  readonly values: typeof BLANK;
+  readonly done?: string | undefined;
+  readonly mistake?: Mistake | undefined;
+}
+
+async function showUsers({ store }: Console['kit'], { c, session, show }: Visit, shown: UsersShown): Promise<Response> {
+  const t = texts.users;
+  const users = await listUsers(store, PAGE_SIZE + 1, c.req.query('after') ?? '');
+  const page = users.slice(0, PAGE_SIZE);
+  const last = page.at(-1);
+  const more =
+    users.length > PAGE_SIZE && last
+      ? html`<p><a class="button plain" href="${HERE}?after=${encodeURIComponent(last.login)}">${t.more}</a></p>`
+      : '';
+  const content = html`<div class="tight"><h1>${t.title}</h1><p class="soft">${t.lead}</p></div>
+${renderDone(shown.done)}${renderMistake(shown.mistake)}
+<ul class="list">${page.map((user) => renderUser(user, session))}</ul>${more}
+${renderNewUser(shown, session.csrfToken)}`;
+  return show({ title: t.title, here: HERE, content }, { status: shown.mistake ? 422 : 200 });
+}
+
+function renderUser(user: User, session: Visit['session']): Html {
+  const t = texts.users;
+  const isDisabled = user.disabledAtMs !== null;
+  const label = isDisabled ? t.enable : t.disable;
+  return html`<li class="item"><div class="row">${renderBadge(user.name)}<div class="tight">
+<p><strong>${user.login}</strong> ${user.isAdmin ? html`<span class="tag good">${t.admin}</span>` : ''}${isDisabled ? html`<span class="tag bad">${t.disabled}</span>` : ''}</p>
+<p class="small soft">${user.name}${user.email ? ` · ${user.email}` : ''} · ${formatDate(user.createdAtMs)}</p></div></div>
+${user.id === session.user.id ? '' : html`<form method="post" action="${HERE}/disabled">${renderCsrf(session.csrfToken)}${renderHidden({ user_id: user.id })}<button class="${isDisabled ? 'plain' : 'danger'} quiet">${label}<span class="hidden"> ${user.login}</span></button></form>`}</li>`;
+}
+
+function renderNewUser({ values, mistake }: UsersShown, csrfToken: string): Html {
+  const { setup } = texts;
+  const t = texts.users;
+  return html`<section class="card stack" aria-labelledby="new"><h2 id="new">${t.create}</h2>
+<form method="post" action="${HERE}" class="stack">${renderCsrf(csrfToken)}
+${renderField({ name: 'login', label: setup.login, hint: setup.loginHint, value: values.login, autocomplete: 'off', mistake })}
+${renderField({ name: 'name', label: setup.name, value: values.name, autocomplete: 'off', mistake })}
+${renderField({ name: 'email', label: `${setup.email} (${setup.optional})`, type: 'email', value: values.email, autocomplete: 'off', isOptional: true, mistake })}
+${renderField({ name: 'password', label: setup.password, hint: setup.passwordHint, type: 'password', autocomplete: 'new-password', mistake })}
+<button>${t.submit}</button></form></section>`;
+}

@@ -1,0 +1,71 @@
+/**
+ * How often a client at an address may be wrong, or begin something that leaves a row, before it has to wait. A busy client
+ * is never slowed down; and a client's limit at one address says nothing about the same client elsewhere, or anybody could
+ * lock it out. Kept in this process: N processes allow N times as much, which guesses no 256-bit secret either.
+ */
+import { Failure } from '../../errors.ts';
+import type { World } from '../../world.ts';
+
+export type AttemptKind = 'client' | 'grant' | 'user_code' | 'device_start';
+
+export interface AttemptLimits {
+  /** Throws `too_many` while this subject has to wait. */
+  check(kind: AttemptKind, subject: string): void;
+  countFailure(kind: AttemptKind, subject: string): void;
+  /** For what is limited whether it succeeds or not: both at once. */
+  countAttempt(kind: AttemptKind, subject: string): void;
+}
+
+/** A minute. Grants fail honestly (sessions end), and one server may speak for many users. */
+const ATTEMPTS_A_MINUTE: Record<AttemptKind, number> = { client: 20, grant: 300, user_code: 10, device_start: 60 };
+const WINDOW_MS = 60_000;
+const MAX_SUBJECT_LENGTH = 120;
+/** Of each kind. Strangers choose client ids: beyond this the older half of the subjects is forgotten. */
+const MAX_SUBJECTS = 10_000;
+
+interface Window {
+  count: number;
+  readonly endsAtMs: number;
+}
+
+type Windows = Map<string, Window>;
+
+export function createAttemptLimits({ monotonicMs }: Pick<World, 'monotonicMs'>): AttemptLimits {
+  const halvesByKind = new Map<AttemptKind, { readonly recent: Windows; readonly older: Windows }>();
+  const listHalves = (kind: AttemptKind) => halvesByKind.get(kind) ?? { recent: new Map(), older: new Map() };
+  const findWindow = (kind: AttemptKind, subject: string) => {
+    const { recent, older } = listHalves(kind);
+    const window = recent.get(toKey(subject)) ?? older.get(toKey(subject));
+    return window !== undefined && window.endsAtMs > monotonicMs() ? window : undefined;
+  };
+  const openWindow = (kind: AttemptKind, subject: string) => {
+    const { recent, older } = listHalves(kind);
+    const isFull = recent.size >= MAX_SUBJECTS / 2;
+    const halves = isFull ? { recent: new Map(), older: recent } : { recent, older };
+    halves.recent.set(toKey(subject), { count: 1, endsAtMs: monotonicMs() + WINDOW_MS });
+    halvesByKind.set(kind, halves);
+  };
+  const check: AttemptLimits['check'] = (kind, subject) => {
+    const window = findWindow(kind, subject);
+    if (window === undefined || window.count < ATTEMPTS_A_MINUTE[kind]) return;
+    const retryAfterSeconds = Math.max(1, Math.ceil((window.endsAtMs - monotonicMs()) / 1000));
+    throw new Failure('too_many', 'Too many attempts, try again later', { retryAfterSeconds });
+  };
+  const count: AttemptLimits['countFailure'] = (kind, subject) => {
+    const window = findWindow(kind, subject);
+    if (window === undefined) openWindow(kind, subject);
+    else window.count++;
+  };
+  return {
+    check,
+    countFailure: count,
+    countAttempt: (kind, subject) => {
+      check(kind, subject);
+      count(kind, subject);
+    },
+  };
+}
+
+function toKey(subject: string): string {
+  return subject.slice(0, MAX_SUBJECT_LENGTH);
+}

@@ -1,0 +1,86 @@
+/**
+ * Counts attempts to prove who one is. An attempt is counted before it is judged and forgiven when it succeeds: many
+ * guesses sent at once are many counts, not one.
+ */
+import { type Procedure, procedure, type Store, statement, type Transaction } from '../../database/store.ts';
+import { Failure } from '../../errors.ts';
+import { type AttemptSubject, debtAfter, FORGET_AFTER_MS, failuresOf, waitOfAttempt } from './back-off.ts';
+
+interface AttemptRow {
+  readonly debt_ms: number;
+  readonly last_at_ms: number;
+}
+
+const readAttempts = statement<AttemptRow>(
+  'read-sign-in-attempts',
+  'SELECT debt_ms, last_at_ms FROM sign_in_attempts WHERE subject = $1',
+);
+const countAttempt = statement(
+  'count-sign-in-attempt',
+  `INSERT INTO sign_in_attempts (subject, debt_ms, last_at_ms) VALUES ($1, $2, $3)
+   ON CONFLICT (subject) DO UPDATE SET debt_ms = excluded.debt_ms, last_at_ms = excluded.last_at_ms`,
+);
+const forgiveAttempts = statement('forgive-sign-in-attempts', 'DELETE FROM sign_in_attempts WHERE subject = $1');
+const forgiveOne = statement(
+  'forgive-one-sign-in-attempt',
+  'UPDATE sign_in_attempts SET debt_ms = debt_ms - $2 WHERE subject = $1 AND debt_ms >= $2',
+);
+const sweepAttempts = statement<{ subject: string }>(
+  'sweep-sign-in-attempts',
+  `DELETE FROM sign_in_attempts WHERE subject IN
+     (SELECT subject FROM sign_in_attempts WHERE last_at_ms <= $1 ORDER BY last_at_ms LIMIT $2) RETURNING subject`,
+);
+
+interface Attempt {
+  readonly subjects: readonly AttemptSubject[];
+  readonly nowMs: number;
+}
+
+/** Counts the attempt for every subject and answers 0, or counts nothing and answers how long to wait. */
+export const reserveAttempt: Procedure<Attempt, number> = procedure(
+  import.meta.url,
+  'reserveAttempt',
+  async (transaction, { subjects, nowMs }) => {
+    const counts = [];
+    for (const subject of subjects) counts.push(await readCount(transaction, subject, nowMs));
+    const waitMs = waitOfAttempt(counts);
+    for (const { key, policy, debtMs, isAhead } of counts) {
+      if (waitMs === 0) await transaction.run(countAttempt, [key, debtMs + policy.forgetOneMs, nowMs]);
+      // A clock that was set back must not make anybody wait for it to come round again (S14).
+      else if (isAhead) await transaction.run(countAttempt, [key, debtMs, nowMs]);
+    }
+    return waitMs;
+  },
+);
+
+async function readCount(transaction: Transaction, subject: AttemptSubject, nowMs: number) {
+  const [row] = await transaction.run(readAttempts, [subject.key]);
+  const agoMs = row === undefined ? 0 : Math.max(0, nowMs - row.last_at_ms);
+  const debtMs = debtAfter(row?.debt_ms ?? 0, agoMs);
+  const isAhead = row !== undefined && row.last_at_ms > nowMs;
+  return { ...subject, debtMs, agoMs, isAhead, failures: failuresOf(debtMs, subject.policy) };
+}
+
+/** Throws `too_many` with the time to wait while any subject has to. */
+export async function checkAttempt(store: Store, attempt: Attempt): Promise<void> {
+  const waitMs = await store.call(reserveAttempt, attempt);
+  if (waitMs === 0) return;
+  const retryAfterSeconds = Math.ceil(waitMs / 1000);
+  throw new Failure('too_many', `Too many attempts: try again in ${retryAfterSeconds} seconds`, { retryAfterSeconds });
+}
+
+/** After a success: the account's failures here are forgotten, and what strangers share gets this one attempt back. */
+export async function forgiveAttempt(store: Store, subjects: readonly AttemptSubject[]): Promise<void> {
+  await store.writeAll(
+    subjects.map(({ key, policy, isOwn }) =>
+      isOwn
+        ? { statement: forgiveAttempts, parameters: [key] }
+        : { statement: forgiveOne, parameters: [key, policy.forgetOneMs] },
+    ),
+  );
+}
+
+/** Removes at most `limit` counts that are forgotten anyway; returns how many. */
+export async function sweepForgottenAttempts(store: Store, nowMs: number, limit: number): Promise<number> {
+  return (await store.write(sweepAttempts, [nowMs - FORGET_AFTER_MS, limit])).length;
+}

@@ -1,0 +1,158 @@
+/**
+ * The audit log: who did what to which account, from where. No statement changes an event, and none removes one before
+ * its time. An event is a step of the unit that does the thing, so neither is ever without the other.
+ */
+import { randomUUID } from 'node:crypto';
+import { type Step, type Store, statement } from '../../database/store.ts';
+
+export type AuditKind =
+  | 'sign_in'
+  | 'sign_in_failed'
+  | 'sign_out'
+  | 'session_ended'
+  | 'user_created'
+  | 'user_disabled'
+  | 'user_enabled'
+  | 'user_changed'
+  | 'password_changed'
+  | 'totp_enabled'
+  | 'totp_disabled'
+  | 'recovery_code_used'
+  | 'recovery_codes_renewed'
+  | 'passkey_added'
+  | 'passkey_removed'
+  | 'upstream_linked'
+  | 'upstream_unlinked'
+  | 'organization_created'
+  | 'organization_changed'
+  | 'consent_granted'
+  | 'consent_denied'
+  | 'consent_revoked'
+  | 'token_issued'
+  | 'token_refreshed'
+  | 'token_revoked'
+  | 'code_replayed'
+  | 'refresh_reused'
+  | 'client_authentication_failed'
+  | 'secret_in_query'
+  | 'device_approved'
+  | 'device_denied'
+  | 'application_created'
+  | 'application_changed'
+  | 'application_deleted'
+  | 'application_secret_added'
+  | 'application_secret_removed'
+  | 'personal_token_created'
+  | 'personal_token_revoked';
+
+export interface AuditEvent {
+  readonly kind: AuditKind;
+  /** Whose account it touches. */
+  readonly userId?: string | undefined;
+  /** Who did it, when that is somebody else. */
+  readonly actorId?: string | undefined;
+  readonly clientId?: string | undefined;
+  readonly address?: string | undefined;
+  /** Facts in words and numbers; never a secret. */
+  readonly details?: Readonly<Record<string, string | number | boolean>> | undefined;
+}
+
+export interface RecordedEvent extends AuditEvent {
+  readonly id: string;
+  readonly atMs: number;
+}
+
+interface EventRow {
+  readonly id: string;
+  readonly at_ms: number;
+  readonly kind: AuditKind;
+  readonly user_id: string | null;
+  readonly actor_id: string | null;
+  readonly client_id: string | null;
+  readonly address: string | null;
+  readonly details: string;
+}
+
+const EVENT_COLUMNS = 'id, at_ms, kind, user_id, actor_id, client_id, address, details';
+
+const insertEvent = statement(
+  'insert-audit-event',
+  `INSERT INTO audit_events (${EVENT_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+);
+const eventsBefore = statement<EventRow>(
+  'audit-events-before',
+  `SELECT ${EVENT_COLUMNS} FROM audit_events WHERE (at_ms, id) < ($1, $2) ORDER BY at_ms DESC, id DESC LIMIT $3`,
+);
+const userEventsBefore = statement<EventRow>(
+  'audit-events-of-user-before',
+  `SELECT ${EVENT_COLUMNS} FROM audit_events
+   WHERE user_id = $4 AND (at_ms, id) < ($1, $2) ORDER BY at_ms DESC, id DESC LIMIT $3`,
+);
+
+// Bounded, so that a sweep never holds up other writes.
+const sweepEvents = statement<{ id: string }>(
+  'sweep-audit-events',
+  `DELETE FROM audit_events WHERE id IN
+     (SELECT id FROM audit_events WHERE at_ms < $1 ORDER BY at_ms, id LIMIT $2) RETURNING id`,
+);
+
+/** The step that records `event`; put it into the unit that does what the event says. */
+export function auditStep(event: AuditEvent, nowMs: number): Step {
+  return {
+    statement: insertEvent,
+    parameters: [
+      // The id only keeps two events of one millisecond apart; nothing is decided by it.
+      randomUUID(),
+      nowMs,
+      event.kind,
+      event.userId ?? null,
+      event.actorId ?? null,
+      event.clientId ?? null,
+      event.address ?? null,
+      JSON.stringify(event.details ?? {}),
+    ],
+  };
+}
+
+/** Where a page of events ended. */
+export interface EventCursor {
+  readonly atMs: number;
+  readonly id: string;
+}
+
+export interface EventQuery {
+  /** Only events of this account; all when absent. */
+  readonly userId?: string | undefined;
+  readonly before?: EventCursor | undefined;
+  readonly limit: number;
+}
+
+const NEWEST: EventCursor = { atMs: Number.MAX_SAFE_INTEGER, id: '' };
+
+/** Newest first. */
+export async function listEvents(store: Store, query: EventQuery): Promise<RecordedEvent[]> {
+  const { atMs, id } = query.before ?? NEWEST;
+  const rows =
+    query.userId === undefined
+      ? await store.read(eventsBefore, [atMs, id, query.limit])
+      : await store.read(userEventsBefore, [atMs, id, query.limit, query.userId]);
+  return rows.map(toEvent);
+}
+
+function toEvent(row: EventRow): RecordedEvent {
+  return {
+    id: row.id,
+    atMs: row.at_ms,
+    kind: row.kind,
+    userId: row.user_id ?? undefined,
+    actorId: row.actor_id ?? undefined,
+    clientId: row.client_id ?? undefined,
+    address: row.address ?? undefined,
+    details: JSON.parse(row.details) as Record<string, string | number | boolean>,
+  };
+}
+
+/** Removes at most `limit` events from before `untilMs`; returns how many. */
+export async function sweepOldEvents(store: Store, untilMs: number, limit: number): Promise<number> {
+  return (await store.write(sweepEvents, [untilMs, limit])).length;
+}

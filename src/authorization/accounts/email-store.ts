@@ -1,0 +1,66 @@
+/** Email addresses that are verified. Of two people only one can have an address so. */
+import { type Procedure, procedure, type Step, type Store, statement, type Transaction } from '../../database/store.ts';
+import { Failure } from '../../errors.ts';
+
+const userByVerifiedEmail = statement<{ id: string }>(
+  'user-by-verified-email',
+  'SELECT id FROM users WHERE verified_email_key = $1',
+);
+const setVerifiedEmail = statement(
+  'set-verified-email',
+  'UPDATE users SET email = $2, verified_email_key = $3 WHERE id = $1',
+);
+
+const EMAIL = /^[^\s@<>"]{1,64}@[^\s@<>"]{1,190}$/;
+
+/** Throws `invalid` unless this can be an address. */
+export function checkEmail(email: string): void {
+  if (EMAIL.test(email)) return;
+  throw new Failure('invalid', `Cannot save the profile: "${email}" is not an email address`, { field: 'email' });
+}
+
+/** Two spellings that differ in case are one address. */
+export function emailKey(email: string | null): string | null {
+  return email?.toLowerCase() ?? null;
+}
+
+/** Throws `conflict` when the address is verified for another account, and so undoes the transaction. */
+export async function checkEmailFree(transaction: Transaction, email: string | null): Promise<void> {
+  if ((await transaction.run(userByVerifiedEmail, [emailKey(email)])).length > 0) throw refuseEmail(email);
+}
+
+function refuseEmail(email: string | null): Failure {
+  const message = `Cannot save the email address: "${email}" is the verified address of another account`;
+  return new Failure('conflict', message, { field: 'email' });
+}
+
+export async function isVerifiedEmailTaken(store: Store, email: string): Promise<boolean> {
+  return (await store.read(userByVerifiedEmail, [emailKey(email)])).length > 0;
+}
+
+export interface EmailVerification {
+  readonly userId: string;
+  readonly email: string;
+  /** Committed with it. */
+  readonly steps: readonly Step[];
+}
+
+/** False when the address is verified for another account. */
+export const verifyEmailOnce: Procedure<EmailVerification, boolean> = procedure(
+  import.meta.url,
+  'verifyEmailOnce',
+  async (transaction, { userId, email, steps }) => {
+    const key = emailKey(email);
+    const [owner] = await transaction.run(userByVerifiedEmail, [key]);
+    if (owner !== undefined && owner.id !== userId) return false;
+    await transaction.run(setVerifiedEmail, [userId, email, key]);
+    for (const step of steps) await transaction.run(step.statement, step.parameters);
+    return true;
+  },
+);
+
+/** Sets the address, for which the caller vouches. Throws `conflict` when it is verified for another account. */
+export async function verifyEmail(store: Store, verification: EmailVerification): Promise<void> {
+  checkEmail(verification.email);
+  if (!(await store.call(verifyEmailOnce, verification))) throw refuseEmail(verification.email);
+}

@@ -1,0 +1,26 @@
+import { Failure } from '../../errors.ts';
+import type { World } from '../../world.ts';
+
+/** What stands for a person or an organization in paths: `ada`, `grace-hopper`, `acme_2`. */
+const LOGIN = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$/;
+
+/** Throws `invalid` unless `login` can stand in a path and be told apart by eye. */
+export function checkLogin(login: string): void {
+  if (LOGIN.test(login) && !login.includes('..')) return;
+  throw new Failure(
+    'invalid',
+    `Cannot take the login "${login}": it must be 1 to 64 letters, digits, ".", "_" or "-", and begin and end with a letter or digit`,
+    { field: 'login' },
+  );
+}
+
+/** Two logins that differ in case only are the same login. */
+export function loginKey(login: string): string {
+  return login.toLowerCase();
+}
+
+/** 24 hex digits, the shape the platform's clients expect: the second of birth, then randomness. */
+export function createOwnerId(world: Pick<World, 'nowMs' | 'randomBytes'>): string {
+  const seconds = Math.floor(world.nowMs() / 1000).toString(16);
+  return seconds.padStart(8, '0') + Buffer.from(world.randomBytes(8)).toString('hex');
+}

@@ -1,0 +1,198 @@
+/** Organizations: owners of repositories that several people administer. Their logins share the people's name space. */
+import { conditionalProcedure, type Procedure, procedure, type Store, statement } from '../../database/store.ts';
+import { Failure } from '../../errors.ts';
+import type { World } from '../../world.ts';
+import { type AuditEvent, auditStep } from './audit-store.ts';
+import { checkLogin, createOwnerId, loginKey } from './login.ts';
+import { checkProfile } from './user-store.ts';
+
+export interface Organization {
+  /** 24 hex digits, never that of a user. */
+  readonly id: string;
+  readonly login: string;
+  readonly name: string;
+  readonly createdAtMs: number;
+}
+
+/** `owner` administers, `member` belongs. */
+export type MemberRole = 'owner' | 'member';
+
+export interface Member {
+  readonly userId: string;
+  readonly login: string;
+  readonly name: string;
+  readonly role: MemberRole;
+}
+
+interface OrganizationRow {
+  readonly id: string;
+  readonly login: string;
+  readonly name: string;
+  readonly created_at_ms: number;
+}
+
+const ORGANIZATION_COLUMNS = 'id, login, name, created_at_ms';
+
+const organizationByLogin = statement<OrganizationRow>(
+  'organization-by-login',
+  `SELECT ${ORGANIZATION_COLUMNS} FROM organizations WHERE login_key = $1`,
+);
+const organizationsAfter = statement<OrganizationRow>(
+  'organizations-after',
+  `SELECT ${ORGANIZATION_COLUMNS} FROM organizations WHERE login_key > $1 ORDER BY login_key LIMIT $2`,
+);
+const organizationsOfUser = statement<OrganizationRow & { role: MemberRole }>(
+  'organizations-of-user',
+  `SELECT o.id, o.login, o.name, o.created_at_ms, m.role FROM organization_members m
+   JOIN organizations o ON o.id = m.organization_id WHERE m.user_id = $1 ORDER BY o.login_key`,
+);
+const takeOrganizationLogin = statement<{ login_key: string }>(
+  'take-organization-login',
+  `INSERT INTO logins (login_key, kind, owner_id) VALUES ($1, 'organization', $2)
+   ON CONFLICT (login_key) DO NOTHING RETURNING login_key`,
+);
+const insertOrganization = statement(
+  'insert-organization',
+  'INSERT INTO organizations (id, login, login_key, name, created_at_ms) VALUES ($1, $2, $3, $4, $5)',
+);
+const upsertMember = statement(
+  'upsert-organization-member',
+  `INSERT INTO organization_members (organization_id, user_id, role, added_at_ms) VALUES ($1, $2, $3, $4)
+   ON CONFLICT (organization_id, user_id) DO UPDATE SET role = excluded.role`,
+);
+const deleteMember = statement<{ user_id: string }>(
+  'delete-organization-member',
+  'DELETE FROM organization_members WHERE organization_id = $1 AND user_id = $2 RETURNING user_id',
+);
+const membersOf = statement<{ user_id: string; login: string; name: string; role: MemberRole }>(
+  'members-of-organization',
+  `SELECT m.user_id, u.login, u.name, m.role FROM organization_members m
+   JOIN users u ON u.id = m.user_id WHERE m.organization_id = $1 ORDER BY u.login_key`,
+);
+const ownersOf = statement<{ user_id: string }>(
+  'owners-of-organization',
+  `SELECT user_id FROM organization_members WHERE organization_id = $1 AND role = 'owner'`,
+);
+const ownerRole = statement<{ role: MemberRole }>(
+  'role-in-organization',
+  'SELECT role FROM organization_members WHERE organization_id = $1 AND user_id = $2',
+);
+
+function toOrganization(row: OrganizationRow): Organization {
+  return { id: row.id, login: row.login, name: row.name, createdAtMs: row.created_at_ms };
+}
+
+export async function findOrganizationByLogin(store: Store, login: string): Promise<Organization | undefined> {
+  const [row] = await store.read(organizationByLogin, [loginKey(login)]);
+  return row && toOrganization(row);
+}
+
+export async function listOrganizations(store: Store, limit: number, afterLogin = ''): Promise<Organization[]> {
+  return (await store.read(organizationsAfter, [loginKey(afterLogin), limit])).map(toOrganization);
+}
+
+export async function listOrganizationsOfUser(
+  store: Store,
+  userId: string,
+): Promise<(Organization & { readonly role: MemberRole })[]> {
+  return (await store.read(organizationsOfUser, [userId])).map((row) => ({ ...toOrganization(row), role: row.role }));
+}
+
+export async function listMembers(store: Store, organizationId: string): Promise<Member[]> {
+  const rows = await store.read(membersOf, [organizationId]);
+  return rows.map((row) => ({ userId: row.user_id, login: row.login, name: row.name, role: row.role }));
+}
+
+export async function findMemberRole(
+  store: Store,
+  organizationId: string,
+  userId: string,
+): Promise<MemberRole | undefined> {
+  return (await store.read(ownerRole, [organizationId, userId]))[0]?.role;
+}
+
+export interface NewOrganization {
+  readonly login: string;
+  readonly name: string;
+  /** Who administers it from the start. */
+  readonly ownerId: string;
+}
+
+interface OrganizationInsert extends NewOrganization {
+  readonly id: string;
+  readonly nowMs: number;
+}
+
+export const insertOrganizationOnce: Procedure<OrganizationInsert, 'created' | 'taken'> = conditionalProcedure(
+  import.meta.url,
+  'insertOrganizationOnce',
+  async (transaction, organization) => {
+    const { id, login, name, ownerId, nowMs } = organization;
+    const taken = await transaction.run(takeOrganizationLogin, [loginKey(login), id]);
+    if (taken.length === 0) return 'taken';
+    await transaction.run(insertOrganization, [id, login, loginKey(login), name, nowMs]);
+    await transaction.run(upsertMember, [id, ownerId, 'owner', nowMs]);
+    const audit = auditStep({ kind: 'organization_created', userId: ownerId, details: { login } }, nowMs);
+    await transaction.run(audit.statement, audit.parameters);
+    return 'created';
+  },
+);
+
+/** Throws `invalid` for a login nobody can have, `conflict` for one that a person or an organization has. */
+export async function createOrganization(
+  store: Store,
+  world: World,
+  organization: NewOrganization,
+): Promise<Organization> {
+  const { login, name, ownerId } = organization;
+  checkLogin(login);
+  checkProfile({ name, email: null });
+  const id = createOwnerId(world);
+  const nowMs = world.nowMs();
+  if ((await store.call(insertOrganizationOnce, { id, login, name, ownerId, nowMs })) === 'taken')
+    throw new Failure('conflict', `Cannot create the organization: the login "${login}" is taken`, { field: 'login' });
+  return { id, login, name, createdAtMs: nowMs };
+}
+
+export interface MemberChange {
+  readonly organizationId: string;
+  readonly userId: string;
+  readonly actorId?: string | undefined;
+  readonly nowMs: number;
+}
+
+function changeEvent(change: MemberChange, details: Record<string, string>): AuditEvent {
+  return { kind: 'organization_changed', userId: change.userId, actorId: change.actorId, details };
+}
+
+export async function setMember(store: Store, change: MemberChange, role: MemberRole): Promise<void> {
+  const { organizationId, userId, nowMs } = change;
+  await store.writeAll([
+    { statement: upsertMember, parameters: [organizationId, userId, role, nowMs] },
+    auditStep(changeEvent(change, { organization: organizationId, role }), nowMs),
+  ]);
+}
+
+/** The last owner stays: an organization that nobody administers could never be handed on. */
+export const deleteMemberUnlessLast: Procedure<MemberChange, 'removed' | 'absent' | 'last_owner'> = procedure(
+  import.meta.url,
+  'deleteMemberUnlessLast',
+  async (transaction, change) => {
+    const { organizationId, userId, nowMs } = change;
+    const owners = await transaction.run(ownersOf, [organizationId]);
+    if (owners.length === 1 && owners[0]?.user_id === userId) return 'last_owner';
+    const removed = await transaction.run(deleteMember, [organizationId, userId]);
+    if (removed.length === 0) return 'absent';
+    const audit = auditStep(changeEvent(change, { organization: organizationId, role: 'none' }), nowMs);
+    await transaction.run(audit.statement, audit.parameters);
+    return 'removed';
+  },
+);
+
+/** Throws `conflict` for the last owner, `not_found` for somebody who is no member. */
+export async function removeMember(store: Store, change: MemberChange): Promise<void> {
+  const outcome = await store.call(deleteMemberUnlessLast, change);
+  if (outcome === 'last_owner')
+    throw new Failure('conflict', 'Cannot remove the member: an organization needs at least one owner');
+  if (outcome === 'absent') throw new Failure('not_found', 'Cannot remove the member: no such member');
+}

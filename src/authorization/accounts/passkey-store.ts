@@ -1,0 +1,90 @@
+/** Passkeys: public keys of authenticators, with the counter that shows a copied one. */
+import { type Step, type Store, statement } from '../../database/store.ts';
+
+export interface Passkey {
+  /** The credential id, base64url. */
+  readonly id: string;
+  readonly userId: string;
+  readonly name: string;
+  readonly publicKey: Uint8Array;
+  readonly counter: number;
+  readonly transports: readonly string[];
+  readonly createdAtMs: number;
+  readonly lastUsedAtMs: number | null;
+}
+
+interface PasskeyRow {
+  readonly id: string;
+  readonly user_id: string;
+  readonly name: string;
+  readonly public_key: Uint8Array;
+  readonly counter: number;
+  readonly transports: string;
+  readonly created_at_ms: number;
+  readonly last_used_at_ms: number | null;
+}
+
+const PASSKEY_COLUMNS = 'id, user_id, name, public_key, counter, transports, created_at_ms, last_used_at_ms';
+
+const passkeyById = statement<PasskeyRow>('passkey-by-id', `SELECT ${PASSKEY_COLUMNS} FROM passkeys WHERE id = $1`);
+const passkeysOfUser = statement<PasskeyRow>(
+  'passkeys-of-user',
+  `SELECT ${PASSKEY_COLUMNS} FROM passkeys WHERE user_id = $1 ORDER BY created_at_ms, id`,
+);
+const insertPasskey = statement<{ id: string }>(
+  'insert-passkey',
+  `INSERT INTO passkeys (id, user_id, name, public_key, counter, transports, created_at_ms)
+   VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (id) DO NOTHING RETURNING id`,
+);
+// WebAuthn §6.1.1: a counter that does not rise tells of a copy; authenticators without one always say 0.
+const usePasskeyStatement = statement<{ id: string }>(
+  'use-passkey',
+  `UPDATE passkeys SET counter = $2, last_used_at_ms = $3
+   WHERE id = $1 AND (counter < $2 OR (counter = 0 AND $2 = 0)) RETURNING id`,
+);
+const deletePasskey = statement<{ id: string }>(
+  'delete-passkey',
+  'DELETE FROM passkeys WHERE id = $1 AND user_id = $2 RETURNING id',
+);
+
+function toPasskey(row: PasskeyRow): Passkey {
+  return {
+    id: row.id,
+    userId: row.user_id,
+    name: row.name,
+    publicKey: row.public_key,
+    counter: row.counter,
+    transports: row.transports === '' ? [] : row.transports.split(' '),
+    createdAtMs: row.created_at_ms,
+    lastUsedAtMs: row.last_used_at_ms,
+  };
+}
+
+export async function findPasskey(store: Store, id: string): Promise<Passkey | undefined> {
+  const [row] = await store.read(passkeyById, [id]);
+  return row && toPasskey(row);
+}
+
+export async function listPasskeys(store: Store, userId: string): Promise<Passkey[]> {
+  return (await store.read(passkeysOfUser, [userId])).map(toPasskey);
+}
+
+export function insertPasskeyStep(passkey: Omit<Passkey, 'lastUsedAtMs'>): Step {
+  const { id, userId, name, publicKey, counter, transports, createdAtMs } = passkey;
+  return {
+    statement: insertPasskey,
+    parameters: [id, userId, name, publicKey, counter, transports.join(' '), createdAtMs],
+  };
+}
+
+/** False for a counter that did not rise: the authenticator may have been copied. */
+export async function usePasskey(
+  store: Store,
+  use: { readonly id: string; readonly counter: number; readonly nowMs: number },
+): Promise<boolean> {
+  return (await store.write(usePasskeyStatement, [use.id, use.counter, use.nowMs])).length > 0;
+}
+
+export function deletePasskeyStep(id: string, userId: string): Step {
+  return { statement: deletePasskey, parameters: [id, userId] };
+}

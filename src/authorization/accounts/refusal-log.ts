@@ -1,0 +1,58 @@
+/**
+ * Audit events that anybody can cause without proving anything. Only so many an hour are written, from one network and
+ * from all, so that no caller fills the table; the next event that is written says how many were not. Whether the account
+ * or the application exists makes no difference, or the time of an answer would tell. Kept in this process: N processes
+ * write N times as many.
+ */
+import type { Store } from '../../database/store.ts';
+import { networkOf, siteOf } from '../../http/client-address.ts';
+import type { World } from '../../world.ts';
+import { type AuditEvent, auditStep } from './audit-store.ts';
+
+export interface RefusalLog {
+  note(event: AuditEvent & { readonly address: string }): Promise<void>;
+}
+
+interface RefusalParts {
+  readonly store: Store;
+  readonly world: Pick<World, 'nowMs' | 'monotonicMs'>;
+}
+
+export const REFUSALS_AN_HOUR = { ofNetwork: 100, ofAll: 2000 } as const;
+const WINDOW_MS = 3_600_000;
+
+export function createRefusalLog({ store, world }: RefusalParts): RefusalLog {
+  const mayWrite = createHourlyBudget(world);
+  let omitted = 0;
+  return {
+    async note(event) {
+      if (!mayWrite(siteOf(event.address) ?? networkOf(event.address))) {
+        omitted += 1;
+        return;
+      }
+      const details = omitted === 0 ? event.details : { ...event.details, not_recorded: omitted };
+      omitted = 0;
+      const { statement, parameters } = auditStep({ ...event, details }, world.nowMs());
+      await store.write(statement, parameters);
+    },
+  };
+}
+
+/** Counts what may be written; no more networks are kept in memory than events were written. */
+function createHourlyBudget({ monotonicMs }: Pick<World, 'monotonicMs'>): (network: string) => boolean {
+  let endsAtMs = 0;
+  let total = 0;
+  const countByNetwork = new Map<string, number>();
+  return (network) => {
+    if (monotonicMs() >= endsAtMs) {
+      endsAtMs = monotonicMs() + WINDOW_MS;
+      total = 0;
+      countByNetwork.clear();
+    }
+    const count = countByNetwork.get(network) ?? 0;
+    if (total >= REFUSALS_AN_HOUR.ofAll || count >= REFUSALS_AN_HOUR.ofNetwork) return false;
+    total += 1;
+    countByNetwork.set(network, count + 1);
+    return true;
+  };
+}

@@ -1,0 +1,74 @@
+/**
+ * Every secret that leaves the service is `tvt_<kind>_` + 43 letters and digits (256 bits) + 6 of checksum: secret scanners
+ * find it by its prefix, a mistyped one is refused without asking the store, and a kind never passes for another.
+ * Only its SHA-256 is stored; 256 bits of randomness need no slow hash.
+ */
+import { createHash, hash, timingSafeEqual } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+import type { World } from '../../world.ts';
+
+const LETTER_OF = {
+  access: 'a',
+  refresh: 'r',
+  personal: 'p',
+  code: 'c',
+  device: 'd',
+  client: 's',
+} as const;
+
+export type SecretKind = keyof typeof LETTER_OF;
+
+const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+/** 62^43 > 2^256. */
+const RANDOM_LENGTH = 43;
+const CHECKSUM_LENGTH = 6;
+const PREFIX_LENGTH = 'tvt_x_'.length;
+const SECRET_LENGTH = PREFIX_LENGTH + RANDOM_LENGTH + CHECKSUM_LENGTH;
+/** The largest multiple of 62 in a byte: bytes from here on would make some letters likelier. */
+const FAIR_BYTES = 248;
+
+export function createSecret(kind: SecretKind, world: Pick<World, 'randomBytes'>): string {
+  const body = `tvt_${LETTER_OF[kind]}_${createRandomText(RANDOM_LENGTH, world)}`;
+  return body + computeChecksum(body);
+}
+
+/** Uniform letters and digits. */
+export function createRandomText(length: number, world: Pick<World, 'randomBytes'>): string {
+  let text = '';
+  while (text.length < length) {
+    for (const byte of world.randomBytes(length + 8)) {
+      if (byte < FAIR_BYTES && text.length < length) text += ALPHABET[byte % ALPHABET.length];
+    }
+  }
+  return text;
+}
+
+/** Whether this could be a secret of this kind; no need to look further if not. */
+export function isSecretOf(kind: SecretKind, text: string): boolean {
+  if (text.length !== SECRET_LENGTH || !text.startsWith(`tvt_${LETTER_OF[kind]}_`)) return false;
+  const checksumAt = PREFIX_LENGTH + RANDOM_LENGTH;
+  return computeChecksum(text.slice(0, checksumAt)) === text.slice(checksumAt);
+}
+
+function computeChecksum(body: string): string {
+  let rest = crc32(body);
+  let text = '';
+  for (let digit = 0; digit < CHECKSUM_LENGTH; digit++) {
+    text = ALPHABET[rest % ALPHABET.length] + text;
+    rest = Math.floor(rest / ALPHABET.length);
+  }
+  return text;
+}
+
+export function hashSecret(secret: string): Uint8Array {
+  return new Uint8Array(hash('sha256', secret, 'buffer'));
+}
+
+/** Compares in constant time, whatever the lengths. */
+export function isSameText(a: string, b: string): boolean {
+  return timingSafeEqual(createHash('sha256').update(a).digest(), createHash('sha256').update(b).digest());
+}
+
+export function isSameHash(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && timingSafeEqual(a, b);
+}

@@ -1,0 +1,288 @@
+import assert from 'node:assert/strict';
+import { forEachEngine } from '../../../test/support/engines.ts';
+import { createStillWorld } from '../../../test/support/still-world.ts';
+import { type Store, statement } from '../../database/store.ts';
+import { createVault } from '../../vault/vault.ts';
+import { checkAttempt, forgiveAttempt, sweepForgottenAttempts } from './attempt-store.ts';
+import { auditStep, listEvents } from './audit-store.ts';
+import { attemptSubjects } from './back-off.ts';
+import { deletePasskeyStep, findPasskey, insertPasskeyStep, listPasskeys, usePasskey } from './passkey-store.ts';
+import {
+  createSession,
+  endOtherSessionsStep,
+  endSession,
+  findSession,
+  listSessions,
+  sweepExpiredSessions,
+} from './session-store.ts';
+import { findTicket, issueTicket, sweepExpiredTickets, takeTicket } from './ticket-store.ts';
+import {
+  confirmTotpStep,
+  countRecoveryCodes,
+  deleteTotpSteps,
+  findTotpSeed,
+  hasTotp,
+  offerTotpSeed,
+  replaceRecoveryCodesSteps,
+  spendRecoveryCode,
+  spendTotpTimeStep,
+} from './totp-store.ts';
+import {
+  findUpstreamAccount,
+  linkNewUserStep,
+  linkUpstreamAccount,
+  listUpstreamAccounts,
+  unlinkUpstreamStep,
+} from './upstream-account-store.ts';
+import { createUser, disableUserStep, listUsers, type User } from './user-store.ts';
+
+const HOUR_MS = 3_600_000;
+const world = createStillWorld();
+const vault = createVault([new Uint8Array(32).fill(7)], world);
+
+function createAda(store: Store) {
+  return createUser(store, world, { login: 'ada', name: 'Ada', email: null, isAdmin: false, passwordHash: null });
+}
+
+async function openSession(store: Store, user: User) {
+  return createSession(store, world, { user, method: 'password', address: '192.0.2.1', userAgent: 'browser' });
+}
+
+forEachEngine('a session is found by its token only, and the table holds no token', async (store) => {
+  const user = await createAda(store);
+  const { id, token } = await openSession(store, user);
+  assert.deepEqual(await findSession(store, token, world.nowMs()), {
+    id,
+    user,
+    method: 'password',
+    authTimeMs: world.nowMs(),
+    lastSeenAtMs: world.nowMs(),
+  });
+  assert.equal(await findSession(store, id, world.nowMs()), undefined);
+  const rows = await store.read(statement('test-all-sessions', 'SELECT * FROM sessions'));
+  assert.ok(!JSON.stringify(rows).includes(token));
+});
+
+forEachEngine('a session ends after 12 idle hours and lives on when it is seen', async (store) => {
+  const user = await createAda(store);
+  const { token } = await openSession(store, user);
+  const startMs = world.nowMs();
+  assert.ok(await findSession(store, token, startMs + 11 * HOUR_MS));
+  assert.ok(await findSession(store, token, startMs + 22 * HOUR_MS));
+  assert.equal(await findSession(store, token, startMs + 34 * HOUR_MS), undefined);
+});
+
+forEachEngine('a session ends 14 days after the sign-in, however often it is seen', async (store) => {
+  const user = await createAda(store);
+  const { token } = await openSession(store, user);
+  const startMs = world.nowMs();
+  for (let hour = 10; hour < 14 * 24; hour += 10)
+    assert.ok(await findSession(store, token, startMs + hour * HOUR_MS), `hour ${hour}`);
+  assert.equal(await findSession(store, token, startMs + 14 * 24 * HOUR_MS), undefined);
+});
+
+forEachEngine('a disabled person has no session', async (store) => {
+  const user = await createAda(store);
+  const { token } = await openSession(store, user);
+  await store.writeAll([disableUserStep(user.id, 1)]);
+  assert.equal(await findSession(store, token, world.nowMs()), undefined);
+});
+
+forEachEngine('a session is ended by its own person only, all others at once', async (store) => {
+  const user = await createAda(store);
+  const [first, second, third] = await Promise.all([1, 2, 3].map(() => openSession(store, user)));
+  const end = { sessionId: first!.id, address: '-', kind: 'session_ended', nowMs: world.nowMs() } as const;
+  await endSession(store, { ...end, userId: 'somebody else' });
+  assert.equal((await listSessions(store, user.id, world.nowMs())).length, 3);
+  await endSession(store, { ...end, userId: user.id });
+  assert.equal(await findSession(store, first!.token, world.nowMs()), undefined);
+  await store.writeAll([endOtherSessionsStep(user.id, third!.id)]);
+  assert.equal(await findSession(store, second!.token, world.nowMs()), undefined);
+  assert.ok(await findSession(store, third!.token, world.nowMs()));
+});
+
+forEachEngine('a sweep removes ended sessions, and no more than it is told', async (store) => {
+  const user = await createAda(store);
+  for (let count = 0; count < 3; count += 1) await openSession(store, user);
+  const later = world.nowMs() + 13 * HOUR_MS;
+  assert.equal(await sweepExpiredSessions(store, world.nowMs(), 10), 0);
+  assert.equal(await sweepExpiredSessions(store, later, 2), 2);
+  assert.equal(await sweepExpiredSessions(store, later, 2), 1);
+});
+
+forEachEngine('a ticket is taken once, under its own kind, in its time; the table tells nothing', async (store) => {
+  const parts = { store, world: createStillWorld(), vault };
+  const token = await issueTicket(parts, 'upstream', { content: { secret: 'verifier' }, lifetimeMs: 1000 });
+  assert.equal(await findTicket(parts, 'setup', token), undefined);
+  assert.equal(await takeTicket(parts, 'setup', token), undefined);
+  assert.deepEqual(await findTicket(parts, 'upstream', token), { secret: 'verifier' });
+  const takes = await Promise.all(Array.from({ length: 20 }, () => takeTicket(parts, 'upstream', token)));
+  assert.equal(takes.filter((taken) => taken !== undefined).length, 1);
+
+  const late = await issueTicket(parts, 'upstream', { content: { secret: 'verifier' }, lifetimeMs: 1000 });
+  const rows = await store.read(statement<{ content: Uint8Array }>('test-all-tickets', 'SELECT * FROM tickets'));
+  assert.ok(!Buffer.from(rows[0]!.content).includes('verifier'));
+  assert.ok(!JSON.stringify(rows).includes(late));
+  parts.world.moveMs(1000);
+  assert.equal(await takeTicket(parts, 'upstream', late), undefined);
+  assert.equal(await sweepExpiredTickets(store, parts.world.nowMs(), 10), 1);
+});
+
+forEachEngine('S07 many guesses at once are counted one by one', async (store) => {
+  const subjects = attemptSubjects({ kind: 'password', account: 'ada', address: '192.0.2.1' });
+  const attempt = { subjects, nowMs: 1_000_000 };
+  const outcomes = await Promise.allSettled(Array.from({ length: 20 }, () => checkAttempt(store, attempt)));
+  assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 5);
+});
+
+forEachEngine('S07 the wait doubles, counts for one account at one address, and ends with a success', async (store) => {
+  const subjects = attemptSubjects({ kind: 'password', account: 'ada', address: '192.0.2.1' });
+  let nowMs = 1_000_000;
+  const waitOf = async (of = subjects) => {
+    try {
+      await checkAttempt(store, { subjects: of, nowMs });
+      return 0;
+    } catch (error) {
+      return (error as { details: { retryAfterSeconds: number } }).details.retryAfterSeconds;
+    }
+  };
+  for (let count = 0; count < 5; count += 1) assert.equal(await waitOf(), 0);
+  assert.equal(await waitOf(), 1);
+  nowMs += 1000;
+  assert.equal(await waitOf(), 0);
+  assert.equal(await waitOf(), 2);
+  assert.equal(await waitOf(attemptSubjects({ kind: 'password', account: 'ADA', address: '192.0.2.1' })), 2);
+  assert.equal(await waitOf(attemptSubjects({ kind: 'password', account: 'ada', address: '192.0.2.2' })), 0);
+  assert.equal(await waitOf(attemptSubjects({ kind: 'password', account: 'grace', address: '192.0.2.1' })), 0);
+  await forgiveAttempt(store, subjects);
+  assert.equal(await waitOf(), 0);
+  assert.equal(await sweepForgottenAttempts(store, nowMs + 25 * HOUR_MS, 100), 7);
+});
+
+forEachEngine('S14 a clock that is set back by an hour keeps nobody waiting for it', async (store) => {
+  const subjects = attemptSubjects({ kind: 'password', account: 'ada', address: '192.0.2.1' });
+  const nowMs = 10 * HOUR_MS;
+  for (let count = 0; count < 4; count += 1) await checkAttempt(store, { subjects, nowMs });
+  await checkAttempt(store, { subjects, nowMs: nowMs - HOUR_MS });
+  await assert.rejects(checkAttempt(store, { subjects, nowMs: nowMs - HOUR_MS }), /try again in 1 seconds/);
+});
+
+forEachEngine('S08 a TOTP seed is sealed, a time step and a recovery code count once', async (store) => {
+  const user = await createAda(store);
+  assert.equal(await offerTotpSeed(store, vault, { userId: user.id, seed: 'JBSWY3DPEHPK3PXP' }), true);
+  assert.equal(await hasTotp(store, user.id), false);
+  const codes = ['aaaa-bbbb-cccc-dddd', 'eeee-ffff-gggg-hhhh'];
+  await store.writeAll([confirmTotpStep(user.id, 10, 1), ...replaceRecoveryCodesSteps(user.id, codes)]);
+  assert.equal(await findTotpSeed(store, vault, user.id), 'JBSWY3DPEHPK3PXP');
+  assert.equal(await offerTotpSeed(store, vault, { userId: user.id, seed: 'OTHER' }), false);
+  const rows = await store.read(statement<{ seed: Uint8Array }>('test-all-totp', 'SELECT * FROM totp_secrets'));
+  assert.ok(!Buffer.from(rows[0]!.seed).includes('JBSWY3DPEHPK3PXP'));
+
+  assert.equal(await spendTotpTimeStep(store, user.id, 10), false);
+  const spent = await Promise.all(Array.from({ length: 10 }, () => spendTotpTimeStep(store, user.id, 11)));
+  assert.equal(spent.filter(Boolean).length, 1);
+  const recovery = { userId: user.id, code: 'AAAA bbbb-CCCCdddd', nowMs: 2 };
+  const used = await Promise.all(Array.from({ length: 10 }, () => spendRecoveryCode(store, recovery)));
+  assert.equal(used.filter(Boolean).length, 1);
+  assert.equal(await countRecoveryCodes(store, user.id), 1);
+  await store.writeAll(deleteTotpSteps(user.id));
+  assert.deepEqual([await hasTotp(store, user.id), await countRecoveryCodes(store, user.id)], [false, 0]);
+});
+
+forEachEngine('S12 events are read newest first, page by page, for one person or for all', async (store) => {
+  const event = {
+    kind: 'sign_in_failed',
+    address: '192.0.2.1',
+    details: { reason: 'wrong password', count: 2 },
+  } as const;
+  await store.writeAll([
+    auditStep({ ...event, userId: 'u1' }, 1),
+    auditStep({ ...event, userId: 'u2' }, 2),
+    auditStep({ ...event, userId: 'u1' }, 2),
+    auditStep({ kind: 'sign_in', userId: 'u1', actorId: 'u2', clientId: 'app_1' }, 3),
+  ]);
+  const all = await listEvents(store, { limit: 10 });
+  assert.deepEqual(
+    all.map(({ atMs }) => atMs),
+    [3, 2, 2, 1],
+  );
+  const { id, ...newest } = all[0]!;
+  assert.ok(id);
+  const expected = { atMs: 3, kind: 'sign_in', userId: 'u1', actorId: 'u2', clientId: 'app_1', address: undefined };
+  assert.deepEqual(newest, { ...expected, details: {} });
+  assert.deepEqual(all[3]?.details, event.details);
+  const paged = [];
+  let before: { atMs: number; id: string } | undefined;
+  for (let page = 0; page < 4; page += 1) {
+    const [found] = await listEvents(store, { userId: 'u1', limit: 1, before });
+    if (found === undefined) break;
+    paged.push(found.atMs);
+    before = found;
+  }
+  assert.deepEqual(paged, [3, 2, 1]);
+});
+
+forEachEngine('a passkey whose counter does not rise is refused, but for one that never counts', async (store) => {
+  const passkey = {
+    userId: 'u1',
+    name: 'Key',
+    publicKey: Uint8Array.of(1, 2),
+    transports: ['usb', 'nfc'],
+    createdAtMs: 1,
+  };
+  const [added] = await store.writeAll([insertPasskeyStep({ ...passkey, id: 'k1', counter: 5 })]);
+  assert.equal(added?.length, 1);
+  await store.writeAll([insertPasskeyStep({ ...passkey, id: 'k2', counter: 0 })]);
+  const [twice] = await store.writeAll([insertPasskeyStep({ ...passkey, id: 'k1', userId: 'thief', counter: 0 })]);
+  assert.equal(twice?.length, 0);
+  const uses = [];
+  for (const [id, counter] of [
+    ['k1', 5],
+    ['k1', 6],
+    ['k1', 6],
+    ['k1', 0],
+    ['k2', 0],
+    ['k2', 0],
+    ['k2', 3],
+    ['k2', 0],
+  ] as const)
+    uses.push(await usePasskey(store, { id, counter, nowMs: 2 }));
+  assert.deepEqual(uses, [false, true, false, false, true, true, true, false]);
+  const found = await findPasskey(store, 'k1');
+  assert.deepEqual([found?.userId, found?.transports, found?.lastUsedAtMs], ['u1', ['usb', 'nfc'], 2]);
+  assert.deepEqual(Uint8Array.from(found?.publicKey ?? []), Uint8Array.of(1, 2));
+  await store.writeAll([deletePasskeyStep('k1', 'thief')]);
+  assert.equal((await listPasskeys(store, 'u1')).length, 2);
+  await store.writeAll([deletePasskeyStep('k1', 'u1')]);
+  assert.equal((await listPasskeys(store, 'u1')).length, 1);
+});
+
+forEachEngine('one account at a provider is linked with one person, whoever is first', async (store) => {
+  const account = { issuer: 'https://op.example', subject: 's', label: 'ada', linkedAtMs: 1 };
+  const links = await Promise.all(
+    ['u1', 'u2', 'u3'].map((userId) => linkUpstreamAccount(store, { ...account, userId })),
+  );
+  assert.equal(links.filter(Boolean).length, 1);
+  const found = await findUpstreamAccount(store, account.issuer, account.subject);
+  assert.equal(found?.userId, ['u1', 'u2', 'u3'][links.indexOf(true)]);
+  assert.equal(await findUpstreamAccount(store, 'https://other.example', account.subject), undefined);
+  await store.writeAll([unlinkUpstreamStep(found!.userId, account.issuer)]);
+  assert.deepEqual(await listUpstreamAccounts(store, found!.userId), []);
+});
+
+forEachEngine(
+  'of two first visits with one account at a provider, one makes a person and the other nobody',
+  async (store) => {
+    const visit = (login: string) =>
+      createUser(store, world, { login, name: 'Ada', email: null, isAdmin: false, passwordHash: null }, (userId) => [
+        linkNewUserStep({ issuer: 'https://op.example', subject: 's', userId, label: 'ada', linkedAtMs: 1 }),
+      ]);
+    const outcomes = await Promise.allSettled(['ada', 'ada-2', 'ada-3'].map(visit));
+    const made = outcomes.filter((outcome) => outcome.status === 'fulfilled').map(({ value }) => value.login);
+    assert.equal(made.length, 1);
+    assert.deepEqual(
+      (await listUsers(store, 10)).map(({ login }) => login),
+      made,
+    );
+  },
+);

@@ -1,0 +1,187 @@
+/**
+ * Sessions of signed-in browsers. The cookie holds 256 random bits; the table keeps their SHA-256 only, so that a copy
+ * of the database signs nobody in. A session ends 12 hours after it was last seen, and 14 days after the sign-in.
+ */
+import { createHash } from 'node:crypto';
+import { type Step, type Store, statement } from '../../database/store.ts';
+import type { World } from '../../world.ts';
+import { auditStep } from './audit-store.ts';
+import { toUser, type User, type UserRow } from './user-store.ts';
+
+const IDLE_MS = 12 * 3_600_000;
+const LONGEST_MS = 14 * 24 * 3_600_000;
+/** A page view within this time of the last one is not written down. */
+const SEEN_STEP_MS = 5 * 60_000;
+
+/** How somebody proved who they are. */
+export type SignInMethod = 'password' | 'password+totp' | 'password+recovery' | 'passkey' | 'upstream' | 'setup';
+
+export interface StoredSession {
+  readonly id: string;
+  readonly user: User;
+  readonly method: SignInMethod;
+  readonly authTimeMs: number;
+  readonly lastSeenAtMs: number;
+}
+
+/** One line of the sessions page. */
+export interface SessionEntry {
+  readonly id: string;
+  readonly method: SignInMethod;
+  readonly authTimeMs: number;
+  readonly lastSeenAtMs: number;
+  readonly address: string;
+  readonly userAgent: string;
+}
+
+interface EntryRow {
+  readonly id: string;
+  readonly method: SignInMethod;
+  readonly auth_time_ms: number;
+  readonly last_seen_at_ms: number;
+  readonly address: string;
+  readonly user_agent: string;
+}
+
+interface SessionRow extends UserRow {
+  readonly session_id: string;
+  readonly method: SignInMethod;
+  readonly auth_time_ms: number;
+  readonly last_seen_at_ms: number;
+}
+
+const insertSession = statement(
+  'insert-session',
+  `INSERT INTO sessions (id, token_hash, user_id, user_epoch, method, auth_time_ms, last_seen_at_ms, address, user_agent)
+   VALUES ($1, $2, $3, $4, $5, $6, $6, $7, $8)`,
+);
+const liveSession = statement<SessionRow>(
+  'live-session',
+  `SELECT s.id AS session_id, s.method, s.auth_time_ms, s.last_seen_at_ms, u.id, u.login, u.name, u.email,
+     u.verified_email_key, u.is_admin,
+     u.created_at_ms, u.disabled_at_ms, u.password_changed_at_ms, u.epoch
+   FROM sessions s JOIN users u ON u.id = s.user_id
+   WHERE s.token_hash = $1 AND s.last_seen_at_ms > $2 AND s.auth_time_ms > $3 AND u.disabled_at_ms IS NULL
+     AND s.user_epoch = u.epoch`,
+);
+const seeSession = statement('see-session', 'UPDATE sessions SET last_seen_at_ms = $2 WHERE id = $1');
+const sessionsOfUser = statement<EntryRow>(
+  'sessions-of-user',
+  `SELECT s.id, s.method, s.auth_time_ms, s.last_seen_at_ms, s.address, s.user_agent
+   FROM sessions s JOIN users u ON u.id = s.user_id AND u.epoch = s.user_epoch
+   WHERE s.user_id = $1 AND s.last_seen_at_ms > $2 AND s.auth_time_ms > $3 ORDER BY s.last_seen_at_ms DESC, s.id`,
+);
+// The user is named too: nobody ends a session of somebody else by guessing its id.
+const deleteSession = statement<{ id: string }>(
+  'delete-session',
+  'DELETE FROM sessions WHERE id = $1 AND user_id = $2 RETURNING id',
+);
+const deleteOtherSessions = statement<{ id: string }>(
+  'delete-other-sessions',
+  'DELETE FROM sessions WHERE user_id = $1 AND id <> $2 RETURNING id',
+);
+const keepSession = statement(
+  'keep-session',
+  'UPDATE sessions SET user_epoch = (SELECT epoch FROM users WHERE id = $2) WHERE id = $1 AND user_id = $2',
+);
+// Bounded, so that a sweep never holds up other writes.
+const sweepSessions = statement<{ id: string }>(
+  'sweep-sessions',
+  `DELETE FROM sessions WHERE id IN
+     (SELECT id FROM sessions WHERE last_seen_at_ms <= $1 ORDER BY last_seen_at_ms LIMIT $2) RETURNING id`,
+);
+
+export interface NewSession {
+  /** As read when the person proved who they are: a password set since then makes the session worthless. */
+  readonly user: Pick<User, 'id' | 'epoch'>;
+  readonly method: SignInMethod;
+  readonly address: string;
+  readonly userAgent: string;
+  /** What else is true from this moment: steps that commit with the session. */
+  readonly steps?: readonly Step[];
+}
+
+export function hashSessionToken(token: string): string {
+  return createHash('sha256').update(`trivet session ${token}`).digest('base64url');
+}
+
+/** A session under a fresh token, which is returned once and kept nowhere. */
+export async function createSession(
+  store: Store,
+  world: World,
+  session: NewSession,
+): Promise<{ readonly id: string; readonly token: string }> {
+  const id = world.uuid();
+  const token = Buffer.from(world.randomBytes(32)).toString('base64url');
+  const nowMs = world.nowMs();
+  const { user, method, address } = session;
+  const userAgent = session.userAgent.slice(0, 300);
+  await store.writeAll([
+    {
+      statement: insertSession,
+      parameters: [id, hashSessionToken(token), user.id, user.epoch, method, nowMs, address, userAgent],
+    },
+    auditStep({ kind: 'sign_in', userId: user.id, address, details: { method } }, nowMs),
+    ...(session.steps ?? []),
+  ]);
+  return { id, token };
+}
+
+/** The live session behind a cookie; it is marked as seen. A disabled person has none. */
+export async function findSession(store: Store, token: string, nowMs: number): Promise<StoredSession | undefined> {
+  const [row] = await store.read(liveSession, [hashSessionToken(token), nowMs - IDLE_MS, nowMs - LONGEST_MS]);
+  if (row === undefined) return undefined;
+  if (Math.abs(nowMs - row.last_seen_at_ms) >= SEEN_STEP_MS) await store.write(seeSession, [row.session_id, nowMs]);
+  return {
+    id: row.session_id,
+    user: toUser(row),
+    method: row.method,
+    authTimeMs: row.auth_time_ms,
+    lastSeenAtMs: row.last_seen_at_ms,
+  };
+}
+
+/** The live sessions of a person, the latest seen first. */
+export async function listSessions(store: Store, userId: string, nowMs: number): Promise<SessionEntry[]> {
+  const rows = await store.read(sessionsOfUser, [userId, nowMs - IDLE_MS, nowMs - LONGEST_MS]);
+  return rows.map((row) => ({
+    id: row.id,
+    method: row.method,
+    authTimeMs: row.auth_time_ms,
+    lastSeenAtMs: row.last_seen_at_ms,
+    address: row.address,
+    userAgent: row.user_agent,
+  }));
+}
+
+export function endSessionStep(sessionId: string, userId: string): Step {
+  return { statement: deleteSession, parameters: [sessionId, userId] };
+}
+
+/** Lets one session go on after its person's epoch was raised; to be put behind the step that raises it. */
+export function keepSessionStep(sessionId: string, userId: string): Step {
+  return { statement: keepSession, parameters: [sessionId, userId] };
+}
+
+/** Ends every session of a person but one; `''` keeps none. */
+export function endOtherSessionsStep(userId: string, keptSessionId: string): Step {
+  return { statement: deleteOtherSessions, parameters: [userId, keptSessionId] };
+}
+
+/** Removes at most `limit` sessions that can no longer be used; returns how many. */
+export async function sweepExpiredSessions(store: Store, nowMs: number, limit: number): Promise<number> {
+  return (await store.write(sweepSessions, [nowMs - IDLE_MS, limit])).length;
+}
+
+export interface SessionEnd {
+  readonly sessionId: string;
+  readonly userId: string;
+  readonly address: string;
+  readonly kind: 'sign_out' | 'session_ended';
+  readonly nowMs: number;
+}
+
+export async function endSession(store: Store, end: SessionEnd): Promise<void> {
+  const { sessionId, userId, kind, address, nowMs } = end;
+  await store.writeAll([endSessionStep(sessionId, userId), auditStep({ kind, userId, address }, nowMs)]);
+}

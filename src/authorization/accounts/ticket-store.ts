@@ -1,0 +1,92 @@
+/**
+ * Tickets: short-lived proofs that are taken once (the set-up link, the second step of a sign-in, the challenge of a
+ * passkey, a sign-in under way at an upstream provider, a secret to show once). A ticket has a kind and is found under no other; its
+ * content is sealed to its digest, so a copy of the table tells and opens nothing.
+ */
+import { createHash } from 'node:crypto';
+import { type Store, statement } from '../../database/store.ts';
+import type { Vault } from '../../vault/vault.ts';
+import type { World } from '../../world.ts';
+
+export type TicketKind =
+  | 'setup'
+  | 'second-step'
+  | 'passkey-sign-in'
+  | 'passkey-registration'
+  | 'upstream'
+  | 'shown-once';
+
+export interface TicketParts {
+  readonly store: Store;
+  readonly world: World;
+  readonly vault: Vault;
+}
+
+const insertTicket = statement(
+  'insert-ticket',
+  'INSERT INTO tickets (token_hash, kind, content, expires_at_ms) VALUES ($1, $2, $3, $4)',
+);
+const readTicket = statement<{ content: Uint8Array }>(
+  'read-ticket',
+  'SELECT content FROM tickets WHERE token_hash = $1 AND kind = $2 AND expires_at_ms > $3',
+);
+// The delete decides who took it: of two at once, one gets the row.
+const takeTicketStatement = statement<{ content: Uint8Array }>(
+  'take-ticket',
+  'DELETE FROM tickets WHERE token_hash = $1 AND kind = $2 AND expires_at_ms > $3 RETURNING content',
+);
+const sweepTickets = statement<{ kind: string }>(
+  'sweep-tickets',
+  `DELETE FROM tickets WHERE token_hash IN
+     (SELECT token_hash FROM tickets WHERE expires_at_ms <= $1 ORDER BY expires_at_ms LIMIT $2) AND expires_at_ms <= $1
+   RETURNING kind`,
+);
+
+function hashTicket(token: string): string {
+  return createHash('sha256').update(`trivet ticket ${token}`).digest('base64url');
+}
+
+export function bindTicket(kind: TicketKind, tokenHash: string): string {
+  return `ticket:${kind}:${tokenHash}`;
+}
+
+/** Issues a ticket for `content` (anything JSON can say) and returns its token, which is kept nowhere. */
+export async function issueTicket(
+  { store, world, vault }: TicketParts,
+  kind: TicketKind,
+  ticket: { readonly content: unknown; readonly lifetimeMs: number },
+): Promise<string> {
+  const token = Buffer.from(world.randomBytes(32)).toString('base64url');
+  const tokenHash = hashTicket(token);
+  const content = vault.seal(JSON.stringify(ticket.content), bindTicket(kind, tokenHash));
+  await store.write(insertTicket, [tokenHash, kind, content, world.nowMs() + ticket.lifetimeMs]);
+  return token;
+}
+
+/** Looks without taking. */
+export async function findTicket<T>(parts: TicketParts, kind: TicketKind, token: string): Promise<T | undefined> {
+  const rows = await parts.store.read(readTicket, [hashTicket(token), kind, parts.world.nowMs()]);
+  return openTicket<T>(parts, kind, token, rows);
+}
+
+/** Takes it: whoever comes second finds nothing. */
+export async function takeTicket<T>(parts: TicketParts, kind: TicketKind, token: string): Promise<T | undefined> {
+  const rows = await parts.store.write(takeTicketStatement, [hashTicket(token), kind, parts.world.nowMs()]);
+  return openTicket<T>(parts, kind, token, rows);
+}
+
+function openTicket<T>(
+  { vault }: TicketParts,
+  kind: TicketKind,
+  token: string,
+  rows: readonly { readonly content: Uint8Array }[],
+): T | undefined {
+  const [row] = rows;
+  if (row === undefined) return undefined;
+  return JSON.parse(vault.open(row.content, bindTicket(kind, hashTicket(token))).toString('utf8')) as T;
+}
+
+/** Removes at most `limit` tickets whose time is over; returns how many. */
+export async function sweepExpiredTickets(store: Store, nowMs: number, limit: number): Promise<number> {
+  return (await store.write(sweepTickets, [nowMs, limit])).length;
+}

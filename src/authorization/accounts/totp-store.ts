@@ -1,0 +1,119 @@
+/**
+ * The second step of a sign-in. The seed of an authenticator app is sealed to its person; recovery codes are digests.
+ * A code is accepted once: the conditional update decides, so two sign-ins with one code are one sign-in.
+ */
+import { createHash } from 'node:crypto';
+import { type Step, type Store, statement } from '../../database/store.ts';
+import type { Vault } from '../../vault/vault.ts';
+
+const confirmedTotp = statement<{ seed: Uint8Array }>(
+  'confirmed-totp',
+  'SELECT seed FROM totp_secrets WHERE user_id = $1 AND confirmed_at_ms IS NOT NULL',
+);
+const pendingTotp = statement<{ seed: Uint8Array }>(
+  'pending-totp',
+  'SELECT seed FROM totp_secrets WHERE user_id = $1 AND confirmed_at_ms IS NULL',
+);
+// A confirmed seed is never replaced: it must be turned off first, which asks for the password.
+const offerTotp = statement<{ user_id: string }>(
+  'offer-totp',
+  `INSERT INTO totp_secrets (user_id, seed, confirmed_at_ms, last_step) VALUES ($1, $2, NULL, 0)
+   ON CONFLICT (user_id) DO UPDATE SET seed = excluded.seed
+   WHERE totp_secrets.confirmed_at_ms IS NULL RETURNING user_id`,
+);
+const confirmTotp = statement<{ user_id: string }>(
+  'confirm-totp',
+  `UPDATE totp_secrets SET confirmed_at_ms = $2, last_step = $3
+   WHERE user_id = $1 AND confirmed_at_ms IS NULL RETURNING user_id`,
+);
+// RFC 6238 §5.2: the same one-time password is not accepted a second time. A step that lies further ahead than any digits
+// accepted now was spent while the clock was wrong, and must not shut the person out until then.
+const spendTotpStep = statement<{ user_id: string }>(
+  'spend-totp-step',
+  `UPDATE totp_secrets SET last_step = $2
+   WHERE user_id = $1 AND (last_step < $2 OR last_step > $2 + 2) AND confirmed_at_ms IS NOT NULL RETURNING user_id`,
+);
+const deleteTotp = statement('delete-totp', 'DELETE FROM totp_secrets WHERE user_id = $1');
+const insertRecoveryCode = statement(
+  'insert-recovery-code',
+  'INSERT INTO recovery_codes (user_id, code_hash, used_at_ms) VALUES ($1, $2, NULL)',
+);
+const deleteRecoveryCodes = statement('delete-recovery-codes', 'DELETE FROM recovery_codes WHERE user_id = $1');
+const spendRecoveryCodeStatement = statement<{ user_id: string }>(
+  'spend-recovery-code',
+  `UPDATE recovery_codes SET used_at_ms = $3
+   WHERE user_id = $1 AND code_hash = $2 AND used_at_ms IS NULL RETURNING user_id`,
+);
+const countLeft = statement<{ left_over: number }>(
+  'count-recovery-codes',
+  'SELECT COUNT(*) AS left_over FROM recovery_codes WHERE user_id = $1 AND used_at_ms IS NULL',
+);
+
+export function bindSeed(userId: string): string {
+  return `totp:${userId}`;
+}
+
+export async function hasTotp(store: Store, userId: string): Promise<boolean> {
+  return (await store.read(confirmedTotp, [userId])).length > 0;
+}
+
+/** The seed in base32 of an app that is turned on. */
+export async function findTotpSeed(store: Store, vault: Vault, userId: string): Promise<string | undefined> {
+  const [row] = await store.read(confirmedTotp, [userId]);
+  return row && vault.open(row.seed, bindSeed(userId)).toString('utf8');
+}
+
+/** The seed that was offered and not confirmed yet. */
+export async function findPendingTotpSeed(store: Store, vault: Vault, userId: string): Promise<string | undefined> {
+  const [row] = await store.read(pendingTotp, [userId]);
+  return row && vault.open(row.seed, bindSeed(userId)).toString('utf8');
+}
+
+/** False when an app is turned on already. */
+export async function offerTotpSeed(
+  store: Store,
+  vault: Vault,
+  offer: { readonly userId: string; readonly seed: string },
+): Promise<boolean> {
+  return (await store.write(offerTotp, [offer.userId, vault.seal(offer.seed, bindSeed(offer.userId))])).length > 0;
+}
+
+export function confirmTotpStep(userId: string, timeStep: number, nowMs: number): Step {
+  return { statement: confirmTotp, parameters: [userId, nowMs, timeStep] };
+}
+
+/** True once for each time step. */
+export async function spendTotpTimeStep(store: Store, userId: string, timeStep: number): Promise<boolean> {
+  return (await store.write(spendTotpStep, [userId, timeStep])).length > 0;
+}
+
+export function deleteTotpSteps(userId: string): Step[] {
+  return [deleteTotp, deleteRecoveryCodes].map((each) => ({ statement: each, parameters: [userId] }));
+}
+
+/** Letters as they are typed do not matter, nor do the dashes between them. */
+function hashRecoveryCode(userId: string, code: string): string {
+  const letters = code.toLowerCase().replace(/[^a-z0-9]/g, '');
+  return createHash('sha256').update(`trivet recovery ${userId} ${letters}`).digest('base64url');
+}
+
+/** Replaces all recovery codes of a person. */
+export function replaceRecoveryCodesSteps(userId: string, codes: readonly string[]): Step[] {
+  return [
+    { statement: deleteRecoveryCodes, parameters: [userId] },
+    ...codes.map((code) => ({ statement: insertRecoveryCode, parameters: [userId, hashRecoveryCode(userId, code)] })),
+  ];
+}
+
+/** True once for each code. */
+export async function spendRecoveryCode(
+  store: Store,
+  spent: { readonly userId: string; readonly code: string; readonly nowMs: number },
+): Promise<boolean> {
+  const { userId, code, nowMs } = spent;
+  return (await store.write(spendRecoveryCodeStatement, [userId, hashRecoveryCode(userId, code), nowMs])).length > 0;
+}
+
+export async function countRecoveryCodes(store: Store, userId: string): Promise<number> {
+  return (await store.read(countLeft, [userId]))[0]?.left_over ?? 0;
+}

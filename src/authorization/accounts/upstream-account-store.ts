@@ -1,0 +1,77 @@
+/** Which account at an upstream provider signs in whom here. One account there is one person here, never two. */
+import { type Step, type Store, statement } from '../../database/store.ts';
+
+export interface UpstreamAccount {
+  readonly issuer: string;
+  readonly subject: string;
+  readonly userId: string;
+  /** How its owner knows it: an email address or a name there. */
+  readonly label: string;
+  readonly linkedAtMs: number;
+}
+
+interface UpstreamRow {
+  readonly issuer: string;
+  readonly subject: string;
+  readonly user_id: string;
+  readonly label: string;
+  readonly linked_at_ms: number;
+}
+
+const UPSTREAM_COLUMNS = 'issuer, subject, user_id, label, linked_at_ms';
+
+const upstreamAccount = statement<UpstreamRow>(
+  'upstream-account',
+  `SELECT ${UPSTREAM_COLUMNS} FROM upstream_accounts WHERE issuer = $1 AND subject = $2`,
+);
+const upstreamAccountsOfUser = statement<UpstreamRow>(
+  'upstream-accounts-of-user',
+  `SELECT ${UPSTREAM_COLUMNS} FROM upstream_accounts WHERE user_id = $1 ORDER BY linked_at_ms, issuer, subject`,
+);
+const linkUpstream = statement<{ user_id: string }>(
+  'link-upstream-account',
+  `INSERT INTO upstream_accounts (${UPSTREAM_COLUMNS}) VALUES ($1, $2, $3, $4, $5)
+   ON CONFLICT (issuer, subject) DO NOTHING RETURNING user_id`,
+);
+// Without ON CONFLICT: the primary key refuses the second of two first visits, and undoes its person.
+const linkNewUser = statement(
+  'link-new-user',
+  `INSERT INTO upstream_accounts (${UPSTREAM_COLUMNS}) VALUES ($1, $2, $3, $4, $5)`,
+);
+const unlinkUpstream = statement(
+  'unlink-upstream-accounts',
+  'DELETE FROM upstream_accounts WHERE user_id = $1 AND issuer = $2',
+);
+
+function toAccount(row: UpstreamRow): UpstreamAccount {
+  const { issuer, subject, label } = row;
+  return { issuer, subject, label, userId: row.user_id, linkedAtMs: row.linked_at_ms };
+}
+
+export async function findUpstreamAccount(
+  store: Store,
+  issuer: string,
+  subject: string,
+): Promise<UpstreamAccount | undefined> {
+  const [row] = await store.read(upstreamAccount, [issuer, subject]);
+  return row && toAccount(row);
+}
+
+export async function listUpstreamAccounts(store: Store, userId: string): Promise<UpstreamAccount[]> {
+  return (await store.read(upstreamAccountsOfUser, [userId])).map(toAccount);
+}
+
+/** For a new person: fails, and the person with it, when that account is linked meanwhile. */
+export function linkNewUserStep({ issuer, subject, userId, label, linkedAtMs }: UpstreamAccount): Step {
+  return { statement: linkNewUser, parameters: [issuer, subject, userId, label, linkedAtMs] };
+}
+
+/** False when that account is linked already, to whomever. */
+export async function linkUpstreamAccount(store: Store, account: UpstreamAccount): Promise<boolean> {
+  const { issuer, subject, userId, label, linkedAtMs } = account;
+  return (await store.write(linkUpstream, [issuer, subject, userId, label, linkedAtMs])).length > 0;
+}
+
+export function unlinkUpstreamStep(userId: string, issuer: string): Step {
+  return { statement: unlinkUpstream, parameters: [userId, issuer] };
+}

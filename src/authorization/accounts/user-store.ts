@@ -1,0 +1,282 @@
+/**
+ * People. Their logins share one name space with organizations (table `logins`), so that the first segment of a
+ * repository's path names exactly one owner. Password hashes leave this file only through `findCredentials`.
+ */
+import { type Procedure, procedure, type Step, type Store, statement } from '../../database/store.ts';
+import { Failure } from '../../errors.ts';
+import type { World } from '../../world.ts';
+import { checkEmail, checkEmailFree, emailKey } from './email-store.ts';
+import { checkLogin, createOwnerId, loginKey } from './login.ts';
+
+export interface User {
+  /** 24 hex digits. */
+  readonly id: string;
+  readonly login: string;
+  readonly name: string;
+  readonly email: string | null;
+  /** An administrator or an upstream provider vouches for the address. Of two people only one can have it so. */
+  readonly isEmailVerified: boolean;
+  readonly isAdmin: boolean;
+  readonly createdAtMs: number;
+  readonly disabledAtMs: number | null;
+  /** Raised when everything that was made for the person before has to end (credential-origin-store.ts). */
+  readonly epoch: number;
+  /** When the password was last set; null for a person without one (who signs in elsewhere or by passkey). */
+  readonly passwordChangedAtMs: number | null;
+}
+
+/** What a sign-in is checked against. */
+export interface Credentials {
+  readonly user: User;
+  readonly passwordHash: string | null;
+}
+
+export interface UserRow {
+  readonly id: string;
+  readonly login: string;
+  readonly name: string;
+  readonly email: string | null;
+  readonly is_admin: number;
+  readonly created_at_ms: number;
+  readonly disabled_at_ms: number | null;
+  readonly password_changed_at_ms: number | null;
+  readonly epoch: number;
+  readonly verified_email_key: string | null;
+}
+
+interface CredentialsRow extends UserRow {
+  readonly password_hash: string | null;
+}
+
+const USER_COLUMNS = `id, login, name, email, verified_email_key, is_admin, created_at_ms, disabled_at_ms,
+  password_changed_at_ms, epoch`;
+
+const userById = statement<UserRow>('user-by-id', `SELECT ${USER_COLUMNS} FROM users WHERE id = $1`);
+const userByLogin = statement<UserRow>('user-by-login', `SELECT ${USER_COLUMNS} FROM users WHERE login_key = $1`);
+const credentialsByLogin = statement<CredentialsRow>(
+  'credentials-by-login',
+  `SELECT ${USER_COLUMNS}, password_hash FROM users WHERE login_key = $1`,
+);
+const usersAfter = statement<UserRow>(
+  'users-after',
+  `SELECT ${USER_COLUMNS} FROM users WHERE login_key > $1 ORDER BY login_key LIMIT $2`,
+);
+const anyUser = statement<{ id: string }>('any-user', 'SELECT id FROM users LIMIT 1');
+const takeLogin = statement<{ login_key: string }>(
+  'take-login',
+  `INSERT INTO logins (login_key, kind, owner_id) VALUES ($1, $2, $3)
+   ON CONFLICT (login_key) DO NOTHING RETURNING login_key`,
+);
+const insertUser = statement(
+  'insert-user',
+  `INSERT INTO users (id, login, login_key, name, email, is_admin, password_hash, password_changed_at_ms, created_at_ms,
+     verified_email_key)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+);
+const setPassword = statement<UserRow>(
+  'set-password',
+  `UPDATE users SET password_hash = $2, password_changed_at_ms = $3, epoch = epoch + 1 WHERE id = $1 RETURNING ${USER_COLUMNS}`,
+);
+const raiseEpoch = statement('raise-user-epoch', 'UPDATE users SET epoch = epoch + 1 WHERE id = $1');
+// The old hash is named, so that a new password set meanwhile is never undone by the rehash of the old one.
+const replacePasswordHash = statement(
+  'replace-password-hash',
+  'UPDATE users SET password_hash = $3 WHERE id = $1 AND password_hash = $2',
+);
+// A new address is not verified; the same one stays so.
+const updateProfile = statement<UserRow>(
+  'update-profile',
+  `UPDATE users SET name = $2, email = $3,
+     verified_email_key = CASE WHEN verified_email_key = $4 THEN verified_email_key ELSE NULL END
+   WHERE id = $1 RETURNING ${USER_COLUMNS}`,
+);
+const disableUserStatement = statement<UserRow>(
+  'disable-user',
+  `UPDATE users SET disabled_at_ms = $2 WHERE id = $1 AND disabled_at_ms IS NULL RETURNING ${USER_COLUMNS}`,
+);
+const enableUserStatement = statement<UserRow>(
+  'enable-user',
+  `UPDATE users SET disabled_at_ms = NULL WHERE id = $1 AND disabled_at_ms IS NOT NULL RETURNING ${USER_COLUMNS}`,
+);
+const setAdminStatement = statement<UserRow>(
+  'set-user-admin',
+  `UPDATE users SET is_admin = $2 WHERE id = $1 RETURNING ${USER_COLUMNS}`,
+);
+
+export function toUser(row: UserRow): User {
+  return {
+    id: row.id,
+    login: row.login,
+    name: row.name,
+    email: row.email,
+    isEmailVerified: row.verified_email_key !== null,
+    isAdmin: row.is_admin === 1,
+    createdAtMs: row.created_at_ms,
+    disabledAtMs: row.disabled_at_ms,
+    passwordChangedAtMs: row.password_changed_at_ms,
+    epoch: row.epoch,
+  };
+}
+
+function firstUser(rows: readonly UserRow[]): User | undefined {
+  return rows[0] && toUser(rows[0]);
+}
+
+export async function findUserById(store: Store, id: string): Promise<User | undefined> {
+  return firstUser(await store.recall(userById, [id]));
+}
+
+/** Whatever the case of the letters. */
+export async function findUserByLogin(store: Store, login: string): Promise<User | undefined> {
+  return firstUser(await store.read(userByLogin, [loginKey(login)]));
+}
+
+export async function findCredentials(store: Store, login: string): Promise<Credentials | undefined> {
+  const [row] = await store.read(credentialsByLogin, [loginKey(login)]);
+  return row && { user: toUser(row), passwordHash: row.password_hash };
+}
+
+/** In the order of their logins; `afterLogin` goes on where a page ended. */
+export async function listUsers(store: Store, limit: number, afterLogin = ''): Promise<User[]> {
+  return (await store.read(usersAfter, [loginKey(afterLogin), limit])).map(toUser);
+}
+
+export async function hasUsers(store: Store): Promise<boolean> {
+  return (await store.read(anyUser)).length > 0;
+}
+
+export interface NewUser {
+  readonly login: string;
+  readonly name: string;
+  readonly email: string | null;
+  readonly isEmailVerified?: boolean | undefined;
+  readonly isAdmin: boolean;
+  readonly passwordHash: string | null;
+}
+
+/** What commits together with a new user, made for its id. */
+export type StepsForUser = (userId: string) => readonly Step[];
+
+export interface UserInsert extends NewUser {
+  readonly id: string;
+  readonly steps: readonly Step[];
+  readonly nowMs: number;
+  /** Refuse when anybody exists: the one-time set-up makes the first person only. */
+  readonly onlyFirst: boolean;
+}
+
+/** `created`, or why not: an expected outcome, since two people may ask for one login at once. */
+export const insertUserOnce: Procedure<UserInsert, 'created' | 'taken' | 'not_first'> = procedure(
+  import.meta.url,
+  'insertUserOnce',
+  async (transaction, user) => {
+    if (user.onlyFirst && (await transaction.run(anyUser, [])).length > 0) return 'not_first';
+    const verifiedKey = user.isEmailVerified ? emailKey(user.email) : null;
+    const key = loginKey(user.login);
+    const taken = await transaction.run(takeLogin, [key, 'user', user.id]);
+    if (taken.length === 0) return 'taken';
+    if (user.isEmailVerified) await checkEmailFree(transaction, user.email);
+    const passwordChangedAtMs = user.passwordHash === null ? null : user.nowMs;
+    await transaction.run(insertUser, [
+      user.id,
+      user.login,
+      key,
+      user.name,
+      user.email,
+      user.isAdmin ? 1 : 0,
+      user.passwordHash,
+      passwordChangedAtMs,
+      user.nowMs,
+      verifiedKey,
+    ]);
+    for (const step of user.steps) await transaction.run(step.statement, step.parameters);
+    return 'created';
+  },
+);
+
+/** Throws `invalid` for a login nobody can have, `conflict` for one that a person or an organization has. */
+export async function createUser(
+  store: Store,
+  world: World,
+  user: NewUser,
+  stepsFor: StepsForUser = () => [],
+): Promise<User> {
+  const id = createOwnerId(world);
+  return create(store, world, { ...user, id, steps: stepsFor(id), onlyFirst: false });
+}
+
+/** The administrator of a fresh service. Throws `conflict` when anybody exists. */
+export async function createFirstUser(store: Store, world: World, user: Omit<NewUser, 'isAdmin'>): Promise<User> {
+  return create(store, world, { ...user, id: createOwnerId(world), steps: [], isAdmin: true, onlyFirst: true });
+}
+
+async function create(store: Store, world: World, user: Omit<UserInsert, 'nowMs'>): Promise<User> {
+  checkLogin(user.login);
+  checkProfile(user);
+  const insert: UserInsert = { ...user, nowMs: world.nowMs() };
+  const outcome = await store.call(insertUserOnce, insert);
+  if (outcome === 'taken')
+    throw new Failure('conflict', `Cannot create the user: the login "${user.login}" is taken`, { field: 'login' });
+  if (outcome === 'not_first') throw new Failure('conflict', 'Cannot set up the service: it already has a user');
+  return {
+    id: insert.id,
+    login: insert.login,
+    name: insert.name,
+    email: insert.email,
+    isEmailVerified: insert.email !== null && insert.isEmailVerified === true,
+    isAdmin: insert.isAdmin,
+    createdAtMs: insert.nowMs,
+    disabledAtMs: null,
+    passwordChangedAtMs: insert.passwordHash === null ? null : insert.nowMs,
+    epoch: 0,
+  };
+}
+
+const MAX_NAME_LENGTH = 100;
+
+/** Throws `invalid` unless a person may be shown under this name and written to at this address. */
+export function checkProfile(profile: { readonly name: string; readonly email: string | null }): void {
+  if (profile.name.trim() === '' || profile.name.length > MAX_NAME_LENGTH)
+    throw new Failure('invalid', `Cannot save the profile: the name must be 1 to ${MAX_NAME_LENGTH} characters`, {
+      field: 'name',
+    });
+  if (profile.email !== null) checkEmail(profile.email);
+}
+
+export async function changeProfile(
+  store: Store,
+  userId: string,
+  profile: { readonly name: string; readonly email: string | null },
+): Promise<User | undefined> {
+  checkProfile(profile);
+  return firstUser(
+    await store.write(updateProfile, [userId, profile.name.trim(), profile.email, emailKey(profile.email)]),
+  );
+}
+
+/** Ends every session, and all that applications were given, with the same statement. */
+export function setPasswordStep(userId: string, passwordHash: string, nowMs: number) {
+  return { statement: setPassword, parameters: [userId, passwordHash, nowMs] };
+}
+
+/** Ends every session, and all that applications were given. */
+export function raiseEpochStep(userId: string): Step {
+  return { statement: raiseEpoch, parameters: [userId] };
+}
+
+/** Stores the same password under newer parameters, unless it was changed meanwhile. */
+export async function rehashPassword(store: Store, userId: string, oldHash: string, newHash: string): Promise<void> {
+  await store.write(replacePasswordHash, [userId, oldHash, newHash]);
+}
+
+export function disableUserStep(userId: string, nowMs: number) {
+  return { statement: disableUserStatement, parameters: [userId, nowMs] };
+}
+
+export function enableUserStep(userId: string) {
+  return { statement: enableUserStatement, parameters: [userId] };
+}
+
+export function setAdminStep(userId: string, isAdmin: 0 | 1) {
+  return { statement: setAdminStatement, parameters: [userId, isAdmin] };
+}

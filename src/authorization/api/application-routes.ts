@@ -1,0 +1,263 @@
+/** `/api/v5/user/applications`: the OAuth applications that the caller registered. */
+import { type OpenAPIHono, z } from '@hono/zod-openapi';
+import { Failure } from '../../errors.ts';
+import { limitFields } from '../../http/limit-body.ts';
+import type { IdentityEnv, RequireScope } from '../../http/require-scope.ts';
+import type { Identity } from '../../identity.ts';
+import {
+  type ApplicationForm,
+  addSecret,
+  createApplication,
+  deleteApplication,
+  removeSecret,
+  updateApplication,
+} from '../applications/application.ts';
+import { listSecrets } from '../applications/application-secret-store.ts';
+import { type Application, findApplication, listApplications } from '../applications/application-store.ts';
+import { clientAddress } from '../sign-in/client-address.ts';
+import type { ProtocolParts } from '../tokens/parts.ts';
+import { requirePersonalToken } from '../tokens/require-scope.ts';
+
+const grantType = z.enum(['authorization_code', 'refresh_token', 'client_credentials', 'device_code']);
+
+const applicationSchema = z
+  .object({
+    client_id: z.string(),
+    name: z.string(),
+    homepage: z.string(),
+    description: z.string(),
+    redirect_uris: z.array(z.string()),
+    public: z.boolean(),
+    grant_types: z.array(grantType),
+    authenticated_refresh: z.boolean(),
+    secret_seen_in_query_at: z.string().nullable(),
+    created_at: z.string(),
+  })
+  .openapi('Application');
+
+const secretSchema = z.object({
+  slot: z.int(),
+  hint: z.string(),
+  created_at: z.string(),
+  last_used_at: z.string().nullable(),
+});
+
+const changeSchema = z.object({
+  name: z.string().optional(),
+  homepage: z.string().optional(),
+  description: z.string().optional(),
+  redirect_uris: z.array(z.string()).optional(),
+  grant_types: z.array(grantType).optional(),
+  authenticated_refresh: z.boolean().optional(),
+});
+
+const formSchema = changeSchema.extend({ name: z.string(), public: z.boolean().optional() });
+
+type ChangeBody = z.infer<typeof changeSchema>;
+
+const PATH = '/applications';
+const tags = ['User'];
+const params = z.object({ client_id: z.string().max(100) });
+const json = <T extends z.ZodType>(schema: T) => ({ content: { 'application/json': { schema } } });
+
+export function addApplicationRoutes(
+  routes: OpenAPIHono<IdentityEnv>,
+  parts: ProtocolParts,
+  requireScope: RequireScope,
+): void {
+  addCollectionRoutes(routes, parts, requireScope);
+  addItemRoutes(routes, parts, requireScope);
+  addSecretRoutes(routes, parts, requireScope);
+}
+
+function addCollectionRoutes(routes: OpenAPIHono<IdentityEnv>, parts: ProtocolParts, requireScope: RequireScope): void {
+  const middleware = requireScope('all_user');
+  const managing = [middleware, requirePersonalToken, limitFields];
+  routes.openapi(
+    {
+      method: 'get',
+      path: PATH,
+      summary: "List the caller's OAuth applications",
+      tags,
+      middleware,
+      responses: { 200: { description: 'Newest first', ...json(z.array(applicationSchema)) } },
+    },
+    async (c) => {
+      const applications = await listApplications(parts.store, c.get('identity').userId);
+      return c.json(applications.map(formatApplication), 200);
+    },
+  );
+  routes.openapi(
+    {
+      method: 'post',
+      path: PATH,
+      summary: 'Register an OAuth application; its secret is in this answer only',
+      tags,
+      middleware: managing,
+      request: { body: { required: true, ...json(formSchema) } },
+      responses: {
+        201: {
+          description: 'The application',
+          ...json(applicationSchema.extend({ client_secret: z.string().optional() })),
+        },
+      },
+    },
+    async (c) => {
+      const body = c.req.valid('json');
+      const empty = { homepage: '', description: '', redirectUris: [], isPublic: body.public ?? false };
+      const form = { ...empty, ...toChange(body), name: body.name };
+      const actor = { userId: requirePerson(c.get('identity')), address: clientAddress(c as never) };
+      const { application, clientSecret } = await createApplication(parts.store, parts.world, { form, actor });
+      const secret = clientSecret === undefined ? {} : { client_secret: clientSecret };
+      return c.json({ ...formatApplication(application), ...secret }, 201, { 'Cache-Control': 'no-store' });
+    },
+  );
+}
+
+function addItemRoutes(routes: OpenAPIHono<IdentityEnv>, parts: ProtocolParts, requireScope: RequireScope): void {
+  const middleware = requireScope('all_user');
+  const managing = [middleware, requirePersonalToken, limitFields];
+  const path = `${PATH}/{client_id}`;
+  routes.openapi(
+    {
+      method: 'get',
+      path,
+      summary: 'One OAuth application with its secrets, which show their last four characters',
+      tags,
+      middleware,
+      request: { params },
+      responses: {
+        200: { description: 'The application', ...json(applicationSchema.extend({ secrets: z.array(secretSchema) })) },
+      },
+    },
+    async (c) => {
+      const application = await findOwn(parts, c.get('identity'), c.req.valid('param').client_id);
+      const secrets = await listSecrets(parts.store, application.clientId);
+      return c.json({ ...formatApplication(application), secrets: secrets.map(formatSecret) }, 200);
+    },
+  );
+  routes.openapi(
+    {
+      method: 'patch',
+      path,
+      summary: 'Change an OAuth application',
+      tags,
+      middleware: managing,
+      request: { params, body: { required: true, ...json(changeSchema) } },
+      responses: { 200: { description: 'The application', ...json(applicationSchema) } },
+    },
+    async (c) => {
+      const application = await findOwn(parts, c.get('identity'), c.req.valid('param').client_id);
+      const form = { ...application, ...toChange(c.req.valid('json')) };
+      const actor = { userId: c.get('identity').userId, address: clientAddress(c as never) };
+      const updated = await updateApplication(parts.store, parts.world, { application, form, actor });
+      return c.json(formatApplication(updated), 200);
+    },
+  );
+  routes.openapi(
+    {
+      method: 'delete',
+      path,
+      summary: 'Delete an OAuth application and every token it holds',
+      tags,
+      middleware: managing,
+      request: { params },
+      responses: { 204: { description: 'Deleted' } },
+    },
+    async (c) => {
+      const application = await findOwn(parts, c.get('identity'), c.req.valid('param').client_id);
+      const actor = { userId: c.get('identity').userId, address: clientAddress(c as never) };
+      await deleteApplication(parts.store, parts.world, { application, actor });
+      return c.body(null, 204);
+    },
+  );
+}
+
+function addSecretRoutes(routes: OpenAPIHono<IdentityEnv>, parts: ProtocolParts, requireScope: RequireScope): void {
+  const managing = [requireScope('all_user'), requirePersonalToken, limitFields];
+  const path = `${PATH}/{client_id}/secrets`;
+  routes.openapi(
+    {
+      method: 'post',
+      path,
+      summary: 'Add a second secret, to replace the first without downtime',
+      tags,
+      middleware: managing,
+      request: { params },
+      responses: { 201: { description: 'The secret, shown once', ...json(z.object({ client_secret: z.string() })) } },
+    },
+    async (c) => {
+      const application = await findOwn(parts, c.get('identity'), c.req.valid('param').client_id);
+      const actor = { userId: c.get('identity').userId, address: clientAddress(c as never) };
+      const secret = await addSecret(parts.store, parts.world, { application, actor });
+      return c.json({ client_secret: secret }, 201, { 'Cache-Control': 'no-store' });
+    },
+  );
+  routes.openapi(
+    {
+      method: 'delete',
+      path: `${path}/{slot}`,
+      summary: 'Remove one of two secrets',
+      tags,
+      middleware: managing,
+      request: { params: params.extend({ slot: z.coerce.number().int() }) },
+      responses: { 204: { description: 'Removed' } },
+    },
+    async (c) => {
+      const { client_id: clientId, slot } = c.req.valid('param');
+      const application = await findOwn(parts, c.get('identity'), clientId);
+      const actor = { userId: c.get('identity').userId, address: clientAddress(c as never) };
+      await removeSecret(parts.store, parts.world, { application, slot, actor });
+      return c.body(null, 204);
+    },
+  );
+}
+
+/** Somebody else's application does not exist for the caller. */
+async function findOwn(parts: ProtocolParts, identity: Identity, clientId: string): Promise<Application> {
+  const application = await findApplication(parts.store, clientId);
+  if (application !== undefined && application.ownerId === identity.userId) return application;
+  throw new Failure('not_found', `Application not found: ${clientId}`);
+}
+
+/** An application that acts for itself cannot own others. */
+function requirePerson({ userId, clientId }: Identity): string {
+  if (userId !== clientId) return userId;
+  throw new Failure('forbidden', 'Forbidden: this token speaks for no user');
+}
+
+/** Only what was sent. */
+function toChange(body: ChangeBody): Partial<ApplicationForm> {
+  return {
+    ...(body.name === undefined ? {} : { name: body.name }),
+    ...(body.homepage === undefined ? {} : { homepage: body.homepage }),
+    ...(body.description === undefined ? {} : { description: body.description }),
+    ...(body.redirect_uris === undefined ? {} : { redirectUris: body.redirect_uris }),
+    grantTypes: body.grant_types,
+    authenticatedRefresh: body.authenticated_refresh,
+  };
+}
+
+function formatApplication(application: Application): z.infer<typeof applicationSchema> {
+  return {
+    client_id: application.clientId,
+    name: application.name,
+    homepage: application.homepage,
+    description: application.description,
+    redirect_uris: [...application.redirectUris],
+    public: application.isPublic,
+    grant_types: [...application.grantTypes],
+    authenticated_refresh: application.authenticatedRefresh,
+    secret_seen_in_query_at: formatTime(application.secretInQueryAtMs),
+    created_at: new Date(application.createdAtMs).toISOString(),
+  };
+}
+
+function formatSecret(secret: Awaited<ReturnType<typeof listSecrets>>[number]): z.infer<typeof secretSchema> {
+  const { slot, hint, createdAtMs, lastUsedAtMs } = secret;
+  return { slot, hint, created_at: new Date(createdAtMs).toISOString(), last_used_at: formatTime(lastUsedAtMs) };
+}
+
+function formatTime(timeMs: number | undefined): string | null {
+  return timeMs === undefined ? null : new Date(timeMs).toISOString();
+}

@@ -1,0 +1,147 @@
+/** `/api/v5/user/access_tokens`: the caller's personal access tokens. */
+import { type OpenAPIHono, z } from '@hono/zod-openapi';
+import { Failure } from '../../errors.ts';
+import { limitFields } from '../../http/limit-body.ts';
+import type { IdentityEnv, RequireScope } from '../../http/require-scope.ts';
+import type { Identity } from '../../identity.ts';
+import { isScope } from '../applications/scope.ts';
+import { clientAddress } from '../sign-in/client-address.ts';
+import type { ProtocolParts } from '../tokens/parts.ts';
+import {
+  createPersonalToken,
+  DEFAULT_PERSONAL_TOKEN_DAYS,
+  decideExpiry,
+  revokePersonalToken,
+} from '../tokens/personal-token.ts';
+import { listPersonalTokens, type PersonalToken } from '../tokens/personal-token-store.ts';
+import { requirePersonalToken } from '../tokens/require-scope.ts';
+
+const tokenSchema = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    scopes: z.array(z.string()),
+    hint: z.string().openapi({ description: 'The last four characters of the token' }),
+    created_at: z.string(),
+    expires_at: z.string().nullable(),
+    last_used_at: z.string().nullable(),
+  })
+  .openapi('PersonalAccessToken');
+
+const newTokenSchema = z.object({
+  name: z.string().min(1).max(100),
+  scopes: z.array(z.string()).min(1),
+  expires_in_days: z
+    .int()
+    .min(1)
+    .max(3650)
+    .nullable()
+    .optional()
+    .openapi({
+      description: `null for a token that does not expire; ${DEFAULT_PERSONAL_TOKEN_DAYS}, or less, when absent. It ends with the token that makes it at the latest`,
+    }),
+});
+
+const PATH = '/access_tokens';
+const tags = ['User'];
+
+export function addPersonalTokenRoutes(
+  routes: OpenAPIHono<IdentityEnv>,
+  parts: ProtocolParts,
+  requireScope: RequireScope,
+): void {
+  const middleware = requireScope('all_user');
+  const managing = [middleware, requirePersonalToken, limitFields];
+  routes.openapi(
+    {
+      method: 'get',
+      path: PATH,
+      summary: "List the caller's personal access tokens",
+      tags,
+      middleware,
+      responses: {
+        200: { description: 'Newest first', content: { 'application/json': { schema: z.array(tokenSchema) } } },
+      },
+    },
+    async (c) => {
+      const tokens = await listPersonalTokens(parts.store, c.get('identity').userId);
+      return c.json(tokens.map(formatToken), 200);
+    },
+  );
+  routes.openapi(
+    {
+      method: 'post',
+      path: PATH,
+      summary: 'Create a personal access token; its text is in this answer only',
+      tags,
+      middleware: managing,
+      request: { body: { required: true, content: { 'application/json': { schema: newTokenSchema } } } },
+      responses: {
+        201: {
+          description: 'The token',
+          content: { 'application/json': { schema: tokenSchema.extend({ token: z.string() }) } },
+        },
+      },
+    },
+    async (c) => {
+      const { name, scopes, expires_in_days: days } = c.req.valid('json');
+      const identity = c.get('identity');
+      // `requirePersonalToken` let it pass.
+      const { userId, tokenId: parentId = '' } = identity;
+      const created = await createPersonalToken(parts.store, parts.world, {
+        userId,
+        name,
+        scopes: checkScopes(scopes, identity),
+        expiresAtMs: await decideExpiry(parts.store, parts.world, { userId, parentId, days }),
+        parentId,
+        address: clientAddress(c as never),
+      });
+      return c.json({ ...formatToken(created.token), token: created.secret }, 201, { 'Cache-Control': 'no-store' });
+    },
+  );
+  routes.openapi(
+    {
+      method: 'delete',
+      path: `${PATH}/{id}`,
+      summary: 'Revoke a personal access token',
+      tags,
+      middleware: managing,
+      request: { params: z.object({ id: z.string().max(100) }) },
+      responses: { 204: { description: 'Revoked' } },
+    },
+    async (c) => {
+      const target = { userId: c.get('identity').userId, tokenId: c.req.valid('param').id };
+      await revokePersonalToken(parts.store, parts.world, { ...target, address: clientAddress(c as never) });
+      return c.body(null, 204);
+    },
+  );
+}
+
+/** A token may pass on what it holds, never more; or any token would be all tokens. */
+function checkScopes(names: readonly string[], identity: Identity) {
+  const unknown = names.find((name) => !isScope(name));
+  if (unknown !== undefined)
+    throw new Failure('invalid', `Cannot create the token: "${unknown}" is no scope`, { field: 'scopes' });
+  const missing = names.find((name) => !identity.scopes.includes(name));
+  if (missing !== undefined)
+    throw new Failure('forbidden', `Forbidden: a token without the scope ${missing} cannot give it`, {
+      field: 'scopes',
+    });
+  return names.filter(isScope);
+}
+
+function formatToken(token: PersonalToken): z.infer<typeof tokenSchema> {
+  return {
+    id: token.tokenId,
+    name: token.name,
+    scopes: [...token.scopes],
+    hint: token.hint,
+    created_at: new Date(token.createdAtMs).toISOString(),
+    expires_at: formatTime(token.expiresAtMs),
+    last_used_at: formatTime(token.lastUsedAtMs),
+  };
+}
+
+function formatTime(timeMs: number | undefined): string | null {
+  return timeMs === undefined ? null : new Date(timeMs).toISOString();
+}

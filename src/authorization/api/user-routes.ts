@@ -1,0 +1,96 @@
+/** `GET /api/v5/user` with the platform's fields, and the caller's personal tokens and applications. */
+import { z } from '@hono/zod-openapi';
+import { Failure } from '../../errors.ts';
+import { type Call, type Endpoint, type Reply, replyJson } from '../../http/endpoint.ts';
+import type { RouteMount } from '../../http/mount.ts';
+import type { IdentityEnv, RequireScope } from '../../http/require-scope.ts';
+import { createRoutes } from '../../http/routes.ts';
+import type { VerifyToken } from '../../identity.ts';
+import { findUserById, type User } from '../accounts/user-store.ts';
+import type { ProtocolParts } from '../tokens/parts.ts';
+import { identifyFor } from '../tokens/require-scope.ts';
+import { addApplicationRoutes } from './application-routes.ts';
+import { addPersonalTokenRoutes } from './personal-token-routes.ts';
+
+const userSchema = z
+  .object({
+    id: z.string(),
+    login: z.string(),
+    name: z.string(),
+    email: z.string().nullable().openapi({ description: 'Only an address that is verified' }),
+    email_verified: z.boolean(),
+    type: z.literal('User'),
+    avatar_url: z.string(),
+    html_url: z.string(),
+    url: z.string(),
+    followers_url: z.string(),
+    bio: z.string(),
+    blog: z.string(),
+    company: z.string(),
+    location: z.string(),
+    followers: z.int(),
+    following: z.int(),
+    top_languages: z.array(z.string()),
+  })
+  .openapi('User');
+
+/** How callers are recognized. */
+export interface Guard {
+  readonly verifyToken: VerifyToken;
+  readonly requireScope: RequireScope;
+}
+
+export function createUserMount(parts: ProtocolParts, guard: Guard): RouteMount {
+  const routes = createRoutes<IdentityEnv>();
+  routes.openAPIRegistry.registerPath({
+    method: 'get',
+    path: '/',
+    summary: 'The user a token speaks for',
+    tags: ['User'],
+    responses: { 200: { description: 'The user', content: { 'application/json': { schema: userSchema } } } },
+  });
+  addPersonalTokenRoutes(routes, parts, guard.requireScope);
+  addApplicationRoutes(routes, parts, guard.requireScope);
+  const endpoints: Endpoint[] = [
+    { method: 'GET', path: '/', answer: (call) => answerUserRequest(parts, call, guard.verifyToken) },
+  ];
+  return {
+    path: '/api/v5/user',
+    errors: 'platform',
+    routes: routes as unknown as RouteMount['routes'],
+    endpoints,
+  };
+}
+
+async function answerUserRequest(parts: ProtocolParts, call: Call, verifyToken: VerifyToken): Promise<Reply> {
+  const { userId } = await identifyFor('all_user', call, verifyToken);
+  const user = await findUserById(parts.store, userId);
+  if (user === undefined) throw new Failure('forbidden', 'Forbidden: this token speaks for no user');
+  return replyJson(formatUser(parts, user));
+}
+
+/**
+ * What this service does not know of a person is empty, never absent: clients of the platform read these fields. Nor
+ * does an address lead nowhere: there are no public profiles and no followers here.
+ */
+function formatUser({ baseUrl, issuer }: ProtocolParts, user: User): z.infer<typeof userSchema> {
+  return {
+    id: user.id,
+    login: user.login,
+    name: user.name,
+    email: user.isEmailVerified ? user.email : null,
+    email_verified: user.isEmailVerified,
+    type: 'User',
+    avatar_url: '',
+    html_url: `${issuer}/account`,
+    url: `${baseUrl}/api/v5/user`,
+    followers_url: '',
+    bio: '',
+    blog: '',
+    company: '',
+    location: '',
+    followers: 0,
+    following: 0,
+    top_languages: [],
+  };
+}

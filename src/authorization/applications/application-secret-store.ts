@@ -1,0 +1,100 @@
+/** The secrets of applications, kept as SHA-256; two may live at once. */
+import {
+  conditionalProcedure,
+  type Procedure,
+  procedure,
+  type Step,
+  type Store,
+  statement,
+} from '../../database/store.ts';
+
+/** One of the two secrets, as its owner may see it. */
+export interface ApplicationSecret {
+  readonly slot: number;
+  /** The last four characters. */
+  readonly hint: string;
+  readonly createdAtMs: number;
+  readonly lastUsedAtMs: number | undefined;
+}
+
+const secretsOf = statement<{ slot: number; hint: string; created_at_ms: number; last_used_at_ms: number | null }>(
+  'application-secrets',
+  'SELECT slot, hint, created_at_ms, last_used_at_ms FROM application_secrets WHERE client_id = $1 ORDER BY created_at_ms, slot',
+);
+// The primary key decides when two secrets are added at once: one of them finds its slot taken.
+const insertSecret = statement<{ slot: number }>(
+  'insert-application-secret',
+  `INSERT INTO application_secrets (client_id, slot, secret_hash, hint, created_at_ms)
+   VALUES ($1, $2, $3, $4, $5) ON CONFLICT (client_id, slot) DO NOTHING RETURNING slot`,
+);
+const deleteSecret = statement(
+  'delete-application-secret',
+  'DELETE FROM application_secrets WHERE client_id = $1 AND slot = $2',
+);
+const markSecretUsed = statement(
+  'mark-secret-used',
+  'UPDATE application_secrets SET last_used_at_ms = $3 WHERE client_id = $1 AND slot = $2',
+);
+
+export async function listSecrets(store: Store, clientId: string): Promise<ApplicationSecret[]> {
+  const rows = await store.read(secretsOf, [clientId]);
+  return rows.map((row) => ({
+    slot: row.slot,
+    hint: row.hint,
+    createdAtMs: row.created_at_ms,
+    lastUsedAtMs: row.last_used_at_ms ?? undefined,
+  }));
+}
+
+export interface SecretInsert {
+  readonly clientId: string;
+  readonly secretHash: Uint8Array;
+  readonly hint: string;
+  readonly nowMs: number;
+  readonly audit: Step;
+}
+
+/** The slot, or `full` when two secrets live already. */
+export const insertSecretOnce: Procedure<SecretInsert, number | 'full'> = conditionalProcedure(
+  import.meta.url,
+  'insertSecretOnce',
+  async (transaction, input) => {
+    for (const slot of [1, 2]) {
+      const added = await transaction.run(insertSecret, [
+        input.clientId,
+        slot,
+        input.secretHash,
+        input.hint,
+        input.nowMs,
+      ]);
+      if (added.length === 0) continue;
+      await transaction.run(input.audit.statement, input.audit.parameters);
+      return slot;
+    }
+    return 'full';
+  },
+);
+
+export interface SecretRemoval {
+  readonly clientId: string;
+  readonly slot: number;
+  readonly audit: Step;
+}
+
+/** Of two at once that would remove both secrets, one finds the last one, which stays. */
+export const removeSecretOnce: Procedure<SecretRemoval, 'removed' | 'absent' | 'last'> = procedure(
+  import.meta.url,
+  'removeSecretOnce',
+  async (transaction, { clientId, slot, audit }) => {
+    const secrets = await transaction.run(secretsOf, [clientId]);
+    if (!secrets.some((secret) => secret.slot === slot)) return 'absent';
+    if (secrets.length === 1) return 'last';
+    await transaction.run(deleteSecret, [clientId, slot]);
+    await transaction.run(audit.statement, audit.parameters);
+    return 'removed';
+  },
+);
+
+export function markSecretUsedStep(clientId: string, slot: number, nowMs: number): Step {
+  return { statement: markSecretUsed, parameters: [clientId, slot, nowMs] };
+}

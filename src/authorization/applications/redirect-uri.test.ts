@@ -1,0 +1,123 @@
+/** Where an answer may go: RFC 6749 §3.1.2, RFC 8252 §7 and RFC 9700 §2.1. */
+import assert from 'node:assert/strict';
+import { assertShown, PKCE, prepareRequest, without } from '../../../test/support/authorization-requests.ts';
+import { authorize, decide, readRedirect, registerApplication } from '../../../test/support/authorization-server.ts';
+import { type Case, checkConformance } from '../../../test/support/conformance.ts';
+
+const cases: Case[] = [
+  [
+    'A05 A06 a redirect_uri that is missing or differs in any character is shown, never redirected (RFC 9700 §2.1)',
+    async (bench) => {
+      const { cookie, fields } = await prepareRequest(bench);
+      assertShown(await authorize(bench.server, cookie, without(fields, 'redirect_uri')));
+      for (const uri of [
+        'https://client.example/callback/',
+        'https://client.example/Callback',
+        'https://CLIENT.example/callback',
+        'https://client.example/callback?x=1',
+        'https://client.example/callback#f',
+        'https://client.example:443/callback',
+        'https://client.example:8443/callback',
+        'https://user@client.example/callback',
+        'https://client.example/%63allback',
+        'https://client.example/x/../callback',
+        'https://client.example.evil.example/callback',
+        'http://client.example/callback',
+        '//client.example/callback',
+        'javascript:alert(1)',
+        ' https://client.example/callback',
+      ])
+        assertShown(await authorize(bench.server, cookie, { ...fields, redirect_uri: uri }));
+    },
+  ],
+  [
+    'A07 a loopback IP address may come with any port, and with nothing else changed (RFC 8252 §7.3)',
+    async (bench) => {
+      const redirectUris = ['http://127.0.0.1/cb', 'http://[::1]:9000/cb', 'http://localhost:3000/cb'];
+      const { cookie, fields } = await prepareRequest(bench, { redirectUris });
+      const ask = (redirect_uri: string) => authorize(bench.server, cookie, { ...fields, redirect_uri });
+      for (const uri of [
+        'http://127.0.0.1:51234/cb',
+        'http://127.0.0.1/cb',
+        'http://[::1]:1/cb',
+        'http://localhost:3000/cb',
+      ])
+        assert.equal((await ask(uri)).status, 200, uri);
+      for (const uri of [
+        'http://127.0.0.1:51234/cb/',
+        'http://127.0.0.1:51234/cb?x',
+        'http://u@127.0.0.1:51234/cb',
+        'https://127.0.0.1:51234/cb',
+        'http://127.0.0.2:51234/cb',
+        'http://127.0.0.1:70000/cb',
+        'http://127.0.0.1.evil.example/cb',
+        'http://localhost:3001/cb',
+      ])
+        assertShown(await ask(uri));
+    },
+  ],
+  [
+    'A08 plain http elsewhere, fragments, wildcards and user information cannot be registered (RFC 9700 §2.1)',
+    async (bench) => {
+      for (const uri of [
+        'http://client.example/cb',
+        'https://client.example/cb#x',
+        'https://*.example/cb',
+        'https://user:pw@client.example/cb',
+        'https://client.example/../cb',
+        'javascript:alert(1)',
+        'data:text/html,x',
+        'com.example.app:/cb',
+        '/cb',
+        'https://client.example/a b',
+        'https:client.example/cb',
+        'https:/client.example/cb',
+        'https:///client.example/cb',
+        'https://cli%65nt.example/cb',
+        'http:127.0.0.1/cb',
+        'http://0x7f.1/cb',
+      ])
+        await assert.rejects(registerApplication(bench.server, { redirectUris: [uri] }), /redirect URI/, uri);
+      await registerApplication(bench.server, { redirectUris: ['com.example.app:/cb'], isPublic: true });
+    },
+  ],
+  [
+    'a scheme is read whatever its case, so that HTTPS is no private scheme (RFC 3986 §3.1)',
+    async (bench) => {
+      await assert.rejects(
+        registerApplication(bench.server, { redirectUris: ['HTTP://client.example/cb'] }),
+        /use https/,
+      );
+      const redirectUris = ['HTTPS://Client.example:443/cb'];
+      const { cookie, fields } = await prepareRequest(bench, { redirectUris });
+      const page = await authorize(bench.server, cookie, fields);
+      const answer = await decide(bench.server, cookie, { page: page.text, decision: 'allow' });
+      assert.equal(answer.status, 303);
+      assert.ok(answer.headers.get('location')?.startsWith(`${redirectUris[0]}?code=`));
+    },
+  ],
+  [
+    "A09 a registered query is kept, and a parameter of ours takes its namesake's place (§3.1.2)",
+    async (bench) => {
+      const { cookie, fields } = await prepareRequest(bench, {
+        redirectUris: ['https://client.example/cb?tenant=7&state=old'],
+      });
+      const page = await authorize(bench.server, cookie, fields);
+      const answer = await decide(bench.server, cookie, { page: page.text, decision: 'allow' });
+      const parameters = readRedirect(answer);
+      assert.deepEqual([parameters.getAll('tenant'), parameters.getAll('state')], [['7'], ['s1']]);
+    },
+  ],
+  [
+    'a private-use scheme is reached by a page with a link, since browsers refuse it as the end of a form',
+    async (bench) => {
+      const { cookie, fields } = await prepareRequest(bench, { isPublic: true, redirectUris: ['com.example.app:/cb'] });
+      const page = await authorize(bench.server, cookie, { ...fields, ...PKCE });
+      const answer = await decide(bench.server, cookie, { page: page.text, decision: 'allow' });
+      assert.equal(answer.status, 200);
+      assert.match(answer.text, /href="com\.example\.app:\/cb\?code=tvt_c_/);
+    },
+  ],
+];
+
+checkConformance('redirect URIs', cases);

@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import { rmSync } from 'node:fs';
+import { test } from 'node:test';
+import { runTrivet } from '../../../test/support/run-trivet.ts';
+import { createDataDir } from '../../../test/support/start-program.ts';
+
+test('trivet app and trivet token register, change and revoke on the store directly', async () => {
+  const dataDir = createDataDir();
+  const run = async (...argv: string[]) => runTrivet(argv, { env: { TRIVET_DATA_DIR: dataDir } });
+  try {
+    assert.equal((await run('user', 'create', '--login', 'ada', '--name', 'Ada')).code, 0);
+    const create = [
+      'app',
+      'create',
+      '--name',
+      'App',
+      '--redirect-uri',
+      'https://app.example/cb',
+      '--owner',
+      'ada',
+      '--json',
+    ];
+    const { client_id: clientId, client_secret: secret } = JSON.parse((await run(...create)).stdout) as Record<
+      string,
+      string
+    >;
+    assert.match(clientId ?? '', /^app_/);
+    assert.match((await run('app', 'list')).stdout, new RegExp(`${clientId} +App +confidential +live`));
+    assert.match((await run('app', 'add-secret', clientId ?? '')).stdout, /^tvt_s_/);
+    const shown = (await run('app', 'show', clientId ?? '')).stdout;
+    assert.ok(!shown.includes(secret ?? ''));
+    assert.equal((JSON.parse(shown) as { secrets: unknown[] }).secrets.length, 2);
+    assert.equal((await run('app', 'remove-secret', clientId ?? '', '1')).code, 0);
+    assert.equal((await run('app', 'delete', clientId ?? '')).code, 0);
+    assert.match((await run('app', 'show', clientId ?? '')).stderr, /Cannot find an application/);
+
+    const token = await run('token', 'create', '--user', 'ada', '--name', 'ci', '--scope', 'all_user,all_hook');
+    assert.match(token.stdout, /^tvt_p_\w{49}\n$/);
+    const [listed] = (await run('token', 'list', 'ada', '--json')).stdout.trim().split('\n');
+    const { tokenId, hint } = JSON.parse(listed ?? '') as Record<string, string>;
+    assert.equal(token.stdout.trim().slice(-4), hint);
+    assert.equal((await run('token', 'revoke', 'ada', tokenId ?? '')).code, 0);
+    const dated = await run(
+      'token',
+      'create',
+      '--user',
+      'ada',
+      '--name',
+      'day',
+      '--scope',
+      'all_user all_hook',
+      '--expires',
+      '1d',
+      '--json',
+    );
+    const made = JSON.parse(dated.stdout) as Record<string, string>;
+    assert.match(made.token ?? '', /^tvt_p_/);
+    assert.equal(made.scope, 'all_user all_hook');
+    assert.match(made.expires_at ?? '', /^\d{4}-\d\d-\d\dT/);
+    const endless = await run(
+      'token',
+      'create',
+      '--user',
+      'ada',
+      '--name',
+      'x',
+      '--scope',
+      'all_user',
+      '--expires',
+      'soon',
+    );
+    assert.equal(endless.code, 2);
+    assert.match(endless.stderr, /must be like 30d, 12h, 45m, 2w, or never/);
+    const refused = await run('token', 'create', '--user', 'ada', '--name', 'ci', '--scope', 'everything');
+    assert.equal(refused.code, 2);
+    assert.match(refused.stderr, /--scope must be of .*, got "everything"/);
+  } finally {
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+});

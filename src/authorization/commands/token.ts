@@ -1,0 +1,110 @@
+/** `trivet token`: personal access tokens, for whoever runs the service. Works whether the service is up or down. */
+import { Command, InvalidArgumentError } from 'commander';
+import { type CliStore, openCliStore } from '../../command-line/open-cli-store.ts';
+import { formatTable, print, printJson } from '../../command-line/output.ts';
+import { Failure } from '../../errors.ts';
+import { findUserByLogin, type User } from '../accounts/user-store.ts';
+import { isScope, SCOPES, type Scope } from '../applications/scope.ts';
+import { createPersonalToken, DEFAULT_PERSONAL_TOKEN_DAYS, revokePersonalToken } from '../tokens/personal-token.ts';
+import { listPersonalTokens } from '../tokens/personal-token-store.ts';
+
+const DAY_MS = 86_400_000;
+
+export function createTokenCommand(): Command {
+  const command = new Command('token').description('Create, list and revoke personal access tokens');
+  command
+    .command('create')
+    .description('Create a token; its text is printed this once, alone on standard output')
+    .requiredOption('--user <login>', 'whom it speaks for')
+    .requiredOption('--name <name>', 'what it is for')
+    .requiredOption('--scope <name...>', `any of ${SCOPES.filter((scope) => scope !== 'openid').join(', ')}`)
+    .option(
+      '--expires <duration>',
+      'when it ends: 30d, 12h, or never',
+      parseDuration,
+      DEFAULT_PERSONAL_TOKEN_DAYS * DAY_MS,
+    )
+    .option('--json', 'one JSON object: token, id, scope, expires_at')
+    .action(create);
+  command
+    .command('list <login>')
+    .description('List the tokens of a person')
+    .option('--json', 'one JSON object a line')
+    .action(list);
+  command.command('revoke <login> <token-id>').description('Revoke a token').action(revoke);
+  return command;
+}
+
+interface CreateOptions {
+  readonly user: string;
+  readonly name: string;
+  readonly scope: readonly string[];
+  /** Milliseconds; infinite for never. */
+  readonly expires: number;
+  readonly json?: true;
+}
+
+const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: DAY_MS, w: 7 * DAY_MS };
+
+function parseDuration(text: string): number {
+  if (text === 'never') return Number.POSITIVE_INFINITY;
+  const [, count, unit = ''] = /^([1-9]\d{0,4})([mhdw])$/.exec(text) ?? [];
+  const unitMs = UNIT_MS[unit];
+  if (unitMs === undefined) throw new InvalidArgumentError('it must be like 30d, 12h, 45m, 2w, or never.');
+  return Number(count) * unitMs;
+}
+
+async function create({ user: login, name, scope, expires, json }: CreateOptions): Promise<void> {
+  const scopes = checkScopes(scope.flatMap((names) => names.split(/[ ,]+/)).filter((part) => part !== ''));
+  await using cli = await openCliStore();
+  const user = await requireUser(cli, login);
+  const expiresAtMs = Number.isFinite(expires) ? cli.world.nowMs() + expires : undefined;
+  const created = await createPersonalToken(cli.store, cli.world, { userId: user.id, name, scopes, expiresAtMs });
+  if (!json) {
+    print(created.secret);
+    return;
+  }
+  const expires_at = formatTime(expiresAtMs) ?? null;
+  printJson({ token: created.secret, id: created.token.tokenId, name, scope: scopes.join(' '), expires_at });
+}
+
+function checkScopes(names: readonly string[]): Scope[] {
+  const unknown = names.find((name) => !isScope(name));
+  if (unknown === undefined) return names.filter(isScope);
+  throw new Failure('invalid', `Cannot create the token: --scope must be of ${SCOPES.join(', ')}, got "${unknown}"`);
+}
+
+async function list(login: string, { json }: { readonly json?: true }): Promise<void> {
+  await using cli = await openCliStore();
+  const tokens = await listPersonalTokens(cli.store, (await requireUser(cli, login)).id);
+  if (json) {
+    for (const token of tokens) printJson(token);
+    return;
+  }
+  const rows = tokens.map((token) => [
+    token.tokenId,
+    token.name,
+    token.scopes.join(' '),
+    `…${token.hint}`,
+    formatTime(token.expiresAtMs),
+    formatTime(token.lastUsedAtMs),
+  ]);
+  print(formatTable(['id', 'name', 'scopes', 'token', 'ends', 'last used'], rows));
+}
+
+async function revoke(login: string, tokenId: string): Promise<void> {
+  await using cli = await openCliStore();
+  const user = await requireUser(cli, login);
+  await revokePersonalToken(cli.store, cli.world, { userId: user.id, tokenId });
+  print('Revoked');
+}
+
+async function requireUser({ store }: CliStore, login: string): Promise<User> {
+  const user = await findUserByLogin(store, login);
+  if (user !== undefined) return user;
+  throw new Failure('not_found', `Cannot find anybody with the login "${login}"`);
+}
+
+function formatTime(timeMs: number | undefined): string | undefined {
+  return timeMs === undefined ? undefined : new Date(timeMs).toISOString();
+}

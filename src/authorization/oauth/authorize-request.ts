@@ -1,0 +1,167 @@
+/**
+ * An authorization request (RFC 6749 §4.1.1) in two steps: first who asks and where the answer may go, whose refusals a
+ * person is shown and nothing is redirected (§4.1.2.1); then everything else, whose refusals go back to the client.
+ */
+import { Failure } from '../../errors.ts';
+import type { Application } from '../applications/application-store.ts';
+import { isRegisteredRedirectUri } from '../applications/redirect-uri.ts';
+import { DEFAULT_SCOPE, readRequestedScopes, type Scope } from '../applications/scope.ts';
+import { createOAuthFailure } from './protocol/oauth-error.ts';
+import { REPEATABLE } from './protocol/parameters.ts';
+import { isCodeChallenge } from './protocol/pkce.ts';
+
+export const AUTHORIZE_PATH = '/oauth/authorize';
+
+export interface AuthorizeQuery {
+  /** As they came, without empty values. */
+  readonly pairs: readonly (readonly [string, string])[];
+  readonly values: ReadonlyMap<string, string>;
+  /** Names that came more than once. */
+  readonly repeated: ReadonlySet<string>;
+}
+
+export type Prompt = 'none' | 'login' | 'consent' | 'select_account';
+
+export interface AuthorizationRequest {
+  readonly clientId: string;
+  readonly redirectUri: string;
+  readonly state: string | undefined;
+  readonly scopes: readonly Scope[];
+  readonly codeChallenge: string | undefined;
+  readonly nonce: string | undefined;
+  readonly prompts: readonly Prompt[];
+  readonly maxAgeSeconds: number | undefined;
+  readonly loginHint: string | undefined;
+}
+
+const PROMPTS: readonly string[] = ['none', 'login', 'consent', 'select_account'] satisfies Prompt[];
+
+/** An empty value counts as absent (§3.1). */
+export function parseAuthorizeQuery(pairs: Iterable<readonly [string, string]>): AuthorizeQuery {
+  const given = [...pairs].filter(([, value]) => value !== '');
+  const values = new Map<string, string>();
+  const repeated = new Set<string>();
+  for (const [name, value] of given) {
+    if (values.has(name) && !REPEATABLE.has(name)) repeated.add(name);
+    values.set(name, value);
+  }
+  return { pairs: given, values, repeated };
+}
+
+/** The request as a path of this service, to come back to after signing in. */
+export function formatRequestPath({ pairs }: AuthorizeQuery, changes: Readonly<Record<string, string>> = {}): string {
+  const parameters = new URLSearchParams(pairs.filter(([name]) => name !== 'again').map(([...pair]) => pair));
+  for (const [name, value] of Object.entries(changes)) parameters.set(name, value);
+  return `${AUTHORIZE_PATH}?${parameters.toString()}`;
+}
+
+/** Of the path above, encoded once more within the address of the sign-in page: Node takes 16 KB for the whole head. */
+const MAX_CARRIED_LENGTH = 11_000;
+/** Of the state within the consent form, where control characters take six bytes each. */
+const MAX_STATE_BYTES = 8192;
+
+/** Throws unless sign-in and consent can carry the request: a state that is lost there looks like an attack to the client. */
+export function checkRequestSize(query: AuthorizeQuery): void {
+  const stateBytes = Buffer.byteLength(JSON.stringify(query.values.get('state') ?? ''));
+  if (stateBytes <= MAX_STATE_BYTES && encodeURIComponent(formatRequestPath(query)).length <= MAX_CARRIED_LENGTH)
+    return;
+  throw createOAuthFailure('invalid_request', 'The request is too long: its state must be shorter');
+}
+
+/** The client id to look up. Throws for a person to read. */
+export function readClientId({ values, repeated }: AuthorizeQuery): string {
+  const clientId = values.get('client_id');
+  if (clientId === undefined || repeated.has('client_id') || hasControl(clientId)) throw refuseApplication();
+  return clientId;
+}
+
+/** Where the answer may go. Throws for a person to read: an address that is not registered is never redirected to. */
+export function checkTarget(query: AuthorizeQuery, application: Application | undefined): string {
+  if (application === undefined || application.disabledAtMs !== undefined) throw refuseApplication();
+  const redirectUri = query.values.get('redirect_uri');
+  if (redirectUri === undefined)
+    throw new Failure('invalid', 'The application did not say where to return to: redirect_uri is missing');
+  if (query.repeated.has('redirect_uri') || !isRegisteredRedirectUri(redirectUri, application.redirectUris))
+    throw new Failure('invalid', `The address to return to is not registered for "${application.name}"`);
+  return redirectUri;
+}
+
+function refuseApplication(): Failure {
+  return new Failure('invalid', 'No application is known under this client_id');
+}
+
+/** Throws what RFC 6749 §4.1.2.1 lets the client know. */
+export function parseAuthorizationRequest(
+  query: AuthorizeQuery,
+  application: Application,
+  redirectUri: string,
+): AuthorizationRequest {
+  const { values, repeated } = query;
+  if (repeated.size > 0) throw createOAuthFailure('invalid_request', 'A parameter was sent more than once');
+  checkResponseType(values);
+  if (!application.grantTypes.includes('authorization_code'))
+    throw createOAuthFailure('unauthorized_client', 'This client may not use the authorization code grant');
+  const nonce = values.get('nonce');
+  if (nonce !== undefined && (hasControl(nonce) || nonce.length > 1024))
+    throw createOAuthFailure('invalid_request', 'The nonce is not acceptable');
+  return {
+    clientId: application.clientId,
+    redirectUri,
+    state: values.get('state'),
+    scopes: readScopes(values.get('scope')),
+    codeChallenge: readChallenge(values, application),
+    nonce,
+    prompts: readPrompts(values.get('prompt')),
+    maxAgeSeconds: readMaxAge(values.get('max_age')),
+    loginHint: values.get('login_hint'),
+  };
+}
+
+function checkResponseType(values: ReadonlyMap<string, string>): void {
+  const responseType = values.get('response_type');
+  if (responseType === undefined) throw createOAuthFailure('invalid_request', 'response_type is missing');
+  if (responseType !== 'code') throw createOAuthFailure('unsupported_response_type', 'response_type must be code');
+  if ((values.get('response_mode') ?? 'query') !== 'query')
+    throw createOAuthFailure('invalid_request', 'response_mode must be query');
+  if (values.has('request')) throw createOAuthFailure('request_not_supported', 'request is not supported');
+  if (values.has('request_uri')) throw createOAuthFailure('request_uri_not_supported', 'request_uri is not supported');
+}
+
+function readScopes(text: string | undefined): readonly Scope[] {
+  if (text === undefined) return DEFAULT_SCOPE;
+  const scopes = readRequestedScopes(text);
+  if (scopes.length === 0) throw createOAuthFailure('invalid_scope', 'None of the scopes is known');
+  return scopes;
+}
+
+/** RFC 7636 §4.3 and §4.4.1; a method that is absent means `plain`, which is not offered. */
+function readChallenge(values: ReadonlyMap<string, string>, { isPublic }: Application): string | undefined {
+  const challenge = values.get('code_challenge');
+  const method = values.get('code_challenge_method');
+  if (challenge === undefined) {
+    if (method !== undefined) throw createOAuthFailure('invalid_request', 'code_challenge is missing');
+    if (isPublic) throw createOAuthFailure('invalid_request', 'code_challenge is required: this client has no secret');
+    return undefined;
+  }
+  if (method !== 'S256') throw createOAuthFailure('invalid_request', 'code_challenge_method must be S256');
+  if (!isCodeChallenge(challenge))
+    throw createOAuthFailure('invalid_request', 'code_challenge is not an S256 challenge');
+  return challenge;
+}
+
+function readPrompts(text: string | undefined): readonly Prompt[] {
+  const names = (text ?? '').split(' ').filter((name): name is Prompt => PROMPTS.includes(name));
+  if (names.includes('none') && names.length > 1)
+    throw createOAuthFailure('invalid_request', 'prompt none excludes every other');
+  return names;
+}
+
+function readMaxAge(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  if (!/^\d{1,9}$/.test(text)) throw createOAuthFailure('invalid_request', 'max_age must be a number of seconds');
+  return Number(text);
+}
+
+function hasControl(text: string): boolean {
+  return /\p{Cc}/u.test(text) || !text.isWellFormed();
+}

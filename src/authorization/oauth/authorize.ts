@@ -1,0 +1,284 @@
+/**
+ * `/oauth/authorize`: check the request, know the user, ask for what is new, answer by redirect with `iss` (RFC 9207).
+ * The request that a person saw comes back with the form sealed and bound to the session, so that nothing can be swapped
+ * between the page and the answer; who asks and where to is checked again all the same.
+ */
+import type { Context } from 'hono';
+import type { HttpEnv } from '../../http/context.ts';
+import type { RouteMount } from '../../http/mount.ts';
+import { renderLeavePage } from '../../pages/notice-pages.ts';
+import { respondPage } from '../../pages/page-response.ts';
+import { createPageRoutes, readForm } from '../../pages/page-routes.ts';
+import { auditStep } from '../accounts/audit-store.ts';
+import { createSecret, hashSecret } from '../accounts/secret-text.ts';
+import { findUserById } from '../accounts/user-store.ts';
+import { type Application, findApplication } from '../applications/application-store.ts';
+import { isLoopbackIp, isPrivateScheme } from '../applications/redirect-uri.ts';
+import { formatScope, isWithin, listGrantable, type Scope } from '../applications/scope.ts';
+import { clientAddress } from '../sign-in/client-address.ts';
+import { markRequest, readMark, spendMark } from '../sign-in/fresh-sign-in.ts';
+import type { Session, SignIn } from '../sign-in/sign-in.ts';
+import type { ProtocolParts } from '../tokens/parts.ts';
+import {
+  AUTHORIZE_PATH,
+  type AuthorizationRequest,
+  type AuthorizeQuery,
+  checkRequestSize,
+  checkTarget,
+  formatRequestPath,
+  parseAuthorizationRequest,
+  parseAuthorizeQuery,
+  readClientId,
+} from './authorize-request.ts';
+import { formatRefusal, redirectWithCode, redirectWithRefusal } from './client-redirect.ts';
+import { createConsentView, describeTarget, openRequest, readChosenScopes, sealRequest } from './consent.ts';
+import { renderConsentPage } from './consent-page.ts';
+import { insertAllowedCode, insertCodeStep, type NewCode } from './protocol/code-store.ts';
+import { type Consent, findConsent } from './protocol/consent-store.ts';
+import { createOAuthFailure } from './protocol/oauth-error.ts';
+import { describeAuthorize } from './protocol-descriptions.ts';
+
+export interface AuthorizeParts extends ProtocolParts {
+  readonly signIn: SignIn;
+}
+
+const SEAL_KIND = 'authorize';
+
+export function createAuthorizeMount(parts: AuthorizeParts): RouteMount {
+  const routes = createPageRoutes();
+  describeAuthorize(routes);
+  routes.get('/', (c) => beginAuthorization(parts, c));
+  routes.post('/', (c) => postAuthorization(parts, c));
+  return { path: AUTHORIZE_PATH, errors: 'page', routes };
+}
+
+async function beginAuthorization(parts: AuthorizeParts, c: Context<HttpEnv>): Promise<Response> {
+  const query = parseAuthorizeQuery(new URL(c.req.url).searchParams);
+  const application = await findApplication(parts.store, readClientId(query));
+  const redirectUri = checkTarget(query, application);
+  try {
+    checkRequestSize(query);
+    const request = parseAuthorizationRequest(query, application as Application, redirectUri);
+    return await askUser(parts, c, { request, application: application as Application, query });
+  } catch (error) {
+    return refuseRequest(parts, c, { error, redirectUri, application: application as Application, query });
+  }
+}
+
+interface RefusedRequest {
+  readonly error: unknown;
+  readonly redirectUri: string;
+  readonly application: Application;
+  readonly query: AuthorizeQuery;
+}
+
+/**
+ * RFC 9700 §4.11.2: anybody with an account can register a client, and a link to a request that is refused would take
+ * strangers to its address. So the person signs in before the refusal is redirected. A request that must not show the
+ * sign-in page is redirected at once only for applications of the service or of an administrator.
+ */
+async function refuseRequest(parts: AuthorizeParts, c: Context<HttpEnv>, refused: RefusedRequest): Promise<Response> {
+  const { error, redirectUri, application, query } = refused;
+  const refusal = { error, redirectUri, state: readState(query) };
+  const url = formatRefusal(parts, refusal);
+  if ((await parts.signIn.currentSession(c)) !== undefined) return redirectWithRefusal(parts, c, refusal);
+  if (!isSilent(query)) {
+    // What is too long for the way over the sign-in page is shown here.
+    checkRequestSize(query);
+    return redirectToSignIn(parts, c, { redirectUri, query });
+  }
+  if (await isOfAdministrator(parts, application)) return redirectWithRefusal(parts, c, refusal);
+  const page = renderLeavePage({ url, target: describeTarget(redirectUri), application: application.name });
+  return respondPage(c, page, { status: 400 });
+}
+
+function isSilent({ values }: AuthorizeQuery): boolean {
+  return values.get('prompt')?.split(' ').includes('none') ?? false;
+}
+
+async function isOfAdministrator({ store }: AuthorizeParts, { ownerId }: Application): Promise<boolean> {
+  return ownerId === undefined || (await findUserById(store, ownerId))?.isAdmin === true;
+}
+
+/** A state that came twice is nobody's. */
+function readState({ values, repeated }: AuthorizeQuery): string | undefined {
+  return repeated.has('state') ? undefined : values.get('state');
+}
+
+interface Pending {
+  readonly request: AuthorizationRequest;
+  readonly application: Application;
+  readonly query: AuthorizeQuery;
+}
+
+async function askUser(parts: AuthorizeParts, c: Context<HttpEnv>, pending: Pending): Promise<Response> {
+  const { application } = pending;
+  const session = await parts.signIn.currentSession(c);
+  if (session === undefined || mustSignInAgain(parts, c, { ...pending, session }))
+    return sendToSignIn(parts, c, pending);
+  const request = { ...pending.request, scopes: listGrantableOrRefuse(pending.request, session) };
+  const consent = await findConsent(parts.store, session.user.id, application.clientId);
+  if (consent !== undefined && mayPassSilently({ request, application }, consent))
+    return passSilently(parts, c, { request, session, consent });
+  if (request.prompts.includes('none')) throw createOAuthFailure('consent_required', 'The user has to be asked');
+  const view = await createConsentView(parts, {
+    application,
+    session,
+    scopes: request.scopes,
+    canNarrow: true,
+    consented: consent?.scopes ?? [],
+    redirectUri: request.redirectUri,
+    request: sealRequest(parts, session, { kind: SEAL_KIND, content: request }),
+    action: AUTHORIZE_PATH,
+    switchAccountUrl: formatRequestPath(pending.query, { prompt: 'select_account' }),
+  });
+  return respondPage(c, renderConsentPage(view), { leadsToClient: !isPrivateScheme(request.redirectUri) });
+}
+
+/** An ordinary person is not asked for what only an administrator can give. */
+function listGrantableOrRefuse({ scopes }: AuthorizationRequest, { user }: Session): readonly Scope[] {
+  const grantable = listGrantable(scopes, user);
+  if (grantable.length === 0)
+    throw createOAuthFailure('invalid_scope', 'The user has none of the rights that are asked');
+  return grantable;
+}
+
+function mustSignInAgain(
+  parts: AuthorizeParts,
+  c: Context<HttpEnv>,
+  { request, query, session }: Pending & { readonly session: Session },
+): boolean {
+  const marked = { request: formatRequestPath(query, {}), mark: query.values.get('again') };
+  const markedAtMs = readMark(parts.signIn.kit, c, marked);
+  if (markedAtMs !== undefined && session.authTimeMs >= markedAtMs) {
+    spendMark(parts.signIn.kit, c);
+    return false;
+  }
+  if (request.prompts.includes('login') || request.prompts.includes('select_account')) return true;
+  // In both directions: one from the future was made while the clock was wrong.
+  const ageMs = Math.abs(parts.world.nowMs() - session.authTimeMs);
+  return request.maxAgeSeconds !== undefined && ageMs > request.maxAgeSeconds * 1000;
+}
+
+function sendToSignIn(parts: AuthorizeParts, c: Context<HttpEnv>, { request, query }: Pending): Response {
+  if (request.prompts.includes('none')) throw createOAuthFailure('login_required', 'The user has to sign in');
+  return redirectToSignIn(parts, c, { redirectUri: request.redirectUri, query });
+}
+
+function redirectToSignIn(
+  parts: AuthorizeParts,
+  c: Context<HttpEnv>,
+  { redirectUri, query }: Pick<RefusedRequest, 'redirectUri' | 'query'>,
+): Response {
+  const again = markRequest(parts.signIn.kit, c, formatRequestPath(query, {}));
+  return parts.signIn.redirectToSignIn(c, formatRequestPath(query, { again }), {
+    loginHint: query.values.get('login_hint')?.slice(0, MAX_LOGIN_HINT_LENGTH),
+    leadsToClient: !isPrivateScheme(redirectUri),
+  });
+}
+
+/** The sign-in page shows no more; the request carries all of it anyway. */
+const MAX_LOGIN_HINT_LENGTH = 64;
+
+/**
+ * Nothing new to ask. A public client cannot prove who it is, so it is shown every time (RFC 6749 §10.2, RFC 8252 §8.6),
+ * but for one on loopback that was allowed the same before.
+ */
+function mayPassSilently(
+  { request, application }: Pick<Pending, 'request' | 'application'>,
+  consent: Consent,
+): boolean {
+  if (request.prompts.includes('consent') || !isWithin(request.scopes, consent.scopes)) return false;
+  return !application.isPublic || isLoopbackIp(request.redirectUri);
+}
+
+async function postAuthorization(parts: AuthorizeParts, c: Context<HttpEnv>): Promise<Response> {
+  const form = await readForm(c);
+  const sealed = form.get('request');
+  // RFC 6749 §3.1: an authorization request may come by POST; it goes on as if it had been a GET.
+  if (sealed === null || !form.has('decision')) {
+    const query = parseAuthorizeQuery(form);
+    checkRequestSize(query);
+    return c.redirect(formatRequestPath(query), 303);
+  }
+  parts.signIn.checkForm(c, form);
+  const session = await parts.signIn.currentSession(c);
+  if (session === undefined) return c.redirect('/sign-in', 303);
+  const request = openRequest<AuthorizationRequest>(parts, session, { kind: SEAL_KIND, sealed });
+  const application = await findApplication(parts.store, request.clientId);
+  checkTarget(parseAuthorizeQuery([['redirect_uri', request.redirectUri]]), application);
+  const kept = readChosenScopes(form, request.scopes);
+  // Whoever leaves nothing chosen and presses Allow has allowed nothing.
+  const isAllowed = form.get('decision') === 'allow' && kept.length > 0;
+  return isAllowed ? allow(parts, c, { request, session, kept }) : deny(parts, c, { request, session });
+}
+
+interface Decided {
+  readonly request: AuthorizationRequest;
+  readonly session: Session;
+}
+
+interface Allowed extends Decided {
+  /** What the person left of the scopes that were asked. */
+  readonly kept: readonly Scope[];
+}
+
+async function allow(
+  parts: AuthorizeParts,
+  c: Context<HttpEnv>,
+  { request, session, kept }: Allowed,
+): Promise<Response> {
+  const nowMs = parts.world.nowMs();
+  const userId = session.user.id;
+  const { clientId, scopes: asked } = request;
+  const details = { scope: formatScope(kept) };
+  const { text, code } = createCode(parts, { request: { ...request, scopes: kept }, session });
+  await parts.store.call(insertAllowedCode, {
+    decision: { userId, clientId, asked, kept, newGrantId: parts.world.uuid(), nowMs },
+    code,
+    audit: auditStep({ kind: 'consent_granted', userId, clientId, address: clientAddress(c), details }, nowMs),
+  });
+  return redirectWithCode(parts, c, { request, code: text });
+}
+
+async function deny(parts: AuthorizeParts, c: Context<HttpEnv>, { request, session }: Decided): Promise<Response> {
+  const { clientId, redirectUri, state } = request;
+  const event = { kind: 'consent_denied' as const, userId: session.user.id, clientId, address: clientAddress(c) };
+  await parts.store.writeAll([auditStep(event, parts.world.nowMs())]);
+  const error = createOAuthFailure('access_denied', 'The user refused');
+  return redirectWithRefusal(parts, c, { error, redirectUri, state });
+}
+
+async function passSilently(
+  parts: AuthorizeParts,
+  c: Context<HttpEnv>,
+  { request, session, consent }: Decided & { readonly consent: Consent },
+): Promise<Response> {
+  const { text, code } = createCode(parts, { request, session });
+  const { statement, parameters } = insertCodeStep({ ...code, grantId: consent.grantId });
+  await parts.store.write(statement, parameters);
+  return redirectWithCode(parts, c, { request, code: text });
+}
+
+function createCode(
+  parts: AuthorizeParts,
+  { request, session }: Decided,
+): { readonly text: string; readonly code: Omit<NewCode, 'grantId'> } {
+  const text = createSecret('code', parts.world);
+  const issuedAtMs = parts.world.nowMs();
+  const { clientId, redirectUri, codeChallenge, nonce } = request;
+  const code = {
+    codeHash: hashSecret(text),
+    clientId,
+    userId: session.user.id,
+    userEpoch: session.user.epoch,
+    redirectUri,
+    codeChallenge,
+    scope: formatScope(request.scopes),
+    nonce,
+    authTimeMs: session.authTimeMs,
+    issuedAtMs,
+    expiresAtMs: issuedAtMs + parts.lifetimes.codeSeconds * 1000,
+  };
+  return { text, code };
+}

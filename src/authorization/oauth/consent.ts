@@ -1,0 +1,119 @@
+/** What a consent page shows: who asks, for whom, for what, and where it leads. */
+import { Failure } from '../../errors.ts';
+import { findUserById, type User } from '../accounts/user-store.ts';
+import type { Application } from '../applications/application-store.ts';
+import type { Scope } from '../applications/scope.ts';
+import type { Session } from '../sign-in/sign-in-kit.ts';
+import type { ProtocolParts } from '../tokens/parts.ts';
+import { countPeople } from './protocol/consent-store.ts';
+
+export const MANY_PEOPLE = 1000;
+
+export interface ConsentView {
+  readonly application: Pick<
+    Application,
+    'clientId' | 'name' | 'homepage' | 'description' | 'isPublic' | 'createdAtMs'
+  >;
+  /** Login of the owner; undefined for an application of the service itself. */
+  readonly ownerLogin: string | undefined;
+  /** How many people let it in; one more than `MANY_PEOPLE` means more than that. */
+  readonly people: number;
+  /** Host of the application's home page; undefined when it named none. */
+  readonly homepageHost: string | undefined;
+  /** Where the answer goes: a host, or the scheme of a native application. Undefined for a device. */
+  readonly redirectHost: string | undefined;
+  readonly scopes: readonly { readonly scope: Scope; readonly isNew: boolean }[];
+  /** The person may leave some of them out. */
+  readonly canNarrow: boolean;
+  readonly accessLifetimeSeconds: number;
+  readonly user: User;
+  readonly csrfToken: string;
+  /** Hidden field `request`: the whole request, sealed and bound to this session. To be sent back as it is. */
+  readonly request: string;
+  /** Where the form posts to, with the fields `csrf_token`, `request` and `decision` = `allow` or `deny`. */
+  readonly action: string;
+  /** Where "use another account" leads. */
+  readonly switchAccountUrl: string;
+}
+
+export interface ConsentFacts {
+  readonly application: Application;
+  readonly session: Session;
+  readonly scopes: readonly Scope[];
+  readonly canNarrow: boolean;
+  readonly consented: readonly Scope[];
+  readonly redirectUri: string | undefined;
+  readonly request: string;
+  readonly action: string;
+  readonly switchAccountUrl: string;
+}
+
+export async function createConsentView(parts: ProtocolParts, facts: ConsentFacts): Promise<ConsentView> {
+  const { application, session, consented, redirectUri } = facts;
+  const owner = application.ownerId === undefined ? undefined : await findUserById(parts.store, application.ownerId);
+  return {
+    application,
+    ownerLogin: owner?.login,
+    people: await countPeople(parts.store, application.clientId, MANY_PEOPLE + 1),
+    homepageHost: application.homepage === '' ? undefined : new URL(application.homepage).host,
+    redirectHost: redirectUri === undefined ? undefined : describeTarget(redirectUri),
+    scopes: facts.scopes.map((scope) => ({ scope, isNew: consented.length > 0 && !consented.includes(scope) })),
+    // An administrator's rights are given by a box of their own, never by the button alone.
+    canNarrow: (facts.canNarrow && facts.scopes.length > 1) || facts.scopes.includes('admin'),
+    accessLifetimeSeconds: parts.lifetimes.accessTokenSeconds,
+    user: session.user,
+    csrfToken: session.csrfToken,
+    request: facts.request,
+    action: facts.action,
+    switchAccountUrl: facts.switchAccountUrl,
+  };
+}
+
+/** The host that an answer goes to, or the scheme of a native application. */
+export function describeTarget(redirectUri: string): string {
+  const url = new URL(redirectUri);
+  return url.host === '' ? url.protocol : url.host;
+}
+
+/** What the person left chosen of what was asked. A form without the choice means all but `admin`, which must be chosen. */
+export function readChosenScopes(form: URLSearchParams, asked: readonly Scope[]): readonly Scope[] {
+  if (!form.has('narrow')) return asked.filter((scope) => scope !== 'admin');
+  const chosen = form.getAll('scope');
+  return asked.filter((scope) => scope === 'openid' || chosen.includes(scope));
+}
+
+interface Sealed {
+  readonly atMs: number;
+  readonly content: unknown;
+}
+
+/** A page may lie open for an hour. */
+const PAGE_LIFETIME_MS = 3_600_000;
+
+/** What the person was asked, in a hidden field that only this service can read and only this session can send. */
+export function sealRequest(
+  { vault, world }: ProtocolParts,
+  session: Session,
+  { kind, content }: { readonly kind: string; readonly content: unknown },
+): string {
+  const sealed: Sealed = { atMs: world.nowMs(), content };
+  return Buffer.from(vault.seal(JSON.stringify(sealed), `${kind}:${session.id}`)).toString('base64url');
+}
+
+export function openRequest<Content>(
+  { vault, world }: ProtocolParts,
+  session: Session,
+  { kind, sealed }: { readonly kind: string; readonly sealed: string },
+): Content {
+  try {
+    const text = vault.open(Buffer.from(sealed, 'base64url'), `${kind}:${session.id}`).toString();
+    const { atMs, content } = JSON.parse(text) as Sealed;
+    if (Math.abs(world.nowMs() - atMs) <= PAGE_LIFETIME_MS) return content as Content;
+  } catch {
+    // Answered below, whatever was wrong with it.
+  }
+  throw new Failure(
+    'forbidden',
+    'This page is too old or belongs to another session: go back to the application and try again',
+  );
+}

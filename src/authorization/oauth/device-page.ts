@@ -1,0 +1,38 @@
+import { html } from 'hono/html';
+import { type Html, renderFocusPage } from '../../pages/layout.ts';
+import { type Mistake, renderCsrf, renderField, renderMistake } from '../../pages/parts.ts';
+import { texts } from '../messages/messages.ts';
+
+export interface DeviceView {
+  readonly csrfToken: string;
+  /** Where the form posts to, with `csrf_token` and `user_code`. */
+  readonly action: string;
+  /** What stands in the field, for example from `verification_uri_complete`. */
+  readonly userCode: string;
+  readonly mistake?: Mistake | undefined;
+}
+
+/** RFC 8628 §3.3: where somebody types the code that a device shows. */
+export function renderDevicePage(view: DeviceView): Html {
+  const t = texts.device;
+  const content = html`<div class="card stack">
+<h1>${t.title}</h1>
+${renderMistake(view.mistake)}
+<p class="soft">${t.lead}</p>
+<form method="post" action="${view.action}" class="stack">
+${renderCsrf(view.csrfToken)}
+${renderField({ name: 'user_code', label: t.code, value: view.userCode, autocomplete: 'off', className: 'one-time', hasFocus: true })}
+<button class="full">${t.submit}</button>
+</form>
+<p class="small soft">${t.check}</p>
+</div>`;
+  return renderFocusPage({ title: t.title, content });
+}
+
+/** The end of the way in the browser; the device goes on. */
+export function renderDeviceDonePage(outcome: 'approved' | 'denied'): Html {
+  const t = texts.device;
+  const [title, lead] = outcome === 'approved' ? [t.approved, t.approvedLead] : [t.denied, t.deniedLead];
+  const content = html`<div class="card stack"><h1>${title}</h1><p>${lead}</p></div>`;
+  return renderFocusPage({ title, content });
+}

@@ -1,0 +1,267 @@
+/** Device codes (RFC 8628), identity tokens (OpenID Connect Core), and what the sweeper removes. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose';
+import {
+  type Answer,
+  createPerson,
+  decide,
+  type Fields,
+  obtainCode,
+  obtainTokens,
+  postForm,
+  readHidden,
+  refresh,
+  registerApplication,
+  request,
+  type SignedIn,
+} from '../../../test/support/authorization-server.ts';
+import { type Bench, type Case, checkConformance } from '../../../test/support/conformance.ts';
+import { forEachEngine } from '../../../test/support/engines.ts';
+import { statement } from '../../database/store.ts';
+import { createVault } from '../../vault/vault.ts';
+import { realWorld, type World } from '../../world.ts';
+import { disableUserStep } from '../accounts/user-store.ts';
+import { SWEEP_BATCH, sweepExpired } from '../maintenance/sweep-store.ts';
+import { createSigningKeys } from '../tokens/signing-keys.ts';
+import { parseUserCode } from './device.ts';
+import { computeTokenHash } from './protocol/id-token.ts';
+
+const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
+
+async function prepare({ server }: Bench, scope = 'all_user all_hook') {
+  const person = await createPerson(server);
+  const { clientId } = await registerApplication(server, {
+    isPublic: true,
+    redirectUris: [],
+    grantTypes: ['device_code', 'refresh_token'],
+  });
+  const codes = (await postForm(`${server.url}/oauth/device`, { client_id: clientId, scope })).json;
+  const poll = () => {
+    const fields = { grant_type: DEVICE_GRANT, client_id: clientId, device_code: String(codes.device_code) };
+    return postForm(`${server.url}/oauth/token`, fields);
+  };
+  return { person, clientId, codes, poll };
+}
+
+async function type({ server }: Bench, { cookie }: SignedIn, userCode: string): Promise<Answer> {
+  const page = await request(`${server.url}/device`, { headers: { cookie } });
+  const fields = { csrf_token: readHidden(page.text, 'csrf_token'), user_code: userCode };
+  return postForm(`${server.url}/device`, fields, { cookie, origin: server.url });
+}
+
+async function answerDevice(bench: Bench, person: SignedIn, userCode: string, decision: 'allow' | 'deny') {
+  const shown = await type(bench, person, userCode);
+  return decide(bench.server, person.cookie, { page: shown.text, decision, path: '/device' });
+}
+
+const device: Case[] = [
+  [
+    'D01 the device gets a pair of codes, an address and an interval; the user code has no vowels and nothing ambiguous (RFC 8628 §3.2, §6.1)',
+    async (bench) => {
+      const { codes } = await prepare(bench);
+      assert.match(String(codes.user_code), /^[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}$/);
+      assert.equal(codes.verification_uri, `${bench.server.url}/device`);
+      assert.equal(codes.verification_uri_complete, `${bench.server.url}/device?user_code=${String(codes.user_code)}`);
+      assert.deepEqual([codes.expires_in, codes.interval], [900, 5]);
+    },
+  ],
+  [
+    'a client at one address may start 60 times a minute, then waits with 429 and Retry-After; another client does not',
+    async (bench) => {
+      const { clientId } = await prepare(bench);
+      const start = () => postForm(`${bench.server.url}/oauth/device`, { client_id: clientId });
+      for (let count = 1; count < 60; count++) assert.equal((await start()).status, 200);
+      const limited = await start();
+      assert.equal(limited.status, 429);
+      assert.ok(Number(limited.headers.get('retry-after')) >= 1);
+      await prepare(bench);
+    },
+  ],
+  [
+    'D02 D03 pending, then slow_down for who asks too often, and five seconds more from then on (§3.5)',
+    async (bench) => {
+      const { poll } = await prepare(bench);
+      const error = async () => (await poll()).json.error;
+      assert.equal(await error(), 'authorization_pending');
+      assert.equal(await error(), 'slow_down');
+      bench.server.advance(6_000);
+      assert.equal(await error(), 'slow_down', 'ten seconds now');
+      bench.server.advance(16_000);
+      assert.equal(await error(), 'authorization_pending');
+    },
+  ],
+  [
+    'D04 an allowed device gets tokens once (§3.5)',
+    async (bench) => {
+      const { poll, person, codes } = await prepare(bench);
+      const done = await answerDevice(bench, person, String(codes.user_code), 'allow');
+      assert.deepEqual([done.status, done.headers.get('location')], [303, '/device?done=approved']);
+      const page = await request(`${bench.server.url}/device?done=approved`, { headers: { cookie: person.cookie } });
+      assert.deepEqual([page.status, /name="user_code"/.test(page.text)], [200, false]);
+      const answers = await Promise.all(Array.from({ length: 10 }, poll));
+      assert.equal(answers.filter((answer) => answer.status === 200).length, 1);
+      const granted = answers.find((answer) => answer.status === 200);
+      assert.equal(granted?.json.scope, 'all_user all_hook');
+      assert.equal((await refresh(bench.server, String(granted?.json.refresh_token))).status, 200);
+    },
+  ],
+  [
+    'D05 D06 a refused device gets access_denied, an expired one expired_token (§3.5)',
+    async (bench) => {
+      const refused = await prepare(bench);
+      await answerDevice(bench, refused.person, String(refused.codes.user_code), 'deny');
+      assert.equal((await refused.poll()).json.error, 'access_denied');
+      const late = await prepare(bench);
+      bench.server.advance(901_000);
+      assert.equal((await late.poll()).json.error, 'expired_token');
+      assert.equal((await type(bench, late.person, String(late.codes.user_code))).status, 400);
+    },
+  ],
+  [
+    'D07 the page names the application and the scopes, and takes the code in any case and spacing (§3.3, §6.1)',
+    async (bench) => {
+      const { person, codes } = await prepare(bench);
+      const typed = String(codes.user_code).toLowerCase().replace('-', ' ');
+      const page = await type(bench, person, typed);
+      assert.equal(page.status, 200);
+      assert.match(page.text, /Example[\s\S]*all_user[\s\S]*all_hook/);
+      assert.match(page.headers.get('content-security-policy') ?? '', /frame-ancestors 'none'/);
+      const complete = await request(String(codes.verification_uri_complete), { headers: { cookie: person.cookie } });
+      assert.ok(complete.text.includes(String(codes.user_code)), 'shown, not yet decided');
+      const anonymous = await request(String(codes.verification_uri_complete));
+      assert.match(anonymous.headers.get('location') ?? '', /^\/sign-in\?/);
+    },
+  ],
+  [
+    'CVE-2026-16103 a person disabled before the poll gets nothing; a foreign client neither',
+    async (bench) => {
+      const { server } = bench;
+      const { poll, person, codes } = await prepare(bench);
+      const another = await registerApplication(server, {
+        isPublic: true,
+        redirectUris: [],
+        grantTypes: ['device_code'],
+      });
+      const fields = { grant_type: DEVICE_GRANT, client_id: another.clientId, device_code: String(codes.device_code) };
+      assert.equal((await postForm(`${server.url}/oauth/token`, fields)).json.error, 'invalid_grant');
+      assert.equal((await answerDevice(bench, person, String(codes.user_code), 'allow')).status, 303);
+      await server.store.writeAll([disableUserStep(person.user.id, server.world.nowMs())]);
+      assert.equal((await poll()).json.error, 'invalid_grant');
+    },
+  ],
+  [
+    'D08 guesses of user codes are limited with 429 (§5.1)',
+    async (bench) => {
+      const { person } = await prepare(bench);
+      const statuses: number[] = [];
+      for (let guess = 0; guess < 12; guess++) statuses.push((await type(bench, person, 'BCDF-BCDF')).status);
+      assert.ok(statuses.includes(400));
+      assert.equal(statuses.at(-1), 429);
+    },
+  ],
+];
+
+async function signInWithOpenId({ server }: Bench, extra: Fields = {}) {
+  const person = await createPerson(server);
+  const { clientId, clientSecret } = await registerApplication(server);
+  const query = { client_id: clientId, scope: 'openid all_user', nonce: 'n-0S6', ...extra };
+  const code = await obtainCode(server, person, query);
+  const client = { client_id: clientId, client_secret: clientSecret };
+  const { json } = await postForm(`${server.url}/oauth/token`, { grant_type: 'authorization_code', code, ...client });
+  const jwks = (await request(`${server.url}/oauth/jwks`)).json as unknown as JSONWebKeySet;
+  return { person, clientId, json, jwks };
+}
+
+const openid: Case[] = [
+  [
+    'O01 O02 O03 O04 O05 the identity token is signed by a published key and carries iss, sub, aud, nonce, at_hash and auth_time (§2)',
+    async (bench) => {
+      const { person, clientId, json, jwks } = await signInWithOpenId(bench);
+      const verified = await jwtVerify(String(json.id_token), createLocalJWKSet(jwks), {
+        issuer: bench.server.url,
+        audience: clientId,
+        algorithms: ['RS256'],
+        currentDate: new Date(bench.server.world.nowMs()),
+      });
+      assert.equal(verified.payload.sub, person.user.id);
+      assert.equal(verified.payload.nonce, 'n-0S6');
+      assert.equal(verified.payload.at_hash, computeTokenHash(String(json.access_token)));
+      assert.equal(typeof verified.payload.auth_time, 'number');
+      assert.ok(!JSON.stringify(jwks).includes('"d"'), 'no private part');
+      const again = await signInWithOpenId(bench);
+      assert.notEqual(again.person.user.id, person.user.id);
+    },
+  ],
+  [
+    'userinfo answers the subject for openid and the profile with all_user, and nothing without openid (§5.3)',
+    async (bench) => {
+      const { server } = bench;
+      const { person, json } = await signInWithOpenId(bench);
+      const ask = (token: unknown) =>
+        request(`${server.url}/oauth/userinfo`, { headers: { authorization: `Bearer ${String(token)}` } });
+      const { user } = person;
+      assert.deepEqual((await ask(json.access_token)).json, {
+        sub: user.id,
+        name: user.name,
+        preferred_username: user.login,
+        email: user.email,
+        email_verified: true,
+      });
+      const only = await signInWithOpenId(bench, { scope: 'openid' });
+      assert.deepEqual((await ask(only.json.access_token)).json, { sub: only.person.user.id });
+      const plain = await obtainTokens(server, person, await registerApplication(server));
+      assert.equal((await ask(plain.access_token)).status, 403);
+      assert.equal((await ask('x')).status, 401);
+    },
+  ],
+];
+
+checkConformance('device codes', device);
+checkConformance('OpenID Connect', openid);
+
+forEachEngine(
+  'M08 a new key signs after it was published for a while, and the old one stays published',
+  async (store) => {
+    let nowMs = Date.UTC(2026, 0, 1);
+    const world: World = { ...realWorld, nowMs: () => nowMs };
+    const keys = createSigningKeys({ store, world, vault: createVault([new Uint8Array(32)], world) });
+    const day = 86_400_000;
+    const first = await keys.findCurrent();
+    nowMs += 31 * day;
+    await keys.ensureFresh();
+    assert.equal((await keys.listPublic()).length, 2);
+    assert.equal((await keys.findCurrent()).kid, first.kid, 'not yet');
+    nowMs += 11 * 60_000;
+    const second = await keys.findCurrent();
+    assert.notEqual(second.kid, first.kid);
+    assert.ok((await keys.listPublic()).some((key) => key.kid === first.kid));
+    nowMs += 30 * day;
+    assert.ok(!(await keys.listPublic()).some((key) => key.kid === first.kid));
+  },
+);
+
+const countAccess = statement<{ count: number }>('test-count-access', 'SELECT COUNT(*) AS count FROM access_tokens');
+const insertAccess = statement(
+  'test-insert-access',
+  'INSERT INTO access_tokens (token_hash, family_id, scope, issued_at_ms, expires_at_ms) VALUES ($1, $2, $3, 0, $4)',
+);
+
+forEachEngine('S13 expired rows go in bounded batches, and what lives stays', async (store) => {
+  const steps = Array.from({ length: SWEEP_BATCH + 10 }, (_, i) => ({
+    statement: insertAccess,
+    parameters: [Buffer.from(`token ${i}`), 'family', 'all_user', i < SWEEP_BATCH + 5 ? 1 : 1000],
+  }));
+  await store.writeAll(steps);
+  const count = async () => (await store.read(countAccess))[0]?.count;
+  assert.equal(await sweepExpired(store, 500), true);
+  assert.equal(await count(), 10);
+  assert.equal(await sweepExpired(store, 500), false);
+  assert.equal(await count(), 5);
+});
+
+test('a user code is read as a person types it', () => {
+  assert.equal(parseUserCode(' bcdf-ghjk '), 'BCDFGHJK');
+  assert.equal(parseUserCode('BCDF-GHJA'), undefined);
+  assert.equal(parseUserCode('BCDF'), undefined);
+});

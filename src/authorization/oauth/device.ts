@@ -1,0 +1,88 @@
+/** RFC 8628: a device without a browser asks for a pair of codes; its user types the short one on the page /device. */
+import { Failure } from '../../errors.ts';
+import { networkOf } from '../../http/client-address.ts';
+import { type Call, type Reply, replyJson } from '../../http/endpoint.ts';
+import { createSecret, hashSecret } from '../accounts/secret-text.ts';
+import { DEFAULT_SCOPE, formatScope, readRequestedScopes } from '../applications/scope.ts';
+import type { ProtocolParts } from '../tokens/parts.ts';
+import { checkGrantAllowed } from './grants/require-client.ts';
+import { authenticateClient, readClient } from './protocol/client-authentication.ts';
+import { insertDeviceCode } from './protocol/device-store.ts';
+import { createOAuthFailure, refuseClient } from './protocol/oauth-error.ts';
+import { readParameters } from './protocol/parameters.ts';
+import { NO_STORE } from './token.ts';
+
+const LIFETIME_SECONDS = 900;
+const INTERVAL_SECONDS = 5;
+/** No vowels, so that no word comes out, and nothing that looks like something else (§6.1). 20^8 codes. */
+const USER_CODE_ALPHABET = 'BCDFGHJKLMNPQRSTVWXZ';
+const USER_CODE_LENGTH = 8;
+const TRIES = 3;
+
+export async function answerDeviceRequest(parts: ProtocolParts, call: Call): Promise<Reply> {
+  const parameters = await readParameters(call);
+  const presented = readClient(call.header('authorization'), parameters);
+  const { clientId } = presented;
+  if (clientId === undefined) throw createOAuthFailure('invalid_request', 'The parameter client_id is missing');
+  const client = await authenticateClient(parts, { ...presented, clientId }, call.clientAddress);
+  if (!client.application.isPublic && !client.isAuthenticated) throw refuseClient();
+  checkGrantAllowed(client.application, 'device_code');
+  // Every start leaves a row, and a public client needs no secret.
+  parts.limits.countAttempt('device_start', `${clientId}|${networkOf(call.clientAddress)}`);
+  const codes = await createCodes(parts, { clientId, scope: readScope(parameters.values.get('scope')) });
+  const shown = `${codes.userCode.slice(0, 4)}-${codes.userCode.slice(4)}`;
+  const body = {
+    device_code: codes.deviceCode,
+    user_code: shown,
+    verification_uri: `${parts.issuer}/device`,
+    verification_uri_complete: `${parts.issuer}/device?user_code=${shown}`,
+    expires_in: LIFETIME_SECONDS,
+    interval: INTERVAL_SECONDS,
+  };
+  return replyJson(body, NO_STORE);
+}
+
+function readScope(text: string | undefined): string {
+  if (text === undefined) return formatScope(DEFAULT_SCOPE);
+  const scopes = readRequestedScopes(text);
+  if (scopes.length === 0) throw createOAuthFailure('invalid_scope', 'None of the scopes is known');
+  return formatScope(scopes);
+}
+
+async function createCodes(parts: ProtocolParts, { clientId, scope }: { clientId: string; scope: string }) {
+  const deviceCode = createSecret('device', parts.world);
+  const issuedAtMs = parts.world.nowMs();
+  for (let attempt = 0; attempt < TRIES; attempt++) {
+    const userCode = createUserCode(parts);
+    const isFree = await insertDeviceCode(parts.store, {
+      deviceHash: hashSecret(deviceCode),
+      userCode,
+      clientId,
+      scope,
+      intervalSeconds: INTERVAL_SECONDS,
+      issuedAtMs,
+      expiresAtMs: issuedAtMs + LIFETIME_SECONDS * 1000,
+    });
+    if (isFree) return { deviceCode, userCode };
+  }
+  throw new Failure('unavailable', 'No user code is free, try again', { retryAfterSeconds: 1 });
+}
+
+function createUserCode({ world }: ProtocolParts): string {
+  let code = '';
+  while (code.length < USER_CODE_LENGTH) {
+    // 240 is a multiple of 20: every letter is as likely as any other.
+    for (const byte of world.randomBytes(16)) {
+      if (byte < 240 && code.length < USER_CODE_LENGTH) code += USER_CODE_ALPHABET[byte % USER_CODE_ALPHABET.length];
+    }
+  }
+  return code;
+}
+
+/** What a person typed, without what does not count: case, spaces, dashes. Undefined when it can be no code. */
+export function parseUserCode(typed: string): string | undefined {
+  const code = typed.toUpperCase().replaceAll(/[^A-Z0-9]/g, '');
+  const isCode =
+    code.length === USER_CODE_LENGTH && Array.from(code).every((letter) => USER_CODE_ALPHABET.includes(letter));
+  return isCode ? code : undefined;
+}

@@ -1,0 +1,40 @@
+/** RFC 6749 §4.4: an application acts for itself. It owns nothing here; its token serves machine-to-machine calls. */
+import { auditStep } from '../../accounts/audit-store.ts';
+import { DEFAULT_SCOPE, formatScope, isOfPerson, readRequestedScopes, type Scope } from '../../applications/scope.ts';
+import { createTokenPair, formatTokenAnswer, toNewAccess } from '../../tokens/issue-tokens.ts';
+import { insertFamilySteps } from '../../tokens/token-store.ts';
+import { createOAuthFailure, refuseClient } from '../protocol/oauth-error.ts';
+import type { Exchange, Grant } from './grant.ts';
+import { requireClient } from './require-client.ts';
+
+export const grantToClient: Grant = async (parts, exchange) => {
+  const { clientId, isPublic } = requireClient(exchange, 'client_credentials');
+  if (isPublic) throw refuseClient();
+  const { nowMs, address } = exchange;
+  const scope = formatScope(readScope(exchange));
+  const { accessToken } = createTokenPair(parts.world);
+  const access = toNewAccess(parts, accessToken, nowMs);
+  const family = {
+    familyId: parts.world.uuid(),
+    clientId,
+    person: undefined,
+    scope,
+    authTimeMs: nowMs,
+    nowMs,
+    expiresAtMs: access.expiresAtMs,
+  };
+  await parts.store.writeAll([
+    ...insertFamilySteps(family, { access }),
+    auditStep({ kind: 'token_issued', clientId, address, details: { scope } }, nowMs),
+  ]);
+  return formatTokenAnswer({ accessToken, scope, issuedAtMs: nowMs, expiresAtMs: access.expiresAtMs });
+};
+
+/** There is no user behind the token, so that scopes of people are left out like unknown names. */
+function readScope({ values }: Exchange): readonly Scope[] {
+  const text = values.get('scope');
+  if (text === undefined) return DEFAULT_SCOPE;
+  const scopes = readRequestedScopes(text).filter((scope) => !isOfPerson(scope));
+  if (scopes.length === 0) throw createOAuthFailure('invalid_scope', 'None of the scopes is known');
+  return scopes;
+}

@@ -1,0 +1,54 @@
+/** RFC 8628 §3.4: a device asks whether its user has decided. */
+
+import { hashSecret, isSecretOf } from '../../accounts/secret-text.ts';
+import {
+  computeFamilyEnd,
+  createTokenPair,
+  formatTokenAnswer,
+  toNewAccess,
+  toNewRefresh,
+} from '../../tokens/issue-tokens.ts';
+import { pollDevice } from '../protocol/device-store.ts';
+import { createIdToken } from '../protocol/id-token.ts';
+import { createOAuthFailure, refuseGrant } from '../protocol/oauth-error.ts';
+import { requireParameter } from '../protocol/parameters.ts';
+import type { Grant } from './grant.ts';
+import { requireClient } from './require-client.ts';
+
+const DESCRIPTION_OF = {
+  authorization_pending: 'The user has not decided yet',
+  slow_down: 'The device asks too often, wait 5 seconds longer from now on',
+  expired_token: 'The device code has expired, begin again',
+  access_denied: 'The user refused',
+} as const;
+
+export const exchangeDeviceCode: Grant = async (parts, exchange) => {
+  const { clientId, grantTypes } = requireClient(exchange, 'device_code');
+  const text = requireParameter(exchange.values, 'device_code');
+  if (!isSecretOf('device', text)) throw refuseGrant();
+  const { nowMs, address } = exchange;
+  const pair = createTokenPair(parts.world);
+  const access = toNewAccess(parts, pair.accessToken, nowMs);
+  const canRefresh = grantTypes.includes('refresh_token');
+  const outcome = await parts.store.call(pollDevice, {
+    deviceHash: hashSecret(text),
+    clientId,
+    nowMs,
+    familyId: parts.world.uuid(),
+    familyExpiresAtMs: computeFamilyEnd(parts, nowMs),
+    tokens: { access, refresh: canRefresh ? toNewRefresh(parts, pair.refreshToken, nowMs) : undefined },
+    address,
+  });
+  if (outcome.kind === 'invalid_grant') throw refuseGrant();
+  if (outcome.kind !== 'redeemed') throw createOAuthFailure(outcome.kind, DESCRIPTION_OF[outcome.kind]);
+  const { userId, scope, authTimeMs } = outcome;
+  const facts = { userId, clientId, scope, nonce: undefined, authTimeMs, accessToken: pair.accessToken, nowMs };
+  return formatTokenAnswer({
+    accessToken: pair.accessToken,
+    refreshToken: canRefresh ? pair.refreshToken : undefined,
+    scope,
+    issuedAtMs: nowMs,
+    expiresAtMs: access.expiresAtMs,
+    idToken: await createIdToken(parts, facts),
+  });
+};

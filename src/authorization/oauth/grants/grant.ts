@@ -1,0 +1,15 @@
+import type { TokenAnswer } from '../../tokens/issue-tokens.ts';
+import type { ProtocolParts } from '../../tokens/parts.ts';
+import type { AuthenticatedClient } from '../protocol/client-authentication.ts';
+
+/** A request to the token endpoint, its client authenticated. */
+export interface Exchange {
+  readonly values: ReadonlyMap<string, string>;
+  /** Undefined when the request names none, which only a refresh may (the contract). */
+  readonly client: AuthenticatedClient | undefined;
+  readonly address: string;
+  readonly nowMs: number;
+}
+
+/** One grant type: the tokens, or a refusal of RFC 6749 §5.2. */
+export type Grant = (parts: ProtocolParts, exchange: Exchange) => Promise<TokenAnswer>;

@@ -1,0 +1,83 @@
+/**
+ * RFC 6749 §6 with rotation (RFC 9700 §4.14.2). The contract's clients send the token alone; credentials that are sent
+ * are checked, before the token is touched.
+ */
+
+import { hashSecret, isSecretOf } from '../../accounts/secret-text.ts';
+import type { Scope } from '../../applications/scope.ts';
+import { parseScope, readRequestedScopes } from '../../applications/scope.ts';
+import type { TokenAnswer, TokenPair } from '../../tokens/issue-tokens.ts';
+import {
+  createSuccessorSeed,
+  deriveSuccessor,
+  formatTokenAnswer,
+  toNewAccess,
+  toNewRefresh,
+} from '../../tokens/issue-tokens.ts';
+import type { ProtocolParts } from '../../tokens/parts.ts';
+import { rotateRefresh } from '../../tokens/rotation-store.ts';
+import { findLiveToken } from '../../tokens/token-store.ts';
+import { createOAuthFailure, refuseClient, refuseGrant } from '../protocol/oauth-error.ts';
+import { requireParameter } from '../protocol/parameters.ts';
+import type { Exchange, Grant } from './grant.ts';
+import { checkGrantAllowed, refuseGrantType } from './require-client.ts';
+
+export const refreshTokens: Grant = async (parts, exchange) => {
+  const { client, nowMs } = exchange;
+  if (client !== undefined) checkGrantAllowed(client.application, 'refresh_token');
+  const oldToken = requireParameter(exchange.values, 'refresh_token');
+  if (!isSecretOf('refresh', oldToken)) throw refuseGrant();
+  const successorSeed = createSuccessorSeed(parts.world);
+  const pair = deriveSuccessor(oldToken, successorSeed);
+  const access = toNewAccess(parts, pair.accessToken, nowMs);
+  const outcome = await parts.store.call(rotateRefresh, {
+    tokenHash: hashSecret(oldToken),
+    nowMs,
+    graceMs: parts.lifetimes.refreshGraceSeconds * 1000,
+    clientId: client?.application.clientId,
+    isAuthenticated: client?.isAuthenticated ?? false,
+    askedScopes: readAskedScopes(exchange),
+    access,
+    refresh: toNewRefresh(parts, pair.refreshToken, nowMs),
+    successorSeed,
+    address: exchange.address,
+  });
+  switch (outcome.kind) {
+    case 'rotated':
+      return formatTokenAnswer({ ...pair, scope: outcome.scope, issuedAtMs: nowMs, expiresAtMs: access.expiresAtMs });
+    case 'repeated':
+      return repeatAnswer(parts, { pair: deriveSuccessor(oldToken, outcome.successorSeed), nowMs });
+    case 'scope_too_wide':
+      throw createOAuthFailure('invalid_scope', 'The scope is wider than the one that was granted');
+    case 'unauthenticated':
+      throw refuseClient();
+    case 'not_allowed':
+      throw refuseGrantType();
+    case 'refused':
+      throw refuseGrant();
+  }
+};
+
+/** An unknown name is wider than anything that was granted; names of sibling platforms mean what they did at the start. */
+function readAskedScopes({ values }: Exchange): readonly Scope[] | undefined {
+  const text = values.get('scope');
+  if (text === undefined) return undefined;
+  const { known, unknown } = parseScope(text);
+  const siblings = known.length === 0 ? readRequestedScopes(text) : [];
+  if (siblings.length > 0) return siblings;
+  if (unknown.length > 0 || known.length === 0)
+    throw createOAuthFailure('invalid_scope', 'The scope is wider than the one that was granted');
+  return known;
+}
+
+interface Repeat {
+  readonly pair: TokenPair;
+  readonly nowMs: number;
+}
+
+/** The answer to the first try, byte for byte: it was lost on its way, or two tabs asked at once. */
+async function repeatAnswer(parts: ProtocolParts, { pair, nowMs }: Repeat): Promise<TokenAnswer> {
+  const access = await findLiveToken(parts.store, 'access', { hash: hashSecret(pair.accessToken), nowMs });
+  if (access === undefined) throw refuseGrant();
+  return formatTokenAnswer({ ...pair, ...access });
+}

@@ -1,0 +1,20 @@
+import type { Failure } from '../../../errors.ts';
+import type { Client, GrantType } from '../../applications/application-store.ts';
+import { createOAuthFailure, refuseClient } from '../protocol/oauth-error.ts';
+import type { Exchange } from './grant.ts';
+
+/** The client that may use this grant. A confidential one must have proven itself (RFC 6749 §3.2.1). */
+export function requireClient({ client }: Exchange, grantType: GrantType): Client {
+  if (client === undefined) throw createOAuthFailure('invalid_request', 'The parameter client_id is missing');
+  if (!client.application.isPublic && !client.isAuthenticated) throw refuseClient();
+  checkGrantAllowed(client.application, grantType);
+  return client.application;
+}
+
+export function checkGrantAllowed(application: Client, grantType: GrantType): void {
+  if (!application.grantTypes.includes(grantType)) throw refuseGrantType();
+}
+
+export function refuseGrantType(): Failure {
+  return createOAuthFailure('unauthorized_client', 'This client may not use this grant type');
+}

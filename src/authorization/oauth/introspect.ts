@@ -1,0 +1,92 @@
+/**
+ * RFC 7662. An application may ask about its own tokens; one with the role "may introspect" (a resource server), and a
+ * personal token with the scope `admin`, about all. Whatever else is asked gets `{"active":false}` and nothing more (§2.2).
+ */
+import { type Call, type Reply, replyJson } from '../../http/endpoint.ts';
+import { hashSecret, isSecretOf } from '../accounts/secret-text.ts';
+import type { ProtocolParts } from '../tokens/parts.ts';
+import { findLivePersonalToken } from '../tokens/personal-token-store.ts';
+import { identify } from '../tokens/require-scope.ts';
+import { findLiveToken, type LiveToken } from '../tokens/token-store.ts';
+import { createVerifyToken } from '../tokens/verify-token.ts';
+import { authenticateClient, readClient } from './protocol/client-authentication.ts';
+import { refuseClient } from './protocol/oauth-error.ts';
+import { type RequestParameters, readParameters, requireParameter } from './protocol/parameters.ts';
+import { NO_STORE } from './token.ts';
+
+/** Whose tokens the caller may see. */
+interface Asker {
+  readonly clientId: string | undefined;
+  readonly seesAll: boolean;
+}
+
+const INACTIVE = { active: false };
+
+export async function answerIntrospection(parts: ProtocolParts, call: Call): Promise<Reply> {
+  const parameters = await readParameters(call);
+  const asker = await findAsker(parts, call, parameters);
+  const token = requireParameter(parameters.values, 'token');
+  return replyJson((await describeToken(parts, token, asker)) ?? INACTIVE, NO_STORE);
+}
+
+async function findAsker(parts: ProtocolParts, call: Call, parameters: RequestParameters): Promise<Asker> {
+  const authorization = call.header('authorization');
+  if (authorization !== undefined && /^bearer /i.test(authorization)) {
+    const { clientId, isAdmin, tokenKind } = await identify(call, createVerifyToken(parts));
+    return { clientId, seesAll: isAdmin && tokenKind === 'personal' };
+  }
+  const presented = readClient(authorization, parameters);
+  const { clientId } = presented;
+  if (clientId === undefined) throw refuseClient();
+  const client = await authenticateClient(parts, { ...presented, clientId }, call.clientAddress);
+  if (!client.isAuthenticated) throw refuseClient();
+  return { clientId, seesAll: client.application.mayIntrospect };
+}
+
+async function describeToken(parts: ProtocolParts, token: string, asker: Asker): Promise<object | undefined> {
+  const nowMs = parts.world.nowMs();
+  if (isSecretOf('personal', token)) return asker.seesAll ? describePersonal(parts, token, nowMs) : undefined;
+  const kind = isSecretOf('access', token) ? 'access' : 'refresh';
+  if (kind === 'refresh' && !isSecretOf('refresh', token)) return undefined;
+  const live = await findLiveToken(parts.store, kind, { hash: hashSecret(token), nowMs });
+  if (live === undefined || !(asker.seesAll || asker.clientId === live.clientId)) return undefined;
+  return describeLive(parts, live);
+}
+
+function describeLive({ issuer }: ProtocolParts, token: LiveToken): object {
+  return {
+    active: true,
+    scope: token.scope,
+    client_id: token.clientId,
+    ...(token.user === undefined ? {} : { username: token.user.login }),
+    ...(token.kind === 'access' ? { token_type: 'Bearer' } : {}),
+    exp: toSeconds(token.expiresAtMs),
+    iat: toSeconds(token.issuedAtMs),
+    sub: token.user?.id ?? token.clientId,
+    iss: issuer,
+  };
+}
+
+async function describePersonal(
+  { store, issuer }: ProtocolParts,
+  token: string,
+  nowMs: number,
+): Promise<object | undefined> {
+  const personal = await findLivePersonalToken(store, hashSecret(token), nowMs);
+  return (
+    personal && {
+      active: true,
+      scope: personal.scopes.join(' '),
+      username: personal.login,
+      token_type: 'Bearer',
+      ...(personal.expiresAtMs === undefined ? {} : { exp: toSeconds(personal.expiresAtMs) }),
+      iat: toSeconds(personal.createdAtMs),
+      sub: personal.userId,
+      iss: issuer,
+    }
+  );
+}
+
+function toSeconds(timeMs: number): number {
+  return Math.floor(timeMs / 1000);
+}

@@ -1,0 +1,130 @@
+/** The protocol endpoints in the OpenAPI document. They read their parameters themselves: the specifications are lenient where schemas are not. */
+import { type OpenAPIHono, z } from '@hono/zod-openapi';
+import type { HttpEnv } from '../../http/context.ts';
+
+const errorSchema = z
+  .object({ error: z.string(), error_description: z.string() })
+  .openapi('OAuthError', { description: 'RFC 6749 §5.2' });
+
+const tokenSchema = z
+  .object({
+    access_token: z.string(),
+    token_type: z.literal('bearer'),
+    expires_in: z.int().openapi({ description: 'Seconds' }),
+    refresh_token: z.string().optional(),
+    scope: z.string(),
+    created_at: z.string(),
+    id_token: z.string().optional(),
+  })
+  .openapi('TokenAnswer');
+
+const introspectionSchema = z.object({ active: z.boolean() }).loose().openapi('Introspection');
+
+const deviceSchema = z
+  .object({
+    device_code: z.string(),
+    user_code: z.string(),
+    verification_uri: z.string(),
+    verification_uri_complete: z.string(),
+    expires_in: z.int(),
+    interval: z.int(),
+  })
+  .openapi('DeviceCodes');
+
+const json = (schema: z.ZodType) => ({ content: { 'application/json': { schema } } });
+const client = { client_id: z.string().optional(), client_secret: z.string().optional() };
+const form = (shape: z.ZodRawShape) => ({
+  body: { content: { 'application/x-www-form-urlencoded': { schema: z.object({ ...shape, ...client }) } } },
+});
+const refusals = {
+  400: { description: 'Refused (RFC 6749 §5.2)', ...json(errorSchema) },
+  401: { description: 'Client authentication failed', ...json(errorSchema) },
+  429: { description: 'Too many attempts', ...json(errorSchema) },
+};
+const tags = ['OAuth'];
+
+/** Describes the routes of `/oauth`; each parameter may come in the query or in JSON too. */
+export function describeProtocol(routes: OpenAPIHono<HttpEnv>): void {
+  const { openAPIRegistry: registry } = routes;
+  registry.registerPath({
+    method: 'post',
+    path: '/token',
+    summary: 'Exchange a code, refresh, or obtain a token for the client itself or for a device',
+    tags,
+    request: form({
+      grant_type: z.string(),
+      code: z.string().optional(),
+      redirect_uri: z.string().optional(),
+      code_verifier: z.string().optional(),
+      refresh_token: z.string().optional(),
+      device_code: z.string().optional(),
+      scope: z.string().optional(),
+    }),
+    responses: { 200: { description: 'Tokens', ...json(tokenSchema) }, ...refusals },
+  });
+  registry.registerPath({
+    method: 'post',
+    path: '/revoke',
+    summary: 'Revoke a token (RFC 7009)',
+    tags,
+    request: form({ token: z.string(), token_type_hint: z.string().optional() }),
+    responses: {
+      200: { description: 'It is revoked, or never was one', ...json(z.object({})) },
+      ...refusals,
+    },
+  });
+  registry.registerPath({
+    method: 'post',
+    path: '/introspect',
+    summary: 'Ask what a token is (RFC 7662)',
+    tags,
+    request: form({ token: z.string(), token_type_hint: z.string().optional() }),
+    responses: { 200: { description: 'Its state', ...json(introspectionSchema) }, ...refusals },
+  });
+  registry.registerPath({
+    method: 'post',
+    path: '/device',
+    summary: 'Obtain codes for a device without a browser (RFC 8628)',
+    tags,
+    request: form({ scope: z.string().optional() }),
+    responses: { 200: { description: 'The codes', ...json(deviceSchema) }, ...refusals },
+  });
+  registry.registerPath({
+    method: 'get',
+    path: '/userinfo',
+    summary: 'The subject of a token with the scope openid (OpenID Connect Core §5.3)',
+    tags,
+    responses: { 200: { description: 'Claims', ...json(z.object({ sub: z.string() }).loose()) }, 401: refusals[401] },
+  });
+}
+
+const authorizeQuery = z.object({
+  client_id: z.string(),
+  redirect_uri: z.string(),
+  response_type: z.literal('code'),
+  scope: z.string().optional(),
+  state: z.string().optional(),
+  code_challenge: z.string().optional(),
+  code_challenge_method: z.literal('S256').optional(),
+  nonce: z.string().optional(),
+  prompt: z.string().optional(),
+  max_age: z.string().optional(),
+  login_hint: z.string().optional(),
+});
+
+/** Describes the route of `/oauth/authorize`. */
+export function describeAuthorize(routes: OpenAPIHono<HttpEnv>): void {
+  routes.openAPIRegistry.registerPath({
+    method: 'get',
+    path: '/',
+    summary: 'Ask the user for access; answers by redirect with code, state and iss',
+    tags,
+    request: { query: authorizeQuery },
+    responses: {
+      200: { description: 'A page for the user' },
+      302: { description: 'To redirect_uri, with code or error' },
+      303: { description: 'To the sign-in page' },
+      400: { description: 'A page: the client or its redirect_uri is unknown, so that nothing is redirected' },
+    },
+  });
+}

@@ -1,0 +1,53 @@
+/** The endpoints that clients call: /oauth and /.well-known. Open to scripts of any origin, since none reads a cookie. */
+import { type Endpoint, replyJson } from '../../http/endpoint.ts';
+import type { RouteMount } from '../../http/mount.ts';
+import { createRoutes } from '../../http/routes.ts';
+import type { ProtocolParts } from '../tokens/parts.ts';
+import { answerDeviceRequest } from './device.ts';
+import { answerIntrospection } from './introspect.ts';
+import { describeResource, describeServer } from './metadata.ts';
+import { describeProtocol } from './protocol-descriptions.ts';
+import { answerRevocation } from './revoke.ts';
+import { answerTokenRequest } from './token.ts';
+import { answerUserinfo } from './userinfo.ts';
+
+export function createProtocolMounts(parts: ProtocolParts): RouteMount[] {
+  const described = createRoutes();
+  describeProtocol(described);
+  return [
+    { path: '/oauth', errors: 'oauth', routes: described, endpoints: listEndpoints(parts).map(open) },
+    { path: '/.well-known', errors: 'oauth', routes: createRoutes(), endpoints: listDocuments(parts).map(open) },
+  ];
+}
+
+function open(endpoint: Endpoint): Endpoint {
+  return { ...endpoint, isOpenToScripts: true };
+}
+
+function listEndpoints(parts: ProtocolParts): Endpoint[] {
+  return [
+    { method: 'POST', path: '/token', answer: (call) => answerTokenRequest(parts, call) },
+    { method: 'POST', path: '/revoke', answer: (call) => answerRevocation(parts, call) },
+    { method: 'POST', path: '/introspect', answer: (call) => answerIntrospection(parts, call) },
+    { method: 'POST', path: '/device', answer: (call) => answerDeviceRequest(parts, call) },
+    { method: 'GET', path: '/userinfo', answer: (call) => answerUserinfo(parts, call) },
+    { method: 'POST', path: '/userinfo', answer: (call) => answerUserinfo(parts, call) },
+    {
+      method: 'GET',
+      path: '/jwks',
+      answer: async () => replyJson({ keys: await parts.signingKeys.listPublic() }, PUBLIC),
+    },
+  ];
+}
+
+const PUBLIC = { 'Cache-Control': 'public, max-age=300' };
+
+function listDocuments({ issuer, baseUrl }: ProtocolParts): Endpoint[] {
+  const server = replyJson(describeServer(issuer), PUBLIC);
+  const resource = replyJson(describeResource(baseUrl, issuer), PUBLIC);
+  return [
+    { method: 'GET', path: '/oauth-authorization-server', answer: async () => server },
+    { method: 'GET', path: '/openid-configuration', answer: async () => server },
+    { method: 'GET', path: '/oauth-protected-resource', answer: async () => resource },
+  ];
+}

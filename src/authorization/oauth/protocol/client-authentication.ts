@@ -1,0 +1,141 @@
+/** RFC 6749 §2.3: who the client is. A failed authentication touches neither code nor token. */
+import { Buffer } from 'node:buffer';
+import { auditStep } from '../../accounts/audit-store.ts';
+import { hashSecret, isSameHash } from '../../accounts/secret-text.ts';
+import { markSecretUsedStep } from '../../applications/application-secret-store.ts';
+import {
+  type Client,
+  type ClientCredentials,
+  findClientCredentials,
+  markSecretInQueryStep,
+} from '../../applications/application-store.ts';
+import type { ProtocolParts } from '../../tokens/parts.ts';
+import { createOAuthFailure, refuseClient } from './oauth-error.ts';
+import type { RequestParameters } from './parameters.ts';
+
+/** What the request says about its client, nothing of it proven. */
+export interface PresentedClient {
+  readonly clientId: string | undefined;
+  readonly secret: string | undefined;
+  readonly isSecretInQuery: boolean;
+}
+
+export interface AuthenticatedClient {
+  readonly application: Client;
+  /** False for a public client, and for a confidential one that only named itself. */
+  readonly isAuthenticated: boolean;
+}
+
+export function readClient(authorization: string | undefined, parameters: RequestParameters): PresentedClient {
+  const clientId = parameters.values.get('client_id');
+  const secret = parameters.values.get('client_secret');
+  const isSecretInQuery = parameters.inQuery.has('client_secret');
+  const basic = authorization === undefined ? undefined : readBasic(authorization);
+  if (basic === undefined) return { clientId, secret, isSecretInQuery };
+  if (secret !== undefined) throw createOAuthFailure('invalid_request', 'The client authenticates in two ways at once');
+  if (clientId !== undefined && clientId !== basic.clientId)
+    throw createOAuthFailure('invalid_request', 'The client_id differs from the one that authenticates');
+  return { clientId: basic.clientId, secret: basic.secret, isSecretInQuery: false };
+}
+
+/** Undefined when another scheme was used. */
+function readBasic(
+  authorization: string,
+): { readonly clientId: string; readonly secret: string | undefined } | undefined {
+  const match = /^basic +(.*)$/i.exec(authorization);
+  if (match === null) return undefined;
+  const encoded = (match[1] ?? '').trim();
+  if (!/^[A-Za-z0-9+/_-]+=*$/.test(encoded)) throw refuseClient();
+  const text = Buffer.from(encoded, 'base64').toString('utf8');
+  const colonAt = text.indexOf(':');
+  if (colonAt < 1) throw refuseClient();
+  const secret = decodeForm(text.slice(colonAt + 1));
+  return { clientId: decodeForm(text.slice(0, colonAt)), secret: secret === '' ? undefined : secret };
+}
+
+/** §2.3.1: both are form-encoded inside of Basic; one that is not, is taken as it stands. */
+function decodeForm(text: string): string {
+  try {
+    const decoded = decodeURIComponent(text.replaceAll('+', ' '));
+    if (/\p{Cc}/u.test(decoded)) throw refuseClient();
+    return decoded;
+  } catch {
+    throw refuseClient();
+  }
+}
+
+const NOBODY = new Uint8Array(32);
+
+/**
+ * Throws `invalid_client` for an unknown client, a wrong secret, or a disabled application: one answer, and the same
+ * work, for all. A confidential client without a secret comes back with `isAuthenticated` false; most grants refuse it.
+ */
+export async function authenticateClient(
+  parts: ProtocolParts,
+  presented: PresentedClient & { readonly clientId: string },
+  address: string,
+): Promise<AuthenticatedClient> {
+  const subject = `${presented.clientId}|${address}`;
+  parts.limits.check('client', subject);
+  const credentials = await findClientCredentials(parts.store, presented.clientId);
+  const slot = presented.secret === undefined ? undefined : findSlot(credentials, presented.secret);
+  const isRefused = presented.secret !== undefined && slot === undefined;
+  if (credentials === undefined || isRefused || credentials.application.disabledAtMs !== undefined) {
+    parts.limits.countFailure('client', subject);
+    await recordFailure(parts, { clientId: presented.clientId, ownerId: credentials?.application.ownerId, address });
+    throw refuseClient();
+  }
+  if (slot !== undefined) noteUse(parts, { credentials, slot, isInQuery: presented.isSecretInQuery, address });
+  return { application: credentials.application, isAuthenticated: slot !== undefined };
+}
+
+function findSlot(credentials: ClientCredentials | undefined, secret: string): number | undefined {
+  const hash = hashSecret(secret);
+  const secrets = credentials?.secrets ?? [];
+  const matches = [secrets[0]?.hash ?? NOBODY, secrets[1]?.hash ?? NOBODY].map((known) => isSameHash(hash, known));
+  return secrets[matches.indexOf(true)]?.slot;
+}
+
+interface FailedClient {
+  readonly clientId: string;
+  readonly ownerId: string | undefined;
+  readonly address: string;
+}
+
+const MAX_CLIENT_ID_LENGTH = 100;
+
+/** Recorded for an unknown client too, so that the answers of both take the same work. */
+async function recordFailure(parts: ProtocolParts, { clientId, ownerId, address }: FailedClient): Promise<void> {
+  const kind = 'client_authentication_failed';
+  await parts.refusals.note({ kind, userId: ownerId, clientId: clientId.slice(0, MAX_CLIENT_ID_LENGTH), address });
+}
+
+interface SecretUse {
+  readonly credentials: ClientCredentials;
+  readonly slot: number;
+  readonly isInQuery: boolean;
+  readonly address: string;
+}
+
+const HOUR_MS = 3_600_000;
+
+/** Coarse on purpose, and not waited for: a remark for the owner must not cost every exchange a write. */
+function noteUse(parts: ProtocolParts, { credentials, slot, isInQuery, address }: SecretUse): void {
+  const { application, secrets } = credentials;
+  const { clientId, ownerId } = application;
+  const nowMs = parts.world.nowMs();
+  const lastUsedAtMs = secrets.find((secret) => secret.slot === slot)?.lastUsedAtMs ?? 0;
+  const steps = [
+    ...(lastUsedAtMs < nowMs - HOUR_MS ? [markSecretUsedStep(clientId, slot, nowMs)] : []),
+    ...(isInQuery && (application.secretInQueryAtMs ?? 0) < nowMs - 24 * HOUR_MS
+      ? [
+          markSecretInQueryStep(clientId, nowMs),
+          auditStep({ kind: 'secret_in_query', userId: ownerId, clientId, address }, nowMs),
+        ]
+      : []),
+  ];
+  if (steps.length === 0) return;
+  parts.store
+    .writeAll(steps)
+    .catch((err: unknown) => parts.log.warn({ err, clientId }, 'Cannot note the use of a secret'));
+}

@@ -1,0 +1,177 @@
+/** Authorization codes. A code is redeemed by one conditional UPDATE, in the transaction that makes its tokens. */
+import { type Procedure, procedure, type Step, type Store, statement } from '../../../database/store.ts';
+import { existsOrigin } from '../../accounts/credential-origin-store.ts';
+import { MAX_SKEW_MS } from '../../accounts/steady-clock.ts';
+import {
+  insertFamilySteps,
+  type NewTokens,
+  type PersonOrigin,
+  revokeFamily,
+  runSteps,
+} from '../../tokens/token-store.ts';
+import { type ConsentDecision, saveConsentIn } from './consent-store.ts';
+
+export interface NewCode extends PersonOrigin {
+  readonly codeHash: Uint8Array;
+  readonly clientId: string;
+  readonly redirectUri: string;
+  readonly codeChallenge: string | undefined;
+  readonly scope: string;
+  readonly nonce: string | undefined;
+  readonly authTimeMs: number;
+  readonly issuedAtMs: number;
+  readonly expiresAtMs: number;
+}
+
+/** What an exchange is checked against. None of it ever changes, so it may be read before the redemption. */
+export interface IssuedCode {
+  readonly clientId: string;
+  readonly userId: string;
+  readonly redirectUri: string;
+  readonly codeChallenge: string | null;
+  readonly scope: string;
+  readonly nonce: string | undefined;
+  readonly authTimeMs: number;
+}
+
+interface CodeRow {
+  readonly client_id: string;
+  readonly user_id: string;
+  readonly redirect_uri: string;
+  readonly code_challenge: string | null;
+  readonly scope: string;
+  readonly nonce: string | null;
+  readonly auth_time_ms: number;
+}
+
+/** After this many wrong verifiers a code is dead: nobody guesses one, and no honest client needs more. */
+const MAX_FAILED_ATTEMPTS = 5;
+
+const insertCode = statement(
+  'insert-code',
+  `INSERT INTO authorization_codes (code_hash, client_id, user_id, user_epoch, grant_id, redirect_uri, code_challenge, scope,
+     nonce, auth_time_ms, issued_at_ms, expires_at_ms, failed_attempts)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0)`,
+);
+const codeByHash = statement<CodeRow>(
+  'code-by-hash',
+  `SELECT client_id, user_id, redirect_uri, code_challenge, scope, nonce, auth_time_ms
+   FROM authorization_codes WHERE code_hash = $1`,
+);
+const countFailure = statement(
+  'count-code-failure',
+  'UPDATE authorization_codes SET failed_attempts = failed_attempts + 1 WHERE code_hash = $1',
+);
+// A code from the future was issued while the clock was wrong, and would outlive its time by as much.
+const redeem = statement<{
+  user_id: string;
+  user_epoch: number;
+  grant_id: string;
+  scope: string;
+  auth_time_ms: number;
+}>(
+  'redeem-code',
+  `UPDATE authorization_codes SET redeemed_at_ms = $2, family_id = $3
+   WHERE code_hash = $1 AND redeemed_at_ms IS NULL AND expires_at_ms > $2 AND issued_at_ms <= $2 + ${MAX_SKEW_MS} AND failed_attempts < ${MAX_FAILED_ATTEMPTS}
+     AND ${existsOrigin('authorization_codes')}
+   RETURNING user_id, user_epoch, grant_id, scope, auth_time_ms`,
+);
+const familyOfCode = statement<{ family_id: string }>(
+  'family-of-redeemed-code',
+  'SELECT family_id FROM authorization_codes WHERE code_hash = $1 AND redeemed_at_ms IS NOT NULL AND family_id IS NOT NULL',
+);
+export function insertCodeStep(code: NewCode): Step {
+  return {
+    statement: insertCode,
+    parameters: [
+      code.codeHash,
+      code.clientId,
+      code.userId,
+      code.userEpoch,
+      code.grantId,
+      code.redirectUri,
+      code.codeChallenge ?? null,
+      code.scope,
+      code.nonce ?? null,
+      code.authTimeMs,
+      code.issuedAtMs,
+      code.expiresAtMs,
+    ],
+  };
+}
+
+export interface AllowedCode {
+  readonly decision: ConsentDecision;
+  readonly code: Omit<NewCode, 'grantId'>;
+  readonly audit: Step;
+}
+
+/** What a person decided, and the code that comes of it. */
+export const insertAllowedCode: Procedure<AllowedCode, void> = procedure(
+  import.meta.url,
+  'insertAllowedCode',
+  async (transaction, { decision, code, audit }) => {
+    const grantId = await saveConsentIn(transaction, decision);
+    await runSteps(transaction, [insertCodeStep({ ...code, grantId }), audit]);
+  },
+);
+
+export async function findCode(store: Store, codeHash: Uint8Array): Promise<IssuedCode | undefined> {
+  const [row] = await store.read(codeByHash, [codeHash]);
+  return (
+    row && {
+      clientId: row.client_id,
+      userId: row.user_id,
+      redirectUri: row.redirect_uri,
+      codeChallenge: row.code_challenge,
+      scope: row.scope,
+      nonce: row.nonce ?? undefined,
+      authTimeMs: row.auth_time_ms,
+    }
+  );
+}
+
+export async function countCodeFailure(store: Store, codeHash: Uint8Array): Promise<void> {
+  await store.write(countFailure, [codeHash]);
+}
+
+export interface Redemption {
+  readonly codeHash: Uint8Array;
+  readonly clientId: string;
+  readonly nowMs: number;
+  readonly familyId: string;
+  readonly familyExpiresAtMs: number;
+  readonly tokens: NewTokens;
+  readonly audit: Step;
+  readonly address: string | undefined;
+}
+
+/**
+ * To be called only once the client and the verifier were found right: a second redemption then means that the code was
+ * stolen, and every token of the first dies (RFC 6749 §4.1.2).
+ */
+export const redeemCode: Procedure<Redemption, 'redeemed' | 'refused'> = procedure(
+  import.meta.url,
+  'redeemCode',
+  async (transaction, input) => {
+    const { codeHash, clientId, nowMs, familyId } = input;
+    const [code] = await transaction.run(redeem, [codeHash, nowMs, familyId]);
+    if (code === undefined) {
+      const [family] = await transaction.run(familyOfCode, [codeHash]);
+      if (family)
+        await revokeFamily(transaction, family.family_id, { kind: 'code_replayed', nowMs, address: input.address });
+      return 'refused';
+    }
+    const family = {
+      familyId,
+      clientId,
+      person: { userId: code.user_id, userEpoch: code.user_epoch, grantId: code.grant_id },
+      scope: code.scope,
+      authTimeMs: code.auth_time_ms,
+      nowMs,
+      expiresAtMs: input.familyExpiresAtMs,
+    };
+    await runSteps(transaction, [...insertFamilySteps(family, input.tokens), input.audit]);
+    return 'redeemed';
+  },
+);

@@ -1,0 +1,140 @@
+/** What each user has allowed each application, once and for all until it is taken back. */
+import { type Store, statement, type Transaction } from '../../../database/store.ts';
+import { auditStep } from '../../accounts/audit-store.ts';
+import { formatScope, isWithin, readScopes, type Scope, uniteScopes } from '../../applications/scope.ts';
+
+interface ConsentRow {
+  readonly scope: string;
+  readonly grant_id: string;
+}
+
+const consentOf = statement<ConsentRow>(
+  'consent-of',
+  'SELECT scope, grant_id FROM consents WHERE user_id = $1 AND client_id = $2',
+);
+// Bounded: it is a word on a page, and need not be exact where it is large.
+const countConsentsOf = statement<{ people: number }>(
+  'count-consents-of-client',
+  'SELECT COUNT(*) AS people FROM (SELECT user_id FROM consents WHERE client_id = $1 LIMIT $2) AS few',
+);
+const saveConsent = statement(
+  'save-consent',
+  `INSERT INTO consents (user_id, client_id, scope, grant_id, created_at_ms, updated_at_ms) VALUES ($1, $2, $3, $4, $5, $5)
+   ON CONFLICT (user_id, client_id) DO UPDATE
+     SET scope = excluded.scope, grant_id = excluded.grant_id, updated_at_ms = excluded.updated_at_ms`,
+);
+const deleteConsent = statement('delete-consent', 'DELETE FROM consents WHERE user_id = $1 AND client_id = $2');
+const consentsOf = statement<{
+  client_id: string;
+  name: string;
+  homepage: string;
+  scope: string;
+  created_at_ms: number;
+  updated_at_ms: number;
+  live_tokens: number;
+  last_used_at_ms: number | null;
+}>(
+  'consents-of-user',
+  `SELECT c.client_id, a.name, a.homepage, c.scope, c.created_at_ms, c.updated_at_ms,
+     (SELECT COUNT(*) FROM token_families f JOIN access_tokens t ON t.family_id = f.family_id
+      WHERE f.user_id = c.user_id AND f.client_id = c.client_id AND f.revoked_at_ms IS NULL
+        AND f.grant_id = c.grant_id AND f.user_epoch = u.epoch
+        AND t.revoked_at_ms IS NULL AND t.expires_at_ms > $2) AS live_tokens,
+     (SELECT MAX(t.issued_at_ms) FROM token_families f JOIN access_tokens t ON t.family_id = f.family_id
+      WHERE f.user_id = c.user_id AND f.client_id = c.client_id) AS last_used_at_ms
+   FROM consents c JOIN applications a ON a.client_id = c.client_id JOIN users u ON u.id = c.user_id
+   WHERE c.user_id = $1 ORDER BY c.updated_at_ms DESC, c.client_id`,
+);
+
+/** An application that a user let in. */
+export interface AuthorizedApplication {
+  readonly clientId: string;
+  readonly name: string;
+  readonly homepage: string;
+  readonly scopes: readonly Scope[];
+  readonly firstAllowedAtMs: number;
+  readonly lastAllowedAtMs: number;
+  /** When it last got a token. */
+  readonly lastUsedAtMs: number | undefined;
+  readonly liveTokens: number;
+}
+
+/** What a user allows an application at the moment. */
+export interface Consent {
+  readonly scopes: readonly Scope[];
+  /** Codes and tokens name it, and die when it is gone (credential-origin-store.ts). */
+  readonly grantId: string;
+}
+
+/** Undefined when the user allows this application nothing. */
+export async function findConsent(store: Store, userId: string, clientId: string): Promise<Consent | undefined> {
+  const [row] = await store.read(consentOf, [userId, clientId]);
+  return row && { scopes: readScopes(row.scope), grantId: row.grant_id };
+}
+
+/** How many people let this application in, `limit` at most. */
+export async function countPeople(store: Store, clientId: string, limit: number): Promise<number> {
+  const [row] = await store.read(countConsentsOf, [clientId, limit]);
+  return row?.people ?? 0;
+}
+
+/** What a person decided about one request. */
+export interface ConsentDecision {
+  readonly userId: string;
+  readonly clientId: string;
+  readonly asked: readonly Scope[];
+  /** What the person left of it. */
+  readonly kept: readonly Scope[];
+  /** Used for a first consent, and for one that allows less than the one before. */
+  readonly newGrantId: string;
+  readonly nowMs: number;
+}
+
+/**
+ * Of what was asked the consent has what was kept, and nothing else; what was not asked stays as it was. A consent that
+ * became smaller is another grant, so that no earlier token holds more than the person allows now. Returns its id.
+ */
+export async function saveConsentIn(transaction: Transaction, decision: ConsentDecision): Promise<string> {
+  const { userId, clientId, asked, kept, nowMs } = decision;
+  const [row] = await transaction.run(consentOf, [userId, clientId]);
+  const before = row === undefined ? [] : readScopes(row.scope);
+  const untouched = before.filter((scope) => !asked.includes(scope));
+  const scopes = uniteScopes(untouched, kept);
+  const grantId = row !== undefined && isWithin(before, scopes) ? row.grant_id : decision.newGrantId;
+  await transaction.run(saveConsent, [userId, clientId, formatScope(scopes), grantId, nowMs]);
+  return grantId;
+}
+
+export async function listAuthorizedApplications(
+  store: Store,
+  userId: string,
+  nowMs: number,
+): Promise<AuthorizedApplication[]> {
+  const rows = await store.read(consentsOf, [userId, nowMs]);
+  return rows.map((row) => ({
+    clientId: row.client_id,
+    name: row.name,
+    homepage: row.homepage,
+    scopes: readScopes(row.scope),
+    firstAllowedAtMs: row.created_at_ms,
+    lastAllowedAtMs: row.updated_at_ms,
+    lastUsedAtMs: row.last_used_at_ms ?? undefined,
+    liveTokens: row.live_tokens,
+  }));
+}
+
+/** Takes back what a user allowed an application: whatever came of the grant dies with it. */
+export async function revokeConsent(
+  store: Store,
+  {
+    userId,
+    clientId,
+    nowMs,
+    address,
+  }: { userId: string; clientId: string; nowMs: number; address?: string | undefined },
+): Promise<void> {
+  await store.writeAll([
+    { statement: deleteConsent, parameters: [userId, clientId] },
+    auditStep({ kind: 'consent_revoked', userId, clientId, address }, nowMs),
+  ]);
+}

@@ -1,0 +1,188 @@
+/** Device codes (RFC 8628): `pending` → `approved` or `denied` by the user, then redeemed once. */
+import { type Procedure, procedure, type Step, type Store, statement } from '../../../database/store.ts';
+import { auditStep } from '../../accounts/audit-store.ts';
+import { existsOrigin } from '../../accounts/credential-origin-store.ts';
+import { MAX_SKEW_MS } from '../../accounts/steady-clock.ts';
+import { formatScope } from '../../applications/scope.ts';
+import { insertFamilySteps, type NewTokens, runSteps } from '../../tokens/token-store.ts';
+import { type ConsentDecision, saveConsentIn } from './consent-store.ts';
+
+export interface NewDeviceCode {
+  readonly deviceHash: Uint8Array;
+  readonly userCode: string;
+  readonly clientId: string;
+  readonly scope: string;
+  readonly intervalSeconds: number;
+  readonly issuedAtMs: number;
+  readonly expiresAtMs: number;
+}
+
+export interface PendingDevice {
+  readonly userCode: string;
+  readonly clientId: string;
+  readonly scope: string;
+}
+
+const insertDevice = statement<{ user_code: string }>(
+  'insert-device-code',
+  `INSERT INTO device_codes (device_hash, user_code, client_id, scope, state, interval_s, issued_at_ms, expires_at_ms)
+   VALUES ($1, $2, $3, $4, 'pending', $5, $6, $7) ON CONFLICT (user_code) DO NOTHING RETURNING user_code`,
+);
+const pendingDevice = statement<{ user_code: string; client_id: string; scope: string }>(
+  'pending-device',
+  `SELECT user_code, client_id, scope FROM device_codes WHERE user_code = $1 AND state = 'pending' AND expires_at_ms > $2`,
+);
+const approveDevice = statement(
+  'approve-device',
+  `UPDATE device_codes SET state = 'approved', user_id = $3, auth_time_ms = $4, user_epoch = $5, grant_id = $6, scope = $7
+   WHERE user_code = $1 AND state = 'pending' AND expires_at_ms > $2`,
+);
+const denyDevice = statement<{ client_id: string }>(
+  'deny-device',
+  `UPDATE device_codes SET state = 'denied', user_id = $3
+   WHERE user_code = $1 AND state = 'pending' AND expires_at_ms > $2 RETURNING client_id`,
+);
+
+/** Whether the user code was free. */
+export async function insertDeviceCode(store: Store, code: NewDeviceCode): Promise<boolean> {
+  const { deviceHash, userCode, clientId, scope, intervalSeconds, issuedAtMs, expiresAtMs } = code;
+  const rows = await store.write(insertDevice, [
+    deviceHash,
+    userCode,
+    clientId,
+    scope,
+    intervalSeconds,
+    issuedAtMs,
+    expiresAtMs,
+  ]);
+  return rows.length > 0;
+}
+
+export async function findPendingDevice(
+  store: Store,
+  userCode: string,
+  nowMs: number,
+): Promise<PendingDevice | undefined> {
+  const [row] = await store.read(pendingDevice, [userCode, nowMs]);
+  return row && { userCode: row.user_code, clientId: row.client_id, scope: row.scope };
+}
+
+export interface DeviceApproval {
+  readonly userCode: string;
+  readonly decision: ConsentDecision;
+  readonly userEpoch: number;
+  readonly authTimeMs: number;
+  readonly audit: Step;
+}
+
+/** False when it was decided already, or has expired. */
+export const approveDeviceOnce: Procedure<DeviceApproval, boolean> = procedure(
+  import.meta.url,
+  'approveDeviceOnce',
+  async (transaction, { userCode, decision, userEpoch, authTimeMs, audit }) => {
+    const { userId, kept, nowMs } = decision;
+    const pending = await transaction.run(pendingDevice, [userCode, nowMs]);
+    if (pending.length === 0) return false;
+    const grantId = await saveConsentIn(transaction, decision);
+    const origin = [userId, authTimeMs, userEpoch, grantId, formatScope(kept)];
+    await transaction.run(approveDevice, [userCode, nowMs, ...origin]);
+    await runSteps(transaction, [audit]);
+    return true;
+  },
+);
+
+export interface DeviceDenial {
+  readonly userCode: string;
+  readonly userId: string;
+  readonly nowMs: number;
+  readonly audit: Step;
+}
+
+/** False when it was decided already, or has expired. */
+export const denyDeviceOnce: Procedure<DeviceDenial, boolean> = procedure(
+  import.meta.url,
+  'denyDeviceOnce',
+  async (transaction, { userCode, userId, nowMs, audit }) => {
+    const denied = await transaction.run(denyDevice, [userCode, nowMs, userId]);
+    if (denied.length > 0) await runSteps(transaction, [audit]);
+    return denied.length > 0;
+  },
+);
+
+export interface DevicePoll {
+  readonly deviceHash: Uint8Array;
+  readonly clientId: string;
+  readonly nowMs: number;
+  readonly familyId: string;
+  readonly familyExpiresAtMs: number;
+  readonly tokens: NewTokens;
+  readonly address: string;
+}
+
+export type DevicePollOutcome =
+  | { readonly kind: 'redeemed'; readonly userId: string; readonly scope: string; readonly authTimeMs: number }
+  | { readonly kind: 'authorization_pending' | 'slow_down' | 'expired_token' | 'access_denied' | 'invalid_grant' };
+
+interface DeviceRow {
+  readonly client_id: string;
+  readonly scope: string;
+  readonly state: 'pending' | 'approved' | 'denied' | 'redeemed';
+  readonly user_id: string | null;
+  readonly auth_time_ms: number | null;
+  readonly interval_s: number;
+  readonly polled_at_ms: number | null;
+  readonly issued_at_ms: number;
+  readonly expires_at_ms: number;
+}
+
+const deviceByHash = statement<DeviceRow>(
+  'device-by-hash',
+  `SELECT client_id, scope, state, user_id, auth_time_ms, interval_s, polled_at_ms, issued_at_ms, expires_at_ms
+   FROM device_codes WHERE device_hash = $1`,
+);
+const notePoll = statement(
+  'note-device-poll',
+  'UPDATE device_codes SET polled_at_ms = $2, interval_s = $3 WHERE device_hash = $1',
+);
+const redeemDevice = statement<{ user_id: string; user_epoch: number; grant_id: string }>(
+  'redeem-device',
+  `UPDATE device_codes SET state = 'redeemed', family_id = $2 WHERE device_hash = $1 AND state = 'approved'
+     AND ${existsOrigin('device_codes')}
+   RETURNING user_id, user_epoch, grant_id`,
+);
+/** RFC 8628 §3.5. */
+const SLOW_DOWN_SECONDS = 5;
+
+export const pollDevice: Procedure<DevicePoll, DevicePollOutcome> = procedure(
+  import.meta.url,
+  'pollDevice',
+  async (transaction, poll) => {
+    const { deviceHash, nowMs } = poll;
+    const [row] = await transaction.run(deviceByHash, [deviceHash]);
+    if (row === undefined || row.client_id !== poll.clientId || row.state === 'redeemed')
+      return { kind: 'invalid_grant' };
+    // One from the future was issued while the clock was wrong, and would outlive its time by as much.
+    if (row.expires_at_ms <= nowMs || row.issued_at_ms > nowMs + MAX_SKEW_MS) return { kind: 'expired_token' };
+    if (row.state === 'denied') return { kind: 'access_denied' };
+    if (row.state === 'pending') {
+      const sincePollMs = nowMs - (row.polled_at_ms ?? -Infinity);
+      const isTooFast = sincePollMs >= 0 && sincePollMs < row.interval_s * 1000;
+      const interval = row.interval_s + (isTooFast ? SLOW_DOWN_SECONDS : 0);
+      await transaction.run(notePoll, [deviceHash, nowMs, interval]);
+      return { kind: isTooFast ? 'slow_down' : 'authorization_pending' };
+    }
+    const [redeemed] = await transaction.run(redeemDevice, [deviceHash, poll.familyId]);
+    if (redeemed === undefined) return { kind: 'invalid_grant' };
+    const authTimeMs = row.auth_time_ms ?? nowMs;
+    const { clientId, familyId, familyExpiresAtMs: expiresAtMs, address } = poll;
+    const { user_id: userId, user_epoch: userEpoch, grant_id: grantId } = redeemed;
+    const person = { userId, userEpoch, grantId };
+    const family = { familyId, clientId, person, scope: row.scope, authTimeMs, nowMs, expiresAtMs };
+    const details = { scope: row.scope, device: true };
+    await runSteps(transaction, [
+      ...insertFamilySteps(family, poll.tokens),
+      auditStep({ kind: 'token_issued', userId, clientId, address, details }, nowMs),
+    ]);
+    return { kind: 'redeemed', userId, scope: row.scope, authTimeMs };
+  },
+);

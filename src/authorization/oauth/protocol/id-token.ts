@@ -1,0 +1,42 @@
+/** OpenID Connect Core §2: who signed in, for one client. */
+import { hash } from 'node:crypto';
+import { SignJWT } from 'jose';
+import type { ProtocolParts } from '../../tokens/parts.ts';
+
+export const ID_TOKEN_ALGORITHM = 'RS256';
+const LIFETIME_SECONDS = 3600;
+
+export interface IdTokenFacts {
+  readonly userId: string;
+  readonly clientId: string;
+  readonly scope: string;
+  readonly nonce: string | undefined;
+  readonly authTimeMs: number;
+  readonly accessToken: string;
+  readonly nowMs: number;
+}
+
+/** Undefined unless `openid` was granted. */
+export async function createIdToken(parts: ProtocolParts, facts: IdTokenFacts): Promise<string | undefined> {
+  if (!facts.scope.split(' ').includes('openid')) return undefined;
+  const { kid, privateKey } = await parts.signingKeys.findCurrent();
+  const nowSeconds = Math.floor(facts.nowMs / 1000);
+  const claims = {
+    auth_time: Math.floor(facts.authTimeMs / 1000),
+    at_hash: computeTokenHash(facts.accessToken),
+    ...(facts.nonce === undefined ? {} : { nonce: facts.nonce }),
+  };
+  return new SignJWT(claims)
+    .setProtectedHeader({ alg: ID_TOKEN_ALGORITHM, kid, typ: 'JWT' })
+    .setIssuer(parts.issuer)
+    .setSubject(facts.userId)
+    .setAudience(facts.clientId)
+    .setIssuedAt(nowSeconds)
+    .setExpirationTime(nowSeconds + LIFETIME_SECONDS)
+    .sign(privateKey);
+}
+
+/** §3.1.3.6: the left half of the digest. */
+export function computeTokenHash(token: string): string {
+  return hash('sha256', token, 'buffer').subarray(0, 16).toString('base64url');
+}

@@ -1,0 +1,51 @@
+/** The refusals of RFC 6749 §5.2, RFC 7009, RFC 8628 and OpenID Connect, as failures that the `oauth` style renders. */
+import { Failure, type FailureCode } from '../../../errors.ts';
+
+export type OAuthErrorCode =
+  | 'invalid_request'
+  | 'invalid_client'
+  | 'invalid_grant'
+  | 'unauthorized_client'
+  | 'unsupported_grant_type'
+  | 'unsupported_response_type'
+  | 'invalid_scope'
+  | 'invalid_token'
+  | 'insufficient_scope'
+  | 'access_denied'
+  | 'authorization_pending'
+  | 'slow_down'
+  | 'expired_token'
+  | 'login_required'
+  | 'consent_required'
+  | 'request_not_supported'
+  | 'request_uri_not_supported'
+  | 'unsupported_token_type'
+  | 'temporarily_unavailable';
+
+const CODE_OF: Partial<Record<OAuthErrorCode, FailureCode>> = {
+  invalid_client: 'unauthenticated',
+  invalid_token: 'unauthenticated',
+  insufficient_scope: 'forbidden',
+  temporarily_unavailable: 'unavailable',
+};
+
+export function createOAuthFailure(
+  oauthError: OAuthErrorCode,
+  description: string,
+  headers: Readonly<Record<string, string>> = {},
+): Failure {
+  const details = { oauthError, ...(Object.keys(headers).length > 0 ? { headers } : {}) };
+  return new Failure(CODE_OF[oauthError] ?? 'invalid', description, details);
+}
+
+/** One description for every reason: who guesses must not learn which check failed. */
+export function refuseGrant(): Failure {
+  return createOAuthFailure('invalid_grant', 'The grant is invalid, expired, revoked or was issued to another client');
+}
+
+/** RFC 6749 §5.2: 401, and the challenge of the scheme that was used. */
+export function refuseClient(): Failure {
+  return createOAuthFailure('invalid_client', 'Client authentication failed', {
+    'WWW-Authenticate': 'Basic realm="trivet", charset="UTF-8"',
+  });
+}

@@ -1,0 +1,36 @@
+/** RFC 7009. The answer is the same for a token that was revoked, one that never was, and somebody else's. */
+import { type Call, type Reply, replyJson } from '../../http/endpoint.ts';
+import { hashSecret, isSecretOf } from '../accounts/secret-text.ts';
+import type { ProtocolParts } from '../tokens/parts.ts';
+import { revokeToken } from '../tokens/token-store.ts';
+import { authenticateClient, readClient } from './protocol/client-authentication.ts';
+import { createOAuthFailure, refuseClient } from './protocol/oauth-error.ts';
+import { readParameters, requireParameter } from './protocol/parameters.ts';
+import { NO_STORE } from './token.ts';
+
+export async function answerRevocation(parts: ProtocolParts, call: Call): Promise<Reply> {
+  const parameters = await readParameters(call);
+  const address = call.clientAddress;
+  const presented = readClient(call.header('authorization'), parameters);
+  const { clientId } = presented;
+  if (clientId === undefined) throw refuseClient();
+  const { application, isAuthenticated } = await authenticateClient(parts, { ...presented, clientId }, address);
+  if (!application.isPublic && !isAuthenticated) throw refuseClient();
+  const token = requireParameter(parameters.values, 'token');
+  // The token says itself what it is: `token_type_hint` is of no use here, and a wrong one does no harm (§2.1).
+  const kind = readKind(token);
+  if (kind !== undefined) {
+    const nowMs = parts.world.nowMs();
+    await parts.store.call(revokeToken, { tokenHash: hashSecret(token), kind, clientId, nowMs, address });
+  }
+  // RFC 7009 §2.2 lets clients ignore the body; those that parse every answer fail on an empty one.
+  return replyJson({}, NO_STORE);
+}
+
+function readKind(token: string): 'access' | 'refresh' | undefined {
+  if (isSecretOf('access', token)) return 'access';
+  if (isSecretOf('refresh', token)) return 'refresh';
+  if (isSecretOf('personal', token))
+    throw createOAuthFailure('unsupported_token_type', 'A personal token is revoked by its user');
+  return undefined;
+}

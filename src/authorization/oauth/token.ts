@@ -1,0 +1,59 @@
+/** `POST /oauth/token`: which client, which grant. Each grant is a file in grants/. */
+import { isFailure } from '../../errors.ts';
+import { type Call, type Reply, replyJson } from '../../http/endpoint.ts';
+import type { ProtocolParts } from '../tokens/parts.ts';
+import { exchangeCode } from './grants/authorization-code.ts';
+import { grantToClient } from './grants/client-credentials.ts';
+import { exchangeDeviceCode } from './grants/device-code.ts';
+import type { Exchange, Grant } from './grants/grant.ts';
+import { refreshTokens } from './grants/refresh-token.ts';
+import { type AuthenticatedClient, authenticateClient, readClient } from './protocol/client-authentication.ts';
+import { createOAuthFailure } from './protocol/oauth-error.ts';
+import { type RequestParameters, readParameters, requireParameter } from './protocol/parameters.ts';
+
+export const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
+
+export const GRANTS: ReadonlyMap<string, Grant> = new Map([
+  ['authorization_code', exchangeCode],
+  ['refresh_token', refreshTokens],
+  ['client_credentials', grantToClient],
+  [DEVICE_GRANT, exchangeDeviceCode],
+]);
+
+/** RFC 6749 §5.1: whoever keeps this answer keeps credentials. */
+export const NO_STORE = { 'Cache-Control': 'no-store', Pragma: 'no-cache' } as const;
+
+export async function answerTokenRequest(parts: ProtocolParts, call: Call): Promise<Reply> {
+  const parameters = await readParameters(call);
+  const grant = GRANTS.get(requireParameter(parameters.values, 'grant_type'));
+  if (grant === undefined) throw createOAuthFailure('unsupported_grant_type', 'This grant type is not supported');
+  const address = call.clientAddress;
+  const client = await findClient(parts, { parameters, authorization: call.header('authorization'), address });
+  const exchange = { values: parameters.values, client, address, nowMs: parts.world.nowMs() };
+  return replyJson(await runGrant(parts, grant, exchange), NO_STORE);
+}
+
+interface ClientSource {
+  readonly parameters: RequestParameters;
+  readonly authorization: string | undefined;
+  readonly address: string;
+}
+
+async function findClient(parts: ProtocolParts, source: ClientSource): Promise<AuthenticatedClient | undefined> {
+  const presented = readClient(source.authorization, source.parameters);
+  const { clientId } = presented;
+  if (clientId !== undefined) return authenticateClient(parts, { ...presented, clientId }, source.address);
+  if (presented.secret === undefined) return undefined;
+  throw createOAuthFailure('invalid_request', 'A client_secret without a client_id says nothing');
+}
+
+async function runGrant(parts: ProtocolParts, grant: Grant, exchange: Exchange) {
+  const subject = `${exchange.client?.application.clientId ?? '-'}|${exchange.address}`;
+  parts.limits.check('grant', subject);
+  try {
+    return await grant(parts, exchange);
+  } catch (error) {
+    if (isFailure(error) && error.details.oauthError === 'invalid_grant') parts.limits.countFailure('grant', subject);
+    throw error;
+  }
+}

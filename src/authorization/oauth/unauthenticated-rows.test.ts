@@ -1,0 +1,139 @@
+/** What a caller who proves nothing can make the database keep, in rows. */
+import assert from 'node:assert/strict';
+import {
+  type AuthorizationServer,
+  basic,
+  postForm,
+  registerApplication,
+  startAuthorizationServer,
+} from '../../../test/support/authorization-server.ts';
+import { forEachEngine } from '../../../test/support/engines.ts';
+import { createFormClient } from '../../../test/support/form-client.ts';
+import { createStillWorld } from '../../../test/support/still-world.ts';
+import { type Store, statement } from '../../database/store.ts';
+import { auditStep, listEvents } from '../accounts/audit-store.ts';
+import { createRefusalLog, REFUSALS_AN_HOUR } from '../accounts/refusal-log.ts';
+import { sweepAccounts } from '../maintenance/accounts-worker.ts';
+
+const DAY_MS = 86_400_000;
+
+const countEvents = statement<{ rows: number }>('test-count-events', 'SELECT COUNT(*) AS rows FROM audit_events');
+const countTickets = statement<{ rows: number }>('test-count-tickets', 'SELECT COUNT(*) AS rows FROM tickets');
+
+async function count(store: Store, counting: typeof countEvents): Promise<number> {
+  return (await store.read(counting))[0]?.rows ?? 0;
+}
+
+/** Several at a time, as a flood comes. */
+async function repeat(times: number, act: (index: number) => Promise<unknown>): Promise<void> {
+  for (let start = 0; start < times; start += 20)
+    await Promise.all(Array.from({ length: Math.min(20, times - start) }, (_, offset) => act(start + offset)));
+}
+
+async function openSignIn(server: AuthorizationServer, address: string) {
+  const client = createFormClient(server.url, undefined, { 'x-forwarded-for': address });
+  const page = await client.get('/sign-in');
+  const csrf_token = /name="csrf_token" value="([^"]+)"/.exec(page.body)?.[1] ?? '';
+  return { client, csrf_token };
+}
+
+forEachEngine('passkeys that are not accepted are throttled like passwords', async (store) => {
+  await using server = await startAuthorizationServer(store);
+  const { client, csrf_token } = await openSignIn(server, '192.0.2.1');
+  const credential = JSON.stringify({ id: 'made-up', response: {} });
+  const statuses = new Map<number, number>();
+  await repeat(200, async () => {
+    const { status } = await client.post('/sign-in/passkey', { csrf_token, ticket: 'none', credential });
+    statuses.set(status, (statuses.get(status) ?? 0) + 1);
+  });
+  const judged = statuses.get(303) ?? 0;
+  // The wait doubles from a second on, so that even a minute of this test lets few more in.
+  assert.ok(judged >= 30 && judged <= 36, `${judged}`);
+  assert.equal(statuses.get(429), 200 - judged);
+  assert.equal(await count(store, countEvents), judged);
+});
+
+forEachEngine('one network begins at most 300 passkey sign-ins at once', async (store) => {
+  await using server = await startAuthorizationServer(store);
+  const { client, csrf_token } = await openSignIn(server, '192.0.2.1');
+  await repeat(320, () => client.post('/sign-in/passkey/options', { csrf_token }));
+  assert.ok((await count(store, countTickets)) <= 310);
+});
+
+forEachEngine('one network leaves at most a hundred refusals an hour, whatever it is refused for', async (store) => {
+  await using server = await startAuthorizationServer(store);
+  const { clientId } = await registerApplication(server);
+  const before = await count(store, countEvents);
+  await repeat(300, (index) => {
+    const id = index % 2 === 0 ? clientId : `app_unknown${index}`;
+    // Each from a /64 of its own: the limit of wrong secrets counts these apart.
+    const headers = { ...basic(id, 'wrong'), 'x-forwarded-for': `2001:db8:1:${index.toString(16)}::1` };
+    return postForm(`${server.url}/oauth/token`, { grant_type: 'client_credentials' }, headers);
+  });
+  assert.equal((await count(store, countEvents)) - before, REFUSALS_AN_HOUR.ofNetwork);
+});
+
+forEachEngine(
+  'all networks together leave a bounded number of refusals, and the next event counts the rest',
+  async (store) => {
+    const refusals = createRefusalLog({ store, world: createStillWorld() });
+    const note = (index: number) =>
+      refusals.note({ kind: 'sign_in_failed', address: `10.0.${index >> 8}.${index & 255}` });
+    await repeat(REFUSALS_AN_HOUR.ofAll + 100, note);
+    assert.equal(await count(store, countEvents), REFUSALS_AN_HOUR.ofAll);
+  },
+);
+
+forEachEngine('a refusal that is written says how many were not', async (store) => {
+  const refusals = createRefusalLog({ store, world: createStillWorld() });
+  await repeat(REFUSALS_AN_HOUR.ofNetwork + 3, () => refusals.note({ kind: 'sign_in_failed', address: '10.0.0.1' }));
+  await refusals.note({ kind: 'sign_in_failed', address: '10.0.0.2' });
+  const events = await listEvents(store, { limit: 1000 });
+  assert.deepEqual(events.map(({ details }) => details?.not_recorded).filter(Boolean), [3]);
+});
+
+forEachEngine('events older than the retention are removed, younger ones stay', async (store) => {
+  const nowMs = 1000 * DAY_MS;
+  const world = { nowMs: () => nowMs, sleep: async () => {} } as never;
+  const at = (atMs: number) => auditStep({ kind: 'sign_in_failed' }, atMs);
+  await store.writeAll([...Array.from({ length: 1200 }, () => at(nowMs - 366 * DAY_MS)), at(nowMs - 364 * DAY_MS)]);
+  await sweepAccounts({ store, world }, { auditDays: 365, signal: new AbortController().signal });
+  assert.equal(await count(store, countEvents), 1);
+});
+
+/** Notes the statements of a store in their order. */
+function watchStatements(store: Store): { readonly watched: Store; readonly take: () => string[] } {
+  let names: string[] = [];
+  const note = <Result>(name: string, result: Result): Result => {
+    names.push(name);
+    return result;
+  };
+  const watched: Store = {
+    ...store,
+    read: (asked, parameters) => note(`read ${asked.name}`, store.read(asked, parameters)),
+    recall: (asked, parameters) => note(`recall ${asked.name}`, store.recall(asked, parameters)),
+    write: (asked, parameters) => note(`write ${asked.name}`, store.write(asked, parameters)),
+    writeAll: (steps) => note(`write ${steps.map((step) => step.statement.name).join()}`, store.writeAll(steps)),
+  };
+  const take = () => {
+    const taken = names;
+    names = [];
+    return taken;
+  };
+  return { watched, take };
+}
+
+forEachEngine('a wrong secret costs the same work at a known client as at an unknown one', async (store) => {
+  const { watched, take } = watchStatements(store);
+  await using server = await startAuthorizationServer(watched);
+  const { clientId } = await registerApplication(server);
+  const workOf = async (id: string) => {
+    take();
+    const headers = basic(id, 'wrong');
+    const answer = await postForm(`${server.url}/oauth/token`, { grant_type: 'client_credentials' }, headers);
+    return { status: answer.status, text: answer.text, work: take() };
+  };
+  const known = await workOf(clientId);
+  assert.deepEqual(known, await workOf('app_unknown'));
+  assert.deepEqual(known.work, ['recall client-credentials', 'write insert-audit-event']);
+});

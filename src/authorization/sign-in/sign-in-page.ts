@@ -1,0 +1,110 @@
+import { html } from 'hono/html';
+import { type Html, renderFocusPage } from '../../pages/layout.ts';
+import { type Mistake, renderCsrf, renderDone, renderField, renderHidden, renderMistake } from '../../pages/parts.ts';
+import { texts } from '../messages/messages.ts';
+import { passkeyScript } from './passkey-script.ts';
+
+export interface SignInView {
+  readonly csrfToken: string;
+  /** Hidden fields that come back with every form of the page: where to go on. */
+  readonly hidden: Readonly<Record<string, string | undefined>>;
+  readonly login: string;
+  readonly mistake?: Mistake | undefined;
+  readonly done?: string | undefined;
+  /** Somebody is signed in already and may simply go on. */
+  readonly current?: { readonly login: string; readonly path: string } | undefined;
+  readonly canUsePasskeys: boolean;
+  /** Name of the upstream provider and where its sign-in starts. */
+  readonly upstream?: { readonly name: string; readonly path: string } | undefined;
+}
+
+export function renderSignInPage(view: SignInView): Html {
+  const t = texts.signIn;
+  const content = html`<div class="card stack">
+<h1>${t.title}</h1>
+${renderDone(view.done)}${renderMistake(view.mistake)}${view.current ? renderCurrent(view.current) : ''}
+<form method="post" action="/sign-in" class="stack">
+${renderCsrf(view.csrfToken)}${renderHidden(view.hidden)}
+${renderField({ name: 'login', label: t.login, value: view.login, autocomplete: 'username webauthn', hasFocus: view.login === '' && !view.mistake })}
+${renderField({ name: 'password', label: t.password, type: 'password', autocomplete: 'current-password', hasFocus: view.login !== '' && !view.mistake })}
+<button class="full">${t.submit}</button>
+</form>
+${view.canUsePasskeys || view.upstream ? renderOtherWays(view) : ''}
+</div>`;
+  return renderFocusPage({ title: t.title, content, script: view.canUsePasskeys ? passkeyScript : undefined });
+}
+
+function renderCurrent(current: { readonly login: string; readonly path: string }): Html {
+  const t = texts.signIn;
+  return html`<p class="notice">${t.current(current.login)} <a href="${current.path}">${t.goOn}</a></p>`;
+}
+
+/** The passkey form is hidden until the script finds that the browser can do it. */
+function renderOtherWays(view: SignInView): Html {
+  const t = texts.signIn;
+  return html`<div class="stack" data-other-ways${view.upstream ? '' : html` hidden`}>
+<p class="or">${t.or}</p>
+${view.canUsePasskeys ? renderPasskeyForm(view) : ''}
+${view.upstream ? html`<a class="button plain full" href="${view.upstream.path}">${t.upstream(view.upstream.name)}</a>` : ''}
+</div>`;
+}
+
+function renderPasskeyForm(view: SignInView): Html {
+  const t = texts.signIn;
+  return html`<form method="post" action="/sign-in/passkey" data-passkey="get" data-options="/sign-in/passkey/options" hidden>
+${renderCsrf(view.csrfToken)}${renderHidden(view.hidden)}
+<input type="hidden" name="ticket"><input type="hidden" name="credential">
+<button class="plain full">${t.passkey}</button>
+<p class="wrong" role="alert" data-failure hidden>${t.passkeyFailed}</p>
+</form>`;
+}
+
+export interface SecondStepView {
+  readonly csrfToken: string;
+  readonly hidden: Readonly<Record<string, string | undefined>>;
+  readonly mistake?: Mistake | undefined;
+}
+
+export function renderSecondStepPage(view: SecondStepView): Html {
+  const t = texts.secondStep;
+  const content = html`<div class="card stack">
+<h1>${t.title}</h1>
+${renderMistake(view.mistake)}
+<p class="soft">${t.lead}</p>
+<form method="post" action="/sign-in/second-step" class="stack">
+${renderCsrf(view.csrfToken)}${renderHidden(view.hidden)}
+${renderField({ name: 'code', label: t.code, autocomplete: 'one-time-code', className: 'one-time', hasFocus: !view.mistake })}
+<button class="full">${t.submit}</button>
+</form>
+<p class="small"><a href="/sign-in">${texts.back}</a></p>
+</div>`;
+  return renderFocusPage({ title: t.title, content });
+}
+
+export interface SetupView {
+  readonly csrfToken: string;
+  readonly token: string;
+  readonly login: string;
+  readonly name: string;
+  readonly email: string;
+  readonly mistake?: Mistake | undefined;
+}
+
+export function renderSetupPage(view: SetupView): Html {
+  const t = texts.setup;
+  const { mistake } = view;
+  const content = html`<div class="card stack">
+<h1>${t.title}</h1>
+<p class="soft">${t.lead}</p>
+${renderMistake(mistake)}
+<form method="post" action="/setup" class="stack">
+${renderCsrf(view.csrfToken)}${renderHidden({ token: view.token })}
+${renderField({ name: 'login', label: t.login, hint: t.loginHint, value: view.login, autocomplete: 'username', mistake, hasFocus: !mistake })}
+${renderField({ name: 'name', label: t.name, value: view.name, autocomplete: 'name', mistake })}
+${renderField({ name: 'email', label: `${t.email} (${t.optional})`, type: 'email', value: view.email, autocomplete: 'email', isOptional: true, mistake })}
+${renderField({ name: 'password', label: t.password, hint: t.passwordHint, type: 'password', autocomplete: 'new-password', mistake })}
+<button class="full">${t.submit}</button>
+</form>
+</div>`;
+  return renderFocusPage({ title: t.title, content });
+}

@@ -1,0 +1,25 @@
+import type { Config } from '../../config/config.ts';
+import type { Store } from '../../database/store.ts';
+import type { Log } from '../../telemetry/log.ts';
+import type { Vault } from '../../vault/vault.ts';
+import type { World } from '../../world.ts';
+import type { AttemptLimits } from '../accounts/attempt-limits.ts';
+import type { RefusalLog } from '../accounts/refusal-log.ts';
+import type { SigningKeys } from './signing-keys.ts';
+
+/** What every endpoint of the protocol is built from. */
+export interface ProtocolParts {
+  readonly store: Store;
+  readonly world: World;
+  readonly log: Log;
+  readonly vault: Vault;
+  /** The address of the authorization server, and its name in `iss`. */
+  readonly issuer: string;
+  /** The address of the resource API. */
+  readonly baseUrl: string;
+  readonly lifetimes: Config['authorization'];
+  readonly limits: AttemptLimits;
+  /** Where failed client authentications are recorded. */
+  readonly refusals: RefusalLog;
+  readonly signingKeys: SigningKeys;
+}

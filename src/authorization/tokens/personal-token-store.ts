@@ -1,0 +1,168 @@
+/** Personal access tokens: made by their user, shown once, stored as a digest. */
+import { type Procedure, procedure, type Step, type Store, statement } from '../../database/store.ts';
+import { readScopes, type Scope } from '../applications/scope.ts';
+
+export interface PersonalToken {
+  readonly tokenId: string;
+  readonly userId: string;
+  readonly name: string;
+  readonly scopes: readonly Scope[];
+  /** The last four characters. */
+  readonly hint: string;
+  readonly createdAtMs: number;
+  readonly expiresAtMs: number | undefined;
+  readonly lastUsedAtMs: number | undefined;
+}
+
+export interface LivePersonalToken extends PersonalToken {
+  readonly login: string;
+  readonly isAdmin: boolean;
+}
+
+interface PersonalTokenRow {
+  readonly token_id: string;
+  readonly user_id: string;
+  readonly name: string;
+  readonly scope: string;
+  readonly hint: string;
+  readonly created_at_ms: number;
+  readonly expires_at_ms: number | null;
+  readonly last_used_at_ms: number | null;
+}
+
+interface LiveRow extends PersonalTokenRow {
+  readonly login: string;
+  readonly is_admin: number;
+}
+
+const COLUMNS = `p.token_id, p.user_id, p.name, p.scope, p.hint, p.created_at_ms, p.expires_at_ms, p.last_used_at_ms`;
+
+const livePersonalToken = statement<LiveRow>(
+  'live-personal-token',
+  `SELECT ${COLUMNS}, u.login, u.is_admin FROM personal_tokens p JOIN users u ON u.id = p.user_id
+   WHERE p.token_hash = $1 AND u.disabled_at_ms IS NULL`,
+);
+const personalTokensOf = statement<PersonalTokenRow>(
+  'personal-tokens-of-user',
+  `SELECT ${COLUMNS} FROM personal_tokens p WHERE p.user_id = $1 ORDER BY p.created_at_ms DESC, p.token_id`,
+);
+const personalTokenById = statement<PersonalTokenRow>(
+  'personal-token-by-id',
+  `SELECT ${COLUMNS} FROM personal_tokens p WHERE p.user_id = $1 AND p.token_id = $2`,
+);
+const insertPersonalToken = statement(
+  'insert-personal-token',
+  `INSERT INTO personal_tokens (token_id, token_hash, user_id, name, scope, hint, created_at_ms, expires_at_ms, parent_id)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+);
+// With all that it made, and all that these made.
+const deletePersonalToken = statement<{ token_id: string }>(
+  'delete-personal-token',
+  `WITH RECURSIVE ended (token_id) AS (
+     SELECT token_id FROM personal_tokens WHERE user_id = $1 AND token_id = $2
+     UNION ALL SELECT p.token_id FROM personal_tokens p JOIN ended e ON p.parent_id = e.token_id)
+   DELETE FROM personal_tokens WHERE token_id IN (SELECT token_id FROM ended) RETURNING token_id`,
+);
+const deletePersonalTokens = statement(
+  'delete-personal-tokens-of-user',
+  'DELETE FROM personal_tokens WHERE user_id = $1',
+);
+const markUsed = statement(
+  'mark-personal-token-used',
+  // Of many calls at once that found the time old, one writes.
+  'UPDATE personal_tokens SET last_used_at_ms = $2 WHERE token_id = $1 AND COALESCE(last_used_at_ms, 0) <= $3',
+);
+
+function toPersonalToken(row: PersonalTokenRow): PersonalToken {
+  return {
+    tokenId: row.token_id,
+    userId: row.user_id,
+    name: row.name,
+    scopes: readScopes(row.scope),
+    hint: row.hint,
+    createdAtMs: row.created_at_ms,
+    expiresAtMs: row.expires_at_ms ?? undefined,
+    lastUsedAtMs: row.last_used_at_ms ?? undefined,
+  };
+}
+
+export async function findLivePersonalToken(
+  store: Store,
+  hash: Uint8Array,
+  nowMs: number,
+): Promise<LivePersonalToken | undefined> {
+  const [row] = await store.recall(livePersonalToken, [hash]);
+  // Decided at each use: the store may recall the row.
+  if (row === undefined || (row.expires_at_ms ?? Infinity) <= nowMs) return undefined;
+  return { ...toPersonalToken(row), login: row.login, isAdmin: row.is_admin === 1 };
+}
+
+/** Newest first, expired ones too until they are swept. */
+export async function listPersonalTokens(store: Store, userId: string): Promise<PersonalToken[]> {
+  return (await store.read(personalTokensOf, [userId])).map(toPersonalToken);
+}
+
+export async function findPersonalToken(
+  store: Store,
+  userId: string,
+  tokenId: string,
+): Promise<PersonalToken | undefined> {
+  const [row] = await store.read(personalTokenById, [userId, tokenId]);
+  return row && toPersonalToken(row);
+}
+
+export interface PersonalTokenInsert {
+  readonly token: Omit<PersonalToken, 'lastUsedAtMs'>;
+  readonly hash: Uint8Array;
+  /** The token that makes it. */
+  readonly parentId: string | undefined;
+  readonly audit: Step;
+}
+
+/** False when the token that makes it was revoked meanwhile. */
+export const insertPersonalTokenOnce: Procedure<PersonalTokenInsert, boolean> = procedure(
+  import.meta.url,
+  'insertPersonalTokenOnce',
+  async (transaction, { token, hash, parentId, audit }) => {
+    const { tokenId, userId, name, hint, createdAtMs, expiresAtMs = null } = token;
+    if (parentId !== undefined && (await transaction.run(personalTokenById, [userId, parentId])).length === 0)
+      return false;
+    const scope = token.scopes.join(' ');
+    const values = [tokenId, hash, userId, name, scope, hint, createdAtMs, expiresAtMs, parentId ?? null];
+    await transaction.run(insertPersonalToken, values);
+    await transaction.run(audit.statement, audit.parameters);
+    return true;
+  },
+);
+
+export interface PersonalTokenDeletion {
+  readonly userId: string;
+  readonly tokenId: string;
+  /** Recorded only when there was something to delete. */
+  readonly audit: Step;
+}
+
+/** Whether this user had such a token. */
+export const deletePersonalTokenOnce: Procedure<PersonalTokenDeletion, boolean> = procedure(
+  import.meta.url,
+  'deletePersonalTokenOnce',
+  async (transaction, { userId, tokenId, audit }) => {
+    const deleted = await transaction.run(deletePersonalToken, [userId, tokenId]);
+    if (deleted.length > 0) await transaction.run(audit.statement, audit.parameters);
+    return deleted.length > 0;
+  },
+);
+
+/** For a user who is to be cut off entirely. */
+export function deletePersonalTokensStep(userId: string): Step {
+  return { statement: deletePersonalTokens, parameters: [userId] };
+}
+
+/** Unless that is noted already, with a time after `beforeMs`. */
+export async function markPersonalTokenUsed(
+  store: Store,
+  tokenId: string,
+  { nowMs, beforeMs }: { readonly nowMs: number; readonly beforeMs: number },
+): Promise<void> {
+  await store.write(markUsed, [tokenId, nowMs, beforeMs]);
+}

@@ -1,0 +1,120 @@
+/** Personal access tokens: the rules, shared by the pages, the API and the command line. */
+import type { Store } from '../../database/store.ts';
+import { Failure } from '../../errors.ts';
+import type { World } from '../../world.ts';
+import { auditStep } from '../accounts/audit-store.ts';
+import { createSecret, hashSecret } from '../accounts/secret-text.ts';
+import { findUserById } from '../accounts/user-store.ts';
+import type { Scope } from '../applications/scope.ts';
+import {
+  deletePersonalTokenOnce,
+  findPersonalToken,
+  insertPersonalTokenOnce,
+  type PersonalToken,
+} from './personal-token-store.ts';
+
+export interface PersonalTokenForm {
+  readonly userId: string;
+  readonly name: string;
+  readonly scopes: readonly Scope[];
+  /** Undefined for a token that does not expire. */
+  readonly expiresAtMs: number | undefined;
+  /** The personal token that makes it: both end together. */
+  readonly parentId?: string | undefined;
+  readonly actorId?: string | undefined;
+  readonly address?: string | undefined;
+}
+
+/** What the pages and the API offer when nobody says. */
+export const DEFAULT_PERSONAL_TOKEN_DAYS = 30;
+
+/** The token's text is in the answer and nowhere else. Throws `invalid` with the field. */
+export async function createPersonalToken(
+  store: Store,
+  world: World,
+  form: PersonalTokenForm,
+): Promise<{ readonly token: PersonalToken; readonly secret: string }> {
+  const nowMs = world.nowMs();
+  checkForm(form, nowMs);
+  await checkAdminScope(store, form);
+  const secret = createSecret('personal', world);
+  const token: PersonalToken = {
+    tokenId: world.uuid(),
+    userId: form.userId,
+    name: form.name.trim(),
+    scopes: form.scopes,
+    hint: secret.slice(-4),
+    createdAtMs: nowMs,
+    expiresAtMs: form.expiresAtMs,
+    lastUsedAtMs: undefined,
+  };
+  const { userId, actorId, address } = form;
+  const details = { name: token.name, scope: token.scopes.join(' ') };
+  const isMade = await store.call(insertPersonalTokenOnce, {
+    token,
+    hash: hashSecret(secret),
+    parentId: form.parentId,
+    audit: auditStep({ kind: 'personal_token_created', userId, actorId, address, details }, nowMs),
+  });
+  if (!isMade) throw new Failure('conflict', 'Cannot create the token: the one that makes it was revoked meanwhile');
+  return { token, secret };
+}
+
+export interface ExpiryWish {
+  readonly userId: string;
+  /** The personal token that makes another. */
+  readonly parentId: string;
+  /** `null` for a token that does not expire; undefined for `DEFAULT_PERSONAL_TOKEN_DAYS`, or less. */
+  readonly days: number | null | undefined;
+}
+
+const DAY_MS = 86_400_000;
+
+/** When a token ends that another one makes: with that one at the latest. Throws `invalid` when more is asked. */
+export async function decideExpiry(
+  store: Store,
+  world: World,
+  { userId, parentId, days }: ExpiryWish,
+): Promise<number | undefined> {
+  const parent = await findPersonalToken(store, userId, parentId);
+  const latestMs = parent?.expiresAtMs ?? Infinity;
+  const askedMs = days === null ? Infinity : world.nowMs() + (days ?? DEFAULT_PERSONAL_TOKEN_DAYS) * DAY_MS;
+  if (days !== undefined && askedMs > latestMs)
+    throw refuse(
+      'expires_in_days',
+      `must not go beyond ${new Date(latestMs).toISOString()}, when the token that makes it ends`,
+    );
+  const endMs = Math.min(askedMs, latestMs);
+  return endMs === Infinity ? undefined : endMs;
+}
+
+/** Throws `not_found` when this user has no such token. It ends with all that it made. It is refused from the next call on, on every process. */
+export async function revokePersonalToken(
+  store: Store,
+  world: World,
+  target: { readonly userId: string; readonly tokenId: string; readonly actorId?: string; readonly address?: string },
+): Promise<void> {
+  const { userId, tokenId, actorId, address } = target;
+  const audit = auditStep({ kind: 'personal_token_revoked', userId, actorId, address }, world.nowMs());
+  const isDeleted = await store.call(deletePersonalTokenOnce, { userId, tokenId, audit });
+  if (!isDeleted) throw new Failure('not_found', 'Cannot revoke the token: there is none with this id');
+}
+
+function checkForm({ name, scopes, expiresAtMs }: PersonalTokenForm, nowMs: number): void {
+  const trimmed = name.trim();
+  if (trimmed === '' || trimmed.length > 100 || /\p{Cc}/u.test(trimmed) || !trimmed.isWellFormed())
+    throw refuse('name', 'must be 1 to 100 characters');
+  if (scopes.length === 0) throw refuse('scopes', 'must name at least one scope');
+  if (scopes.includes('openid')) throw refuse('scopes', 'must not have openid: it is for applications');
+  if (expiresAtMs !== undefined && !(expiresAtMs > nowMs)) throw refuse('expires_at', 'must be in the future');
+}
+
+async function checkAdminScope(store: Store, { userId, scopes }: PersonalTokenForm): Promise<void> {
+  if (!scopes.includes('admin')) return;
+  const user = await findUserById(store, userId);
+  if (user?.isAdmin !== true) throw refuse('scopes', 'must not have admin: the person is no administrator');
+}
+
+function refuse(field: string, rule: string): Failure {
+  return new Failure('invalid', `Cannot create the token: ${field} ${rule}`, { field });
+}

@@ -1,0 +1,116 @@
+/**
+ * RFC 6750 for the resource API. A token may come as `Authorization: Bearer`, `Authorization: token`, `PRIVATE-TOKEN`, or
+ * as the parameter `access_token` in the query, a form or JSON (the contract). §2 lets a client use one of these ways;
+ * some send the same token in two, which says nothing else than one of them would. Different tokens are refused.
+ */
+import type { Context } from 'hono';
+import { createMiddleware } from 'hono/factory';
+import { Failure } from '../../errors.ts';
+import { mayHoldFields, readBodyFields } from '../../http/body-fields.ts';
+import type { HttpEnv } from '../../http/context.ts';
+import { type Call, toCall } from '../../http/endpoint.ts';
+import { parsePairs } from '../../http/parser-limits.ts';
+import type { IdentityEnv, RequireScope } from '../../http/require-scope.ts';
+import type { Identity, VerifyToken } from '../../identity.ts';
+
+const REALM = 'realm="trivet"';
+
+export function createRequireScope(verifyToken: VerifyToken): RequireScope {
+  return (scope) =>
+    createMiddleware<IdentityEnv>(async (c, next) => {
+      c.set('identity', await identifyFor(scope, toCall(c as unknown as Context<HttpEnv>), verifyToken));
+      await next();
+    });
+}
+
+/**
+ * For what hands out access: an application that could make tokens or add secrets in its user's name would keep access
+ * after the user took it back. Only a token that the user made passes. To be put behind `requireScope`.
+ */
+export const requirePersonalToken = createMiddleware<IdentityEnv>(async (c, next) => {
+  if (c.get('identity').tokenKind !== 'personal')
+    throw new Failure('forbidden', 'Forbidden: this takes a personal access token, an application cannot do it');
+  await next();
+});
+
+/** Who calls, when the token has this scope; throws what RFC 6750 §3.1 says when it has not. */
+export async function identifyFor(scope: string, call: Call, verifyToken: VerifyToken): Promise<Identity> {
+  const identity = await identify(call, verifyToken);
+  if (!identity.scopes.includes(scope)) throw refuseScope(scope);
+  return identity;
+}
+
+/** Who calls; throws what RFC 6750 §3.1 says when nobody can tell. */
+export async function identify(call: Call, verifyToken: VerifyToken): Promise<Identity> {
+  // For a cache that keeps what it must not: an answer to one token is not the answer to another, or to none.
+  call.setHeader('Vary', 'Authorization, Private-Token');
+  const token = readHeadToken(call);
+  // A stranger's body is not read: only where the head has no token, the body may have it.
+  const known = token === undefined ? undefined : await verifySent(token, verifyToken);
+  const inBody = await readBodyToken(call);
+  if (token !== undefined && inBody !== undefined && inBody !== token) throw refuseTwoTokens();
+  if (known !== undefined) return known;
+  if (inBody === undefined) throw refuseAnonymous();
+  return await verifySent(inBody, verifyToken);
+}
+
+async function verifySent(token: string, verifyToken: VerifyToken): Promise<Identity> {
+  const identity = await verifyToken(token);
+  if (identity === undefined) throw refuseToken();
+  return identity;
+}
+
+/** The token in the headers or the query; undefined when none was sent. Throws `invalid` when two of them differ. */
+function readHeadToken(call: Call): string | undefined {
+  const inQuery = call.query === '' ? [] : parsePairs(call.query).getAll('access_token');
+  const sent = [readAuthorization(call.header('authorization')), call.header('private-token'), ...inQuery];
+  const [token, ...others] = new Set(sent.filter((candidate) => candidate !== undefined && candidate !== ''));
+  if (others.length > 0) throw refuseTwoTokens();
+  return token;
+}
+
+function readAuthorization(header: string | undefined): string | undefined {
+  const match = header === undefined ? null : /^(?:bearer|token) +(\S+) *$/i.exec(header);
+  return match?.[1];
+}
+
+async function readBodyToken(call: Call): Promise<string | undefined> {
+  if (call.method === 'GET' || call.method === 'HEAD') return undefined;
+  if (!mayHoldFields(call.header('content-type') ?? '')) return undefined;
+  try {
+    const { access_token: token } = await readBodyFields(call);
+    return typeof token === 'string' && token !== '' ? token : undefined;
+  } catch {
+    // A body that cannot be read, or is too long for named fields, holds no token; the handler says what is wrong with it.
+    return undefined;
+  }
+}
+
+/** §3.1: a request without any credentials gets the challenge without an error code. */
+function refuseAnonymous(): Failure {
+  return refuse('unauthenticated', '401, token not found', `Bearer ${REALM}`);
+}
+
+export function refuseToken(): Failure {
+  const challenge = `Bearer ${REALM}, error="invalid_token", error_description="The token is unknown, expired or revoked"`;
+  return refuse('unauthenticated', '401, token is unknown, expired or revoked', challenge, 'invalid_token');
+}
+
+function refuseScope(scope: string): Failure {
+  const challenge = `Bearer ${REALM}, error="insufficient_scope", scope="${scope}"`;
+  return refuse('forbidden', `Forbidden: the token needs the scope ${scope}`, challenge, 'insufficient_scope');
+}
+
+function refuseTwoTokens(): Failure {
+  const challenge = `Bearer ${REALM}, error="invalid_request", error_description="More than one token was sent"`;
+  return refuse('invalid', 'More than one token was sent', challenge, 'invalid_request');
+}
+
+function refuse(
+  code: 'unauthenticated' | 'forbidden' | 'invalid',
+  message: string,
+  challenge: string,
+  oauthError?: string,
+) {
+  return new Failure(code, message, { headers: { 'WWW-Authenticate': challenge }, oauthError });
+}

@@ -1,0 +1,107 @@
+/**
+ * The rotation of refresh tokens. What is guaranteed, under any number of processes and through a crash at any point:
+ *  - a refresh token has at most one successor: rotation is one conditional UPDATE, and (family, generation) is unique;
+ *  - within the grace a rotated token whose successor was not used yet answers with that same successor, which is not
+ *    kept: the row holds a seed that yields it together with the old token, and nothing without;
+ *  - a rotated token shown later kills its whole family (RFC 9700 §4.14.2).
+ */
+import { type Procedure, procedure, statement, type Transaction } from '../../database/store.ts';
+import { holdsOrigin, joinOrigin } from '../accounts/credential-origin-store.ts';
+import { insertAccess, insertRefresh, type NewToken, revokeFamily } from './token-store.ts';
+
+export interface Rotation {
+  readonly tokenHash: Uint8Array;
+  readonly nowMs: number;
+  readonly graceMs: number;
+  /** The client that authenticated, or that was only named, if any. */
+  readonly clientId: string | undefined;
+  readonly isAuthenticated: boolean;
+  /** A narrower scope for the new access token. */
+  readonly askedScopes: readonly string[] | undefined;
+  readonly access: NewToken;
+  readonly refresh: NewToken;
+  /** With the old token it yields the new pair again (`deriveSuccessor`). */
+  readonly successorSeed: Uint8Array;
+  readonly address: string | undefined;
+}
+
+export type RotationOutcome =
+  | { readonly kind: 'rotated'; readonly scope: string }
+  | { readonly kind: 'repeated'; readonly successorSeed: Uint8Array }
+  | { readonly kind: 'refused' | 'unauthenticated' | 'not_allowed' | 'scope_too_wide' };
+
+interface RefreshRow {
+  readonly family_id: string;
+  readonly generation: number;
+  readonly expires_at_ms: number;
+  readonly rotated_at_ms: number | null;
+  readonly successor_seed: Uint8Array | null;
+  readonly client_id: string;
+  readonly scope: string;
+  readonly family_expires_at_ms: number;
+  readonly authenticated_refresh: number;
+  readonly grant_types: string;
+}
+
+// Whatever stops a family stops it here: revoked, application gone or disabled, or what it hangs on does not hold.
+const liveRefresh = statement<RefreshRow>(
+  'live-refresh-token',
+  `SELECT r.family_id, r.generation, r.expires_at_ms, r.rotated_at_ms, r.successor_seed, f.client_id, f.scope,
+     f.expires_at_ms AS family_expires_at_ms, a.authenticated_refresh, a.grant_types
+   FROM refresh_tokens r
+   JOIN token_families f ON f.family_id = r.family_id
+   JOIN applications a ON a.client_id = f.client_id
+   ${joinOrigin('f')}
+   WHERE r.token_hash = $1 AND f.revoked_at_ms IS NULL AND a.disabled_at_ms IS NULL AND ${holdsOrigin('f')}`,
+);
+const markRotated = statement<{ family_id: string }>(
+  'mark-refresh-token-rotated',
+  `UPDATE refresh_tokens SET rotated_at_ms = $2, successor_seed = $3
+   WHERE token_hash = $1 AND rotated_at_ms IS NULL RETURNING family_id`,
+);
+const generationUnused = statement<{ generation: number }>(
+  'unused-generation',
+  'SELECT generation FROM refresh_tokens WHERE family_id = $1 AND generation = $2 AND rotated_at_ms IS NULL',
+);
+
+/** RFC 6749 §6 with rotation. The outcome says what to answer; everything it decides is committed with it. */
+export const rotateRefresh: Procedure<Rotation, RotationOutcome> = procedure(
+  import.meta.url,
+  'rotateRefresh',
+  async (transaction, rotation) => {
+    const [row] = await transaction.run(liveRefresh, [rotation.tokenHash]);
+    if (row === undefined || (rotation.clientId ?? row.client_id) !== row.client_id) return { kind: 'refused' };
+    if (!row.grant_types.split(' ').includes('refresh_token')) return { kind: 'not_allowed' };
+    if (row.authenticated_refresh === 1 && !rotation.isAuthenticated) return { kind: 'unauthenticated' };
+    if (Math.min(row.expires_at_ms, row.family_expires_at_ms) <= rotation.nowMs) return { kind: 'refused' };
+    const familyScopes = row.scope.split(' ');
+    if (rotation.askedScopes?.some((scope) => !familyScopes.includes(scope))) return { kind: 'scope_too_wide' };
+    if (row.rotated_at_ms !== null) return repeatOrRevoke(transaction, row, rotation);
+    return rotate(transaction, row, rotation);
+  },
+);
+
+async function rotate(transaction: Transaction, row: RefreshRow, rotation: Rotation): Promise<RotationOutcome> {
+  const { tokenHash, nowMs, access, refresh } = rotation;
+  const won = await transaction.run(markRotated, [tokenHash, nowMs, rotation.successorSeed]);
+  if (won.length === 0) return { kind: 'refused' };
+  const scope = rotation.askedScopes?.join(' ') ?? row.scope;
+  const refreshExpiresAtMs = Math.min(refresh.expiresAtMs, row.family_expires_at_ms);
+  await transaction.run(insertRefresh, [refresh.hash, row.family_id, row.generation + 1, nowMs, refreshExpiresAtMs]);
+  await transaction.run(insertAccess, [access.hash, row.family_id, scope, nowMs, access.expiresAtMs]);
+  return { kind: 'rotated', scope };
+}
+
+/**
+ * The distance counts in both directions: a clock that was put back must not stretch the grace. A grace of nothing is
+ * none, within the same millisecond either.
+ */
+async function repeatOrRevoke(transaction: Transaction, row: RefreshRow, rotation: Rotation): Promise<RotationOutcome> {
+  const inGrace = Math.abs(rotation.nowMs - (row.rotated_at_ms ?? 0)) < rotation.graceMs;
+  if (inGrace && row.successor_seed !== null) {
+    const unused = await transaction.run(generationUnused, [row.family_id, row.generation + 1]);
+    if (unused.length > 0) return { kind: 'repeated', successorSeed: row.successor_seed };
+  }
+  await revokeFamily(transaction, row.family_id, { kind: 'refresh_reused', ...rotation });
+  return { kind: 'refused' };
+}

@@ -1,0 +1,210 @@
+/**
+ * Access and refresh tokens, and the families they belong to. Only digests are stored.
+ *
+ * A family is one grant of a user to an application; refresh tokens are its generations (rotation-store.ts).
+ */
+import { type Procedure, procedure, type Step, type Store, statement, type Transaction } from '../../database/store.ts';
+import { auditStep } from '../accounts/audit-store.ts';
+import { holdsOrigin, joinOrigin } from '../accounts/credential-origin-store.ts';
+
+export interface NewToken {
+  readonly hash: Uint8Array;
+  readonly expiresAtMs: number;
+}
+
+/** Whose the tokens are, and what they hang on (credential-origin-store.ts). */
+export interface PersonOrigin {
+  readonly userId: string;
+  readonly userEpoch: number;
+  readonly grantId: string;
+}
+
+export interface NewFamily {
+  readonly familyId: string;
+  readonly clientId: string;
+  /** Undefined for tokens that an application gets for itself. */
+  readonly person: PersonOrigin | undefined;
+  readonly scope: string;
+  readonly authTimeMs: number;
+  readonly nowMs: number;
+  readonly expiresAtMs: number;
+}
+
+export interface NewTokens {
+  readonly access: NewToken;
+  readonly refresh?: NewToken | undefined;
+}
+
+const insertFamily = statement(
+  'insert-token-family',
+  `INSERT INTO token_families (family_id, client_id, user_id, user_epoch, grant_id, scope, auth_time_ms, created_at_ms,
+     expires_at_ms)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+);
+export const insertRefresh = statement(
+  'insert-refresh-token',
+  `INSERT INTO refresh_tokens (token_hash, family_id, generation, issued_at_ms, expires_at_ms) VALUES ($1, $2, $3, $4, $5)`,
+);
+export const insertAccess = statement(
+  'insert-access-token',
+  'INSERT INTO access_tokens (token_hash, family_id, scope, issued_at_ms, expires_at_ms) VALUES ($1, $2, $3, $4, $5)',
+);
+
+/** A family with its first tokens. */
+export function insertFamilySteps(family: NewFamily, tokens: NewTokens): Step[] {
+  const { familyId, clientId, person, scope, authTimeMs, nowMs, expiresAtMs } = family;
+  const { access, refresh } = tokens;
+  const origin = person === undefined ? [null, 0, ''] : [person.userId, person.userEpoch, person.grantId];
+  return [
+    {
+      statement: insertFamily,
+      parameters: [familyId, clientId, ...origin, scope, authTimeMs, nowMs, expiresAtMs],
+    },
+    { statement: insertAccess, parameters: [access.hash, familyId, scope, nowMs, access.expiresAtMs] },
+    ...(refresh === undefined
+      ? []
+      : [{ statement: insertRefresh, parameters: [refresh.hash, familyId, 0, nowMs, refresh.expiresAtMs] }]),
+  ];
+}
+
+export async function runSteps(transaction: Transaction, steps: readonly Step[]): Promise<void> {
+  for (const step of steps) await transaction.run(step.statement, step.parameters);
+}
+
+const revokeFamilyById = statement<{ family_id: string; client_id: string; user_id: string | null }>(
+  'revoke-family',
+  `UPDATE token_families SET revoked_at_ms = $2 WHERE family_id = $1 AND revoked_at_ms IS NULL
+   RETURNING family_id, client_id, user_id`,
+);
+
+export interface RevocationReason {
+  readonly kind: 'refresh_reused' | 'code_replayed' | 'token_revoked';
+  readonly nowMs: number;
+  readonly address: string | undefined;
+}
+
+/** Nothing happens, and nothing is recorded, when the family is dead already. */
+export async function revokeFamily(
+  transaction: Transaction,
+  familyId: string,
+  reason: RevocationReason,
+): Promise<void> {
+  const [family] = await transaction.run(revokeFamilyById, [familyId, reason.nowMs]);
+  if (family === undefined) return;
+  const { kind, address } = reason;
+  const event = { kind, userId: family.user_id ?? undefined, clientId: family.client_id, address };
+  await runSteps(transaction, [auditStep(event, reason.nowMs)]);
+}
+
+export interface Revocation {
+  readonly tokenHash: Uint8Array;
+  readonly kind: 'access' | 'refresh';
+  /** Only a token of this client is revoked. */
+  readonly clientId: string;
+  readonly nowMs: number;
+  readonly address: string | undefined;
+}
+
+const familyOfRefresh = statement<{ family_id: string }>(
+  'family-of-refresh-token',
+  `SELECT r.family_id FROM refresh_tokens r JOIN token_families f ON f.family_id = r.family_id
+   WHERE r.token_hash = $1 AND f.client_id = $2`,
+);
+const revokeAccess = statement<{ family_id: string }>(
+  'revoke-access-token',
+  `UPDATE access_tokens SET revoked_at_ms = $3 WHERE token_hash = $1 AND revoked_at_ms IS NULL
+     AND family_id IN (SELECT family_id FROM token_families WHERE client_id = $2)
+   RETURNING family_id`,
+);
+const familyOwner = statement<{ user_id: string | null }>(
+  'family-owner',
+  'SELECT user_id FROM token_families WHERE family_id = $1',
+);
+
+/** RFC 7009 §2.1: a refresh token takes its family with it, an access token dies alone. */
+export const revokeToken: Procedure<Revocation, void> = procedure(
+  import.meta.url,
+  'revokeToken',
+  async (transaction, input) => {
+    const { tokenHash, clientId, nowMs, address } = input;
+    if (input.kind === 'refresh') {
+      const [found] = await transaction.run(familyOfRefresh, [tokenHash, clientId]);
+      if (found) await revokeFamily(transaction, found.family_id, { kind: 'token_revoked', nowMs, address });
+      return;
+    }
+    const [revoked] = await transaction.run(revokeAccess, [tokenHash, clientId, nowMs]);
+    if (revoked === undefined) return;
+    const [owner] = await transaction.run(familyOwner, [revoked.family_id]);
+    const event = { kind: 'token_revoked' as const, userId: owner?.user_id ?? undefined, clientId, address };
+    await runSteps(transaction, [auditStep(event, nowMs)]);
+  },
+);
+
+/** A token that may be used now, and whom it speaks for. */
+export interface LiveToken {
+  readonly kind: 'access' | 'refresh';
+  readonly clientId: string;
+  readonly scope: string;
+  readonly issuedAtMs: number;
+  readonly expiresAtMs: number;
+  readonly familyId: string;
+  /** Undefined for a token that an application got for itself. */
+  readonly user: { readonly id: string; readonly login: string; readonly isAdmin: boolean } | undefined;
+}
+
+interface LiveTokenRow {
+  readonly family_id: string;
+  readonly client_id: string;
+  readonly scope: string;
+  readonly issued_at_ms: number;
+  readonly expires_at_ms: number;
+  readonly user_id: string | null;
+  readonly login: string | null;
+  readonly is_admin: number | null;
+}
+
+// One point read over five primary keys: whatever ends or stops the token shows on the very next call, on every process.
+// The time is no parameter, so that the store can recall the row; what has expired is decided at each use.
+const liveAccess = statement<LiveTokenRow>(
+  'live-access-token',
+  `SELECT t.family_id, f.client_id, t.scope, t.issued_at_ms, t.expires_at_ms, f.user_id, u.login, u.is_admin
+   FROM access_tokens t
+   JOIN token_families f ON f.family_id = t.family_id
+   JOIN applications a ON a.client_id = f.client_id
+   ${joinOrigin('f', 'LEFT')}
+   WHERE t.token_hash = $1 AND t.revoked_at_ms IS NULL AND f.revoked_at_ms IS NULL
+     AND a.disabled_at_ms IS NULL AND (f.user_id IS NULL OR (u.id IS NOT NULL AND ${holdsOrigin('f')}))`,
+);
+const unusedRefresh = statement<LiveTokenRow>(
+  'unused-refresh-token',
+  `SELECT r.family_id, f.client_id, f.scope, r.issued_at_ms, r.expires_at_ms, f.user_id, u.login, u.is_admin
+   FROM refresh_tokens r
+   JOIN token_families f ON f.family_id = r.family_id
+   JOIN applications a ON a.client_id = f.client_id
+   ${joinOrigin('f')}
+   WHERE r.token_hash = $1 AND r.rotated_at_ms IS NULL AND f.revoked_at_ms IS NULL
+     AND a.disabled_at_ms IS NULL AND ${holdsOrigin('f')}`,
+);
+
+export async function findLiveToken(
+  store: Store,
+  kind: 'access' | 'refresh',
+  { hash, nowMs }: { readonly hash: Uint8Array; readonly nowMs: number },
+): Promise<LiveToken | undefined> {
+  const [row] = await store.recall(kind === 'access' ? liveAccess : unusedRefresh, [hash]);
+  return row !== undefined && row.expires_at_ms > nowMs ? toLiveToken(row, kind) : undefined;
+}
+
+function toLiveToken(row: LiveTokenRow, kind: 'access' | 'refresh'): LiveToken {
+  const user =
+    row.user_id === null ? undefined : { id: row.user_id, login: row.login ?? '', isAdmin: row.is_admin === 1 };
+  return {
+    kind,
+    clientId: row.client_id,
+    scope: row.scope,
+    issuedAtMs: row.issued_at_ms,
+    expiresAtMs: row.expires_at_ms,
+    familyId: row.family_id,
+    user,
+  };
+}

@@ -1,0 +1,48 @@
+/**
+ * Whom a bearer token speaks for. Every check reads the token's row and what it hangs on, or recalls them when nothing at
+ * all was committed since (`store.recall`): a revocation shows on the very next call of every process.
+ */
+import type { Identity, VerifyToken } from '../../identity.ts';
+import { hashSecret, isSecretOf } from '../accounts/secret-text.ts';
+import type { ProtocolParts } from './parts.ts';
+import { findLivePersonalToken, type LivePersonalToken, markPersonalTokenUsed } from './personal-token-store.ts';
+import { findLiveToken, type LiveToken } from './token-store.ts';
+
+/** A page that says "last used" needs no more than this. */
+const USE_STEP_MS = 60_000;
+
+export function createVerifyToken(parts: Pick<ProtocolParts, 'store' | 'world' | 'log'>): VerifyToken {
+  return async (token) => {
+    const nowMs = parts.world.nowMs();
+    if (isSecretOf('access', token)) {
+      const access = await findLiveToken(parts.store, 'access', { hash: hashSecret(token), nowMs });
+      return access && toIdentity(access);
+    }
+    if (!isSecretOf('personal', token)) return undefined;
+    const personal = await findLivePersonalToken(parts.store, hashSecret(token), nowMs);
+    if (personal === undefined) return undefined;
+    noteUse(parts, personal, nowMs);
+    const { userId, tokenId, scopes } = personal;
+    return { userId, ...pickPerson(personal, scopes), scopes, tokenKind: 'personal', tokenId };
+  };
+}
+
+/** An application that acts for itself goes by its client id, which is never the id or the login of a person. */
+function toIdentity({ clientId, scope, user }: LiveToken): Identity {
+  const person = user ?? { id: clientId, login: clientId, isAdmin: false };
+  const scopes = scope.split(' ');
+  return { userId: person.id, ...pickPerson(person, scopes), scopes, tokenKind: 'access', clientId };
+}
+
+/** The role alone gives a token nothing: its person must have given it the scope too. */
+function pickPerson({ login, isAdmin }: { login: string; isAdmin: boolean }, scopes: readonly string[]) {
+  return { login, isAdmin: isAdmin && scopes.includes('admin') };
+}
+
+function noteUse(parts: Pick<ProtocolParts, 'store' | 'log'>, token: LivePersonalToken, nowMs: number): void {
+  if (nowMs - (token.lastUsedAtMs ?? 0) < USE_STEP_MS) return;
+  const { tokenId } = token;
+  markPersonalTokenUsed(parts.store, tokenId, { nowMs, beforeMs: nowMs - USE_STEP_MS }).catch((err: unknown) =>
+    parts.log.warn({ err, tokenId }, 'Cannot note the use of a personal token'),
+  );
+}

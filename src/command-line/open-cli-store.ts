@@ -1,0 +1,42 @@
+import { resolve } from 'node:path';
+import { type Config, readConfig } from '../config/config.ts';
+import { migrations } from '../database/migrations/list.ts';
+import { hasDatabase, openStore } from '../database/startup/open-store.ts';
+import { openVault } from '../database/startup/vault-keys.ts';
+import type { Store } from '../database/store.ts';
+import { createLog, type Log } from '../telemetry/log.ts';
+import type { Vault } from '../vault/vault.ts';
+import { realWorld, type World } from '../world.ts';
+import { remark } from './output.ts';
+
+/** What a command works with: the same store as the service, whether that is up or down. */
+export interface CliStore {
+  readonly store: Store;
+  readonly config: Config;
+  readonly world: World;
+  readonly vault: Vault;
+  /** Warnings and errors only: a command's own words go through `output.ts`. */
+  readonly log: Log;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export interface CliStoreOptions {
+  /**
+   * Only commands that put the first things into a store create one: a model, an account. Every other command in the
+   * wrong folder would answer from an empty store.
+   */
+  readonly ifAbsent?: 'create' | 'refuse';
+}
+
+export async function openCliStore({ ifAbsent = 'refuse' }: CliStoreOptions = {}): Promise<CliStore> {
+  const config = readConfig();
+  const world = realWorld;
+  const log = createLog('warn');
+  await using undo = new AsyncDisposableStack();
+  const isNew = config.store.databaseUrl === undefined && !hasDatabase(config.store.dataDir);
+  const store = undo.use(await openStore({ ...config.store, migrations, ifAbsent, log, world }));
+  if (isNew) remark(`Created a store in "${resolve(config.store.dataDir)}"`);
+  const vault = await openVault(store, { ...config.store, configured: config.store.secretKeys, world });
+  const opened = undo.move();
+  return { store, config, world, log, vault, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+}

@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict';
+import { copyFileSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { createStorePlace, openTestStore } from '../../../test/support/engines.ts';
+import { insertPair, listNotes, noteMigration } from '../../../test/support/note-store.ts';
+import { migrations } from '../migrations/list.ts';
+import { databaseFileOf } from '../startup/open-store.ts';
+import type { Store } from '../store.ts';
+import { backupSqlite } from './backup.ts';
+
+const options = { migrations: [...migrations, noteMigration] };
+
+async function listIds(store: Store): Promise<string[]> {
+  return (await store.read(listNotes)).map((row) => row.id);
+}
+
+test('a backup made while others write opens as a database, with what was stored before and no half unit', async () => {
+  const place = await createStorePlace('sqlite');
+  await using store = await openTestStore(place, options);
+  const before = Array.from({ length: 50 }, (_, index) => store.call(insertPair, `before-${index}`));
+  await Promise.all(before);
+  const during = Array.from({ length: 500 }, (_, index) => store.call(insertPair, `during-${index}`));
+  await during[0];
+  const file = join(place.dataDir, 'copy');
+  backupSqlite(databaseFileOf(place.dataDir), file);
+  await Promise.all(during);
+
+  assert.equal(statSync(file).mode & 0o777, 0o600);
+  const dataDir = mkdtempSync(join(tmpdir(), 'trivet-test-'));
+  copyFileSync(file, databaseFileOf(dataDir));
+  await using restored = await openTestStore({ dataDir, databaseUrl: undefined }, options);
+  const ids = await listIds(restored);
+  assert.equal(ids.filter((id) => id.startsWith('before')).length, 100);
+  assert.ok(ids.includes('during-0-a'));
+  assert.equal(ids.filter((id) => id.endsWith('-a')).length, ids.filter((id) => id.endsWith('-b')).length);
+  for (const folder of [dataDir, place.dataDir]) rmSync(folder, { recursive: true });
+});
+
+test('backupSqlite() never takes the place of a file, and leaves nothing behind when it fails', async () => {
+  const place = await createStorePlace('sqlite');
+  await using _store = await openTestStore(place, options);
+  const folder = mkdtempSync(join(tmpdir(), 'trivet-test-'));
+  writeFileSync(join(folder, 'old'), 'precious');
+  assert.throws(() => backupSqlite(databaseFileOf(place.dataDir), join(folder, 'old')), { code: 'conflict' });
+  assert.throws(() => backupSqlite(join(folder, 'none'), join(folder, 'new')), { code: 'not_found' });
+  writeFileSync(join(folder, 'damaged'), 'not a database');
+  assert.throws(() => backupSqlite(join(folder, 'damaged'), join(folder, 'new')));
+  assert.deepEqual(readdirSync(folder).sort(), ['damaged', 'old']);
+  for (const each of [folder, place.dataDir]) rmSync(each, { recursive: true });
+});

@@ -1,0 +1,53 @@
+import { closeSync, existsSync, fsyncSync, linkSync, openSync, rmSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { Failure } from '../../errors.ts';
+import { syncFolder } from '../durable-file.ts';
+
+export interface Backup {
+  readonly bytes: number;
+}
+
+/**
+ * Copies a SQLite database as it is at this moment into a new file, compact and without a log beside it, while others
+ * read and write. The file appears under its name only when it is whole, checked and on the disk.
+ */
+export function backupSqlite(databaseFile: string, target: string): Backup {
+  if (!existsSync(databaseFile))
+    throw new Failure('not_found', `Cannot back up: there is no database "${databaseFile}"`);
+  if (existsSync(target)) throw new Failure('conflict', `Cannot back up: "${target}" exists already`);
+  const temporary = `${target}.${process.pid}.tmp`;
+  try {
+    copyInto(databaseFile, temporary);
+    checkCopy(temporary);
+    syncFile(temporary);
+    linkSync(temporary, target);
+    syncFolder(dirname(target));
+    return { bytes: statSync(target).size };
+  } finally {
+    rmSync(temporary, { force: true });
+  }
+}
+
+// Made before, so that it is never readable by others, not even while it is written.
+function copyInto(databaseFile: string, temporary: string): void {
+  closeSync(openSync(temporary, 'wx', 0o600));
+  using database = new DatabaseSync(databaseFile, { timeout: 10_000 });
+  database.prepare('VACUUM INTO ?1').run(temporary);
+}
+
+function checkCopy(path: string): void {
+  using copy = new DatabaseSync(path);
+  const [row] = copy.prepare('PRAGMA quick_check').all();
+  if (row?.quick_check !== 'ok')
+    throw new Failure('internal', `Cannot back up: the database is damaged: ${String(row?.quick_check)}`);
+}
+
+function syncFile(path: string): void {
+  const file = openSync(path, 'r+');
+  try {
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+}

@@ -1,0 +1,86 @@
+import { Failure } from '../../errors.ts';
+import type { SqlValue } from '../store.ts';
+import type { TableShape } from './schema.ts';
+import type { TableLink } from './table-link.ts';
+
+export interface CopiedTable {
+  readonly table: string;
+  readonly rows: number;
+}
+
+export interface CopyOptions {
+  readonly source: TableLink;
+  readonly target: TableLink;
+  readonly tables: readonly TableShape[];
+  readonly report: (table: string, rows: number) => void;
+}
+
+/** The target has run the same migrations and keeps its own record of them. */
+const NOT_COPIED = 'schema_migrations';
+/** The target has one from its own migration. The others come along, since their epochs must go on counting. */
+const LEASES = 'leases';
+
+/** Copies every table, each row as it is, in one transaction of the target; refuses a target that is in use. */
+export async function copyDatabase({ source, target, tables, report }: CopyOptions): Promise<CopiedTable[]> {
+  const copied = tables.filter((table) => table.name !== NOT_COPIED);
+  for (const table of copied) await checkUnused(target, table);
+  // What the migrations put there comes from the source, as it is now. Children first.
+  for (const table of copied.toReversed()) await target.run(`DELETE FROM ${table.name}`, []);
+  const results: CopiedTable[] = [];
+  for (const table of copied) results.push({ table: table.name, rows: await copyTable(source, target, table, report) });
+  for (const { table, rows } of results) await checkCounts(source, target, table, rows);
+  await target.commit();
+  return results;
+}
+
+async function checkUnused(target: TableLink, { name, seedRows }: TableShape): Promise<void> {
+  const count = await target.countRows(name);
+  if (count > seedRows && name !== LEASES)
+    throw new Failure('conflict', `Cannot copy: the target must be unused, and its table "${name}" has ${count} rows`);
+}
+
+async function copyTable(
+  source: TableLink,
+  target: TableLink,
+  table: TableShape,
+  report: CopyOptions['report'],
+): Promise<number> {
+  let count = 0;
+  for await (const rows of source.readRows(table)) {
+    for (const some of splitRows(rows, table.columns.length)) await insertRows(target, table, some);
+    count += rows.length;
+    report(table.name, count);
+  }
+  return count;
+}
+
+/** Both engines take at least this many parameters in a statement. */
+const MAX_PARAMETERS = 10_000;
+
+function splitRows(rows: readonly SqlValue[][], columns: number): SqlValue[][][] {
+  const size = Math.max(1, Math.floor(MAX_PARAMETERS / columns));
+  return Array.from({ length: Math.ceil(rows.length / size) }, (_, index) =>
+    rows.slice(index * size, (index + 1) * size),
+  );
+}
+
+async function insertRows(
+  target: TableLink,
+  { name, columns }: TableShape,
+  rows: readonly SqlValue[][],
+): Promise<void> {
+  const names = columns.map((column) => `"${column}"`).join(', ');
+  const tuples = rows.map(
+    (_, row) => `(${columns.map((__, column) => `$${row * columns.length + column + 1}`).join(', ')})`,
+  );
+  await target.run(`INSERT INTO ${name} (${names}) VALUES ${tuples.join(', ')}`, rows.flat());
+}
+
+async function checkCounts(source: TableLink, target: TableLink, table: string, rows: number): Promise<void> {
+  const counts = [await source.countRows(table), await target.countRows(table)];
+  if (counts.some((count) => count !== rows))
+    throw new Failure(
+      'internal',
+      `Cannot copy: "${table}" has ${counts.join(' rows in the source and in the target ')}`,
+    );
+}

@@ -1,0 +1,137 @@
+import type pg from 'pg';
+import { describeError, Failure } from '../../errors.ts';
+import type { Log } from '../../telemetry/log.ts';
+import type { World } from '../../world.ts';
+import { acquireLeaseStatement, releaseLeaseStatement } from '../leases.ts';
+import {
+  type AppliedMigration,
+  FOUNDATION,
+  listAppliedStatement,
+  planMigrations,
+  recordMigrationStatement,
+  recordParameters,
+} from '../migration-plan.ts';
+import { renderDdl } from '../portable-sql.ts';
+import type { Migration } from '../store.ts';
+
+export interface PostgresMigrationOptions {
+  readonly pool: pg.Pool;
+  readonly migrations: readonly Migration[];
+  readonly world: World;
+  readonly log: Log;
+}
+
+const LEASE_NAME = 'migrations';
+const LEASE_MS = 60_000;
+const WAIT_MS = 200;
+
+/**
+ * Brings the database up to date. Processes that start at once take turns by a lease row; each migration commits by
+ * itself and first renews the lease in its own transaction, so whoever lost it commits nothing.
+ */
+export async function migratePostgres(options: PostgresMigrationOptions): Promise<void> {
+  const client = await options.pool.connect();
+  try {
+    if ((await findMissing(client, options.migrations)).length === 0) return;
+    await createFoundation(client);
+    await migrateUnderLease(client, options);
+  } finally {
+    client.release();
+  }
+}
+
+/** Whether a program of this kind has used the database before. */
+export async function hasMigrations(client: Pick<pg.Pool, 'query'>): Promise<boolean> {
+  return (await listApplied(client)).length > 0;
+}
+
+async function findMissing(client: pg.PoolClient, migrations: readonly Migration[]): Promise<Migration[]> {
+  return planMigrations(migrations, await listApplied(client));
+}
+
+const UNDEFINED_TABLE = '42P01';
+
+async function listApplied(client: Pick<pg.Pool, 'query'>): Promise<AppliedMigration[]> {
+  try {
+    const { rows } = await client.query<AppliedMigration>(listAppliedStatement.text);
+    return rows;
+  } catch (error) {
+    if ((error as { code?: string }).code === UNDEFINED_TABLE) return [];
+    throw error;
+  }
+}
+
+// Two that create the same table at once: one of them gets 23505 from the catalogue, in spite of IF NOT EXISTS.
+const CREATED_MEANWHILE = ['23505', '42P07', '42710'];
+
+async function createFoundation(client: pg.PoolClient): Promise<void> {
+  for (const text of FOUNDATION)
+    await client.query(renderDdl('postgres', text)).catch((error: { code?: string }) => {
+      if (!CREATED_MEANWHILE.includes(error.code ?? '')) throw error;
+    });
+}
+
+async function migrateUnderLease(client: pg.PoolClient, options: PostgresMigrationOptions): Promise<void> {
+  const owner = options.world.uuid();
+  for (;;) {
+    const epoch = await acquire(client, owner, options.world.nowMs());
+    const missing = await findMissing(client, options.migrations);
+    if (epoch === undefined && missing.length === 0) return;
+    if (epoch !== undefined) return await applyAll(client, { ...options, migrations: missing }, { owner, epoch });
+    await options.world.sleep(WAIT_MS);
+  }
+}
+
+interface Held {
+  readonly owner: string;
+  readonly epoch: number;
+}
+
+async function acquire(client: pg.PoolClient, owner: string, nowMs: number): Promise<number | undefined> {
+  const { rows } = await client.query(acquireLeaseStatement.text, [LEASE_NAME, owner, nowMs + LEASE_MS, nowMs]);
+  return (rows[0] as { epoch: number } | undefined)?.epoch;
+}
+
+async function applyAll(client: pg.PoolClient, options: PostgresMigrationOptions, held: Held): Promise<void> {
+  try {
+    for (const migration of options.migrations) await applyOne(client, migration, options, held);
+  } finally {
+    await client.query(releaseLeaseStatement.text, [LEASE_NAME, held.owner, held.epoch]);
+  }
+}
+
+async function applyOne(
+  client: pg.PoolClient,
+  migration: Migration,
+  { world, log }: PostgresMigrationOptions,
+  held: Held,
+): Promise<void> {
+  try {
+    await client.query('BEGIN');
+    // A migration may take long; building an index on a large table must not end at the time limit of a request.
+    await client.query('SET LOCAL statement_timeout = 0');
+    await renew(client, held, world.nowMs());
+    for (const text of migration.statements) await client.query(renderDdl('postgres', text));
+    await client.query(recordMigrationStatement.text, recordParameters(migration, world.nowMs()));
+    await client.query('COMMIT');
+    log.debug({ migration: migration.id, name: migration.name }, 'migrated the database');
+  } catch (cause) {
+    await client.query('ROLLBACK').catch(() => {});
+    const title = `${migration.id}-${migration.name}`;
+    throw new Failure(
+      'internal',
+      `Cannot migrate the database: "${title}" failed: ${describeError(cause)}`,
+      {},
+      { cause },
+    );
+  }
+}
+
+// The row stays locked until the commit, so nobody can take the lease in between, however long it takes.
+async function renew(client: pg.PoolClient, held: Held, nowMs: number): Promise<void> {
+  const { rowCount } = await client.query(
+    'UPDATE leases SET expires_at_ms = $1 WHERE name = $2 AND owner = $3 AND epoch = $4',
+    [nowMs + LEASE_MS, LEASE_NAME, held.owner, held.epoch],
+  );
+  if (rowCount === 0) throw new Failure('conflict', 'another process has taken the lease');
+}

@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import pg from 'pg';
+import { findReasonToSkip, openTestStore } from '../../../test/support/engines.ts';
+import { findNote, insertNote, insertPair, listNotes, noteMigration } from '../../../test/support/note-store.ts';
+import {
+  createTestDatabase,
+  type PostgresCluster,
+  startPostgresCluster,
+} from '../../../test/support/postgres-cluster.ts';
+import type { Failure } from '../../errors.ts';
+import { createLog } from '../../telemetry/log.ts';
+import { realWorld } from '../../world.ts';
+import { migrations } from '../migrations/list.ts';
+import type { Store } from '../store.ts';
+import { openPostgresEngine } from './postgres-engine.ts';
+
+const skip = findReasonToSkip('postgres');
+const options = { migrations: [...migrations, noteMigration] };
+
+// A server of its own: this ends connections, which must not be those of others.
+let cluster: PostgresCluster;
+let databaseUrl = '';
+let store: Store;
+let admin: pg.Client;
+
+before(async () => {
+  if (skip) return;
+  cluster = await startPostgresCluster();
+  databaseUrl = await createTestDatabase(cluster.socketDir, 'engine');
+  store = await openTestStore({ dataDir: '', databaseUrl }, options);
+  admin = new pg.Client(databaseUrl);
+  await admin.connect();
+});
+
+after(async () => {
+  if (skip) return;
+  await admin.end();
+  await store[Symbol.asyncDispose]();
+  await cluster.stop();
+});
+
+async function endOtherConnections(): Promise<void> {
+  await admin.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE application_name = 'trivet' AND pid <> pg_backend_pid() AND datname = current_database()`);
+}
+
+test('reads and writes go on after the server has ended every connection', { skip }, async () => {
+  await store.write(insertNote, ['before', 1]);
+  await endOtherConnections();
+  const results = await Promise.all([
+    store.read(findNote, ['before']),
+    store.read(findNote, ['before']),
+    store.read(findNote, ['before']),
+  ]);
+  assert.deepEqual(
+    results.map((rows) => rows.length),
+    [1, 1, 1],
+  );
+  await store.write(insertNote, ['after', 1]);
+});
+
+test('a connection that is lost in a transaction fails the caller alone', { skip }, async () => {
+  const calls = Promise.allSettled(Array.from({ length: 40 }, (_, index) => store.call(insertPair, `pair-${index}`)));
+  await endOtherConnections();
+  const outcomes = await calls;
+  // What was lost before its commit was sent is done again; only in the middle of one nobody knows.
+  for (const outcome of outcomes)
+    if (outcome.status === 'rejected') assert.equal((outcome.reason as Failure).details.isUnknown, true);
+  const ids = (await store.read(listNotes)).map((row) => row.id);
+  for (const [index, outcome] of outcomes.entries())
+    if (outcome.status === 'fulfilled') assert.ok(ids.includes(`pair-${index}-a`) && ids.includes(`pair-${index}-b`));
+});
+
+test('a call beyond the limit of those that wait is refused at once', { skip }, async () => {
+  const engine = openPostgresEngine({
+    databaseUrl,
+    poolSize: 1,
+    log: createLog('silent'),
+    world: realWorld,
+    maxWaiting: 2,
+  });
+  const calls = [0, 1, 2, 3].map(() => engine.read(findNote, ['before']));
+  const outcomes = await Promise.allSettled(calls);
+  assert.deepEqual(
+    outcomes.map((outcome) => outcome.status),
+    ['fulfilled', 'fulfilled', 'fulfilled', 'rejected'],
+  );
+  await engine.close();
+});
+
+test('a server that cannot be reached is named as the reason', async () => {
+  const place = { dataDir: '', databaseUrl: 'postgres://someone:geheim@127.0.0.1:1/nothing' };
+  await assert.rejects(openTestStore(place, options), (error: Failure) => {
+    assert.equal(error.code, 'unavailable');
+    assert.match(error.message, /^Cannot open the database: .*ECONNREFUSED/);
+    assert.doesNotMatch(error.message, /geheim/);
+    return true;
+  });
+});
+
+test('a database that does not speak UTF8 is refused', { skip }, async () => {
+  const name = `latin_${realWorld.uuid().replaceAll('-', '')}`;
+  await admin.query(`CREATE DATABASE ${name} ENCODING 'LATIN1' LOCALE_PROVIDER libc LOCALE 'C' TEMPLATE template0`);
+  const place = { dataDir: '', databaseUrl: databaseUrl.replace('/postgres?', `/${name}?`) };
+  await assert.rejects(openTestStore(place, options), {
+    code: 'invalid',
+    message: 'Cannot open the database: its encoding must be UTF8, got "LATIN1"',
+  });
+});
+
+test('a server that acknowledges before the write is on the disk is warned of', { skip }, async () => {
+  const lines: string[] = [];
+  const log = createLog('warn', { write: (line) => lines.push(line) });
+  const place = {
+    dataDir: '',
+    databaseUrl: databaseUrl.replace('search_path', 'synchronous_commit%3Doff%20-c%20search_path'),
+  };
+  await using _store = await openTestStore(place, { ...options, log });
+  assert.match(lines.join(), /"synchronous_commit":"off".*acknowledges writes before they are on the disk/);
+});

@@ -1,0 +1,29 @@
+import type pg from 'pg';
+import { Failure } from '../../errors.ts';
+import type { Log } from '../../telemetry/log.ts';
+
+interface ServerSettings {
+  readonly version: string;
+  readonly encoding: string;
+  readonly synchronous_commit: string | null;
+  readonly fsync: string | null;
+}
+
+// With "true" a setting that this server does not have is null; others that speak the protocol lack some.
+const SETTINGS = `SELECT current_setting('server_version_num') AS version, current_setting('server_encoding') AS encoding,
+  current_setting('synchronous_commit', true) AS synchronous_commit, current_setting('fsync', true) AS fsync`;
+
+const OLDEST = 150_000;
+
+/** Refuses a database that cannot hold every text, and warns of one that may lose what it acknowledged. */
+export async function checkPostgresServer(pool: pg.Pool, log: Log): Promise<void> {
+  const { rows } = await pool.query<ServerSettings>(SETTINGS);
+  const [server] = rows;
+  if (server === undefined) return;
+  if (server.encoding !== 'UTF8')
+    throw new Failure('invalid', `Cannot open the database: its encoding must be UTF8, got "${server.encoding}"`);
+  if (Number(server.version) < OLDEST) log.warn({ version: server.version }, 'PostgreSQL is older than 15');
+  const { synchronous_commit, fsync } = server;
+  if (synchronous_commit === 'off' || fsync === 'off')
+    log.warn({ synchronous_commit, fsync }, 'PostgreSQL acknowledges writes before they are on the disk');
+}

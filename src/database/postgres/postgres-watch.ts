@@ -1,0 +1,109 @@
+/**
+ * Tells a server that is slow from one that is gone: refusing, frozen, or behind a network that swallows packets. In the
+ * last two cases connections stay open and nothing answers, so that a query would wait for ever. When a query has waited
+ * long, a connection of the watch's own asks whether anybody is there; if not, all that wait are let go. Until the server
+ * answers again every call is refused at once, and nobody stands in line for it.
+ */
+import type pg from 'pg';
+import { Failure } from '../../errors.ts';
+import type { Log } from '../../telemetry/log.ts';
+import type { World } from '../../world.ts';
+import { isConnectionLost } from './postgres-pool.ts';
+
+export interface PostgresWatch {
+  /** Throws `unavailable` while the server is away. */
+  checkPresent(): void;
+  /** Runs a query, or several, of a connection; they are ended when nobody answers. */
+  guard<Result>(client: pg.PoolClient, work: () => Promise<Result>): Promise<Result>;
+  /** Connections are lost or refused: looks now whether that is so for all. */
+  suspect(): void;
+  close(): void;
+}
+
+export interface PostgresWatchOptions {
+  /** Connects, asks something and ends; rejects when that failed. */
+  readonly ask: () => Promise<void>;
+  readonly log: Log;
+  readonly world: World;
+}
+
+const LOOK_EVERY_MS = 1000;
+/** A query that takes longer is looked after; most of those are only slow. */
+const LONG_MS = 3000;
+const ANSWER_WITHIN_MS = 3000;
+/** What has arrived while this process was busy is read before it is judged late. */
+const READ_MS = 250;
+
+export function createPostgresWatch({ ask, log, world }: PostgresWatchOptions): PostgresWatch {
+  const startMsByClient = new Map<pg.PoolClient, number>();
+  let isAway = false;
+  let isAsking = false;
+  let answeredAtMs = world.monotonicMs();
+
+  const isLong = (startMs: number): boolean => world.monotonicMs() - Math.max(startMs, answeredAtMs) > LONG_MS;
+
+  const look = (): void => {
+    // The oldest is the first: a map keeps the order of insertion.
+    const [oldestMs] = startMsByClient.values();
+    if (isAway || (oldestMs !== undefined && isLong(oldestMs))) void inquire();
+  };
+
+  const inquire = async (): Promise<void> => {
+    if (isAsking) return;
+    isAsking = true;
+    const isThere = await Promise.race([ask().then(() => true, isAnswer), waitLong()]);
+    isAsking = false;
+    if (isThere) welcome();
+    else dismiss();
+  };
+
+  const waitLong = async (): Promise<false> => {
+    await world.sleep(ANSWER_WITHIN_MS);
+    await world.sleep(READ_MS);
+    return false;
+  };
+
+  const welcome = (): void => {
+    answeredAtMs = world.monotonicMs();
+    if (isAway) log.warn('PostgreSQL answers again');
+    isAway = false;
+  };
+
+  const dismiss = (): void => {
+    if (!isAway) log.error({ waiting: startMsByClient.size }, 'PostgreSQL does not answer');
+    isAway = true;
+    for (const client of startMsByClient.keys()) breakConnection(client);
+  };
+
+  const timer = setInterval(look, LOOK_EVERY_MS).unref();
+  return {
+    checkPresent: () => {
+      if (isAway) throw refuseWhileAway();
+    },
+    guard: async (client, work) => {
+      startMsByClient.set(client, world.monotonicMs());
+      try {
+        return await work();
+      } finally {
+        startMsByClient.delete(client);
+      }
+    },
+    suspect: () => void inquire(),
+    close: () => clearInterval(timer),
+  };
+}
+
+export function refuseWhileAway(cause?: unknown): Failure {
+  return new Failure('unavailable', 'Cannot use the database right now', { retryAfterSeconds: 1 }, { cause });
+}
+
+/** A refusal is an answer too, unless it is that of a server which starts or stops. */
+function isAnswer(error: unknown): boolean {
+  const TOO_MANY_CONNECTIONS = '53300';
+  return !isConnectionLost(error) || (error as { code?: string }).code === TOO_MANY_CONNECTIONS;
+}
+
+/** `end` closes the socket of a connection that has a query under way; that query fails as with any lost connection. */
+function breakConnection(client: pg.PoolClient): void {
+  void (client as unknown as pg.Client).end().catch(() => {});
+}

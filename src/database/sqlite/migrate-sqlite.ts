@@ -1,0 +1,72 @@
+import { describeError, Failure } from '../../errors.ts';
+import type { Log } from '../../telemetry/log.ts';
+import {
+  FOUNDATION,
+  listAppliedStatement,
+  planMigrations,
+  recordMigrationStatement,
+  recordParameters,
+} from '../migration-plan.ts';
+import { renderDdl } from '../portable-sql.ts';
+import type { Migration } from '../store.ts';
+import { openSqliteConnection, type SqliteConnection } from './sqlite-connection.ts';
+
+export interface SqliteMigrationOptions {
+  readonly path: string;
+  readonly migrations: readonly Migration[];
+  readonly nowMs: number;
+  readonly log: Log;
+}
+
+/**
+ * Brings the database up to date, all or nothing. The write lock of the file is the lease here: a second process waits
+ * for it, and then finds that there is nothing left to do.
+ */
+export function migrateSqlite(options: SqliteMigrationOptions): void {
+  const connection = openSqliteConnection(options.path, 'write');
+  try {
+    if (isUpToDate(connection, options.migrations)) return;
+    connection.execute('BEGIN IMMEDIATE');
+    applyMissing(connection, options);
+    connection.execute('COMMIT');
+  } finally {
+    connection.close();
+  }
+}
+
+// Without the write lock, so that a command can start while the service writes.
+function isUpToDate(connection: SqliteConnection, migrations: readonly Migration[]): boolean {
+  const tables = connection.run(
+    { name: 'migration_table', text: `SELECT 1 AS found FROM sqlite_schema WHERE name = 'schema_migrations'` },
+    [],
+  );
+  return tables.length > 0 && planMigrations(migrations, listApplied(connection)).length === 0;
+}
+
+function listApplied(connection: SqliteConnection) {
+  return connection.run(listAppliedStatement, []) as never;
+}
+
+function applyMissing(connection: SqliteConnection, { migrations, nowMs, log }: SqliteMigrationOptions): void {
+  for (const text of FOUNDATION) connection.execute(renderDdl('sqlite', text));
+  for (const migration of planMigrations(migrations, listApplied(connection))) {
+    applyOne(connection, migration);
+    connection.run(recordMigrationStatement, recordParameters(migration, nowMs));
+    log.debug({ migration: migration.id, name: migration.name }, 'migrated the database');
+  }
+}
+
+function applyOne(connection: SqliteConnection, migration: Migration): void {
+  try {
+    for (const text of migration.statements) connection.execute(renderDdl('sqlite', text));
+  } catch (error) {
+    const cause = error instanceof Failure ? error.cause : error;
+    const title = `${migration.id}-${migration.name}`;
+    throw new Failure(
+      'internal',
+      `Cannot migrate the database: "${title}" failed: ${describeError(cause)}`,
+      {},
+      { cause },
+    );
+  }
+}

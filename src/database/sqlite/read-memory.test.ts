@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict';
+import { rmSync } from 'node:fs';
+import { test } from 'node:test';
+import { createStorePlace, forEachEngine } from '../../../test/support/engines.ts';
+import { findNote, insertFullNote, noteMigration } from '../../../test/support/note-store.ts';
+import { migrations } from '../migrations/list.ts';
+import { type SqlValue, statement } from '../store.ts';
+import { createReadMemory, type ReadMemory } from './read-memory.ts';
+import { openSqliteConnection, type SqliteConnection } from './sqlite-connection.ts';
+
+forEachEngine(
+  'recall() sees what this process and another one wrote, on the very next call',
+  async (store, { openAnother }) => {
+    const another = await openAnother();
+    const recallNumber = async () => (await store.recall(findNote, ['a']))[0]?.number;
+    assert.equal(await recallNumber(), undefined);
+    const setNumber = statement('test_recall_set', 'UPDATE note SET number = $1 WHERE id = $2');
+    await store.write(insertFullNote, ['a', 1, 0.5, null, null]);
+    assert.equal(await recallNumber(), 1);
+    for (let round = 2; round < 40; round += 2) {
+      await another.write(setNumber, [round, 'a']);
+      assert.equal(await recallNumber(), round);
+      await store.write(setNumber, [round + 1, 'a']);
+      assert.equal(await recallNumber(), round + 1);
+    }
+  },
+  { migrations: [...migrations, noteMigration] },
+);
+
+const echo = statement('test_recall_echo', 'SELECT $1 AS one, $2 AS two');
+
+async function withMemory(
+  maxAnswers: number,
+  run: (memory: ReadMemory, parts: { count: () => number; commit: () => Promise<void> }) => Promise<void>,
+): Promise<void> {
+  const { dataDir } = await createStorePlace('sqlite');
+  const path = `${dataDir}/memory.db`;
+  const [writer, reader] = [openSqliteConnection(path, 'write'), openSqliteConnection(path, 'read')];
+  let reads = 0;
+  const counted: SqliteConnection = {
+    ...reader,
+    run: (...parameters) => {
+      reads += 1;
+      return reader.run(...parameters);
+    },
+  };
+  try {
+    const commit = async () => {
+      writer.execute('CREATE TABLE IF NOT EXISTS t (a); INSERT INTO t VALUES (1)');
+      // As whoever hears of a commit does: from outside, and so in a turn of its own.
+      await new Promise(setImmediate);
+    };
+    await run(createReadMemory(counted, maxAnswers), { count: () => reads, commit });
+  } finally {
+    reader.close();
+    writer.close();
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+}
+
+test('a statement is read once with the same parameters, and again after a commit', async () => {
+  await withMemory(10, async (memory, { count, commit }) => {
+    for (let round = 0; round < 3; round += 1) memory.recall(echo, ['a', 1]);
+    assert.equal(count(), 1);
+    await commit();
+    for (let round = 0; round < 3; round += 1) memory.recall(echo, ['a', 1]);
+    assert.equal(count(), 2);
+  });
+});
+
+test('the memory is bounded', async () => {
+  await withMemory(3, async (memory, { count }) => {
+    for (const id of [1, 2, 3, 4]) memory.recall(echo, ['a', id]);
+    memory.recall(echo, ['a', 4]);
+    assert.equal(count(), 4, 'the newest is remembered');
+    memory.recall(echo, ['a', 1]);
+    assert.equal(count(), 5, 'the oldest is not');
+  });
+});
+
+test('parameters that look alike are not mixed up', async () => {
+  await withMemory(100, async (memory) => {
+    const alike: [SqlValue, SqlValue][] = [
+      ['1', '2'],
+      [1, '2'],
+      ['1', 2],
+      [null, 'null'],
+      ['null', null],
+      [Uint8Array.of(97, 0, 115, 98), 'c'],
+      [Uint8Array.of(97), 'b'],
+      ['a', 'b'],
+      ['', Uint8Array.of()],
+      [Uint8Array.of(), ''],
+    ];
+    for (const [one, two] of [...alike, ...alike]) {
+      const [row] = memory.recall(echo, [one, two]);
+      assert.deepEqual([row?.one, row?.two], [one, two]);
+    }
+  });
+});

@@ -1,0 +1,62 @@
+/**
+ * What statements answered, for as long as nobody commits. SQLite itself says whether anybody did, this process's own
+ * writer or another process, in less time than most statements take: so an answer from memory is as true as a fresh one,
+ * and nobody has to be told of a change.
+ */
+
+import type { Row, SqlValue, Statement } from '../store.ts';
+import type { SqliteConnection } from './sqlite-connection.ts';
+
+export interface ReadMemory {
+  /** The rows are shared: nobody may change them. */
+  recall(statement: Statement<object>, parameters: readonly SqlValue[]): Row[];
+}
+
+/** Some megabytes; one more, and it begins anew. */
+const MAX_ANSWERS = 10_000;
+
+export function createReadMemory(connection: SqliteConnection, maxAnswers = MAX_ANSWERS): ReadMemory {
+  const answers = new Map<string, Row[]>();
+  let version = -1;
+  let isChecked = false;
+
+  // Asked before the rows are read: a commit in between makes the next answer fresh, never this one old.
+  const check = (): void => {
+    const current = connection.dataVersion();
+    if (current !== version) answers.clear();
+    version = current;
+    isChecked = true;
+    // It holds until the promises that go on now come to rest. Nothing is received before that, so that nobody who heard of
+    // a later commit can have asked yet: the several look-ups of one request share one question.
+    process.nextTick(() => {
+      isChecked = false;
+    });
+  };
+
+  return {
+    recall: (statement, parameters) => {
+      if (!isChecked) check();
+      if (answers.size >= maxAnswers) answers.clear();
+      const key = formatKey(statement, parameters);
+      const known = answers.get(key);
+      if (known !== undefined) return known;
+      const rows = connection.run(statement, parameters);
+      answers.set(key, rows);
+      return rows;
+    },
+  };
+}
+
+/** Different for different parameters: each says its kind, and bytes, which may hold anything, say how many they are. */
+function formatKey({ name }: Statement<object>, parameters: readonly SqlValue[]): string {
+  let key = name;
+  for (const value of parameters) {
+    if (value instanceof Uint8Array) key += `\0b${value.length}:${toLatin1(value)}`;
+    else key += typeof value === 'string' ? `\0s${value}` : `\0n${value}`;
+  }
+  return key;
+}
+
+function toLatin1({ buffer, byteOffset, byteLength }: Uint8Array): string {
+  return Buffer.from(buffer, byteOffset, byteLength).toString('latin1');
+}

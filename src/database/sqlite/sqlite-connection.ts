@@ -1,0 +1,136 @@
+import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
+import { describeError, Failure } from '../../errors.ts';
+import { toSqliteParameters } from '../portable-sql.ts';
+import type { Row, SqlValue, Statement } from '../store.ts';
+
+/** How long a connection waits for another process that is writing (the service, a command). */
+const BUSY_TIMEOUT_MS = 10_000;
+
+// FULL: a commit is on the disk before it is acknowledged, in WAL too. The larger log makes checkpoints rarer.
+const PRAGMAS = `
+  PRAGMA journal_mode = WAL;
+  PRAGMA synchronous = FULL;
+  PRAGMA wal_autocheckpoint = 4000;
+  PRAGMA journal_size_limit = 67108864;
+  PRAGMA cache_size = -32768;
+  PRAGMA temp_store = MEMORY;
+  PRAGMA trusted_schema = OFF;
+`;
+
+/** A connection with its prepared statements. Synchronous, as SQLite is. */
+export interface SqliteConnection {
+  run(statement: Statement<object>, parameters: readonly SqlValue[]): Row[];
+  execute(text: string): void;
+  /** Changes whenever another connection has committed. */
+  dataVersion(): number;
+  isInTransaction(): boolean;
+  close(): void;
+}
+
+interface Prepared {
+  readonly statement: StatementSync;
+  readonly columns: readonly string[];
+}
+
+export function openSqliteConnection(path: string, access: 'read' | 'write'): SqliteConnection {
+  // Not opened read-only: such a connection cannot recover the log that a killed process left behind.
+  const database = openDatabase(path, access === 'read' ? `${PRAGMAS} PRAGMA query_only = ON;` : PRAGMAS);
+  const dataVersion = database.prepare('PRAGMA data_version');
+  dataVersion.setReturnArrays(true);
+  const prepared = new Map<string, Prepared>();
+
+  const prepare = (statement: Statement<object>): Prepared => {
+    const known = prepared.get(statement.name);
+    if (known !== undefined) return known;
+    const made = prepareStatement(database, statement);
+    prepared.set(statement.name, made);
+    return made;
+  };
+
+  return {
+    run: (statement, parameters) => {
+      try {
+        return runPrepared(prepare(statement), parameters);
+      } catch (error) {
+        throw translateSqliteError(error, statement.name);
+      }
+    },
+    execute: (text) => {
+      try {
+        database.exec(text);
+      } catch (error) {
+        throw translateSqliteError(error, text);
+      }
+    },
+    dataVersion: () => (dataVersion.get() as unknown as [number])[0],
+    isInTransaction: () => database.isTransaction,
+    close: () => database.close(),
+  };
+}
+
+function openDatabase(path: string, pragmas: string): DatabaseSync {
+  try {
+    const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: true });
+    database.exec(pragmas);
+    return database;
+  } catch (error) {
+    throw new Failure(
+      'unavailable',
+      `Cannot open the database "${path}": ${describeSqliteError(error)}`,
+      {},
+      { cause: error },
+    );
+  }
+}
+
+const REMEDY_BY_CODE: Readonly<Record<number, string>> = {
+  8: 'this user must be able to write it and the folder around it',
+  11: 'it is damaged; restore a backup (made by "trivet backup")',
+  13: 'the disk is full',
+  14: 'this user must be able to write it and the folder around it',
+  26: 'it is damaged, or a file of another program; restore a backup (made by "trivet backup")',
+};
+
+/** What SQLite says, and what to do about it. Primary result codes: https://sqlite.org/rescode.html */
+export function describeSqliteError(error: unknown): string {
+  const remedy = REMEDY_BY_CODE[((error as { errcode?: number }).errcode ?? 0) & 0xff];
+  return remedy === undefined ? describeError(error) : `${describeError(error)}; ${remedy}`;
+}
+
+function prepareStatement(database: DatabaseSync, { text }: Statement<object>): Prepared {
+  const statement = database.prepare(toSqliteParameters(text));
+  statement.setReturnArrays(true);
+  return { statement, columns: statement.columns().map((column) => column.name) };
+}
+
+function runPrepared({ statement, columns }: Prepared, parameters: readonly SqlValue[]): Row[] {
+  const rows = statement.all(...parameters.map(toSqliteValue)) as unknown as SqlValue[][];
+  return rows.map((values) => {
+    const row: Record<string, SqlValue> = {};
+    for (let index = 0; index < columns.length; index += 1) row[columns[index]!] = values[index]!;
+    return row;
+  });
+}
+
+// node:sqlite binds every number as REAL; `$1 / 2` and `'a' || $1` would then differ from PostgreSQL.
+export function toSqliteValue(value: SqlValue): SQLInputValue {
+  return Number.isSafeInteger(value) ? BigInt(value as number) : value;
+}
+
+const UNIQUE = new Set([1555, 2067, 2579]);
+const FOREIGN_KEY = 787;
+/** BUSY, LOCKED, READONLY, IOERR, FULL, CANTOPEN: nothing was stored, and it may work later. */
+const UNAVAILABLE = new Set([5, 6, 8, 10, 13, 14]);
+
+export function translateSqliteError(error: unknown, what: string): Error {
+  if (error instanceof Failure) return error;
+  const code = (error as { errcode?: number }).errcode ?? 0;
+  const options = { cause: error };
+  if (UNIQUE.has(code))
+    return new Failure('conflict', 'Cannot write: such a row exists already', { isDuplicate: true }, options);
+  if (code === FOREIGN_KEY)
+    return new Failure('conflict', 'Cannot write: a row that it belongs to is missing', {}, options);
+  if (UNAVAILABLE.has(code & 0xff))
+    return new Failure('unavailable', 'Cannot use the database right now', { retryAfterSeconds: 1 }, options);
+  return new Failure('internal', `Cannot run "${what}" on the database`, {}, options);
+}

@@ -1,0 +1,52 @@
+import { Failure } from '../../errors.ts';
+import type { Log } from '../../telemetry/log.ts';
+import type { Engine } from '../engine.ts';
+import { createReadMemory } from './read-memory.ts';
+import { openSqliteConnection } from './sqlite-connection.ts';
+import { createSqliteWriter } from './sqlite-writer.ts';
+
+export interface SqliteOptions {
+  readonly path: string;
+  readonly log: Log;
+  readonly maxWaiting?: number;
+}
+
+/** Reads run here, in the process, from the newest commit; writes go to the writer thread. */
+export function openSqliteEngine(options: SqliteOptions): Engine {
+  const reader = openSqliteConnection(options.path, 'read');
+  const writer = createSqliteWriter(options);
+  const memory = createReadMemory(reader);
+  let isClosed = false;
+  let lastDataVersion = -1;
+
+  const checkOpen = (): void => {
+    if (isClosed) throw new Failure('unavailable', 'Cannot use the database: it is closed');
+  };
+
+  return {
+    name: 'sqlite',
+    read: async (statement, parameters) => {
+      checkOpen();
+      return reader.run(statement, parameters);
+    },
+    recall: async (statement, parameters) => {
+      checkOpen();
+      return memory.recall(statement, parameters);
+    },
+    writeAll: (steps) => writer.writeAll(steps),
+    call: (procedure, input) => writer.call(procedure, input),
+    mayHaveChanged: () => {
+      const version = reader.dataVersion();
+      const hasChanged = version !== lastDataVersion;
+      lastDataVersion = version;
+      return hasChanged;
+    },
+    countWaiting: () => writer.countWaiting(),
+    close: async () => {
+      if (isClosed) return;
+      isClosed = true;
+      await writer.close();
+      reader.close();
+    },
+  };
+}

@@ -1,0 +1,109 @@
+import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads';
+import type { Statement } from '../store.ts';
+import type { WriterThreadData } from './sqlite-writer-thread.ts';
+import {
+  toWireError,
+  type WriterOutcome,
+  type WriterReply,
+  type WriterRequest,
+  type WriterUnit,
+} from './writer-protocol.ts';
+
+/** A running writer thread and the line to it. */
+export interface WriterLink {
+  /** The number under which the thread knows a statement. */
+  define(statement: Statement<object>): number;
+  /** Goes over at the end of this turn, with all the others of it. */
+  send(unit: WriterUnit): void;
+  /** Nothing is waiting: the thread alone does not keep the process alive. */
+  rest(): void;
+  close(): Promise<void>;
+}
+
+export function startWriterLink(
+  path: string,
+  settle: (outcomes: readonly WriterOutcome[]) => void,
+  /** The thread is gone and its last answers are settled; `cause` unless it was asked to end. */
+  end: (cause: Error | undefined) => void,
+): WriterLink {
+  const { port1: port, port2: farPort } = new MessageChannel();
+  const thread = new Worker(new URL('./sqlite-writer-thread.ts', import.meta.url), {
+    workerData: { path, port: farPort } satisfies WriterThreadData,
+    transferList: [farPort],
+  });
+  const numbers = new Map<string, number>();
+  let definitions: WriterRequest['definitions'][number][] = [];
+  let units: WriterUnit[] = [];
+  let cause = new Error('The writer thread exited');
+  let isClosing = false;
+
+  port.on('message', (reply: WriterReply) => settle(reply.outcomes));
+  thread.on('error', (error) => {
+    cause = error instanceof Error ? error : new Error(String(error));
+  });
+  const ended = new Promise<void>((resolve) => thread.once('exit', () => resolve())).then(() => {
+    // The exit may be heard of before answers that were sent earlier.
+    for (let last = receiveMessageOnPort(port); last; last = receiveMessageOnPort(port))
+      settle((last.message as WriterReply).outcomes);
+    port.close();
+    end(isClosing ? undefined : cause);
+  });
+
+  const flush = (): void => {
+    const request: WriterRequest = { definitions, units };
+    definitions = [];
+    units = [];
+    post(port, request, settle);
+  };
+
+  rest(thread, port);
+  return {
+    define: ({ name, text }) => {
+      const known = numbers.get(name);
+      if (known !== undefined) return known;
+      const number = numbers.size;
+      numbers.set(name, number);
+      definitions.push([number, name, text]);
+      return number;
+    },
+    send: (unit) => {
+      if (units.push(unit) > 1) return;
+      thread.ref();
+      port.ref();
+      // Not a microtask: what other sockets brought in this turn of the event loop goes along, and wakes the thread once.
+      setImmediate(flush);
+    },
+    rest: () => rest(thread, port),
+    close: async () => {
+      isClosing = true;
+      thread.ref();
+      port.ref();
+      // After the units of this turn, which are about to be sent.
+      setImmediate(() => port.postMessage({ definitions: [], units: [], close: true } satisfies WriterRequest));
+      await ended;
+    },
+  };
+}
+
+function rest(thread: Worker, port: MessagePort): void {
+  thread.unref();
+  port.unref();
+}
+
+function post(port: MessagePort, request: WriterRequest, settle: (outcomes: readonly WriterOutcome[]) => void): void {
+  try {
+    port.postMessage(request);
+  } catch {
+    port.postMessage({ definitions: request.definitions, units: [] } satisfies WriterRequest);
+    for (const unit of request.units) postAlone(port, unit, settle);
+  }
+}
+
+// One input that cannot be cloned (a function in it, say) must not take the others with it.
+function postAlone(port: MessagePort, unit: WriterUnit, settle: (outcomes: readonly WriterOutcome[]) => void): void {
+  try {
+    port.postMessage({ definitions: [], units: [unit] } satisfies WriterRequest);
+  } catch (error) {
+    settle([{ id: unit.id, error: toWireError(error) }]);
+  }
+}

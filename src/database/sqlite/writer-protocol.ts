@@ -1,0 +1,69 @@
+import { Failure, type FailureCode, type FailureDetails } from '../../errors.ts';
+import type { SqlValue } from '../store.ts';
+
+/** What passes between a process and its SQLite writer thread. A statement's text goes over once, then only its number. */
+
+export type WriterStep = readonly [statement: number, parameters: readonly SqlValue[]];
+
+export interface StepsUnit {
+  readonly id: number;
+  readonly steps: readonly WriterStep[];
+}
+
+export interface ProcedureUnit {
+  readonly id: number;
+  readonly module: string;
+  readonly name: string;
+  readonly input: unknown;
+}
+
+export type WriterUnit = StepsUnit | ProcedureUnit;
+
+export interface WriterRequest {
+  readonly definitions: readonly (readonly [number: number, name: string, text: string])[];
+  readonly units: readonly WriterUnit[];
+  /** Close the database once everything before is done. */
+  readonly close?: true;
+}
+
+export type WriterOutcome =
+  | { readonly id: number; readonly value: unknown }
+  | { readonly id: number; readonly error: WireError };
+
+export interface WriterReply {
+  readonly outcomes: readonly WriterOutcome[];
+}
+
+/** An error as it crosses the threads: a Failure stays one. */
+export interface WireError {
+  readonly failure: FailureCode | undefined;
+  readonly details: FailureDetails;
+  readonly name: string;
+  readonly message: string;
+  readonly stack: string | undefined;
+  readonly cause: WireError | undefined;
+}
+
+export function toWireError(error: unknown): WireError {
+  const { name, message, stack, cause } = error instanceof Error ? error : new Error(String(error));
+  const isRefusal = error instanceof Failure;
+  return {
+    failure: isRefusal ? error.code : undefined,
+    details: isRefusal ? error.details : {},
+    name,
+    message,
+    stack,
+    cause: cause === undefined ? undefined : toWireError(cause),
+  };
+}
+
+export function fromWireError(wire: WireError): Error {
+  const options = wire.cause === undefined ? {} : { cause: fromWireError(wire.cause) };
+  const error =
+    wire.failure === undefined
+      ? new Error(wire.message, options)
+      : new Failure(wire.failure, wire.message, wire.details, options);
+  error.name = wire.name;
+  if (wire.stack !== undefined) error.stack = wire.stack;
+  return error;
+}

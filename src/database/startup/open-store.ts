@@ -1,0 +1,147 @@
+import { closeSync, existsSync, openSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { Failure } from '../../errors.ts';
+import type { Log } from '../../telemetry/log.ts';
+import type { Metrics } from '../../telemetry/metrics.ts';
+import type { World } from '../../world.ts';
+import type { Engine } from '../engine.ts';
+import { createIdSource, createStripeTable } from '../id-source.ts';
+import { checkParameters, isReadOnly } from '../portable-sql.ts';
+import { hasMigrations, migratePostgres } from '../postgres/migrate-postgres.ts';
+import { openPostgresEngine } from '../postgres/postgres-engine.ts';
+import { checkPostgresServer } from '../postgres/postgres-server.ts';
+import { migrateSqlite } from '../sqlite/migrate-sqlite.ts';
+import { openSqliteEngine } from '../sqlite/sqlite-engine.ts';
+import type { Migration, Row, SqlValue, Statement, Step, Store } from '../store.ts';
+import { createStoreMetrics, noStoreMetrics } from '../store-metrics.ts';
+import { createTopicWatcher, createTouch } from '../topics.ts';
+import { ensureDataDir } from './data-dir.ts';
+
+export interface StoreOptions {
+  /** Folder of the SQLite database; made when absent. Not used with a `databaseUrl`. */
+  readonly dataDir: string;
+  /** PostgreSQL; without it, SQLite. */
+  readonly databaseUrl?: string | undefined;
+  readonly poolSize?: number;
+  readonly migrations: readonly Migration[];
+  /** What happens where no database of this program is yet; it is created unless this says `refuse`. */
+  readonly ifAbsent?: 'create' | 'refuse';
+  readonly log: Log;
+  readonly world: World;
+  /** Where writes are timed and counted; without it, nowhere. */
+  readonly metrics?: Metrics;
+}
+
+const DATABASE_FILE = 'trivet.db';
+
+export function databaseFileOf(dataDir: string): string {
+  return join(dataDir, DATABASE_FILE);
+}
+
+/** Whether the folder has an embedded database. */
+export function hasDatabase(dataDir: string): boolean {
+  return existsSync(databaseFileOf(dataDir));
+}
+
+/** Opens the database, brings its schema up to date and answers with the one way to it. */
+export async function openStore(options: StoreOptions): Promise<Store> {
+  const engine =
+    options.databaseUrl === undefined ? openSqlite(options) : await openPostgres(options.databaseUrl, options);
+  return createStore(engine, options);
+}
+
+function openSqlite({ dataDir, migrations, ifAbsent, log, world }: StoreOptions): Engine {
+  if (ifAbsent === 'refuse' && !hasDatabase(dataDir)) throw refuseAbsent(`the folder "${resolve(dataDir)}"`);
+  ensureDataDir(dataDir);
+  const path = databaseFileOf(dataDir);
+  createDatabaseFile(path);
+  migrateSqlite({ path, migrations, nowMs: world.nowMs(), log });
+  return openSqliteEngine({ path, log });
+}
+
+/** The folder may have been there before, open to others; SQLite gives its log the rights of this file. */
+function createDatabaseFile(path: string): void {
+  try {
+    closeSync(openSync(path, 'a', 0o600));
+  } catch (error) {
+    throw new Failure('invalid', `Cannot open the database "${path}": ${describe(error)}`, {}, { cause: error });
+  }
+}
+
+async function openPostgres(
+  databaseUrl: string,
+  { poolSize = 10, migrations, ifAbsent, log, world }: StoreOptions,
+): Promise<Engine> {
+  const engine = openPostgresEngine({ databaseUrl, poolSize, log, world });
+  try {
+    await checkPostgresServer(engine.pool, log);
+    if (ifAbsent === 'refuse' && !(await hasMigrations(engine.pool)))
+      throw refuseAbsent('the database of DATABASE_URL');
+    await migratePostgres({ pool: engine.pool, migrations, world, log });
+    return engine;
+  } catch (error) {
+    await engine.close();
+    if (error instanceof Failure) throw error;
+    throw new Failure('unavailable', `Cannot open the database: ${describe(error)}`, {}, { cause: error });
+  }
+}
+
+function refuseAbsent(place: string): Failure {
+  return new Failure(
+    'invalid',
+    `Cannot open the store: ${place} has none yet; ` +
+      'set TRIVET_DATA_DIR or DATABASE_URL to those of the service, or start the service there once with "trivet serve"',
+  );
+}
+
+// A refused connection to a name with several addresses is an AggregateError without a message.
+function describe(error: unknown): string {
+  const { message, code } = error as { message?: string; code?: string };
+  return message || code || String(error);
+}
+
+function createStore(engine: Engine, { log, metrics, world }: StoreOptions): Store {
+  const { time } = metrics === undefined ? noStoreMetrics : createStoreMetrics(metrics, engine);
+  const topics = createTopicWatcher(engine, log);
+  const ids = createIdSource(createStripeTable(engine), world);
+  const readOnly = new Set<string>();
+
+  const checkRead = ({ name, text }: Statement<object>): void => {
+    if (readOnly.has(name)) return;
+    if (!isReadOnly(text)) throw new Failure('internal', `Cannot read with "${name}": it is not a reading statement`);
+    readOnly.add(name);
+  };
+
+  const writeAll = async (steps: readonly Step[]): Promise<Row[][]> => {
+    if (steps.length === 0) return [];
+    for (const step of steps) checkParameters(step.statement.name, step.parameters);
+    return await time(() => engine.writeAll(steps));
+  };
+
+  return {
+    engine: engine.name,
+    read: async <R extends object>(statement: Statement<R>, parameters: readonly SqlValue[] = []) => {
+      checkRead(statement);
+      checkParameters(statement.name, parameters);
+      return (await engine.read(statement, parameters)) as R[];
+    },
+    recall: async <R extends object>(statement: Statement<R>, parameters: readonly SqlValue[] = []) => {
+      checkRead(statement);
+      checkParameters(statement.name, parameters);
+      return (await engine.recall(statement, parameters)) as R[];
+    },
+    write: async <R extends object>(statement: Statement<R>, parameters: readonly SqlValue[] = []) => {
+      const [rows] = await writeAll([{ statement, parameters }]);
+      return rows as R[];
+    },
+    writeAll,
+    call: (procedure, input) => time(() => engine.call(procedure, input)),
+    watch: (topic, listener) => topics.watch(topic, listener),
+    makeIds: (count) => ids.makeIds(count),
+    touch: createTouch,
+    [Symbol.asyncDispose]: async () => {
+      topics.close();
+      await engine.close();
+    },
+  };
+}

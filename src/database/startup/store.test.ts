@@ -1,0 +1,319 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Registry } from 'prom-client';
+import { createStorePlace, forEachEngine, openTestStore } from '../../../test/support/engines.ts';
+import {
+  findNote,
+  insertAndBreak,
+  insertAndForgive,
+  insertAndRefuse,
+  insertAndWait,
+  insertFullNote,
+  insertNote,
+  insertWithinLimit,
+  listNotes,
+  noteMigration,
+  takeNote,
+  takeNoteOnce,
+} from '../../../test/support/note-store.ts';
+import type { Failure } from '../../errors.ts';
+import { migrations } from '../migrations/list.ts';
+import { type Statement, type Store, statement } from '../store.ts';
+
+const options = { migrations: [...migrations, noteMigration] };
+
+async function listIds(store: Store): Promise<string[]> {
+  return (await store.read(listNotes)).map((row) => row.id);
+}
+
+function hasCode(code: string) {
+  return (error: Failure): boolean => error.code === code;
+}
+
+forEachEngine(
+  'what was written is read, in the same types',
+  async (store) => {
+    const body = Uint8Array.of(0, 1, 254, 255);
+    await store.write(insertFullNote, ['full', 2 ** 53 - 1, 0.1, body, null]);
+    await store.write(insertFullNote, ['Ünïcödé 🧊', -1, 1, null, 'full']);
+    assert.deepEqual(await store.read(findNote, ['full']), [{ id: 'full', number: 2 ** 53 - 1, ratio: 0.1, body }]);
+    assert.deepEqual(await store.read(findNote, ['Ünïcödé 🧊']), [
+      { id: 'Ünïcödé 🧊', number: -1, ratio: 1, body: null },
+    ]);
+    assert.deepEqual(await store.read(findNote, ['none']), []);
+  },
+  options,
+);
+
+forEachEngine(
+  'counts, sums, averages and comparisons are numbers',
+  async (store) => {
+    await store.writeAll([3, 4].map((number) => ({ statement: insertNote, parameters: [`n${number}`, number] })));
+    const aggregate = statement(
+      'test_aggregate',
+      'SELECT COUNT(*) AS count, SUM(number) AS sum, AVG(number) AS mean, MAX(number) > 3 AS is_more FROM note',
+    );
+    assert.deepEqual(await store.read(aggregate), [{ count: 2, sum: 7, mean: 3.5, is_more: 1 }]);
+  },
+  options,
+);
+
+forEachEngine(
+  'a whole number stays one inside a statement',
+  async (store) => {
+    const divide = statement<{ half: number; text: string }>(
+      'test_divide',
+      'SELECT CAST($1 AS BIGINT) / 2 AS half, CAST($1 AS TEXT) AS text',
+    );
+    assert.deepEqual(await store.read(divide, [7]), [{ half: 3, text: '7' }]);
+  },
+  options,
+);
+
+forEachEngine(
+  'a number beyond 2^53 is refused, not rounded',
+  async (store) => {
+    const big = statement('test_big', "SELECT CAST('9007199254740993' AS BIGINT) AS big");
+    await assert.rejects(store.read(big), hasCode('internal'));
+  },
+  options,
+);
+
+forEachEngine(
+  'text is sorted by its bytes',
+  async (store) => {
+    const ids = ['a', 'B', 'ä', 'Z', '_', 'b'];
+    await Promise.all(ids.map((id) => store.write(insertNote, [id, 0])));
+    assert.deepEqual(await listIds(store), ['B', 'Z', '_', 'a', 'b', 'ä']);
+  },
+  options,
+);
+
+forEachEngine(
+  'a write answers with its rows',
+  async (store) => {
+    assert.deepEqual(await store.write(insertNote, ['one', 1]), [{ id: 'one' }]);
+    assert.deepEqual(
+      await store.writeAll([
+        { statement: insertNote, parameters: ['two', 2] },
+        { statement: takeNote, parameters: ['none'] },
+        { statement: takeNote, parameters: ['two'] },
+      ]),
+      [[{ id: 'two' }], [], [{ id: 'two' }]],
+    );
+    assert.deepEqual(await store.writeAll([]), []);
+  },
+  options,
+);
+
+forEachEngine(
+  'a unit is stored as a whole or not at all, and the units beside it are not touched',
+  async (store) => {
+    await store.write(insertNote, ['taken', 1]);
+    const outcomes = await Promise.allSettled([
+      store.write(insertNote, ['before', 1]),
+      store.writeAll(['half', 'taken'].map((id) => ({ statement: insertNote, parameters: [id, 1] }))),
+      store.write(insertNote, ['taken', 2]),
+      store.writeAll(['one', 'two'].map((id) => ({ statement: insertNote, parameters: [id, 1] }))),
+      store.write(insertNote, ['after', 1]),
+    ]);
+    assert.deepEqual(
+      outcomes.map((outcome) => outcome.status),
+      ['fulfilled', 'rejected', 'rejected', 'fulfilled', 'fulfilled'],
+    );
+    assert.deepEqual(await listIds(store), ['after', 'before', 'one', 'taken', 'two']);
+  },
+  options,
+);
+
+forEachEngine(
+  'a row that exists already and a missing parent are conflicts',
+  async (store) => {
+    await store.write(insertNote, ['one', 1]);
+    await assert.rejects(store.write(insertNote, ['one', 1]), hasCode('conflict'));
+    await assert.rejects(store.write(insertFullNote, ['two', 1, null, null, 'nobody']), hasCode('conflict'));
+  },
+  options,
+);
+
+forEachEngine(
+  'a conditional statement lets exactly as many through as it says',
+  async (store, { openAnother }) => {
+    const other = await openAnother();
+    await store.write(insertNote, ['tickets', 10]);
+    const takers = Array.from({ length: 40 }, (_, index) => (index % 2 ? store : other).write(takeNote, ['tickets']));
+    const taken = (await Promise.all(takers)).filter((rows) => rows.length === 1);
+    assert.equal(taken.length, 10);
+  },
+  options,
+);
+
+forEachEngine(
+  'procedures decide as if they ran one after the other',
+  async (store, { openAnother }) => {
+    const other = await openAnother();
+    const calls = Array.from({ length: 24 }, (_, index) =>
+      (index % 2 ? store : other).call(insertWithinLimit, { id: `n${index}`, limit: 5 }),
+    );
+    const inserted = (await Promise.all(calls)).filter((result) => result.isInserted);
+    assert.equal(inserted.length, 5);
+    assert.equal((await listIds(store)).length, 5);
+  },
+  options,
+);
+
+forEachEngine(
+  'many procedures that conflict all come to an end',
+  async (store, { openAnother }) => {
+    const other = await openAnother();
+    const calls = Array.from({ length: 128 }, (_, index) =>
+      (index % 2 ? store : other).call(insertWithinLimit, { id: `n${index}`, limit: 100 }),
+    );
+    const inserted = (await Promise.all(calls)).filter((result) => result.isInserted);
+    assert.equal(inserted.length, 100);
+  },
+  { ...options, poolSize: 10 },
+);
+
+forEachEngine(
+  'procedures that decide by conditional statements queue for a row instead of conflicting',
+  async (store, { openAnother }) => {
+    const other = await openAnother();
+    await store.write(insertNote, ['tickets', 100]);
+    const calls = Array.from({ length: 128 }, (_, index) =>
+      (index % 2 ? store : other).call(takeNoteOnce, { id: 'tickets', receipt: `r${index}` }),
+    );
+    const taken = (await Promise.all(calls)).filter(Boolean);
+    assert.equal(taken.length, 100);
+    const receipts = (await listIds(store)).filter((id) => id.startsWith('r'));
+    assert.equal(receipts.length, 100);
+  },
+  { ...options, poolSize: 10 },
+);
+
+forEachEngine(
+  'what a procedure throws arrives, and nothing of it is stored',
+  async (store) => {
+    await assert.rejects(store.call(insertAndRefuse, 'one'), {
+      name: 'Failure',
+      code: 'forbidden',
+      message: 'Cannot insert: not today',
+      details: { field: 'id' },
+    });
+    await assert.rejects(store.call(insertAndBreak, 'one'), { name: 'TypeError', message: 'broken' });
+    assert.deepEqual(await listIds(store), []);
+  },
+  options,
+);
+
+forEachEngine(
+  'a procedure cannot go on after a statement that failed',
+  async (store) => {
+    await store.write(insertNote, ['one', 1]);
+    await assert.rejects(store.call(insertAndForgive, 'one'), hasCode('conflict'));
+    assert.deepEqual(await listIds(store), ['one']);
+  },
+  options,
+);
+
+forEachEngine(
+  'values that the engines would take differently are refused by both',
+  async (store) => {
+    await assert.rejects(store.write(insertNote, ['a\0b', 1]), hasCode('invalid'));
+    await assert.rejects(store.write(insertNote, ['one', Number.NaN]), hasCode('internal'));
+    await assert.rejects(store.write(insertNote, ['one', undefined as never]), hasCode('internal'));
+    await assert.rejects(store.write(insertNote, ['one', true as never]), hasCode('internal'));
+    await assert.rejects(store.write(insertNote, ['one', 1.5]), hasCode('internal'));
+    await assert.rejects(store.read(insertNote, ['one', 1]), hasCode('internal'));
+    assert.deepEqual(await listIds(store), []);
+  },
+  options,
+);
+
+forEachEngine(
+  'a large value and a piece of a larger buffer arrive as they are',
+  async (store) => {
+    const large = new Uint8Array(3_000_000).fill(7);
+    const piece = new Uint8Array(large.buffer, 10, 5);
+    await store.writeAll([
+      { statement: insertFullNote, parameters: ['large', 1, null, large, null] },
+      { statement: insertFullNote, parameters: ['piece', 1, null, piece, null] },
+    ]);
+    assert.equal((await store.read(findNote, ['large']))[0]?.body?.length, 3_000_000);
+    assert.deepEqual((await store.read(findNote, ['piece']))[0]?.body, new Uint8Array(5).fill(7));
+  },
+  options,
+);
+
+forEachEngine(
+  'what waits is stored when the store is closed, and nothing is taken after',
+  async (store, { openAnother }) => {
+    const closing = await openAnother();
+    const writes = Array.from({ length: 50 }, (_, index) => closing.write(insertNote, [`n${index}`, index]));
+    const stored = Promise.all(writes);
+    await closing[Symbol.asyncDispose]();
+    await stored;
+    await closing[Symbol.asyncDispose]();
+    assert.equal((await listIds(store)).length, 50);
+    await assert.rejects(closing.write(insertNote, ['late', 1]), hasCode('unavailable'));
+    await assert.rejects(closing.read(listNotes), hasCode('unavailable'));
+  },
+  options,
+);
+
+forEachEngine(
+  'a watcher hears of a change made elsewhere, of its own topic only',
+  async (store, { openAnother }) => {
+    const other = await openAnother();
+    const heard: string[] = [];
+    const stop = store.watch('tokens', () => heard.push('tokens'));
+    store.watch('models', () => heard.push('models'));
+    await waitUntil(() => heard.length === 2);
+    heard.length = 0;
+    await other.writeAll([other.touch('tokens', 1), { statement: insertNote, parameters: ['one', 1] }]);
+    await waitUntil(() => heard.length > 0);
+    await store.writeAll([store.touch('models', 2)]);
+    await waitUntil(() => heard.length > 1);
+    stop();
+    await other.writeAll([other.touch('tokens', 3), other.touch('models', 3)]);
+    await waitUntil(() => heard.length > 2);
+    assert.deepEqual(heard, ['tokens', 'models', 'models']);
+  },
+  options,
+);
+
+forEachEngine(
+  'writes are timed by how they ended, and nothing waits afterwards',
+  async (_, { openAnother }) => {
+    const metrics = new Registry();
+    const store = await openAnother({ metrics });
+    await store.write(insertNote, ['one', 1]);
+    await store.call(insertAndRefuse, 'two').catch(() => {});
+    const text = await metrics.metrics();
+    assert.match(text, /^trivet_database_write_duration_seconds_count\{outcome="stored"\} 1$/m);
+    assert.match(text, /^trivet_database_write_duration_seconds_count\{outcome="failed"\} 1$/m);
+    assert.match(text, /^trivet_database_waiting 0$/m);
+  },
+  options,
+);
+
+test('a statement name means one text', () => {
+  const one: Statement = statement('test_same', 'SELECT 1 AS one');
+  assert.equal(statement('test_same', 'SELECT 1 AS one').text, one.text);
+  assert.throws(() => statement('test_same', 'SELECT 2 AS two'), hasCode('internal'));
+  assert.throws(() => statement('x'.repeat(64), 'SELECT 1'), hasCode('internal'));
+});
+
+test('a procedure that waits for anything but its statements is refused, since it would hold everyone up', async () => {
+  const place = await createStorePlace('sqlite');
+  await using store = await openTestStore(place, options);
+  await assert.rejects(store.call(insertAndWait, 'slow'), hasCode('internal'));
+  await store.write(insertNote, ['next', 1]);
+  await sleep(100);
+  assert.deepEqual(await listIds(store), ['next']);
+});
+
+async function waitUntil(isTrue: () => boolean): Promise<void> {
+  while (!isTrue()) await sleep(20);
+}

@@ -1,0 +1,114 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Failure } from '../../errors.ts';
+import { createVault, type Vault } from '../../vault/vault.ts';
+import type { World } from '../../world.ts';
+import { createDurableFile } from '../durable-file.ts';
+import { createSealedPlace } from '../reseal-store.ts';
+import { type Row, type Statement, type Store, statement } from '../store.ts';
+import { ensureDataDir } from './data-dir.ts';
+
+export interface VaultKeySource {
+  readonly dataDir: string;
+  /** The setting `store.secretKeys`; with it there is no file. */
+  readonly configured: readonly Uint8Array[] | undefined;
+  readonly world: World;
+}
+
+const KEY_FILE = 'keys';
+const KEY_BYTES = 32;
+
+/** The keys that seal secrets, the first for new ones: those of the configuration, or of the file where there is one. */
+export function readVaultKeys({ dataDir, configured }: VaultKeySource): readonly Uint8Array[] | undefined {
+  return configured !== undefined && configured.length > 0 ? configured : readKeyFile(join(dataDir, KEY_FILE));
+}
+
+/** Makes the file of keys, once. */
+export function createVaultKeys({ dataDir, world }: VaultKeySource): readonly Uint8Array[] {
+  ensureDataDir(dataDir);
+  const path = join(dataDir, KEY_FILE);
+  createDurableFile(path, `${Buffer.from(world.randomBytes(KEY_BYTES)).toString('base64')}\n`);
+  // Read again: another process may have been first.
+  return readKeyFile(path) ?? [];
+}
+
+function readKeyFile(path: string): readonly Uint8Array[] | undefined {
+  const text = readIfPresent(path);
+  if (text === undefined) return undefined;
+  const keys = text.split(/\s+/).filter((line) => line !== '');
+  const isValid = keys.length > 0 && keys.every((key) => Buffer.from(key, 'base64').length === KEY_BYTES);
+  if (isValid) return keys.map((key) => new Uint8Array(Buffer.from(key, 'base64')));
+  throw new Failure('invalid', `Cannot read the keys in "${path}": each line must be base64 of ${KEY_BYTES} bytes`);
+}
+
+function readIfPresent(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+/** The vault of this database, with the keys checked against it. A database whose secrets are sealed gets no new key. */
+export async function openVault(store: Store, source: VaultKeySource): Promise<Vault> {
+  const keys = readVaultKeys(source);
+  if (keys === undefined && (await findCanary(store)) !== undefined) throw refuseKeys();
+  const vault = createVault(keys ?? createVaultKeys(source), source.world);
+  await checkVaultKeys(store, vault);
+  return vault;
+}
+
+const insertCanaryStatement: Statement<Row> = statement(
+  'vault_canary_insert',
+  'INSERT INTO vault_canaries (id, sealed) VALUES (1, $1) ON CONFLICT (id) DO NOTHING',
+);
+
+const findCanaryStatement: Statement<{ readonly sealed: Uint8Array }> = statement(
+  'vault_canary_find',
+  'SELECT sealed FROM vault_canaries WHERE id = 1',
+);
+
+/** Sealed again last: then the first key opens everything, and a start without the others is right. */
+export const SEALED_CANARY = createSealedPlace({
+  name: 'the word that keys are checked with',
+  table: 'vault_canaries',
+  column: 'sealed',
+  keys: ['id'],
+  start: [0],
+  bind: () => BINDING,
+});
+
+const BINDING = 'vault-canary';
+const WORD = 'tweet';
+
+/**
+ * Throws unless these keys belong to this database: the first program that used it has left a sealed word there.
+ * Otherwise a wrong key would be noticed late, with half the secrets sealed under each.
+ */
+export async function checkVaultKeys(store: Store, vault: Vault): Promise<void> {
+  const canary = (await findCanary(store)) ?? (await leaveCanary(store, vault));
+  try {
+    vault.open(canary, BINDING);
+  } catch (cause) {
+    throw refuseKeys(cause);
+  }
+}
+
+function refuseKeys(cause?: unknown): Failure {
+  const message =
+    'Cannot start: the secrets of this database are sealed with a key that this program was not given; ' +
+    'bring back the file "keys" of its data folder, or set SECRET_KEYS to the keys that were used';
+  return new Failure('invalid', message, {}, { cause });
+}
+
+async function leaveCanary(store: Store, vault: Vault): Promise<Uint8Array> {
+  const sealed = vault.seal(WORD, BINDING);
+  await store.write(insertCanaryStatement, [sealed]);
+  return (await findCanary(store)) ?? sealed;
+}
+
+async function findCanary(store: Store): Promise<Uint8Array | undefined> {
+  const [row] = await store.read(findCanaryStatement);
+  return row?.sealed;
+}

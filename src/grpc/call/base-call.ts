@@ -1,0 +1,294 @@
+/** gRPC on one HTTP/2 stream: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md */
+import { Failure } from '../../errors.ts';
+import type { Log } from '../../telemetry/log.ts';
+import { traceIdOf } from '../../telemetry/trace-id.ts';
+import type { Tracing } from '../../telemetry/tracing.ts';
+import type { World } from '../../world.ts';
+import type { Room } from '../budget/large-messages.ts';
+import { costOfBytes } from '../budget/turns.ts';
+import { STREAM_WINDOW } from '../http2/frames.ts';
+import { encodeGrpcMessage, encodeHeaderBlock } from '../http2/header-block.ts';
+import type { Headers } from '../http2/request-head.ts';
+import type { Http2Stream, StreamListener } from '../http2/stream.ts';
+import type { CountCall } from './call-metrics.ts';
+import { ACCEPTED_ENCODINGS, type Expansions } from './expansions.ts';
+import { readTimeoutMs } from './grpc-timeout.ts';
+import { isLoopbackAddress } from './loopback.ts';
+import { type FramedMessage, MESSAGE_HEAD_BYTES, MessageSplitter } from './message-reader.ts';
+import type { GrpcCall, GrpcMethod } from './service.ts';
+import { isExpected, isOurFault, StatusError, statusCodeOf, toStatus } from './status.ts';
+
+export interface Route {
+  readonly path: string;
+  readonly method: GrpcMethod;
+  readonly count: CountCall;
+}
+
+export interface Peer {
+  readonly isUnixSocket: boolean;
+  readonly address: string | undefined;
+}
+
+export interface CallParts {
+  readonly stream: Http2Stream;
+  readonly headers: Headers;
+  readonly route: Route;
+  readonly peer: Peer;
+  readonly maxMessageBytes: number;
+  readonly expansions: Expansions;
+  readonly log: Log;
+  readonly world: Pick<World, 'randomBytes' | 'nowMs' | 'monotonicMs'>;
+  readonly tracing: Tracing | undefined;
+  /** The call is over: nothing must wait for it any more. */
+  readonly onEnd: (call: BaseCall) => void;
+}
+
+const OK = statusCodeOf('OK');
+const CANCELLED = statusCodeOf('CANCELLED');
+
+export const CONTENT_TYPE = ['content-type', 'application/grpc'] as const;
+const ACCEPT_ENCODING = ['grpc-accept-encoding', ACCEPTED_ENCODINGS] as const;
+const RESPONSE_HEADERS = encodeHeaderBlock([[':status', '200'], CONTENT_TYPE, ACCEPT_ENCODING]);
+const OK_TRAILERS = encodeHeaderBlock([['grpc-status', '0']]);
+
+/** What the two kinds of call have in common: who calls, how it ends. */
+export class BaseCall implements GrpcCall, StreamListener {
+  protected readonly parts: CallParts;
+  /** Made when it is needed: most calls come in one piece. */
+  #splitter: MessageSplitter | undefined;
+  /** Bytes of the request that are kept. */
+  #keptBytes = 0;
+  /** For what a large message has beyond the first window of its stream. */
+  #room: { readonly bytes: number; readonly room: Room } | undefined;
+  #admission: Promise<void> | undefined;
+  #timeoutMs: number | undefined;
+  /** The head of a message, written anew for each: the stream copies it at once. */
+  static readonly #head = Buffer.alloc(5);
+  #controller: AbortController | undefined;
+  #deadline: NodeJS.Timeout | undefined;
+  readonly #startedMs: number;
+  #traceId: string | undefined;
+  #isEnded = false;
+  /** The answer is complete, but its end waits for a window. */
+  #isAnswered = false;
+  #isCancelled = false;
+  #areHeadersSent = false;
+
+  constructor(parts: CallParts) {
+    this.parts = parts;
+    this.#startedMs = parts.tracing === undefined ? 0 : parts.world.monotonicMs();
+  }
+
+  metadata(name: string): string | undefined {
+    return this.parts.headers.get(name);
+  }
+
+  get peerAddress(): string | undefined {
+    return this.parts.peer.address;
+  }
+
+  get isLoopback(): boolean {
+    return this.parts.peer.isUnixSocket || isLoopbackAddress(this.parts.peer.address);
+  }
+
+  get signal(): AbortSignal {
+    this.#controller ??= new AbortController();
+    if (this.#isCancelled) this.#controller.abort();
+    return this.#controller.signal;
+  }
+
+  /** Checks what the head says. A call that fails here is over before anything of its request is kept. */
+  open(): void {
+    try {
+      this.#timeoutMs = readTimeoutMs(this.parts.headers.get('grpc-timeout'));
+      const admission = this.parts.route.method.check?.(this);
+      this.#admission = admission?.then(() => {
+        this.#admission = undefined;
+      });
+      this.#admission?.catch((error: unknown) => this.fail(error));
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  get isUnfinished(): boolean {
+    return false;
+  }
+
+  onData(_bytes: Buffer, _isLast: boolean): void {}
+
+  onReadEnd(): void {
+    this.startDeadline();
+  }
+
+  onReset(): void {
+    if (this.#isEnded) return;
+    this.#end(CANCELLED);
+    this.abort();
+  }
+
+  onShed(): void {
+    this.fail(new Failure('too_many', 'Cannot answer: the calls under way keep too much memory, try again later'));
+    this.abort();
+  }
+
+  onCut(): void {
+    this.fail(new Failure('unavailable', 'Cannot answer: the server stops'));
+    this.abort();
+  }
+
+  /** Tells the method to end, as if the caller had left. */
+  abort(): void {
+    this.#isCancelled = true;
+    this.#controller?.abort();
+  }
+
+  protected get isEnded(): boolean {
+    return this.#isEnded;
+  }
+
+  /** Pending while it is checked whether the caller may call. Rejects if not, and then the call has failed. */
+  protected get admission(): Promise<void> | undefined {
+    return this.#admission;
+  }
+
+  /** Whether the method may have the request now. */
+  protected get mayStart(): boolean {
+    return this.#admission === undefined && this.parts.stream.connection.callQueue.hasRoom;
+  }
+
+  protected keep(bytes: Buffer): void {
+    this.#keptBytes += bytes.length;
+    this.#splitter ??= new MessageSplitter(this.parts.maxMessageBytes);
+    this.#splitter.push(bytes);
+    this.parts.stream.keep(bytes.length);
+  }
+
+  protected takeMessage(): FramedMessage | undefined {
+    return this.#splitter?.take();
+  }
+
+  protected checkNothingLeft(): void {
+    if (this.#splitter !== undefined && this.#splitter.length > 0)
+      throw new StatusError('INTERNAL', 'Cannot read the message: it is cut off');
+  }
+
+  /** Sees to it that the caller can send the rest of the message that it has begun. */
+  protected reserveRoom(): void {
+    const { stream } = this.parts;
+    const splitter = this.#splitter;
+    if (splitter === undefined || splitter.length === 0) return;
+    const bytes = splitter.needed - STREAM_WINDOW;
+    if (bytes > 0 && this.#room === undefined) {
+      const onGranted = (): void => stream.grantNow(bytes);
+      const onExpired = (): void => this.onShed();
+      this.#room = { bytes, room: stream.connection.reserveRoom({ bytes, onGranted, onExpired }) };
+    }
+    stream.ensureWindow(Math.max(splitter.needed, MESSAGE_HEAD_BYTES) - splitter.length);
+  }
+
+  /** Bytes of the request were used: the caller may send as many again. */
+  protected release(bytes: number): void {
+    if (bytes === 0 || this.#keptBytes === 0) return;
+    this.#keptBytes -= bytes;
+    this.#room?.room.release();
+    this.parts.stream.release(bytes);
+    this.parts.stream.grant(bytes - (this.#room?.bytes ?? 0));
+    this.#room = undefined;
+  }
+
+  /** No more of the request is used. */
+  protected dropRequest(): void {
+    this.#splitter?.clear();
+    this.#room?.room.release();
+    this.#room = undefined;
+    if (this.#keptBytes > 0) this.parts.stream.release(this.#keptBytes);
+    this.#keptBytes = 0;
+  }
+
+  /** A call that is answered in the read that it came with needs no timer. */
+  protected startDeadline(): void {
+    if (this.#timeoutMs === undefined || this.#deadline !== undefined || this.#isEnded) return;
+    this.#deadline = setTimeout(() => {
+      this.fail(new Failure('deadline', 'Deadline exceeded'));
+      this.abort();
+    }, this.#timeoutMs);
+  }
+
+  protected async expand(message: FramedMessage): Promise<Buffer> {
+    if (!message.isCompressed) return message.bytes;
+    const { headers, maxMessageBytes: maxBytes, expansions, stream } = this.parts;
+    const encoding = headers.get('grpc-encoding') ?? 'identity';
+    const isEnded = (): boolean => this.#isEnded;
+    const bytes = await expansions.expand(stream.connection, { bytes: message.bytes, encoding, maxBytes, isEnded });
+    stream.connection.share.spend(costOfBytes(bytes.length));
+    return bytes;
+  }
+
+  protected sendMessage(answer: Uint8Array): void {
+    const { stream } = this.parts;
+    if (!this.#areHeadersSent) stream.sendHeaders(RESPONSE_HEADERS, false);
+    this.#areHeadersSent = true;
+    const head = BaseCall.#head;
+    head.writeUInt32BE(answer.length, 1);
+    stream.connection.share.spend(costOfBytes(answer.length));
+    stream.sendData(head, answer);
+  }
+
+  protected succeed(): void {
+    if (this.#isEnded || this.#isAnswered) return;
+    const { stream } = this.parts;
+    if (stream.isWaiting) {
+      this.#isAnswered = true;
+      this.startDeadline();
+      void stream.whenSent().then(() => this.#end(OK));
+    } else this.#end(OK);
+    if (!this.#areHeadersSent) stream.sendHeaders(RESPONSE_HEADERS, false);
+    stream.sendTrailers(OK_TRAILERS);
+    stream.connection.flush();
+  }
+
+  fail(error: unknown): void {
+    if (this.#isEnded) return;
+    const { route, stream, log, world, headers } = this.parts;
+    this.#traceId ??= traceIdOf(headers.get('traceparent'), world);
+    const traceId = this.#traceId;
+    const status = toStatus(error, traceId);
+    if (!isExpected(error)) log.error({ err: error, traceId, path: route.path }, 'call failed');
+    this.#end(status.code);
+    const trailers: [string, string][] = [['grpc-status', String(status.code)]];
+    if (status.details !== '') trailers.push(['grpc-message', encodeGrpcMessage(status.details)]);
+    stream.dropWaiting();
+    if (status.retryAfterMs !== undefined) trailers.push(['grpc-retry-pushback-ms', String(status.retryAfterMs)]);
+    if (this.#areHeadersSent) stream.sendTrailers(encodeHeaderBlock(trailers));
+    else stream.sendHeaders(encodeHeaderBlock([[':status', '200'], CONTENT_TYPE, ACCEPT_ENCODING, ...trailers]), true);
+    stream.connection.flush();
+  }
+
+  /** The call is over: what is kept for it goes. */
+  protected onEnd(): void {}
+
+  #end(code: number): void {
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    clearTimeout(this.#deadline);
+    this.onEnd();
+    this.parts.route.count(code);
+    if (this.parts.tracing !== undefined) this.#record(this.parts.tracing, code);
+    this.parts.onEnd(this);
+  }
+
+  #record(tracing: Tracing, code: number): void {
+    const { route, headers, world } = this.parts;
+    const traceparent = headers.get('traceparent');
+    tracing.record({
+      name: route.path.slice(1),
+      traceId: this.#traceId ?? traceIdOf(traceparent, world),
+      traceparent,
+      endedAtMs: world.nowMs(),
+      durationMs: world.monotonicMs() - this.#startedMs,
+      attributes: { 'rpc.system': 'grpc', 'rpc.grpc.status_code': code },
+      hasFailed: isOurFault(code),
+    });
+  }
+}

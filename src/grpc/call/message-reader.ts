@@ -1,0 +1,73 @@
+import { ByteQueue } from '../budget/byte-queue.ts';
+import { StatusError } from './status.ts';
+
+/** One message as gRPC frames it: a flag, four bytes of length, the message. */
+export interface FramedMessage {
+  readonly isCompressed: boolean;
+  readonly bytes: Buffer;
+}
+
+export const MESSAGE_HEAD_BYTES = 5;
+
+/** Takes data as it comes and gives the messages in it, one by one. */
+export class MessageSplitter {
+  readonly #maxBytes: number;
+  readonly #queue = new ByteQueue();
+  /** Bytes that the message at the front needs, head included; 0 before its head is there. */
+  #needed = 0;
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  /** Bytes that were not taken yet. */
+  get length(): number {
+    return this.#queue.length;
+  }
+
+  get needed(): number {
+    return this.#needed;
+  }
+
+  push(data: Uint8Array): void {
+    this.#queue.push(data);
+  }
+
+  clear(): void {
+    this.#queue.clear();
+    this.#needed = 0;
+  }
+
+  /** The next message that is whole. Throws a StatusError for what is not a message or too large. */
+  take(): FramedMessage | undefined {
+    const queue = this.#queue;
+    if (this.#needed === 0) {
+      if (queue.length < MESSAGE_HEAD_BYTES) return undefined;
+      this.#needed = MESSAGE_HEAD_BYTES + readMessageLength(queue.peek(MESSAGE_HEAD_BYTES), this.#maxBytes);
+    }
+    if (queue.length < this.#needed) return undefined;
+    const message = queue.take(this.#needed);
+    this.#needed = 0;
+    return { isCompressed: message[0] === 1, bytes: message.subarray(MESSAGE_HEAD_BYTES) };
+  }
+}
+
+function readMessageLength(head: Buffer, maxBytes: number): number {
+  if (head[0]! > 1) throw new StatusError('INTERNAL', 'Cannot read the message: its flag is unknown');
+  const length = head.readUInt32BE(1);
+  if (length > maxBytes)
+    throw new StatusError(
+      'RESOURCE_EXHAUSTED',
+      `Cannot read the message: it must be at most ${maxBytes} bytes, got ${length}`,
+    );
+  return length;
+}
+
+/** The only message of a unary call that came in one piece, which most do; undefined when it is not that simple. */
+export function readWholeMessage(body: Buffer, maxBytes: number): Buffer | undefined {
+  if (body.length < MESSAGE_HEAD_BYTES || body[0] !== 0) return undefined;
+  const length = body.readUInt32BE(1);
+  return length <= maxBytes && body.length === MESSAGE_HEAD_BYTES + length
+    ? body.subarray(MESSAGE_HEAD_BYTES)
+    : undefined;
+}

@@ -1,0 +1,99 @@
+import { encodeHeaderBlock } from '../http2/header-block.ts';
+import type { Headers } from '../http2/request-head.ts';
+import type { Http2Stream, StreamListener } from '../http2/stream.ts';
+
+/** A longer request is reset (RFC 9113 §8.1): its rest would be read for nothing. */
+const MAX_REQUEST_BYTES = 16_384;
+/** So is one that takes longer: it would hold a place among the streams and the connections. */
+const MAX_REQUEST_MS = 3000;
+const NOTHING = Buffer.alloc(0);
+
+export interface Refusal {
+  readonly status: '405' | '415';
+  readonly reason: string;
+  readonly fields?: readonly (readonly [name: string, value: string])[];
+}
+
+/** gRPC is POST with its own content type; a subtype names another encoding of messages than protobuf. */
+export function refusalOf(headers: Headers): Refusal | undefined {
+  const contentType = headers.get('content-type') ?? '';
+  if (!/^application\/grpc(\+proto)?[ \t]*(;|$)/i.test(contentType))
+    return {
+      status: '415',
+      reason: `Cannot answer: content-type must be application/grpc or application/grpc+proto, got "${contentType}"`,
+    };
+  const method = headers.get(':method') ?? '';
+  if (method === 'POST') return undefined;
+  return {
+    status: '405',
+    reason: `Cannot answer: the method must be POST, got "${method}"`,
+    fields: [['allow', 'POST']],
+  };
+}
+
+/**
+ * A request that is not gRPC. Its status goes out at once, the reason when the request ends, so that a client which is
+ * still sending reads a whole answer without a reset, and the rest of its request is checked like any other.
+ */
+export class RefusedRequest implements StreamListener {
+  readonly #stream: Http2Stream;
+  readonly #body: Buffer;
+  readonly #onEnd: (request: RefusedRequest) => void;
+  readonly #timer: NodeJS.Timeout;
+  #receivedBytes = 0;
+  #isStopped = false;
+  #isShed = false;
+
+  constructor(parts: {
+    readonly stream: Http2Stream;
+    readonly headers: Headers;
+    readonly refusal: Refusal;
+    readonly onEnd: (request: RefusedRequest) => void;
+  }) {
+    const { status, reason, fields = [] } = parts.refusal;
+    this.#stream = parts.stream;
+    this.#onEnd = parts.onEnd;
+    // RFC 9110 §9.3.2: an answer to HEAD has no content.
+    this.#body = parts.headers.get(':method') === 'HEAD' ? NOTHING : Buffer.from(`${reason}\n`);
+    const block = encodeHeaderBlock([[':status', status], ['content-type', 'text/plain; charset=utf-8'], ...fields]);
+    this.#stream.sendHeaders(block, false);
+    this.#timer = setTimeout(() => this.stop(), MAX_REQUEST_MS).unref();
+  }
+
+  get isUnfinished(): boolean {
+    return false;
+  }
+
+  onData(bytes: Buffer, isLast: boolean): void {
+    this.#receivedBytes += bytes.length;
+    if (isLast || this.#receivedBytes > MAX_REQUEST_BYTES) this.stop();
+  }
+
+  onReadEnd(): void {}
+
+  onReset(): void {
+    clearTimeout(this.#timer);
+    this.#onEnd(this);
+  }
+
+  onShed(): void {
+    this.#isShed = true;
+    this.#stream.dropWaiting();
+    this.stop();
+  }
+
+  onCut(): void {
+    this.stop();
+  }
+
+  /** Ends the answer, whatever is still to come of the request. */
+  stop(): void {
+    if (this.#isStopped) return;
+    this.#isStopped = true;
+    clearTimeout(this.#timer);
+    this.#onEnd(this);
+    if (this.#body.length > 0 && !this.#isShed) this.#stream.sendData(NOTHING, this.#body);
+    this.#stream.sendTrailers(NOTHING);
+    this.#stream.connection.flush();
+  }
+}

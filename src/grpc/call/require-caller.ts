@@ -1,0 +1,54 @@
+import { Failure } from '../../errors.ts';
+import type { VerifyToken } from '../../identity.ts';
+import type { GrpcCall, GrpcService } from './service.ts';
+
+/** `auto` asks for a bearer token unless the caller is on this machine, `on` always asks, `off` never. */
+export type CallerMode = 'auto' | 'on' | 'off';
+
+export interface CallerRule {
+  readonly mode: CallerMode;
+  readonly verifyToken: VerifyToken;
+}
+
+/** What is known of a caller, over gRPC and HTTP alike. */
+export interface Caller {
+  /** Lower-case name of a header or metadata entry. */
+  header(name: string): string | undefined;
+  readonly isLoopback: boolean;
+}
+
+/** Set by proxies: the one behind the loopback address is then somebody else. */
+const PROXY_HEADERS = ['forwarded', 'x-forwarded-for', 'x-real-ip', 'via'];
+
+export function needsToken(mode: CallerMode, caller: Caller): boolean {
+  if (mode !== 'auto') return mode === 'on';
+  return !caller.isLoopback || PROXY_HEADERS.some((name) => caller.header(name) !== undefined);
+}
+
+/** Throws `unauthenticated` unless the caller shows a token, and rejects unless it is valid. */
+export function checkToken(verifyToken: VerifyToken, caller: Caller): Promise<void> {
+  const token = /^bearer +(\S+)$/i.exec(caller.header('authorization') ?? '')?.[1];
+  if (token === undefined)
+    throw new Failure('unauthenticated', 'Cannot answer: the call needs "authorization: Bearer <token>"');
+  return verifyShownToken(verifyToken, token);
+}
+
+async function verifyShownToken(verifyToken: VerifyToken, token: string): Promise<void> {
+  const identity = await verifyToken(token);
+  if (identity === undefined)
+    throw new Failure('unauthenticated', 'Cannot answer: the token is unknown, expired or revoked');
+}
+
+/** The same service for those only who may call it. Callers that need no token are still answered in the same turn. */
+export function requireCaller(rule: CallerRule): (service: GrpcService) => GrpcService {
+  if (rule.mode === 'off') return (service) => service;
+  const check = (call: GrpcCall): Promise<void> | undefined => {
+    const caller = toCaller(call);
+    return needsToken(rule.mode, caller) ? checkToken(rule.verifyToken, caller) : undefined;
+  };
+  return (service) => ({ name: service.name, methods: service.methods.map((method) => ({ ...method, check })) });
+}
+
+function toCaller(call: GrpcCall): Caller {
+  return { header: (name) => call.metadata(name), isLoopback: call.isLoopback };
+}

@@ -1,0 +1,104 @@
+import { type FailureCode, isFailure } from '../../errors.ts';
+
+/** A refusal in words that only gRPC has, for example UNIMPLEMENTED. Its message is safe to show. */
+export class StatusError extends Error {
+  readonly status: GrpcStatusName;
+
+  constructor(status: GrpcStatusName, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** How a call ended, as gRPC words it. */
+export interface GrpcStatus {
+  readonly code: number;
+  readonly details: string;
+  /** For `grpc-retry-pushback-ms`: when the caller may try again. */
+  readonly retryAfterMs?: number;
+}
+
+const NAMES = [
+  'OK',
+  'CANCELLED',
+  'UNKNOWN',
+  'INVALID_ARGUMENT',
+  'DEADLINE_EXCEEDED',
+  'NOT_FOUND',
+  'ALREADY_EXISTS',
+  'PERMISSION_DENIED',
+  'RESOURCE_EXHAUSTED',
+  'FAILED_PRECONDITION',
+  'ABORTED',
+  'OUT_OF_RANGE',
+  'UNIMPLEMENTED',
+  'INTERNAL',
+  'UNAVAILABLE',
+  'DATA_LOSS',
+  'UNAUTHENTICATED',
+] as const;
+
+export type GrpcStatusName = (typeof NAMES)[number];
+
+/** A new failure code does not compile until gRPC knows it. */
+const STATUS_OF: Record<FailureCode, GrpcStatusName> = {
+  invalid: 'INVALID_ARGUMENT',
+  unauthenticated: 'UNAUTHENTICATED',
+  forbidden: 'PERMISSION_DENIED',
+  not_found: 'NOT_FOUND',
+  conflict: 'ABORTED',
+  too_large: 'RESOURCE_EXHAUSTED',
+  too_many: 'RESOURCE_EXHAUSTED',
+  unavailable: 'UNAVAILABLE',
+  deadline: 'DEADLINE_EXCEEDED',
+  internal: 'INTERNAL',
+};
+
+/** Status texts travel in a header, and some clients refuse headers above 8 KB. */
+const MAX_DETAILS_LENGTH = 1000;
+
+export function statusNameOf(code: number): GrpcStatusName {
+  return NAMES[code] ?? 'UNKNOWN';
+}
+
+/** The number of a status on the wire. */
+export function statusCodeOf(name: GrpcStatusName): number {
+  return NAMES.indexOf(name);
+}
+
+/** The name of the status of a failure, as it is also written in JSON errors. */
+export function statusNameOfFailure(code: FailureCode): GrpcStatusName {
+  return STATUS_OF[code];
+}
+
+/** What the caller learns of anything thrown: the text of a refusal, and of all else only where to look it up. */
+export function toStatus(error: unknown, traceId: string): GrpcStatus {
+  if (error instanceof StatusError) return { code: statusCodeOf(error.status), details: error.message };
+  if (!isFailure(error) || error.code === 'internal')
+    return { code: statusCodeOf('INTERNAL'), details: `Internal error, trace id ${traceId}` };
+  const { retryAfterSeconds } = error.details;
+  return {
+    code: statusCodeOf(STATUS_OF[error.code]),
+    details: error.message.slice(0, MAX_DETAILS_LENGTH).toWellFormed(),
+    ...(retryAfterSeconds === undefined ? {} : { retryAfterMs: Math.ceil(retryAfterSeconds * 1000) }),
+  };
+}
+
+const OUR_FAULTS: readonly GrpcStatusName[] = [
+  'UNKNOWN',
+  'DEADLINE_EXCEEDED',
+  'UNIMPLEMENTED',
+  'INTERNAL',
+  'UNAVAILABLE',
+  'DATA_LOSS',
+];
+
+/** The codes that OpenTelemetry's conventions count as errors of a server. */
+export function isOurFault(code: number): boolean {
+  return OUR_FAULTS.includes(statusNameOf(code));
+}
+
+/** True for refusals that are the caller's; all else is ours and belongs in the log. */
+export function isExpected(error: unknown): boolean {
+  return error instanceof StatusError || (isFailure(error) && error.code !== 'internal');
+}

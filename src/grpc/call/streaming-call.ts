@@ -1,0 +1,119 @@
+import { Failure } from '../../errors.ts';
+import { COST, costOfBytes } from '../budget/turns.ts';
+import { BaseCall } from './base-call.ts';
+import { type FramedMessage, MESSAGE_HEAD_BYTES } from './message-reader.ts';
+import type { GrpcMethod } from './service.ts';
+
+type StreamingMethod = Exclude<GrpcMethod, { kind: 'unary' }>;
+
+/** Messages in, one or more out. The caller may send as many bytes again as the method has used. */
+export class StreamingCall extends BaseCall {
+  #isLast = false;
+  #isStopped = false;
+  #isReset = false;
+  #failure: unknown;
+  #wake: (() => void) | undefined;
+  /** Bytes of the message that the method works on. */
+  #inUse = 0;
+
+  override get isUnfinished(): boolean {
+    return this.#wake !== undefined;
+  }
+
+  override onData(bytes: Buffer, isLast: boolean): void {
+    if (this.isEnded || this.#isStopped) return;
+    this.keep(bytes);
+    this.#isLast = isLast;
+    this.#wake?.();
+  }
+
+  override onReset(): void {
+    this.#isReset = true;
+    this.#failure ??= new Failure('unavailable', 'Cannot read on: the caller left');
+    super.onReset();
+  }
+
+  /** The server drains: no more messages, and the method is told to end. */
+  stop(): void {
+    this.#isStopped = true;
+    this.#wake?.();
+    this.abort();
+  }
+
+  /** Starts the method. */
+  run(method: StreamingMethod): void {
+    if (this.isEnded) return;
+    this.parts.stream.connection.share.spend(COST.stream);
+    this.startDeadline();
+    const requests = { [Symbol.asyncIterator]: () => ({ next: () => this.#next() }) };
+    const run = Promise.resolve(this.admission).then(() =>
+      method.kind === 'stream'
+        ? this.#sendAll(method.handle(requests, this))
+        : this.#sendOne(method.handle(requests, this)),
+    );
+    run
+      .then(
+        () => this.succeed(),
+        (error: unknown) => this.fail(error),
+      )
+      .finally(() => this.dropRequest());
+  }
+
+  async #next(): Promise<IteratorResult<Uint8Array>> {
+    this.release(this.#inUse);
+    this.#inUse = 0;
+    const message = await this.#waitForMessage();
+    if (message === undefined) return { done: true, value: undefined };
+    this.#inUse = MESSAGE_HEAD_BYTES + message.bytes.length;
+    await this.parts.stream.connection.share.take(COST.message + costOfBytes(message.bytes.length));
+    return { done: false, value: await this.expand(message) };
+  }
+
+  /** The next message, or undefined at the end. */
+  async #waitForMessage(): Promise<FramedMessage | undefined> {
+    for (;;) {
+      const message = this.#take();
+      if (message !== undefined) return message;
+      if (this.#failure !== undefined) throw this.#failure;
+      if (this.#isLast || this.#isStopped) return undefined;
+      this.reserveRoom();
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+      this.#wake = undefined;
+    }
+  }
+
+  #take(): FramedMessage | undefined {
+    try {
+      const message = this.takeMessage();
+      if (message === undefined && this.#isLast && !this.isEnded) this.checkNothingLeft();
+      return message;
+    } catch (error) {
+      this.fail(error);
+      throw error;
+    }
+  }
+
+  async #sendOne(answer: Promise<Uint8Array>): Promise<void> {
+    const bytes = await answer;
+    if (!this.isEnded) this.sendMessage(bytes);
+  }
+
+  async #sendAll(answers: AsyncIterable<Uint8Array>): Promise<void> {
+    for await (const answer of answers) {
+      if (this.isEnded) return;
+      this.sendMessage(answer);
+      this.parts.stream.connection.flush();
+      await this.parts.stream.whenSent();
+      await this.parts.stream.connection.whenWritable();
+    }
+  }
+
+  protected override onEnd(): void {
+    this.#failure ??= new Failure('unavailable', 'Cannot read on: the call has ended');
+    // What came before the caller left is still used.
+    if (!this.#isReset) this.dropRequest();
+    this.#wake?.();
+  }
+}

@@ -1,0 +1,127 @@
+import { BaseCall, type CallParts } from './base-call.ts';
+import { type FramedMessage, readWholeMessage } from './message-reader.ts';
+import type { GrpcUnaryMethod } from './service.ts';
+import { StatusError } from './status.ts';
+
+/** One message, one answer; in the same turn when the method can. */
+export class UnaryCall extends BaseCall {
+  readonly #method: GrpcUnaryMethod;
+  #message: FramedMessage | undefined;
+  #isFirst = true;
+  #isComplete = false;
+  #isRunning = false;
+
+  constructor(parts: CallParts, method: GrpcUnaryMethod) {
+    super(parts);
+    this.#method = method;
+  }
+
+  override get isUnfinished(): boolean {
+    return !this.#isComplete;
+  }
+
+  override onData(bytes: Buffer, isLast: boolean): void {
+    if (this.isEnded) return;
+    try {
+      const whole = isLast && this.#isFirst ? readWholeMessage(bytes, this.parts.maxMessageBytes) : undefined;
+      if (whole !== undefined && this.mayStart) this.#answer(whole);
+      else this.#collect(bytes, isLast);
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  #collect(bytes: Buffer, isLast: boolean): void {
+    this.#isFirst = false;
+    this.#isComplete = isLast;
+    this.keep(bytes);
+    for (let message = this.takeMessage(); message !== undefined; message = this.takeMessage()) {
+      if (this.#message !== undefined)
+        throw new StatusError('UNIMPLEMENTED', 'Cannot answer: the call takes one message, got several');
+      this.#message = message;
+    }
+    if (!isLast) {
+      this.reserveRoom();
+      return;
+    }
+    this.checkNothingLeft();
+    if (this.#message === undefined)
+      throw new StatusError('UNIMPLEMENTED', 'Cannot answer: the call needs a message, got none');
+    if (this.mayStart && !this.#message.isCompressed) this.#answer(this.#message.bytes);
+    else void this.#answerLater(this.#message);
+  }
+
+  /** The caller is checked before anything is expanded. */
+  async #answerLater(message: FramedMessage): Promise<void> {
+    this.startDeadline();
+    try {
+      await this.admission;
+    } catch {
+      // The call has failed with it.
+      return;
+    }
+    if (this.mayStart && !message.isCompressed) {
+      this.#answer(message.bytes);
+      return;
+    }
+    const isEnded = (): boolean => this.isEnded;
+    this.parts.stream.connection.callQueue.add({
+      get isEnded() {
+        return isEnded();
+      },
+      bytes: message.bytes.length,
+      start: () => this.#expandAndAnswer(message),
+    });
+  }
+
+  async #expandAndAnswer(message: FramedMessage): Promise<void> {
+    try {
+      this.#answer(await this.expand(message));
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  #answer(message: Buffer): void {
+    if (this.isEnded) return;
+    try {
+      const answer = this.#method.handle(message, this);
+      if (answer instanceof Uint8Array) this.#send(answer);
+      else this.#sendLater(answer, message.buffer.byteLength);
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  /** The method may look at its request until it has answered, so all that the request keeps alive is counted. */
+  #sendLater(answer: Promise<Uint8Array>, bytes: number): void {
+    const { calls } = this.parts.stream.connection;
+    this.startDeadline();
+    this.#isRunning = true;
+    calls.take(bytes);
+    const settle = (): void => {
+      this.#isRunning = false;
+      calls.give(bytes);
+      if (this.isEnded) this.dropRequest();
+    };
+    answer
+      .then(
+        (sent) => this.#send(sent),
+        (error: unknown) => this.fail(error),
+      )
+      .finally(settle);
+  }
+
+  #send(answer: Uint8Array): void {
+    if (this.isEnded) return;
+    this.#message = undefined;
+    if (!this.#isRunning) this.dropRequest();
+    this.sendMessage(answer);
+    this.succeed();
+  }
+
+  protected override onEnd(): void {
+    this.#message = undefined;
+    if (!this.#isRunning) this.dropRequest();
+  }
+}

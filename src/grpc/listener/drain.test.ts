@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect as connectHttp2 } from 'node:http2';
+import { connect } from 'node:net';
+import { test } from 'node:test';
+import { status } from '@grpc/grpc-js';
+import { serialize } from '../../../test/support/grpc-client.ts';
+import { ECHO_PATH, echoMethods, HELLO, SERVICE, startGrpcServer, unary } from '../../../test/support/grpc-server.ts';
+import { BEGINNING } from '../../../test/support/http2-frames.ts';
+import type { GrpcMethod } from '../call/service.ts';
+
+test('a drain ends streams early, so that what was taken is answered', async () => {
+  const taken = Promise.withResolvers<void>();
+  const method: GrpcMethod = {
+    kind: 'client-stream',
+    name: 'Join',
+    handle: async (requests) => {
+      let count = 0;
+      for await (const _ of requests) {
+        count += 1;
+        if (count === 2) taken.resolve();
+      }
+      return Buffer.from(String(count));
+    },
+  };
+  await using running = await startGrpcServer([method]);
+  const answer = Promise.withResolvers<string>();
+  const call = running.client.client.makeClientStreamRequest(
+    `/${SERVICE}/Join`,
+    serialize,
+    (bytes) => bytes,
+    (error, bytes) => (error === null ? answer.resolve(String(bytes)) : answer.reject(error)),
+  );
+  call.write(HELLO);
+  call.write(HELLO);
+  await taken.promise;
+  await running.server.drain(60_000);
+  assert.equal(await answer.promise, '2');
+});
+
+test('a drain waits for a call under way and refuses new ones', async () => {
+  const started = Promise.withResolvers<void>();
+  const finish = Promise.withResolvers<void>();
+  const method = unary(() => {
+    started.resolve();
+    return finish.promise.then(() => HELLO);
+  });
+  await using running = await startGrpcServer([method]);
+  const answer = running.client.unary(ECHO_PATH, HELLO);
+  await started.promise;
+  const drained = running.server.drain(60_000);
+  finish.resolve();
+  assert.equal(String(await answer), 'hello');
+  await drained;
+  await assert.rejects(running.client.unary(ECHO_PATH, HELLO, { deadlineMs: 200 }));
+});
+
+test('a drain cuts at its deadline what will not end', async () => {
+  const started = Promise.withResolvers<void>();
+  const aborted = Promise.withResolvers<void>();
+  const method = unary((_, { signal }) => {
+    signal.addEventListener('abort', () => aborted.resolve());
+    started.resolve();
+    return new Promise(() => {});
+  });
+  await using running = await startGrpcServer([method]);
+  const refused = assert.rejects(running.client.unary(ECHO_PATH, HELLO), {
+    code: status.UNAVAILABLE,
+    details: 'Cannot answer: the server stops',
+  });
+  await started.promise;
+  await running.server.drain(20);
+  await Promise.all([refused, aborted.promise]);
+});
+
+const NO_ERROR = 0;
+test('a drain tells clients to go, answers what is under way, and ends', async () => {
+  await using other = await startGrpcServer(echoMethods);
+  const client = connectHttp2(`http://127.0.0.1:${other.server.port}`);
+  await once(client, 'localSettings');
+  const codes: number[] = [];
+  client.on('goaway', (code) => codes.push(code));
+  await other.server.drain(60_000);
+  assert.deepEqual([...new Set(codes)], [NO_ERROR]);
+});
+
+test('a drain does not wait for those who say nothing, nor for those who do not answer', async () => {
+  await using other = await startGrpcServer(echoMethods);
+  const silent = connect(other.server.port, '127.0.0.1');
+  const deaf = connect(other.server.port, '127.0.0.1');
+  deaf.write(Buffer.concat(BEGINNING.map((part) => Buffer.from(part))));
+  await Promise.all([once(silent, 'data'), once(deaf, 'data')]);
+  const ends = [once(silent.resume(), 'close'), once(deaf.resume(), 'close')];
+  await other.server.drain(600_000);
+  await Promise.all(ends);
+});

@@ -1,0 +1,107 @@
+/**
+ * The gRPC listener: services over raw message bytes, health, and reflection when asked for. The transport under it is
+ * ours (`http2/`), because a general HTTP/2 server costs ten times what a prediction does.
+ */
+import { describeError } from '../../errors.ts';
+import type { Log } from '../../telemetry/log.ts';
+import type { Metrics } from '../../telemetry/metrics.ts';
+import type { Tracing } from '../../telemetry/tracing.ts';
+import type { World } from '../../world.ts';
+import type { Route } from '../call/base-call.ts';
+import { createCallCounter } from '../call/call-metrics.ts';
+import type { GrpcService } from '../call/service.ts';
+import { createHealth } from '../services/health.ts';
+import { createReflection } from '../services/reflection.ts';
+import { readTls, type TlsFiles, watchTls } from './tls-files.ts';
+import { Transport } from './transport.ts';
+import { clearUnixSocket } from './unix-socket.ts';
+
+export interface GrpcServerParts {
+  readonly services: readonly GrpcService[];
+  readonly host: string;
+  /** 0 takes any free port. */
+  readonly port: number;
+  /** Path of a unix socket to listen on too; without TLS. */
+  readonly unixSocket?: string | undefined;
+  readonly tls?: TlsFiles | undefined;
+  /** How often the TLS files are looked at for a change; 10 s unless given. */
+  readonly tlsCheckMs?: number;
+  readonly maxMessageBytes: number;
+  /** Memory for requests that are not used yet and answers that wait for a window; 64 MiB unless given. */
+  readonly bufferBytes?: number;
+  /** 1,000 unless given. */
+  readonly maxConnections?: number;
+  /** The compiled `proto/`, when reflection is served. */
+  readonly reflection?: Uint8Array | undefined;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly world: Pick<World, 'randomBytes' | 'nowMs' | 'monotonicMs'>;
+  readonly tracing?: Tracing | undefined;
+}
+
+export interface GrpcServer {
+  readonly port: number;
+  /** What `grpc.health.v1.Health` says. It starts as not serving. */
+  setServing(isServing: boolean): void;
+  /** Takes no new calls, ends streams, waits for calls under way and cuts what is left at the deadline. May be called twice. */
+  drain(deadlineMs: number): Promise<void>;
+}
+
+const TLS_CHECK_MS = 10_000;
+const BUFFER_BYTES = 67_108_864;
+const MAX_CONNECTIONS = 1000;
+
+/** Listens from its return on. */
+export async function openGrpcServer(parts: GrpcServerParts): Promise<GrpcServer> {
+  const health = createHealth(parts.services.map((service) => service.name));
+  const own = [...parts.services, health.service];
+  const names = own.map((service) => service.name);
+  const services = parts.reflection === undefined ? own : [...own, ...createReflection(parts.reflection, names)];
+  const transport = new Transport({
+    ...parts,
+    bufferBytes: parts.bufferBytes ?? BUFFER_BYTES,
+    maxConnections: parts.maxConnections ?? MAX_CONNECTIONS,
+    routes: createRoutes(services, parts.metrics),
+  });
+  let stopWatching = (): void => {};
+  const drain = async (deadlineMs: number): Promise<void> => {
+    stopWatching();
+    health.setServing(false);
+    await transport.drain(deadlineMs);
+  };
+  try {
+    const { host, port, unixSocket, tls } = parts;
+    const boundPort = await transport.listen({ host, port, tls: tls && readTls(tls) });
+    if (tls !== undefined)
+      stopWatching = watchTls(tls, parts.tlsCheckMs ?? TLS_CHECK_MS, () => renewTls(transport, tls, parts.log));
+    if (unixSocket !== undefined) {
+      await clearUnixSocket(unixSocket);
+      await transport.listen({ path: unixSocket });
+    }
+    return { port: boundPort, setServing: (isServing) => health.setServing(isServing), drain };
+  } catch (error) {
+    await drain(0);
+    throw error;
+  }
+}
+
+/** A pair that does not fit is half of a change: the certificate before stays until the other half comes. */
+function renewTls(transport: Transport, files: TlsFiles, log: Log): void {
+  try {
+    transport.renewTls(readTls(files));
+    log.info({ certFile: files.certFile }, 'gRPC uses a new certificate');
+  } catch (error) {
+    log.warn({ reason: describeError(error) }, 'gRPC keeps its certificate');
+  }
+}
+
+function createRoutes(services: readonly GrpcService[], metrics: Metrics): ReadonlyMap<string, Route> {
+  const countCalls = createCallCounter(metrics);
+  const routes = services.flatMap((service) =>
+    service.methods.map((method): Route => {
+      const path = `/${service.name}/${method.name}`;
+      return { path, method, count: countCalls(service.name, method.name) };
+    }),
+  );
+  return new Map(routes.map((route) => [route.path, route]));
+}

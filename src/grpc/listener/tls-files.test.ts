@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { connectRaw } from '../../../test/support/grpc-client.ts';
+import { ECHO_PATH, echo, HELLO, startGrpcServer } from '../../../test/support/grpc-server.ts';
+import { realWorld } from '../../world.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'trivet-grpc-'));
+after(() => rmSync(folder, { recursive: true }));
+
+test('TLS serves callers that trust the certificate, and mutual TLS only those that show one', async () => {
+  const files = createCertificates();
+  const tls = { certFile: files.serverCert, keyFile: files.serverKey };
+  const ca = readFileSync(files.caCert);
+  {
+    await using running = await startGrpcServer([echo], { tls });
+    using client = connectRaw(`localhost:${running.server.port}`, { ca });
+    assert.equal(String(await client.unary(ECHO_PATH, HELLO)), 'hello');
+    await assert.rejects(running.client.unary(ECHO_PATH, HELLO, { deadlineMs: 300 }));
+  }
+  await using running = await startGrpcServer([echo], { tls: { ...tls, clientCaFile: files.caCert } });
+  using stranger = connectRaw(`localhost:${running.server.port}`, { ca });
+  await assert.rejects(stranger.unary(ECHO_PATH, HELLO, { deadlineMs: 300 }));
+  const pair = { key: readFileSync(files.clientKey), cert: readFileSync(files.clientCert) };
+  using client = connectRaw(`localhost:${running.server.port}`, { ca, ...pair });
+  assert.equal(String(await client.unary(ECHO_PATH, HELLO)), 'hello');
+});
+
+test('a TLS file that cannot be read is named', async () => {
+  const tls = { certFile: join(folder, 'none.pem'), keyFile: join(folder, 'none.pem') };
+  await assert.rejects(startGrpcServer([echo], { tls }), /Cannot read the TLS file ".*none\.pem"/);
+});
+
+test('a renewed certificate is taken up without a restart, once both of its files are there', async () => {
+  const [before, next] = [createCertificates(), createCertificates()];
+  const tls = { certFile: join(folder, 'live-cert.pem'), keyFile: join(folder, 'live-key.pem') };
+  copyFileSync(before.serverCert, tls.certFile);
+  copyFileSync(before.serverKey, tls.keyFile);
+  await using running = await startGrpcServer([echo], { tls, tlsCheckMs: 5 });
+  using old = connectRaw(`localhost:${running.server.port}`, { ca: readFileSync(before.caCert) });
+  assert.equal(String(await old.unary(ECHO_PATH, HELLO)), 'hello');
+  const isLogged = (text: string) => running.logged.some(({ msg }) => msg === text);
+  copyFileSync(next.serverCert, tls.certFile);
+  while (!isLogged('gRPC keeps its certificate')) await realWorld.sleep(5);
+  copyFileSync(next.serverKey, tls.keyFile);
+  while (!isLogged('gRPC uses a new certificate')) await realWorld.sleep(5);
+  using client = connectRaw(`localhost:${running.server.port}`, { ca: readFileSync(next.caCert) });
+  assert.equal(String(await client.unary(ECHO_PATH, HELLO)), 'hello');
+  assert.equal(String(await old.unary(ECHO_PATH, HELLO)), 'hello', 'connections there are go on');
+});
+
+test('a key that is not the certificate’s is refused at the start', async () => {
+  const files = createCertificates();
+  const tls = { certFile: files.serverCert, keyFile: files.clientKey };
+  await assert.rejects(startGrpcServer([echo], { tls }), /Cannot use the TLS files ".*" and ".*": .*key/);
+});
+
+interface CertificateFiles {
+  readonly caCert: string;
+  readonly serverCert: string;
+  readonly serverKey: string;
+  readonly clientCert: string;
+  readonly clientKey: string;
+}
+
+/** An authority and two certificates that it signed. */
+function createCertificates(): CertificateFiles {
+  const own = mkdtempSync(join(folder, 'certificates-'));
+  const path = (name: string) => join(own, name);
+  const openssl = (...parameters: string[]) => execFileSync('openssl', parameters, { stdio: 'pipe' });
+  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
+  openssl('req', '-x509', ...key, '-keyout', path('ca.key'), '-out', path('ca.pem'), '-days', '2', '-subj', '/CN=ca');
+  writeFileSync(path('san'), 'subjectAltName=DNS:localhost');
+  for (const name of ['server', 'client']) {
+    openssl('req', ...key, '-keyout', path(`${name}.key`), '-out', path(`${name}.csr`), '-subj', `/CN=${name}`);
+    const signing = ['-CA', path('ca.pem'), '-CAkey', path('ca.key'), '-CAcreateserial', '-extfile', path('san')];
+    openssl('x509', '-req', '-in', path(`${name}.csr`), ...signing, '-out', path(`${name}.pem`), '-days', '2');
+  }
+  return {
+    caCert: path('ca.pem'),
+    serverCert: path('server.pem'),
+    serverKey: path('server.key'),
+    clientCert: path('client.pem'),
+    clientKey: path('client.key'),
+  };
+}

@@ -1,0 +1,47 @@
+/** The certificate of the listener, read again when its files change: certificates are renewed more often than programs. */
+import { readFileSync, unwatchFile, watchFile } from 'node:fs';
+import { createSecureContext } from 'node:tls';
+import { describeError, Failure } from '../../errors.ts';
+
+/** PEM files of the listener. With `clientCaFile`, clients must show a certificate that it signed. */
+export interface TlsFiles {
+  readonly certFile: string;
+  readonly keyFile: string;
+  readonly clientCaFile?: string;
+}
+
+export interface TlsOptions {
+  readonly cert: Buffer;
+  readonly key: Buffer;
+  /** With it, clients must show a certificate that it signed. */
+  readonly ca?: Buffer;
+}
+
+/** Throws when a file can not be read, or the key is not the certificate's. */
+export function readTls({ certFile, keyFile, clientCaFile }: TlsFiles): TlsOptions {
+  const pair = { cert: readPem(certFile), key: readPem(keyFile) };
+  const options = clientCaFile === undefined ? pair : { ...pair, ca: readPem(clientCaFile) };
+  try {
+    createSecureContext(options);
+  } catch (error) {
+    throw new Failure('invalid', `Cannot use the TLS files "${certFile}" and "${keyFile}": ${describeError(error)}`);
+  }
+  return options;
+}
+
+function readPem(file: string): Buffer {
+  try {
+    return readFileSync(file);
+  } catch (error) {
+    throw new Failure('invalid', `Cannot read the TLS file "${file}": ${describeError(error)}`);
+  }
+}
+
+/** By looking at the files, not at their folder: Kubernetes swaps links. Ends with the function that it returns. */
+export function watchTls(files: TlsFiles, everyMs: number, onChange: () => void): () => void {
+  const paths = Object.values(files);
+  for (const path of paths) watchFile(path, { interval: everyMs, persistent: false }, onChange);
+  return () => {
+    for (const path of paths) unwatchFile(path, onChange);
+  };
+}

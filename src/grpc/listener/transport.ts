@@ -1,0 +1,218 @@
+import { createServer, type Server, type Socket } from 'node:net';
+import { createServer as createTlsServer, Server as TlsServer } from 'node:tls';
+import { describeError, Failure } from '../../errors.ts';
+import type { Log } from '../../telemetry/log.ts';
+import type { Tracing } from '../../telemetry/tracing.ts';
+import type { World } from '../../world.ts';
+import { LargeMessages } from '../budget/large-messages.ts';
+import { MemoryBudget } from '../budget/memory-budget.ts';
+import { Turns } from '../budget/turns.ts';
+import { WriteMemory } from '../budget/write-memory.ts';
+import { type BaseCall, type CallParts, CONTENT_TYPE, type Peer, type Route } from '../call/base-call.ts';
+import { Expansions } from '../call/expansions.ts';
+import { type Refusal, RefusedRequest, refusalOf } from '../call/refused-request.ts';
+import type { GrpcMethod } from '../call/service.ts';
+import { statusCodeOf } from '../call/status.ts';
+import { StreamingCall } from '../call/streaming-call.ts';
+import { UnaryCall } from '../call/unary-call.ts';
+import { Http2Connection } from '../http2/connection.ts';
+import { encodeGrpcMessage, encodeHeaderBlock } from '../http2/header-block.ts';
+import type { Headers } from '../http2/request-head.ts';
+import type { Http2Stream } from '../http2/stream.ts';
+import type { TlsOptions } from './tls-files.ts';
+
+export interface TransportParts {
+  readonly routes: ReadonlyMap<string, Route>;
+  readonly maxMessageBytes: number;
+  /** For requests that are not used yet and answers that wait, of all connections; at least four of the largest messages. */
+  readonly bufferBytes: number;
+  /** Of all listeners together. */
+  readonly maxConnections: number;
+  readonly log: Log;
+  readonly world: Pick<World, 'randomBytes' | 'nowMs' | 'monotonicMs'>;
+  readonly tracing?: Tracing | undefined;
+}
+
+export type ListenAt =
+  | { readonly host: string; readonly port: number; readonly tls?: TlsOptions | undefined }
+  | { readonly path: string };
+
+/** Connections and calls of all listeners. */
+export class Transport {
+  readonly #parts: TransportParts;
+  readonly #servers: Server[] = [];
+  readonly #connections = new Set<Http2Connection>();
+  /** What a drain ends early, as it may go on for ever. */
+  readonly #endless = new Set<StreamingCall | RefusedRequest>();
+  readonly #writeMemory = new WriteMemory();
+  readonly #turns = new Turns();
+  readonly #expansions = new Expansions();
+  readonly #memory: MemoryBudget;
+  readonly #largeMessages: LargeMessages;
+  #isDraining = false;
+
+  constructor(parts: TransportParts) {
+    this.#parts = parts;
+    const { maxMessageBytes } = parts;
+    this.#memory = new MemoryBudget(Math.max(parts.bufferBytes, 4 * maxMessageBytes));
+    const { maxBytes } = this.#memory;
+    this.#largeMessages = new LargeMessages({ maxBytes: maxBytes / 2, maxBytesPerConnection: maxBytes / 4 });
+  }
+
+  /** Returns the port, 0 for a unix socket. */
+  async listen(at: ListenAt): Promise<number> {
+    const isUnixSocket = 'path' in at;
+    const accept = (socket: Socket): void => this.#accept(socket, isUnixSocket);
+    const tls = isUnixSocket ? undefined : at.tls;
+    const server = tls === undefined ? createServer(accept) : createTlsListener(tls, accept);
+    await new Promise<void>((resolve, reject) => {
+      const where = isUnixSocket ? at.path : `${at.host}:${at.port}`;
+      server.once('error', (error) =>
+        reject(new Failure('unavailable', `Cannot listen for gRPC on ${where}: ${describeListenError(error)}`)),
+      );
+      server.listen(isUnixSocket ? { path: at.path } : { host: at.host, port: at.port }, resolve);
+    });
+    server.on('error', (error) => this.#parts.log.error({ err: error }, 'gRPC listener failed'));
+    this.#servers.push(server);
+    const address = server.address();
+    return address === null || typeof address === 'string' ? 0 : address.port;
+  }
+
+  /** For connections from now on; those there are go on. */
+  renewTls(tls: TlsOptions): void {
+    for (const server of this.#servers) if (server instanceof TlsServer) server.setSecureContext(toContext(tls));
+  }
+
+  /** Takes no new connections, ends streams, and resolves when the last call is over, or cut at the deadline. */
+  async drain(deadlineMs: number): Promise<void> {
+    this.#isDraining = true;
+    const closed = this.#servers.map((server) => new Promise<void>((resolve) => server.close(() => resolve())));
+    for (const call of this.#endless) call.stop();
+    for (const connection of this.#connections) connection.drain();
+    const cut = setTimeout(() => {
+      for (const connection of this.#connections) connection.cut();
+    }, deadlineMs);
+    await Promise.all(closed);
+    clearTimeout(cut);
+  }
+
+  #accept(socket: Socket, isUnixSocket: boolean): void {
+    if (this.#connections.size >= this.#parts.maxConnections && !this.#makePlace()) {
+      socket.destroy();
+      return;
+    }
+    const { monotonicMs } = this.#parts.world;
+    const peer = { isUnixSocket, address: isUnixSocket ? undefined : socket.remoteAddress };
+    const connection = new Http2Connection(socket, {
+      monotonicMs,
+      writeMemory: this.#writeMemory,
+      turns: this.#turns,
+      memory: this.#memory,
+      largeMessages: this.#largeMessages,
+      onRequest: (stream, headers) => this.#startCall(stream, headers, peer),
+      onFault: (error) => this.#parts.log.error({ err: error }, 'gRPC connection failed'),
+      onClosed: (closed) => this.#connections.delete(closed),
+    });
+    this.#connections.add(connection);
+    if (this.#isDraining) connection.drain();
+  }
+
+  /** Returns false when all connections have calls. */
+  #makePlace(): boolean {
+    const idle = findLongestIdle(this.#connections);
+    if (idle === undefined) return false;
+    this.#connections.delete(idle);
+    idle.evict();
+    return true;
+  }
+
+  #startCall(stream: Http2Stream, headers: Headers, peer: Peer): void {
+    const refusal = refusalOf(headers);
+    if (refusal !== undefined) {
+      this.#refuse(stream, headers, refusal);
+      return;
+    }
+    const path = headers.get(':path') ?? '';
+    const route = this.#parts.routes.get(path);
+    if (route === undefined) {
+      stream.sendHeaders(encodeUnimplemented(path), true);
+      return;
+    }
+    const { maxMessageBytes, log, world, tracing } = this.#parts;
+    const expansions = this.#expansions;
+    const onEnd = this.#forget;
+    const parts = { stream, headers, route, peer, maxMessageBytes, expansions, log, world, tracing, onEnd };
+    this.#openCall(parts, route.method);
+  }
+
+  #refuse(stream: Http2Stream, headers: Headers, refusal: Refusal): void {
+    const request = new RefusedRequest({ stream, headers, refusal, onEnd: this.#forget });
+    stream.listener = request;
+    if (this.#isDraining) request.stop();
+    else this.#endless.add(request);
+  }
+
+  #openCall(parts: CallParts, method: GrpcMethod): void {
+    if (method.kind === 'unary') {
+      const call = new UnaryCall(parts, method);
+      parts.stream.listener = call;
+      call.open();
+      return;
+    }
+    const call = new StreamingCall(parts);
+    parts.stream.listener = call;
+    this.#endless.add(call);
+    call.open();
+    call.run(method);
+    if (this.#isDraining) call.stop();
+  }
+
+  readonly #forget = (call: BaseCall | RefusedRequest): void => {
+    if (call instanceof StreamingCall || call instanceof RefusedRequest) this.#endless.delete(call);
+  };
+}
+
+function describeListenError(error: NodeJS.ErrnoException): string {
+  if (error.code !== 'EADDRINUSE') return describeError(error);
+  return 'the port is taken; set GRPC_PORT to another one, or to 0 for any';
+}
+
+/** A client that makes no calls gives way to one that may. */
+function findLongestIdle(connections: Iterable<Http2Connection>): Http2Connection | undefined {
+  let longest: Http2Connection | undefined;
+  let sinceMs = Number.POSITIVE_INFINITY;
+  for (const connection of connections) {
+    const { idleSinceMs } = connection;
+    if (idleSinceMs === undefined || idleSinceMs >= sinceMs) continue;
+    longest = connection;
+    sinceMs = idleSinceMs;
+  }
+  return longest;
+}
+
+const HANDSHAKE_MS = 10_000;
+
+function createTlsListener(tls: TlsOptions, accept: (socket: Socket) => void): Server {
+  const isMutual = tls.ca !== undefined;
+  const rules = {
+    requestCert: isMutual,
+    rejectUnauthorized: isMutual,
+    ALPNProtocols: ['h2'],
+    handshakeTimeout: HANDSHAKE_MS,
+  };
+  return createTlsServer({ ...toContext(tls), ...rules }, accept);
+}
+
+function toContext(tls: TlsOptions): TlsOptions & { readonly minVersion: 'TLSv1.2' } {
+  return { ...tls, minVersion: 'TLSv1.2' };
+}
+
+function encodeUnimplemented(path: string): Buffer {
+  const message = `Cannot answer: there is no method ${path.slice(0, 200)}`;
+  return encodeHeaderBlock([
+    [':status', '200'],
+    CONTENT_TYPE,
+    ['grpc-status', String(statusCodeOf('UNIMPLEMENTED'))],
+    ['grpc-message', encodeGrpcMessage(message)],
+  ]);
+}

@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { status } from '@grpc/grpc-js';
+import protobuf from 'protobufjs';
+import { serialize } from '../../../test/support/grpc-client.ts';
+import { echo, SERVICE, startGrpcServer } from '../../../test/support/grpc-server.ts';
+
+const health = protobuf.loadSync('proto/grpc/health/v1/health.proto');
+const healthRequest = health.lookupType('grpc.health.v1.HealthCheckRequest');
+const healthResponse = health.lookupType('grpc.health.v1.HealthCheckResponse');
+const healthList = health.lookupType('grpc.health.v1.HealthListResponse');
+
+function askHealth(service: string): Buffer {
+  return Buffer.from(healthRequest.encode({ service }).finish());
+}
+
+function readHealth(bytes: Uint8Array): string {
+  return healthResponse.toObject(healthResponse.decode(bytes), { enums: String, defaults: true }).status;
+}
+
+test('health says whether the server and each service serve', async () => {
+  await using running = await startGrpcServer([echo]);
+  const check = async (service: string) =>
+    readHealth(await running.client.unary('/grpc.health.v1.Health/Check', askHealth(service)));
+  assert.equal(await check(''), 'NOT_SERVING');
+  running.server.setServing(true);
+  assert.equal(await check(''), 'SERVING');
+  assert.equal(await check(SERVICE), 'SERVING');
+  await assert.rejects(check('no.such.Service'), { code: status.NOT_FOUND });
+  const list = await running.client.unary('/grpc.health.v1.Health/List', Buffer.alloc(0));
+  assert.deepEqual(healthList.toObject(healthList.decode(list), { enums: String }), {
+    statuses: { '': { status: 'SERVING' }, [SERVICE]: { status: 'SERVING' } },
+  });
+});
+
+test('a health watch tells each change, and a drain ends it', async () => {
+  await using running = await startGrpcServer([echo]);
+  running.server.setServing(true);
+  const call = running.client.client.makeServerStreamRequest(
+    '/grpc.health.v1.Health/Watch',
+    serialize,
+    readHealth,
+    askHealth(SERVICE),
+  );
+  const told: string[] = [];
+  for await (const state of call) {
+    told.push(state);
+    if (told.length === 1) running.server.setServing(false);
+    if (told.length === 2) running.server.setServing(true);
+    if (told.length === 3) void running.server.drain(60_000);
+  }
+  assert.deepEqual(told.slice(0, 3), ['SERVING', 'NOT_SERVING', 'SERVING']);
+});
+
+test('a health watch of an unknown service says so and stays', async () => {
+  await using running = await startGrpcServer([echo]);
+  const call = running.client.client.makeServerStreamRequest(
+    '/grpc.health.v1.Health/Watch',
+    serialize,
+    readHealth,
+    askHealth('no.such.Service'),
+  );
+  call.on('error', () => {});
+  const [first] = await call.take(1).toArray();
+  assert.equal(first, 'SERVICE_UNKNOWN');
+});

@@ -1,0 +1,93 @@
+import { Failure } from '../../errors.ts';
+import type { GrpcCall, GrpcService } from '../call/service.ts';
+import { WireReader } from '../protobuf/wire-reader.ts';
+
+/** ServingStatus of `grpc.health.v1`. */
+const SERVING = 1;
+const NOT_SERVING = 2;
+const SERVICE_UNKNOWN = 3;
+
+export interface Health {
+  readonly service: GrpcService;
+  /** Says it to those who ask from now on, and to those who watch. */
+  setServing(isServing: boolean): void;
+}
+
+/** `grpc.health.v1.Health` for the whole server (the empty name) and for each service. All rise and fall together. */
+export function createHealth(serviceNames: readonly string[]): Health {
+  const known = new Set(['', ...serviceNames]);
+  let status = NOT_SERVING;
+  const watchers = new Set<() => void>();
+  const statusOf = (name: string): number => (known.has(name) ? status : SERVICE_UNKNOWN);
+
+  async function* watch(requests: AsyncIterable<Uint8Array>, call: GrpcCall): AsyncGenerator<Uint8Array> {
+    const name = await readFirstName(requests);
+    let told: number | undefined;
+    while (!call.signal.aborted) {
+      const current = statusOf(name);
+      if (current !== told) yield encodeStatus(current);
+      told = current;
+      if (current === statusOf(name)) await nextChange(watchers, call.signal);
+    }
+  }
+
+  return {
+    setServing: (isServing) => {
+      status = isServing ? SERVING : NOT_SERVING;
+      for (const wake of watchers) wake();
+    },
+    service: {
+      name: 'grpc.health.v1.Health',
+      methods: [
+        { kind: 'unary', name: 'Check', handle: (request) => check(readName(request), statusOf) },
+        { kind: 'unary', name: 'List', handle: () => encodeList(known, status) },
+        { kind: 'stream', name: 'Watch', handle: watch },
+      ],
+    },
+  };
+}
+
+function check(name: string, statusOf: (name: string) => number): Uint8Array {
+  const status = statusOf(name);
+  if (status === SERVICE_UNKNOWN) throw new Failure('not_found', `Cannot check "${name}": no such service`);
+  return encodeStatus(status);
+}
+
+function nextChange(watchers: Set<() => void>, signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  watchers.add(resolve);
+  signal.addEventListener('abort', () => resolve(), { once: true });
+  return promise.finally(() => watchers.delete(resolve));
+}
+
+async function readFirstName(requests: AsyncIterable<Uint8Array>): Promise<string> {
+  for await (const request of requests) return readName(request);
+  throw new Failure('invalid', 'Cannot watch: the call has no message');
+}
+
+/** HealthCheckRequest: `service` is field 1. */
+function readName(request: Uint8Array): string {
+  const reader = new WireReader(request);
+  let name = '';
+  while (reader.hasMore()) {
+    const tag = reader.readTag();
+    if (tag === 0x0a) name = reader.readString();
+    else reader.skip(tag);
+  }
+  return name;
+}
+
+/** HealthCheckResponse: `status` is field 1. */
+function encodeStatus(status: number): Uint8Array {
+  return Uint8Array.of(0x08, status);
+}
+
+/** HealthListResponse: `statuses` is a map, field 1. */
+function encodeList(names: ReadonlySet<string>, status: number): Uint8Array {
+  const entries = [...names].map((name) => {
+    const key = Buffer.from(name);
+    const entry = Buffer.concat([Buffer.from([0x0a, key.length]), key, Buffer.from([0x12, 2, 0x08, status])]);
+    return Buffer.concat([Buffer.from([0x0a, entry.length]), entry]);
+  });
+  return Buffer.concat(entries);
+}

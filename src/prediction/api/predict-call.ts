@@ -1,0 +1,44 @@
+import { Failure } from '../../errors.ts';
+import type { PredictColumns } from '../schema/columns.ts';
+
+/** Most inputs of one call. */
+export const MAX_INPUTS = 4096;
+
+/** What an answer says beside its outputs. */
+export interface PredictSummary {
+  readonly targetModel: string;
+  readonly modelVersion: string;
+  readonly omittedInputs: number;
+}
+
+export function tooManyInputs(): Failure {
+  const limit = MAX_INPUTS.toLocaleString('en');
+  return new Failure('invalid', `Cannot predict: inputs must be at most ${limit}, got more`, { field: 'inputs' });
+}
+
+/** Makes the columns those of a new call over these bytes. */
+export function startColumns(columns: PredictColumns, source: Uint8Array): void {
+  columns.count = 0;
+  columns.source = source;
+  columns.podTypes.length = 0;
+}
+
+/** Adds a row, as it is when its message says nothing, and returns its index. */
+export function addRow(columns: PredictColumns): number {
+  const row = columns.count;
+  if (row === MAX_INPUTS) throw tooManyInputs();
+  columns.count = row + 1;
+  columns.inputId[row] = 0;
+  columns.inputTokenLength[row] = 0;
+  columns.prefixCacheScore[row] = 0;
+  columns.numRequestWaiting[row] = 0;
+  columns.numRequestRunning[row] = 0;
+  columns.kvCacheUsage[row] = 0;
+  columns.inflightTokens[row] = 0;
+  columns.hbmUtilization[row] = 0;
+  columns.aiCoreUtilization[row] = 0;
+  columns.bandwidthUtilization[row] = 0;
+  columns.serverIpStart[row] = 0;
+  columns.serverIpLength[row] = 0;
+  return row;
+}

@@ -1,0 +1,56 @@
+/**
+ * Predict over plain HTTP, for callers without gRPC: JSON, or the same bytes as gRPC. This is the unary part of the
+ * Connect protocol, so its clients work too.
+ */
+import { getConnInfo } from '@hono/node-server/conninfo';
+import type { OpenAPIHono } from '@hono/zod-openapi';
+import type { Context, MiddlewareHandler } from 'hono';
+import { Failure } from '../../errors.ts';
+import { isLoopbackAddress } from '../../grpc/call/loopback.ts';
+import { type CallerRule, checkToken, needsToken } from '../../grpc/call/require-caller.ts';
+import type { HttpEnv } from '../../http/context.ts';
+import { createRoutes } from '../../http/routes.ts';
+import type { PredictionService } from './prediction-service.ts';
+import { readBytes, readJson } from './rpc-body.ts';
+import { describePredict } from './rpc-openapi.ts';
+
+/** To be mounted at `/prediction.v1.PredictionService`, with errors in the style `rpc`. */
+export function createPredictRoutes(service: PredictionService, rule: CallerRule): OpenAPIHono<HttpEnv> {
+  const routes = createRoutes();
+  describePredict(routes);
+  routes.use(requireHttpCaller(rule));
+  routes.post('/Predict', async (c) => {
+    const kind = readContentType(c.req.header('content-type'));
+    if (kind === 'application/json') return c.json(service.answerJson(await readJson(c)));
+    if (kind !== 'application/proto') throw refuseContentType(kind);
+    const answer = service.answerBytes(await readBytes(c));
+    return c.body(new Uint8Array(answer), 200, { 'Content-Type': 'application/proto' });
+  });
+  return routes;
+}
+
+/** Lets a request pass as the same call over gRPC would. */
+export function requireHttpCaller(rule: CallerRule): MiddlewareHandler<HttpEnv> {
+  return async (c, next) => {
+    const caller = { header: (name: string) => c.req.header(name), isLoopback: isLoopbackAddress(readAddress(c)) };
+    if (needsToken(rule.mode, caller)) await checkToken(rule.verifyToken, caller);
+    await next();
+  };
+}
+
+/** Undefined when the request did not come through a socket. */
+function readAddress(c: Context<HttpEnv>): string | undefined {
+  const environment = c.env as { readonly incoming?: unknown } | undefined;
+  return environment?.incoming === undefined ? undefined : getConnInfo(c).remote.address;
+}
+
+/** A content type of its own, unlike a form's, is also what keeps other sites' pages from calling. */
+export function readContentType(header: string | undefined): string {
+  return header?.split(';')[0]?.trim().toLowerCase() ?? '';
+}
+
+export function refuseContentType(kind: string, allowed = 'application/json or application/proto'): Failure {
+  return new Failure('invalid', `Cannot read the request: Content-Type must be ${allowed}, got "${kind}"`, {
+    status: 415,
+  });
+}

@@ -1,0 +1,134 @@
+import { Histogram } from 'prom-client';
+import { Failure } from '../../errors.ts';
+import type { GrpcService } from '../../grpc/call/service.ts';
+import type { Metrics } from '../../telemetry/metrics.ts';
+import type { World } from '../../world.ts';
+import {
+  createPredictColumns,
+  METRIC_COLUMNS,
+  type PredictColumns,
+  type PredictedColumns,
+  type Predictor,
+} from '../schema/columns.ts';
+import { MAX_INPUTS, type PredictSummary } from './predict-call.ts';
+import { PredictRequestDecoder } from './predict-codec-request.ts';
+import { PredictResponseEncoder } from './predict-codec-response.ts';
+import { type JsonPredictResponse, readJsonRequest, toJsonResponse } from './predict-json.ts';
+
+export interface PredictionServiceParts {
+  readonly predictor: Predictor;
+  /** Whether a target model that nobody trained is answered from the prior or refused. */
+  readonly unknownModel: 'prior' | 'reject';
+  readonly metrics: Metrics;
+  readonly world: Pick<World, 'monotonicMs'>;
+}
+
+/** The second is that of hermes-router, whose messages have the same fields, numbers and types. */
+export const PREDICTION_SERVICE_NAMES = ['prediction.v1.PredictionService', 'hermes.prediction.v1.PredictionService'];
+
+/** `Predict` in each of its encodings, over the same handler. Synchronous: one call is over before the next begins. */
+export interface PredictionService {
+  /** The same service under each of its names. */
+  readonly grpc: readonly GrpcService[];
+  /** The bytes of a PredictRequest → those of a PredictResponse, valid until the next call. */
+  answerBytes(request: Uint8Array): Uint8Array;
+  /** The same in the JSON mapping of proto3. */
+  answerJson(request: unknown): JsonPredictResponse;
+}
+
+export function createPredictionService(parts: PredictionServiceParts): PredictionService {
+  const columns = createPredictColumns(MAX_INPUTS);
+  const predicted = { ttftMs: new Float64Array(MAX_INPUTS), tpotMs: new Float64Array(MAX_INPUTS) };
+  const decoder = new PredictRequestDecoder(columns);
+  const encoder = new PredictResponseEncoder();
+  const observeSince = createDurationObserver(parts);
+
+  const answerBytes = (request: Uint8Array): Uint8Array => {
+    const startedMs = parts.world.monotonicMs();
+    const summary = answer(decoder.decode(request), { columns, predicted }, parts);
+    const bytes = encoder.encode(summary, columns, predicted);
+    observeSince(startedMs);
+    return bytes;
+  };
+  const answerJson = (request: unknown): JsonPredictResponse => {
+    const startedMs = parts.world.monotonicMs();
+    const summary = answer(readJsonRequest(request, columns), { columns, predicted }, parts);
+    const response = toJsonResponse(summary, columns, predicted);
+    observeSince(startedMs);
+    return response;
+  };
+  return {
+    answerBytes,
+    answerJson,
+    grpc: PREDICTION_SERVICE_NAMES.map((name) => ({
+      name,
+      methods: [{ kind: 'unary', name: 'Predict', handle: answerBytes }],
+    })),
+  };
+}
+
+interface CallColumns {
+  readonly columns: PredictColumns;
+  readonly predicted: PredictedColumns;
+}
+
+function answer(targetModel: string, call: CallColumns, { predictor, unknownModel }: PredictionServiceParts) {
+  if (targetModel === '')
+    throw new Failure('invalid', 'Cannot predict: target_model must not be empty', { field: 'target_model' });
+  if (unknownModel === 'reject' && !predictor.hasModel(targetModel))
+    throw new Failure('not_found', `Cannot predict: nothing was learned yet about target_model "${targetModel}"`);
+  const omittedInputs = omitUnusableRows(call.columns);
+  const modelVersion = predictor.predict(targetModel, call.columns, call.predicted);
+  return { targetModel, modelVersion, omittedInputs } satisfies PredictSummary;
+}
+
+/** Leaves out the rows with a number that no server can have, keeps the order of the others; returns how many left. */
+function omitUnusableRows(columns: PredictColumns): number {
+  const { count } = columns;
+  let kept = 0;
+  for (let row = 0; row < count; row++) {
+    if (!isUsable(columns, row)) continue;
+    if (kept !== row) moveRow(columns, row, kept);
+    kept += 1;
+  }
+  columns.count = kept;
+  return count - kept;
+}
+
+function isUsable(columns: PredictColumns, row: number): boolean {
+  return (
+    isUsableNumber(columns.inputTokenLength[row]!) &&
+    isUsableNumber(columns.prefixCacheScore[row]!) &&
+    isUsableNumber(columns.numRequestWaiting[row]!) &&
+    isUsableNumber(columns.numRequestRunning[row]!) &&
+    isUsableNumber(columns.kvCacheUsage[row]!) &&
+    isUsableNumber(columns.inflightTokens[row]!) &&
+    isUsableNumber(columns.hbmUtilization[row]!) &&
+    isUsableNumber(columns.aiCoreUtilization[row]!) &&
+    isUsableNumber(columns.bandwidthUtilization[row]!)
+  );
+}
+
+/** False for negative numbers, infinities and NaN. */
+function isUsableNumber(value: number): boolean {
+  return value >= 0 && value <= Number.MAX_VALUE;
+}
+
+function moveRow(columns: PredictColumns, from: number, to: number): void {
+  for (const name of METRIC_COLUMNS) columns[name][to] = columns[name][from]!;
+  columns.inputId[to] = columns.inputId[from]!;
+  columns.podType[to] = columns.podType[from]!;
+  columns.serverIpStart[to] = columns.serverIpStart[from]!;
+  columns.serverIpLength[to] = columns.serverIpLength[from]!;
+}
+
+/** `trivet_predict_duration_seconds`, without labels: they would cost more than the rest of the measurement. */
+function createDurationObserver({ metrics, world }: PredictionServiceParts): (startedMs: number) => void {
+  const seconds = new Histogram({
+    name: 'trivet_predict_duration_seconds',
+    help: 'Time to decode, answer and encode one Predict call, transport not included.',
+    buckets: [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1],
+    registers: [metrics],
+  });
+  return (startedMs) => seconds.observe((world.monotonicMs() - startedMs) / 1000);
+}

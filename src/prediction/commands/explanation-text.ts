@@ -1,0 +1,27 @@
+import type { PredictionExplanation } from '../model/explain.ts';
+import { TARGETS, type Target } from '../schema/observation-table.ts';
+
+export interface ExplainedAnswer extends Readonly<Record<Target, number>> {
+  readonly line: number;
+  readonly serverIp: string;
+}
+
+/** What each prediction is made of, for people. */
+export function formatExplanation(
+  answer: ExplainedAnswer,
+  explanations: Readonly<Record<Target, PredictionExplanation>>,
+): string {
+  const texts = TARGETS.map((target) => {
+    return `  ${target.toUpperCase()} ${answer[target].toFixed(2)} ms = ${formatParts(explanations[target])}`;
+  });
+  return `Line ${answer.line} ${answer.serverIp}\n${texts.join('\n')}`;
+}
+
+function formatParts({ physics, treeFactors, serverFactor, treeMilliseconds = {} }: PredictionExplanation): string {
+  const terms = Object.entries(physics).map(([name, ms]) => `${ms.toFixed(1)} ${name}`);
+  const factors = Object.entries(treeFactors).map(([name, factor]) => `${factor.toFixed(2)} ${name}`);
+  const server = serverFactor === 1 ? [] : [`${serverFactor.toFixed(2)} server`];
+  const product = [...(terms.length > 0 ? [`(${terms.join(' + ')})`] : []), ...factors, ...server].join(' × ');
+  const added = Object.entries(treeMilliseconds).map(([name, ms]) => `${ms.toFixed(2)} ${name}`);
+  return [...(product === '' ? [] : [product]), ...added].join(' + ').replaceAll('+ -', '− ');
+}

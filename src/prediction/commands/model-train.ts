@@ -1,0 +1,122 @@
+import { Command, Option } from 'commander';
+import { openCliStore } from '../../command-line/open-cli-store.ts';
+import { createProgress, print, printJson } from '../../command-line/output.ts';
+import { Failure } from '../../errors.ts';
+import { realWorld } from '../../world.ts';
+import { FORMATS, type Format } from '../formats/read-observations.ts';
+import { type Refusals, readTable } from '../formats/read-table.ts';
+import { isBetter, type Judgement, judgeChallenger } from '../learning/challenge.ts';
+import { STATISTICS, type Statistic } from '../model/calibration.ts';
+import { createPriorModel } from '../model/model.ts';
+import { packModel, publishModel } from '../registry/publish-model.ts';
+import { checkModelName } from '../schema/model-name.ts';
+import { type ObservationTable, rowsWith, selectRows } from '../schema/observation-table.ts';
+import { DEFAULT_TRAINING, type TrainParameters, trainModel } from '../training/train-model.ts';
+import { formatSummaries } from './model-summaries.ts';
+import { checkAnyRow, createKvCapacityOption, formatRefusals, warnOfIgnored, warnOfUnits } from './read-rows.ts';
+
+interface TrainOptions {
+  readonly model: string;
+  readonly input: readonly string[];
+  readonly format?: Format;
+  readonly kvCapacityTokens?: number;
+  readonly statistic: Statistic;
+  readonly anyModel?: boolean;
+  readonly promote: string;
+  readonly json?: boolean;
+}
+
+export function createTrainCommand(): Command {
+  return new Command('train')
+    .description('Learn a model from observations, keep it as a new version and serve it')
+    .requiredOption('--model <name>', 'the target model that callers ask for')
+    .requiredOption(
+      '--input <file...>',
+      'observations: JSON lines of ours or of llm-d, CSV or Parquet; "-" is standard input',
+    )
+    .addOption(new Option('--format <name>', 'what the input is; detected when left out').choices(FORMATS))
+    .addOption(createKvCapacityOption())
+    .addOption(new Option('--statistic <name>', 'what predictions mean').choices(STATISTICS).default('p50'))
+    .option('--any-model', 'also learn from rows that name another target model')
+    .addOption(
+      new Option('--promote <when>', 'serve it at once: if it is better than knowing nothing, always or never')
+        .choices(['better', 'true', 'false'])
+        .default('better'),
+    )
+    .option('--json', 'print the summary as JSON')
+    .action(train);
+}
+
+async function train(options: TrainOptions): Promise<void> {
+  checkModelName(options.model);
+  const showProgress = createProgress(() => realWorld.monotonicMs());
+  const read = await readTable(options.input, {
+    format: options.format,
+    targetModel: options.model,
+    kvCapacityTokens: options.kvCapacityTokens,
+    stdin: process.stdin,
+    onProgress: (rows) => showProgress(`Reading: ${rows} rows`),
+    check: ({ targetModel }) =>
+      options.anyModel || targetModel === options.model ? undefined : `target_model is "${targetModel}"`,
+  });
+  const { table, refusals } = read;
+  warnOfIgnored(read.ignoredFields);
+  checkAnyRow(read, 'train');
+  warnOfUnits(read.table);
+  checkEnoughRows(table, refusals);
+  const parameters = { ...DEFAULT_TRAINING, statistic: options.statistic };
+  showProgress('Judging what can be learned on the newest rows');
+  const judgement = judge(table, parameters);
+  const learned = trainModel('new', table, parameters, (part) => showProgress(`Learning ${part}`));
+  const isPromoted = options.promote === 'better' ? isBetter(judgement) : options.promote === 'true';
+  await using opened = await openCliStore({ ifAbsent: 'create' });
+  const packed = packModel(learned);
+  const id = await publishModel(opened.store, {
+    name: options.model,
+    packed,
+    source: { files: options.input, rows: table.count, refusals, ...judgement },
+    promotion: isPromoted ? 'promote' : 'keep',
+    reason: 'trained from files',
+    nowMs: opened.world.nowMs(),
+  });
+  const rows = { total: table.count, ttft: rowsWith(table, 'ttft').length, tpot: rowsWith(table, 'tpot').length };
+  const summary = { id, promoted: isPromoted, rows, refusals, judgement, learned: packed.learned };
+  if (options.json) return printJson(summary);
+  print(`Learned ${id} from ${rows.total} rows (${rows.ttft} with TTFT, ${rows.tpot} with TPOT)`);
+  if (refusals.length > 0) print(`\nRows left out\n${formatRefusals(refusals)}`);
+  print(`\n${formatSummaries(summary.learned)}`);
+  print(`\n${describePromotion(summary, options.promote)}`);
+}
+
+/** With fewer, the prior is as good a guess as any. */
+const MIN_ROWS = 20;
+
+function checkEnoughRows({ count }: ObservationTable, refusals: readonly Refusals[]): void {
+  if (count >= MIN_ROWS) return;
+  const usable = `${count} usable ${count === 1 ? 'row' : 'rows'}`;
+  const why = refusals.length > 0 ? `\n${formatRefusals(refusals)}` : '';
+  throw new Failure(
+    'invalid',
+    `Cannot train: ${usable}, it must be at least ${MIN_ROWS}; the prior answers until then${why}`,
+  );
+}
+
+/** Enough of the newest rows to tell whether learning from them is better than knowing nothing. */
+const MAX_JUDGING_ROWS = 10_000;
+
+function judge(table: ObservationTable, parameters: TrainParameters): Judgement {
+  const first = Math.max(0, table.count - MAX_JUDGING_ROWS);
+  const newest = Array.from({ length: table.count - first }, (_, i) => first + i);
+  return judgeChallenger(selectRows(table, newest), createPriorModel(), parameters);
+}
+
+function describePromotion(
+  { id, promoted, judgement }: { readonly id: string; readonly promoted: boolean; readonly judgement: Judgement },
+  asked: string,
+): string {
+  if (promoted) return `${id} is served now`;
+  const { judgedRows, championError, challengerError } = judgement;
+  const toFactor = (logError: number) => Math.exp(logError).toFixed(2);
+  const why = `not served: on the newest ${judgedRows} rows, learning from those before was off by a factor of ${toFactor(challengerError)}, knowing nothing by ${toFactor(championError)}`;
+  return `${asked === 'better' ? `${id} is ${why}\n` : ''}Serve it: trivet model promote ${id}`;
+}

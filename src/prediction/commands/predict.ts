@@ -1,0 +1,146 @@
+import { Command, Option } from 'commander';
+import { openCliStore } from '../../command-line/open-cli-store.ts';
+import { type Cell, formatTable, print, printJson, remark } from '../../command-line/output.ts';
+import { Failure } from '../../errors.ts';
+import {
+  detectFieldNames,
+  hasInputFields,
+  KNOWN_FIELDS,
+  listIgnoredFields,
+  type RawRecord,
+  toOwnNames,
+} from '../formats/field-names.ts';
+import { openRecords, TABLE_FORMATS, type TableFormat } from '../formats/read-observations.ts';
+import { parseInputRecord } from '../formats/record.ts';
+import { explainPrediction, type PredictionExplanation } from '../model/explain.ts';
+import { createPriorModel, findTargetModel, type LatencyModel } from '../model/model.ts';
+import { decodeModel } from '../model/model-codec.ts';
+import { createLiveModel } from '../online/live-model.ts';
+import { listPromotedModels, readModelFile } from '../registry/model-store.ts';
+import { createPredictColumns, METRIC_COLUMNS, type PredictColumns } from '../schema/columns.ts';
+import { checkModelName } from '../schema/model-name.ts';
+import type { ObservedInput } from '../schema/observation-event.ts';
+import { TARGETS, type Target } from '../schema/observation-table.ts';
+import { type ExplainedAnswer, formatExplanation } from './explanation-text.ts';
+import { createFieldCounter, warnOfIgnored } from './read-rows.ts';
+
+interface PredictOptions {
+  readonly model: string;
+  readonly input: string;
+  readonly format?: TableFormat;
+  readonly json?: boolean;
+  readonly explain?: boolean;
+}
+
+export function createPredictCommand(): Command {
+  return new Command('predict')
+    .description('Predict TTFT and TPOT for candidates in a file, with the model that is served')
+    .requiredOption('--model <name>', 'the target model')
+    .requiredOption('--input <file>', 'candidates: one JSON object a line, CSV or Parquet; "-" is standard input')
+    .addOption(new Option('--format <name>', 'what the input is; detected when left out').choices(TABLE_FORMATS))
+    .option('--json', 'print one JSON object a line')
+    .option('--explain', 'say what each prediction is made of')
+    .action(predict);
+}
+
+async function predict(options: PredictOptions): Promise<void> {
+  checkModelName(options.model);
+  const model = await loadModel(options.model);
+  const ask = createAsker(model);
+  const ignored = createFieldCounter();
+  const table: Cell[][] = [];
+  let answered = 0;
+  let omitted = 0;
+  for await (const { line, record, problem } of await openRecords(options.input, {
+    format: options.format,
+    stdin: process.stdin,
+  })) {
+    const candidate = record === undefined ? { refusal: problem ?? 'not a record' } : readCandidate(record);
+    for (const name of candidate.ignored ?? []) ignored.count(name);
+    if ('refusal' in candidate) {
+      if (++omitted <= NAMED_OMISSIONS) remark(`Line ${line} is omitted: ${candidate.refusal}`);
+      continue;
+    }
+    answered++;
+    const answer = ask(line, candidate.input);
+    if (options.json) printJson(toJson(answer, candidate.inputId, model, options.explain));
+    else if (options.explain) print(formatExplanation(answer, explainAnswer(model, answer)));
+    else table.push([line, answer.serverIp, Number(answer.ttft.toFixed(2)), Number(answer.tpot.toFixed(3))]);
+  }
+  warnOfIgnored(ignored.list());
+  if (omitted > 0 && answered === 0) throw new Failure('invalid', `Cannot predict: all ${omitted} rows are omitted`);
+  if (answered === 0) return remark('The input is empty');
+  if (table.length > 0) print(formatTable(['line', 'server', 'TTFT ms', 'TPOT ms'], table));
+  remark(`Answered by ${model.id}${omitted > 0 ? `, ${omitted} omitted` : ''}`);
+}
+
+/** A file that is something else altogether has one of these in every line. */
+const NAMED_OMISSIONS = 10;
+
+interface Answer extends ExplainedAnswer {
+  readonly columns: PredictColumns;
+}
+
+/** The columns of an answer are valid until the next one. */
+function createAsker(model: LatencyModel): (line: number, input: ObservedInput) => Answer {
+  const served = createLiveModel(model);
+  const columns = createPredictColumns(1);
+  const predicted = { ttftMs: new Float64Array(1), tpotMs: new Float64Array(1) };
+  return (line, input) => {
+    columns.count = 1;
+    columns.podTypes = [input.podType];
+    for (const name of METRIC_COLUMNS) columns[name][0] = input[name];
+    columns.source = Buffer.from(input.serverIp);
+    columns.serverIpLength[0] = columns.source.length;
+    // One that the model has not seen then has the level of its kind.
+    served.state.servers.ensure(columns.source);
+    served.predict(columns, predicted);
+    return { line, serverIp: input.serverIp, ttft: predicted.ttftMs[0]!, tpot: predicted.tpotMs[0]!, columns };
+  };
+}
+
+function toJson(answer: Answer, inputId: unknown, model: LatencyModel, withExplanation: boolean | undefined): object {
+  return {
+    line: answer.line,
+    input_id: inputId,
+    server_ip: answer.serverIp,
+    predicted_ttft_millis: answer.ttft,
+    predicted_tpot_millis: answer.tpot,
+    model_version: model.id,
+    ...(withExplanation ? { explanation: explainAnswer(model, answer) } : {}),
+  };
+}
+
+function explainAnswer(
+  model: LatencyModel,
+  { columns, serverIp }: Answer,
+): Readonly<Record<Target, PredictionExplanation>> {
+  const podType = columns.podTypes[0] ?? '';
+  const [ttft, tpot] = TARGETS.map((target) => {
+    return explainPrediction(findTargetModel(model, podType, target), columns, { serverIp, podType });
+  });
+  return { ttft: ttft!, tpot: tpot! };
+}
+
+type Candidate = { readonly ignored?: readonly string[] } & (
+  | { readonly input: ObservedInput; readonly inputId: unknown }
+  | { readonly refusal: string }
+);
+
+function readCandidate(raw: RawRecord): Candidate {
+  const record = toOwnNames(raw);
+  const ignored = listIgnoredFields(record);
+  if (ignored.length > 0 && !hasInputFields(record))
+    return { ignored, refusal: `none of its fields is known, which are ${KNOWN_FIELDS.join(', ')}` };
+  return { ignored, inputId: record.input_id ?? 0, ...parseInputRecord(record, detectFieldNames(record)) };
+}
+
+async function loadModel(name: string): Promise<LatencyModel> {
+  await using opened = await openCliStore();
+  const promoted = (await listPromotedModels(opened.store)).find((model) => model.name === name);
+  if (promoted !== undefined) return decodeModel(await readModelFile(opened.store, name, promoted.version));
+  if (opened.config.prediction.unknownModel === 'reject')
+    throw new Failure('not_found', `Cannot predict: nothing was learned yet about "${name}"`);
+  remark(`Nothing was learned yet about "${name}": the prior answers`);
+  return createPriorModel();
+}

@@ -1,0 +1,66 @@
+import { InvalidArgumentError, Option } from 'commander';
+import { formatTable, remark } from '../../command-line/output.ts';
+import { Failure } from '../../errors.ts';
+import type { IgnoredField, ReadTable, Refusals } from '../formats/read-table.ts';
+import { findUnitMistake } from '../formats/unit-mistake.ts';
+import type { ObservationTable } from '../schema/observation-table.ts';
+
+/** What `--format requests` needs. */
+export function createKvCapacityOption(): Option {
+  return new Option('--kv-capacity-tokens <tokens>', 'with --format requests: tokens that one server holds').argParser(
+    (text) => {
+      const tokens = Number(text);
+      if (!(tokens > 0)) throw new InvalidArgumentError('it must be a number above 0.');
+      return tokens;
+    },
+  );
+}
+
+export function formatRefusals(refusals: readonly Refusals[]): string {
+  if (refusals.length === 0) return '';
+  return formatTable(
+    ['rows', 'why', 'first at'],
+    refusals.map(({ reason, rows, firstAt }) => [rows, reason, firstAt]),
+  );
+}
+
+function formatIgnored(fields: readonly IgnoredField[]): string {
+  return fields.map(({ name, rows }) => `${name} (${rows} ${rows === 1 ? 'row' : 'rows'})`).join(', ');
+}
+
+export interface FieldCounter {
+  readonly count: (name: string) => void;
+  readonly list: () => IgnoredField[];
+}
+
+export function createFieldCounter(): FieldCounter {
+  const rowsByName = new Map<string, number>();
+  return {
+    count: (name) => void rowsByName.set(name, (rowsByName.get(name) ?? 0) + 1),
+    list: () => Array.from(rowsByName, ([name, rows]) => ({ name, rows })),
+  };
+}
+
+/** A misspelt field would else be a metric that is 0 everywhere. */
+export function warnOfIgnored(fields: readonly IgnoredField[]): void {
+  if (fields.length > 0) remark(`Fields that nothing is made of: ${formatIgnored(fields)}`);
+}
+
+/** Once for all rows: they are kept, whoever knows such a fast or slow server may be right. */
+export function warnOfUnits(table: ObservationTable): void {
+  const mistake = findUnitMistake(table);
+  if (mistake !== undefined) remark(mistake);
+}
+
+/** Throws unless there are rows, saying what was read instead. The action is "train", "evaluate", …. */
+export function checkAnyRow({ table, refusals, ...fields }: ReadTable, action: string): void {
+  if (table.count > 0) return;
+  if (refusals.length === 0) throw new Failure('invalid', `Cannot ${action}: the input is empty`);
+  throw new Failure('invalid', `Cannot ${action}: no row is usable\n${formatRefusals(refusals)}${hintAtNames(fields)}`);
+}
+
+function hintAtNames({ ignoredFields, knownFields }: Pick<ReadTable, 'ignoredFields' | 'knownFields'>): string {
+  if (ignoredFields.some(({ name }) => name === 'first_token_ms'))
+    return '\nThis looks like a log of requests: read it with --format requests and --kv-capacity-tokens';
+  return ignoredFields.length === 0 ? '' : `\nFields that are known: ${knownFields.join(', ')}`;
+}

@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { runTrivet } from '../../../test/support/run-trivet.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'trivet-simulate-'));
+after(() => rmSync(folder, { recursive: true }));
+
+interface Row {
+  readonly at: number;
+  readonly server_ip: string;
+  readonly tpot_millis?: number;
+}
+
+async function simulate(...options: string[]) {
+  const output = join(folder, 'trace.jsonl');
+  const pool = ['--servers', 'large:2', '--rate', '3', '--duration', '60', '--policy', 'round-robin'];
+  const { code, stderr } = await runTrivet(['simulate', ...pool, ...options, '--output', output]);
+  assert.equal(code, 0, stderr);
+  const lines = readFileSync(output, 'utf8').trimEnd().split('\n');
+  return lines.map((line) => JSON.parse(line) as Row);
+}
+
+function meanTpot(rows: readonly Row[], server: string, isCounted: (at: number) => boolean): number {
+  const times = rows.flatMap(({ at, server_ip, tpot_millis }) =>
+    server_ip === server && isCounted(at) ? (tpot_millis ?? []) : [],
+  );
+  return times.reduce((sum, time) => sum + time, 0) / times.length;
+}
+
+test('--slow makes the named server slower from its time on, and no other', async () => {
+  const steady = await simulate();
+  const slowed = await simulate('--slow', 'large-1:3@30');
+  // What started before was partly slowed down: a request of ten seconds would be a rare one.
+  const early = (at: number) => at < 20_000;
+  const late = (at: number) => at > 30_000;
+  const ratio = (server: string, isCounted: (at: number) => boolean) =>
+    meanTpot(slowed, server, isCounted) / meanTpot(steady, server, isCounted);
+  assert.equal(ratio('large-1', early), 1);
+  assert.ok(ratio('large-1', late) >= 3);
+  assert.equal(ratio('large-0', early), 1);
+  assert.equal(ratio('large-0', late), 1);
+});
+
+test('a slowdown of a server that is not there, or that says no time, is refused', async () => {
+  const refused = await runTrivet(['simulate', '--servers', 'large:2', '--slow', 'small-0:2@30']);
+  assert.equal(refused.code, 2);
+  assert.match(refused.stderr, /Cannot slow a server down: it must be one of large-0, large-1, got "small-0"/);
+  const unclear = await runTrivet(['simulate', '--slow', 'large-0:2']);
+  assert.notEqual(unclear.code, 0);
+  assert.match(unclear.stderr, /"large-0:2" must be a server, a factor above 0 and a time/);
+});
+
+const TRACE_LINE = '{"timestamp": 0, "input_length": 10, "output_length": 2}';
+const refused: [title: string, trace: string, message: RegExp][] = [
+  ['without times', '{"input_length": 10, "output_length": 2}', /timestamp must be a number of 0 or more at .*:1\n$/],
+  ['that is no JSON', `${TRACE_LINE}\nTIMESTAMP,ContextTokens\n`, /timestamp must be .* at .*:2\n$/],
+  ['without lengths', `${TRACE_LINE}\n{"timestamp": 5, "input_length": 9}`, /output_length must be .* at .*:2\n$/],
+  [
+    'of words for blocks',
+    '{"timestamp": 0, "input_length": 9, "output_length": 2, "hash_ids": ["a"]}',
+    /hash_ids must be/,
+  ],
+  ['that is empty', '\n', /is empty\n$/],
+];
+for (const [title, trace, message] of refused)
+  test(`a trace ${title} is refused instead of waited for`, async () => {
+    const path = join(folder, 'refused.jsonl');
+    writeFileSync(path, trace);
+    const { code, stderr } = await runTrivet(['simulate', '--trace', path]);
+    assert.equal(code, 2);
+    assert.match(stderr, message);
+  });
+
+test('a trace is replayed in the order of its times', async () => {
+  const path = join(folder, 'unordered.jsonl');
+  const line = (timestamp: number) => JSON.stringify({ timestamp, input_length: 600, output_length: 4, hash_ids: [1] });
+  writeFileSync(path, [line(900), line(0), line(400)].join('\n'));
+  const rows = await simulate('--trace', path);
+  assert.deepEqual(
+    rows.map(({ at }) => at),
+    [0, 400, 900],
+  );
+});
+
+test('a file that cannot be written is named before the work', async () => {
+  const { code, stderr } = await runTrivet(['simulate', '--output', '/no/such/folder/trace.jsonl']);
+  assert.equal(code, 2);
+  assert.match(stderr, /^Cannot write "\/no\/such\/folder\/trace.jsonl"/);
+});

@@ -1,0 +1,177 @@
+import { once } from 'node:events';
+import { createWriteStream } from 'node:fs';
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { checkWritable, formatTable, print, printJson } from '../../command-line/output.ts';
+import { Failure } from '../../errors.ts';
+import { createLeastRequests, createLoadAndPrefix, createRoundRobin } from '../simulator/policies.ts';
+import { createRandom } from '../simulator/random.ts';
+import { toObservationLine, toRequestLine } from '../simulator/recording.ts';
+import { createServer } from '../simulator/server.ts';
+import { type RoutingPolicy, type SimulatedObservation, simulate } from '../simulator/simulate.ts';
+import { GPUS } from '../simulator/step-time.ts';
+import { createWorkload, fromTrace, type SimulatedRequest, type WorkloadOptions } from '../simulator/workload.ts';
+import { readTrace } from './read-trace.ts';
+import { type PoolServer, parsePool, parseSlowdowns, planSlowdowns, type Slowdown } from './simulated-pool.ts';
+
+interface SimulateOptions {
+  readonly servers: readonly PoolServer[];
+  readonly slow: readonly Slowdown[];
+  readonly kvCapacityTokens?: number;
+  readonly workload: 'poisson' | 'bursts';
+  readonly trace?: string;
+  readonly timeScale: number;
+  readonly rate: number;
+  readonly duration: number;
+  readonly seed: number;
+  readonly policy: keyof typeof POLICIES;
+  readonly output?: string;
+  readonly format: 'observations' | 'requests';
+  readonly run: string;
+  readonly json?: boolean;
+}
+
+const POLICIES = {
+  'round-robin': createRoundRobin,
+  'least-requests': createLeastRequests,
+  'load+prefix': createLoadAndPrefix,
+};
+
+/** Blocks of the traces with hash ids; for our own workloads finer ones would only cost time. */
+const BLOCK_TOKENS = 512;
+const DEFAULT_KV_TOKENS = 100_000;
+
+export function createSimulateCommand(): Command {
+  return new Command('simulate')
+    .description('Simulate a pool of vLLM-like servers behind a gateway, and write what it would have observed')
+    .addOption(
+      new Option(
+        '--servers <list>',
+        `the pool, as GPU:count,…; a GPU is one of ${GPUS.map((gpu) => gpu.name).join(', ')}, or a folder of measured step times`,
+      )
+        .default(parsePool('large:1,medium:2,small:1'), 'large:1,medium:2,small:1')
+        .argParser(parsePool),
+    )
+    .option(
+      '--slow <changes>',
+      'make servers slower at a time, as SERVER:FACTOR@SECONDS,… (large-0:2@300: the first one, half as fast from then on)',
+      parseSlowdowns,
+      [],
+    )
+    .option('--kv-capacity-tokens <tokens>', 'key-value memory of every server, in tokens', parsePositive)
+    .addOption(new Option('--workload <kind>', 'how requests arrive').choices(['poisson', 'bursts']).default('bursts'))
+    .option(
+      '--trace <file>',
+      'replay JSON lines {timestamp, input_length, output_length, hash_ids?} instead; --rate, --duration and --seed then say nothing',
+    )
+    .option('--time-scale <factor>', 'stretch the times of the trace', parsePositive, 1)
+    .option('--rate <requests>', 'mean requests a second', parsePositive, 12)
+    .option('--duration <seconds>', 'simulated time during which requests arrive', parsePositive, 600)
+    .option('--seed <number>', 'another seed gives another, equally likely run', parsePositive, 1)
+    .addOption(
+      new Option('--policy <name>', 'how the gateway routes').choices(Object.keys(POLICIES)).default('load+prefix'),
+    )
+    .option('--output <file>', 'write one JSON line a request')
+    .addOption(
+      new Option('--format <kind>', 'lines of --output: observations (input of `model train`) or a request-level log')
+        .choices(['observations', 'requests'])
+        .default('observations'),
+    )
+    .option('--run <name>', 'what a request-level log calls this recording', 'simulated')
+    .option('--json', 'print the summary as JSON')
+    .action(runSimulation);
+}
+
+function parsePositive(text: string): number {
+  const value = Number(text);
+  if (!(value > 0)) throw new InvalidArgumentError('it must be a number above 0.');
+  return value;
+}
+
+async function runSimulation(options: SimulateOptions): Promise<void> {
+  if (options.output !== undefined) await checkWritable(options.output);
+  const requests = readRequests(options);
+  const policy: RoutingPolicy = POLICIES[options.policy]();
+  const capacities = options.servers.map(
+    (server) => options.kvCapacityTokens ?? server.kvCapacityTokens ?? DEFAULT_KV_TOKENS,
+  );
+  const servers = options.servers.map(({ name, timer }, index) =>
+    createServer({
+      name,
+      timer,
+      kvCapacityTokens: capacities[index]!,
+      maxBatchTokens: 2048,
+      maxSequences: 256,
+      blockTokens: BLOCK_TOKENS,
+    }),
+  );
+  checkFits(requests, Math.min(...capacities));
+  const changes = planSlowdowns(options.servers, servers, options.slow);
+  const observations = simulate({ servers, requests, policy, scrapeIntervalMs: 200, scrapeDelayMs: 50, changes });
+  if (options.output !== undefined)
+    await writeLines(
+      options.output,
+      observations.map((row) =>
+        options.format === 'requests' ? toRequestLine(row, options.run) : toObservationLine(row),
+      ),
+    );
+  printSummary(observations, options);
+}
+
+function readRequests(options: SimulateOptions): SimulatedRequest[] {
+  if (options.trace !== undefined) return fromTrace(readTrace(options.trace), options.timeScale, BLOCK_TOKENS);
+  const workload: WorkloadOptions = {
+    kind: options.workload,
+    requestsPerSecond: options.rate,
+    durationMs: options.duration * 1000,
+    medianInputTokens: 900,
+    medianOutputTokens: 120,
+    prefixGroups: 24,
+    sharedShare: 0.5,
+    blockTokens: BLOCK_TOKENS,
+  };
+  return createWorkload(workload, createRandom(options.seed));
+}
+
+/** A request that no server could ever hold would wait for ever. */
+function checkFits(requests: readonly SimulatedRequest[], smallest: number): void {
+  const tooLong = requests.find((request) => request.inputTokens + request.outputTokens + BLOCK_TOKENS > smallest);
+  if (tooLong === undefined) return;
+  const tokens = tooLong.inputTokens + tooLong.outputTokens;
+  throw new Failure(
+    'invalid',
+    `Cannot simulate: request ${tooLong.id} needs ${tokens} tokens of memory, the smallest server has ${smallest}; leave that server out of --servers, or say --kv-capacity-tokens`,
+  );
+}
+
+async function writeLines(path: string, lines: readonly object[]): Promise<void> {
+  const stream = createWriteStream(path);
+  for (const line of lines) if (!stream.write(`${JSON.stringify(line)}\n`)) await once(stream, 'drain');
+  stream.end();
+  await once(stream, 'close');
+}
+
+function printSummary(observations: readonly SimulatedObservation[], options: SimulateOptions): void {
+  const ttft = summarize(observations.map(({ ttftMs }) => ttftMs));
+  const tpot = summarize(observations.flatMap(({ tpotMs }) => tpotMs ?? []));
+  if (options.json) {
+    printJson({ policy: options.policy, requests: observations.length, ttft, tpot });
+    return;
+  }
+  print(`${observations.length} requests over ${options.servers.length} servers, routed by ${options.policy}\n`);
+  print(
+    formatTable(
+      ['milliseconds', 'p50', 'p95', 'p99'],
+      [
+        ['TTFT', ...Object.values(ttft)],
+        ['TPOT', ...Object.values(tpot)],
+      ],
+    ),
+  );
+}
+
+function summarize(values: readonly number[]): { p50: number; p95: number; p99: number } {
+  const sorted = Float64Array.from(values).sort();
+  const at = (share: number) =>
+    Math.round((sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0) * 10) / 10;
+  return { p50: at(0.5), p95: at(0.95), p99: at(0.99) };
+}

@@ -1,0 +1,84 @@
+/** How `trivet simulate` is told of its servers: which there are, how fast, and when one of them changes its speed. */
+import { existsSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { InvalidArgumentError } from 'commander';
+import { Failure } from '../../errors.ts';
+import type { SimulatedServer } from '../simulator/server.ts';
+import { createTableTimer } from '../simulator/step-table.ts';
+import { createRooflineTimer, GPUS, type StepTimer, scaleTimer } from '../simulator/step-time.ts';
+
+export interface PoolServer {
+  /** Its kind and its place in the list: `medium-1`. */
+  readonly name: string;
+  readonly timer: StepTimer;
+  /** Undefined for a table, which does not say. */
+  readonly kvCapacityTokens: number | undefined;
+}
+
+/** From `atMs` on, every step of the server takes `factor` times as long as it did at first. */
+export interface Slowdown {
+  readonly server: string;
+  readonly factor: number;
+  readonly atMs: number;
+}
+
+/** `large:1,medium:2` */
+export function parsePool(text: string): PoolServer[] {
+  const kinds = text.split(',').flatMap((part) => {
+    const [name = '', count = '1'] = part.split(':');
+    if (!/^[1-9]\d{0,3}$/.test(count)) throw new InvalidArgumentError(`"${part}" must have a count as in large:2.`);
+    const server = readServer(name);
+    return Array.from({ length: Number(count) }, () => server);
+  });
+  return kinds.map((server, index) => ({ ...server, name: `${server.name}-${index}` }));
+}
+
+/** `medium-1:2@300,…`: at 300 s, medium-1 becomes twice as slow. */
+export function parseSlowdowns(text: string): Slowdown[] {
+  return text.split(',').map((part) => {
+    const [, server = '', factor, seconds] = /^(.+):([\d.]+)@([\d.]+)$/.exec(part) ?? [];
+    if (!(Number(factor) > 0) || !(Number(seconds) >= 0))
+      throw new InvalidArgumentError(
+        `"${part}" must be a server, a factor above 0 and a time in s, as in large-0:2@300.`,
+      );
+    return { server, factor: Number(factor), atMs: 1000 * Number(seconds) };
+  });
+}
+
+/** Changes for a simulation of these servers; their order is that of the pool. */
+export function planSlowdowns(
+  pool: readonly PoolServer[],
+  servers: readonly SimulatedServer[],
+  slowdowns: readonly Slowdown[],
+): { readonly atMs: number; readonly apply: () => void }[] {
+  return slowdowns.map(({ server, factor, atMs }) => {
+    const index = pool.findIndex(({ name }) => name === server);
+    if (index === -1) {
+      const known = pool.map(({ name }) => name).join(', ');
+      throw new Failure('invalid', `Cannot slow a server down: it must be one of ${known}, got "${server}"`);
+    }
+    return { atMs, apply: () => servers[index]!.setTimer(scaleTimer(pool[index]!.timer, factor)) };
+  });
+}
+
+function readServer(name: string): PoolServer {
+  const gpu = GPUS.find((candidate) => candidate.name === name);
+  if (gpu !== undefined) return { name, timer: createRooflineTimer(gpu), kvCapacityTokens: gpu.kvCapacityTokens };
+  if (existsSync(join(name, 'dense.csv')))
+    return { name: basename(name), timer: readTables(name), kvCapacityTokens: undefined };
+  const known = GPUS.map((candidate) => candidate.name).join(', ');
+  throw new InvalidArgumentError(
+    `"${name}" must be one of ${known}, or a folder with dense.csv, attention.csv and per_sequence.csv.`,
+  );
+}
+
+/** Layers of the models that such tables are measured for: 8 billion parameters, as in Llama 3. */
+const TABLE_LAYERS = 32;
+
+function readTables(folder: string): StepTimer {
+  const read = (file: string) => readFileSync(join(folder, file), 'utf8');
+  return createTableTimer(
+    { dense: read('dense.csv'), attention: read('attention.csv'), perSequence: read('per_sequence.csv') },
+    TABLE_LAYERS,
+  );
+}

@@ -1,0 +1,18 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { observePool, tabulate } from '../../../test/support/observed-pool.ts';
+import { trainModel } from '../training/train-model.ts';
+import { challengeChampion } from './challenge.ts';
+
+test('a champion is not judged by rows that it has learned from, and gives way when a new kind of server came', () => {
+  const known = observePool({ rows: 800 });
+  const news = observePool({ rows: 200, servers: [1, 4], seed: 2 }).filter(
+    ({ input }) => input.serverIp === '10.0.0.1',
+  );
+  const champion = trainModel('m@1', tabulate(known));
+  const table = tabulate([...known, ...news]);
+  const { judgedRows, winner, championError, challengerError } = challengeChampion(table, champion, news.length);
+  assert.equal(judgedRows, Math.ceil(news.length / 2), 'the challenger has learned from the other half');
+  assert.ok(challengerError < 0.6 * championError, `${challengerError} beside ${championError}`);
+  assert.ok(winner !== undefined);
+});

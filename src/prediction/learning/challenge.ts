@@ -1,0 +1,77 @@
+/** A new model must first be better than the served one, on the newest rows, which neither has seen. */
+import type { Answers } from '../evaluation/accuracy.ts';
+import { answerRows } from '../evaluation/answer-rows.ts';
+import { createPriorModel, type LatencyModel } from '../model/model.ts';
+import { type ObservationTable, selectRows, TARGETS } from '../schema/observation-table.ts';
+import { DEFAULT_TRAINING, type TrainParameters, trainModel } from '../training/train-model.ts';
+
+/** How two models did on the judged rows: mean absolute log error, over both targets. */
+export interface Judgement {
+  readonly judgedRows: number;
+  readonly championError: number;
+  readonly challengerError: number;
+}
+
+export interface Challenge extends Judgement {
+  /** Learned from all rows; undefined when the challenger was not better. */
+  readonly winner: LatencyModel | undefined;
+}
+
+const JUDGED_SHARE = 0.2;
+const MAX_JUDGED_ROWS = 2000;
+
+/**
+ * `table` is in the order of time. Without a champion, the prior is to be beaten. `unseenRows` says how many of the
+ * newest the champion has not learned from: judged on what it knows, it would win, and be served for ever.
+ */
+export function challengeChampion(
+  table: ObservationTable,
+  champion: LatencyModel = createPriorModel(),
+  unseenRows = table.count,
+): Challenge {
+  const parameters = { ...DEFAULT_TRAINING, statistic: champion.statistic };
+  const judgement = judgeChallenger(table, champion, { ...parameters, unseenRows });
+  return { ...judgement, winner: isBetter(judgement) ? trainModel('winner@1', table, parameters) : undefined };
+}
+
+export interface JudgeParameters extends TrainParameters {
+  /** How many of the newest rows the champion has not learned from; left out, all. */
+  readonly unseenRows?: number;
+}
+
+/**
+ * Learns from all but the newest rows, and holds both models against these. At least half of what the champion has not
+ * seen is learned from: without news, the challenger would be the champion over again.
+ */
+export function judgeChallenger(
+  table: ObservationTable,
+  champion: LatencyModel,
+  { unseenRows = table.count, ...parameters }: JudgeParameters,
+): Judgement {
+  const judgedRows = Math.min(MAX_JUDGED_ROWS, Math.ceil(JUDGED_SHARE * table.count), Math.ceil(unseenRows / 2));
+  const rows = Array.from({ length: table.count }, (_, row) => row);
+  const judged = rows.slice(table.count - judgedRows);
+  const challenger = trainModel('challenger@1', selectRows(table, rows.slice(0, -judgedRows)), parameters);
+  return {
+    judgedRows,
+    championError: measureError(champion, table, judged),
+    challengerError: measureError(challenger, table, judged),
+  };
+}
+
+export function isBetter({ championError, challengerError }: Judgement): boolean {
+  return challengerError < championError;
+}
+
+/** Each target counts alike, however many rows have it. */
+function measureError(model: LatencyModel, table: ObservationTable, rows: readonly number[]): number {
+  const answers: Answers = { ttft: [], tpot: [] };
+  answerRows(model, table, rows, answers);
+  const errors = TARGETS.filter((target) => answers[target].length > 0).map((target) => {
+    const logErrors = answers[target].map(({ observedMs, predictedMs }) =>
+      Math.abs(Math.log(observedMs / predictedMs)),
+    );
+    return logErrors.reduce((sum, error) => sum + error, 0) / logErrors.length;
+  });
+  return errors.length === 0 ? 0 : errors.reduce((sum, error) => sum + error, 0) / errors.length;
+}

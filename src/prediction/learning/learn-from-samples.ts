@@ -1,0 +1,80 @@
+/** Reads the samples of a model, holds a new one against the served one, and answers with the winner. */
+import { migrations } from '../../database/migrations/list.ts';
+import { openStore, type StoreOptions } from '../../database/startup/open-store.ts';
+import type { Store } from '../../database/store.ts';
+import { isFailure } from '../../errors.ts';
+import { createLog } from '../../telemetry/log.ts';
+import { realWorld } from '../../world.ts';
+import type { LatencyModel } from '../model/model.ts';
+import { decodeModel } from '../model/model-codec.ts';
+import { readSamplePages } from '../observations/sample-store.ts';
+import { listModelVersions, type ModelVersion, readModelFile } from '../registry/model-store.ts';
+import { type PackedModel, packModel } from '../registry/publish-model.ts';
+import { appendObservation, createObservationTable, type ObservationTable } from '../schema/observation-table.ts';
+import { type Challenge, challengeChampion } from './challenge.ts';
+
+export interface TrainingOrder {
+  readonly place: Pick<StoreOptions, 'dataDir' | 'databaseUrl'>;
+  readonly targetModel: string;
+}
+
+export interface TrainingAnswer extends Omit<Challenge, 'winner'> {
+  readonly rows: number;
+  /** Of the newest row that it has learned from. */
+  readonly lastSampleId: number;
+  /** Undefined when the new model was not better. */
+  readonly winner: PackedModel | undefined;
+}
+
+const MAX_ROWS = 50_000;
+
+export async function learnFromSamples({ place, targetModel }: TrainingOrder): Promise<TrainingAnswer> {
+  await using store = await openStore({ ...place, poolSize: 1, migrations, log: createLog('warn'), world: realWorld });
+  const promoted = (await listModelVersions(store, targetModel)).find((version) => version.isPromoted);
+  const champion = promoted && (await readChampion(store, promoted));
+  const seenId = champion === undefined ? 0 : findLastSampleId(promoted);
+  const { table, lastSampleId, unseenRows } = await readTable(store, targetModel, seenId);
+  const { winner, ...scores } = challengeChampion(table, champion, unseenRows);
+  return { ...scores, rows: table.count, lastSampleId, winner: winner && packModel(winner) };
+}
+
+/**
+ * Undefined when this program cannot read it, as after an upgrade that computes other features: it answers nobody any
+ * more, so the new model is held against the prior. Else nothing would ever be learned again.
+ */
+async function readChampion(store: Store, { name, version }: ModelVersion): Promise<LatencyModel | undefined> {
+  const file = await readModelFile(store, name, version);
+  try {
+    return decodeModel(file);
+  } catch (error) {
+    if (isFailure(error)) return undefined;
+    throw error;
+  }
+}
+
+/** Where the samples end that the version has learned from; 0 for one that was not learned from samples. */
+function findLastSampleId(version: ModelVersion | undefined): number {
+  if (version === undefined) return 0;
+  const { source } = JSON.parse(version.lineage) as { readonly source?: { readonly lastSampleId?: number } };
+  return source?.lastSampleId ?? 0;
+}
+
+interface ReadSamples {
+  readonly table: ObservationTable;
+  readonly lastSampleId: number;
+  readonly unseenRows: number;
+}
+
+/** The newest samples, oldest first, and how many of them came after one. */
+async function readTable(store: Store, targetModel: string, seenId: number): Promise<ReadSamples> {
+  const table = createObservationTable();
+  let lastSampleId = 0;
+  let unseenRows = 0;
+  for await (const page of readSamplePages(store, targetModel, MAX_ROWS))
+    for (const { id, observation } of page) {
+      appendObservation(table, observation);
+      lastSampleId = id;
+      if (id > seenId) unseenRows++;
+    }
+  return { table, lastSampleId, unseenRows };
+}

@@ -1,0 +1,128 @@
+/**
+ * Learns again when enough was observed, when time has passed or when the model drifts, whichever process observed it.
+ * One process at a time has a model trained (a lease), by a process that gives way to it; what it publishes is served
+ * everywhere.
+ */
+import { setImmediate as yieldToCalls } from 'node:timers/promises';
+import { Counter } from 'prom-client';
+import { runUnderLease } from '../../database/leases.ts';
+import type { StoreOptions } from '../../database/startup/open-store.ts';
+import type { Store } from '../../database/store.ts';
+import type { Log } from '../../telemetry/log.ts';
+import type { Metrics } from '../../telemetry/metrics.ts';
+import { createBackgroundProcess } from '../../workers/background-process.ts';
+import { createRoundWorker } from '../../workers/round-worker.ts';
+import type { Worker } from '../../workers/worker.ts';
+import type { World } from '../../world.ts';
+import { type FreshSamples, listFreshSamples, recordTraining } from '../observations/sample-store.ts';
+import { publishModel } from '../registry/publish-model.ts';
+import type { TrainingAnswer, TrainingOrder } from './learn-from-samples.ts';
+
+export interface TrainerParts {
+  readonly store: Store;
+  /** Where that store is, for the process that learns. */
+  readonly place: Pick<StoreOptions, 'dataDir' | 'databaseUrl'>;
+  readonly world: World;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly refitRows: number;
+  readonly refitSeconds: number;
+  /** Called after each training: what was learned from may be thinned. */
+  readonly onTrained: (targetModel: string) => Promise<void>;
+}
+
+export interface Trainer extends Worker {
+  /** Learns this model again soon, but never most of the time: its errors have moved. */
+  hasten(targetModel: string): void;
+  /** One look at every model, of up to a thousand; what the background does again and again. */
+  runRound(): Promise<void>;
+}
+
+const REST_MS = 2000;
+/** After a crash, learning goes on when it has run out. */
+const LEASE_MS = 15_000;
+/** A page costs about a millisecond of a serving thread: of many models, each round looks at some. */
+const PAGES_A_ROUND = 16;
+/** Fewer fresh rows than this never cause a training. */
+const MIN_FRESH_ROWS = 50;
+/** After a training alarms wait so many times as long as it took: a pool that never comes to rest alarms on and on. */
+const REST_OF_ALARMS = 4;
+
+export function createTrainer(parts: TrainerParts): Trainer {
+  const { store, world, log } = parts;
+  const { dataDir, databaseUrl } = parts.place;
+  const learning = createBackgroundProcess(new URL('./trainer-process.ts', import.meta.url));
+  const hastened = new Set<string>();
+  const restsUntilMs = new Map<string, number>();
+  let lookedAt = '';
+  const trainings = new Counter({
+    name: 'trivet_prediction_trainings_total',
+    help: 'Trainings by outcome: published, or kept when the new model was not better than the served one.',
+    labelNames: ['model', 'outcome'],
+    registers: [parts.metrics],
+  });
+
+  function isDue({ targetModel, count, lastTrainingMs }: FreshSamples): boolean {
+    if (count < MIN_FRESH_ROWS) return false;
+    if (lastTrainingMs === undefined || count >= parts.refitRows) return true;
+    if (hastened.has(targetModel) && world.monotonicMs() >= (restsUntilMs.get(targetModel) ?? 0)) return true;
+    return world.nowMs() - lastTrainingMs >= parts.refitSeconds * 1000;
+  }
+
+  /** Looks at the next models by name, and begins again behind the last one. */
+  async function runRound(stopping: AbortSignal): Promise<void> {
+    for (let pages = 0; pages < PAGES_A_ROUND; pages++) {
+      const { fresh, last } = await listFreshSamples(store, lookedAt);
+      await trainDue(fresh, stopping);
+      lookedAt = last ?? '';
+      if (last === undefined || stopping.aborted) return;
+      await yieldToCalls();
+    }
+  }
+
+  async function trainDue(models: readonly FreshSamples[], stopping: AbortSignal): Promise<void> {
+    for (const fresh of models) {
+      if (stopping.aborted) return;
+      const lease = { name: `trainer:${fresh.targetModel}`, durationMs: LEASE_MS };
+      if (isDue(fresh)) await runUnderLease(parts, lease, (lost) => train(fresh, AbortSignal.any([stopping, lost])));
+    }
+  }
+
+  async function train({ targetModel, lastId }: FreshSamples, signal: AbortSignal): Promise<void> {
+    const beganMs = world.monotonicMs();
+    hastened.delete(targetModel);
+    const order: TrainingOrder = { place: { dataDir, databaseUrl }, targetModel };
+    const { winner, rows, lastSampleId, ...scores } = await learning.ask<TrainingOrder, TrainingAnswer>(order, signal);
+    const outcome = winner === undefined ? 'kept' : 'published';
+    if (winner !== undefined)
+      await publishModel(store, {
+        name: targetModel,
+        packed: winner,
+        source: { observed: rows, lastSampleId, ...scores },
+        promotion: 'promote',
+        reason: 'better on the newest rows',
+        nowMs: world.nowMs(),
+      });
+    await recordTraining(store, { targetModel, lastSampleId: lastId, nowMs: world.nowMs(), outcome });
+    await parts.onTrained(targetModel);
+    const endedMs = world.monotonicMs();
+    restsUntilMs.set(targetModel, endedMs + REST_OF_ALARMS * (endedMs - beganMs));
+    trainings.inc({ model: targetModel, outcome });
+    log.info({ model: targetModel, rows, outcome, ...scores }, 'learned from what was observed');
+  }
+
+  const worker = createRoundWorker({ name: 'trainer', restMs: REST_MS, world, log, round: runRound });
+  return {
+    ...worker,
+    start() {
+      learning.start();
+      worker.start();
+    },
+    async stop() {
+      await worker.stop();
+      learning.stop();
+    },
+    runRound: () => runRound(new AbortController().signal),
+    hasten: (targetModel) => void hastened.add(targetModel),
+  };
+}

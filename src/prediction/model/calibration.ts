@@ -1,0 +1,137 @@
+/**
+ * Split-conformal quantiles: how far observed times were from predicted ones on rows the model had not learned from,
+ * as logarithms, apart for low, middle and high predictions because errors grow and shrink with the load.
+ */
+
+import type { Target } from '../schema/observation-table.ts';
+
+export const LEVELS = [0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99] as const;
+
+export interface Calibration {
+  /** Rising predicted times (ms) that part the buckets; one fewer than buckets. */
+  readonly edges: Float64Array;
+  /** Bucket after bucket, one residual log(observed / predicted) a level. */
+  readonly quantiles: Float64Array;
+  /** Of each bucket, the logarithm of the mean of observed / predicted. */
+  readonly logMeans: Float64Array;
+  /** How many residuals it knows. */
+  readonly rows: number;
+}
+
+/** What an answer is: a quantile of the times to expect, or their mean. */
+export type Statistic = 'mean' | 'p50' | 'p90' | 'p95' | 'p99';
+export const STATISTICS: readonly Statistic[] = ['p50', 'mean', 'p90', 'p95', 'p99'];
+const LEVEL_OF = { p50: 0.5, p90: 0.9, p95: 0.95, p99: 0.99 } as const;
+
+const ROWS_PER_BUCKET = 120;
+const MAX_BUCKETS = 8;
+/** Before anything is measured: a prior is wrong by a factor of two or three easily. */
+const UNKNOWN_SPREAD = 0.8;
+
+export function unknownCalibration(): Calibration {
+  return {
+    edges: new Float64Array(0),
+    quantiles: Float64Array.from(LEVELS, (level) => UNKNOWN_SPREAD * normalQuantile(level)),
+    logMeans: Float64Array.of(UNKNOWN_SPREAD ** 2 / 2),
+    rows: 0,
+  };
+}
+
+export function calibrate(predicted: Float64Array, observed: Float64Array): Calibration {
+  const count = predicted.length;
+  if (count === 0) return unknownCalibration();
+  const order = Float64Array.from(predicted).sort();
+  const buckets = Math.max(1, Math.min(MAX_BUCKETS, Math.floor(count / ROWS_PER_BUCKET)));
+  const edges = new Float64Array(buckets - 1);
+  for (let b = 1; b < buckets; b++) edges[b - 1] = order[Math.floor((b * count) / buckets)]!;
+  const residuals: number[][] = Array.from({ length: buckets }, () => []);
+  for (let i = 0; i < count; i++)
+    residuals[findBucket(edges, predicted[i]!)]!.push(Math.log(observed[i]! / predicted[i]!));
+  // Equal predictions can leave a bucket empty: it then speaks for all.
+  const all = residuals.flat();
+  const known = residuals.map((bucket) => Float64Array.from(bucket.length > 0 ? bucket : all).sort());
+  return {
+    edges,
+    quantiles: Float64Array.from(known.flatMap((sorted) => LEVELS.map((level) => conformalQuantile(sorted, level)))),
+    logMeans: Float64Array.from(known, logMeanRatio),
+    rows: count,
+  };
+}
+
+/** The residual that `level` of new rows stay below, at least: the ⌈(n+1)·level⌉-th smallest (Vovk et al. 2005). */
+export function conformalQuantile(sorted: Float64Array, level: number): number {
+  // Below the middle the guarantee is wanted from the other side.
+  const rank = level >= 0.5 ? Math.ceil((sorted.length + 1) * level) : Math.floor((sorted.length + 1) * level);
+  if (level === 0.5) return median(sorted);
+  return sorted[Math.max(0, Math.min(sorted.length, rank) - 1)]!;
+}
+
+export function median(sorted: Float64Array): number {
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
+}
+
+export function findBucket(edges: Float64Array, predicted: number): number {
+  let bucket = 0;
+  while (bucket < edges.length && predicted >= edges[bucket]!) bucket++;
+  return bucket;
+}
+
+/** What to add to the logarithm of a prediction to answer with this statistic. The prediction itself is the median. */
+export function statisticOffset(
+  { edges, logMeans, quantiles }: Calibration,
+  { target, statistic }: { readonly target: Target; readonly statistic: Statistic },
+  predicted: number,
+): number {
+  if (statistic === 'p50') return 0;
+  const findShift = SHIFT_OF[target];
+  if (statistic === 'mean') return findShift(edges, predicted, (bucket) => logMeans[bucket]!);
+  const level = LEVELS.indexOf(LEVEL_OF[statistic]);
+  return findShift(edges, predicted, (bucket) => quantiles[bucket * LEVELS.length + level]!);
+}
+
+/** How far a time is shifted, as a logarithm, when each bucket has a shift of its own. */
+type FindShift = (edges: Float64Array, ms: number, readShift: (bucket: number) => number) => number;
+
+/** Candidates are compared by their TTFT: there, no statistic may fall where the next bucket begins. */
+export const SHIFT_OF: Readonly<Record<Target, FindShift>> = {
+  ttft: (edges, ms, readShift) => smoothShift(edges, ms, readShift),
+  tpot: (edges, ms, readShift) => readShift(findBucket(edges, ms)),
+};
+
+/**
+ * The shift of a bucket, such that a longer time never has a smaller statistic: where the next bucket shifts by less, its
+ * first times are moved up to the last ones of this bucket and these are moved down, each by half.
+ */
+function smoothShift(edges: Float64Array, ms: number, readShift: (bucket: number) => number): number {
+  const bucket = findBucket(edges, ms);
+  let highest = readShift(bucket);
+  let lowest = highest;
+  for (let lower = 0; lower < bucket; lower++) {
+    const shift = readShift(lower);
+    if (shift > highest) highest = Math.max(highest, shift - Math.log(ms / edges[lower]!));
+  }
+  for (let upper = bucket + 1; upper <= edges.length; upper++) {
+    const shift = readShift(upper);
+    if (shift < lowest) lowest = Math.min(lowest, shift + Math.log(edges[upper - 1]! / ms));
+  }
+  return (highest + lowest) / 2;
+}
+
+/** Single wild ratios must not own a bucket's mean. */
+const MAX_LOG_RATIO = 4;
+
+function logMeanRatio(sorted: Float64Array): number {
+  let sum = 0;
+  for (const residual of sorted) sum += Math.exp(Math.min(MAX_LOG_RATIO, residual));
+  return Math.log(sum / sorted.length);
+}
+
+/** Quantile of the standard normal distribution for the levels above (Abramowitz & Stegun 26.2.23, |error| < 4.5e-4). */
+function normalQuantile(level: number): number {
+  if (level === 0.5) return 0;
+  const t = Math.sqrt(-2 * Math.log(Math.min(level, 1 - level)));
+  const z =
+    t - (2.515517 + 0.802853 * t + 0.010328 * t * t) / (1 + 1.432788 * t + 0.189269 * t * t + 0.001308 * t ** 3);
+  return level < 0.5 ? -z : z;
+}

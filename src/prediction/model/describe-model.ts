@@ -1,0 +1,76 @@
+import { listTermNames } from '../physics/terms.ts';
+import { TARGETS, type Target } from '../schema/observation-table.ts';
+import type { Statistic } from './calibration.ts';
+import type { ImportedTrees } from './imported-trees.ts';
+import type { LatencyModel, LearningParameters, SlotModels, TargetModel, Validation } from './model.ts';
+
+/** What one target of one slot learned, in words and numbers that can be printed. */
+export interface TargetSummary {
+  /** `all` for the whole model. */
+  readonly podType: string;
+  readonly target: Target;
+  readonly rows: number;
+  readonly trees: number;
+  readonly treeShare: number;
+  readonly validation: Validation | undefined;
+  /** Milliseconds a unit of each term that counts. */
+  readonly physics: Readonly<Record<string, number>>;
+  /** What was imported in place of physics and trees of ours. */
+  readonly imported?: {
+    readonly library: string;
+    readonly transform: string;
+    readonly unit: string;
+    /** By the file's names, what each feature is here. */
+    readonly features: Readonly<Record<string, string | number>>;
+  };
+}
+
+/** What a lineage says of how a model was learned. */
+export type LineageParameters = LearningParameters & { readonly statistic: Statistic };
+
+/** Undefined for a model of which nothing was learned here. */
+export function describeParameters({ statistic, parameters }: LatencyModel): LineageParameters | undefined {
+  return parameters && { statistic, ...parameters };
+}
+
+export function describeModel(model: LatencyModel): TargetSummary[] {
+  return [
+    ...describeSlot('all', model.whole),
+    ...[...model.slots].flatMap(([podType, slot]) => describeSlot(podType || 'aggregate', slot)),
+  ];
+}
+
+function describeSlot(podType: string, slot: SlotModels): TargetSummary[] {
+  return TARGETS.flatMap((target) =>
+    slot[target] === undefined ? [] : [describeTarget(podType, target, slot[target])],
+  );
+}
+
+function describeTarget(podType: string, target: Target, model: TargetModel): TargetSummary {
+  if (model.imported !== undefined) return describeImported(podType, target, model.imported);
+  const terms = listTermNames(target).map((name, t): [string, number] => [name, model.physics.coefficients[t]!]);
+  return {
+    podType,
+    target,
+    rows: model.rows,
+    trees: model.forestShare > 0 ? (model.forest?.treeCount ?? 0) : 0,
+    treeShare: model.forestShare,
+    validation: model.validation,
+    physics: Object.fromEntries(terms.filter(([, coefficient]) => coefficient > 0)),
+  };
+}
+
+function describeImported(podType: string, target: Target, imported: ImportedTrees): TargetSummary {
+  const { library, forest, transform, unit, sources } = imported;
+  const features = Object.fromEntries(sources.map(({ name, from }) => [name, from]));
+  return {
+    podType,
+    target,
+    rows: 0,
+    trees: forest.roots.length,
+    treeShare: 1,
+    validation: undefined,
+    physics: {},
+    imported: { library, transform, unit, features },
+  };
+}

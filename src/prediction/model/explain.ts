@@ -1,0 +1,102 @@
+/** Why a prediction is what it is: the physics' terms in milliseconds, then the factors by which trees and server moved it. */
+
+import { explainGeneralRow } from '../gbdt/general/general-shap.ts';
+import { explainRow } from '../gbdt/shap.ts';
+import { listTermNames, readTerms } from '../physics/terms.ts';
+import { type MetricColumns, TARGETS } from '../schema/observation-table.ts';
+import { computeFeatures, FEATURE_COUNT, FEATURE_NAMES, LEVEL_FEATURES } from './features.ts';
+import { describeOutput, type ImportedTrees, readImportedRow } from './imported-trees.ts';
+import type { TargetModel } from './model.ts';
+import { levelOf } from './server-levels.ts';
+
+/** A prediction is the sum of `physics` (1 when empty) times all `treeFactors` (0 when both are empty) and `serverFactor`, plus `treeMilliseconds`. */
+export interface PredictionExplanation {
+  /** Milliseconds that each term adds. */
+  readonly physics: Readonly<Record<string, number>>;
+  /**
+   * What the trees multiply every prediction with (`level`), what makes physics rise more slowly for them (`base`), and
+   * what each feature multiplies this one with (Shapley values).
+   */
+  readonly treeFactors: Readonly<Record<string, number>>;
+  /** Of imported trees that add times up: where they begin, and what each feature adds (Shapley values). */
+  readonly treeMilliseconds?: Readonly<Record<string, number>>;
+  /** What the server multiplies: how much slower than its pool it was while learning. */
+  readonly serverFactor: number;
+}
+
+/** Factors nearer to 1 than this say nothing alone: they are one together. */
+const LEAST_EFFECT = 0.005;
+
+export interface ExplainedServer {
+  readonly serverIp: string;
+  readonly podType: string;
+}
+
+/** Explains the one row of `columns`, of this server. */
+export function explainPrediction(
+  model: TargetModel,
+  columns: MetricColumns,
+  server: ExplainedServer,
+): PredictionExplanation {
+  if (model.imported !== undefined) return explainImported(model.imported, columns);
+  const { target } = model.physics;
+  const values = readTerms(target, columns, 1);
+  const terms = listTermNames(target).map((name, t): [string, number] => [
+    name,
+    values[t]![0]! * model.physics.coefficients[t]!,
+  ]);
+  const sum = terms.reduce((total, [, milliseconds]) => total + milliseconds, 0);
+  // A prediction is at least the floor, whatever the terms say.
+  const floor: [string, number] = ['floor', model.physics.floorMs - sum];
+  return {
+    physics: Object.fromEntries([...terms, floor].filter(([, milliseconds]) => milliseconds > 0)),
+    treeFactors: Object.fromEntries(listTreeFactors(model, Math.max(sum, model.physics.floorMs), { columns, server })),
+    serverFactor: Math.exp(levelOf(model.levels, server.serverIp, server.podType)),
+  };
+}
+
+/** Trees before the link: times that add up, or logarithms whose factors multiply. */
+function explainImported(imported: ImportedTrees, columns: MetricColumns): PredictionExplanation {
+  const { expectation, contributions } = explainGeneralRow(imported.forest, readImportedRow(imported, columns));
+  const { isAdded, unitMs } = describeOutput(imported);
+  const effects = imported.sources
+    .map(({ name }, f): [string, number] => [name, contributions[f]!])
+    .filter(([, effect]) => effect !== 0)
+    .sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
+  if (isAdded) {
+    const parts = effects.map(([name, effect]) => [name, unitMs * effect]);
+    const treeMilliseconds = Object.fromEntries([['level', unitMs * expectation], ...parts]);
+    return { physics: {}, treeFactors: {}, treeMilliseconds, serverFactor: 1 };
+  }
+  const factors = effects.map(([name, effect]) => [name, Math.exp(effect)]);
+  const treeFactors = Object.fromEntries([['level', unitMs * Math.exp(expectation)], ...factors]);
+  if (imported.transform !== 'log1p') return { physics: {}, treeFactors, serverFactor: 1 };
+  return { physics: {}, treeFactors, treeMilliseconds: { 'log1p begins at': -unitMs }, serverFactor: 1 };
+}
+
+/** The most important first. Their product is exactly what physics is multiplied with. */
+function listTreeFactors(
+  { forest, treeBaseMs, forestShare, slotLevels }: TargetModel,
+  physicsMs: number,
+  { columns, server }: { readonly columns: MetricColumns; readonly server: ExplainedServer },
+): [string, number][] {
+  if (forest === undefined || forestShare === 0) return [];
+  const features = new Float32Array(FEATURE_COUNT);
+  computeFeatures(columns, features, 1);
+  if (slotLevels !== undefined)
+    for (const target of TARGETS)
+      features[LEVEL_FEATURES[target]] = levelOf(slotLevels[target], server.serverIp, server.podType);
+  const { expectation, contributions } = explainRow(forest, features);
+  const effects = FEATURE_NAMES.map((name, f): [string, number] => [name, forestShare * contributions[f]!]);
+  const isLarge = ([, effect]: [string, number]) => Math.abs(effect) >= LEAST_EFFECT;
+  const small = effects.filter((effect) => !isLarge(effect)).reduce((sum, [, effect]) => sum + effect, 0);
+  return [
+    ['level', Math.exp(forestShare * expectation)],
+    ...(treeBaseMs === 0 ? [] : [['base', (1 + treeBaseMs / physicsMs) ** forestShare] as [string, number]]),
+    ...effects
+      .filter(isLarge)
+      .sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]))
+      .map(([name, effect]): [string, number] => [name, Math.exp(effect)]),
+    ['others', Math.exp(small)],
+  ];
+}

@@ -1,0 +1,116 @@
+/**
+ * Every feature, computed in this one place for training and for serving: whatever the model learned from is what it
+ * is asked with. Values lie feature by feature: feature `f` of row `i` is `values[f * stride + i]`, in 32-bit floats
+ * because that is what trees are learned from and evaluated on.
+ */
+import { METRIC_FIELDS } from '../schema/columns.ts';
+import type { MetricColumns, Target } from '../schema/observation-table.ts';
+
+/** What an input says: trees of other libraries may ask for it too. */
+export const INPUT_FEATURE_NAMES = [
+  ...METRIC_FIELDS,
+  'effective_tokens',
+  'tokens_ahead',
+  'tokens_per_request',
+  'running_minus_waiting',
+  'kv_per_running',
+] as const;
+
+/**
+ * Names are part of the model file; a model is served only while each of its features is still computed here. The
+ * levels tell the trees which servers are of one kind: a load does not cost each of them the same share more.
+ */
+export const FEATURE_NAMES = [...INPUT_FEATURE_NAMES, 'server_ttft_level', 'server_tpot_level'] as const;
+
+/** Where the level of each target stands among the features. */
+export const LEVEL_FEATURES: Readonly<Record<Target, number>> = {
+  ttft: FEATURE_NAMES.indexOf('server_ttft_level'),
+  tpot: FEATURE_NAMES.indexOf('server_tpot_level'),
+};
+
+/**
+ * How TTFT may move with each feature, so that it never falls with the length of the prompt, the waiting requests or the
+ * tokens in flight, and never rises with the share of the prompt that is cached, whatever the trees have learned. A
+ * feature made of several inputs has the sign that all of them agree on; where they do not, the trees must not ask for it.
+ */
+const TTFT_SIGNS: Readonly<Partial<Record<(typeof FEATURE_NAMES)[number], 1 | -1 | 'unused'>>> = {
+  input_token_length: 1,
+  prefix_cache_score: -1,
+  num_request_waiting: 1,
+  inflight_tokens: 1,
+  effective_tokens: 1,
+  tokens_ahead: 1,
+  // It rises with the tokens in flight, and falls with the waiting requests.
+  tokens_per_request: 'unused',
+  running_minus_waiting: -1,
+};
+
+/** What the trees of a target must respect: one sign a feature, as `BoostOptions.monotone`, and what they must not use. */
+export function constrainTrees(target: Target): {
+  readonly monotone: readonly number[];
+  readonly unused: readonly number[];
+} {
+  // TPOT is left free: candidates are told apart by their first tokens.
+  const signs = FEATURE_NAMES.map((name) => (target === 'ttft' ? (TTFT_SIGNS[name] ?? 0) : 0));
+  return {
+    monotone: signs.map((sign) => (sign === 'unused' ? 0 : sign)),
+    unused: signs.flatMap((sign, feature) => (sign === 'unused' ? [feature] : [])),
+  };
+}
+
+export function isInputFeature(name: string): name is (typeof INPUT_FEATURE_NAMES)[number] {
+  return INPUT_FEATURE_NAMES.some((known) => known === name);
+}
+
+/** Rows as the models see them. */
+export interface FeatureMatrix {
+  readonly values: Float32Array;
+  readonly stride: number;
+  readonly count: number;
+}
+
+export const FEATURE_COUNT = FEATURE_NAMES.length;
+
+/** Fills what the input says of the first `columns.count` rows; the levels of their servers are for the caller to fill. */
+export function computeFeatures(columns: MetricColumns, values: Float32Array | Float64Array, stride: number): void {
+  copyRaw(columns, values, stride);
+  const { count } = columns;
+  const derived = FIRST_DERIVED * stride;
+  for (let i = 0; i < count; i++) {
+    const length = columns.inputTokenLength[i]!;
+    const waiting = columns.numRequestWaiting[i]!;
+    const running = columns.numRequestRunning[i]!;
+    const inflight = columns.inflightTokens[i]!;
+    const effective = (1 - Math.min(1, columns.prefixCacheScore[i]!)) * length;
+    const at = derived + i;
+    // The prompt tokens that must really be computed, alone and behind what is under way already.
+    values[at] = effective;
+    values[at + stride] = effective + inflight;
+    values[at + 2 * stride] = inflight / (waiting + running + 1);
+    // Some servers count waiting requests among the running ones: the difference is the batch.
+    values[at + 3 * stride] = running - waiting;
+    values[at + 4 * stride] = columns.kvCacheUsage[i]! / (running + 1);
+  }
+}
+
+const FIRST_DERIVED = FEATURE_NAMES.indexOf('effective_tokens');
+
+function copyRaw(columns: MetricColumns, values: Float32Array | Float64Array, stride: number): void {
+  const { count } = columns;
+  const raw = [
+    columns.inputTokenLength,
+    columns.prefixCacheScore,
+    columns.numRequestWaiting,
+    columns.numRequestRunning,
+    columns.kvCacheUsage,
+    columns.inflightTokens,
+    columns.hbmUtilization,
+    columns.aiCoreUtilization,
+    columns.bandwidthUtilization,
+  ];
+  for (let f = 0; f < raw.length; f++) {
+    const column = raw[f]!;
+    const at = f * stride;
+    for (let i = 0; i < count; i++) values[at + i] = column[i]!;
+  }
+}

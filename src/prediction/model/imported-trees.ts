@@ -1,0 +1,95 @@
+/**
+ * Trees that another library trained: how their features are had from an input, and how what they say becomes
+ * milliseconds. Values are compared in the precision of that library, so that answers are its own to the last digits.
+ */
+
+import { createGeneralKernel } from '../gbdt/general/general-kernel.ts';
+import type { GeneralForest } from '../gbdt/general/general-tree.ts';
+import { clampMs } from '../schema/milliseconds.ts';
+import type { MetricColumns } from '../schema/observation-table.ts';
+import { computeFeatures, FEATURE_COUNT, FEATURE_NAMES } from './features.ts';
+
+/** What the trees learned to say, of a time in the unit. */
+export const TRANSFORMS = ['identity', 'log', 'log1p'] as const;
+export type Transform = (typeof TRANSFORMS)[number];
+
+const MS_OF_UNIT = { ms: 1, s: 1000 } as const;
+export type TimeUnit = keyof typeof MS_OF_UNIT;
+export const TIME_UNITS: readonly TimeUnit[] = ['ms', 's'];
+
+export interface FeatureSource {
+  /** As the file calls it. */
+  readonly name: string;
+  /** One of INPUT_FEATURE_NAMES, or the number that it always is. */
+  readonly from: string | number;
+}
+
+export interface ImportedTrees {
+  readonly library: string;
+  readonly forest: GeneralForest;
+  /** One a feature of the forest, in its order. */
+  readonly sources: readonly FeatureSource[];
+  readonly transform: Transform;
+  readonly unit: TimeUnit;
+}
+
+export interface ImportedEvaluator {
+  /** Fills the first `columns.count` entries of `outputs`, in milliseconds. */
+  evaluate(columns: MetricColumns, outputs: Float64Array): void;
+}
+
+export function createImportedEvaluator(imported: ImportedTrees, capacity: number): ImportedEvaluator {
+  const columnCount = FEATURE_COUNT + imported.sources.length;
+  const values = createValues(imported.forest, columnCount * capacity);
+  imported.sources.forEach(({ from }, f) => {
+    const start = (FEATURE_COUNT + f) * capacity;
+    if (typeof from === 'number') values.fill(from, start, start + capacity);
+  });
+  const forest = {
+    ...imported.forest,
+    features: imported.forest.features.map((feature) => (feature < 0 ? feature : placeSource(imported, feature))),
+  };
+  const kernel = createGeneralKernel(forest, capacity);
+  return {
+    evaluate(columns, outputs) {
+      computeFeatures(columns, values, capacity);
+      kernel.evaluate({ values, stride: capacity, count: columns.count }, outputs);
+      for (let i = 0; i < columns.count; i++) outputs[i] = toMilliseconds(imported, outputs[i]!);
+    },
+  };
+}
+
+function createValues({ precision }: GeneralForest, length: number): Float32Array | Float64Array {
+  return precision === 'single' ? new Float32Array(length) : new Float64Array(length);
+}
+
+/** The column of a feature: one of ours, or behind them a constant. */
+function placeSource({ sources }: ImportedTrees, feature: number): number {
+  const { from } = sources[feature]!;
+  return typeof from === 'number' ? FEATURE_COUNT + feature : FEATURE_NAMES.indexOf(from as never);
+}
+
+/** Of what the trees say after the link. */
+function toMilliseconds({ transform, unit }: ImportedTrees, said: number): number {
+  const time = transform === 'log' ? Math.exp(said) : transform === 'log1p' ? Math.expm1(said) : said;
+  return clampMs(time * MS_OF_UNIT[unit]);
+}
+
+/** The features of the one row of `columns` in the order of the trees. */
+export function readImportedRow(
+  { forest, sources }: ImportedTrees,
+  columns: MetricColumns,
+): Float32Array | Float64Array {
+  const ours = createValues(forest, FEATURE_COUNT);
+  computeFeatures(columns, ours, 1);
+  const row = createValues(forest, sources.length);
+  sources.forEach(({ from }, f) => {
+    row[f] = typeof from === 'number' ? from : ours[FEATURE_NAMES.indexOf(from as never)]!;
+  });
+  return row;
+}
+
+/** Whether the trees add times up, or multiply them, and milliseconds a unit. */
+export function describeOutput({ forest, transform, unit }: ImportedTrees) {
+  return { isAdded: forest.link === 'identity' && transform === 'identity', unitMs: MS_OF_UNIT[unit] };
+}

@@ -1,0 +1,286 @@
+/**
+ * A model as one file: the same bytes in the database, in an export and between processes.
+ *
+ *   "TRVMODEL" · format version (u32) · length of the header (u32) · header (JSON, UTF-8) · of each slot the forests, as
+ *   `gbdt/forest-format.ts` writes them, and imported trees, as `gbdt/general-format.ts` does · SHA-256 of everything before it (32 bytes); numbers little endian
+ *
+ * The header names the features, so that a reader knows whether it still computes what the trees ask for.
+ */
+import { createHash } from 'node:crypto';
+import { describeError, Failure } from '../../errors.ts';
+import { decodeForests, encodeForests } from '../gbdt/forest-format.ts';
+import { decodeGeneralForest, encodeGeneralForest } from '../gbdt/general/general-format.ts';
+import type { Forest } from '../gbdt/tree.ts';
+import { countTerms, listTermNames } from '../physics/terms.ts';
+import { TARGETS, type Target } from '../schema/observation-table.ts';
+import type { Calibration, Statistic } from './calibration.ts';
+import { FEATURE_NAMES, isInputFeature } from './features.ts';
+import type { ImportedTrees } from './imported-trees.ts';
+import type { LatencyModel, LearningParameters, SlotModels, TargetModel } from './model.ts';
+import { NO_LEVELS, type ServerLevels } from './server-levels.ts';
+
+const MAGIC = 'TRVMODEL';
+/** 2: trees correct physics plus `treeBaseMs`. Files of format 1 have no such thing, and are read as before. */
+const FORMAT_VERSION = 2;
+const HEADER_AT = 16;
+const CHECKSUM_BYTES = 32;
+
+interface TargetHeader {
+  readonly rows: number;
+  /** Logarithms of factors; absent where every server has factor 1. */
+  readonly levels?: {
+    readonly servers: Readonly<Record<string, number>>;
+    /** Absent in models of an earlier program. */
+    readonly kinds?: Readonly<Record<string, number>>;
+    readonly podTypes: Readonly<Record<string, number>>;
+  };
+  readonly physics: { readonly coefficients: Readonly<Record<string, number>>; readonly floorMs: number };
+  readonly hasForest: boolean;
+  /** Absent in models of an earlier program. */
+  readonly treeBaseMs?: number;
+  readonly forestShare: number;
+  readonly calibration: {
+    readonly edges: readonly number[];
+    readonly quantiles: readonly number[];
+    readonly logMeans: readonly number[];
+    readonly rows: number;
+  };
+  readonly validation: TargetModel['validation'] | null;
+  readonly imported?: Omit<ImportedTrees, 'forest'> & { readonly bytes: number };
+}
+
+interface SlotHeader {
+  /** Null for the whole model. */
+  readonly podType: string | null;
+  readonly targets: Partial<Readonly<Record<Target, TargetHeader>>>;
+  readonly forestBytes: number;
+}
+
+interface ModelHeader {
+  readonly id: string;
+  readonly statistic: Statistic;
+  readonly parameters?: LearningParameters;
+  readonly features: readonly string[];
+  readonly slots: readonly SlotHeader[];
+}
+
+export function encodeModel(model: LatencyModel): Uint8Array {
+  const slots: readonly [string | null, SlotModels][] = [[null, model.whole], ...model.slots];
+  const forests = slots.map(([, slot]) => encodeSlotForests(slot));
+  const imported = slots.map(([, slot]) => TARGETS.map((target) => encodeImported(slot[target])));
+  const header: ModelHeader = {
+    id: model.id,
+    statistic: model.statistic,
+    ...(model.parameters !== undefined && { parameters: model.parameters }),
+    features: FEATURE_NAMES,
+    slots: slots.map(([podType, slot], i) => describeSlot(podType, slot, forests[i]!.length)),
+  };
+  return assemble(
+    header,
+    slots.flatMap((_, i) => [forests[i]!, ...imported[i]!]),
+  );
+}
+
+function assemble(header: ModelHeader, parts: readonly Uint8Array[]): Uint8Array {
+  const text = Buffer.from(JSON.stringify(header));
+  const start = Buffer.alloc(HEADER_AT);
+  start.write(MAGIC, 'latin1');
+  start.writeUInt32LE(FORMAT_VERSION, 8);
+  start.writeUInt32LE(text.length, 12);
+  const content = Buffer.concat([start, text, ...parts]);
+  return Buffer.concat([content, createHash('sha256').update(content).digest()]);
+}
+
+/** The same model under another id; its trees are copied unread. */
+export function renameModel(file: Uint8Array, id: string): Uint8Array {
+  const { header, rest } = openFile(file);
+  return assemble({ ...header, id }, [rest]);
+}
+
+function describeSlot(podType: string | null, slot: SlotModels, forestBytes: number): SlotHeader {
+  const targets = Object.fromEntries(
+    Object.entries(slot).map(([target, model]) => [target, describeTarget(target as Target, model)]),
+  );
+  return { podType, targets, forestBytes };
+}
+
+function describeTarget(target: Target, model: TargetModel): TargetHeader {
+  const names = listTermNames(target);
+  const { servers, kinds, podTypes } = model.levels;
+  return {
+    rows: model.rows,
+    ...(servers.size > 0 && {
+      levels: {
+        servers: Object.fromEntries(servers),
+        kinds: Object.fromEntries(kinds),
+        podTypes: Object.fromEntries(podTypes),
+      },
+    }),
+    physics: {
+      coefficients: Object.fromEntries(names.map((name, t) => [name, model.physics.coefficients[t]!])),
+      floorMs: model.physics.floorMs,
+    },
+    hasForest: model.forest !== undefined,
+    ...(model.treeBaseMs !== 0 && { treeBaseMs: model.treeBaseMs }),
+    forestShare: model.forestShare,
+    calibration: {
+      edges: [...model.calibration.edges],
+      quantiles: [...model.calibration.quantiles],
+      logMeans: [...model.calibration.logMeans],
+      rows: model.calibration.rows,
+    },
+    validation: model.validation ?? null,
+    ...(model.imported === undefined ? {} : { imported: describeImported(model.imported) }),
+  };
+}
+
+function describeImported({ forest, ...described }: ImportedTrees): NonNullable<TargetHeader['imported']> {
+  return { ...described, bytes: encodeGeneralForest(forest).length };
+}
+
+function encodeImported(model: TargetModel | undefined): Uint8Array {
+  return model?.imported === undefined ? new Uint8Array(0) : encodeGeneralForest(model.imported.forest);
+}
+
+/** The trees of both targets of a slot share one binning, and so one encoding. */
+function encodeSlotForests(slot: SlotModels): Uint8Array {
+  const forests = TARGETS.map((target) => slot[target]?.forest).filter((forest) => forest !== undefined);
+  return forests.length === 0 ? new Uint8Array(0) : encodeForests(forests);
+}
+
+/** The digest that tells two files apart; it is also the file's own end. */
+export function checksumOf(file: Uint8Array): string {
+  return Buffer.from(file.subarray(-CHECKSUM_BYTES)).toString('hex');
+}
+
+/** Throws `invalid` when this is no model, a damaged one, or one for features that are not computed here. */
+export function decodeModel(file: Uint8Array): LatencyModel {
+  const opened = openFile(file);
+  try {
+    return restoreModel(opened);
+  } catch (error) {
+    throw refuse(describeError(error));
+  }
+}
+
+interface OpenedFile {
+  readonly header: ModelHeader;
+  /** What stands between the header and the checksum. */
+  readonly rest: Buffer;
+}
+
+function openFile(file: Uint8Array): OpenedFile {
+  const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength);
+  if (bytes.length < HEADER_AT + CHECKSUM_BYTES || bytes.toString('latin1', 0, 8) !== MAGIC)
+    throw refuse('it is not a model file');
+  // Before the checksum, so that a later format is named as such and not called damage.
+  const version = bytes.readUInt32LE(8);
+  if (version < 1 || version > FORMAT_VERSION)
+    throw refuse(`its format is ${version}, this program reads 1 to ${FORMAT_VERSION}`);
+  const content = bytes.subarray(0, -CHECKSUM_BYTES);
+  if (createHash('sha256').update(content).digest('hex') !== checksumOf(bytes))
+    throw refuse('its checksum does not match, the file is damaged');
+  const end = HEADER_AT + content.readUInt32LE(12);
+  try {
+    return { header: JSON.parse(content.toString('utf8', HEADER_AT, end)) as ModelHeader, rest: content.subarray(end) };
+  } catch (error) {
+    throw refuse(describeError(error));
+  }
+}
+
+function refuse(reason: string): Failure {
+  return new Failure('invalid', `Cannot read the model: ${reason}`);
+}
+
+function restoreModel({ header, rest }: OpenedFile): LatencyModel {
+  let at = 0;
+  const hasForests = header.slots.some((slot) => slot.forestBytes > 0);
+  if (hasForests && header.features.join() !== FEATURE_NAMES.join())
+    throw new RangeError('it was learned from other features than this program computes, train it again');
+  const slots = header.slots.map((slot): [string | null, SlotModels] => {
+    const takeBytes = (length: number): Uint8Array => {
+      at += length;
+      return rest.subarray(at - length, at);
+    };
+    const forests = slot.forestBytes === 0 ? [] : decodeForests(takeBytes(slot.forestBytes));
+    return [slot.podType, restoreSlot(slot, forests, takeBytes)];
+  });
+  const [whole, ...others] = slots;
+  if (whole === undefined) throw new RangeError('it has no slot');
+  const named = others.map(([podType, slot]): [string, SlotModels] => [podType ?? '', slot]);
+  const { id, statistic, parameters } = header;
+  const learnedBy = parameters === undefined ? {} : { parameters };
+  return { id, statistic, ...learnedBy, whole: whole[1], slots: new Map(named) };
+}
+
+function restoreSlot(
+  { targets }: SlotHeader,
+  forests: Forest[],
+  takeBytes: (length: number) => Uint8Array,
+): SlotModels {
+  const slot: Partial<Record<Target, TargetModel>> = {};
+  const slotLevels = { ttft: restoreLevels(targets.ttft), tpot: restoreLevels(targets.tpot) };
+  for (const target of TARGETS) {
+    const header = targets[target];
+    if (header === undefined) continue;
+    const restored = restoreTarget(target, header, header.hasForest ? forests.shift() : undefined);
+    const learned = { ...restored, levels: slotLevels[target], slotLevels };
+    slot[target] =
+      header.imported === undefined
+        ? learned
+        : { ...learned, imported: restoreImported(header.imported, takeBytes(header.imported.bytes)) };
+  }
+  return slot;
+}
+
+function restoreTarget(target: Target, header: TargetHeader, forest: Forest | undefined): Omit<TargetModel, 'levels'> {
+  if (forest !== undefined && forest.binning.edges.length !== FEATURE_NAMES.length)
+    throw new RangeError('its trees have another number of features than it says');
+  const { treeBaseMs = 0 } = header;
+  if (!(treeBaseMs >= 0 && treeBaseMs < Number.POSITIVE_INFINITY))
+    throw new RangeError('its treeBaseMs must be a finite number of 0 or more');
+  const names = listTermNames(target);
+  // A term that a later program adds was not learned: it adds nothing.
+  const coefficients = Float64Array.from(
+    { length: countTerms(target) },
+    (_, t) => header.physics.coefficients[names[t]!] ?? 0,
+  );
+  return {
+    rows: header.rows,
+    physics: { target, coefficients, floorMs: header.physics.floorMs },
+    forest,
+    treeBaseMs,
+    forestShare: header.forestShare,
+    calibration: restoreCalibration(header.calibration),
+    validation: header.validation ?? undefined,
+  };
+}
+
+function restoreImported(header: NonNullable<TargetHeader['imported']>, bytes: Uint8Array): ImportedTrees {
+  const { library, sources, transform, unit } = header;
+  const forest = decodeGeneralForest(bytes);
+  const unknown = sources.find(({ from }) => typeof from === 'string' && !isInputFeature(from));
+  if (unknown !== undefined || sources.length !== forest.featureCount)
+    throw new RangeError('its imported trees ask for features that this program does not compute');
+  return { library, sources, transform, unit, forest };
+}
+
+function restoreLevels(header: TargetHeader | undefined): ServerLevels {
+  const { levels } = header ?? {};
+  if (levels === undefined) return NO_LEVELS;
+  const { servers, kinds, podTypes } = levels;
+  return {
+    servers: new Map(Object.entries(servers)),
+    kinds: new Map(Object.entries(kinds ?? {})),
+    podTypes: new Map(Object.entries(podTypes)),
+  };
+}
+
+function restoreCalibration(header: TargetHeader['calibration']): Calibration {
+  return {
+    edges: Float64Array.from(header.edges),
+    quantiles: Float64Array.from(header.quantiles),
+    logMeans: Float64Array.from(header.logMeans),
+    rows: header.rows,
+  };
+}

@@ -1,0 +1,93 @@
+/**
+ * A learned model: for each pod type and target, physics, trees on the logarithm of what physics missed, and how far
+ * off they were. Immutable values; `slot-evaluator.ts` computes with them.
+ */
+
+import type { BoostOptions } from '../gbdt/training/boost.ts';
+import type { Forest } from '../gbdt/tree.ts';
+import { createPriorPhysics, type PhysicsModel } from '../physics/physics.ts';
+import { TARGETS, type Target } from '../schema/observation-table.ts';
+import { normalizePodType } from '../schema/pod-type.ts';
+import { type Calibration, type Statistic, unknownCalibration } from './calibration.ts';
+import type { ImportedTrees } from './imported-trees.ts';
+import { NO_LEVELS, type ServerLevels } from './server-levels.ts';
+
+export interface TargetModel {
+  /** Rows it learned from. */
+  readonly rows: number;
+  /** What physics and trees say is of a server at level 0. */
+  readonly levels: ServerLevels;
+  readonly physics: PhysicsModel;
+  /** Undefined while rows are few. */
+  readonly forest: Forest | undefined;
+  /** The levels by which the trees know servers apart: those of the part that it was learned in. Without, all are at 0. */
+  readonly slotLevels?: SlotLevels;
+  /**
+   * The trees correct physics plus this, in milliseconds, which rises more slowly with the load than physics does: trees
+   * that may only rise cannot correct what rises too fast. 0 in models of an earlier program.
+   */
+  readonly treeBaseMs: number;
+  /** How much of the trees' correction is believed, 0 to 1: decided on held-out rows. */
+  readonly forestShare: number;
+  readonly calibration: Calibration;
+  /** How far off it was on rows held out while learning; undefined without such rows. */
+  readonly validation: Validation | undefined;
+  /** Trees of another library, which then answer alone: without physics and trees of ours. */
+  readonly imported?: ImportedTrees;
+}
+
+export type SlotLevels = Readonly<Record<Target, ServerLevels>>;
+
+/** Errors relative to the observed time, in percent. */
+export interface Validation {
+  readonly rows: number;
+  readonly mape: number;
+  readonly mdape: number;
+}
+
+/** The models of one pod type; a target nobody observed there is absent. */
+export type SlotModels = Partial<Readonly<Record<Target, TargetModel>>>;
+
+/** By what a model was learned: the same rows and parameters give the same model. */
+export type LearningParameters = Omit<BoostOptions, 'kernel' | 'base' | 'monotone' | 'unused'>;
+
+export interface LatencyModel {
+  /** `qwen3-32b@17`. */
+  readonly id: string;
+  readonly statistic: Statistic;
+  /** Undefined when nothing of it was learned here. */
+  readonly parameters?: LearningParameters;
+  /** By pod type, as `normalizePodType` writes it. */
+  readonly slots: ReadonlyMap<string, SlotModels>;
+  /** Learned from the rows of every pod type. */
+  readonly whole: SlotModels;
+}
+
+export const PRIOR_ID = 'prior@1';
+
+export function createPriorModel(): LatencyModel {
+  return { id: PRIOR_ID, statistic: 'p50', slots: new Map(), whole: {} };
+}
+
+const PRIORS = Object.fromEntries(TARGETS.map((target) => [target, createPriorTarget(target)])) as Readonly<
+  Record<Target, TargetModel>
+>;
+
+function createPriorTarget(target: Target): TargetModel {
+  const calibration = unknownCalibration();
+  return {
+    rows: 0,
+    levels: NO_LEVELS,
+    physics: createPriorPhysics(target),
+    forest: undefined,
+    treeBaseMs: 0,
+    forestShare: 0,
+    calibration,
+    validation: undefined,
+  };
+}
+
+/** What answers for a pod type: its own model, else the whole model's, else the prior. */
+export function findTargetModel(model: LatencyModel, podType: string, target: Target): TargetModel {
+  return model.slots.get(normalizePodType(podType))?.[target] ?? model.whole[target] ?? PRIORS[target];
+}

@@ -1,0 +1,200 @@
+/**
+ * How much slower or faster than its pool each server is, as the logarithm of a factor. A model is learned from times
+ * divided by it, so that the load explains what is left and not the hardware, and answers are multiplied by it. Levels
+ * are pulled towards the pod type's, and these towards the pool's, as strongly as servers seem alike beside the
+ * scatter of single rows: those of like servers vanish. A server that was not seen has the level of its pod type.
+ */
+
+import { evaluatePhysics, fitPhysics, type PhysicsModel } from '../physics/physics.ts';
+import { type ObservationTable, selectRows, type Target } from '../schema/observation-table.ts';
+import { normalizePodType } from '../schema/pod-type.ts';
+import { median } from './calibration.ts';
+
+export interface ServerLevels {
+  /** By `server_ip`. */
+  readonly servers: ReadonlyMap<string, number>;
+  /** By the last part of a `server_ip` like `run/server`, where several servers share one. */
+  readonly kinds: ReadonlyMap<string, number>;
+  readonly podTypes: ReadonlyMap<string, number>;
+}
+
+export const NO_LEVELS: ServerLevels = { servers: new Map(), kinds: new Map(), podTypes: new Map() };
+
+/** What a row is multiplied with. */
+export function levelOf({ servers, kinds, podTypes }: ServerLevels, server: string, podType: string): number {
+  return servers.get(server) ?? kinds.get(kindOf(server)) ?? podTypes.get(normalizePodType(podType)) ?? 0;
+}
+
+/**
+ * A server of a recording is called `run/server`, and one of the same name in another recording is most likely of the
+ * same kind. Of names without a slash, each is its own.
+ */
+function kindOf(server: string): string {
+  return server.slice(server.lastIndexOf('/') + 1);
+}
+
+/** The level of each row's server, or of these rows'. */
+export function readLevels(levels: ServerLevels, table: ObservationTable, rows?: ArrayLike<number>): Float64Array {
+  const known = new Map<number, number>();
+  return Float64Array.from({ length: rows?.length ?? table.count }, (_, i) => {
+    const row = rows?.[i] ?? i;
+    const key = table.server[row]! * table.podTypes.length + table.podType[row]!;
+    const level =
+      known.get(key) ?? levelOf(levels, table.servers[table.server[row]!]!, table.podTypes[table.podType[row]!]!);
+    known.set(key, level);
+    return level;
+  });
+}
+
+/** Levels and prices depend on each other: they are fitted in turn, each time from the last. */
+const ROUNDS = 10;
+/** So many rows settle the prices; the levels are then those of all rows. */
+const MAX_FITTED_ROWS = 3000;
+/** The newest part of each server's rows, on which levels must prove themselves. */
+const JUDGED_SHARE = 0.2;
+const MIN_ROWS = 40;
+
+/** Rows that all have this target, in the order of time. */
+export interface LeveledRows {
+  readonly target: Target;
+  readonly table: ObservationTable;
+  readonly observed: Float64Array;
+}
+
+/** None when there is one server, or when they would not have made the newest rows of each better. */
+export function fitServerLevels(rows: LeveledRows): ServerLevels {
+  const { count, server } = rows.table;
+  if (count < MIN_ROWS || new Set(server.subarray(0, count)).size < 2) return NO_LEVELS;
+  const { learned, judged } = splitByAge(server.subarray(0, count));
+  const trial = alternate(pickRows(rows, learned));
+  if (!isBetter(trial, pickRows(rows, judged))) return NO_LEVELS;
+  return alternate(rows).levels;
+}
+
+/** Not the newest rows of all: recordings that stand one after the other end with servers that nobody had seen before. */
+function splitByAge(server: ArrayLike<number>): { readonly learned: number[]; readonly judged: number[] } {
+  const left = new Map<number, number>();
+  for (let row = 0; row < server.length; row++) left.set(server[row]!, (left.get(server[row]!) ?? 0) + 1);
+  for (const [key, rows] of left) left.set(key, Math.ceil((1 - JUDGED_SHARE) * rows));
+  const learned: number[] = [];
+  const judged: number[] = [];
+  for (let row = 0; row < server.length; row++) {
+    const mine = left.get(server[row]!)!;
+    left.set(server[row]!, mine - 1);
+    (mine > 0 ? learned : judged).push(row);
+  }
+  return { learned, judged };
+}
+
+function pickRows({ target, table, observed }: LeveledRows, picked: readonly number[]): LeveledRows {
+  return { target, table: selectRows(table, picked), observed: Float64Array.from(picked, (row) => observed[row]!) };
+}
+
+interface Trial {
+  /** Prices of the pool, without levels and with them. */
+  readonly alone: PhysicsModel;
+  readonly leveled: PhysicsModel;
+  readonly levels: ServerLevels;
+}
+
+function isBetter({ alone, leveled, levels }: Trial, judged: LeveledRows): boolean {
+  const level = readLevels(levels, judged.table);
+  const withLevels = logRatios(leveled, judged);
+  const without = logRatios(alone, judged);
+  let gain = 0;
+  for (let row = 0; row < level.length; row++)
+    gain += Math.abs(without[row]!) - Math.abs(withLevels[row]! - level[row]!);
+  return gain > 0;
+}
+
+function alternate(rows: LeveledRows): Trial {
+  const step = Math.max(1, rows.table.count / MAX_FITTED_ROWS);
+  const sample = pickRows(
+    rows,
+    Array.from({ length: Math.floor(rows.table.count / step) }, (_, i) => Math.floor(i * step)),
+  );
+  const alone = fitPhysics(rows.target, sample.table, sample.observed);
+  let leveled = alone;
+  for (let round = 0; round < ROUNDS; round++) {
+    const level = readLevels(measureLevels(sample.table, logRatios(leveled, sample)), sample.table);
+    const observed = sample.observed.map((value, i) => value * Math.exp(-level[i]!));
+    const start = { coefficients: leveled.coefficients, rounds: 1 };
+    leveled = fitPhysics(rows.target, sample.table, observed, { start });
+  }
+  return { alone, leveled, levels: measureLevels(rows.table, logRatios(leveled, rows)) };
+}
+
+function logRatios(physics: PhysicsModel, { table, observed }: LeveledRows): Float64Array {
+  const predicted = new Float64Array(table.count);
+  evaluatePhysics(physics, table, table.count, predicted);
+  return predicted.map((value, row) => Math.log(observed[row]! / value));
+}
+
+/** Servers around their kinds, these around their pod types, and pod types around the pool, whose level is 0. */
+export function measureLevels(table: ObservationTable, ratios: Float64Array): ServerLevels {
+  const rows = Array.from({ length: table.count }, (_, row) => row);
+  const pool = median(ratios.slice().sort());
+  const left = ratios.map((ratio) => ratio - pool);
+  const kindOfServer = listKinds(table.servers);
+  const podTypeOf = (row: number) => normalizePodType(table.podTypes[table.podType[row]!]!);
+  const kindOfRow = (row: number) => kindOfServer[table.server[row]!]!;
+  const podTypes = takeLevels(rows, left, podTypeOf);
+  const ofKinds = takeLevels(rows, left, kindOfRow);
+  const ofServers = takeLevels(rows, left, (row) => table.servers[table.server[row]!]!);
+  const servers = new Map<string, number>();
+  const kinds = new Map<string, number>();
+  for (let row = 0; row < table.count; row++) {
+    const name = table.servers[table.server[row]!]!;
+    if (servers.has(name)) continue;
+    const kind = kindOfRow(row);
+    const ofKind = podTypes.get(podTypeOf(row))! + ofKinds.get(kind)!;
+    if (ofKinds.size > 1 && !kinds.has(kind)) kinds.set(kind, ofKind);
+    servers.set(name, ofKind + ofServers.get(name)!);
+  }
+  return { servers, kinds, podTypes };
+}
+
+/** One for all where each server would be its own: there is then nothing that kinds could say. */
+function listKinds(servers: readonly string[]): string[] {
+  const kinds = servers.map(kindOf);
+  return new Set(kinds).size < kinds.length ? kinds : servers.map(() => '');
+}
+
+/** What the groups have in common is taken off the rows, which then are around their groups. */
+function takeLevels(
+  rows: readonly number[],
+  left: Float64Array,
+  groupOf: (row: number) => string,
+): Map<string, number> {
+  const levels = shrinkGroups(Map.groupBy(rows, groupOf), (row) => left[row]!);
+  for (const row of rows) left[row]! -= levels.get(groupOf(row))!;
+  return levels;
+}
+
+/** The variance of a median of normal values is this many times that of their mean. */
+const MEDIAN_VARIANCE = Math.PI / 2;
+/** Wild rows do not make all seem scattered. */
+const MAX_DEVIATION = 1;
+
+/**
+ * The median of each group, pulled to 0 by the empirical Bayes weight: the variance between groups, over it and the
+ * variance of the group's median. With one group there is nothing between.
+ */
+function shrinkGroups<K>(groups: ReadonlyMap<K, readonly number[]>, read: (row: number) => number): Map<K, number> {
+  const medians = new Map<K, number>();
+  let within = 0;
+  let rows = 0;
+  for (const [key, members] of groups) {
+    const middle = median(Float64Array.from(members, read).sort());
+    medians.set(key, middle);
+    for (const row of members) within += Math.min(MAX_DEVIATION, Math.abs(read(row) - middle)) ** 2;
+    rows += members.length;
+  }
+  const scatter = (MEDIAN_VARIANCE * within) / Math.max(1, rows - groups.size);
+  let between = 0;
+  for (const [key, members] of groups) between += (members.length / rows) * medians.get(key)! ** 2;
+  between = groups.size < 2 ? 0 : Math.max(0, between - (scatter * groups.size) / rows);
+  for (const [key, members] of groups)
+    medians.set(key, between === 0 ? 0 : (medians.get(key)! * between) / (between + scatter / members.length));
+  return medians;
+}

@@ -1,0 +1,137 @@
+import { findTextFault } from '../../database/storable-text.ts';
+import { Failure } from '../../errors.ts';
+import type { ObservationEvent, ObservedInput } from '../schema/observation-event.ts';
+
+/** A reported event as it was read, before anybody looked whether it can be true. */
+export interface EventDraft {
+  kind: ObservationEvent['kind'];
+  requestId: string;
+  targetModel: string;
+  input: InputDraft | undefined;
+  at: TimestampDraft | undefined;
+  ttftMs: number | undefined;
+  tpotMs: number | undefined;
+  outputTokens: number;
+}
+
+export type InputDraft = { -readonly [Name in keyof ObservedInput]: ObservedInput[Name] };
+
+export interface TimestampDraft {
+  seconds: number;
+  nanos: number;
+}
+
+export function createDraft(kind: EventDraft['kind']): EventDraft {
+  return {
+    kind,
+    requestId: '',
+    targetModel: '',
+    input: undefined,
+    at: undefined,
+    ttftMs: undefined,
+    tpotMs: undefined,
+    outputTokens: 0,
+  };
+}
+
+export function createInputDraft(): InputDraft {
+  return {
+    podType: '',
+    inputTokenLength: 0,
+    prefixCacheScore: 0,
+    numRequestWaiting: 0,
+    numRequestRunning: 0,
+    kvCacheUsage: 0,
+    inflightTokens: 0,
+    hbmUtilization: 0,
+    aiCoreUtilization: 0,
+    bandwidthUtilization: 0,
+    serverIp: '',
+  };
+}
+
+const MAX_NAME_LENGTH = 256;
+const DAY_MS = 86_400_000;
+
+/** The event, if it can be true. Throws an `invalid` failure that says what cannot; `nowMs` stands for an absent time. */
+export function checkDraft(draft: EventDraft, nowMs: number): ObservationEvent {
+  const { kind, requestId } = draft;
+  const atMs = checkTime(draft.at, nowMs);
+  switch (kind) {
+    case 'dispatched':
+      return { kind, requestId: checkName('request_id', requestId), ...checkCandidate(draft), atMs };
+    case 'first_token':
+      return {
+        kind,
+        requestId: checkName('request_id', requestId),
+        ttftMs: checkDuration('ttft_millis', draft.ttftMs),
+        atMs,
+      };
+    case 'finished':
+      return { kind, requestId: checkName('request_id', requestId), ...checkOutput(draft), atMs };
+    case 'observation':
+      return { kind, ...checkWhole(draft), atMs };
+  }
+}
+
+function checkWhole(draft: EventDraft) {
+  if (draft.ttftMs === undefined && draft.tpotMs === undefined)
+    throw refuse('ttft_millis', 'or tpot_millis must be given');
+  const ttftMs = draft.ttftMs === undefined ? undefined : checkDuration('ttft_millis', draft.ttftMs);
+  const requestId = draft.requestId === '' ? '' : checkName('request_id', draft.requestId);
+  return { requestId, ...checkCandidate(draft), ttftMs, ...checkOutput(draft) };
+}
+
+function checkCandidate({ targetModel, input }: EventDraft): { targetModel: string; input: ObservedInput } {
+  checkName('target_model', targetModel);
+  if (input === undefined) throw refuse('input', 'must be given');
+  checkText('input.pod_type', input.podType);
+  checkText('input.server_ip', input.serverIp);
+  for (const [name, value] of Object.entries(input))
+    if (typeof value === 'number' && !(value >= 0 && value <= Number.MAX_VALUE))
+      throw refuse(`input.${toFieldName(name)}`, `must be a number from 0 on, got ${value}`);
+  return { targetModel, input };
+}
+
+function checkOutput({ tpotMs, outputTokens }: EventDraft): { tpotMs: number | undefined; outputTokens: number } {
+  if (outputTokens < 0) throw refuse('output_tokens', `must not be negative, got ${outputTokens}`);
+  return { tpotMs: tpotMs === undefined ? undefined : checkDuration('tpot_millis', tpotMs), outputTokens };
+}
+
+function checkDuration(name: string, value: number | undefined): number {
+  if (value === undefined) throw refuse(name, 'must be given');
+  if (!(value > 0 && value <= DAY_MS)) throw refuse(name, `must be more than 0 and at most a day, got ${value}`);
+  return value;
+}
+
+function checkName(name: string, value: string): string {
+  if (value === '') throw refuse(name, 'must not be empty');
+  const length = Buffer.byteLength(value, 'utf8');
+  if (length > MAX_NAME_LENGTH) throw refuse(name, `must have at most ${MAX_NAME_LENGTH} bytes, got ${length}`);
+  checkText(name, value);
+  return value;
+}
+
+/** Here, so that the store refuses no batch because of one event in it. */
+function checkText(name: string, value: string): void {
+  const fault = findTextFault(value);
+  if (fault !== undefined) throw refuse(name, fault);
+}
+
+/** A clock that is a little ahead is common, one that is a day ahead is wrong. */
+function checkTime(at: TimestampDraft | undefined, nowMs: number): number {
+  if (at === undefined) return nowMs;
+  if (at.nanos < 0 || at.nanos > 999_999_999) throw refuse('at', `must have 0 to 999,999,999 nanos, got ${at.nanos}`);
+  const atMs = at.seconds * 1000 + Math.floor(at.nanos / 1_000_000);
+  if (!(atMs >= 0 && atMs <= nowMs + DAY_MS)) throw refuse('at', 'must be after 1970 and not more than a day ahead');
+  return atMs;
+}
+
+function refuse(field: string, reason: string): Failure {
+  return new Failure('invalid', `${field} ${reason}`, { field });
+}
+
+/** `inputTokenLength` → `input_token_length`. */
+function toFieldName(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}

@@ -1,0 +1,118 @@
+import { isFailure } from '../../errors.ts';
+import type { ObservationEvent, ObservationSink } from '../schema/observation-event.ts';
+import { checkDraft, type EventDraft } from './event-draft.ts';
+
+/** The answer to a report. */
+export interface ReportSummary {
+  readonly accepted: number;
+  readonly refused: number;
+  /** The first ones, by order of arrival. */
+  readonly refusals: readonly Refusal[];
+}
+
+export interface Refusal {
+  readonly index: number;
+  readonly requestId: string;
+  readonly reason: string;
+}
+
+export interface EventIntakeParts {
+  readonly sink: ObservationSink;
+  readonly nowMs: () => number;
+}
+
+/** Events that may wait while those before them are made durable. More make the caller wait. */
+const MAX_BATCH = 512;
+const MAX_REFUSALS = 100;
+
+interface Accepted {
+  readonly index: number;
+  readonly event: ObservationEvent;
+}
+
+/**
+ * Takes the events of one report. An event goes to the sink at once when nothing is on its way there; those that come
+ * meanwhile go together: alone it waits for nobody, and many share one commit.
+ */
+export class EventIntake {
+  readonly #parts: EventIntakeParts;
+  #waiting: Accepted[] = [];
+  #underWay: Promise<void> | undefined;
+  #failure: unknown;
+  #count = 0;
+  #accepted = 0;
+  #refused = 0;
+  #refusals: Refusal[] = [];
+
+  constructor(parts: EventIntakeParts) {
+    this.#parts = parts;
+  }
+
+  /** `read` makes the draft, and may throw a failure: then that is why the event is refused. */
+  async take(read: () => EventDraft): Promise<void> {
+    const index = this.#count;
+    this.#count += 1;
+    let draft: EventDraft | undefined;
+    try {
+      draft = read();
+      this.#waiting.push({ index, event: checkDraft(draft, this.#parts.nowMs()) });
+    } catch (error) {
+      if (!isFailure(error)) throw error;
+      this.#refuse({ index, requestId: draft?.requestId.slice(0, 256) ?? '', reason: describe(error.message) });
+      return;
+    }
+    if (this.#underWay === undefined) this.#underWay = this.#sendWaiting();
+    else if (this.#waiting.length >= MAX_BATCH) await this.#underWay;
+    this.#throwIfFailed();
+  }
+
+  /** Resolves once every accepted event is durable. */
+  async finish(): Promise<ReportSummary> {
+    await this.#underWay;
+    this.#throwIfFailed();
+    this.#orderRefusals();
+    return { accepted: this.#accepted, refused: this.#refused, refusals: this.#refusals };
+  }
+
+  async #sendWaiting(): Promise<void> {
+    // What comes in the same turn goes along.
+    await Promise.resolve();
+    try {
+      while (this.#waiting.length > 0) await this.#send(this.#waiting.splice(0, MAX_BATCH));
+    } catch (error) {
+      this.#failure = error;
+      this.#waiting = [];
+    } finally {
+      this.#underWay = undefined;
+    }
+  }
+
+  async #send(batch: readonly Accepted[]): Promise<void> {
+    const { accepted, refusals } = await this.#parts.sink.report(batch.map(({ event }) => event));
+    this.#accepted += accepted;
+    for (const { index, reason } of refusals) {
+      const refused = batch[index];
+      if (refused !== undefined) this.#refuse({ index: refused.index, requestId: refused.event.requestId, reason });
+    }
+  }
+
+  #refuse(refusal: Refusal): void {
+    this.#refused += 1;
+    this.#refusals.push(refusal);
+    // What the sink refuses comes later than what was refused at the door.
+    if (this.#refusals.length > 2 * MAX_REFUSALS) this.#orderRefusals();
+  }
+
+  #orderRefusals(): void {
+    this.#refusals = this.#refusals.toSorted((left, right) => left.index - right.index).slice(0, MAX_REFUSALS);
+  }
+
+  #throwIfFailed(): void {
+    if (this.#failure !== undefined) throw this.#failure;
+  }
+}
+
+/** Inside a list of reasons, the action need not be said again. */
+function describe(message: string): string {
+  return message.replace(/^Cannot read the message: /, '');
+}

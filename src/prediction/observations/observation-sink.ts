@@ -1,0 +1,158 @@
+/**
+ * Where reported events end: joined and durable first, then the live state learns from them. What was foreseen at the
+ * dispatch is remembered, so that a time is held against what was known then, not against what came meanwhile.
+ */
+import { Counter } from 'prom-client';
+import type { Store } from '../../database/store.ts';
+import { createLabelLimit } from '../../telemetry/label-limit.ts';
+import type { Metrics } from '../../telemetry/metrics.ts';
+import type { World } from '../../world.ts';
+import { createDriftDetector, type DriftDetector } from '../online/drift.ts';
+import type { LiveAccuracy } from '../online/live-accuracy.ts';
+import type { Foreseen } from '../online/live-model.ts';
+import { promisedP90 } from '../online/live-target.ts';
+import type { SwappablePredictor } from '../online/predictor.ts';
+import { createPredictColumns, METRIC_COLUMNS } from '../schema/columns.ts';
+import { MAX_MS } from '../schema/milliseconds.ts';
+import type { EventRefusal, ObservationEvent, ObservationSink, ObservedInput } from '../schema/observation-event.ts';
+import { TARGETS, type Target } from '../schema/observation-table.ts';
+import { createEventPace } from './event-pace.ts';
+import { type JoinedSample, joinEvents } from './observation-store.ts';
+
+export interface ObservationSinkParts {
+  readonly store: Store;
+  readonly world: Pick<World, 'nowMs'>;
+  readonly metrics: Metrics;
+  readonly predictor: SwappablePredictor;
+  /** Hears how each answer turned out. */
+  readonly accuracy?: Pick<LiveAccuracy, 'observe'>;
+  /** Hears of a model whose errors have moved. */
+  readonly onDrift: (targetModel: string) => void;
+  /** Hears of every model that has observed something. */
+  readonly onObserved: (targetModel: string) => void;
+}
+
+/** Requests under way whose foresight is remembered; those beyond are foreseen again when their time comes. */
+const MAX_REMEMBERED = 50_000;
+/** Callers may report any name of a target model. */
+const MAX_LABELS = 256;
+const MAX_DETECTORS = 1024;
+
+export function createObservationSink(parts: ObservationSinkParts): ObservationSink {
+  const { store, world, predictor } = parts;
+  const remembered = new Map<string, Foreseen>();
+  const learn = createLearner(parts);
+  const pace = createEventPace();
+
+  function foresee(targetModel: string, input: ObservedInput): Foreseen {
+    const columns = createPredictColumns(1);
+    columns.count = 1;
+    for (const name of METRIC_COLUMNS) columns[name][0] = input[name];
+    return predictor.live(targetModel).foresee(columns, input.podType, Buffer.from(input.serverIp));
+  }
+
+  function remember(requestId: string, foreseen: Foreseen): void {
+    remembered.set(requestId, foreseen);
+    if (remembered.size > MAX_REMEMBERED) remembered.delete(remembered.keys().next().value!);
+  }
+
+  function learnSample({ requestId, observation }: JoinedSample): void {
+    const foreseen = remembered.get(requestId) ?? foresee(observation.targetModel, observation.input);
+    for (const target of TARGETS) {
+      const observedMs = target === 'ttft' ? observation.ttftMs : observation.tpotMs;
+      if (observedMs !== undefined) learn(observation.targetModel, foreseen, { target, observedMs });
+    }
+  }
+
+  return {
+    async report(events) {
+      const early = events.flatMap((event, index) => {
+        const reason = findImpossible(event);
+        return reason === undefined ? [] : [{ index, reason }];
+      });
+      const refusedEarly = new Set(early.map((refusal) => refusal.index));
+      const positions = events.flatMap((_, index) => (refusedEarly.has(index) ? [] : [index]));
+      const kept = positions.map((index) => events[index]!);
+      const joined = await joinEvents(store, {
+        events: kept,
+        sampleIds: await store.makeIds(2 * kept.length),
+        nowMs: world.nowMs(),
+      });
+      const late = joined.refusals.map(({ index, reason }) => ({ index: positions[index]!, reason }));
+      const refusedLate = new Set(joined.refusals.map((refusal) => refusal.index));
+      for (const [index, event] of kept.entries()) {
+        if (event.kind !== 'dispatched' || refusedLate.has(index)) continue;
+        await pace();
+        remember(event.requestId, foresee(event.targetModel, event.input));
+      }
+      for (const sample of joined.samples) {
+        await pace();
+        learnSample(sample);
+      }
+      for (const event of kept) if (event.kind === 'finished') remembered.delete(event.requestId);
+      const refusals: EventRefusal[] = [...early, ...late].sort((a, b) => a.index - b.index);
+      return { accepted: events.length - refusals.length, refusals };
+    },
+  };
+}
+
+function findImpossible(event: ObservationEvent): string | undefined {
+  if ('ttftMs' in event && event.ttftMs !== undefined && event.ttftMs > MAX_MS)
+    return `ttft_millis must be at most one day, got ${event.ttftMs}`;
+  if ('tpotMs' in event && event.tpotMs !== undefined && event.tpotMs > MAX_MS)
+    return `tpot_millis must be at most one day, got ${event.tpotMs}`;
+  return undefined;
+}
+
+interface ObservedTime {
+  readonly target: Target;
+  readonly observedMs: number;
+}
+
+/** Moves the live state of a model, what is known of its accuracy, and its drift detectors. */
+function createLearner({ metrics, world, predictor, accuracy, onDrift, onObserved }: ObservationSinkParts) {
+  const observed = new Counter({
+    name: 'trivet_prediction_observed_total',
+    help: 'Observed times that were learned from.',
+    labelNames: ['model', 'target'],
+    registers: [metrics],
+  });
+  const drifts = new Counter({
+    name: 'trivet_prediction_drift_alarms_total',
+    help: 'Times that a model was found not to fit: its errors have moved (Page–Hinkley on the log residual), or its p90 does not hold.',
+    labelNames: ['model', 'target', 'cause'],
+    registers: [metrics],
+  });
+  const tracked = new Map<string, DriftDetector>();
+  const labelOf = createLabelLimit(MAX_LABELS);
+
+  /** The last one that was needed stands last; the first is forgotten. */
+  function touchDetector(key: string): DriftDetector {
+    const drift = tracked.get(key) ?? createDriftDetector();
+    tracked.delete(key);
+    tracked.set(key, drift);
+    if (tracked.size > MAX_DETECTORS) tracked.delete(tracked.keys().next().value!);
+    return drift;
+  }
+
+  return (model: string, foreseen: Foreseen, { target, observedMs }: ObservedTime): void => {
+    const live = predictor.live(model);
+    const { medianMs } = foreseen[target];
+    const p90Ms = promisedP90(foreseen[target]);
+    live.observe(foreseen, target, observedMs);
+    onObserved(model);
+
+    const drift = touchDetector(`${target} ${model}`);
+    observed.inc({ model: labelOf(model), target });
+    const server = Buffer.from(live.state.servers.addressOf(foreseen.place.server) ?? []).toString();
+    const { podType } = foreseen;
+    const answered = { predictedMs: medianMs, p90Ms, observedMs, nowMs: world.nowMs() };
+    accuracy?.observe({ targetModel: model, podType, server, target, ...answered });
+    // Of what the trees alone would have said: the offsets hide a drift until they cannot any more.
+    const residual = Math.log(observedMs) - foreseen[target].logTrees;
+    const cause = drift.observe(Math.max(-2, Math.min(2, residual)), observedMs <= p90Ms);
+    if (cause === undefined) return;
+    drifts.inc({ model: labelOf(model), target, cause });
+    onDrift(model);
+  };
+}

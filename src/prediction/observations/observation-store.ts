@@ -1,0 +1,159 @@
+/**
+ * Joins the events of a request, in whatever order and however often they come. The join and the samples that come of
+ * it commit together: an event that was acknowledged is never lost, and one that is repeated changes nothing.
+ */
+import { conditionalProcedure, type Procedure, type Store, statement, type Transaction } from '../../database/store.ts';
+import type { EventRefusal, ObservationEvent, ObservedInput } from '../schema/observation-event.ts';
+import { insertSampleStep, type Sample } from './sample-store.ts';
+
+interface Pending {
+  readonly target_model: string | null;
+  readonly input: string | null;
+  readonly at_ms: number;
+  readonly ttft_ms: number | null;
+  readonly tpot_ms: number | null;
+}
+
+// Each of these changes a request's row only when the event is new to it: no row back means a repetition.
+const addDispatch = statement<Pending>(
+  'pending-add-dispatch',
+  `INSERT INTO pending_requests (request_id, target_model, input, at_ms, has_finished, updated_at_ms)
+   VALUES ($1, $2, $3, $4, 0, $5)
+   ON CONFLICT (request_id) DO UPDATE SET target_model = excluded.target_model, input = excluded.input,
+     at_ms = excluded.at_ms, updated_at_ms = excluded.updated_at_ms
+   WHERE pending_requests.input IS NULL
+   RETURNING target_model, input, at_ms, ttft_ms, tpot_ms`,
+);
+const addFirstToken = statement<Pending>(
+  'pending-add-first-token',
+  `INSERT INTO pending_requests (request_id, at_ms, ttft_ms, has_finished, updated_at_ms) VALUES ($1, $2, $3, 0, $4)
+   ON CONFLICT (request_id) DO UPDATE SET ttft_ms = excluded.ttft_ms, updated_at_ms = excluded.updated_at_ms
+   WHERE pending_requests.ttft_ms IS NULL
+   RETURNING target_model, input, at_ms, ttft_ms, tpot_ms`,
+);
+const addFinish = statement<Pending>(
+  'pending-add-finish',
+  `INSERT INTO pending_requests (request_id, at_ms, tpot_ms, has_finished, updated_at_ms) VALUES ($1, $2, $3, 1, $4)
+   ON CONFLICT (request_id) DO UPDATE SET tpot_ms = excluded.tpot_ms, has_finished = 1,
+     updated_at_ms = excluded.updated_at_ms
+   WHERE pending_requests.has_finished = 0
+   RETURNING target_model, input, at_ms, ttft_ms, tpot_ms`,
+);
+const addWhole = statement<{ request_id: string }>(
+  'pending-add-whole',
+  `INSERT INTO pending_requests (request_id, target_model, input, at_ms, ttft_ms, tpot_ms, has_finished, updated_at_ms)
+   VALUES ($1, $2, $3, $4, $5, $6, 1, $7) ON CONFLICT (request_id) DO NOTHING RETURNING request_id`,
+);
+// A complete request is kept a while, so that its repetition is known as one; an incomplete one longer.
+const sweepPending = statement<{ request_id: string; has_finished: number }>(
+  'pending-sweep',
+  `DELETE FROM pending_requests WHERE updated_at_ms < $1
+     OR (updated_at_ms < $2 AND has_finished = 1 AND input IS NOT NULL AND ttft_ms IS NOT NULL)
+   RETURNING request_id, CASE WHEN input IS NOT NULL AND has_finished = 1 THEN 1 ELSE 0 END AS has_finished`,
+);
+
+interface JoinInput {
+  readonly events: readonly ObservationEvent[];
+  /** Two rising numbers an event, for the samples it may make. */
+  readonly sampleIds: readonly number[];
+  readonly nowMs: number;
+}
+
+export interface JoinedSample extends Sample {
+  readonly requestId: string;
+}
+
+export interface Joined {
+  readonly refusals: readonly EventRefusal[];
+  readonly samples: readonly JoinedSample[];
+}
+
+export const joinEventsProcedure: Procedure<JoinInput, Joined> = conditionalProcedure(
+  import.meta.url,
+  'joinEventsProcedure',
+  async (tx, { events, sampleIds, nowMs }) => {
+    const refusals: EventRefusal[] = [];
+    const samples: JoinedSample[] = [];
+    for (const [index, event] of events.entries()) {
+      const joined = await joinEvent(tx, event, nowMs);
+      if (typeof joined === 'string') {
+        refusals.push({ index, reason: joined });
+        continue;
+      }
+      for (const [i, observation] of joined.entries()) {
+        const sample = { id: sampleIds[2 * index + i]!, requestId: event.requestId, observation };
+        const step = insertSampleStep(sample);
+        await tx.run(step.statement, step.parameters);
+        samples.push(sample);
+      }
+    }
+    return { refusals, samples };
+  },
+);
+
+type Observations = readonly Sample['observation'][];
+
+/** The observations that this event completes, or why it is refused. */
+async function joinEvent(tx: Transaction, event: ObservationEvent, nowMs: number): Promise<Observations | string> {
+  switch (event.kind) {
+    case 'dispatched': {
+      const { requestId, targetModel, input, atMs } = event;
+      const [pending] = await tx.run(addDispatch, [
+        requestId,
+        targetModel,
+        JSON.stringify(input),
+        Math.round(atMs),
+        nowMs,
+      ]);
+      if (pending === undefined) return `request_id "${requestId}" was dispatched already`;
+      return observe(pending, { ttftMs: pending.ttft_ms, tpotMs: pending.tpot_ms });
+    }
+    case 'first_token': {
+      const [pending] = await tx.run(addFirstToken, [event.requestId, Math.round(event.atMs), event.ttftMs, nowMs]);
+      if (pending === undefined) return `request_id "${event.requestId}" had its first token already`;
+      return observe(pending, { ttftMs: event.ttftMs, tpotMs: null });
+    }
+    case 'finished': {
+      const parameters = [event.requestId, Math.round(event.atMs), event.tpotMs ?? null, nowMs];
+      const [pending] = await tx.run(addFinish, parameters);
+      if (pending === undefined) return `request_id "${event.requestId}" was finished already`;
+      return observe(pending, { ttftMs: null, tpotMs: event.tpotMs ?? null });
+    }
+    case 'observation': {
+      const { requestId, targetModel, input, atMs, ttftMs, tpotMs } = event;
+      if (requestId !== '') {
+        const times = [ttftMs ?? null, tpotMs ?? null];
+        const row = [requestId, targetModel, JSON.stringify(input), Math.round(atMs), ...times, nowMs];
+        const [added] = await tx.run(addWhole, row);
+        if (added === undefined) return `request_id "${requestId}" was reported already`;
+      }
+      return [{ targetModel, input, atMs, ttftMs, tpotMs }];
+    }
+  }
+}
+
+interface Times {
+  readonly ttftMs: number | null;
+  readonly tpotMs: number | null;
+}
+
+/** Nothing until the dispatch is known: it holds what the server looked like. */
+function observe({ target_model, input, at_ms }: Pending, { ttftMs, tpotMs }: Times): Observations {
+  if (target_model === null || input === null) return [];
+  const parsed = JSON.parse(input) as ObservedInput;
+  const base = { targetModel: target_model, input: parsed, atMs: at_ms, ttftMs: undefined, tpotMs: undefined };
+  return [...(ttftMs === null ? [] : [{ ...base, ttftMs }]), ...(tpotMs === null ? [] : [{ ...base, tpotMs }])];
+}
+
+export async function joinEvents(store: Store, input: JoinInput): Promise<Joined> {
+  return await store.call(joinEventsProcedure, input);
+}
+
+/** Forgets requests that nothing was heard of lately; returns how many of them had never been completed. */
+export async function sweepPendingRequests(
+  store: Store,
+  { incompleteBeforeMs, completeBeforeMs }: { readonly incompleteBeforeMs: number; readonly completeBeforeMs: number },
+): Promise<number> {
+  const rows = await store.write(sweepPending, [incompleteBeforeMs, completeBeforeMs]);
+  return rows.filter((row) => row.has_finished === 0).length;
+}

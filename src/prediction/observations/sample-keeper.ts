@@ -1,0 +1,93 @@
+/**
+ * Keeps the samples of each model within bounds, whether or not anybody learns from them: the newest, and of older ones
+ * some of every load of every server. Without it, a process that only collects would fill its disk.
+ */
+import { Gauge } from 'prom-client';
+import type { Store } from '../../database/store.ts';
+import type { Log } from '../../telemetry/log.ts';
+import type { Metrics } from '../../telemetry/metrics.ts';
+import { createRoundWorker } from '../../workers/round-worker.ts';
+import type { Worker } from '../../workers/worker.ts';
+import type { World } from '../../world.ts';
+import { listSampledModels, type SampleLimits, thinModelSamples } from './sample-store.ts';
+import { describeStratum } from './stratum.ts';
+
+export interface SampleKeeper extends Worker {
+  /** So many samples more; they are thinned when it has become worth it. */
+  countAdded(targetModel: string, samples: number): void;
+  /** Thins now. */
+  thin(targetModel: string): Promise<void>;
+}
+
+const REST_MS = 5000;
+/** Thinning sorts all of them: it waits until there is something to gain. */
+const ADDED_BEFORE_THINNING = 20_000;
+/** Models whose samples are counted; a model that is forgotten is thinned after the next start at the latest. */
+const MAX_COUNTED = 65_536;
+/** Models in the metrics: callers may report any name, and every series is written at each scrape. */
+const MAX_SHOWN = 256;
+export const SAMPLE_LIMITS: SampleLimits = { newest: 20_000, perServerAndStratum: 50, perStratum: 500 };
+
+export function createSampleKeeper({
+  store,
+  world,
+  log,
+  metrics,
+}: {
+  readonly store: Store;
+  readonly world: World;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}): SampleKeeper {
+  const added = new Map<string, number>();
+  const samples = new Gauge({
+    name: 'trivet_prediction_samples',
+    help: 'Samples that a model would learn from, by load, as last counted.',
+    labelNames: ['model', 'waiting', 'kv_cache', 'prefix', 'length'],
+    registers: [metrics],
+  });
+  const shown = new Map<string, Record<'model' | keyof ReturnType<typeof describeStratum>, string>[]>();
+  let hasLookedAtAll = false;
+
+  async function thin(targetModel: string): Promise<void> {
+    added.delete(targetModel);
+    const { removed, kept } = await thinModelSamples(store, targetModel, SAMPLE_LIMITS);
+    hide(targetModel);
+    const counted = kept.map(({ stratum, count }) => ({
+      labels: { model: targetModel, ...describeStratum(stratum) },
+      count,
+    }));
+    for (const { labels, count } of counted) samples.set(labels, count);
+    shown.set(
+      targetModel,
+      counted.map(({ labels }) => labels),
+    );
+    if (shown.size > MAX_SHOWN) hide(shown.keys().next().value!);
+    if (removed > 0) log.debug({ model: targetModel, removed }, 'thinned the samples');
+  }
+
+  function hide(targetModel: string): void {
+    for (const labels of shown.get(targetModel) ?? []) samples.remove(labels);
+    shown.delete(targetModel);
+  }
+
+  async function round(stopping: AbortSignal): Promise<void> {
+    // Commands and other processes add samples too.
+    if (!hasLookedAtAll)
+      for await (const targetModel of listSampledModels(store)) {
+        if (stopping.aborted) return;
+        await thin(targetModel);
+      }
+    hasLookedAtAll = true;
+    for (const [targetModel, count] of added) if (count >= ADDED_BEFORE_THINNING) await thin(targetModel);
+  }
+
+  return {
+    ...createRoundWorker({ name: 'samples', restMs: REST_MS, world, log, round }),
+    thin,
+    countAdded(targetModel, count) {
+      added.set(targetModel, (added.get(targetModel) ?? 0) + count);
+      if (added.size > MAX_COUNTED) added.delete(added.keys().next().value!);
+    },
+  };
+}

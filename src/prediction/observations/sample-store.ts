@@ -1,0 +1,257 @@
+/**
+ * Observed requests as the trainer reads them. Rows are only appended; now and then a model's are thinned: the newest
+ * stay, and of older ones the newest few of each stratum and server, so that a busy server or a common load cannot
+ * push out what is rare.
+ */
+import { setImmediate as yieldToCalls } from 'node:timers/promises';
+import { conditionalProcedure, type Procedure, type Step, type Store, statement } from '../../database/store.ts';
+import type { Observation } from '../schema/observation.ts';
+import { stratumOf } from './stratum.ts';
+
+interface SampleRow {
+  readonly id: number;
+  readonly server_ip: string;
+  readonly pod_type: string;
+  readonly at_ms: number;
+  readonly input_token_length: number;
+  readonly prefix_cache_score: number;
+  readonly num_request_waiting: number;
+  readonly num_request_running: number;
+  readonly kv_cache_usage: number;
+  readonly inflight_tokens: number;
+  readonly hbm_utilization: number;
+  readonly ai_core_utilization: number;
+  readonly bandwidth_utilization: number;
+  readonly ttft_ms: number | null;
+  readonly tpot_ms: number | null;
+}
+
+const insertSample = statement(
+  'sample-insert',
+  `INSERT INTO samples (id, target_model, stratum, server_ip, pod_type, at_ms, input_token_length, prefix_cache_score,
+     num_request_waiting, num_request_running, kv_cache_usage, inflight_tokens, hbm_utilization, ai_core_utilization,
+     bandwidth_utilization, ttft_ms, tpot_ms)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
+);
+const newestSamples = statement<SampleRow>(
+  'sample-newest',
+  `SELECT id, server_ip, pod_type, at_ms, input_token_length, prefix_cache_score, num_request_waiting,
+     num_request_running, kv_cache_usage, inflight_tokens, hbm_utilization, ai_core_utilization, bandwidth_utilization,
+     ttft_ms, tpot_ms
+   FROM samples WHERE target_model = $1 ORDER BY id DESC LIMIT $2`,
+);
+// Where the newest begin; no row when there are not that many.
+const firstOfNewest = statement<{ id: number }>(
+  'sample-first-of-newest',
+  'SELECT id FROM samples WHERE target_model = $1 ORDER BY id DESC LIMIT 1 OFFSET $2',
+);
+const samplesFrom = statement<SampleRow>(
+  'sample-from',
+  `SELECT id, server_ip, pod_type, at_ms, input_token_length, prefix_cache_score, num_request_waiting,
+     num_request_running, kv_cache_usage, inflight_tokens, hbm_utilization, ai_core_utilization, bandwidth_utilization,
+     ttft_ms, tpot_ms
+   FROM samples WHERE target_model = $1 AND id >= $2 ORDER BY id LIMIT $3`,
+);
+/** One lookup in the index for each model, however many samples it has. $1: the model before the first, $2: how many. */
+const SAMPLED_MODELS = `WITH RECURSIVE sampled (target_model, position) AS (
+     SELECT MIN(target_model), 1 FROM samples WHERE target_model > $1
+     UNION ALL
+     SELECT (SELECT MIN(s.target_model) FROM samples s WHERE s.target_model > sampled.target_model), position + 1
+     FROM sampled WHERE sampled.target_model IS NOT NULL AND position < $2)`;
+const sampledModels = statement<{ target_model: string }>(
+  'sample-models',
+  `${SAMPLED_MODELS} SELECT target_model FROM sampled WHERE target_model IS NOT NULL ORDER BY target_model`,
+);
+// Only what is fresh is counted: a join would look at every sample that is kept, every two seconds, in a serving thread.
+const countByModel = statement<{
+  target_model: string;
+  fresh: number;
+  last_id: number;
+  last_training_ms: number | null;
+}>(
+  'sample-count-fresh',
+  `${SAMPLED_MODELS}
+   SELECT m.target_model, t.at_ms AS last_training_ms,
+     (SELECT COUNT(*) FROM samples s
+      WHERE s.target_model = m.target_model AND s.id > COALESCE(t.last_sample_id, 0)) AS fresh,
+     (SELECT MAX(s.id) FROM samples s WHERE s.target_model = m.target_model) AS last_id
+   FROM sampled m LEFT JOIN trainings t ON t.target_model = m.target_model WHERE m.target_model IS NOT NULL
+   ORDER BY m.target_model`,
+);
+const saveTraining = statement(
+  'training-save',
+  `INSERT INTO trainings (target_model, last_sample_id, at_ms, outcome) VALUES ($1, $2, $3, $4)
+   ON CONFLICT (target_model) DO UPDATE SET last_sample_id = excluded.last_sample_id, at_ms = excluded.at_ms,
+     outcome = excluded.outcome`,
+);
+// Servers take turns within a stratum (the newest of each, then the second newest of each), so that none is crowded out.
+const thinSamples = statement<{ id: number }>(
+  'sample-thin',
+  `DELETE FROM samples WHERE target_model = $1
+     AND id <= (SELECT id FROM samples WHERE target_model = $1 ORDER BY id DESC LIMIT 1 OFFSET $2)
+     AND id NOT IN (
+       SELECT id FROM (
+         SELECT id, of_server, ROW_NUMBER() OVER (PARTITION BY stratum ORDER BY of_server, id DESC) AS of_stratum
+         FROM (
+           SELECT id, stratum, ROW_NUMBER() OVER (PARTITION BY stratum, server_ip ORDER BY id DESC) AS of_server
+           FROM samples WHERE target_model = $1) by_server) ranked
+       WHERE of_server <= $3 AND of_stratum <= $4)
+   RETURNING id`,
+);
+
+const countByStratum = statement<{ stratum: number; count: number }>(
+  'sample-count-by-stratum',
+  'SELECT stratum, COUNT(*) AS count FROM samples WHERE target_model = $1 GROUP BY stratum ORDER BY stratum',
+);
+export interface Sample {
+  readonly id: number;
+  readonly observation: Observation & { readonly atMs: number };
+}
+
+export function insertSampleStep({ id, observation }: Sample): Step {
+  const { input } = observation;
+  return {
+    statement: insertSample,
+    parameters: [
+      id,
+      observation.targetModel,
+      stratumOf(input),
+      input.serverIp,
+      input.podType,
+      Math.round(observation.atMs),
+      input.inputTokenLength,
+      input.prefixCacheScore,
+      input.numRequestWaiting,
+      input.numRequestRunning,
+      input.kvCacheUsage,
+      input.inflightTokens,
+      input.hbmUtilization,
+      input.aiCoreUtilization,
+      input.bandwidthUtilization,
+      observation.ttftMs ?? null,
+      observation.tpotMs ?? null,
+    ],
+  };
+}
+
+/** The newest samples of a model, oldest first. */
+export async function listSamples(store: Store, targetModel: string, limit: number): Promise<Sample[]> {
+  const rows = await store.read(newestSamples, [targetModel, limit]);
+  return rows.reverse().map((row) => ({ id: row.id, observation: toObservation(targetModel, row) }));
+}
+
+/** The same, by pages: so many rows at once would keep a serving thread from its calls. */
+export async function* readSamplePages(store: Store, targetModel: string, limit: number): AsyncGenerator<Sample[]> {
+  const [first] = await store.read(firstOfNewest, [targetModel, limit - 1]);
+  let nextId = first?.id ?? 0;
+  for (;;) {
+    const rows = await store.read(samplesFrom, [targetModel, nextId, ROWS_OF_A_PAGE]);
+    if (rows.length > 0) yield rows.map((row) => ({ id: row.id, observation: toObservation(targetModel, row) }));
+    if (rows.length < ROWS_OF_A_PAGE) return;
+    nextId = rows.at(-1)!.id + 1;
+  }
+}
+
+const ROWS_OF_A_PAGE = 250;
+
+function toObservation(targetModel: string, row: SampleRow): Sample['observation'] {
+  return {
+    targetModel,
+    atMs: row.at_ms,
+    ttftMs: row.ttft_ms ?? undefined,
+    tpotMs: row.tpot_ms ?? undefined,
+    input: {
+      podType: row.pod_type,
+      serverIp: row.server_ip,
+      inputTokenLength: row.input_token_length,
+      prefixCacheScore: row.prefix_cache_score,
+      numRequestWaiting: row.num_request_waiting,
+      numRequestRunning: row.num_request_running,
+      kvCacheUsage: row.kv_cache_usage,
+      inflightTokens: row.inflight_tokens,
+      hbmUtilization: row.hbm_utilization,
+      aiCoreUtilization: row.ai_core_utilization,
+      bandwidthUtilization: row.bandwidth_utilization,
+    },
+  };
+}
+
+/** Samples that no training has seen yet. */
+export interface FreshSamples {
+  readonly targetModel: string;
+  readonly count: number;
+  readonly lastId: number;
+  readonly lastTrainingMs: number | undefined;
+}
+
+/** Models that one query looks at: it runs in a serving thread, which answers calls between two of them. */
+const MODELS_OF_A_PAGE = 64;
+
+export interface FreshSamplesPage {
+  readonly fresh: readonly FreshSamples[];
+  /** Where the next page begins; undefined when no model is left. */
+  readonly last: string | undefined;
+}
+
+/** Of the models behind `after`, by name; '' is before the first. */
+export async function listFreshSamples(store: Store, after = ''): Promise<FreshSamplesPage> {
+  const rows = await store.read(countByModel, [after, MODELS_OF_A_PAGE]);
+  const fresh = rows
+    .filter((row) => row.fresh > 0)
+    .map((row) => ({
+      targetModel: row.target_model,
+      count: row.fresh,
+      lastId: row.last_id,
+      lastTrainingMs: row.last_training_ms ?? undefined,
+    }));
+  return { fresh, last: rows.length < MODELS_OF_A_PAGE ? undefined : rows.at(-1)!.target_model };
+}
+
+export interface TrainingRecord {
+  readonly targetModel: string;
+  readonly lastSampleId: number;
+  readonly nowMs: number;
+  readonly outcome: string;
+}
+
+export async function recordTraining(store: Store, record: TrainingRecord): Promise<void> {
+  await store.write(saveTraining, [record.targetModel, record.lastSampleId, record.nowMs, record.outcome]);
+}
+
+export interface SampleLimits {
+  /** This many of the newest stay whatever they are. */
+  readonly newest: number;
+  readonly perServerAndStratum: number;
+  readonly perStratum: number;
+}
+
+export interface Thinned {
+  readonly removed: number;
+  /** What stays, by stratum. */
+  readonly kept: readonly { readonly stratum: number; readonly count: number }[];
+}
+
+/** Both in the writer: counting so many rows would keep a serving thread from its calls. */
+export const thinSamplesProcedure: Procedure<SampleLimits & { readonly targetModel: string }, Thinned> =
+  conditionalProcedure(
+    import.meta.url,
+    'thinSamplesProcedure',
+    async (tx, { targetModel, newest, perServerAndStratum, perStratum }) => {
+      const removed = await tx.run(thinSamples, [targetModel, newest, perServerAndStratum, perStratum]);
+      return { removed: removed.length, kept: await tx.run(countByStratum, [targetModel]) };
+    },
+  );
+
+export async function thinModelSamples(store: Store, targetModel: string, limits: SampleLimits): Promise<Thinned> {
+  return await store.call(thinSamplesProcedure, { targetModel, ...limits });
+}
+
+/** By name, in pages between which calls are answered. */
+export async function* listSampledModels(store: Store): AsyncGenerator<string> {
+  for (let after: string | undefined = ''; after !== undefined; ) {
+    const rows: readonly { target_model: string }[] = await store.read(sampledModels, [after, MODELS_OF_A_PAGE]);
+    for (const row of rows) yield row.target_model;
+    after = rows.length < MODELS_OF_A_PAGE ? undefined : rows.at(-1)!.target_model;
+    await yieldToCalls();
+  }
+}

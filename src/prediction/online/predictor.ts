@@ -1,0 +1,72 @@
+/**
+ * Serving: answers a whole call from the promoted model of its target model. A new version replaces the old one
+ * between two calls, so no call waits or sees half of each.
+ */
+import { setImmediate as yieldToCalls } from 'node:timers/promises';
+import { createPriorModel, type LatencyModel } from '../model/model.ts';
+import type { Predictor } from '../schema/columns.ts';
+import { createLiveModel, type LiveModel } from './live-model.ts';
+
+export interface SwappablePredictor extends Predictor {
+  /** Serves this model from the next call on; undefined goes back to the prior. What servers have shown stays. */
+  swap(targetModel: string, model: LatencyModel | undefined): void;
+  /** The same, prepared in steps between which calls are answered. One at a time for a target model. */
+  swapBetweenCalls(targetModel: string, model: LatencyModel): Promise<void>;
+  /** The live part of a target model; without a trained model, it starts from the prior. */
+  live(targetModel: string): LiveModel;
+  /** The name under which that live part is saved: SHARED_NAME for the part that target models share. */
+  liveNameOf(targetModel: string): string;
+  /** The names that are served, with their version ids. */
+  list(): { readonly targetModel: string; readonly id: string }[];
+}
+
+/** Target models without a model of their own that may keep a live state: callers may send any name. The others share one. */
+const MAX_UNTRAINED = 256;
+/** No report may name it: a target model is never empty. */
+export const SHARED_NAME = '';
+
+export function createPredictor(): SwappablePredictor {
+  const models = new Map<string, LiveModel>();
+  const trained = new Set<string>();
+  const prior = createPriorModel();
+  const untrained = createLiveModel(prior);
+  /** The live part of a name that is trained from now on. */
+  function openTrained(targetModel: string): LiveModel {
+    const live = models.get(targetModel) ?? createLiveModel(prior);
+    models.set(targetModel, live);
+    return live;
+  }
+
+  return {
+    async swapBetweenCalls(targetModel, model) {
+      const live = openTrained(targetModel);
+      for (const _ of live.prepareSwap(model)) await yieldToCalls();
+      trained.add(targetModel);
+    },
+    swap(targetModel, model) {
+      if (model !== undefined) {
+        openTrained(targetModel).replaceModel(model);
+        trained.add(targetModel);
+        return;
+      }
+      models.get(targetModel)?.replaceModel(prior);
+      trained.delete(targetModel);
+    },
+    liveNameOf: (targetModel) => (models.has(targetModel) ? targetModel : SHARED_NAME),
+    live(targetModel) {
+      const known = models.get(targetModel);
+      if (known !== undefined) return known;
+      if (targetModel === SHARED_NAME || models.size - trained.size >= MAX_UNTRAINED) return untrained;
+      const live = createLiveModel(prior);
+      models.set(targetModel, live);
+      return live;
+    },
+    hasModel: (targetModel) => trained.has(targetModel),
+    list: () => [...trained].map((targetModel) => ({ targetModel, id: models.get(targetModel)!.model.id })),
+    predict(targetModel, columns, predicted) {
+      const live = models.get(targetModel) ?? untrained;
+      live.predict(columns, predicted);
+      return live.model.id;
+    },
+  };
+}

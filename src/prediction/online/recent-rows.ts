@@ -1,0 +1,36 @@
+import type { Target } from '../schema/observation-table.ts';
+import type { Place } from './server-state.ts';
+
+/** One observed time with what its server looked like at the dispatch. */
+export interface RecentRow {
+  readonly place: Place;
+  readonly podType: string;
+  /** In the order of METRIC_COLUMNS. */
+  readonly metrics: readonly number[];
+  readonly target: Target;
+  readonly observedMs: number;
+}
+
+const KEPT_ROWS = 512;
+
+export interface RecentRows {
+  add(row: RecentRow): void;
+  /** Oldest first. */
+  list(): RecentRow[];
+}
+
+/** The last observed times: what is told to the next model. */
+export function createRecentRows(): RecentRows {
+  const rows: RecentRow[] = [];
+  let next = 0;
+  return {
+    add(row) {
+      rows[next % KEPT_ROWS] = row;
+      next++;
+    },
+    list() {
+      const first = Math.max(0, next - KEPT_ROWS);
+      return Array.from({ length: next - first }, (_, i) => rows[(first + i) % KEPT_ROWS]!);
+    },
+  };
+}

@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createRandom, drawLogNormal } from '../simulator/random.ts';
+import { createAdaptiveQuantiles, PROMISES } from './conformal.ts';
+import { createServerQuantiles } from './server-quantiles.ts';
+
+const P90 = PROMISES.indexOf(0.9);
+
+/** Residuals of two servers, one scattered three times as widely; how many of each stayed below what was promised. */
+function coverServers(): { readonly calm: number; readonly wild: number } {
+  const slot = createAdaptiveQuantiles();
+  const servers = createServerQuantiles();
+  const random = createRandom(1);
+  const below = [0, 0];
+  const rounds = 4000;
+  for (let i = 0; i < 2 * rounds; i++) {
+    const server = i % 2;
+    const residual = Math.log(drawLogNormal(random, 1, 1)) * (server === 0 ? 1 : 3);
+    const promised = PROMISES.map((_, p) => (slot.quantiles()?.[p] ?? 1.3) + servers.correctionsOf(server)[p]!);
+    if (residual <= promised[P90]!) below[server]!++;
+    slot.observe(residual, promised);
+    servers.observe(server, residual, promised);
+  }
+  return { calm: below[0]! / rounds, wild: below[1]! / rounds };
+}
+
+test('each server keeps the promise by itself, not only both together', () => {
+  const { calm, wild } = coverServers();
+  assert.ok(Math.abs(calm - 0.9) < 0.015, `calm ${calm}`);
+  assert.ok(Math.abs(wild - 0.9) < 0.015, `wild ${wild}`);
+});
+
+test('a server that has said nothing, or is unknown, has the quantiles of its slot', () => {
+  const servers = createServerQuantiles();
+  servers.observe(3, 5, [0, 1, 2, 3]);
+  assert.ok(servers.correctionsOf(3)[P90]! > 0);
+  assert.equal(servers.correctionsOf(4)[P90], 0);
+  servers.observe(-1, 5, [0, 1, 2, 3]);
+  assert.equal(servers.correctionsOf(-1)[P90], 0);
+});
+
+test('one event moves a correction little, and a forgotten server has none', () => {
+  const servers = createServerQuantiles();
+  servers.observe(0, 9, [0, 1, 2, 3]);
+  assert.ok(servers.correctionsOf(0)[P90]! < 0.2);
+  servers.forget(0);
+  assert.equal(servers.correctionsOf(0)[P90], 0);
+});
+
+test('corrections are kept over a restart', () => {
+  const before = createServerQuantiles();
+  for (let i = 0; i < 20; i++) before.observe(2, 9, [0, 1, 2, 3]);
+  const after = createServerQuantiles();
+  after.restoreServer(7, before.saveServer(2)!);
+  for (const p of PROMISES.keys()) assert.equal(after.correctionsOf(7)[p], before.correctionsOf(2)[p]);
+  assert.equal(before.saveServer(1), undefined);
+});
+
+test('answers that come hundreds of events late do not make the levels swing', () => {
+  const delay = 300;
+  const slot = createAdaptiveQuantiles();
+  const random = createRandom(2);
+  const pending: { residual: number; promised: number[]; after: number }[] = [];
+  let [below, judged] = [0, 0];
+  const shares: number[] = [];
+  for (let i = 0; i < 9000; i++) {
+    const residual = Math.log(drawLogNormal(random, 1, 1));
+    const promised = PROMISES.map((_, p) => slot.quantiles()?.[p] ?? 1.3);
+    pending.push({ residual, promised, after: slot.count });
+    below += residual <= promised[P90]! ? 1 : 0;
+    if (++judged === 300) {
+      shares.push(below / judged);
+      [below, judged] = [0, 0];
+    }
+    if (i < delay) continue;
+    const told = pending.shift()!;
+    slot.observe(told.residual, told.promised, slot.count - told.after);
+  }
+  for (const share of shares.slice(4)) assert.ok(share > 0.82 && share < 0.97, shares.join(' '));
+});

@@ -1,0 +1,63 @@
+/** What people look at beside the versions: what was served when and why, and which loads were observed. */
+import { type Store, statement } from '../../database/store.ts';
+
+/** More would keep a serving thread from its calls for longer than a few milliseconds. */
+const COUNTED_SAMPLES = 10_000;
+const LISTED_PROMOTIONS = 20;
+
+const listPromotions = statement<{ version: number; at_ms: number; reason: string; undone_at_ms: number | null }>(
+  'model-desk-promotions',
+  `SELECT version, at_ms, reason, undone_at_ms FROM model_promotions WHERE name = $1 ORDER BY number DESC LIMIT $2`,
+);
+const countByName = statement<{ target_model: string; count: number }>(
+  'model-desk-sample-counts',
+  'SELECT target_model, COUNT(*) AS count FROM samples GROUP BY target_model ORDER BY target_model LIMIT 500',
+);
+const countByStratum = statement<{ stratum: number; count: number }>(
+  'model-desk-strata',
+  `SELECT stratum, COUNT(*) AS count FROM
+     (SELECT stratum FROM samples WHERE target_model = $1 ORDER BY id DESC LIMIT $2) AS newest GROUP BY stratum`,
+);
+const lastTrainings = statement<{ target_model: string; at_ms: number; outcome: string }>(
+  'model-desk-trainings',
+  'SELECT target_model, at_ms, outcome FROM trainings',
+);
+
+export interface PastPromotion {
+  readonly version: number;
+  readonly atMs: number;
+  readonly reason: string;
+  readonly undoneAtMs: number | null;
+}
+
+/** The newest first. */
+export async function listPastPromotions(store: Store, name: string): Promise<PastPromotion[]> {
+  const rows = await store.read(listPromotions, [name, LISTED_PROMOTIONS]);
+  return rows.map(({ version, at_ms, reason, undone_at_ms }) => ({
+    version,
+    atMs: at_ms,
+    reason,
+    undoneAtMs: undone_at_ms,
+  }));
+}
+
+export async function countSamples(store: Store): Promise<Map<string, number>> {
+  return new Map((await store.read(countByName)).map((row) => [row.target_model, row.count]));
+}
+
+/** By stratum, of the newest. */
+export async function countStrata(store: Store, name: string): Promise<Map<number, number>> {
+  const rows = await store.read(countByStratum, [name, COUNTED_SAMPLES]);
+  return new Map(rows.map((row) => [row.stratum, row.count]));
+}
+
+export interface LastTraining {
+  readonly atMs: number;
+  /** `published`, or `kept` when the new model was not better. */
+  readonly outcome: string;
+}
+
+export async function listLastTrainings(store: Store): Promise<Map<string, LastTraining>> {
+  const rows = await store.read(lastTrainings);
+  return new Map(rows.map((row) => [row.target_model, { atMs: row.at_ms, outcome: row.outcome }]));
+}

@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Registry } from 'prom-client';
+import { forEachEngine } from '../../../test/support/engines.ts';
+import { observePool, tabulate } from '../../../test/support/observed-pool.ts';
+import { createStillWorld } from '../../../test/support/still-world.ts';
+import type { Store } from '../../database/store.ts';
+import { isFailure } from '../../errors.ts';
+import { createLog } from '../../telemetry/log.ts';
+import { createPriorModel } from '../model/model.ts';
+import { checksumOf, encodeModel } from '../model/model-codec.ts';
+import { createObservationSink } from '../observations/observation-sink.ts';
+import { LOADS, splitStratum, stratumOf } from '../observations/stratum.ts';
+import { createLiveAccuracy } from '../online/live-accuracy.ts';
+import { createPredictor } from '../online/predictor.ts';
+import { DEFAULT_TRAINING, trainModel } from '../training/train-model.ts';
+import { createModelDesk } from './model-desk.ts';
+import { createModelLoader } from './model-loader.ts';
+import { saveModelVersion, takeVersionNumber } from './model-store.ts';
+import { packModel, publishModel } from './publish-model.ts';
+
+const rows = observePool({ rows: 200, servers: [1, 2] });
+const model = trainModel('m@1', tabulate(rows));
+
+function openDesk(store: Store) {
+  const world = createStillWorld();
+  const predictor = createPredictor();
+  const accuracy = createLiveAccuracy();
+  const sink = createObservationSink({
+    store,
+    world,
+    metrics: new Registry(),
+    predictor,
+    accuracy,
+    onDrift: () => {},
+    onObserved: () => {},
+  });
+  const loader = createModelLoader({ store, predictor, log: createLog('silent'), metrics: new Registry() });
+  return { world, sink, loader, desk: createModelDesk({ store, world, predictor, accuracy }) };
+}
+
+async function saveVersion(store: Store, name: string): Promise<number> {
+  const version = await takeVersionNumber(store, name);
+  const file = encodeModel({ ...model, id: `${name}@${version}` });
+  const lineage = JSON.stringify({ source: { rows: 200 }, learned: [] });
+  const facts = { parentVersion: undefined, createdAtMs: 5, checksum: checksumOf(file), lineage };
+  await saveModelVersion(store, { name, version, file, ...facts });
+  return version;
+}
+
+function reports(count: number) {
+  return rows.slice(0, count).map((row, index) => ({
+    ...row,
+    kind: 'observation' as const,
+    requestId: `r${index}`,
+    atMs: index,
+    outputTokens: 9,
+  }));
+}
+
+forEachEngine('versions are shown with what they came from, promoted and rolled back', async (store) => {
+  const { desk } = openDesk(store);
+  await saveVersion(store, 'm');
+  await saveVersion(store, 'm');
+  await desk.promote('m', 1, 'ada');
+  assert.equal((await desk.readModel('m')).previous, undefined);
+  await desk.promote('m', 2, 'ada');
+  const shown = await desk.readModel('m');
+  assert.deepEqual([shown.servedVersion, shown.previous, shown.versionCount], [2, 1, 2]);
+  assert.deepEqual(
+    shown.versions.map(({ id, isPromoted, source }) => ({ id, isPromoted, source })),
+    [
+      { id: 'm@2', isPromoted: true, source: { rows: 200 } },
+      { id: 'm@1', isPromoted: false, source: { rows: 200 } },
+    ],
+  );
+  for (const wrong of [2, 9])
+    await assert.rejects(desk.rollBack('m', wrong), (error) => isFailure(error) && error.code === 'conflict');
+  await desk.rollBack('m', 1);
+  const after = await desk.readModel('m');
+  assert.deepEqual([after.servedVersion, after.previous], [1, undefined]);
+  assert.deepEqual(
+    after.promotions.map(({ version, reason, undoneAtMs }) => [version, reason, undoneAtMs !== null]),
+    [
+      [2, 'promoted by ada', true],
+      [1, 'promoted by ada', false],
+    ],
+  );
+  for (const refused of [() => desk.promote('m', 9, 'ada'), () => desk.readModel('nobody')])
+    await assert.rejects(refused, (error) => isFailure(error) && error.code === 'not_found');
+  await assert.rejects(desk.rollBack('m', 1), (error) => isFailure(error) && error.code === 'conflict');
+});
+
+forEachEngine('a version says by what it was learned, unless nothing of it was learned here', async (store) => {
+  const { desk } = openDesk(store);
+  const publication = { name: 'm', source: {}, promotion: 'keep', reason: 'a test', nowMs: 7 } as const;
+  await publishModel(store, { ...publication, packed: packModel(model) });
+  await publishModel(store, { ...publication, packed: packModel(createPriorModel()) });
+  const [prior, learned] = (await desk.readModel('m')).versions;
+  const { trees, depth, learningRate, l2, loss, splitClip } = DEFAULT_TRAINING.trees;
+  const expected = { statistic: 'p50', trees, depth, learningRate, l2, loss, splitClip };
+  assert.deepEqual(learned?.parameters, { ...learned?.parameters, ...expected });
+  assert.deepEqual(prior?.parameters, {});
+});
+
+forEachEngine('versions that are kept without being served do not pile up', async (store) => {
+  const { desk } = openDesk(store);
+  const publication = { name: 'm', source: {}, reason: 'a test', nowMs: 7, packed: packModel(createPriorModel()) };
+  await publishModel(store, { ...publication, promotion: 'promote' });
+  for (let i = 0; i < 22; i++) await publishModel(store, { ...publication, promotion: 'keep' });
+  const kept = (await desk.readModel('m')).versions.map(({ version }) => version);
+  assert.deepEqual(kept, [...Array.from({ length: 20 }, (_, i) => 23 - i), 1]);
+});
+
+forEachEngine('what was observed shows as accuracy by slot and server, and as samples by load', async (store) => {
+  const { desk, sink, loader } = openDesk(store);
+  await saveVersion(store, 'm');
+  await desk.promote('m', 1, 'ada');
+  await loader.load();
+  await sink.report(reports(100));
+  const shown = await desk.readModel('m');
+  assert.deepEqual([shown.samples, shown.servedId], [100, 'm@1']);
+  assert.deepEqual(
+    shown.slots.map(({ podType, target, scores }) => [podType, target, scores.rows]),
+    [
+      ['', 'ttft', 100],
+      ['', 'tpot', 100],
+    ],
+  );
+  assert.ok(shown.slots.every(({ scores }) => scores.mape > 0 && scores.mape < 100 && scores.p90Coverage > 50));
+  const servers = [...new Set(rows.map((row) => row.input.serverIp))].sort();
+  assert.deepEqual(
+    shown.servers.map(({ server }) => server),
+    servers,
+  );
+  const [fast, slow] = shown.servers.map(({ levels }) => levels.ttft!);
+  assert.ok(slow! / fast! > 1.5, 'the slow server has the higher level');
+  for (const { counts } of shown.loads)
+    assert.equal(
+      counts.reduce((sum, count) => sum + count),
+      100,
+    );
+  const waiting = rows.slice(0, 100).filter((row) => row.input.numRequestWaiting < 1).length;
+  assert.equal(shown.loads[0]?.counts[0], waiting);
+  await sink.report(reports(1).map((row) => ({ ...row, requestId: 'other', targetModel: 'unknown' })));
+  assert.deepEqual(
+    (await desk.listModels()).map(({ name, samples }) => [name, samples]),
+    [
+      ['m', 100],
+      ['unknown', 1],
+    ],
+  );
+});
+
+test('every stratum is taken apart as it was put together', () => {
+  for (const { input } of rows) {
+    const values = [input.numRequestWaiting, input.kvCacheUsage, input.prefixCacheScore, input.inputTokenLength];
+    const reached = LOADS.map(({ edges }, position) => edges.filter((edge) => values[position]! >= edge).length);
+    assert.deepEqual(splitStratum(stratumOf(input)), reached);
+  }
+});

@@ -1,0 +1,130 @@
+/** Models for the console: versions and where they came from, what is served, and how it does here and now. */
+import type { Store } from '../../database/store.ts';
+import { Failure } from '../../errors.ts';
+import type { World } from '../../world.ts';
+import type { TargetSummary } from '../model/describe-model.ts';
+import type { LatencyModel } from '../model/model.ts';
+import { LOADS, splitStratum } from '../observations/stratum.ts';
+import type { LiveAccuracy } from '../online/live-accuracy.ts';
+import type { SwappablePredictor } from '../online/predictor.ts';
+import { formatModelId } from '../schema/model-name.ts';
+import { TARGETS } from '../schema/observation-table.ts';
+import { countSamples, countStrata, listLastTrainings, listPastPromotions } from './model-desk-store.ts';
+import { listModelVersions, type ModelVersion, promoteModel, rollBackModelTo } from './model-store.ts';
+
+export interface ModelDeskParts {
+  readonly store: Store;
+  readonly world: World;
+  readonly predictor: SwappablePredictor;
+  readonly accuracy: LiveAccuracy;
+}
+
+export type ModelDesk = ReturnType<typeof createModelDesk>;
+
+export function createModelDesk(parts: ModelDeskParts) {
+  const { store, world } = parts;
+  return {
+    listModels: () => listModels(parts),
+    /** Throws `not_found` for a name of which nothing is known. */
+    async readModel(name: string) {
+      const entry = (await listModels(parts)).find((model) => model.name === name);
+      if (entry === undefined) throw new Failure('not_found', `Cannot find the model "${name}"`);
+      const [versions, promotions, strata] = await Promise.all([
+        listModelVersions(store, name),
+        listPastPromotions(store, name),
+        countStrata(store, name),
+      ]);
+      return {
+        ...entry,
+        versions: versions.map(describeVersion),
+        promotions,
+        /** Where a rollback leads: what was served before, if it still stands. */
+        previous: findPrevious(versions, promotions),
+        slots: parts.accuracy.listSlots(name, world.nowMs()),
+        servers: listServers(parts, name),
+        loads: LOADS.map(({ field, edges }, position) => ({ field, edges, counts: sumLoads(strata, position) })),
+      };
+    },
+    /** Throws `not_found` for a version that is not there. */
+    promote: async (name: string, version: number, login: string) => {
+      await promoteModel(store, { name, version, nowMs: world.nowMs(), reason: `promoted by ${login}` });
+    },
+    /** Throws `conflict` unless it leads to this version. */
+    rollBack: (name: string, version: number) => rollBackModelTo(store, { name, version, nowMs: world.nowMs() }),
+  };
+}
+
+async function listModels({ store, predictor, accuracy }: ModelDeskParts) {
+  const [versions, samples, trainings] = await Promise.all([
+    listModelVersions(store),
+    countSamples(store),
+    listLastTrainings(store),
+  ]);
+  const ofName = Map.groupBy(versions, (version) => version.name);
+  const servedHere = new Map(predictor.list().map(({ targetModel, id }) => [targetModel, id]));
+  const names = new Set([...ofName.keys(), ...samples.keys(), ...accuracy.listModels()]);
+  return [...names].sort().map((name) => {
+    const own = ofName.get(name) ?? [];
+    const promoted = own.find((version) => version.isPromoted);
+    return {
+      name,
+      versionCount: own.length,
+      servedVersion: promoted?.version,
+      /** What this process answers with; it follows a promotion within a second. */
+      servedId: servedHere.get(name),
+      learned: promoted === undefined ? [] : describeVersion(promoted).learned,
+      samples: samples.get(name) ?? 0,
+      lastTraining: trainings.get(name),
+    };
+  });
+}
+
+interface Lineage {
+  readonly source?: Readonly<Record<string, unknown>>;
+  readonly parameters?: Readonly<Record<string, unknown>>;
+  readonly learned?: readonly TargetSummary[];
+}
+
+function describeVersion({ lineage, ...version }: ModelVersion) {
+  const { source = {}, parameters = {}, learned = [] } = JSON.parse(lineage) as Lineage;
+  return { ...version, id: formatModelId(version.name, version.version), source, parameters, learned };
+}
+
+/** As a rollback finds it: promotions that stand and whose version still exists. */
+function findPrevious(
+  versions: readonly ModelVersion[],
+  promotions: readonly { readonly version: number; readonly undoneAtMs: number | null }[],
+): number | undefined {
+  const known = new Set(versions.map((version) => version.version));
+  return promotions.filter(({ version, undoneAtMs }) => undoneAtMs === null && known.has(version))[1]?.version;
+}
+
+/** What was heard of each server, beside the level that the served model learned for it: 1.2 is a fifth slower than the pool. */
+function listServers({ predictor, accuracy }: ModelDeskParts, name: string) {
+  const levels = predictor.hasModel(name) ? readLevels(predictor.live(name).model) : new Map<string, Levels>();
+  const heard = new Map(accuracy.listServers(name).map((server) => [server.server, server]));
+  return [...new Set([...levels.keys(), ...heard.keys()])].sort().map((server) => ({
+    server,
+    levels: levels.get(server) ?? {},
+    lastMs: heard.get(server)?.lastMs,
+    scores: heard.get(server)?.targets ?? {},
+  }));
+}
+
+type Levels = { ttft?: number; tpot?: number };
+
+/** A pod type's own part says more of its servers than the part for all. */
+function readLevels({ whole, slots }: LatencyModel): Map<string, Levels> {
+  const byServer = new Map<string, Levels>();
+  for (const part of [whole, ...slots.values()])
+    for (const target of TARGETS)
+      for (const [server, level] of part[target]?.levels.servers ?? [])
+        byServer.set(server, { ...byServer.get(server), [target]: Math.exp(level) });
+  return byServer;
+}
+
+function sumLoads(strata: ReadonlyMap<number, number>, position: number): number[] {
+  const counts = Array.from({ length: LOADS[position]!.edges.length + 1 }, () => 0);
+  for (const [stratum, count] of strata) counts[splitStratum(stratum)[position]!]! += count;
+  return counts;
+}

@@ -1,0 +1,226 @@
+/** Model versions: immutable files with their lineage, and which of them is served under each name. */
+import { type Procedure, procedure, type Store, statement } from '../../database/store.ts';
+import { Failure } from '../../errors.ts';
+
+/** Tells every process that another version is served, or that one is gone. */
+export const MODELS_TOPIC = 'models';
+
+export interface NewModelVersion {
+  readonly name: string;
+  readonly version: number;
+  /** The version that was served when this one was made. */
+  readonly parentVersion: number | undefined;
+  readonly createdAtMs: number;
+  readonly checksum: string;
+  /** JSON: where its rows came from, how it was learned, how good it was. */
+  readonly lineage: string;
+  readonly file: Uint8Array;
+}
+
+export interface ModelVersion extends Omit<NewModelVersion, 'file'> {
+  readonly sizeBytes: number;
+  readonly isPromoted: boolean;
+}
+
+export interface PromotedModel {
+  readonly name: string;
+  readonly version: number;
+  readonly checksum: string;
+  readonly promotedAtMs: number;
+}
+
+interface VersionRow {
+  readonly name: string;
+  readonly version: number;
+  readonly parent_version: number | null;
+  readonly created_at_ms: number;
+  readonly checksum: string;
+  readonly size_bytes: number;
+  readonly lineage: string;
+  readonly is_promoted: number;
+}
+
+// Numbers are given out once: a training that fails leaves a gap, never a second file under one number.
+const takeNumber = statement<{ last_version: number }>(
+  'model-take-number',
+  `INSERT INTO models (name, last_version) VALUES ($1, 1)
+   ON CONFLICT (name) DO UPDATE SET last_version = models.last_version + 1 RETURNING last_version`,
+);
+const insertVersion = statement(
+  'model-insert-version',
+  `INSERT INTO model_versions (name, version, parent_version, created_at_ms, checksum, size_bytes, lineage, file)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+);
+const listVersions = statement<VersionRow>(
+  'model-list-versions',
+  `SELECT v.name, v.version, v.parent_version, v.created_at_ms, v.checksum, v.size_bytes, v.lineage,
+     CASE WHEN m.promoted_version = v.version THEN 1 ELSE 0 END AS is_promoted
+   FROM model_versions v JOIN models m ON m.name = v.name
+   WHERE ($1 = '' OR v.name = $1) ORDER BY v.name, v.version DESC`,
+);
+const fileOfVersion = statement<{ file: Uint8Array }>(
+  'model-file',
+  'SELECT file FROM model_versions WHERE name = $1 AND version = $2',
+);
+const listPromoted = statement<{ name: string; version: number; checksum: string; promoted_at_ms: number }>(
+  'model-list-promoted',
+  `SELECT v.name, v.version, v.checksum, m.promoted_at_ms FROM models m
+   JOIN model_versions v ON v.name = m.name AND v.version = m.promoted_version ORDER BY v.name`,
+);
+// What is served already is not promoted again: a rollback would lead from it to itself.
+const setPromoted = statement<{ version: number }>(
+  'model-set-promoted',
+  `UPDATE models SET promoted_version = $2, promoted_at_ms = $3
+   WHERE name = $1 AND (promoted_version IS NULL OR promoted_version <> $2)
+     AND EXISTS (SELECT 1 FROM model_versions v WHERE v.name = $1 AND v.version = $2)
+   RETURNING promoted_version AS version`,
+);
+const promotedVersion = statement<{ promoted_version: number | null }>(
+  'model-promoted-version',
+  'SELECT promoted_version FROM models WHERE name = $1',
+);
+const insertPromotion = statement(
+  'model-insert-promotion',
+  `INSERT INTO model_promotions (name, number, version, at_ms, reason)
+   SELECT $1, COALESCE(MAX(number), 0) + 1, $2, $3, $4 FROM model_promotions WHERE name = $1`,
+);
+// Only promotions whose version still exists can be gone back to.
+const standingPromotions = statement<{ number: number; version: number }>(
+  'model-standing-promotions',
+  `SELECT p.number, p.version FROM model_promotions p
+   JOIN model_versions v ON v.name = p.name AND v.version = p.version
+   WHERE p.name = $1 AND p.undone_at_ms IS NULL ORDER BY p.number DESC LIMIT 2`,
+);
+const undoPromotion = statement(
+  'model-undo-promotion',
+  'UPDATE model_promotions SET undone_at_ms = $3 WHERE name = $1 AND number = $2',
+);
+// A version that is served, or was served last before it, stays whatever its age: a rollback must find it.
+const pruneVersions = statement<{ version: number }>(
+  'model-prune-versions',
+  `DELETE FROM model_versions WHERE name = $1
+     AND version <= (SELECT last_version FROM models WHERE name = $1) - $2
+     AND version NOT IN (SELECT p.version FROM model_promotions p WHERE p.name = $1 AND p.undone_at_ms IS NULL
+       ORDER BY p.number DESC LIMIT 5)
+   RETURNING version`,
+);
+
+export async function takeVersionNumber(store: Store, name: string): Promise<number> {
+  const [row] = await store.write(takeNumber, [name]);
+  return row!.last_version;
+}
+
+export async function saveModelVersion(store: Store, version: NewModelVersion): Promise<void> {
+  await store.write(insertVersion, [
+    version.name,
+    version.version,
+    version.parentVersion ?? null,
+    version.createdAtMs,
+    version.checksum,
+    version.file.length,
+    version.lineage,
+    version.file,
+  ]);
+}
+
+/** Of one name or, without it, of all; newest first. */
+export async function listModelVersions(store: Store, name = ''): Promise<ModelVersion[]> {
+  const rows = await store.read(listVersions, [name]);
+  return rows.map((row) => ({
+    name: row.name,
+    version: row.version,
+    parentVersion: row.parent_version ?? undefined,
+    createdAtMs: row.created_at_ms,
+    checksum: row.checksum,
+    sizeBytes: row.size_bytes,
+    lineage: row.lineage,
+    isPromoted: row.is_promoted === 1,
+  }));
+}
+
+export async function readModelFile(store: Store, name: string, version: number): Promise<Uint8Array> {
+  const [row] = await store.read(fileOfVersion, [name, version]);
+  if (row === undefined) throw unknownVersion(name, version);
+  return row.file;
+}
+
+export async function listPromotedModels(store: Store): Promise<PromotedModel[]> {
+  const rows = await store.read(listPromoted);
+  return rows.map(({ promoted_at_ms, ...promoted }) => ({ ...promoted, promotedAtMs: promoted_at_ms }));
+}
+
+interface Promotion {
+  readonly name: string;
+  readonly version: number;
+  readonly nowMs: number;
+  readonly reason: string;
+  readonly touch: ReturnType<Store['touch']>;
+}
+
+export const promoteProcedure: Procedure<Promotion, boolean> = procedure(
+  import.meta.url,
+  'promoteProcedure',
+  async (tx, { name, version, nowMs, reason, touch }) => {
+    const [promoted] = await tx.run(setPromoted, [name, version, nowMs]);
+    if (promoted === undefined) {
+      const [model] = await tx.run(promotedVersion, [name]);
+      if (model?.promoted_version === version) return false;
+      throw unknownVersion(name, version);
+    }
+    await tx.run(insertPromotion, [name, version, nowMs, reason]);
+    await tx.run(touch.statement, touch.parameters);
+    return true;
+  },
+);
+
+interface Rollback extends Omit<Promotion, 'version' | 'reason'> {
+  /** The version that somebody was told it leads to. */
+  readonly expectedVersion?: number;
+}
+
+export const rollbackProcedure: Procedure<Rollback, number> = procedure(
+  import.meta.url,
+  'rollbackProcedure',
+  async (tx, { name, nowMs, touch, expectedVersion }) => {
+    const [model] = await tx.run(promotedVersion, [name]);
+    if (model === undefined) throw new Failure('not_found', `Cannot roll back "${name}": there is no such model`);
+    const [present, previous] = await tx.run(standingPromotions, [name]);
+    if (present === undefined || previous === undefined)
+      throw new Failure('conflict', `Cannot roll back "${name}": no other version was served before this one`);
+    if (expectedVersion !== undefined && expectedVersion !== previous.version)
+      throw new Failure('conflict', `Cannot roll back "${name}": it would lead to version ${previous.version} by now`);
+    await tx.run(undoPromotion, [name, present.number, nowMs]);
+    await tx.run(setPromoted, [name, previous.version, nowMs]);
+    await tx.run(touch.statement, touch.parameters);
+    return previous.version;
+  },
+);
+
+/** Serves this version from now on, in every process; false when it was served already. */
+export async function promoteModel(store: Store, promotion: Omit<Promotion, 'touch'>): Promise<boolean> {
+  return await store.call(promoteProcedure, { ...promotion, touch: store.touch(MODELS_TOPIC, promotion.nowMs) });
+}
+
+/** Serves again what was served before the present version; returns which that is. */
+export async function rollBackModel(store: Store, name: string, nowMs: number): Promise<number> {
+  return await store.call(rollbackProcedure, { name, nowMs, touch: store.touch(MODELS_TOPIC, nowMs) });
+}
+
+/** The same, but only to the version that somebody has confirmed; throws `conflict` when it would lead elsewhere by now. */
+export async function rollBackModelTo(
+  store: Store,
+  confirmed: { readonly name: string; readonly version: number; readonly nowMs: number },
+): Promise<void> {
+  const { name, version: expectedVersion, nowMs } = confirmed;
+  await store.call(rollbackProcedure, { name, expectedVersion, nowMs, touch: store.touch(MODELS_TOPIC, nowMs) });
+}
+
+/** Removes what is older than the newest `keep` versions, but for what is served or may be gone back to. */
+export async function pruneModelVersions(store: Store, name: string, keep: number): Promise<number[]> {
+  const rows = await store.write(pruneVersions, [name, keep]);
+  return rows.map((row) => row.version);
+}
+
+function unknownVersion(name: string, version: number): Failure {
+  return new Failure('not_found', `Cannot find version ${version} of the model "${name}"`);
+}

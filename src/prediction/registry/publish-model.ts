@@ -1,0 +1,63 @@
+/** A learned model becomes a version of its name in the store, and is served when it is promoted. */
+import type { Store } from '../../database/store.ts';
+import {
+  describeModel,
+  describeParameters,
+  type LineageParameters,
+  type TargetSummary,
+} from '../model/describe-model.ts';
+import type { LatencyModel } from '../model/model.ts';
+import { checksumOf, encodeModel, renameModel } from '../model/model-codec.ts';
+import { formatModelId } from '../schema/model-name.ts';
+import {
+  listModelVersions,
+  promoteModel,
+  pruneModelVersions,
+  saveModelVersion,
+  takeVersionNumber,
+} from './model-store.ts';
+
+/** A model as it is kept: made where there is time, so that publishing costs the serving thread next to nothing. */
+export interface PackedModel {
+  readonly file: Uint8Array;
+  readonly learned: readonly TargetSummary[];
+  readonly parameters: LineageParameters | undefined;
+}
+
+export function packModel(model: LatencyModel): PackedModel {
+  return { file: encodeModel(model), learned: describeModel(model), parameters: describeParameters(model) };
+}
+
+export interface Publication {
+  readonly name: string;
+  readonly packed: PackedModel;
+  /** Where its rows came from: kept beside the model for whoever asks later. */
+  readonly source: Readonly<Record<string, unknown>>;
+  readonly promotion: 'promote' | 'keep';
+  readonly reason: string;
+  readonly nowMs: number;
+}
+
+/** How many versions a name keeps, beside those that a rollback needs. */
+const KEPT_VERSIONS = 20;
+
+/** Returns the id that the model has from now on. */
+export async function publishModel(store: Store, publication: Publication): Promise<string> {
+  const { name, packed, source, promotion, reason, nowMs } = publication;
+  const parent = (await listModelVersions(store, name)).find((version) => version.isPromoted);
+  const version = await takeVersionNumber(store, name);
+  const id = formatModelId(name, version);
+  const file = renameModel(packed.file, id);
+  await saveModelVersion(store, {
+    name,
+    version,
+    parentVersion: parent?.version,
+    createdAtMs: nowMs,
+    checksum: checksumOf(file),
+    lineage: JSON.stringify({ source, parameters: packed.parameters, learned: packed.learned }),
+    file,
+  });
+  if (promotion === 'promote') await promoteModel(store, { name, version, nowMs, reason });
+  await pruneModelVersions(store, name, KEPT_VERSIONS);
+  return id;
+}

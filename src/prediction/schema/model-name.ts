@@ -1,0 +1,17 @@
+import { Failure } from '../../errors.ts';
+
+/** `qwen3-32b@17`: what an answer says it came from. */
+export function formatModelId(name: string, version: number): string {
+  return `${name}@${version}`;
+}
+
+const MAX_NAME_LENGTH = 200;
+
+/** Throws unless this may name a target model. An `@` would make ids ambiguous, what cannot be seen would deceive. */
+export function checkModelName(name: string): void {
+  if (name.length > 0 && name.length <= MAX_NAME_LENGTH && !/[@\p{C}\p{Zl}\p{Zp}]|^\s|\s$/u.test(name)) return;
+  throw new Failure(
+    'invalid',
+    `Cannot use this model name: it must be 1 to ${MAX_NAME_LENGTH} characters, letters, digits, punctuation and spaces within, but no "@" and no control character, got ${JSON.stringify(name)}`,
+  );
+}

@@ -1,0 +1,295 @@
+/** Learns a model from a table of observations. Pure: same rows and parameters, same model. */
+
+import { type Binning, binRows, fitBinning } from '../gbdt/binning.ts';
+import { createEvaluator } from '../gbdt/evaluate.ts';
+import { type BoostOptions, DEFAULT_BOOST_OPTIONS, type TrainingSet, trainForest } from '../gbdt/training/boost.ts';
+import type { Forest } from '../gbdt/tree.ts';
+import { calibrate, median, type Statistic } from '../model/calibration.ts';
+import {
+  computeFeatures,
+  constrainTrees,
+  FEATURE_COUNT,
+  type FeatureMatrix,
+  LEVEL_FEATURES,
+} from '../model/features.ts';
+import type {
+  LatencyModel,
+  LearningParameters,
+  SlotLevels,
+  SlotModels,
+  TargetModel,
+  Validation,
+} from '../model/model.ts';
+import { fitServerLevels, NO_LEVELS, readLevels, type ServerLevels } from '../model/server-levels.ts';
+import { evaluatePhysics, fitPhysics, type PhysicsModel } from '../physics/physics.ts';
+import { clampMs } from '../schema/milliseconds.ts';
+import {
+  type ObservationTable,
+  observedTimes,
+  rowsWith,
+  selectRows,
+  TARGETS,
+  type Target,
+} from '../schema/observation-table.ts';
+import { normalizePodType } from '../schema/pod-type.ts';
+
+export interface TrainParameters {
+  readonly statistic: Statistic;
+  readonly trees: Partial<BoostOptions>;
+}
+
+/** The absolute loss on logarithms makes the answer a median, and does not let a few wild times bend everything. */
+export const DEFAULT_TRAINING: TrainParameters = {
+  statistic: 'p50',
+  trees: { trees: 200, depth: 6, learningRate: 0.2, l2: 3, loss: { kind: 'absolute' }, splitClip: 3 },
+};
+
+/** Fewer rows of a pod type than this learn nothing of their own: the whole model answers better. */
+const MIN_SLOT_ROWS = 50;
+/** Fewer rows than this leave physics alone. */
+const MIN_FOREST_ROWS = 40;
+/** With more rows than this, the model that was validated is kept, instead of learning once more from all rows. */
+const MAX_REFIT_ROWS = 30_000;
+/** So many trees may pass without a gain on held-out rows. */
+const PATIENCE = 40;
+const VALIDATION_SHARE = 0.2;
+/** Its multiples modulo 1 are spread evenly, also those of every second or fifth row. */
+const GOLDEN_RATIO = (Math.sqrt(5) - 1) / 2;
+
+export type Progress = (text: string) => void;
+
+export function trainModel(
+  id: string,
+  table: ObservationTable,
+  parameters: TrainParameters = DEFAULT_TRAINING,
+  onProgress: Progress = () => {},
+): LatencyModel {
+  const rowsByPodType = groupByPodType(table);
+  const whole = trainSlot(table, parameters, (target) => onProgress(`${target} of ${table.count} rows`));
+  const slots = new Map<string, SlotModels>();
+  if (rowsByPodType.size > 1)
+    for (const [podType, rows] of rowsByPodType) {
+      if (rows.length < MIN_SLOT_ROWS) continue;
+      const name = podType === '' ? 'aggregate' : podType;
+      const onTarget = (target: Target) => onProgress(`${target} of ${rows.length} ${name} rows`);
+      slots.set(podType, trainSlot(selectRows(table, rows), parameters, onTarget));
+    }
+  return { id, statistic: parameters.statistic, parameters: listParameters(parameters.trees), slots, whole };
+}
+
+/** All of them, with those that were left out. Which kernel computed it made no difference. */
+function listParameters(trees: Partial<BoostOptions>): LearningParameters {
+  const { kernel: _, ...parameters } = { ...DEFAULT_BOOST_OPTIONS, ...trees };
+  return parameters;
+}
+
+function groupByPodType(table: ObservationTable): Map<string, number[]> {
+  const rowsByPodType = new Map<string, number[]>();
+  for (let i = 0; i < table.count; i++) {
+    const podType = normalizePodType(table.podTypes[table.podType[i]!]!);
+    const rows = rowsByPodType.get(podType);
+    if (rows === undefined) rowsByPodType.set(podType, [i]);
+    else rows.push(i);
+  }
+  return rowsByPodType;
+}
+
+function trainSlot(
+  table: ObservationTable,
+  parameters: TrainParameters,
+  onTarget: (target: Target) => void,
+): SlotModels {
+  const all = splitRows(table, () => true);
+  const learned = splitRows(table, (i) => !isHeldOut(i));
+  const heldOut = splitRows(table, isHeldOut);
+  const keepsTrial = table.count > MAX_REFIT_ROWS;
+  const trialLevels = fitSlotLevels(learned);
+  // Those of all targets that are served are the ones that their trees were told.
+  const slotLevels = keepsTrial ? trialLevels : fitSlotLevels(all);
+  const binning = fitBinning(toColumns(computeMatrix(table, slotLevels)));
+  const settings = { binning, trees: parameters.trees, keepsTrial };
+  const models: Partial<Record<Target, TargetModel>> = {};
+  for (const target of TARGETS) {
+    if (all[target].count === 0) continue;
+    onTarget(target);
+    const samples = computeSamples(target, all[target], slotLevels);
+    const split = [learned, heldOut].map((part) => computeSamples(target, part[target], trialLevels));
+    models[target] = trainTarget(target, { samples, learned: split[0]!, heldOut: split[1]! }, settings);
+  }
+  return models;
+}
+
+/** The rows that have each target. */
+type TargetRows = Readonly<Record<Target, ObservationTable>>;
+
+/** Of those that have a target, the ones whose position among them is picked. */
+function splitRows(table: ObservationTable, isPicked: (position: number) => boolean): TargetRows {
+  const pick = (target: Target) =>
+    selectRows(
+      table,
+      rowsWith(table, target).filter((_, i) => isPicked(i)),
+    );
+  return { ttft: pick('ttft'), tpot: pick('tpot') };
+}
+
+function fitSlotLevels(rows: TargetRows): SlotLevels {
+  const fit = (target: Target) => {
+    const table = rows[target];
+    return fitServerLevels({ target, table, observed: observedTimes(table, target).slice(0, table.count) });
+  };
+  return { ttft: fit('ttft'), tpot: fit('tpot') };
+}
+
+/** Rows of one target, ready to learn from. */
+interface Samples {
+  readonly table: ObservationTable;
+  readonly slotLevels: SlotLevels;
+  readonly features: FeatureMatrix;
+  readonly observed: Float64Array;
+}
+
+interface SplitSamples {
+  readonly samples: Samples;
+  readonly learned: Samples;
+  readonly heldOut: Samples;
+}
+
+interface TreeSettings {
+  readonly binning: Binning;
+  readonly trees: Partial<BoostOptions>;
+  /** Instead of learning once more from all rows. */
+  readonly keepsTrial: boolean;
+}
+
+export function computeMatrix(table: ObservationTable, slotLevels?: SlotLevels): FeatureMatrix {
+  const count = table.count;
+  const values = new Float32Array(FEATURE_COUNT * count);
+  computeFeatures(table, values, count);
+  if (slotLevels !== undefined)
+    for (const target of TARGETS) values.set(readLevels(slotLevels[target], table), LEVEL_FEATURES[target] * count);
+  return { values, stride: count, count };
+}
+
+function toColumns({ values, stride, count }: FeatureMatrix): Float32Array[] {
+  return Array.from({ length: FEATURE_COUNT }, (_, f) => values.subarray(f * stride, f * stride + count));
+}
+
+function trainTarget(target: Target, { samples, learned, heldOut }: SplitSamples, settings: TreeSettings): TargetModel {
+  const rows = samples.table.count;
+  if (rows < MIN_FOREST_ROWS) {
+    const physics = fitPhysics(target, samples.table, samples.observed);
+    const calibration = calibrate(predictPhysics(physics, samples), samples.observed);
+    const layers = { levels: NO_LEVELS, physics, forest: undefined, treeBaseMs: 0, forestShare: 0 };
+    return { rows, ...layers, calibration, validation: undefined };
+  }
+  const trial = fitLayers(target, learned, settings, heldOut);
+  const forestShare = chooseShare(trial, heldOut);
+  const predicted = predictWith(trial, forestShare, heldOut);
+  const calibration = calibrate(predicted, heldOut.observed);
+  const validation = validate(predicted, heldOut.observed);
+  // As many trees as helped on the held-out rows, and a tenth more for the rows that are more.
+  const trees = { ...settings.trees, trees: Math.max(1, Math.round(1.1 * trial.forest.treeCount)) };
+  const layers = settings.keepsTrial ? trial : fitLayers(target, samples, { ...settings, trees });
+  return { rows, ...layers, forestShare, calibration, validation };
+}
+
+function validate(predicted: Float64Array, observed: Float64Array): Validation {
+  const errors = predicted.map((value, i) => (100 * Math.abs(value - observed[i]!)) / observed[i]!).sort();
+  const mape = errors.reduce((sum, error) => sum + error, 0) / errors.length;
+  return { rows: errors.length, mape, mdape: median(errors) };
+}
+
+interface Layers {
+  readonly levels: ServerLevels;
+  readonly slotLevels: SlotLevels;
+  readonly physics: PhysicsModel;
+  readonly treeBaseMs: number;
+  readonly forest: Forest;
+}
+
+/** With held-out rows, trees are added only as long as these get better. */
+function fitLayers(target: Target, samples: Samples, { binning, trees }: TreeSettings, heldOut?: Samples): Layers {
+  const { table, slotLevels } = samples;
+  const levels = slotLevels[target];
+  const level = readLevels(levels, table);
+  const observed = samples.observed.map((value, i) => value * Math.exp(-level[i]!));
+  const physics = fitPhysics(target, table, observed);
+  const base = { levels, physics, treeBaseMs: chooseTreeBase(physics, samples) };
+  const stopping = heldOut && { validation: prepareRows(base, heldOut, binning), patience: PATIENCE };
+  const options = { ...trees, ...constrainTrees(target) };
+  const forest = trainForest(prepareRows(base, samples, binning), options, stopping);
+  return { ...base, slotLevels, forest };
+}
+
+/** Twice what physics says of a nearly idle server. Larger ones serve short times better, and busy servers worse. */
+function chooseTreeBase(physics: PhysicsModel, samples: Samples): number {
+  if (physics.target !== 'ttft') return 0;
+  const predicted = predictPhysics(physics, samples).sort();
+  return 2 * predicted[Math.floor(0.02 * predicted.length)]!;
+}
+
+/** What trees learn: the logarithm of what physics at the server's level missed. */
+function prepareRows(
+  layers: Pick<Layers, 'levels' | 'physics' | 'treeBaseMs'>,
+  samples: Samples,
+  binning: Binning,
+): TrainingSet {
+  const level = readLevels(layers.levels, samples.table);
+  const expected = predictPhysics(layers.physics, samples);
+  const target = samples.observed.map((value, i) => Math.log(value / (expected[i]! + layers.treeBaseMs)) - level[i]!);
+  return { rows: binRows(binning, toColumns(samples.features)), target, weights: target.map(weighRatio) };
+}
+
+/** How much a ratio may count, at most: e^1.5 times what an ordinary one does. */
+const MAX_LOG_WEIGHT = 1.5;
+
+/** Errors are judged relative to the observed time, so one of a time shorter than expected weighs more. */
+function weighRatio(logRatio: number): number {
+  return Math.exp(Math.max(-MAX_LOG_WEIGHT, Math.min(MAX_LOG_WEIGHT, -logRatio)));
+}
+
+/** How much of the trees to believe: the share with the least absolute log error on rows they have not seen. */
+function chooseShare(layers: Layers, heldOut: Samples): number {
+  let best = { share: 0, error: Number.POSITIVE_INFINITY };
+  for (const share of [0, 0.25, 0.5, 0.75, 1]) {
+    const predicted = predictWith(layers, share, heldOut);
+    let error = 0;
+    for (let i = 0; i < predicted.length; i++) error += Math.abs(Math.log(heldOut.observed[i]! / predicted[i]!));
+    if (error < best.error) best = { share, error };
+  }
+  return best.share;
+}
+
+function predictWith({ levels, physics, treeBaseMs, forest }: Layers, share: number, samples: Samples): Float64Array {
+  const level = readLevels(levels, samples.table);
+  const byPhysics = predictPhysics(physics, samples);
+  const predicted = byPhysics.map((value, i) => clampMs(value * Math.exp(level[i]!)));
+  const { count } = samples.table;
+  if (count === 0 || share === 0) return predicted;
+  const evaluator = createEvaluator([forest], { capacity: count });
+  for (const [f, column] of toColumns(samples.features).entries()) evaluator.values.set(column, f * evaluator.capacity);
+  evaluator.evaluate(count);
+  const sums = evaluator.outputs[0]!;
+  return predicted.map((value, i) =>
+    clampMs(value * Math.exp(share * (sums[i]! + Math.log1p(treeBaseMs / byPhysics[i]!)))),
+  );
+}
+
+function predictPhysics(physics: PhysicsModel, { table }: Samples): Float64Array {
+  const predicted = new Float64Array(table.count);
+  evaluatePhysics(physics, table, table.count, predicted);
+  return predicted.map(clampMs);
+}
+
+/**
+ * A fifth of the rows is held out, so that each load and each moment is among both parts. Not every fifth: where
+ * servers take turns, that may be all that one of them did.
+ */
+function isHeldOut(position: number): boolean {
+  return (position * GOLDEN_RATIO) % 1 < VALIDATION_SHARE;
+}
+
+function computeSamples(target: Target, table: ObservationTable, slotLevels: SlotLevels): Samples {
+  const observed = observedTimes(table, target).slice(0, table.count);
+  return { table, slotLevels, features: computeMatrix(table, slotLevels), observed };
+}

@@ -1,0 +1,188 @@
+/**
+ * Keeps deliveries out of private networks. A target is vetted when a hook is written and again at every attempt: its
+ * text by `address-rules.ts`, then its name is resolved here, every answer must be public, and the connection is made to
+ * the address that was vetted, never to the name. So there is no moment between check and connection in which DNS could
+ * answer anew, and a literal address, for which Node calls no `lookup`, takes the same way.
+ */
+import { Resolver } from 'node:dns/promises';
+import { isIP } from 'node:net';
+import { Failure } from '../../errors.ts';
+import {
+  isAllowedAddress,
+  isConfiguredAddress,
+  matchesName,
+  nameOf,
+  parseCidrs,
+  parseTargetUrl,
+  type RefusalCause,
+  refusePrivateAddress,
+  refusePrivateName,
+  type TargetRefusal,
+  trimBrackets,
+  UNRESOLVED,
+} from './address-rules.ts';
+import { createHostsFile } from './hosts-file.ts';
+
+const RESOLVE_TIMEOUT_MS = 3000;
+const MAX_ADDRESSES = 32;
+/** Urls and addresses whose judgement is remembered, since the same few are asked about again and again. */
+const MAX_REMEMBERED = 2000;
+
+export interface VettedTarget {
+  readonly url: URL;
+  /** Scheme, host and port: what a circuit breaker and the fair shares are kept for. */
+  readonly origin: string;
+  /** Every address of the host, all of them allowed; IPv4 first. */
+  readonly addresses: readonly string[];
+}
+
+/** `refused` is final, `unresolved` may be another time: the name did not answer. */
+export type Vetting =
+  | { readonly kind: 'allowed'; readonly target: VettedTarget }
+  | TargetRefusal
+  | { readonly kind: 'unresolved'; readonly reason: string };
+
+/** The part of `node:dns/promises` that is used; it must not read the hosts file. */
+export interface NameResolver {
+  resolve4(name: string): Promise<string[]>;
+  resolve6(name: string): Promise<string[]>;
+}
+
+/** What the operator is told of a refusal, and the caller is not. */
+export interface ExplainedRefusal {
+  readonly cause: RefusalCause | 'no answer';
+  /** With the port; empty when the URL could not be read. */
+  readonly host: string;
+  readonly reason: string;
+}
+
+export interface AddressGuardOptions {
+  /** Ranges beside the public ones, from the server's configuration only. */
+  readonly allowCidrs: readonly string[];
+  /** Patterns of private names that may be targets where they resolve into these ranges, and only there. */
+  readonly allowHosts?: readonly string[];
+  readonly resolver?: NameResolver;
+  /** Read only where ranges are allowed. */
+  readonly hostsFile?: string;
+  readonly onRefused?: (refusal: ExplainedRefusal) => void;
+}
+
+export interface AddressGuard {
+  vet(url: string): Promise<Vetting>;
+  /**
+   * Throws `invalid` with what is wrong with the text of the URL. For what a name resolves to there is one reason, so that
+   * nobody can map a network by reading refusals.
+   */
+  checkTarget(url: string): Promise<VettedTarget>;
+  /** Asked again about the other end of a connection once it stands. */
+  isAllowed(address: string): boolean;
+}
+
+/** How names are judged and found. */
+interface Policy {
+  readonly isAllowed: (address: string) => boolean;
+  readonly isConfigured: (address: string) => boolean;
+  readonly opensName: (name: string) => boolean;
+  readonly resolve: (name: string) => Promise<Resolution>;
+}
+
+export function createAddressGuard(options: AddressGuardOptions): AddressGuard {
+  const policy = createPolicy(options);
+  const parse = remember(parseTargetUrl);
+  const vet = (raw: string) => vetTarget(parse(raw), policy);
+  return {
+    vet,
+    checkTarget: async (url) => {
+      const vetting = await vet(url);
+      if (vetting.kind === 'allowed') return vetting.target;
+      const cause = vetting.kind === 'refused' ? vetting.cause : 'no answer';
+      options.onRefused?.({ host: readHost(url), cause, reason: vetting.reason });
+      const { reason } = vetting.kind === 'refused' ? vetting : UNRESOLVED;
+      throw new Failure('invalid', `Cannot use this url: it ${reason}`, { field: 'url' });
+    },
+    isAllowed: policy.isAllowed,
+  };
+}
+
+function createPolicy({ allowCidrs, allowHosts = [], hostsFile, ...options }: AddressGuardOptions): Policy {
+  const resolver = options.resolver ?? new Resolver({ timeout: RESOLVE_TIMEOUT_MS, tries: 1 });
+  const allowed = parseCidrs(allowCidrs);
+  // Without ranges of one's own the file could only name what is refused.
+  const hosts = allowed.length > 0 ? createHostsFile(hostsFile) : undefined;
+  return {
+    isAllowed: remember((address: string) => isAllowedAddress(address, allowed)),
+    isConfigured: (address) => isConfiguredAddress(address, allowed),
+    opensName: (name) => allowed.length > 0 && matchesName(name, allowHosts),
+    resolve: async (name) => {
+      const addresses = hosts?.find(name) ?? [];
+      return addresses.length > 0 ? { addresses } : await resolveAll(name, resolver);
+    },
+  };
+}
+
+function readHost(url: string): string {
+  return URL.canParse(url) ? new URL(url).host : '';
+}
+
+/** Only for what depends on the text alone. */
+function remember<T>(judge: (text: string) => T): (text: string) => T {
+  const known = new Map<string, T>();
+  return (text) => {
+    if (known.has(text)) return known.get(text) as T;
+    const judgement = judge(text);
+    if (known.size >= MAX_REMEMBERED) known.clear();
+    known.set(text, judgement);
+    return judgement;
+  };
+}
+
+async function vetTarget(text: ReturnType<typeof parseTargetUrl>, policy: Policy): Promise<Vetting> {
+  if (text.kind === 'refused') return text;
+  const { url, isPrivate } = text;
+  const literal = trimBrackets(url.hostname);
+  if (isIP(literal) !== 0) return policy.isAllowed(literal) ? allow(url, [literal]) : refusePrivateAddress(literal);
+  const name = nameOf(url);
+  if (isPrivate && !policy.opensName(name)) return refusePrivateName(name);
+  const found = await policy.resolve(name);
+  if ('reason' in found) return { kind: 'unresolved', reason: found.reason };
+  const { addresses } = found;
+  // A private name says nothing about a public address: whoever owns that may answer to any name.
+  const fits = addresses.every(isPrivate ? policy.isConfigured : policy.isAllowed);
+  return fits && addresses.length <= MAX_ADDRESSES ? allow(url, addresses) : UNRESOLVED;
+}
+
+function allow(url: URL, addresses: readonly string[]): Vetting {
+  return { kind: 'allowed', target: { url, origin: url.origin, addresses } };
+}
+
+type Resolution = { readonly addresses: readonly string[] } | { readonly reason: string };
+
+async function resolveAll(name: string, resolver: NameResolver): Promise<Resolution> {
+  const answers = await Promise.allSettled([
+    withTimeout(resolver.resolve4(name), RESOLVE_TIMEOUT_MS),
+    withTimeout(resolver.resolve6(name), RESOLVE_TIMEOUT_MS),
+  ]);
+  const addresses = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
+  if (addresses.length > 0) return { addresses };
+  const [first] = answers;
+  return { reason: first?.status === 'rejected' ? describeDnsError(first.reason) : 'no such name' };
+}
+
+function describeDnsError(error: unknown): string {
+  const code = (error as NodeJS.ErrnoException).code ?? '';
+  if (code === 'ENOTFOUND' || code === 'ENODATA') return 'no such name';
+  return code === 'ETIMEOUT' ? 'name resolution timeout' : 'name resolution failed';
+}
+
+/** c-ares counts its timeout per server and try; ours is for all of them. */
+async function withTimeout<T>(work: Promise<T>, timeoutMs: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(Object.assign(new Error('timeout'), { code: 'ETIMEOUT' })), timeoutMs);
+  });
+  try {
+    return await Promise.race([work, timeout]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

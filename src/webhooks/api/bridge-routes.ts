@@ -1,0 +1,113 @@
+/** The secrets with which other code hosts prove their webhooks to us, one a repository and host. */
+import { type OpenAPIHono, z } from '@hono/zod-openapi';
+import { Failure } from '../../errors.ts';
+import type { IdentityEnv } from '../../http/require-scope.ts';
+import { createRoutes } from '../../http/routes.ts';
+import { BRIDGE_NAMES, type BridgeName } from '../bridges/bridges.ts';
+import { bridgeBinding } from '../intake/bridge-store.ts';
+import type { ManagementParts } from '../management/management.ts';
+import { toOffsetTime } from '../parameters/json-body.ts';
+import { parseKnownParameters, parseParameters, readParameters } from '../parameters/parameters.ts';
+import { bodyOf, REFUSED, repositoryPath } from './api-documents.ts';
+
+const SCOPE = 'all_hook';
+const SECRET_BYTES = 24;
+
+const secretParameters = z
+  .object({
+    secret: z
+      .string()
+      .min(16, 'must be at least 16 characters')
+      .max(255, 'must be at most 255 characters')
+      .optional()
+      .openapi({ description: 'Made for you when absent.' }),
+  })
+  .openapi('BridgeSecret');
+
+/** All bridges are listed at once: there is a handful of hosts. */
+const noParameters = z.object({});
+
+const bridgeJson = z.object({ host: z.enum(BRIDGE_NAMES), url: z.string(), created_at: z.string() }).openapi('Bridge');
+const newBridgeJson = bridgeJson.extend({ secret: z.string() }).openapi('NewBridge');
+
+export function createBridgeRoutes(parts: ManagementParts): OpenAPIHono<IdentityEnv> {
+  const routes = createRoutes<IdentityEnv>();
+  describeRoutes(routes);
+  routes.get('/repos/:owner/:repo/bridges', parts.requireScope(SCOPE), async (c) => {
+    const { owner, repo } = c.req.param();
+    const repository = await parts.access.findAdministered(c.get('identity'), owner, repo);
+    parseKnownParameters(noParameters, await readParameters(c), 'list the bridges');
+    const bridges = await parts.bridges.list(repository.id);
+    const url = `${parts.baseUrl}/api/v5/repos/${owner}/${repo}/events`;
+    return c.json(bridges.map(({ host, createdAtMs }) => ({ host, url, created_at: toOffsetTime(createdAtMs) })));
+  });
+  routes.put('/repos/:owner/:repo/bridges/:host', parts.requireScope(SCOPE), async (c) => {
+    const { owner, repo } = c.req.param();
+    const host = parseHost(c.req.param('host'));
+    const repository = await parts.access.findAdministered(c.get('identity'), owner, repo);
+    const given = parseParameters(secretParameters, await readParameters(c), 'set the secret of the bridge').secret;
+    const secret = given ?? Buffer.from(parts.world.randomBytes(SECRET_BYTES)).toString('base64url');
+    const nowMs = parts.world.nowMs();
+    const sealed = parts.vault.seal(secret, bridgeBinding(repository.id, host));
+    await parts.bridges.put(repository.id, host, sealed, nowMs);
+    const url = `${parts.baseUrl}/api/v5/repos/${owner}/${repo}/events`;
+    return c.json({ host, url, created_at: toOffsetTime(nowMs), secret });
+  });
+  routes.delete('/repos/:owner/:repo/bridges/:host', parts.requireScope(SCOPE), async (c) => {
+    const { owner, repo } = c.req.param();
+    const host = parseHost(c.req.param('host'));
+    const repository = await parts.access.findAdministered(c.get('identity'), owner, repo);
+    if (await parts.bridges.remove(repository.id, host)) return c.body(null, 204);
+    throw new Failure('not_found', `Bridge not found: ${owner}/${repo} takes nothing from ${host}`, {
+      errorCode: 1003,
+      errorCodeName: 'NOT_EXIST',
+    });
+  });
+  return routes;
+}
+
+function parseHost(host: string): BridgeName {
+  const name = BRIDGE_NAMES.find((candidate) => candidate === host);
+  if (name !== undefined) return name;
+  throw new Failure('invalid', `Parameter type error: host must be one of ${BRIDGE_NAMES.join(', ')}, got "${host}"`, {
+    field: 'host',
+  });
+}
+
+function describeRoutes({ openAPIRegistry }: OpenAPIHono<IdentityEnv>): void {
+  const tags = ['Events'];
+  const params = repositoryPath.extend({ host: z.enum(BRIDGE_NAMES) });
+  openAPIRegistry.registerPath({
+    method: 'get',
+    path: '/repos/{owner}/{repo}/bridges',
+    summary: 'List the code hosts whose webhooks are taken',
+    tags,
+    request: { params: repositoryPath },
+    responses: {
+      default: REFUSED,
+      200: { description: 'All', content: { 'application/json': { schema: z.array(bridgeJson) } } },
+    },
+  });
+  openAPIRegistry.registerPath({
+    method: 'put',
+    path: '/repos/{owner}/{repo}/bridges/{host}',
+    summary: "Take a code host's webhooks, with this secret",
+    tags,
+    request: { params, body: bodyOf(secretParameters) },
+    responses: {
+      default: REFUSED,
+      200: {
+        description: 'The only answer with the secret',
+        content: { 'application/json': { schema: newBridgeJson } },
+      },
+    },
+  });
+  openAPIRegistry.registerPath({
+    method: 'delete',
+    path: '/repos/{owner}/{repo}/bridges/{host}',
+    summary: "Take a code host's webhooks no more",
+    tags,
+    request: { params },
+    responses: { default: REFUSED, 204: { description: 'Deleted' } },
+  });
+}

@@ -1,0 +1,121 @@
+/** The delivery log of a hook, and sending again. */
+import { type OpenAPIHono, z } from '@hono/zod-openapi';
+import type { Context } from 'hono';
+import type { IdentityEnv } from '../../http/require-scope.ts';
+import { createRoutes } from '../../http/routes.ts';
+import type { Hook } from '../hooks/hook.ts';
+import { deliveryDetailJson, deliveryJson } from '../management/delivery-json.ts';
+import {
+  listParameters,
+  readDelivery,
+  readDeliveryPage,
+  replayParameters,
+  replaySince,
+  sendAgain,
+} from '../management/manage-delivery.ts';
+import { findHook } from '../management/manage-hook.ts';
+import type { ManagementParts, SendingParts } from '../management/management.ts';
+import { parseId, readParameters } from '../parameters/parameters.ts';
+import { hookPath } from './api-documents.ts';
+
+const SCOPE = 'all_hook';
+const HOOK = '/repos/:owner/:repo/hooks/:id';
+const replayJson = z.object({ replayed: z.int() }).openapi('Replay');
+
+type HookContext = Context<IdentityEnv>;
+
+export function createDeliveryRoutes(parts: ManagementParts & SendingParts): OpenAPIHono<IdentityEnv> {
+  const routes = createRoutes<IdentityEnv>();
+  describeRoutes(routes.openAPIRegistry);
+  addLog(routes, parts);
+  addSendingAgain(routes, parts);
+  return routes;
+}
+
+function addLog(routes: OpenAPIHono<IdentityEnv>, parts: ManagementParts): void {
+  routes.get(`${HOOK}/deliveries`, parts.requireScope(SCOPE), async (c) => {
+    const hook = await locateHook(c, parts);
+    const { deliveries, nextBefore } = await readDeliveryPage(parts, hook.id, await readParameters(c));
+    if (nextBefore !== undefined) c.header('Link', linkToNext(c, nextBefore, parts.baseUrl));
+    return c.json(deliveries);
+  });
+  routes.get(`${HOOK}/deliveries/:delivery_id`, parts.requireScope(SCOPE), async (c) => {
+    const hook = await locateHook(c, parts);
+    return c.json(await readDelivery(parts, hook.id, c.req.param('delivery_id')));
+  });
+}
+
+function addSendingAgain(routes: OpenAPIHono<IdentityEnv>, parts: ManagementParts & SendingParts): void {
+  routes.post(`${HOOK}/deliveries/:delivery_id/redeliver`, parts.requireScope(SCOPE), async (c) => {
+    const hook = await locateHook(c, parts);
+    return c.json(await sendAgain(parts, hook, c.req.param('delivery_id')), 202);
+  });
+  routes.post(`${HOOK}/replay`, parts.requireScope(SCOPE), async (c) => {
+    const hook = await locateHook(c, parts);
+    return c.json({ replayed: await replaySince(parts, hook, await readParameters(c)) }, 202);
+  });
+}
+
+/** RFC 8288, with the caller's other parameters but without its token. */
+function linkToNext(c: HookContext, beforeId: number, baseUrl: string): string {
+  const query = new URLSearchParams(c.req.query());
+  query.delete('access_token');
+  query.delete('page');
+  query.set('before', String(beforeId));
+  return `<${baseUrl}${c.req.path}?${query.toString()}>; rel="next"`;
+}
+
+async function locateHook(c: HookContext, parts: ManagementParts): Promise<Hook> {
+  const { owner = '', repo = '' } = c.req.param();
+  const id = parseId(c.req.param('id') ?? '', 'id');
+  const repository = await parts.access.findAdministered(c.get('identity'), owner, repo);
+  return (await findHook(parts, repository, id)).hook;
+}
+
+const tags = ['Deliveries'];
+const deliveryPath = hookPath.extend({
+  delivery_id: z.string().openapi({ description: 'The id, or the UUID that the receiver saw.' }),
+});
+const asJson = <S extends z.ZodType>(description: string, schema: S) => ({
+  description,
+  content: { 'application/json': { schema } },
+});
+
+function describeRoutes(registry: OpenAPIHono['openAPIRegistry']): void {
+  const path = '/repos/{owner}/{repo}/hooks/{id}';
+  registry.registerPath({
+    method: 'get',
+    path: `${path}/deliveries`,
+    summary: 'List the deliveries of a webhook',
+    description: 'The newest first. The log is kept for 30 days. A parameter that is not listed here is refused.',
+    tags,
+    request: { params: hookPath, query: listParameters },
+    responses: { 200: asJson('A page', z.array(deliveryJson)) },
+  });
+  registry.registerPath({
+    method: 'get',
+    path: `${path}/deliveries/{delivery_id}`,
+    summary: 'Read a delivery with every attempt',
+    tags,
+    request: { params: deliveryPath },
+    responses: { 200: asJson('The delivery', deliveryDetailJson) },
+  });
+  registry.registerPath({
+    method: 'post',
+    path: `${path}/deliveries/{delivery_id}/redeliver`,
+    summary: 'Send a delivery again',
+    description: 'The same bytes and the same id, with a new schedule of attempts.',
+    tags,
+    request: { params: deliveryPath },
+    responses: { 202: asJson('It will be sent', deliveryJson) },
+  });
+  registry.registerPath({
+    method: 'post',
+    path: `${path}/replay`,
+    summary: 'Send again what failed for good',
+    description: 'Deliveries created since then that are dead, blocked or expired.',
+    tags,
+    request: { params: hookPath, query: replayParameters },
+    responses: { 202: asJson('How many will be sent', replayJson) },
+  });
+}

@@ -1,0 +1,221 @@
+import assert from 'node:assert/strict';
+import { createHmac } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { forEachEngine } from '../../../test/support/engines.ts';
+import { type ManagementServer, startManagement } from '../../../test/support/webhook-management.ts';
+import { type Store, statement } from '../../database/store.ts';
+import { realWorld } from '../../world.ts';
+import { EVENT_KINDS, FLAG_OF } from '../events/event-kind.ts';
+import { createSampleEvent } from '../events/sample-event.ts';
+
+const EVENTS = '/repos/grace/doors/events';
+const HOOKS = '/repos/grace/doors/hooks';
+const ACTOR = { username: 'grace', name: 'Grace' };
+const NOON_MS = Date.UTC(2026, 0, 1, 12);
+const push = createSampleEvent('push', ACTOR, 'main', NOON_MS);
+
+function withServer(title: string, run: (server: ManagementServer, store: Store) => Promise<void>): void {
+  forEachEngine(title, async (store) => {
+    await using server = await startManagement(store);
+    await server.call('POST', '/user/repos', { json: { name: 'doors' } });
+    await run(server, store);
+  });
+}
+
+const counts = statement<{ events: number; deliveries: number }>(
+  'test-count-events',
+  'SELECT (SELECT count(*) FROM events) AS events, (SELECT count(*) FROM deliveries) AS deliveries',
+);
+
+async function count(store: Store): Promise<[events: number, deliveries: number]> {
+  const [row] = await store.read(counts);
+  return [row?.events ?? 0, row?.deliveries ?? 0];
+}
+
+withServer(
+  'an event makes one delivery for every hook that wants its kind, each with its own body',
+  async (server, store) => {
+    for (const kind of EVENT_KINDS)
+      await server.call('POST', HOOKS, {
+        json: { url: `http://127.0.0.1:9001/${kind}`, push_events: false, [FLAG_OF[kind]]: true },
+      });
+    await server.call('POST', HOOKS, { json: { url: 'http://127.0.0.1:9001/github', profile: 'github' } });
+    const answer = await server.call('POST', EVENTS, { json: push });
+    assert.equal(answer.status, 202);
+    assert.equal(answer.body.kind, 'push');
+    assert.equal(answer.body.deliveries.length, 2);
+    assert.equal(new Set(answer.body.deliveries.map((delivery: { uuid: string }) => delivery.uuid)).size, 2);
+    assert.deepEqual(await count(store), [1, 2]);
+    for (const kind of EVENT_KINDS.slice(1)) {
+      const { status, body } = await server.call('POST', EVENTS, {
+        json: createSampleEvent(kind, ACTOR, 'main', NOON_MS),
+      });
+      assert.equal(status, 202, JSON.stringify(body));
+      assert.equal(body.deliveries.length, 1);
+    }
+    assert.deepEqual(await count(store), [5, 6]);
+  },
+);
+
+withServer(
+  'a repeated key answers as the first time and sends nothing; with another event it is refused',
+  async (server, store) => {
+    await server.call('POST', HOOKS, { json: { url: 'http://127.0.0.1:9001/' } });
+    const headers = { 'idempotency-key': 'k-1' };
+    const first = await server.call('POST', EVENTS, { json: push, headers });
+    const second = await server.call('POST', EVENTS, { json: push, headers });
+    assert.equal(second.status, 202);
+    assert.deepEqual(second.body, first.body);
+    assert.deepEqual(await count(store), [1, 1]);
+    const other = await server.call('POST', EVENTS, { json: { ...push, ref: 'refs/heads/other' }, headers });
+    assert.equal(other.status, 409);
+    await server.call('POST', '/user/repos', { json: { name: 'windows' } });
+    const elsewhere = await server.call('POST', '/repos/grace/windows/events', { json: push, headers });
+    assert.equal(elsewhere.status, 202);
+    assert.notEqual(elsewhere.body.id, first.body.id);
+  },
+);
+
+withServer('of many announcements under one key at once, one is made', async (server, store) => {
+  await server.call('POST', HOOKS, { json: { url: 'http://127.0.0.1:9001/' } });
+  const headers = { 'idempotency-key': 'k-2' };
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, () => server.call('POST', EVENTS, { json: push, headers })),
+  );
+  assert.deepEqual(new Set(answers.map((answer) => answer.status)), new Set([202]));
+  assert.equal(new Set(answers.map((answer) => answer.body.id)).size, 1);
+  assert.deepEqual(await count(store), [1, 1]);
+});
+
+forEachEngine('an event whose ids are taken gets others, and is never told of a conflict', async (store) => {
+  await using server = await startManagement(store);
+  await server.call('POST', '/user/repos', { json: { name: 'doors' } });
+  await server.call('POST', HOOKS, { json: { url: 'http://127.0.0.1:9001/' } });
+  const first = await server.call('POST', EVENTS, { json: push });
+  const taken = [first.body.id, first.body.deliveries[0].id] as number[];
+  const withTaken = (times: number): Store => {
+    let left = times;
+    const makeIds = async (wanted: number) => {
+      left -= 1;
+      return left >= 0 ? taken : await store.makeIds(wanted);
+    };
+    return { ...store, makeIds };
+  };
+  await using lucky = await startManagement(withTaken(2));
+  const headers = { 'idempotency-key': 'k-4' };
+  const second = await lucky.call('POST', EVENTS, { json: push, headers });
+  assert.equal(second.status, 202);
+  assert.notEqual(second.body.id, first.body.id);
+  assert.deepEqual((await lucky.call('POST', EVENTS, { json: push, headers })).body, second.body);
+  assert.deepEqual(await count(store), [2, 2]);
+  await using unlucky = await startManagement(withTaken(Number.POSITIVE_INFINITY));
+  const third = await unlucky.call('POST', EVENTS, { json: push });
+  assert.equal(third.status, 503);
+  assert.equal(third.headers.get('retry-after'), '1');
+  assert.deepEqual(await count(store), [2, 2]);
+});
+
+forEachEngine('a key is forgotten after 24 hours', async (store) => {
+  let nowMs = NOON_MS;
+  await using server = await startManagement(store, { ...realWorld, nowMs: () => nowMs });
+  await server.call('POST', '/user/repos', { json: { name: 'doors' } });
+  const headers = { 'idempotency-key': 'k-3' };
+  const announce = async () => (await server.call('POST', EVENTS, { json: push, headers })).body.id;
+  const first = await announce();
+  nowMs += 24 * 3600_000 - 1;
+  assert.equal(await announce(), first);
+  nowMs += 1;
+  assert.notEqual(await announce(), first);
+});
+
+withServer('an event that does not fit the schema is refused with its field', async (server, store) => {
+  const cases: [json: unknown, message: RegExp][] = [
+    [{}, /kind must not be blank/],
+    [{ ...push, kind: 'party' }, /kind/],
+    [{ ...push, ref: 'main' }, /ref must start with refs\/heads\//],
+    [{ ...push, after: 'HEAD' }, /after must be 40 or 64/],
+    [{ ...push, actor: undefined }, /actor must not be blank/],
+  ];
+  for (const [json, message] of cases) {
+    const answer = await server.call('POST', EVENTS, { json });
+    assert.equal(answer.status, 400);
+    assert.match(answer.body.message, message);
+  }
+  assert.deepEqual(await count(store), [0, 0]);
+});
+
+withServer('a stranger announces nothing', async (server, store) => {
+  assert.equal((await server.call('POST', EVENTS, { json: push, token: '' })).status, 401);
+  assert.equal((await server.call('POST', EVENTS, { json: push, token: 'linus' })).status, 403);
+  assert.equal((await server.call('POST', EVENTS, { json: push, token: 'grace:all_user' })).status, 403);
+  assert.deepEqual(await count(store), [0, 0]);
+});
+
+const fixture = JSON.parse(readFileSync(new URL('../bridges/fixtures/github/push.json', import.meta.url), 'utf8'));
+
+withServer('a webhook of another host is taken with the secret of its bridge, once', async (server, store) => {
+  await server.call('POST', HOOKS, { json: { url: 'http://127.0.0.1:9001/' } });
+  const bridge = await server.call('PUT', '/repos/grace/doors/bridges/github');
+  assert.equal(bridge.status, 200);
+  assert.match(bridge.body.url, /\/api\/v5\/repos\/grace\/doors\/events$/);
+  const send = (body: string, secret: string, headers: object = {}) =>
+    server.call('POST', EVENTS, {
+      token: '',
+      body,
+      headers: {
+        'content-type': 'application/json',
+        ...fixture.headers,
+        'x-hub-signature-256': `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`,
+        ...headers,
+      },
+    });
+  const body = JSON.stringify(fixture.payload);
+  const first = await send(body, bridge.body.secret);
+  assert.equal(first.status, 202);
+  assert.equal(first.body.deliveries.length, 1);
+  assert.deepEqual((await send(body, bridge.body.secret)).body, first.body);
+  assert.deepEqual(await count(store), [1, 1]);
+  assert.equal((await send(body, 'another secret')).status, 401);
+  const ping = await send('{"zen":"Calm"}', bridge.body.secret, { 'x-github-event': 'ping' });
+  assert.equal(ping.status, 200);
+  assert.equal(ping.body.ignored, true);
+  const form = new URLSearchParams({ payload: body }).toString();
+  const asForm = await send(form, bridge.body.secret, {
+    'content-type': 'application/x-www-form-urlencoded',
+    'x-github-delivery': 'another-one',
+  });
+  assert.equal(asForm.status, 202);
+  const author = { name: 'n'.repeat(300), email: null };
+  const odd = {
+    ...fixture.payload,
+    commits: [{ ...fixture.payload.commits[0], author, timestamp: '10000-01-01T00:00:00Z' }],
+  };
+  const shortened = await send(JSON.stringify(odd), bridge.body.secret, { 'x-github-delivery': 'an-odd-one' });
+  assert.equal(shortened.status, 202, 'what git took is announced');
+  const refused = await server.call('POST', EVENTS, { json: { ...push, base_ref: 'b'.repeat(5000) } });
+  assert.equal(refused.status, 400);
+  assert.match(refused.body.error_message, /base_ref must be at most 4096 characters/);
+});
+
+withServer('the secret of a bridge is shown once, may be given, and goes with the bridge', async (server) => {
+  const path = '/repos/grace/doors/bridges/gitlab';
+  const given = await server.call('PUT', path, { json: { secret: 'a secret of my own' } });
+  assert.equal(given.body.secret, 'a secret of my own');
+  assert.equal((await server.call('PUT', path, { json: { secret: 'short' } })).status, 400);
+  const listed = await server.call('GET', '/repos/grace/doors/bridges');
+  assert.equal(listed.body.length, 1);
+  assert.equal(listed.body[0].secret, undefined);
+  const webhook = {
+    token: '',
+    json: { object_kind: 'unknown' },
+    headers: { 'x-gitlab-event': 'Unknown Hook', 'x-gitlab-token': 'a secret of my own' },
+  };
+  assert.equal((await server.call('POST', EVENTS, webhook)).status, 200);
+  const named = { ...webhook, json: { object_kind: 'toString' } };
+  assert.equal((await server.call('POST', EVENTS, named)).body.ignored, true);
+  assert.equal((await server.call('DELETE', path)).status, 204);
+  assert.equal((await server.call('DELETE', path)).status, 404);
+  assert.equal((await server.call('POST', EVENTS, webhook)).status, 401);
+  assert.equal((await server.call('PUT', '/repos/grace/doors/bridges/cvs')).status, 400);
+  assert.equal((await server.call('PUT', path, { token: 'linus' })).status, 403);
+});

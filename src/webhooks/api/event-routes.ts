@@ -1,0 +1,131 @@
+/** The intake: one event in our words with a token, or what another code host sends as a webhook with its secret. */
+import { type OpenAPIHono, z } from '@hono/zod-openapi';
+import type { Context } from 'hono';
+import { Failure } from '../../errors.ts';
+import { parseJsonObject } from '../../http/body-fields.ts';
+import { parsePairs } from '../../http/parser-limits.ts';
+import type { IdentityEnv } from '../../http/require-scope.ts';
+import { createRoutes } from '../../http/routes.ts';
+import type { Json } from '../bridges/bridge.ts';
+import { findBridge, type RecognisedBridge, translateWebhook } from '../bridges/bridges.ts';
+import { eventSchema, foreignEventSchema } from '../events/event.ts';
+import { bridgeBinding } from '../intake/bridge-store.ts';
+import { announce } from '../management/announce.ts';
+import type { ManagementParts } from '../management/management.ts';
+import { parseParameters } from '../parameters/parameters.ts';
+import type { Repository } from '../repositories/repository.ts';
+import { REFUSED, repositoryPath } from './api-documents.ts';
+
+const PATH = '/repos/:owner/:repo/events';
+const MAX_KEY_LENGTH = 255;
+
+const answerJson = z
+  .object({
+    id: z.int(),
+    kind: z.string(),
+    project_id: z.int(),
+    created_at: z.string(),
+    deliveries: z.array(z.object({ id: z.int(), hook_id: z.int(), uuid: z.string() })),
+  })
+  .openapi('Announcement');
+
+export function createEventRoutes(parts: ManagementParts): OpenAPIHono<IdentityEnv> {
+  const routes = createRoutes<IdentityEnv>();
+  describeRoute(routes);
+  routes.post(PATH, async (c, next) => {
+    const recognised = findBridge((name) => c.req.header(name));
+    return recognised === undefined ? await next() : await takeFromBridge(c, parts, recognised);
+  });
+  routes.post(PATH, parts.requireScope('all_hook'), async (c) => {
+    const { owner, repo } = c.req.param();
+    const repository = await parts.access.findAdministered(c.get('identity'), owner, repo);
+    const payload = parseJsonObject(await c.req.text(), c.req.header('content-type') ?? '');
+    const event = parseParameters(eventSchema, payload, 'announce the event');
+    const idempotencyKey = readKey(c.req.header('idempotency-key'));
+    return c.json(await announce(parts, { repository, event, source: 'api', idempotencyKey }), 202);
+  });
+  return routes;
+}
+
+async function takeFromBridge(
+  c: Context<IdentityEnv>,
+  parts: ManagementParts,
+  recognised: RecognisedBridge,
+): Promise<Response> {
+  const { name, bridge } = recognised;
+  const header = (headerName: string) => c.req.header(headerName);
+  const { owner = '', repo = '' } = c.req.param();
+  const { repository, secret } = await findBridgeSecret(parts, owner, repo, name);
+  const body = Buffer.from(await c.req.arrayBuffer());
+  if (!bridge.verifies(secret, header, body)) throw refuseBridge(name);
+  const payload = parseJsonObject(readPayload(c, body), c.req.header('content-type') ?? '') as Json;
+  const translated = translateWebhook(recognised, header, payload);
+  if (translated === undefined)
+    return c.json({ ignored: true, reason: 'Hooks cannot subscribe to this kind of event' });
+  const event = parseParameters(foreignEventSchema, translated, `translate the event from ${name}`);
+  const deliveryId = readKey(bridge.deliveryId(header));
+  const idempotencyKey = deliveryId && `${name}:${deliveryId}`;
+  return c.json(await announce(parts, { repository, event, source: name, idempotencyKey }), 202);
+}
+
+/** Code hosts can also send a form whose field `payload` holds the JSON. */
+function readPayload(c: Context, body: Buffer): string {
+  const text = body.toString('utf8');
+  const isForm = c.req.header('content-type')?.startsWith('application/x-www-form-urlencoded') ?? false;
+  return isForm ? (parsePairs(text).get('payload') ?? '') : text;
+}
+
+/** A stranger does not learn whether the repository or the bridge is missing. */
+async function findBridgeSecret(
+  parts: ManagementParts,
+  owner: string,
+  path: string,
+  name: string,
+): Promise<{ repository: Repository; secret: Buffer }> {
+  const repository = await parts.access.find(owner, path).catch(() => undefined);
+  const sealed = repository && (await parts.bridges.findSecret(repository.id, name));
+  if (repository === undefined || sealed === undefined) throw refuseBridge(name);
+  return { repository, secret: parts.vault.open(sealed, bridgeBinding(repository.id, name)) };
+}
+
+function refuseBridge(name: string): Failure {
+  return new Failure('unauthenticated', `Cannot take the webhook of ${name}: no bridge here has that secret`);
+}
+
+function readKey(key: string | undefined): string | undefined {
+  if (key === undefined || key === '') return undefined;
+  if (key.length <= MAX_KEY_LENGTH) return key;
+  throw new Failure(
+    'invalid',
+    `Cannot announce the event: Idempotency-Key must be at most ${MAX_KEY_LENGTH} characters`,
+    {
+      field: 'Idempotency-Key',
+    },
+  );
+}
+
+function describeRoute({ openAPIRegistry }: OpenAPIHono<IdentityEnv>): void {
+  openAPIRegistry.registerPath({
+    method: 'post',
+    path: '/repos/{owner}/{repo}/events',
+    summary: 'Announce an event of a repository',
+    description:
+      'Answers once the event and a delivery for every subscribed webhook are stored. Also takes the webhooks of GitLab, Gitea, Forgejo and GitHub, recognised by their headers and checked with the secret of the bridge.',
+    tags: ['Events'],
+    request: {
+      params: repositoryPath,
+      headers: z.object({
+        'Idempotency-Key': z
+          .string()
+          .max(MAX_KEY_LENGTH)
+          .optional()
+          .openapi({ description: 'A repetition within 24 hours answers as the first did and sends nothing.' }),
+      }),
+      body: { content: { 'application/json': { schema: eventSchema } }, required: true },
+    },
+    responses: {
+      default: REFUSED,
+      202: { description: 'Stored', content: { 'application/json': { schema: answerJson } } },
+    },
+  });
+}

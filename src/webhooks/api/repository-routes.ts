@@ -1,0 +1,128 @@
+import type { OpenAPIHono } from '@hono/zod-openapi';
+import { z } from '@hono/zod-openapi';
+import { Failure } from '../../errors.ts';
+import type { IdentityEnv } from '../../http/require-scope.ts';
+import { createRoutes } from '../../http/routes.ts';
+import type { Owner } from '../../identity.ts';
+import { cancelEndpointStep } from '../delivery/queue/delivery-store.ts';
+import type { ManagementParts } from '../management/management.ts';
+import { pageParameters, readPage, setPageHeaders } from '../parameters/paging.ts';
+import { parseParameters, readParameters } from '../parameters/parameters.ts';
+import {
+  type CreateRepositoryParts,
+  createRepository,
+  repositoryParameters,
+} from '../repositories/create-repository.ts';
+import { repositoryJson, toRepositoryJson } from '../repositories/repository-json.ts';
+import { bodyOf, REFUSED, repositoryPath } from './api-documents.ts';
+
+const SCOPE = 'all_projects';
+const created = { description: 'The repository', content: { 'application/json': { schema: repositoryJson } } };
+
+export function createRepositoryRoutes(parts: ManagementParts): OpenAPIHono<IdentityEnv> {
+  const routes = createRoutes<IdentityEnv>();
+  describeRoutes(routes);
+  addCreation(routes, parts);
+  addReading(routes, parts);
+  routes.delete('/repos/:owner/:repo', parts.requireScope(SCOPE), async (c) => {
+    const { owner, repo } = c.req.param();
+    const repository = await parts.access.findAdministered(c.get('identity'), owner, repo);
+    const nowMs = parts.world.nowMs();
+    await parts.repositories.remove(repository.id, (hookId) => [cancelEndpointStep(hookId, nowMs)]);
+    return c.body(null, 204);
+  });
+  return routes;
+}
+
+function addCreation(routes: OpenAPIHono<IdentityEnv>, parts: ManagementParts): void {
+  routes.post('/user/repos', parts.requireScope(SCOPE), async (c) => {
+    const owner = await parts.owners.findOwner(c.get('identity').login);
+    if (owner === undefined) throw refuseOwner(c.get('identity').login);
+    return c.json(await create(parts, owner, await readParameters(c)), 201);
+  });
+  routes.post('/orgs/:org/repos', parts.requireScope(SCOPE), async (c) => {
+    const owner = await parts.owners.findOwner(c.req.param('org'));
+    if (owner?.kind !== 'organization') throw refuseOwner(c.req.param('org'));
+    if (!(await parts.owners.canAdminister(c.get('identity'), owner)))
+      throw new Failure('forbidden', '403 Forbidden - Unauthorized access');
+    return c.json(await create(parts, owner, await readParameters(c)), 201);
+  });
+}
+
+function addReading(routes: OpenAPIHono<IdentityEnv>, parts: ManagementParts): void {
+  routes.get('/user/repos', parts.requireScope(SCOPE), async (c) => {
+    const page = readPage(await readParameters(c), 'list the repositories');
+    const { userId } = c.get('identity');
+    const [repositories, total] = await Promise.all([
+      parts.repositories.listOfOwner(userId, page.size, page.offset),
+      parts.repositories.countOfOwner(userId),
+    ]);
+    setPageHeaders(c, page, total, parts.baseUrl);
+    return c.json(repositories.map((repository) => toRepositoryJson(repository, parts.baseUrl)));
+  });
+  routes.get('/repos/:owner/:repo', parts.requireScope(SCOPE), async (c) => {
+    const { owner, repo } = c.req.param();
+    return c.json(toRepositoryJson(await parts.access.findVisible(c.get('identity'), owner, repo), parts.baseUrl));
+  });
+}
+
+async function create(parts: CreateRepositoryParts, owner: Owner, values: Readonly<Record<string, unknown>>) {
+  const parameters = parseParameters(repositoryParameters, values, 'create the repository');
+  return toRepositoryJson(await createRepository(parts, owner, parameters), parts.baseUrl);
+}
+
+function refuseOwner(login: string): Failure {
+  return new Failure('not_found', `Cannot create the repository: there is no organization "${login}"`, {
+    errorCode: 1003,
+    errorCodeName: 'NOT_EXIST',
+  });
+}
+
+function describeRoutes({ openAPIRegistry }: OpenAPIHono<IdentityEnv>): void {
+  const tags = ['Repositories'];
+  const org = z.object({ org: z.string() });
+  const body = bodyOf(repositoryParameters);
+  openAPIRegistry.registerPath({
+    method: 'post',
+    path: '/user/repos',
+    summary: 'Create a repository of your own',
+    tags,
+    request: { body },
+    responses: { default: REFUSED, 201: created },
+  });
+  openAPIRegistry.registerPath({
+    method: 'get',
+    path: '/user/repos',
+    summary: 'List your repositories',
+    tags,
+    request: { query: pageParameters },
+    responses: {
+      default: REFUSED,
+      200: { description: 'A page', content: { 'application/json': { schema: z.array(repositoryJson) } } },
+    },
+  });
+  openAPIRegistry.registerPath({
+    method: 'post',
+    path: '/orgs/{org}/repos',
+    summary: 'Create a repository of an organization',
+    tags,
+    request: { params: org, body },
+    responses: { default: REFUSED, 201: created },
+  });
+  openAPIRegistry.registerPath({
+    method: 'get',
+    path: '/repos/{owner}/{repo}',
+    summary: 'Read a repository',
+    tags,
+    request: { params: repositoryPath },
+    responses: { default: REFUSED, 200: created },
+  });
+  openAPIRegistry.registerPath({
+    method: 'delete',
+    path: '/repos/{owner}/{repo}',
+    summary: 'Delete a repository with its webhooks',
+    tags,
+    request: { params: repositoryPath },
+    responses: { default: REFUSED, 204: { description: 'Deleted' } },
+  });
+}

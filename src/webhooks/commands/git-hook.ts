@@ -1,0 +1,193 @@
+/**
+ * Runs as a hook of a bare repository. A push waits for `post-receive`, so this file loads little, and whatever happens
+ * here, the push stands: problems are remarks, the exit code is 0.
+ */
+import { execFileSync, spawn } from 'node:child_process';
+import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { userInfo } from 'node:os';
+import { join, resolve } from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import { Command } from 'commander';
+import { print, remark } from '../../command-line/output.ts';
+import { wholeNumber } from '../../command-line/whole-number.ts';
+import { describeError, Failure } from '../../errors.ts';
+import { realWorld } from '../../world.ts';
+import { LIMITS } from '../events/event-limits.ts';
+import { handlePostReceive } from '../git/post-receive.ts';
+import { createHttpSender, type SendReport, type ServiceAddress, sendPatiently, sendSpool } from '../git/send-spool.ts';
+import { openSpool } from '../git/spool.ts';
+
+const SETTINGS_FILE = 'trivet.json';
+const HOUR_MS = 3_600_000;
+const SEND_ONCE_TIMEOUT_MS = 60_000;
+const DEFAULT_URL = 'http://127.0.0.1:8080';
+
+interface Connection {
+  readonly url?: string;
+  readonly tokenFile?: string;
+  readonly gitDir: string;
+}
+
+export function createGitHookCommand(): Command {
+  const command = new Command('git-hook').description('Announce pushes to a bare git repository');
+  command.addCommand(createInstall()).addCommand(createPostReceive()).addCommand(createSend());
+  return command;
+}
+
+function addConnection(command: Command): Command {
+  return command
+    .option(
+      '--url <url>',
+      `address of the service (default: from ${SETTINGS_FILE} in the repository, or ${DEFAULT_URL})`,
+    )
+    .option('--token-file <file>', `file with a token that has the scope all_hook (default: from ${SETTINGS_FILE})`)
+    .option('--git-dir <folder>', 'the bare repository', '.');
+}
+
+function createPostReceive(): Command {
+  return addConnection(new Command('post-receive'))
+    .description('The hook itself: reads what was pushed from standard input. Never refuses a push')
+    .requiredOption('--repo <owner/name>', 'the repository here that the events belong to', parseRepository)
+    .option('--actor <login>', 'who pushes (default: the user of the system)')
+    .option('--no-background', 'leave what could not be sent to the next push, start no process for it')
+    .action(async (options: Connection & { repo: string; actor?: string; background: boolean }) => {
+      try {
+        await announcePush(options);
+      } catch (error) {
+        remark(`trivet: cannot announce this push: ${describeError(error)}`);
+      }
+    });
+}
+
+async function announcePush(
+  options: Connection & { readonly repo: string; readonly actor?: string; readonly background: boolean },
+): Promise<void> {
+  const gitDir = resolve(options.gitDir);
+  const login = options.actor ?? findSystemUser();
+  const report = await handlePostReceive({
+    gitDir,
+    repository: options.repo,
+    input: await buffer(process.stdin),
+    actor: { username: login, name: login },
+    pushOptions: await readPushOptions(),
+    onGap: (reason) => remark(`trivet: an event of this push is not complete: ${reason}`),
+    // Read when it is needed: without an address the events wait in the spool like without a service.
+    send: (entry, signal) => createHttpSender(readAddress(options))(entry, signal),
+    world: realWorld,
+  });
+  remarkRefused(report);
+  if (report.waiting === undefined) return;
+  remark(`trivet: the webhooks of this push wait for the service (${report.waiting})`);
+  if (options.background) startSender(options, gitDir);
+}
+
+/** In a container a user may have a number and no name. */
+function findSystemUser(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return `uid-${process.getuid?.() ?? 'unknown'}`;
+  }
+}
+
+/** What `git push -o` was given: git hands it to hooks in numbered variables. */
+async function readPushOptions(): Promise<string[]> {
+  const environment = (await import('../../config/config.ts')).readEnvironment();
+  const count = Math.min(Number(environment.GIT_PUSH_OPTION_COUNT ?? 0) || 0, LIMITS.pushOptions);
+  return Array.from({ length: count }, (_, index) => environment[`GIT_PUSH_OPTION_${index}`] ?? '');
+}
+
+function remarkRefused(report: SendReport): void {
+  for (const reason of report.refused) remark(`trivet: the service refused an event: ${reason}`);
+}
+
+/** Goes on after the push has ended; there is at most one that sends. */
+function startSender({ url, tokenFile }: Connection, gitDir: string): void {
+  const argv = ['git-hook', 'send', '--git-dir', gitDir, '--hours', '24'];
+  if (url !== undefined) argv.push('--url', url);
+  if (tokenFile !== undefined) argv.push('--token-file', resolve(tokenFile));
+  const program = process.argv[1] ?? '';
+  // Git waits until nobody holds the hook's output any more.
+  spawn(process.execPath, [...process.execArgv, program, ...argv], { detached: true, stdio: 'ignore' }).unref();
+}
+
+function createSend(): Command {
+  return addConnection(new Command('send'))
+    .description('Send what waits in the spool of a repository')
+    .option('--hours <number>', 'go on trying for so long', wholeNumber(0, 24 * 365), 0)
+    .action(async (options: Connection & { hours: number }) => {
+      const spool = openSpool(resolve(options.gitDir), realWorld);
+      const send = createHttpSender(readAddress(options));
+      const report =
+        options.hours > 0
+          ? await sendPatiently(spool, send, {
+              untilMs: realWorld.nowMs() + options.hours * HOUR_MS,
+              world: realWorld,
+            })
+          : await sendSpool(spool, send, AbortSignal.timeout(SEND_ONCE_TIMEOUT_MS));
+      remarkRefused(report);
+      print(`${report.sent} sent, ${spool.list().length} waiting${report.waiting ? ` (${report.waiting})` : ''}`);
+    });
+}
+
+function createInstall(): Command {
+  return new Command('install')
+    .description('Set a bare repository up: the hook, and the service it announces to')
+    .argument('<folder>', 'the bare repository')
+    .requiredOption('--repo <owner/name>', 'the repository here that the events belong to', parseRepository)
+    .option('--url <url>', 'address of the service', DEFAULT_URL)
+    .requiredOption('--token-file <file>', 'file with a token that has the scope all_hook')
+    .action((folder: string, options: { repo: string; url: string; tokenFile: string }) => install(folder, options));
+}
+
+function install(folder: string, options: { repo: string; url: string; tokenFile: string }): void {
+  if (!existsSync(join(folder, 'objects')))
+    throw new Failure('invalid', `Cannot install the hook: "${folder}" must be a bare git repository`);
+  const hook = join(folder, 'hooks', 'post-receive');
+  const script = `#!/bin/sh\n${hookLine(options.repo)}\n`;
+  // Our own may be there: another address or token is installed over it.
+  if (existsSync(hook) && readFileSync(hook, 'utf8') !== script)
+    throw new Failure('conflict', `Cannot install the hook: "${hook}" exists; add to it: ${hookLine(options.repo)}`);
+  const settings = { url: options.url, token: readToken(options.tokenFile) };
+  writeFileSync(join(folder, SETTINGS_FILE), `${JSON.stringify(settings)}\n`, { mode: 0o600 });
+  writeFileSync(hook, script);
+  chmodSync(hook, 0o755);
+  takePushOptions(folder);
+  print(`Pushes to ${folder} are announced as ${options.repo} to ${options.url}`);
+}
+
+/** Git refuses a push with options unless the repository is set to take them. */
+function takePushOptions(folder: string): void {
+  try {
+    execFileSync('git', ['--git-dir', folder, 'config', 'receive.advertisePushOptions', 'true'], { stdio: 'pipe' });
+  } catch (error) {
+    remark(`trivet: git push -o is refused until receive.advertisePushOptions is set: ${describeError(error)}`);
+  }
+}
+
+function hookLine(repository: string): string {
+  const words = [process.execPath, ...process.execArgv, resolve(process.argv[1] ?? '')];
+  return `exec ${words.map(quote).join(' ')} git-hook post-receive --repo ${quote(repository)}`;
+}
+
+function quote(word: string): string {
+  return `'${word.replaceAll("'", String.raw`'\''`)}'`;
+}
+
+function readAddress({ url, tokenFile, gitDir }: Connection): ServiceAddress {
+  const file = join(resolve(gitDir), SETTINGS_FILE);
+  const settings = existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as Partial<ServiceAddress>) : {};
+  const token = tokenFile === undefined ? settings.token : readToken(tokenFile);
+  if (token === undefined)
+    throw new Failure('invalid', `Cannot reach the service: give --token-file, or run git-hook install`);
+  return { url: (url ?? settings.url ?? DEFAULT_URL).replace(/\/+$/, ''), token };
+}
+
+function readToken(file: string): string {
+  return readFileSync(file, 'utf8').trim();
+}
+
+function parseRepository(value: string): string {
+  if (/^[^/\s]+\/[^/\s]+$/.test(value)) return value;
+  throw new Failure('invalid', `Cannot announce: --repo must be owner/name, got "${value}"`);
+}

@@ -1,0 +1,104 @@
+/** `trivet hook` beside a receiver, with no service up. */
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { startReceiver } from '../../../test/support/receiver.ts';
+import { runTrivet } from '../../../test/support/run-trivet.ts';
+
+const dataDir = mkdtempSync(join(tmpdir(), 'trivet-hook-'));
+const env = { TRIVET_DATA_DIR: dataDir, WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' };
+
+before(async () => {
+  await trivet('user', 'create', '--login', 'ada', '--name', 'Ada');
+  await trivet('repo', 'create', 'ada/doors');
+});
+after(() => rmSync(dataDir, { recursive: true }));
+
+async function trivet(...argv: string[]): Promise<string> {
+  const ended = await runTrivet(argv, { env });
+  assert.equal(ended.code, 0, ended.stderr);
+  return ended.stdout.trim();
+}
+
+async function createHook(url: string, ...options: string[]): Promise<string> {
+  const created = JSON.parse(await trivet('hook', 'create', 'ada/doors', '--url', url, '--json', ...options));
+  return String(created.id);
+}
+
+test('an update changes what it names and keeps the rest', async () => {
+  const id = await createHook('http://127.0.0.1:9001/', '--password', 'pw', '--events', 'issue');
+  const update = async (...options: string[]) =>
+    JSON.parse(await trivet('hook', 'update', 'ada/doors', id, '--json', ...options));
+  const changed = await update('--events', 'push,note', '--sign', '--profile', 'github');
+  const { url, password, encryption_type, profile, push_events, issues_events, note_events } = changed;
+  assert.deepEqual([url, password, encryption_type, profile], ['http://127.0.0.1:9001/', 'pw', 1, 'github']);
+  assert.deepEqual([push_events, issues_events, note_events], [true, false, true]);
+  const moved = await update('--url', 'http://127.0.0.1:9002/', '--no-sign', '--password', 'new');
+  const expected = { ...changed, url: 'http://127.0.0.1:9002/', encryption_type: 0, password: 'new' };
+  assert.deepEqual(moved, expected);
+  assert.deepEqual(await update('--no-password'), { ...expected, password: '' });
+});
+
+test('a hook that the receiver ended is enabled again, and what had failed is sent again', async () => {
+  await using receiver = await startReceiver((_, response) => {
+    response.statusCode = 410;
+    response.end();
+  });
+  const id = await createHook(receiver.url);
+  await trivet('event', 'send', 'ada/doors', '--kind', 'push', '--sample');
+  const [delivery] = (await trivet('hook', 'deliveries', 'ada/doors', id, '--json'))
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  const ended = await runTrivet(['hook', 'redeliver', 'ada/doors', id, String(delivery.id)], { env });
+  assert.equal(ended.code, 1, ended.stdout);
+  const show = async () => {
+    const hooks = (await trivet('hook', 'list', 'ada/doors', '--json')).split('\n').map((line) => JSON.parse(line));
+    return hooks.find((hook) => String(hook.id) === id);
+  };
+  assert.deepEqual([(await show()).active, (await show()).disabled_reason], [false, 'The receiver answered 410 Gone']);
+  assert.equal(await trivet('hook', 'enable', 'ada/doors', id), `Webhook ${id} of ada/doors is on`);
+  assert.equal((await show()).active, true);
+  const replay = (since: string) => trivet('hook', 'replay', 'ada/doors', id, '--since', since);
+  assert.equal(await replay('2999-01-01T00:00:00Z'), `0 deliveries of webhook ${id} will be sent again`);
+  assert.equal(await replay('2026-01-01T00:00:00+08:00'), `1 delivery of webhook ${id} will be sent again`);
+  const [again] = (await trivet('hook', 'deliveries', 'ada/doors', id, '--json'))
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  assert.equal(again.state, 'pending');
+  assert.equal(await trivet('hook', 'disable', 'ada/doors', id), `Webhook ${id} of ada/doors is off`);
+  assert.equal((await show()).active, false);
+});
+
+const mistakes: [argv: string, message: RegExp][] = [
+  ['hook update ada/doors 1', /^Cannot update the webhook: nothing to change is named/],
+  ['hook update ada/doors 1 --events push,pull', /--events must be of push, .*, got "pull"/],
+  ['hook update ada/doors 1 --password=', /--password must not be empty, --no-password takes it away/],
+  ['hook update ada/doors x --sign', /the id must be a whole number, got "x"/],
+  ['hook update ada/doors 1 --profile gitcoda', /profile must be one of gitcode, gitee, github, gitlab, got "gitcoda"/],
+  ['hook replay ada/doors 1 --since yesterday', /since must be an ISO 8601 time with Z or an offset, got "yesterday"/],
+];
+for (const [argv, message] of mistakes)
+  test(`trivet ${argv} says what is wrong`, async () => {
+    const ended = await runTrivet(argv.split(' '), { env });
+    assert.equal(ended.code, 2, ended.stdout);
+    assert.match(ended.stderr, message);
+  });
+
+const ADVICE: [url: string, reason: RegExp, advice: RegExp | undefined][] = [
+  ['ftp://example.com/', /must be http or https, got "ftp"/, undefined],
+  ['http://example.com:22/', /must use port 80, 443/, undefined],
+  ['http://user@example.com/', /must not contain a user name/, undefined],
+  ['http://10.0.0.1/', /must not be a private or reserved address/, /set WEBHOOK_ALLOW_CIDRS for the service/],
+  ['http://jenkins:8080/', /must name its host with a domain/, /set WEBHOOK_ALLOW_CIDRS and WEBHOOK_ALLOW_HOSTS/],
+  ['http://localhost:8080/', /must not be localhost/, /Write 127\.0\.0\.1 instead/],
+];
+for (const [url, reason, advice] of ADVICE)
+  test(`hook create says what is wrong with ${url}, and which setting helps when one does`, async () => {
+    const ended = await runTrivet(['hook', 'create', 'ada/doors', '--url', url], { env });
+    assert.equal(ended.code, 2);
+    assert.match(ended.stderr, reason);
+    if (advice === undefined) assert.doesNotMatch(ended.stderr, /WEBHOOK_ALLOW/);
+    else assert.match(ended.stderr, advice);
+  });

@@ -1,0 +1,145 @@
+/** `trivet listen`: a receiver for trying webhooks, which checks every proof it is given and shows what came. */
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Command } from 'commander';
+import { print, printJson, remark } from '../../command-line/output.ts';
+import { wholeNumber } from '../../command-line/whole-number.ts';
+import { describeError } from '../../errors.ts';
+import { signBody, signTimestamp, standardKey } from '../profiles/signature.ts';
+
+interface ListenOptions {
+  readonly port: number;
+  readonly host: string;
+  readonly secret?: string;
+  readonly password?: string;
+  readonly status: number;
+  readonly delay: number;
+  readonly count?: number;
+  readonly json?: boolean;
+}
+
+export function createListenCommand(): Command {
+  return new Command('listen')
+    .description('Receive webhooks, check their signature or password, and show them')
+    .option('--port <number>', 'port, 0 for any free one', wholeNumber(0, 65_535), 9000)
+    .option('--host <address>', 'address to listen on', '127.0.0.1')
+    .option('--secret <text>', 'signature key of the webhook (encryption_type 1); a wrong signature is answered 401')
+    .option('--password <text>', 'password of the webhook (encryption_type 0); a wrong one is answered 401')
+    .option('--status <number>', 'answer with this status', wholeNumber(200, 599), 200)
+    .option('--delay <ms>', 'wait so long before answering', wholeNumber(0, 3_600_000), 0)
+    .option('--count <number>', 'stop after so many deliveries', wholeNumber(1, 1_000_000_000))
+    .option('--json', 'one JSON object a delivery')
+    .action(listen);
+}
+
+async function listen(options: ListenOptions): Promise<void> {
+  const done = Promise.withResolvers<void>();
+  let received = 0;
+  const server = createServer((request, response) => {
+    receive(request, response, options)
+      .then(() => {
+        received += 1;
+        if (received === options.count) done.resolve();
+      })
+      .catch((error: unknown) => remark(`A request broke off: ${describeError(error)}`));
+  });
+  server.listen(options.port, options.host);
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  remark(`Listening on http://${options.host}:${port}/ (Ctrl-C ends)`);
+  process.once('SIGINT', done.resolve);
+  process.once('SIGTERM', done.resolve);
+  await done.promise;
+  server.close();
+  server.closeIdleConnections();
+}
+
+async function receive(request: IncomingMessage, response: ServerResponse, options: ListenOptions): Promise<void> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  const body = Buffer.concat(chunks);
+  const verdict = checkProof(request.headers, body, options);
+  const status = verdict.isRefused ? 401 : options.status;
+  show(request, body, verdict, status, options);
+  if (options.delay > 0) await sleep(options.delay);
+  response.writeHead(status, { 'Content-Type': 'text/plain' }).end(`${verdict.text}\n`);
+}
+
+interface Verdict {
+  readonly isRefused: boolean;
+  readonly text: string;
+}
+
+/** What every platform sends as its proof; the first that is there and expected decides. */
+export function checkProof(
+  headers: IncomingHttpHeaders,
+  body: Buffer,
+  { secret, password }: { readonly secret?: string; readonly password?: string },
+): Verdict {
+  if (secret !== undefined) return checkSignature(headers, body, Buffer.from(secret));
+  if (password === undefined) return { isRefused: false, text: 'not checked' };
+  const given = readHeader(headers, 'x-gitcode-token', 'x-gitee-token', 'x-gitlab-token');
+  if (given !== undefined && isEqual(Buffer.from(given, 'latin1'), Buffer.from(password)))
+    return { isRefused: false, text: 'password ok' };
+  return { isRefused: true, text: given === undefined ? 'no password' : 'wrong password' };
+}
+
+function checkSignature(headers: IncomingHttpHeaders, body: Buffer, key: Buffer): Verdict {
+  const ofBody = readHeader(headers, 'x-gitcode-signature-256', 'x-hub-signature-256');
+  if (ofBody !== undefined) return judge('signature', isEqual(Buffer.from(signBody(key, body)), Buffer.from(ofBody)));
+  const gitee = readHeader(headers, 'x-gitee-token');
+  if (gitee !== undefined) {
+    const expected = signTimestamp(key, Number(readHeader(headers, 'x-gitee-timestamp')));
+    return judge('signature', isEqual(Buffer.from(expected), Buffer.from(gitee)));
+  }
+  const standard = readHeader(headers, 'webhook-signature');
+  if (standard === undefined) return { isRefused: true, text: 'no signature' };
+  const signed = `${readHeader(headers, 'webhook-id')}.${readHeader(headers, 'webhook-timestamp')}.`;
+  const expected = `v1,${createHmac('sha256', standardKey(key)).update(signed).update(body).digest('base64')}`;
+  return judge(
+    'signature',
+    standard.split(' ').some((one) => isEqual(Buffer.from(expected), Buffer.from(one))),
+  );
+}
+
+function judge(proof: string, isRight: boolean): Verdict {
+  return isRight ? { isRefused: false, text: `${proof} ok` } : { isRefused: true, text: `wrong ${proof}` };
+}
+
+function isEqual(expected: Buffer, given: Buffer): boolean {
+  return expected.length === given.length && timingSafeEqual(expected, given);
+}
+
+function readHeader(headers: IncomingHttpHeaders, ...names: string[]): string | undefined {
+  const name = names.find((candidate) => headers[candidate] !== undefined);
+  return name && String(headers[name]);
+}
+
+const SHOWN_HEADERS = /^(x-|webhook-|user-agent|content-type)/;
+
+function show(request: IncomingMessage, body: Buffer, verdict: Verdict, status: number, { json }: ListenOptions): void {
+  const { method, url: path, headers } = request;
+  if (json) {
+    printJson({ method, path, status, verdict: verdict.text, headers, body: tryParse(body) });
+    return;
+  }
+  const event = readHeader(headers, 'x-gitcode-event', 'x-gitee-event', 'x-github-event', 'x-gitlab-event') ?? '';
+  print(`${method} ${path}  ${event}  ${verdict.text}  → ${status}`);
+  for (const [name, value] of Object.entries(headers))
+    if (SHOWN_HEADERS.test(name)) print(`  ${name}: ${String(value)}`);
+  const parsed = tryParse(body);
+  print(typeof parsed === 'string' ? parsed : JSON.stringify(parsed, null, 2));
+  print('');
+}
+
+function tryParse(body: Buffer): unknown {
+  const text = body.toString('utf8');
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,65 @@
+/** What the delivery log keeps of an attempt, and what the hook shows as its last answer. */
+
+import type { SendReport } from '../send/send-report.ts';
+import type { AttemptRecord } from './settlement-store.ts';
+
+const SECRET_HEADER = /token|signature|authorization|cookie|secret|password|api-?key/i;
+const REDACTED = '[redacted]';
+
+export interface AttemptDetail {
+  readonly request_headers: Readonly<Record<string, string>>;
+  readonly response_headers: Readonly<Record<string, string | string[]>>;
+  readonly timings_ms: SendReport['timingsMs'];
+}
+
+export interface AttemptFacts {
+  readonly id: number;
+  readonly startedAtMs: number;
+  readonly requestHeaders: Readonly<Record<string, string>>;
+  readonly report: SendReport;
+}
+
+export function recordAttempt({ id, startedAtMs, requestHeaders, report }: AttemptFacts): AttemptRecord {
+  const detail: AttemptDetail = {
+    request_headers: redactHeaders(requestHeaders),
+    response_headers: report.responseHeaders,
+    timings_ms: report.timingsMs,
+  };
+  return {
+    id,
+    startedAtMs,
+    outcome: report.outcome.kind,
+    status: report.status,
+    reason: report.reason,
+    remoteAddress: report.remoteAddress,
+    detail: JSON.stringify(detail),
+    responseBody: report.responseBody.byteLength === 0 ? null : report.responseBody,
+  };
+}
+
+/** The names of what was sent stay, what would let a reader forge a delivery does not. */
+function redactHeaders(headers: Readonly<Record<string, string>>): Record<string, string> {
+  const redacted: Record<string, string> = {};
+  for (const name in headers) redacted[name] = SECRET_HEADER.test(name) ? REDACTED : (headers[name] ?? '');
+  return redacted;
+}
+
+/** The receiver's words, or why there were none. No engine stores the character NUL in a text. */
+export function describeResult(report: SendReport): string {
+  if (report.status === 0) return report.reason ?? '';
+  return decodeText(report.responseBody);
+}
+
+const decoder = new TextDecoder();
+
+export function decodeText(bytes: Uint8Array): string {
+  return decoder.decode(dropHalfCharacter(bytes)).replaceAll('\0', '\uFFFD');
+}
+
+/** An answer that was cut may end within a character. */
+function dropHalfCharacter(bytes: Uint8Array): Uint8Array {
+  const last = bytes.findLastIndex((byte) => (byte & 0b1100_0000) !== 0b1000_0000);
+  const lead = bytes[last] ?? 0;
+  const length = lead >= 0b1111_0000 ? 4 : lead >= 0b1110_0000 ? 3 : lead >= 0b1100_0000 ? 2 : 1;
+  return last + length > bytes.length ? bytes.subarray(0, last) : bytes;
+}

@@ -1,0 +1,285 @@
+import assert from 'node:assert/strict';
+import { forEachEngine } from '../../../../test/support/engines.ts';
+import { type Store, statement } from '../../../database/store.ts';
+import type { PauseReason } from '../schedule/pause.ts';
+import { readContents, readDueEndpoints, readWaiting } from './delivery-queue-store.ts';
+import { doubtSuccess, recoverEndpointStep, restart, takeTest, wakeOriginStep } from './delivery-restart-store.ts';
+import {
+  cancelEndpointStep,
+  countPendingDeliveries,
+  enqueueSteps,
+  holdEndpointStep,
+  moveEndpointStep,
+  releaseEndpointStep,
+  shardOf,
+} from './delivery-store.ts';
+import { endpointSteps, restSteps, type Settlement, settleSteps } from './settlement-store.ts';
+import { beat, forgetWorkers, releaseShards, takeShards } from './shard-store.ts';
+
+const ORIGIN = 'http://127.0.0.1:9';
+const OWNER = 'worker-1';
+const NOW = 1_000_000;
+
+async function enqueue(store: Store, hookId: number, nowMs = NOW, dueAtMs?: number): Promise<number> {
+  const [id = 0] = await store.makeIds(1);
+  const base = { id, hookId, eventId: 1, uuid: `uuid-${id}`, body: Buffer.from('{}'), eventKind: 'push' as const };
+  const due = dueAtMs === undefined ? {} : { dueAtMs };
+  await store.writeAll(enqueueSteps([{ ...base, origin: ORIGIN, ownerId: 'owner', nowMs, ...due }]));
+  return id;
+}
+
+async function ownAll(store: Store, owner = OWNER, nowMs = NOW): Promise<Map<number, number>> {
+  const times = { owner, nowMs, expiresAtMs: nowMs + 15_000 };
+  await beat(store, times);
+  const shards = await takeShards(store, times, 256);
+  return new Map(shards.map(({ shard, epoch }) => [shard, epoch]));
+}
+
+let lastAttemptId = 0;
+
+function settlement(hookId: number, deliveryId: number, overrides: Partial<Settlement> = {}): Settlement {
+  lastAttemptId += 1;
+  const attempt = { id: lastAttemptId, startedAtMs: NOW, outcome: 'accepted', status: 200, reason: null };
+  return {
+    deliveryId,
+    hookId,
+    foundDueAtMs: NOW,
+    attempts: 0,
+    shard: shardOf(ORIGIN),
+    epoch: 1,
+    state: 'succeeded',
+    lane: 0,
+    dueAtMs: NOW,
+    attempt: { ...attempt, remoteAddress: '127.0.0.1', detail: '{}', responseBody: Buffer.from('ok') },
+    ...overrides,
+  };
+}
+
+async function readDue(store: Store, nowMs = NOW, owner = OWNER) {
+  return await readDueEndpoints(store, { owner, nowMs, afterMs: 0, afterHookId: 0, limit: 100 });
+}
+
+const attemptNumbers = statement<{ attempt: number }>(
+  'test-attempts',
+  'SELECT attempt FROM delivery_attempts ORDER BY attempt',
+);
+const stateOf = statement<{ state: string; attempts: number }>(
+  'test-state',
+  'SELECT state, attempts FROM deliveries WHERE id = $1',
+);
+
+forEachEngine('an enqueued delivery makes its endpoint due for the owner of its shard only', async (store) => {
+  await ownAll(store);
+  const id = await enqueue(store, 7);
+  const [due] = await readDue(store);
+  assert.equal(due?.hook_id, 7);
+  assert.equal(due?.shard, shardOf(ORIGIN));
+  assert.deepEqual(await readDue(store, NOW, 'worker-2'), []);
+  assert.deepEqual(await readWaiting(store, [{ hookId: 7, limit: 10 }], NOW), [
+    { hook_id: 7, id, lane: 0, body_bytes: 2 },
+  ]);
+  const [content] = await readContents(store, [{ hookId: 7, id }]);
+  assert.equal(content?.uuid, `uuid-${id}`);
+  assert.equal(content?.url, null);
+  assert.equal(await countPendingDeliveries(store), 1);
+});
+
+forEachEngine('waiting deliveries come by due time, a few of each endpoint, in both lanes', async (store) => {
+  const ids: number[] = [];
+  for (let count = 0; count < 5; count += 1) ids.push(await enqueue(store, 1, NOW + count));
+  for (let count = 0; count < 3; count += 1) await enqueue(store, 2, NOW);
+  const requests = Array.from({ length: 70 }, (_, hookId) => ({ hookId, limit: 2 }));
+  const rows = await readWaiting(store, requests, NOW + 3);
+  assert.deepEqual(
+    rows.filter((row) => row.hook_id === 1).map((row) => row.id),
+    ids.slice(0, 2),
+  );
+  assert.equal(rows.filter((row) => row.hook_id === 2).length, 2);
+});
+
+forEachEngine('a settlement counts once, and never for a worker that lost the shard', async (store) => {
+  const epochs = await ownAll(store);
+  const id = await enqueue(store, 1);
+  const epoch = epochs.get(shardOf(ORIGIN))!;
+  await store.writeAll(settleSteps([settlement(1, id, { epoch: epoch - 1 })], OWNER));
+  await store.writeAll(settleSteps([settlement(1, id, { epoch })], 'worker-2'));
+  assert.deepEqual(await store.read(stateOf, [id]), [{ state: 'pending', attempts: 2 }], 'both were sent');
+  const settled = settlement(1, id, { epoch });
+  const [first] = await store.writeAll(settleSteps([settled], OWNER));
+  assert.deepEqual(first, [{ id }]);
+  const [again] = await store.writeAll(settleSteps([settled], OWNER));
+  assert.deepEqual(again, []);
+  assert.deepEqual(await store.read(stateOf, [id]), [{ state: 'succeeded', attempts: 3 }]);
+  assert.deepEqual(await store.read(attemptNumbers), [{ attempt: 1 }, { attempt: 2 }, { attempt: 3 }]);
+  const late = settlement(1, id, { epoch, state: 'pending', dueAtMs: NOW + 1 });
+  await store.writeAll(settleSteps([late], OWNER));
+  assert.deepEqual(await store.read(stateOf, [id]), [{ state: 'succeeded', attempts: 4 }], 'what has ended stays so');
+});
+
+forEachEngine('a batch of any size settles', async (store) => {
+  const epochs = await ownAll(store);
+  const epoch = epochs.get(shardOf(ORIGIN))!;
+  const ids: number[] = [];
+  for (let count = 0; count < 87; count += 1) ids.push(await enqueue(store, count % 9));
+  const batch = ids.map((id, index) => settlement(index % 9, id, { epoch }));
+  const rows = (await store.writeAll(settleSteps(batch, OWNER))).flat();
+  assert.equal(rows.length, 87);
+  assert.equal(await countPendingDeliveries(store), 0);
+});
+
+forEachEngine('an endpoint rests until its next retry, but not over what was just enqueued', async (store) => {
+  const epochs = await ownAll(store);
+  const epoch = epochs.get(shardOf(ORIGIN))!;
+  const id = await enqueue(store, 1);
+  const [due] = await readDue(store);
+  const retry = settlement(1, id, { epoch, state: 'pending', lane: 1, dueAtMs: NOW + 5000 });
+  await store.writeAll([...settleSteps([retry], OWNER), ...restSteps([{ hookId: 1, version: due!.version }])]);
+  assert.deepEqual(await readDue(store), []);
+  assert.deepEqual(await readDue(store, NOW + 4999), []);
+  const [later] = await readDue(store, NOW + 5000);
+  await enqueue(store, 1, NOW + 5001);
+  await store.writeAll(restSteps([{ hookId: 1, version: later!.version }]));
+  assert.equal((await readDue(store, NOW + 5001)).length, 1);
+});
+
+forEachEngine('an endpoint with nothing left sleeps until it is enqueued to', async (store) => {
+  const epochs = await ownAll(store);
+  const id = await enqueue(store, 1);
+  const [due] = await readDue(store);
+  const settled = settlement(1, id, { epoch: epochs.get(shardOf(ORIGIN))! });
+  await store.writeAll([...settleSteps([settled], OWNER), ...restSteps([{ hookId: 1, version: due!.version }])]);
+  assert.deepEqual(await readDue(store, NOW * 1000), []);
+  await enqueue(store, 1, NOW + 10);
+  assert.equal((await readDue(store, NOW + 10)).length, 1);
+});
+
+const FINE = { fails: 0, failingSinceMs: null, openings: 0, pause: null };
+const pauseFor = (reason: PauseReason) => ({ sinceMs: NOW - 1000, untilMs: NOW + 9000, reason });
+
+forEachEngine('a paused endpoint is not woken by an enqueue', async (store) => {
+  await ownAll(store);
+  await enqueue(store, 1);
+  await store.writeAll(
+    endpointSteps([{ hookId: 1, fails: 12, failingSinceMs: NOW, openings: 3, pause: pauseFor('failures') }]),
+  );
+  await enqueue(store, 1, NOW + 1);
+  assert.deepEqual(await readDue(store, NOW + 8999), []);
+  const [due] = await readDue(store, NOW + 9000);
+  assert.deepEqual([due?.fails, due?.failing_since_ms, due?.parked], [12, NOW, 1]);
+  assert.deepEqual([due?.openings, due?.paused_since_ms, due?.pause_reason], [3, NOW - 1000, 'failures']);
+  await store.writeAll(endpointSteps([{ hookId: 1, ...FINE }]));
+  const [open] = await readDue(store, NOW + 9000);
+  assert.deepEqual([open?.fails, open?.failing_since_ms, open?.parked], [0, null, 0]);
+  assert.deepEqual([open?.openings, open?.paused_since_ms, open?.pause_reason], [0, null, null]);
+});
+
+forEachEngine('an endpoint that is released, or that a person asks for, forgets its pause', async (store) => {
+  await ownAll(store);
+  const id = await enqueue(store, 1);
+  const paused = endpointSteps([
+    { hookId: 1, fails: 7, failingSinceMs: NOW, openings: 3, pause: pauseFor('no_connection') },
+  ]);
+  for (const end of [
+    () => store.writeAll([releaseEndpointStep(1, NOW)]),
+    () => restart(store, [1, id], NOW),
+    () => store.writeAll([recoverEndpointStep(1, NOW)]),
+  ]) {
+    await store.writeAll(paused);
+    assert.deepEqual(await readDue(store), []);
+    await end();
+    const [due] = await readDue(store);
+    assert.deepEqual([due?.parked, due?.paused_since_ms], [0, null]);
+    assert.notEqual(due?.pause_reason, 'no_connection');
+  }
+});
+
+forEachEngine('when an origin works again, those who waited for it only are woken', async (store) => {
+  await ownAll(store);
+  for (const hookId of [1, 2]) await enqueue(store, hookId);
+  const failing = { fails: 12, failingSinceMs: NOW, openings: 0 };
+  await store.writeAll(
+    endpointSteps([
+      { hookId: 1, ...failing, pause: pauseFor('no_connection') },
+      { hookId: 2, ...failing, pause: pauseFor('failures') },
+    ]),
+  );
+  await store.writeAll([wakeOriginStep(ORIGIN, NOW)]);
+  assert.deepEqual(
+    (await readDue(store)).map((due) => due.hook_id),
+    [1],
+  );
+});
+
+forEachEngine('a held endpoint sleeps through enqueues and changes until it is released', async (store) => {
+  await ownAll(store);
+  await enqueue(store, 1);
+  await store.writeAll([holdEndpointStep(1, NOW)]);
+  await enqueue(store, 1);
+  await store.writeAll(endpointSteps([{ hookId: 1, ...FINE }]));
+  await store.writeAll(restSteps([{ hookId: 1, version: 99 }]));
+  assert.deepEqual(await readDue(store, NOW * 2), []);
+  await store.writeAll([releaseEndpointStep(1, NOW)]);
+  assert.equal((await readDue(store)).length, 1);
+});
+
+forEachEngine('a cancelled endpoint never wakes', async (store) => {
+  await ownAll(store);
+  await enqueue(store, 1);
+  await store.writeAll([cancelEndpointStep(1, NOW)]);
+  await store.writeAll([releaseEndpointStep(1, NOW)]);
+  await enqueue(store, 1);
+  assert.deepEqual(await readDue(store, NOW * 2), []);
+});
+
+forEachEngine('a moved endpoint belongs to the shard of its new origin', async (store) => {
+  await ownAll(store);
+  await enqueue(store, 1);
+  await store.writeAll([moveEndpointStep(1, 'https://example.com')]);
+  const [due] = await readDue(store);
+  assert.deepEqual([due?.origin, due?.shard], ['https://example.com', shardOf('https://example.com')]);
+});
+
+forEachEngine('the delivery of a test is claimed once, and left to the workers after that', async (store) => {
+  await ownAll(store);
+  const id = await enqueue(store, 1, NOW, NOW + 30_000);
+  assert.deepEqual(await readDue(store), []);
+  assert.equal(await takeTest(store, id, NOW + 20_000), 1);
+  assert.equal((await readWaiting(store, [{ hookId: 1, limit: 5 }], NOW)).length, 0);
+  await store.writeAll(settleSteps([settlement(1, id, { epoch: -1, foundDueAtMs: NOW + 20_000 })], 'nobody'));
+  assert.equal(await takeTest(store, id, NOW + 20_000), undefined);
+  assert.deepEqual(await store.read(stateOf, [id]), [{ state: 'succeeded', attempts: 1 }]);
+});
+
+forEachEngine('a doubtful success is pending again', async (store) => {
+  const epochs = await ownAll(store);
+  const id = await enqueue(store, 1);
+  await store.writeAll(settleSteps([settlement(1, id, { epoch: epochs.get(shardOf(ORIGIN))! })], OWNER));
+  assert.equal(await doubtSuccess(store, [id, 12345], NOW), 1);
+  assert.deepEqual(await store.read(stateOf, [id]), [{ state: 'pending', attempts: 1 }]);
+});
+
+forEachEngine('shards go to whoever finds them free, with a higher epoch each time', async (store) => {
+  const first = await ownAll(store, 'a');
+  assert.equal(first.size, 256);
+  assert.equal((await ownAll(store, 'b', NOW + 14_999)).size, 0);
+  const seen = await beat(store, { owner: 'b', nowMs: NOW + 14_999, expiresAtMs: NOW + 29_999 });
+  assert.equal(seen.workers, 2);
+  const taken = await ownAll(store, 'b', NOW + 15_000);
+  assert.equal(taken.size, 256);
+  assert.equal(taken.get(0), first.get(0)! + 1);
+  const late = await beat(store, { owner: 'a', nowMs: NOW + 15_001, expiresAtMs: NOW + 30_001 });
+  assert.deepEqual(late.owned, []);
+  await releaseShards(
+    store,
+    'b',
+    [...taken].slice(0, 100).map(([shard, epoch]) => ({ shard, epoch })),
+  );
+  await forgetWorkers(store, 'b', 0);
+  assert.equal((await ownAll(store, 'a', NOW + 15_002)).size, 100);
+});
+
+forEachEngine('a worker that slept keeps what nobody took', async (store) => {
+  const first = await ownAll(store, 'a');
+  const { owned } = await beat(store, { owner: 'a', nowMs: NOW + 60_000, expiresAtMs: NOW + 75_000 });
+  assert.deepEqual(new Map(owned.map(({ shard, epoch }) => [shard, epoch])), first);
+});

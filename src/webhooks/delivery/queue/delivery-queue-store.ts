@@ -1,0 +1,132 @@
+/**
+ * What a worker reads, always for many at once: the endpoints that are due in its shards, the first few deliveries of
+ * each, and what they carry.
+ */
+import { type Statement, type Step, type Store, statement } from '../../../database/store.ts';
+import { renderValueRows, wideStatement, wideSteps } from '../../../database/value-rows.ts';
+import type { EventKind } from '../../events/event-kind.ts';
+import type { SealedSecrets } from '../../hooks/hook.ts';
+import type { PauseReason, RECONNECTED } from '../schedule/pause.ts';
+import { isStillPending } from './delivery-store.ts';
+
+export interface DueEndpoint {
+  readonly hook_id: number;
+  readonly owner_id: string;
+  readonly origin: string;
+  readonly shard: number;
+  readonly next_at_ms: number;
+  readonly version: number;
+  readonly parked: number;
+  readonly fails: number;
+  readonly failing_since_ms: number | null;
+  readonly openings: number;
+  readonly paused_since_ms: number | null;
+  readonly pause_reason: PauseReason | typeof RECONNECTED | null;
+}
+
+const dueEndpoints: Statement<DueEndpoint> = statement(
+  'endpoint_due',
+  `SELECT q.hook_id, q.owner_id, q.origin, q.shard, q.next_at_ms, q.version, q.parked, q.fails, q.failing_since_ms,
+     q.openings, q.paused_since_ms, q.pause_reason
+   FROM endpoint_queue q JOIN delivery_shards s ON s.shard = q.shard
+   WHERE q.next_at_ms <= $1 AND (q.next_at_ms, q.hook_id) > ($2, $3) AND s.owner = $4
+   ORDER BY q.next_at_ms, q.hook_id LIMIT $5`,
+);
+
+export interface DuePage {
+  readonly owner: string;
+  readonly nowMs: number;
+  readonly afterMs: number;
+  readonly afterHookId: number;
+  readonly limit: number;
+}
+
+export async function readDueEndpoints(store: Store, page: DuePage): Promise<DueEndpoint[]> {
+  return await store.read(dueEndpoints, [page.nowMs, page.afterMs, page.afterHookId, page.owner, page.limit]);
+}
+
+export interface WaitingRow {
+  readonly hook_id: number;
+  readonly id: number;
+  readonly lane: number;
+  readonly body_bytes: number;
+}
+
+export interface WaitingRequest {
+  readonly hookId: number;
+  readonly limit: number;
+}
+
+// Few: PostgreSQL plans the first runs of a statement on each connection anew, which takes 60 ms for 64 endpoints.
+const WAITING_WIDTHS = [4, 2, 1];
+
+// A branch for each endpoint and lane, so that each is the head of one index range however long that is.
+const waiting = wideStatement<WaitingRow>(
+  'delivery_waiting',
+  (width) => {
+    const now = `$${2 * width + 1}`;
+    const branch = (at: number, lane: number) =>
+      `SELECT * FROM (SELECT hook_id, id, lane, body_bytes FROM deliveries
+      WHERE state = 'pending' AND hook_id = $${2 * at + 1} AND lane = ${lane} AND due_at_ms <= ${now}
+      ORDER BY due_at_ms, id LIMIT $${2 * at + 2}) AS w${at}_${lane}`;
+    return Array.from({ length: width }, (_, at) => [branch(at, 0), branch(at, 1)])
+      .flat()
+      .join(' UNION ALL ');
+  },
+  WAITING_WIDTHS,
+);
+
+/** The first deliveries of each endpoint that are due, first attempts and retries apart, `limit` of each. */
+export async function readWaiting(
+  store: Store,
+  requests: readonly WaitingRequest[],
+  nowMs: number,
+): Promise<WaitingRow[]> {
+  const rows = requests.map(({ hookId, limit }) => [hookId, limit]);
+  return await readSteps(store, wideSteps(waiting, rows, [nowMs], NOTHING));
+}
+
+/** All that one attempt needs. `url` is null when the hook is gone. */
+export interface ContentRow extends SealedSecrets {
+  readonly id: number;
+  readonly hook_id: number;
+  readonly attempts: number;
+  readonly schedule_from: number;
+  readonly due_at_ms: number;
+  readonly created_at_ms: number;
+  readonly event_kind: EventKind;
+  readonly uuid: string;
+  readonly body: Uint8Array;
+  readonly url: string | null;
+  readonly encryption_type: number;
+  readonly profile: string;
+  readonly disabled_at_ms: number | null;
+}
+
+/** Fills up a statement that reads: no such hook, and none of it. */
+const NOTHING = [0, 0] as const;
+
+const CONTENT_COLUMNS = `d.id, d.hook_id, d.attempts, d.schedule_from, d.due_at_ms, d.created_at_ms, d.event_kind, c.uuid, c.body,
+  h.url, h.encryption_type, h.profile, h.secret, h.previous_secret, h.previous_until_ms, h.disabled_at_ms`;
+
+const contents = wideStatement<ContentRow>(
+  'delivery_contents_read',
+  (width) =>
+    `SELECT ${CONTENT_COLUMNS} FROM (VALUES ${renderValueRows(['int', 'int'], width)}) AS v
+     CROSS JOIN deliveries d JOIN delivery_contents c ON c.delivery_id = d.id LEFT JOIN hooks h ON h.id = d.hook_id
+     WHERE d.hook_id = v.column1 AND d.id = v.column2 AND ${isStillPending('d')}`,
+);
+
+/** What is to be sent, as far as it is still pending. */
+export async function readContents(
+  store: Store,
+  deliveries: readonly { readonly hookId: number; readonly id: number }[],
+): Promise<ContentRow[]> {
+  const rows = deliveries.map(({ hookId, id }) => [hookId, id]);
+  return await readSteps(store, wideSteps(contents, rows, [], NOTHING));
+}
+
+async function readSteps<R extends object>(store: Store, steps: readonly Step[]): Promise<R[]> {
+  const pages = await Promise.all(steps.map((step) => store.read(step.statement, step.parameters)));
+  return pages.flat() as unknown as R[];
+}

@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict';
+import { enqueueTestDelivery, readDelivery } from '../../../../test/support/deliveries-store.ts';
+import { forEachEngine } from '../../../../test/support/engines.ts';
+import { type Store, statement } from '../../../database/store.ts';
+import { replay, restart, takeAgain } from './delivery-restart-store.ts';
+
+const url = 'http://127.0.0.1:9/';
+const NOW = Date.UTC(2026, 5, 1);
+
+const setState = statement('test-set-state', 'UPDATE deliveries SET state = $2, attempts = $3 WHERE id = $1');
+
+async function enqueueAt(store: Store, nowMs: number): Promise<number> {
+  return await enqueueTestDelivery(store, { hookId: 1, url, nowMs });
+}
+
+forEachEngine('a delivery that is taken again has a new schedule, whatever had become of it', async (store) => {
+  const id = await enqueueAt(store, NOW);
+  await store.write(setState, [id, 'dead', 10]);
+  const taking = { nowMs: NOW, untilMs: NOW + 5 };
+  assert.equal(await takeAgain(store, [1, id], taking), 'restarted');
+  assert.deepEqual(await readDelivery(store, id), {
+    id,
+    state: 'pending',
+    attempts: 10,
+    status: 0,
+    due_at_ms: NOW + 5,
+  });
+  const [row] = await store.read(
+    statement<{ schedule_from: number; lane: number }>(
+      'test-schedule',
+      'SELECT schedule_from, lane FROM deliveries WHERE id = $1',
+    ),
+    [id],
+  );
+  assert.deepEqual(row, { schedule_from: 10, lane: 1 });
+  assert.equal(await takeAgain(store, [1, id], taking), 'asked', "while it is somebody else's");
+  assert.equal(await restart(store, [1, id], NOW + 4), 'asked');
+  assert.equal(await takeAgain(store, [1, id], { nowMs: NOW + 5, untilMs: NOW + 9 }), 'restarted', 'after its time');
+  assert.equal(await takeAgain(store, [2, id], taking), 'absent');
+  await store.write(setState, [id, 'canceled', 10]);
+  assert.equal(await takeAgain(store, [1, id], taking), 'absent');
+});
+
+forEachEngine('a replay sends again what failed for good since then, and nothing else', async (store) => {
+  const states = ['dead', 'blocked', 'expired', 'succeeded', 'canceled', 'pending'];
+  const ids: number[] = [];
+  for (const state of states) {
+    const id = await enqueueAt(store, NOW);
+    await store.write(setState, [id, state, 3]);
+    ids.push(id);
+  }
+  const old = await enqueueAt(store, NOW - 1);
+  await store.write(setState, [old, 'dead', 3]);
+  assert.equal(await replay(store, 1, NOW, NOW + 9), 3);
+  const after = await Promise.all(ids.map(async (id) => (await readDelivery(store, id)).state));
+  assert.deepEqual(after, ['pending', 'pending', 'pending', 'succeeded', 'canceled', 'pending']);
+  assert.equal((await readDelivery(store, old)).state, 'dead');
+});

@@ -1,0 +1,193 @@
+/** What sets deliveries going again that had ended, or wait for longer than somebody wants to. */
+import { type Row, type Statement, type Step, type Store, statement } from '../../../database/store.ts';
+import { renderValueRows, wideStatement, wideSteps } from '../../../database/value-rows.ts';
+import { RECONNECTED } from '../schedule/pause.ts';
+
+// A new schedule begins: its attempts are counted from here.
+const restartIn = (lane: 0 | 1) => `state = 'pending', lane = ${lane}, due_at_ms = $3, schedule_from = attempts`;
+
+// An attempt outside of the rounds has its delivery for itself until a time beyond its own deadline; after that, should
+// it have come to nothing, the delivery falls to the workers. Only such a delivery waits in the lane of retries without
+// an attempt in its schedule.
+const isTaken = (now: string) => `(state = 'pending' AND lane = 1 AND attempts = schedule_from AND due_at_ms > ${now})`;
+
+// Of two that take it at once one waits for the row, and finds it taken.
+const restartTaken: Statement<{ id: number }> = statement(
+  'delivery_restart_taken',
+  `UPDATE deliveries SET ${restartIn(1)}
+   WHERE hook_id = $1 AND id = $2 AND state <> 'canceled' AND NOT ${isTaken('$4')} RETURNING id`,
+);
+
+// After its first attempt a delivery waits in the lane of first attempts only because somebody has asked for it.
+const restartWaiting: Statement<{ id: number }> = statement(
+  'delivery_restart',
+  `UPDATE deliveries SET ${restartIn(0)}
+   WHERE hook_id = $1 AND id = $2 AND state <> 'canceled' AND NOT ${isTaken('$3')}
+     AND NOT (state = 'pending' AND lane = 0 AND attempts > 0) RETURNING id`,
+);
+
+const stillThere: Statement<{ id: number }> = statement(
+  'delivery_still_there',
+  `SELECT id FROM deliveries WHERE hook_id = $1 AND id = $2 AND state <> 'canceled'`,
+);
+
+// Only once: the lane tells that it was taken.
+const take: Statement<{ id: number; hook_id: number }> = statement(
+  'delivery_claim',
+  `UPDATE deliveries SET due_at_ms = $2, lane = 1 WHERE state = 'pending' AND attempts = 0 AND lane = 0 AND id = $1
+     AND hook_id = (SELECT c.hook_id FROM delivery_contents c WHERE c.delivery_id = $1)
+   RETURNING id, hook_id`,
+);
+
+const wakeEndpoint: Statement = statement(
+  'endpoint_wake',
+  `UPDATE endpoint_queue SET version = version + 1,
+     next_at_ms = CASE WHEN parked = 1 OR next_at_ms < $2 THEN next_at_ms ELSE $2 END
+   WHERE hook_id = $1`,
+);
+
+/** Takes the delivery of a test, which was enqueued for later; its hook, unless it was taken already. */
+export async function takeTest(store: Store, id: number, untilMs: number): Promise<number | undefined> {
+  const [row] = await store.write(take, [id, untilMs]);
+  return row?.hook_id;
+}
+
+/** `absent`: there is no such delivery, or its hook was deleted. `asked`: it is being sent, or waits for it, as asked before. */
+export type Restarted = 'restarted' | 'absent' | 'asked';
+
+export interface Taking {
+  readonly nowMs: number;
+  /** Until then it is nobody else's. */
+  readonly untilMs: number;
+}
+
+type Place = readonly [hookId: number, id: number];
+
+/** Starts a schedule anew and takes its first attempt. */
+export async function takeAgain(store: Store, place: Place, { nowMs, untilMs }: Taking): Promise<Restarted> {
+  const [rows] = await store.writeAll([
+    { statement: restartTaken, parameters: [...place, untilMs, nowMs] },
+    { statement: wakeEndpoint, parameters: [place[0], untilMs] },
+  ]);
+  return await nameOutcome(store, place, rows);
+}
+
+const giveBackTaken: Statement<Row> = statement(
+  'delivery_give_back',
+  `UPDATE deliveries SET due_at_ms = $3 WHERE hook_id = $1 AND id = $2 AND ${isTaken('$3')}`,
+);
+
+/** It was taken and is not attempted: the workers may have it. */
+export async function giveBack(store: Store, place: Place, nowMs: number): Promise<void> {
+  await store.write(giveBackTaken, [...place, nowMs]);
+}
+
+async function nameOutcome(store: Store, place: Place, rows: readonly Row[] = []): Promise<Restarted> {
+  if (rows.length > 0) return 'restarted';
+  return (await store.read(stillThere, place)).length > 0 ? 'asked' : 'absent';
+}
+
+// A person asks: what waits out a failure waits no longer. What is held stays so.
+const hurryEndpoint: Statement<Row> = statement(
+  'endpoint_hurry',
+  `UPDATE endpoint_queue SET parked = 0, paused_since_ms = NULL, pause_reason = NULL, next_at_ms = $2,
+     version = version + 1
+   WHERE hook_id = $1 AND held_since_ms IS NULL AND canceled_at_ms IS NULL`,
+);
+
+/** The same for the workers, which take it in its turn, but without a pause. */
+export async function restart(store: Store, place: Place, nowMs: number): Promise<Restarted> {
+  const [rows] = await store.writeAll([
+    { statement: restartWaiting, parameters: [...place, nowMs] },
+    { statement: hurryEndpoint, parameters: [place[0], nowMs] },
+  ]);
+  return await nameOutcome(store, place, rows);
+}
+
+// A test's event never happened: what failed of it is not made up for.
+const restartSome: Statement<{ id: number }> = statement(
+  'delivery_restart_some',
+  `UPDATE deliveries SET ${restartIn(0)} WHERE hook_id = $1 AND id IN
+     (SELECT f.id FROM deliveries f WHERE f.hook_id = $1 AND f.id > $2 AND f.created_at_ms >= $4
+        AND f.state IN ('dead', 'blocked', 'expired')
+        AND NOT EXISTS (SELECT 1 FROM delivery_contents c JOIN events e ON e.id = c.event_id
+                        WHERE c.delivery_id = f.id AND e.source = 'test')
+      ORDER BY f.id LIMIT $5)
+   RETURNING id`,
+);
+
+const REPLAY_PAGE = 500;
+
+/** Sends again what failed for good since then, a page at a time; returns how many. */
+export async function replay(store: Store, hookId: number, sinceMs: number, nowMs: number): Promise<number> {
+  let count = 0;
+  for (let afterId = 0; ; ) {
+    const [rows = []] = await store.writeAll([
+      { statement: restartSome, parameters: [hookId, afterId, nowMs, sinceMs, REPLAY_PAGE] },
+      { statement: hurryEndpoint, parameters: [hookId, nowMs] },
+    ]);
+    count += rows.length;
+    if (rows.length < REPLAY_PAGE) return count;
+    afterId = Math.max(...rows.map((row) => row.id as number));
+  }
+}
+
+const recoverEndpoint: Statement = statement(
+  'endpoint_recover',
+  `UPDATE endpoint_queue SET fails = 0, failing_since_ms = NULL, version = version + 1, openings = 0, paused_since_ms = NULL,
+     pause_reason = CASE WHEN parked = 1 AND pause_reason = 'no_connection' THEN '${RECONNECTED}' ELSE NULL END,
+     next_at_ms = CASE WHEN parked = 1 THEN $2 ELSE next_at_ms END, parked = 0
+   WHERE hook_id = $1 AND held_since_ms IS NULL AND canceled_at_ms IS NULL`,
+);
+
+/** It accepted an attempt outside of the rounds: what waited out its failures waits no longer. */
+export function recoverEndpointStep(hookId: number, nowMs: number): Step {
+  return { statement: recoverEndpoint, parameters: [hookId, nowMs] };
+}
+
+const countFailure: Statement = statement(
+  'endpoint_count_failure',
+  `UPDATE endpoint_queue SET fails = fails + 1,
+     failing_since_ms = CASE WHEN failing_since_ms IS NULL THEN $2 ELSE failing_since_ms END
+   WHERE hook_id = $1`,
+);
+
+/** It failed outside of the rounds, which counts like any other failure. */
+export function countFailureStep(hookId: number, nowMs: number): Step {
+  return { statement: countFailure, parameters: [hookId, nowMs] };
+}
+
+const wakeOrigin: Statement = statement(
+  'endpoint_wake_origin',
+  `UPDATE endpoint_queue SET parked = 0, next_at_ms = $2, version = version + 1
+   WHERE origin = $1 AND parked = 1 AND pause_reason = 'no_connection' AND held_since_ms IS NULL AND canceled_at_ms IS NULL`,
+);
+
+/** A destination can be connected to again: what waited only for that may go. */
+export function wakeOriginStep(origin: string, nowMs: number): Step {
+  return { statement: wakeOrigin, parameters: [origin, nowMs] };
+}
+
+const doubtDeliveries = wideStatement<{ hook_id: number }>(
+  'delivery_doubt',
+  (width) =>
+    `UPDATE deliveries SET state = 'pending', lane = 1, due_at_ms = $${width + 1}
+     FROM (VALUES ${renderValueRows(['int'], width)}) AS v
+     JOIN delivery_contents c ON c.delivery_id = v.column1
+     WHERE deliveries.hook_id = c.hook_id AND deliveries.id = v.column1 AND deliveries.state = 'succeeded'
+     RETURNING deliveries.hook_id`,
+);
+
+/** Deliveries whose answers were perhaps not theirs are sent again. */
+export async function doubtSuccess(store: Store, deliveryIds: readonly number[], nowMs: number): Promise<number> {
+  const steps = wideSteps(
+    doubtDeliveries,
+    deliveryIds.map((id) => [id]),
+    [nowMs],
+  );
+  const rows = (await store.writeAll(steps)).flat() as unknown as { hook_id: number }[];
+  const hookIds = [...new Set(rows.map((row) => row.hook_id))].sort((a, b) => a - b);
+  if (hookIds.length > 0)
+    await store.writeAll(hookIds.map((hookId) => ({ statement: wakeEndpoint, parameters: [hookId, nowMs] })));
+  return rows.length;
+}

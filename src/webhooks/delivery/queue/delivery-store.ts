@@ -1,0 +1,172 @@
+/**
+ * Deliveries and the queue of endpoints, as those who make, hold, move and cancel deliveries see them. The steps are made
+ * to be put into the caller's own unit. A unit locks rows of `endpoint_queue` in ascending order of hook ids and before
+ * those of `hooks`, so that two of them never wait for each other.
+ *
+ * The queue schedules endpoints, not jobs: one row per hook says when it has something to do next, its deliveries hang
+ * below by (hook, lane, due time). A dead endpoint with a million deliveries costs one row update a back-off step.
+ */
+import { hash } from 'node:crypto';
+import { type Row, type SqlValue, type Statement, type Step, type Store, statement } from '../../../database/store.ts';
+import { exactSteps, renderInsertRows, wideStatement } from '../../../database/value-rows.ts';
+import type { EventKind } from '../../events/event-kind.ts';
+
+export const SHARD_COUNT = 256;
+
+// Said so that PostgreSQL cannot make too much of it. Without statistics, and no table is as its statistics say an hour
+// after a burst, it takes a plain `state = 'pending'` or `… IS NULL` to be true of very few rows, and would rather read
+// through all of them than look up the rows that are named.
+/** A delivery that is named by its ids is still to be sent. */
+export const isStillPending = (deliveries: string): string =>
+  `CASE ${deliveries}.state WHEN 'pending' THEN 1 ELSE 0 END > 0`;
+/** An endpoint that is named by its id is neither held nor cancelled. */
+export const isOpen = 'COALESCE(endpoint_queue.held_since_ms, endpoint_queue.canceled_at_ms, 0) < 1';
+
+/** Later than any time: the endpoint has nothing to do until somebody wakes it. */
+export const NEVER_MS = 8_640_000_000_000_000;
+
+export interface NewDelivery {
+  /** From `store.makeIds()`. */
+  readonly id: number;
+  readonly hookId: number;
+  readonly eventId: number;
+  readonly uuid: string;
+  /** Sent byte for byte at every attempt. */
+  readonly body: Uint8Array;
+  readonly eventKind: EventKind;
+  /** `new URL(hook.url).origin` */
+  readonly origin: string;
+  /** Whose fair share it takes: the owner of the repository. */
+  readonly ownerId: string;
+  readonly nowMs: number;
+  /** Not before then; now unless given. A test sends by itself and gives the workers a time after its own deadline. */
+  readonly dueAtMs?: number;
+}
+
+const insertContents = wideStatement<Row>(
+  'delivery_insert_contents',
+  (width) =>
+    `INSERT INTO delivery_contents (delivery_id, hook_id, event_id, uuid, body) VALUES ${renderInsertRows(5, width)}`,
+);
+
+const insertDeliveries = wideStatement<Row>(
+  'delivery_insert',
+  (width) =>
+    `INSERT INTO deliveries (hook_id, id, event_kind, state, lane, attempts, schedule_from, due_at_ms, status, body_bytes, created_at_ms)
+     VALUES ${renderInsertRows(11, width)}`,
+);
+
+// The row lock that this takes orders enqueues of one endpoint; whoever rests the endpoint compares the version. Not
+// even an endpoint that is due is passed over: a worker that does not see the delivery yet might put it to rest.
+const wakeOnEnqueue = wideStatement<Row>(
+  'endpoint_wake_on_enqueue',
+  (width) =>
+    `INSERT INTO endpoint_queue (hook_id, owner_id, origin, shard, next_at_ms, version, parked, fails)
+     VALUES ${renderInsertRows(8, width)}
+     ON CONFLICT (hook_id) DO UPDATE SET
+       version = endpoint_queue.version + 1,
+       next_at_ms = CASE WHEN endpoint_queue.parked = 1 OR endpoint_queue.next_at_ms < excluded.next_at_ms
+                         THEN endpoint_queue.next_at_ms ELSE excluded.next_at_ms END`,
+);
+
+/**
+ * The steps that make deliveries; in the unit that stores their events, at its end: every enqueue to an endpoint waits
+ * for its row from here to the commit. Follow it with `pokeDeliveries()`.
+ */
+export function enqueueSteps(deliveries: readonly NewDelivery[]): Step[] {
+  const contents = deliveries.map(({ id, hookId, eventId, uuid, body }) => [id, hookId, eventId, uuid, body]);
+  const rows = deliveries.map(({ id, hookId, eventKind, body, nowMs, dueAtMs = nowMs }) => [
+    hookId,
+    id,
+    eventKind,
+    'pending',
+    0,
+    0,
+    0,
+    dueAtMs,
+    0,
+    body.byteLength,
+    nowMs,
+  ]);
+  return [
+    ...exactSteps(insertContents, contents),
+    ...exactSteps(insertDeliveries, rows),
+    ...exactSteps(wakeOnEnqueue, listWakes(deliveries)),
+  ];
+}
+
+/** One row a hook, due with the first of its deliveries. */
+function listWakes(deliveries: readonly NewDelivery[]): SqlValue[][] {
+  const byHook = Map.groupBy(deliveries, (delivery) => delivery.hookId);
+  const ascending = [...byHook.values()].sort(([one], [other]) => one!.hookId - other!.hookId);
+  return ascending.map((some) => {
+    const { hookId, ownerId, origin } = some[0]!;
+    const dueAtMs = Math.min(...some.map((delivery) => delivery.dueAtMs ?? delivery.nowMs));
+    return [hookId, ownerId, origin, shardOf(origin), dueAtMs, 1, 0, 0];
+  });
+}
+
+/** All endpoints of one destination fall to one worker, which can so keep its limits. */
+export function shardOf(origin: string): number {
+  return hash('sha256', origin, 'buffer').readUInt8(0) % SHARD_COUNT;
+}
+
+const holdEndpoint: Statement = statement(
+  'endpoint_hold',
+  `UPDATE endpoint_queue SET held_since_ms = $2, parked = 1, next_at_ms = $3, version = version + 1
+   WHERE hook_id = $1 AND held_since_ms IS NULL AND canceled_at_ms IS NULL`,
+);
+
+/** The hook was disabled: what is pending is held, at the price of one row. */
+export function holdEndpointStep(hookId: number, nowMs: number): Step {
+  return { statement: holdEndpoint, parameters: [hookId, nowMs, NEVER_MS] };
+}
+
+const releaseEndpoint: Statement = statement(
+  'endpoint_release',
+  `UPDATE endpoint_queue SET held_since_ms = NULL, parked = 0, fails = 0, failing_since_ms = NULL,
+     openings = 0, paused_since_ms = NULL, pause_reason = NULL, next_at_ms = $2, version = version + 1
+   WHERE hook_id = $1 AND canceled_at_ms IS NULL`,
+);
+
+/** The hook was enabled, or changed so that it may work now: what is held is pending again, and failures are forgotten. */
+export function releaseEndpointStep(hookId: number, nowMs: number): Step {
+  return { statement: releaseEndpoint, parameters: [hookId, nowMs] };
+}
+
+const moveEndpoint: Statement = statement(
+  'endpoint_move',
+  `UPDATE endpoint_queue SET origin = $2, shard = $3, version = version + 1 WHERE hook_id = $1`,
+);
+
+/** The hook has another url: from now on its deliveries go to that origin's worker. */
+export function moveEndpointStep(hookId: number, origin: string): Step {
+  return { statement: moveEndpoint, parameters: [hookId, origin, shardOf(origin)] };
+}
+
+const cancelEndpoint: Statement = statement(
+  'endpoint_cancel',
+  `UPDATE endpoint_queue SET canceled_at_ms = $2, parked = 1, next_at_ms = $3, version = version + 1 WHERE hook_id = $1`,
+);
+
+/** The hook was deleted: nothing more is sent; a sweep marks what was pending, a few at a time. */
+export function cancelEndpointStep(hookId: number, nowMs: number): Step {
+  return { statement: cancelEndpoint, parameters: [hookId, nowMs, NEVER_MS] };
+}
+
+interface CountRow extends Row {
+  readonly count: number;
+}
+
+const PENDING_COUNT_LIMIT = 100_000;
+
+const countPending: Statement<CountRow> = statement(
+  'delivery_count_pending',
+  `SELECT COUNT(*) AS count FROM (SELECT 1 FROM deliveries WHERE state = 'pending' LIMIT $1) AS waiting`,
+);
+
+/** How many deliveries wait; counted to 100,000 only, since it is asked often. */
+export async function countPendingDeliveries(store: Store): Promise<number> {
+  const [row] = await store.read(countPending, [PENDING_COUNT_LIMIT]);
+  return row?.count ?? 0;
+}

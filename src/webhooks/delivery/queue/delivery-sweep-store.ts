@@ -1,0 +1,115 @@
+/** Clearing away, a bounded number of rows a statement, so that no sweep stands in the way of deliveries. */
+import {
+  conditionalProcedure,
+  type Procedure,
+  type Row,
+  type Statement,
+  type Store,
+  statement,
+} from '../../../database/store.ts';
+import { renderValueRows, wideStatement, wideSteps } from '../../../database/value-rows.ts';
+
+const PAGE = 500;
+
+const heldEndpoints: Statement<{ hook_id: number }> = statement(
+  'sweep_held_endpoints',
+  'SELECT hook_id FROM endpoint_queue WHERE held_since_ms < $1 AND canceled_at_ms IS NULL ORDER BY hook_id',
+);
+const canceledEndpoints: Statement<{ hook_id: number }> = statement(
+  'sweep_canceled_endpoints',
+  'SELECT hook_id FROM endpoint_queue WHERE canceled_at_ms IS NOT NULL ORDER BY hook_id',
+);
+
+const END = (state: string, condition: string) =>
+  `UPDATE deliveries SET state = '${state}' WHERE hook_id = $1 AND state = 'pending' AND id IN
+     (SELECT f.id FROM deliveries f WHERE f.hook_id = $1 AND f.state = 'pending' ${condition} LIMIT ${PAGE})
+   RETURNING id`;
+
+const expireSome: Statement<{ id: number }> = statement('sweep_expire', END('expired', 'AND f.created_at_ms < $2'));
+const cancelSome: Statement<{ id: number }> = statement('sweep_cancel', END('canceled', ''));
+
+/** What has been held since before then, and is older itself, is given up. */
+export async function expireHeld(store: Store, beforeMs: number): Promise<number> {
+  let count = 0;
+  for (const { hook_id } of await store.read(heldEndpoints, [beforeMs]))
+    count += await repeat(() => store.write(expireSome, [hook_id, beforeMs]));
+  return count;
+}
+
+/** What waited for hooks that are deleted. */
+export async function cancelDeleted(store: Store): Promise<number> {
+  let count = 0;
+  for (const { hook_id } of await store.read(canceledEndpoints))
+    count += await repeat(() => store.write(cancelSome, [hook_id]));
+  return count;
+}
+
+async function repeat(work: () => Promise<readonly object[]>): Promise<number> {
+  for (let count = 0; ; ) {
+    const { length } = await work();
+    count += length;
+    if (length < PAGE) return count;
+  }
+}
+
+const endpointsWithOld: Statement<{ hook_id: number }> = statement(
+  'sweep_endpoints_with_old',
+  `SELECT q.hook_id FROM endpoint_queue q
+   WHERE EXISTS (SELECT 1 FROM deliveries d WHERE d.hook_id = q.hook_id AND d.id < $1) ORDER BY q.hook_id`,
+);
+
+const deleteSome: Statement<{ id: number }> = statement(
+  'sweep_delete_deliveries',
+  `DELETE FROM deliveries WHERE hook_id = $1 AND id IN
+     (SELECT f.id FROM deliveries f WHERE f.hook_id = $1 AND f.id < $2 AND f.state <> 'pending' ORDER BY f.id LIMIT ${PAGE})
+   RETURNING id`,
+);
+const deleteFrom = (table: string) =>
+  wideStatement<Row>(
+    `sweep_delete_${table}`,
+    (width) =>
+      `DELETE FROM ${table} WHERE delivery_id IN (SELECT v.column1 FROM (VALUES ${renderValueRows(['int'], width)}) AS v)`,
+  );
+const deleteAttempts = deleteFrom('delivery_attempts');
+const deleteContents = deleteFrom('delivery_contents');
+
+interface DeleteInput {
+  readonly hookId: number;
+  readonly beforeId: number;
+}
+
+/** A page of old deliveries with all that hangs on them, in one transaction: neither stays without the other. */
+export const deleteOldDeliveries: Procedure<DeleteInput, number> = conditionalProcedure(
+  import.meta.url,
+  'deleteOldDeliveries',
+  async (transaction, { hookId, beforeId }) => {
+    const rows = await transaction.run(deleteSome, [hookId, beforeId]);
+    const ids = rows.map(({ id }) => [id]);
+    for (const step of [...wideSteps(deleteAttempts, ids), ...wideSteps(deleteContents, ids)])
+      await transaction.run(step.statement, step.parameters);
+    return rows.length;
+  },
+);
+
+/** The log before an id: ids rise with time. */
+export async function deleteLogBefore(store: Store, beforeId: number): Promise<number> {
+  let count = 0;
+  for (const { hook_id } of await store.read(endpointsWithOld, [beforeId]))
+    for (;;) {
+      const deleted = await store.call(deleteOldDeliveries, { hookId: hook_id, beforeId });
+      count += deleted;
+      if (deleted < PAGE) break;
+    }
+  return count;
+}
+
+const forgetEndpoints: Statement<Row> = statement(
+  'sweep_forget_endpoints',
+  `DELETE FROM endpoint_queue WHERE canceled_at_ms < $1
+     AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.hook_id = endpoint_queue.hook_id)`,
+);
+
+/** Endpoints of deleted hooks, once their log is gone. */
+export async function forgetDeletedEndpoints(store: Store, beforeMs: number): Promise<void> {
+  await store.write(forgetEndpoints, [beforeMs]);
+}

@@ -1,0 +1,84 @@
+/**
+ * Which worker owns which of the 256 shards of destinations: leases, so that when a worker dies its shards are taken by
+ * others once they have run out. The epoch rises when a shard gets another owner and fences what the old one still writes.
+ */
+import { type Statement, type Store, statement } from '../../../database/store.ts';
+import { renderValueRows, wideStatement, wideSteps } from '../../../database/value-rows.ts';
+
+export interface OwnedShard {
+  readonly shard: number;
+  readonly epoch: number;
+}
+
+interface Beat {
+  readonly owner: string;
+  readonly nowMs: number;
+  readonly expiresAtMs: number;
+}
+
+const register: Statement = statement(
+  'delivery_worker_register',
+  `INSERT INTO delivery_workers (owner, expires_at_ms) VALUES ($1, $2)
+   ON CONFLICT (owner) DO UPDATE SET expires_at_ms = excluded.expires_at_ms`,
+);
+
+// Also what had run out, as long as nobody took it: nothing was sent for it by another, so its epoch still fences well.
+const renew: Statement<OwnedShard> = statement(
+  'delivery_shard_renew',
+  `UPDATE delivery_shards SET expires_at_ms = $2 WHERE owner = $1 RETURNING shard, epoch`,
+);
+
+const countWorkers: Statement<{ count: number }> = statement(
+  'delivery_worker_count',
+  `SELECT COUNT(*) AS count FROM delivery_workers WHERE expires_at_ms > $1`,
+);
+
+const take: Statement<OwnedShard> = statement(
+  'delivery_shard_take',
+  `UPDATE delivery_shards SET owner = $1, epoch = epoch + 1, expires_at_ms = $2
+   WHERE expires_at_ms <= $3 AND owner <> $1 AND shard IN
+     (SELECT f.shard FROM delivery_shards f WHERE f.expires_at_ms <= $3 AND f.owner <> $1 ORDER BY f.shard LIMIT $4)
+   RETURNING shard, epoch`,
+);
+
+const release = wideStatement(
+  'delivery_shard_release',
+  (width) =>
+    `UPDATE delivery_shards SET owner = '', expires_at_ms = 0
+     FROM (VALUES ${renderValueRows(['int', 'int'], width)}) AS v
+     WHERE delivery_shards.shard = v.column1 AND delivery_shards.epoch = v.column2 AND delivery_shards.owner = $${2 * width + 1}`,
+);
+
+const forgetWorker: Statement = statement(
+  'delivery_worker_forget',
+  `DELETE FROM delivery_workers WHERE owner = $1 OR expires_at_ms < $2`,
+);
+
+/** Says that this worker lives; returns its shards and how many workers live. */
+export async function beat(store: Store, { owner, nowMs, expiresAtMs }: Beat) {
+  const [, renewed] = await store.writeAll([
+    { statement: register, parameters: [owner, expiresAtMs] },
+    { statement: renew, parameters: [owner, expiresAtMs] },
+  ]);
+  const [workers] = await store.read(countWorkers, [nowMs]);
+  return { owned: (renewed ?? []) as unknown as OwnedShard[], workers: Math.max(1, workers?.count ?? 1) };
+}
+
+/** Up to `count` shards that nobody has. */
+export async function takeShards(
+  store: Store,
+  { owner, nowMs, expiresAtMs }: Beat,
+  count: number,
+): Promise<OwnedShard[]> {
+  return count <= 0 ? [] : await store.write(take, [owner, expiresAtMs, nowMs, count]);
+}
+
+export async function releaseShards(store: Store, owner: string, shards: readonly OwnedShard[]): Promise<void> {
+  const rows = shards.map(({ shard, epoch }) => [shard, epoch]);
+  if (rows.length > 0) await store.writeAll(wideSteps(release, rows, [owner]));
+}
+
+/** The worker has ended, and so have those that have not been heard of for long. */
+export async function forgetWorkers(store: Store, owner: string, beforeMs: number): Promise<void> {
+  await store.write(forgetWorker, [owner, beforeMs]);
+}

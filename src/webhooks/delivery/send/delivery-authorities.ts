@@ -1,0 +1,31 @@
+import { X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { getCACertificates } from 'node:tls';
+import { describeError, Failure } from '../../../errors.ts';
+
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+
+/** The authorities that receivers may have their certificates from: the public ones and those of a file (PEM). */
+export function readAuthorities(file: string | undefined): readonly string[] | undefined {
+  if (file === undefined) return undefined;
+  return [...getCACertificates('default'), ...readCertificates(file)];
+}
+
+/** Throws `invalid` when the file holds none: nothing else would say so until deliveries fail. */
+function readCertificates(file: string): string[] {
+  try {
+    const certificates = readFileSync(file, 'utf8').match(CERTIFICATE) ?? [];
+    if (certificates.length === 0) throw new Error('it holds no certificate in PEM');
+    for (const certificate of certificates) new X509Certificate(certificate);
+    return certificates;
+  } catch (cause) {
+    throw new Failure(
+      'invalid',
+      `Cannot start: WEBHOOK_CA_FILE "${file}" cannot be used: ${describeError(cause)}`,
+      {},
+      {
+        cause,
+      },
+    );
+  }
+}

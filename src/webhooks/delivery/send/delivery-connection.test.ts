@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict';
+import type { Socket } from 'node:net';
+import { test } from 'node:test';
+import { onRequest, startRawReceiver } from '../../../../test/support/raw-receiver.ts';
+import { answerWith, deliveryTo, OK, openSender } from '../../../../test/support/test-sender.ts';
+
+test('a second answer in the same breath is not the next delivery’s', async () => {
+  await using receiver = await startRawReceiver((socket, index) => {
+    const answer = index === 0 ? OK + OK : 'HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n';
+    onRequest(socket, () => void socket.write(answer));
+  });
+  await using sender = openSender();
+  assert.equal((await sender.send(deliveryTo(receiver.url))).status, 200);
+  assert.equal((await sender.send(deliveryTo(receiver.url))).status, 500);
+  assert.equal(receiver.connections, 2);
+});
+
+test('a second answer that comes while the connection is idle ends it', async () => {
+  const extra = Promise.withResolvers<void>();
+  await using receiver = await startRawReceiver((socket, index) => {
+    onRequest(socket, () => {
+      socket.write(index === 0 ? OK : 'HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n');
+      if (index === 0) setTimeout(() => socket.write(OK, () => setTimeout(extra.resolve, 50)), 50);
+    });
+  });
+  await using sender = openSender();
+  assert.equal((await sender.send(deliveryTo(receiver.url))).status, 200);
+  await extra.promise;
+  sender.letRest();
+  assert.equal((await sender.send(deliveryTo(receiver.url))).status, 500);
+  assert.equal(receiver.connections, 2);
+});
+
+test('a second answer that has come, but was not read yet, is not the next delivery’s', async () => {
+  const sockets: Socket[] = [];
+  await using receiver = await startRawReceiver((socket, index) => {
+    sockets.push(socket);
+    onRequest(socket, () => void socket.write(index === 0 ? OK : 'HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n'));
+  });
+  await using sender = openSender();
+  assert.equal((await sender.send(deliveryTo(receiver.url))).status, 200);
+  sender.letRest();
+  // It goes to the system at once, and nothing is read before the next request is asked for.
+  sockets[0]?.write(OK);
+  assert.equal((await sender.send(deliveryTo(receiver.url))).status, 500);
+  assert.equal(receiver.connections, 2);
+});
+
+test('a connection rests before it is used again', async () => {
+  await using receiver = await startRawReceiver(answerWith(OK));
+  await using sender = openSender();
+  for (let count = 0; count < 2; count += 1) await sender.send(deliveryTo(receiver.url));
+  assert.equal(receiver.connections, 2, 'an answer may lag behind the one before');
+  sender.letRest();
+  for (let count = 0; count < 2; count += 1) await sender.send(deliveryTo(receiver.url));
+  assert.equal(receiver.connections, 2);
+});
+
+test('a connection on which interim answers came is not used again', async () => {
+  for (const interim of ['HTTP/1.1 103 Early Hints\r\n\r\n', 'HTTP/1.1 100 Continue\r\n\r\n']) {
+    await using receiver = await startRawReceiver(answerWith(interim + OK));
+    await using sender = openSender();
+    for (let count = 0; count < 2; count += 1) {
+      assert.equal((await sender.send(deliveryTo(receiver.url))).status, 200);
+      sender.letRest();
+    }
+    assert.equal(receiver.connections, 2);
+  }
+});
+
+test('a second answer that comes as late as to look like the next one’s makes that delivery doubtful', async () => {
+  const doubted = Promise.withResolvers<readonly number[]>();
+  await using receiver = await startRawReceiver((socket) => {
+    onRequest(socket, (index) => {
+      // The first answer, and while the second request waits, one more; then the true second one.
+      if (index === 0) socket.write(OK);
+      else socket.write(OK, () => setTimeout(() => socket.write('HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n'), 100));
+    });
+  });
+  await using sender = openSender({ onDoubt: (ids) => doubted.resolve(ids) });
+  await sender.send({ ...deliveryTo(receiver.url), deliveryId: 11 });
+  sender.letRest();
+  assert.equal((await sender.send({ ...deliveryTo(receiver.url), deliveryId: 12 })).status, 200);
+  assert.deepEqual(await doubted.promise, [12]);
+  await sender.send({ ...deliveryTo(receiver.url), deliveryId: 13 });
+  sender.letRest();
+  await sender.send({ ...deliveryTo(receiver.url), deliveryId: 14 });
+  assert.equal(receiver.connections, 3, 'this origin gets no kept connections any more');
+});
+
+test('a kept connection that the receiver closed is no failed attempt', async () => {
+  await using receiver = await startRawReceiver((socket) => {
+    onRequest(socket, (index) => {
+      if (index === 0) socket.write(OK);
+      else socket.resetAndDestroy();
+    });
+  });
+  await using sender = openSender();
+  for (let count = 0; count < 5; count += 1) {
+    assert.equal((await sender.send(deliveryTo(receiver.url))).status, 200);
+    sender.letRest();
+  }
+  assert.equal(receiver.connections, 5);
+});

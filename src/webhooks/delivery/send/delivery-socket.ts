@@ -1,0 +1,115 @@
+import { connect as connectTcp, isIP, type Socket } from 'node:net';
+import { type ConnectionOptions, connect as connectTls, createSecureContext, type SecureContext } from 'node:tls';
+import type { VettedTarget } from '../../addresses/address-guard.ts';
+import { trimBrackets } from '../../addresses/address-rules.ts';
+
+/** Opens the socket of a delivery: to an address that was vetted, and checks at its end that it is there. */
+
+export interface SocketTimings {
+  readonly connectMs: number;
+  readonly tlsMs: number | null;
+}
+
+export interface OpenSocket {
+  readonly socket: Socket;
+  readonly timings: SocketTimings;
+}
+
+export interface SocketOptions {
+  /** Asked about the other end once the connection stands. */
+  readonly isAllowed: (address: string) => boolean;
+  readonly monotonicMs: () => number;
+  /** Roots to trust; those of Node unless given. */
+  readonly ca?: readonly string[] | undefined;
+}
+
+/** The far end of an open connection is not where it may be. */
+export class ForbiddenAddress extends Error {}
+
+const MAX_TRIED = 3;
+
+/** Tries the addresses in turn, each with its part of the time. The signal ends it at once. */
+export async function openSocket(
+  target: VettedTarget,
+  options: SocketOptions,
+  signal: AbortSignal,
+): Promise<OpenSocket> {
+  let failure: unknown;
+  for (const address of target.addresses.slice(0, MAX_TRIED)) {
+    try {
+      return await openSocketTo(address, target.url, options, signal);
+    } catch (error) {
+      if (signal.aborted || error instanceof ForbiddenAddress || isTlsError(error)) throw error;
+      failure = error;
+    }
+  }
+  throw failure;
+}
+
+async function openSocketTo(
+  address: string,
+  url: URL,
+  options: SocketOptions,
+  signal: AbortSignal,
+): Promise<OpenSocket> {
+  const startMs = options.monotonicMs();
+  const port = url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port);
+  const tcp = connectTcp({ host: address, port, noDelay: true, autoSelectFamily: false });
+  await waitForEvent(tcp, 'connect', signal);
+  const connectMs = options.monotonicMs() - startMs;
+  if (!options.isAllowed(tcp.remoteAddress ?? '')) {
+    tcp.destroy();
+    throw new ForbiddenAddress('blocked address');
+  }
+  if (url.protocol === 'http:') return { socket: tcp, timings: { connectMs, tlsMs: null } };
+  const tls = connectTls({ socket: tcp, ...describeTls(url), secureContext: secureContextFor(options.ca) });
+  await waitForEvent(tls, 'secureConnect', signal);
+  return { socket: tls, timings: { connectMs, tlsMs: options.monotonicMs() - startMs - connectMs } };
+}
+
+/** The certificate must be the name's, whatever address the name had; an address has no server name (RFC 6066 §3). */
+function describeTls(url: URL): ConnectionOptions {
+  const host = trimBrackets(url.hostname);
+  const name = isIP(host) === 0 ? { servername: host } : {};
+  return { host, ...name, ALPNProtocols: ['http/1.1'] };
+}
+
+const contextByRoots = new Map<readonly string[] | undefined, SecureContext>();
+
+/** One for all connections: each holds tens of kilobytes outside of the heap, where no collection is hurried by them. */
+function secureContextFor(ca: readonly string[] | undefined): SecureContext {
+  const known = contextByRoots.get(ca);
+  if (known !== undefined) return known;
+  const context = createSecureContext({ minVersion: 'TLSv1.2', ...(ca === undefined ? {} : { ca: [...ca] }) });
+  contextByRoots.set(ca, context);
+  return context;
+}
+
+function waitForEvent(socket: Socket, event: 'connect' | 'secureConnect', signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const settle = (error?: unknown) => {
+      signal.removeEventListener('abort', onAbort);
+      socket.off(event, onEvent);
+      socket.off('error', onError);
+      socket.off('close', onClose);
+      if (error === undefined) return resolve();
+      socket.once('error', () => {});
+      socket.destroy();
+      reject(error as Error);
+    };
+    const onEvent = () => settle();
+    const onError = (error: Error) => settle(error);
+    const onClose = () => settle(Object.assign(new Error('closed'), { code: 'ECONNRESET' }));
+    const onAbort = () => settle(signal.reason);
+    socket.once(event, onEvent);
+    socket.once('error', onError);
+    socket.once('close', onClose);
+    if (signal.aborted) onAbort();
+    else signal.addEventListener('abort', onAbort, { once: true });
+  });
+}
+
+export function isTlsError(error: unknown): boolean {
+  const code = (error as NodeJS.ErrnoException | undefined)?.code ?? '';
+  return /^(ERR_TLS|ERR_SSL|CERT_|UNABLE_TO|DEPTH_ZERO|SELF_SIGNED|HOSTNAME_MISMATCH|EPROTO)/.test(code);
+}

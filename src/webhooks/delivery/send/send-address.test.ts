@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { startDnsServer } from '../../../../test/support/dns-server.ts';
+import { FORBIDDEN_TARGETS } from '../../../../test/support/forbidden-targets.ts';
+import { startRawReceiver } from '../../../../test/support/raw-receiver.ts';
+import { startReceiver } from '../../../../test/support/receiver.ts';
+import { deliveryTo, openSender } from '../../../../test/support/test-sender.ts';
+
+for (const [why, url] of FORBIDDEN_TARGETS)
+  test(`send() blocks ${why}: ${JSON.stringify(url)}`, async () => {
+    await using sender = openSender({ allowCidrs: [] });
+    const report = await sender.send(deliveryTo(url));
+    assert.deepEqual(report.outcome, { kind: 'blocked' });
+    assert.equal(report.remoteAddress, null);
+    assert.equal(sender.connections, 0);
+  });
+
+test('a name is resolved, and the connection goes to its address', async () => {
+  await using dns = await startDnsServer();
+  await using receiver = await startReceiver();
+  const { port } = new URL(receiver.url);
+  dns.records.set('hooks.example.com', ['127.0.0.1']);
+  await using sender = openSender({ resolver: dns.resolver });
+  const report = await sender.send(deliveryTo(`http://hooks.example.com:${port}/x`));
+  assert.equal(report.status, 200);
+  assert.equal(receiver.received[0]?.headers.host, `hooks.example.com:${port}`);
+});
+
+test('names of one network are sent to where the configuration opens names and ranges, and blocked elsewhere', async (t) => {
+  await using dns = await startDnsServer();
+  await using receiver = await startReceiver();
+  const { port } = new URL(receiver.url);
+  dns.records.set('jenkins', ['127.0.0.1']);
+  dns.records.set('ci.default.svc.cluster.local', ['127.0.0.1']);
+  const folder = mkdtempSync(join(tmpdir(), 'trivet-hosts-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  writeFileSync(join(folder, 'hosts'), '127.0.0.1 extra-host\n');
+  const names = {
+    resolver: dns.resolver,
+    hostsFile: join(folder, 'hosts'),
+    allowHosts: ['jenkins', '*.local', 'extra-host'],
+  };
+  await using opened = openSender(names);
+  await using closed = openSender({ ...names, allowHosts: [] });
+  for (const name of ['jenkins', 'ci.default.svc.cluster.local', 'extra-host']) {
+    const report = await opened.send(deliveryTo(`http://${name}:${port}/`));
+    assert.equal(report.status, 200, name);
+    assert.deepEqual((await closed.send(deliveryTo(`http://${name}:${port}/`))).outcome, { kind: 'blocked' });
+  }
+  assert.deepEqual(
+    receiver.received.map(({ headers }) => headers.host?.split(':')[0]),
+    ['jenkins', 'ci.default.svc.cluster.local', 'extra-host'],
+  );
+});
+
+test('one forbidden answer of DNS blocks, with no connection', async () => {
+  await using dns = await startDnsServer();
+  await using receiver = await startRawReceiver(() => {});
+  await using sender = openSender({ resolver: dns.resolver });
+  for (const addresses of [['127.0.0.1', '10.0.0.1'], ['127.0.0.1', 'fd00::1'], ['169.254.169.254']]) {
+    dns.records.set('mixed.example.com', addresses);
+    const report = await sender.send(deliveryTo(`http://mixed.example.com:${receiver.port}/`));
+    assert.deepEqual(report.outcome, { kind: 'blocked' });
+  }
+  assert.equal(receiver.connections, 0);
+});
+
+test('a name that is bound anew between attempts is blocked, although a connection was kept', async () => {
+  await using dns = await startDnsServer();
+  await using receiver = await startReceiver();
+  const { port } = new URL(receiver.url);
+  dns.records.set('rebind.example.com', ['127.0.0.1']);
+  await using sender = openSender({ resolver: dns.resolver });
+  assert.equal((await sender.send(deliveryTo(`http://rebind.example.com:${port}/`))).status, 200);
+  dns.records.set('rebind.example.com', ['10.0.0.1']);
+  assert.deepEqual((await sender.send(deliveryTo(`http://rebind.example.com:${port}/`))).outcome, { kind: 'blocked' });
+  assert.equal(receiver.received.length, 1);
+});
+
+test('a name that is bound anew between check and connection changes nothing: it is asked once', async () => {
+  await using dns = await startDnsServer();
+  await using receiver = await startReceiver();
+  const { port } = new URL(receiver.url);
+  dns.records.set('once.example.com', ['127.0.0.1']);
+  await using sender = openSender({ resolver: dns.resolver });
+  assert.equal((await sender.send(deliveryTo(`http://once.example.com:${port}/`))).remoteAddress, '127.0.0.1');
+  assert.equal(dns.questions, 2, 'one question for A, one for AAAA');
+});
+
+test('a name that does not exist is unreachable, not blocked', async () => {
+  await using dns = await startDnsServer();
+  await using sender = openSender({ resolver: dns.resolver });
+  const report = await sender.send(deliveryTo('http://missing.example.com/'));
+  assert.deepEqual(report.outcome, { kind: 'unreachable', reason: 'no such name', stage: 'connect' });
+});

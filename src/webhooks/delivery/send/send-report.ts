@@ -1,0 +1,128 @@
+/** What an attempt learns on its way, and the report that becomes of it. */
+import { errors } from 'undici';
+import { judgeStatus, type Outcome } from '../schedule/delivery.ts';
+import { parseRetryAfterMs } from '../schedule/retry-policy.ts';
+import type { Connection } from './delivery-connection.ts';
+import { isTlsError } from './delivery-socket.ts';
+
+const MAX_KEPT_BYTES = 8192;
+
+export interface SendTimings {
+  readonly dns: number | null;
+  /** Null on a connection that was kept. */
+  readonly connect: number | null;
+  readonly tls: number | null;
+  readonly firstByte: number | null;
+  readonly total: number;
+}
+
+export interface SendReport {
+  readonly outcome: Outcome;
+  /** 0 when there was no answer. */
+  readonly status: number;
+  readonly reason: string | null;
+  readonly remoteAddress: string | null;
+  readonly timingsMs: SendTimings;
+  readonly responseHeaders: Readonly<Record<string, string | string[]>>;
+  readonly responseBody: Uint8Array;
+}
+
+/** What is known while an attempt goes on. */
+export interface Progress {
+  dns: number | null;
+  connection: Connection | undefined;
+  isKept: boolean;
+  firstByte: number | null;
+  status: number;
+  headers: Record<string, string | string[]>;
+  kept: Uint8Array[];
+  keptBytes: number;
+  /** Answers of 1xx before the true one. */
+  interim: number;
+}
+
+export function createProgress(): Progress {
+  return {
+    dns: null,
+    connection: undefined,
+    isKept: false,
+    firstByte: null,
+    status: 0,
+    headers: {},
+    kept: [],
+    keptBytes: 0,
+    interim: 0,
+  };
+}
+
+export class DeadlinePassed extends Error {}
+export class TooManyInterimAnswers extends Error {}
+
+/** The first of the body, for the log. */
+export function keepBody(progress: Progress, chunk: Uint8Array): void {
+  const room = MAX_KEPT_BYTES - progress.keptBytes;
+  if (room <= 0) return;
+  // A copy: the chunk is a view on the parser's memory.
+  progress.kept.push(Uint8Array.from(chunk.subarray(0, room)));
+  progress.keptBytes += Math.min(room, chunk.byteLength);
+}
+
+/** The status decides as soon as the head is there. */
+export function reportAnswer(progress: Progress, totalMs: number, nowMs: number): SendReport {
+  const retryAfter = progress.headers['retry-after'];
+  const retryAfterMs = parseRetryAfterMs(Array.isArray(retryAfter) ? retryAfter[0] : retryAfter, nowMs);
+  return report(judgeStatus(progress.status, retryAfterMs), null, progress, totalMs);
+}
+
+/** An attempt that did not even begin. */
+export function reportUnsent(reason: string): SendReport {
+  return report({ kind: 'unreachable', reason, stage: 'prepare' }, reason, createProgress(), 0);
+}
+
+export function reportUnreachable(reason: string, progress: Progress, totalMs: number): SendReport {
+  const stage = progress.connection === undefined ? 'connect' : 'answer';
+  return report({ kind: 'unreachable', reason, stage }, reason, progress, totalMs);
+}
+
+export function reportBlocked(progress: Progress, totalMs: number): SendReport {
+  return report({ kind: 'blocked' }, 'blocked address', progress, totalMs);
+}
+
+function report(outcome: Outcome, reason: string | null, progress: Progress, totalMs: number): SendReport {
+  const { connection, isKept } = progress;
+  const opened = isKept ? undefined : connection?.opened;
+  return {
+    outcome,
+    status: progress.status,
+    reason,
+    remoteAddress: connection?.remoteAddress ?? null,
+    timingsMs: {
+      dns: round(progress.dns),
+      connect: round(opened?.connectMs),
+      tls: round(opened?.tlsMs),
+      firstByte: round(progress.firstByte),
+      total: round(totalMs) ?? 0,
+    },
+    responseHeaders: progress.headers,
+    responseBody: Buffer.concat(progress.kept),
+  };
+}
+
+function round(ms: number | null | undefined): number | null {
+  return ms === null || ms === undefined ? null : Math.round(ms * 100) / 100;
+}
+
+/** A few words for the owner of the hook; nothing about our side of the network. */
+export function describeFailure(error: unknown, progress: Progress): string {
+  if (error instanceof DeadlinePassed)
+    return progress.connection === undefined ? 'connect timeout' : 'response timeout';
+  if (error instanceof TooManyInterimAnswers) return 'too many interim responses';
+  if (error instanceof errors.HeadersOverflowError) return 'response headers too large';
+  if (error instanceof errors.HTTPParserError) return 'malformed response';
+  if (isTlsError(error)) return `certificate or TLS error: ${(error as NodeJS.ErrnoException).code}`;
+  const code = (error as NodeJS.ErrnoException).code ?? '';
+  if (code === 'ECONNREFUSED') return 'connection refused';
+  if (code === 'EHOSTUNREACH' || code === 'ENETUNREACH') return 'host unreachable';
+  if (code === 'ETIMEDOUT') return 'connect timeout';
+  return progress.connection === undefined ? 'connection failed' : 'connection closed before the response';
+}

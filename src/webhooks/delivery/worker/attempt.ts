@@ -1,0 +1,94 @@
+/** One attempt: what the store holds of a delivery becomes a signed request, and what came of it a settlement. */
+import type { Log } from '../../../telemetry/log.ts';
+import type { World } from '../../../world.ts';
+import type { EncryptionType, ProfileName } from '../../hooks/hook.ts';
+import type { ReadSecrets } from '../../hooks/secret-cache.ts';
+import type { PreparedRequest } from '../../profiles/profile.ts';
+import { prepareRequest } from '../../profiles/profiles.ts';
+import { recordAttempt } from '../queue/attempt-record.ts';
+import type { ContentRow } from '../queue/delivery-queue-store.ts';
+import type { Settlement } from '../queue/settlement-store.ts';
+import { nextStep } from '../schedule/delivery.ts';
+import type { Sender } from '../send/send.ts';
+import { reportUnsent, type SendReport } from '../send/send-report.ts';
+import type { DeliveryMetrics } from './delivery-metrics.ts';
+
+export interface AttemptParts {
+  readonly world: World;
+  readonly log: Log;
+  readonly metrics: DeliveryMetrics;
+  readonly sender: Pick<Sender, 'send'>;
+  readonly readSecrets: ReadSecrets;
+}
+
+export interface Attempt {
+  readonly content: ContentRow;
+  readonly startedAtMs: number;
+  readonly requestHeaders: Readonly<Record<string, string>>;
+  readonly report: SendReport;
+}
+
+/** Sends and reports; never throws. `onConnected` is called once a connection was made for it. */
+export type MakeAttempt = (content: ContentRow, deadlineMs: number, onConnected?: () => void) => Promise<Attempt>;
+
+export function createAttempts(parts: AttemptParts): MakeAttempt {
+  const { world, metrics, sender } = parts;
+  return async (content, deadlineMs, onConnected) => {
+    const startedAtMs = world.nowMs();
+    if (content.attempts === content.schedule_from)
+      metrics.observeDelay(Math.max(0, startedAtMs - content.created_at_ms) / 1000);
+    const prepared = prepare(content, startedAtMs, parts);
+    const report =
+      prepared === undefined
+        ? reportUnsent('cannot be signed')
+        : await sender.send({ deliveryId: content.id, url: content.url ?? '', ...prepared, deadlineMs, onConnected });
+    metrics.countAttempt(report.outcome.kind, report.timingsMs.total / 1000);
+    return { content, startedAtMs, requestHeaders: prepared?.headers ?? {}, report };
+  };
+}
+
+function prepare(content: ContentRow, startedAtMs: number, parts: AttemptParts): PreparedRequest | undefined {
+  try {
+    return prepareRequest(content.profile as ProfileName, {
+      hookId: content.hook_id,
+      encryptionType: content.encryption_type as EncryptionType,
+      secrets: parts.readSecrets(content.hook_id, content, startedAtMs),
+      eventKind: content.event_kind,
+      deliveryUuid: content.uuid,
+      body: content.body,
+      timestampMs: startedAtMs,
+    });
+  } catch (error) {
+    parts.log.error({ err: error, hookId: content.hook_id }, 'A delivery cannot be signed');
+    return undefined;
+  }
+}
+
+/** Where an attempt was made: in a shard that the worker owns, or outside of any. */
+export interface AttemptPlace extends Pick<Settlement, 'shard' | 'epoch'> {
+  /** From `store.makeIds()`: its row in the log. */
+  readonly attemptId: number;
+}
+
+export function describeSettlement(
+  attempt: Attempt,
+  { attemptId, shard, epoch }: AttemptPlace,
+  world: World,
+): Settlement {
+  const { content, startedAtMs, requestHeaders, report } = attempt;
+  const nowMs = world.nowMs();
+  const number = content.attempts - content.schedule_from + 1;
+  const next = nextStep(report.outcome, { attempt: number, nowMs, random: world.random() });
+  return {
+    deliveryId: content.id,
+    hookId: content.hook_id,
+    foundDueAtMs: content.due_at_ms,
+    attempts: content.attempts,
+    shard,
+    epoch,
+    state: next.state,
+    lane: 1,
+    dueAtMs: next.dueAtMs ?? nowMs,
+    attempt: recordAttempt({ id: attemptId, startedAtMs, requestHeaders, report }),
+  };
+}

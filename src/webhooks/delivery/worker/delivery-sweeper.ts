@@ -1,0 +1,38 @@
+/** Ends what was held too long or whose hook is gone, and deletes the log after its time; one process at a time. */
+import { idAtMs } from '../../../database/ids.ts';
+import { runUnderLease } from '../../../database/leases.ts';
+import type { Store } from '../../../database/store.ts';
+import type { Log } from '../../../telemetry/log.ts';
+import { createRoundWorker } from '../../../workers/round-worker.ts';
+import type { Worker } from '../../../workers/worker.ts';
+import type { World } from '../../../world.ts';
+import { cancelDeleted, deleteLogBefore, expireHeld, forgetDeletedEndpoints } from '../queue/delivery-sweep-store.ts';
+import { HOLD_MS, KEEP_LOG_MS } from '../schedule/delivery.ts';
+
+const LEASE = { name: 'delivery-sweep', durationMs: 60_000 };
+const REST_MS = 60_000;
+
+interface SweeperParts {
+  readonly store: Store;
+  readonly world: World;
+  readonly log: Log;
+}
+
+export function createDeliverySweeper(parts: SweeperParts): Worker {
+  const { store, world, log } = parts;
+  const round = () =>
+    runUnderLease(parts, LEASE, async () => {
+      const swept = await sweepDeliveries(store, world.nowMs());
+      if (Object.values(swept).some((count) => count > 0)) log.info(swept, 'Deliveries were swept');
+    });
+  return createRoundWorker({ name: 'delivery-sweeper', restMs: REST_MS, world, log, round });
+}
+
+/** One sweep. Every statement of it may be run by two at once without harm; the lease saves the work. */
+export async function sweepDeliveries(store: Store, nowMs: number) {
+  const expired = await expireHeld(store, nowMs - HOLD_MS);
+  const canceled = await cancelDeleted(store);
+  const deleted = await deleteLogBefore(store, idAtMs(nowMs - KEEP_LOG_MS));
+  await forgetDeletedEndpoints(store, nowMs - KEEP_LOG_MS);
+  return { expired, canceled, deleted };
+}

@@ -1,0 +1,106 @@
+/** Owners beside each other, and receivers that fail now and then: with real sockets, on both engines. */
+import assert from 'node:assert/strict';
+import type { ServerResponse } from 'node:http';
+import {
+  enqueueTestDelivery,
+  insertTestHook,
+  readDelivery,
+  waitForDelivery,
+} from '../../../../test/support/deliveries-store.ts';
+import { createRandom } from '../../../../test/support/delivery-simulation.ts';
+import { startTestWorker, waitForEndpoint } from '../../../../test/support/delivery-worker.ts';
+import { forEachEngine } from '../../../../test/support/engines.ts';
+import { type ReceivedRequest, startReceiver } from '../../../../test/support/receiver.ts';
+import type { Store } from '../../../database/store.ts';
+
+const FAILING = 1;
+const HEALTHY = 2;
+
+async function enqueueMany(store: Store, hook: { hookId: number; url: string; ownerId: string }, count: number) {
+  const ids: number[] = [];
+  for (let index = 0; index < count; index += 1) ids.push(await enqueueTestDelivery(store, hook));
+  return ids;
+}
+
+function answerByPath(ofFailing: (response: ServerResponse) => void) {
+  return ({ path }: ReceivedRequest, response: ServerResponse) => {
+    if (path === '/failing') ofFailing(response);
+    else response.end('ok');
+  };
+}
+
+const failures: [title: string, answer: (response: ServerResponse) => void][] = [
+  ['answers 500', (response) => response.writeHead(500).end()],
+  ['answers 429 and asks for a day', (response) => response.writeHead(429, { 'retry-after': '86400' }).end()],
+  ['cuts the connection', (response) => response.destroy()],
+];
+for (const [title, fail] of failures)
+  forEachEngine(`a hook whose path ${title} is paused; another owner's at the same origin is not`, async (store) => {
+    await using receiver = await startReceiver(answerByPath(fail));
+    const { origin } = new URL(receiver.url);
+    const failing = { hookId: FAILING, url: `${origin}/failing`, ownerId: 'owner-1' };
+    const healthy = { hookId: HEALTHY, url: `${origin}/healthy`, ownerId: 'owner-2' };
+    for (const { hookId, ...hook } of [failing, healthy]) await insertTestHook(store, { id: hookId, ...hook });
+    await using worker = startTestWorker(store);
+    await enqueueMany(store, failing, 30);
+    worker.poke();
+    const paused = await waitForEndpoint(store, FAILING, (row) => row.parked === 1);
+    const attempts = () => receiver.received.filter(({ path }) => path === '/failing').length;
+    const before = attempts();
+    for (const id of await enqueueMany(store, healthy, 20)) {
+      worker.poke([HEALTHY]);
+      const row = await waitForDelivery(store, id);
+      assert.deepEqual([row.state, row.attempts], ['succeeded', 1]);
+    }
+    assert.equal((await waitForEndpoint(store, HEALTHY)).parked, 0);
+    // Healthy ones did not wait for probes: a pause takes five seconds at first, and three probes half a minute.
+    assert.ok(attempts() - before <= 4, `${attempts()} attempts after ${before}`);
+    assert.ok(paused.next_at_ms > 0);
+  });
+
+forEachEngine('a path that never answers takes no place from another owner at the same origin', async (store) => {
+  await using receiver = await startReceiver(answerByPath(() => {}));
+  const { origin } = new URL(receiver.url);
+  const silent = Array.from({ length: 10 }, (_, index) => index + 1);
+  for (const id of silent) await insertTestHook(store, { id, url: `${origin}/failing`, ownerId: 'owner-1' });
+  await insertTestHook(store, { id: 99, url: `${origin}/healthy`, ownerId: 'owner-2' });
+  const waiting: number[] = [];
+  for (const hookId of silent)
+    waiting.push(...(await enqueueMany(store, { hookId, url: `${origin}/failing`, ownerId: 'owner-1' }, 5)));
+  await using worker = startTestWorker(store);
+  worker.poke();
+  await receiver.waitFor(8);
+  for (const id of await enqueueMany(store, { hookId: 99, url: `${origin}/healthy`, ownerId: 'owner-2' }, 20)) {
+    worker.poke([99]);
+    assert.equal((await waitForDelivery(store, id)).attempts, 1);
+  }
+  // The answers that never come end the test sooner than fifteen seconds.
+  await receiver[Symbol.asyncDispose]();
+  const attempted = await Promise.all(waiting.map((id) => readDelivery(store, id)));
+  assert.ok(attempted.filter(({ attempts }) => attempts > 0).length <= 16);
+});
+
+// Sequences in which five failures in a row come early, and fifteen successes in a row late.
+for (const [share, seed] of [
+  [0.2, 2345],
+  [0.3, 1484],
+] as const)
+  forEachEngine(`a receiver that refuses ${100 * share} % at random gets every first attempt`, async (store) => {
+    const random = createRandom(seed);
+    const seen = new Set<unknown>();
+    const { promise: allSeen, resolve } = Promise.withResolvers<string>();
+    const count = 1500;
+    await using receiver = await startReceiver(({ headers }, response) => {
+      response.writeHead(random() < share ? 500 : 200).end();
+      seen.add(headers['x-gitcode-delivery']);
+      if (seen.size === count) resolve('all');
+    });
+    const { url } = receiver;
+    await insertTestHook(store, { id: 1, url });
+    await enqueueMany(store, { hookId: 1, url, ownerId: 'owner' }, count);
+    await using worker = startTestWorker(store);
+    worker.poke();
+    // At one a second, as after a collapse, it would take twenty minutes.
+    const timeout = new Promise<string>((end) => setTimeout(() => end(`${seen.size} of ${count}`), 60_000).unref());
+    assert.equal(await Promise.race([allSeen, timeout]), 'all');
+  });

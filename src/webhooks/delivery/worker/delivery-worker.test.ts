@@ -1,0 +1,261 @@
+import assert from 'node:assert/strict';
+import {
+  enqueueTestDelivery,
+  insertTestHook,
+  readAttempts,
+  readDelivery,
+  waitForDelivery,
+} from '../../../../test/support/deliveries-store.ts';
+import {
+  createTestWorker,
+  startTestWorker,
+  testVault,
+  waitForEndpoint,
+  waitForHook,
+} from '../../../../test/support/delivery-worker.ts';
+import { forEachEngine } from '../../../../test/support/engines.ts';
+import { FORBIDDEN_TARGETS } from '../../../../test/support/forbidden-targets.ts';
+import { onRequest, startRawReceiver } from '../../../../test/support/raw-receiver.ts';
+import { startReceiver } from '../../../../test/support/receiver.ts';
+import { type Store, statement } from '../../../database/store.ts';
+import { realWorld } from '../../../world.ts';
+import { bindingOf } from '../../hooks/hook.ts';
+import { NEVER_MS } from '../queue/delivery-store.ts';
+
+forEachEngine('a delivery is sent with its stored bytes, signed, and logged', async (store) => {
+  await using receiver = await startReceiver();
+  const { url } = receiver;
+  const secret = testVault.seal('key', bindingOf(1));
+  await insertTestHook(store, { id: 1, url, secret });
+  await using worker = startTestWorker(store);
+  const body = Buffer.from('{"text":"grüß"}');
+  const id = await enqueueTestDelivery(store, { hookId: 1, url, body });
+  worker.poke();
+  const row = await waitForDelivery(store, id);
+  assert.deepEqual([row.state, row.attempts, row.status], ['succeeded', 1, 200]);
+  const [request] = receiver.received;
+  assert.deepEqual(request?.body, body);
+  assert.equal(request?.headers['x-gitcode-event'], 'Push Hook');
+  assert.match(String(request?.headers['x-gitcode-signature-256']), /^sha256=[0-9a-f]{64}$/);
+  const [attempt] = await readAttempts(store, id);
+  assert.equal(attempt?.remote_address, '127.0.0.1');
+  const detail = JSON.parse(attempt?.detail ?? '{}');
+  assert.equal(detail.request_headers['X-GitCode-Signature-256'], '[redacted]');
+  assert.equal(typeof detail.timings_ms.firstByte, 'number');
+  assert.deepEqual(await waitForHook(store, 1, (hook) => hook.result !== null), {
+    result: 'ok',
+    result_code: 200,
+    disabled_at_ms: null,
+    disabled_reason: null,
+  });
+});
+
+forEachEngine('a thousand deliveries to many hooks arrive once each', async (store) => {
+  await using receiver = await startReceiver();
+  const { url } = receiver;
+  for (let hookId = 1; hookId <= 20; hookId += 1) await insertTestHook(store, { id: hookId, url });
+  const ids: number[] = [];
+  await Promise.all(
+    Array.from({ length: 1000 }, async (_, index) => {
+      const hookId = (index % 20) + 1;
+      ids.push(await enqueueTestDelivery(store, { hookId, url, ownerId: `owner-${hookId % 3}` }));
+    }),
+  );
+  await using worker = startTestWorker(store);
+  worker.poke();
+  for (const id of ids) assert.equal((await waitForDelivery(store, id)).attempts, 1);
+  assert.equal(receiver.received.length, 1000);
+  assert.equal(new Set(receiver.received.map((request) => request.headers['x-gitcode-delivery'])).size, 1000);
+});
+
+forEachEngine('a refused delivery is tried again with the same bytes and the same id', async (store) => {
+  await using receiver = await startReceiver((_, response, index) => {
+    response.statusCode = index === 0 ? 500 : 204;
+    response.end(index === 0 ? 'broken' : undefined);
+  });
+  const { url } = receiver;
+  await insertTestHook(store, { id: 1, url });
+  await using worker = startTestWorker(store);
+  const id = await enqueueTestDelivery(store, { hookId: 1, url });
+  worker.poke();
+  const refused = await waitForDelivery(store, id, (row) => row.attempts === 1);
+  assert.equal(refused.state, 'pending');
+  assert.deepEqual(await waitForHook(store, 1, (hook) => hook.result !== null), {
+    result: 'broken',
+    result_code: 500,
+    disabled_at_ms: null,
+    disabled_reason: null,
+  });
+  await store.write(statement('test-due', 'UPDATE deliveries SET due_at_ms = 0 WHERE id = $1'), [id]);
+  await store.write(statement('test-due-endpoint', 'UPDATE endpoint_queue SET next_at_ms = 0 WHERE hook_id = $1'), [1]);
+  assert.equal((await waitForDelivery(store, id)).state, 'succeeded');
+  const [first, second] = receiver.received;
+  assert.deepEqual(second?.body, first?.body);
+  assert.equal(second?.headers['x-gitcode-delivery'], first?.headers['x-gitcode-delivery']);
+  assert.equal(second?.headers['webhook-id'], first?.headers['webhook-id']);
+});
+
+forEachEngine('410 Gone ends the delivery, disables the hook and holds the rest', async (store) => {
+  await using receiver = await startReceiver((_, response) => {
+    response.statusCode = 410;
+    response.end();
+  });
+  const { url } = receiver;
+  await insertTestHook(store, { id: 1, url });
+  await using worker = startTestWorker(store);
+  const id = await enqueueTestDelivery(store, { hookId: 1, url });
+  worker.poke();
+  assert.equal((await waitForDelivery(store, id)).state, 'dead');
+  const hook = await waitForHook(store, 1, (row) => row.disabled_at_ms !== null);
+  assert.equal(hook.disabled_reason, 'The receiver answered 410 Gone');
+  assert.notEqual((await waitForEndpoint(store, 1)).held_since_ms, null);
+  const later = await enqueueTestDelivery(store, { hookId: 1, url });
+  worker.poke();
+  await realWorld.sleep(300);
+  assert.equal((await readDelivery(store, later)).attempts, 0);
+});
+
+forEachEngine('a destination that is down gets few attempts, and the rest of its deliveries none', async (store) => {
+  const receiver = await startReceiver();
+  const { url } = receiver;
+  await receiver[Symbol.asyncDispose]();
+  await insertTestHook(store, { id: 1, url });
+  const ids: number[] = [];
+  for (let count = 0; count < 100; count += 1) ids.push(await enqueueTestDelivery(store, { hookId: 1, url }));
+  await using worker = startTestWorker(store);
+  worker.poke();
+  await waitForDelivery(store, ids[0]!, (row) => row.attempts > 0);
+  await realWorld.sleep(500);
+  const rows = await Promise.all(ids.map((id) => readDelivery(store, id)));
+  const attempted = rows.filter((row) => row.attempts > 0).length;
+  assert.ok(attempted >= 5 && attempted <= 8, `${attempted} were attempted`);
+});
+
+forEachEngine('a hook that was disabled behind our back is held, and one that is gone is cancelled', async (store) => {
+  await using receiver = await startReceiver();
+  const { url } = receiver;
+  await insertTestHook(store, { id: 1, url });
+  await store.write(statement('test-disable', 'UPDATE hooks SET disabled_at_ms = 1 WHERE id = 1'));
+  await enqueueTestDelivery(store, { hookId: 1, url });
+  await enqueueTestDelivery(store, { hookId: 2, url });
+  await using worker = startTestWorker(store);
+  worker.poke();
+  const counts = statement<{ held: number; canceled: number }>(
+    'test-held-canceled',
+    'SELECT COUNT(held_since_ms) AS held, COUNT(canceled_at_ms) AS canceled FROM endpoint_queue',
+  );
+  for (;;) {
+    const [row] = await store.read(counts);
+    if (row?.held === 1 && row.canceled === 1) break;
+    await realWorld.sleep(10);
+  }
+  assert.equal(receiver.received.length, 0);
+});
+
+forEachEngine('what is enqueued while its endpoint is looked into is found without another look', async (store) => {
+  await using receiver = await startReceiver();
+  const { url } = receiver;
+  await insertTestHook(store, { id: 1, url });
+  const first = await enqueueTestDelivery(store, { hookId: 1, url });
+  let second: number | undefined;
+  let looks = 0;
+  const read: Store['read'] = async (asked, parameters) => {
+    if (asked.name === 'endpoint_due') looks += 1;
+    // The poll would find it too, some time later.
+    if (asked.name === 'endpoint_due' && second !== undefined) return [];
+    const rows = await store.read(asked, parameters);
+    if (asked.name.startsWith('delivery_waiting') && rows.length > 0 && second === undefined) {
+      second = await enqueueTestDelivery(store, { hookId: 1, url });
+      worker.poke([1]);
+    }
+    return rows;
+  };
+  await using worker = startTestWorker({ ...store, read });
+  worker.poke();
+  await waitForDelivery(store, first);
+  while (second === undefined) await realWorld.sleep(10);
+  assert.equal((await waitForDelivery(store, second)).state, 'succeeded');
+  assert.ok(looks > 0);
+});
+
+forEachEngine('an endpoint with nothing left is put to rest, and wakes for what is enqueued then', async (store) => {
+  await using receiver = await startReceiver();
+  const { url } = receiver;
+  await insertTestHook(store, { id: 1, url });
+  await using worker = startTestWorker(store);
+  for (let round = 0; round < 2; round += 1) {
+    const ids: number[] = [];
+    for (let count = 0; count < 2; count += 1) {
+      ids.push(await enqueueTestDelivery(store, { hookId: 1, url }));
+      worker.poke([1]);
+      await receiver.waitFor(2 * round + ids.length);
+    }
+    for (const id of ids) assert.equal((await waitForDelivery(store, id)).state, 'succeeded');
+    await waitForEndpoint(store, 1, (row) => row.next_at_ms === NEVER_MS);
+  }
+});
+
+forEachEngine('a stop lets the attempt under way end and stores it', async (store) => {
+  await using receiver = await startReceiver((_, response) => void setTimeout(() => response.end('late'), 300));
+  const { url } = receiver;
+  await insertTestHook(store, { id: 1, url });
+  const worker = startTestWorker(store);
+  const ids: number[] = [];
+  for (let count = 0; count < 10; count += 1) ids.push(await enqueueTestDelivery(store, { hookId: 1, url }));
+  worker.poke();
+  await receiver.waitFor(4);
+  await worker.stop();
+  await worker.stop();
+  const rows = await Promise.all(ids.map((id) => readDelivery(store, id)));
+  assert.equal(rows.filter((row) => row.state === 'succeeded').length, receiver.received.length);
+  assert.equal(
+    rows.filter((row) => row.state === 'pending' && row.attempts === 0).length,
+    10 - receiver.received.length,
+  );
+});
+
+forEachEngine(
+  'a forbidden url that came into the store past all checks is blocked, with no connection',
+  async (store) => {
+    // No engine stores NUL.
+    const urls = FORBIDDEN_TARGETS.map(([, url]) => url).filter((url) => !url.includes('\0'));
+    await using worker = createTestWorker(store, []);
+    const ids: number[] = [];
+    for (const [index, url] of urls.entries()) {
+      await insertTestHook(store, { id: index + 1, url });
+      ids.push(await enqueueTestDelivery(store, { hookId: index + 1, url }));
+    }
+    worker.start();
+    for (const [index, id] of ids.entries()) {
+      const row = await waitForDelivery(store, id);
+      assert.deepEqual([row.state, row.attempts, row.status], ['blocked', 1, 0], JSON.stringify(urls[index]));
+      const [attempt] = await readAttempts(store, id);
+      assert.deepEqual([attempt?.reason, attempt?.remote_address], ['blocked address', null]);
+    }
+  },
+);
+
+forEachEngine('a success that was another answer does not stay: the delivery is sent again', async (store) => {
+  const NO = 'HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n';
+  const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
+  await using receiver = await startRawReceiver((socket, connection) => {
+    onRequest(socket, (index) => {
+      if (connection > 0) socket.write(NO);
+      else if (index === 0) socket.write(OK);
+      else socket.write(OK, () => setTimeout(() => socket.write(NO), 100));
+    });
+  });
+  const { url } = receiver;
+  await insertTestHook(store, { id: 1, url });
+  await using worker = startTestWorker(store);
+  const first = await enqueueTestDelivery(store, { hookId: 1, url });
+  worker.poke();
+  await waitForDelivery(store, first);
+  // Until the connection has rested.
+  await realWorld.sleep(20);
+  const second = await enqueueTestDelivery(store, { hookId: 1, url });
+  worker.poke();
+  const row = await waitForDelivery(store, second, ({ attempts }) => attempts === 2);
+  assert.deepEqual([row.state, row.status], ['pending', 404]);
+  assert.equal((await readDelivery(store, first)).attempts, 1);
+});

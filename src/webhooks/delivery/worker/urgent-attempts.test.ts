@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict';
+import {
+  enqueueTestDelivery,
+  insertTestHook,
+  readAttempts,
+  readDelivery,
+  waitForDelivery,
+} from '../../../../test/support/deliveries-store.ts';
+import {
+  createTestWorker,
+  startTestWorker,
+  waitForEndpoint,
+  waitForHook,
+} from '../../../../test/support/delivery-worker.ts';
+import { forEachEngine } from '../../../../test/support/engines.ts';
+import { startReceiver } from '../../../../test/support/receiver.ts';
+import { statement } from '../../../database/store.ts';
+import { realWorld } from '../../../world.ts';
+
+forEachEngine('a test is attempted at once without a running worker, and once only', async (store) => {
+  await using receiver = await startReceiver();
+  const { url } = receiver;
+  await insertTestHook(store, { id: 1, url });
+  await using worker = createTestWorker(store);
+  const nowMs = realWorld.nowMs();
+  const id = await enqueueTestDelivery(store, { hookId: 1, url, dueAtMs: nowMs + 30_000 });
+  const [first, second] = await Promise.all([1, 2].map(() => worker.urgent.test(id, nowMs + 10_000)));
+  assert.equal([first, second].filter((report) => report !== undefined).length, 1);
+  assert.equal((await readDelivery(store, id)).state, 'succeeded');
+  const hook = await waitForHook(store, 1);
+  assert.deepEqual([hook.result, hook.result_code], ['ok', 200]);
+  assert.equal(receiver.received.length, 1);
+});
+
+forEachEngine('a test that fails is attempted once, on a disabled hook too', async (store) => {
+  await using receiver = await startReceiver((_, response) => {
+    response.statusCode = 503;
+    response.end();
+  });
+  const { url } = receiver;
+  await insertTestHook(store, { id: 1, url });
+  await store.write(statement('test-disable', 'UPDATE hooks SET disabled_at_ms = 1 WHERE id = 1'));
+  await using worker = createTestWorker(store);
+  const nowMs = realWorld.nowMs();
+  const id = await enqueueTestDelivery(store, { hookId: 1, url, dueAtMs: nowMs + 30_000 });
+  assert.equal((await worker.urgent.test(id, nowMs + 10_000))?.status, 503);
+  const { state, attempts } = await readDelivery(store, id);
+  assert.deepEqual([state, attempts], ['dead', 1]);
+  assert.equal(receiver.received.length, 1);
+});
+forEachEngine(
+  'a redelivery goes at once, past the pause of what fails, and its success ends the pause',
+  async (store) => {
+    let status = 503;
+    await using receiver = await startReceiver((_, response) => {
+      response.statusCode = status;
+      response.end();
+    });
+    const { url } = receiver;
+    await insertTestHook(store, { id: 1, url });
+    const ids: number[] = [];
+    for (let count = 0; count < 30; count += 1) ids.push(await enqueueTestDelivery(store, { hookId: 1, url }));
+    await using worker = startTestWorker(store);
+    worker.poke();
+    await waitForEndpoint(store, 1, (row) => row.parked === 1);
+    const failing = await worker.urgent.redeliver(1, ids[29]!);
+    assert.equal((await failing?.attempt)?.status, 503);
+    assert.equal((await readDelivery(store, ids[29]!)).attempts, 1);
+    assert.equal((await waitForEndpoint(store, 1)).parked, 1);
+    status = 200;
+    const working = await worker.urgent.redeliver(1, ids[28]!);
+    assert.equal((await working?.attempt)?.status, 200);
+    assert.equal((await readDelivery(store, ids[28]!)).state, 'succeeded');
+    await waitForEndpoint(store, 1, (row) => row.parked === 0);
+    for (const id of ids.slice(20, 28)) assert.equal((await waitForDelivery(store, id)).state, 'succeeded');
+  },
+);
+
+forEachEngine('of many redeliveries of a hook four go at once, the others in their turn', async (store) => {
+  let isOpen = false;
+  const waiting: (() => void)[] = [];
+  await using receiver = await startReceiver((_, response) => {
+    if (isOpen) response.end();
+    else waiting.push(() => response.end());
+  });
+  const { url } = receiver;
+  await insertTestHook(store, { id: 1, url });
+  const ids: number[] = [];
+  for (let count = 0; count < 6; count += 1) ids.push(await enqueueTestDelivery(store, { hookId: 1, url }));
+  await using worker = createTestWorker(store);
+  const redeliveries = [];
+  for (const id of ids) redeliveries.push(await worker.urgent.redeliver(1, id));
+  await receiver.waitFor(4);
+  for (const redelivery of redeliveries.slice(4)) assert.equal(await redelivery?.attempt, undefined);
+  assert.equal(receiver.received.length, 4);
+  isOpen = true;
+  for (const answer of waiting) answer();
+  worker.start();
+  for (const id of ids) assert.equal((await waitForDelivery(store, id)).state, 'succeeded');
+  assert.equal(receiver.received.length, 6);
+});
+
+forEachEngine('what is redelivered while a worker sends it is logged under two numbers', async (store) => {
+  const waiting: (() => void)[] = [];
+  await using receiver = await startReceiver((_, response) => void waiting.push(() => response.end()));
+  const { url } = receiver;
+  await insertTestHook(store, { id: 1, url });
+  const id = await enqueueTestDelivery(store, { hookId: 1, url });
+  await using worker = startTestWorker(store);
+  worker.poke();
+  await receiver.waitFor(1);
+  const redelivery = await worker.urgent.redeliver(1, id);
+  await receiver.waitFor(2);
+  for (const answer of waiting) answer();
+  await redelivery?.attempt;
+  const { state, attempts } = await waitForDelivery(store, id, (row) => row.attempts === 2);
+  assert.deepEqual([state, attempts], ['succeeded', 2]);
+  const numbers = (await readAttempts(store, id)).map(({ attempt }) => attempt);
+  assert.deepEqual(
+    numbers.toSorted((one, other) => one - other),
+    [1, 2],
+  );
+});
+
+forEachEngine('a redelivery of a held or unknown delivery sends nothing', async (store) => {
+  await using receiver = await startReceiver();
+  const { url } = receiver;
+  await insertTestHook(store, { id: 1, url });
+  await store.write(statement('test-disable', 'UPDATE hooks SET disabled_at_ms = 1 WHERE id = 1'));
+  const id = await enqueueTestDelivery(store, { hookId: 1, url });
+  await using worker = createTestWorker(store);
+  assert.equal(await worker.urgent.redeliver(1, id + 1), undefined);
+  assert.equal(await (await worker.urgent.redeliver(1, id))?.attempt, undefined);
+  assert.equal(receiver.received.length, 0);
+  assert.equal((await readDelivery(store, id)).state, 'pending');
+});

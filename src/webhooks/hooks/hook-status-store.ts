@@ -1,0 +1,164 @@
+/** How hooks fare, for people who look at them: what waits, what keeps it back, since when nothing but failure, and the last day. */
+import { type Row, type Statement, type Store, statement } from '../../database/store.ts';
+import type { Pause, PauseReason } from '../delivery/schedule/pause.ts';
+
+/** Counted so far only: a page must not cost more because an endpoint has been dead for a week. */
+export const COUNT_LIMIT = 10_000;
+export const PICTURE_LIMIT = 5_000;
+const HOUR_MS = 3_600_000;
+export const PICTURE_HOURS = 24;
+
+interface EndpointRow extends Row {
+  readonly fails: number;
+  readonly failing_since_ms: number | null;
+  readonly held_since_ms: number | null;
+  readonly waiting: number;
+}
+
+const endpointStatus: Statement<EndpointRow> = statement(
+  'endpoint_status',
+  `SELECT fails, failing_since_ms, held_since_ms,
+     (SELECT COUNT(*) FROM (SELECT 1 FROM deliveries d WHERE d.hook_id = $1 AND d.state = 'pending' LIMIT $2) AS counted)
+       AS waiting
+   FROM endpoint_queue WHERE hook_id = $1`,
+);
+
+// Whatever was attempted and not accepted counts as failed, also while it waits for another attempt.
+const outcomesByHour: Statement<{ hour: number; outcome: string; count: number }> = statement(
+  'delivery_outcomes_by_hour',
+  `SELECT hour, outcome, COUNT(*) AS count FROM (
+     SELECT (created_at_ms - $2) / ${HOUR_MS} AS hour,
+       CASE WHEN state = 'succeeded' THEN 'succeeded'
+            WHEN state = 'canceled' OR (state = 'pending' AND attempts = 0) THEN 'waiting' ELSE 'failed' END AS outcome
+     FROM (SELECT state, attempts, created_at_ms FROM deliveries WHERE hook_id = $1 ORDER BY id DESC LIMIT $3) AS newest
+     WHERE created_at_ms >= $2) AS judged
+   GROUP BY hour, outcome`,
+);
+
+const countHooksOfOwner: Statement<{ repository_id: number; hooks: number; disabled: number; failing: number }> =
+  statement(
+    'count-hooks-of-owner',
+    `SELECT h.repository_id, COUNT(*) AS hooks, COUNT(h.disabled_at_ms) AS disabled,
+       COUNT(CASE WHEN h.disabled_at_ms IS NULL THEN q.failing_since_ms END) AS failing
+     FROM repositories r JOIN hooks h ON h.repository_id = r.id LEFT JOIN endpoint_queue q ON q.hook_id = h.id
+     WHERE r.owner_id = $1 GROUP BY h.repository_id`,
+  );
+
+export interface HookCounts {
+  readonly hooks: number;
+  readonly disabled: number;
+  /** Enabled, and not one attempt was accepted since some failed. */
+  readonly failing: number;
+}
+
+/** By the repository's id; one without hooks is absent. */
+export async function countHooksByRepository(store: Store, ownerId: string): Promise<Map<number, HookCounts>> {
+  const rows = await store.read(countHooksOfOwner, [ownerId]);
+  return new Map(rows.map(({ repository_id, ...counts }) => [repository_id, counts]));
+}
+
+export interface EndpointStatus {
+  /** Failed attempts since the last that was accepted. */
+  readonly fails: number;
+  readonly failingSinceMs: number | null;
+  readonly heldSinceMs: number | null;
+  /** Pending or held; `COUNT_LIMIT` means at least so many. */
+  readonly waiting: number;
+}
+
+export async function readEndpointStatus(store: Store, hookId: number): Promise<EndpointStatus> {
+  const [row] = await store.read(endpointStatus, [hookId, COUNT_LIMIT]);
+  return {
+    fails: row?.fails ?? 0,
+    failingSinceMs: row?.failing_since_ms ?? null,
+    heldSinceMs: row?.held_since_ms ?? null,
+    waiting: row?.waiting ?? 0,
+  };
+}
+
+interface HoldRow extends Row {
+  readonly hook_id: number;
+  readonly parked: number;
+  readonly next_at_ms: number;
+  readonly paused_since_ms: number | null;
+  readonly pause_reason: PauseReason | null;
+  readonly held_since_ms: number | null;
+}
+
+const HOLD_COLUMNS = 'q.hook_id, q.parked, q.next_at_ms, q.paused_since_ms, q.pause_reason, q.held_since_ms';
+
+const holdOfHook: Statement<HoldRow> = statement(
+  'endpoint_hold_of_hook',
+  `SELECT ${HOLD_COLUMNS} FROM endpoint_queue q WHERE q.hook_id = $1`,
+);
+
+const holdsOfRepository: Statement<HoldRow> = statement(
+  'endpoint_holds_of_repository',
+  `SELECT ${HOLD_COLUMNS} FROM hooks h JOIN endpoint_queue q ON q.hook_id = h.id WHERE h.repository_id = $1`,
+);
+
+/** What keeps back all deliveries of a hook. */
+export interface EndpointHold {
+  /** The hook is disabled. */
+  readonly isHeld: boolean;
+  /** Undefined when there is none now, which includes one that has just ended. */
+  readonly pause: Pause | undefined;
+}
+
+export async function readHold(store: Store, hookId: number, nowMs: number): Promise<EndpointHold> {
+  const [row] = await store.read(holdOfHook, [hookId]);
+  return { isHeld: row !== undefined && row.held_since_ms !== null, pause: row && toPause(row, nowMs) };
+}
+
+/** By the hook's id; one that is not paused is absent. */
+export async function readPauses(store: Store, repositoryId: number, nowMs: number): Promise<Map<number, Pause>> {
+  const pauses = new Map<number, Pause>();
+  for (const row of await store.read(holdsOfRepository, [repositoryId])) {
+    const pause = toPause(row, nowMs);
+    if (pause !== undefined) pauses.set(row.hook_id, pause);
+  }
+  return pauses;
+}
+
+const pausesByReason: Statement<{ pause_reason: PauseReason; count: number }> = statement(
+  'endpoint_pauses_by_reason',
+  `SELECT pause_reason, COUNT(*) AS count FROM endpoint_queue
+   WHERE parked = 1 AND next_at_ms > $1 AND held_since_ms IS NULL AND canceled_at_ms IS NULL AND pause_reason IS NOT NULL
+   GROUP BY pause_reason`,
+);
+
+export async function countPauses(store: Store, nowMs: number): Promise<ReadonlyMap<PauseReason, number>> {
+  const rows = await store.read(pausesByReason, [nowMs]);
+  return new Map(rows.map(({ pause_reason, count }) => [pause_reason, count]));
+}
+
+function toPause(row: HoldRow, nowMs: number): Pause | undefined {
+  const { parked, held_since_ms, next_at_ms: untilMs, paused_since_ms, pause_reason: reason } = row;
+  if (parked === 0 || held_since_ms !== null || untilMs <= nowMs) return undefined;
+  // A row that was paused by a program which did not keep why.
+  if (paused_since_ms === null || reason === null) return { sinceMs: nowMs, untilMs, reason: 'failures' };
+  return { sinceMs: paused_since_ms, untilMs, reason };
+}
+
+/** What became of the deliveries made in one hour. */
+export interface HourOfDeliveries {
+  readonly startMs: number;
+  readonly succeeded: number;
+  readonly failed: number;
+  /** Not attempted yet, or canceled. */
+  readonly waiting: number;
+}
+
+/** The last 24 hours, oldest first, by when deliveries were made; of the newest `PICTURE_LIMIT` deliveries. */
+export async function readLastDay(store: Store, hookId: number, nowMs: number): Promise<HourOfDeliveries[]> {
+  const sinceMs = nowMs - PICTURE_HOURS * HOUR_MS;
+  const rows = await store.read(outcomesByHour, [hookId, sinceMs, PICTURE_LIMIT]);
+  const countOf = (hour: number, outcome: string) =>
+    rows.find((row) => row.hour === hour && row.outcome === outcome)?.count ?? 0;
+  return Array.from({ length: PICTURE_HOURS }, (_, hour) => ({
+    startMs: sinceMs + hour * HOUR_MS,
+    succeeded: countOf(hour, 'succeeded'),
+    failed: countOf(hour, 'failed'),
+    waiting: countOf(hour, 'waiting'),
+  }));
+}

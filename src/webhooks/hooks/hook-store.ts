@@ -1,0 +1,257 @@
+import { type Procedure, procedure, type SqlValue, type Step, type Store, statement } from '../../database/store.ts';
+import type { EventKind } from '../events/event-kind.ts';
+import type { EncryptionType, Hook, ProfileName, SealedSecrets } from './hook.ts';
+
+/** Columns of `hooks` as they are read. */
+export interface HookRow extends SealedSecrets {
+  readonly id: number;
+  readonly repository_id: number;
+  readonly url: string;
+  readonly encryption_type: number;
+  readonly profile: string;
+  readonly push_events: number;
+  readonly tag_push_events: number;
+  readonly issues_events: number;
+  readonly note_events: number;
+  readonly merge_requests_events: number;
+  readonly result: string | null;
+  readonly result_code: number;
+  readonly created_at_ms: number;
+  readonly disabled_at_ms: number | null;
+  readonly disabled_reason: string | null;
+}
+
+export interface StoredHook {
+  readonly hook: Hook;
+  readonly sealed: SealedSecrets;
+}
+
+export interface NewHook {
+  readonly id: number;
+  readonly repositoryId: number;
+  readonly url: string;
+  readonly encryptionType: EncryptionType;
+  readonly profile: ProfileName;
+  readonly events: Readonly<Record<EventKind, boolean>>;
+  readonly secret: Uint8Array | null;
+  readonly nowMs: number;
+}
+
+/** What is undefined stays as it is. */
+export interface HookChange {
+  readonly url: string;
+  readonly encryptionType: EncryptionType | undefined;
+  readonly profile: ProfileName | undefined;
+  readonly events: Readonly<Partial<Record<EventKind, boolean>>>;
+  /** `expected` is the box that it takes the place of: when another is there by now, nothing changes. */
+  readonly secret: { readonly sealed: SealedSecrets; readonly expected: Uint8Array | null } | undefined;
+  readonly switch: 'on' | 'off' | undefined;
+  readonly nowMs: number;
+}
+
+export const HOOK_COLUMNS = `id, repository_id, url, encryption_type, profile, secret, previous_secret, previous_until_ms,
+  push_events, tag_push_events, issues_events, note_events, merge_requests_events, result, result_code, created_at_ms,
+  disabled_at_ms, disabled_reason`;
+
+const hookById = statement<HookRow>('hook-by-id', `SELECT ${HOOK_COLUMNS} FROM hooks WHERE id = $1`);
+const hookOfRepository = statement<HookRow>(
+  'hook-of-repository',
+  `SELECT ${HOOK_COLUMNS} FROM hooks WHERE repository_id = $1 AND id = $2`,
+);
+const hooksOfRepository = statement<HookRow>(
+  'hooks-of-repository',
+  `SELECT ${HOOK_COLUMNS} FROM hooks WHERE repository_id = $1 ORDER BY id LIMIT $2 OFFSET $3`,
+);
+const countHooks = statement<{ total: number }>(
+  'count-hooks',
+  'SELECT count(*) AS total FROM hooks WHERE repository_id = $1',
+);
+const hooksWanting = {
+  push: subscribedBy('push_events'),
+  tag_push: subscribedBy('tag_push_events'),
+  issue: subscribedBy('issues_events'),
+  note: subscribedBy('note_events'),
+  merge_request: subscribedBy('merge_requests_events'),
+} as const satisfies Record<EventKind, unknown>;
+
+function subscribedBy(flag: string) {
+  return statement<HookRow>(
+    `hooks-wanting-${flag}`,
+    `SELECT ${HOOK_COLUMNS} FROM hooks WHERE repository_id = $1 AND ${flag} = 1 ORDER BY id`,
+  );
+}
+
+const insertHook = statement(
+  'insert-hook',
+  `INSERT INTO hooks (id, repository_id, url, encryption_type, profile, secret, push_events, tag_push_events,
+     issues_events, note_events, merge_requests_events, result_code, created_at_ms, updated_at_ms)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, $12, $12)`,
+);
+// $10 says whether the secret changes, which it does only in the place of $17: of two changes at once the second would
+// forget the key of the first. A null in $11 takes it away. $14: 0 leaves it on or off, 1 switches on, 2 off.
+const updateHook = statement(
+  'update-hook',
+  `UPDATE hooks SET url = $2, encryption_type = COALESCE($3, encryption_type), profile = COALESCE($4, profile),
+     push_events = COALESCE($5, push_events), tag_push_events = COALESCE($6, tag_push_events),
+     issues_events = COALESCE($7, issues_events), note_events = COALESCE($8, note_events),
+     merge_requests_events = COALESCE($9, merge_requests_events),
+     previous_secret = CASE WHEN $10 = 1 THEN $16 ELSE previous_secret END,
+     previous_until_ms = CASE WHEN $10 = 1 THEN $12 ELSE previous_until_ms END,
+     secret = CASE WHEN $10 = 1 THEN $11 ELSE secret END, updated_at_ms = $13,
+     disabled_at_ms = CASE WHEN $14 = 1 THEN NULL WHEN $14 = 2 THEN COALESCE(disabled_at_ms, $13) ELSE disabled_at_ms END,
+     disabled_reason = CASE WHEN $14 = 1 THEN NULL WHEN $14 = 2 THEN COALESCE(disabled_reason, $15) ELSE disabled_reason END
+   WHERE id = $1 AND ($10 = 0 OR COALESCE(secret, $17) = $17) RETURNING ${HOOK_COLUMNS}`,
+);
+const deleteHook = statement('delete-hook', 'DELETE FROM hooks WHERE id = $1');
+const useTest = statement<{ used: number }>(
+  'use-hook-test',
+  `INSERT INTO hook_tests (user_id, hour, used) VALUES ($1, $2, 1)
+   ON CONFLICT (user_id, hour) DO UPDATE SET used = hook_tests.used + 1 WHERE hook_tests.used < $3 RETURNING used`,
+);
+const forgetTests = statement('forget-hook-tests', 'DELETE FROM hook_tests WHERE hour < $1');
+
+interface InsertInput {
+  readonly repositoryId: number;
+  readonly maximum: number;
+  readonly parameters: readonly SqlValue[];
+}
+
+/** Counts and inserts in one transaction: two creations at once cannot both take the last place. */
+export const insertHookWithin: Procedure<InsertInput, boolean> = procedure(
+  import.meta.url,
+  'insertHookWithin',
+  async (transaction, { repositoryId, maximum, parameters }) => {
+    const [count] = await transaction.run(countHooks, [repositoryId]);
+    if ((count?.total ?? 0) >= maximum) return false;
+    await transaction.run(insertHook, parameters);
+    return true;
+  },
+);
+
+export interface HookStore {
+  find(repositoryId: number, id: number): Promise<StoredHook | undefined>;
+  findById(id: number): Promise<StoredHook | undefined>;
+  list(repositoryId: number, limit: number, offset: number): Promise<StoredHook[]>;
+  count(repositoryId: number): Promise<number>;
+  /** Those that want this kind, disabled ones too: theirs is held. */
+  listWanting(repositoryId: number, kind: EventKind): Promise<Hook[]>;
+  /** False when the repository has `maximum` hooks already. */
+  create(hook: NewHook, maximum: number): Promise<boolean>;
+  /** Undefined when it was deleted or got another secret meanwhile. `steps` commit with it. */
+  update(id: number, change: HookChange, steps: readonly Step[]): Promise<StoredHook | undefined>;
+  /** `steps` commit with it. */
+  remove(id: number, steps: readonly Step[]): Promise<void>;
+  /** False when this user has used up the tests of this hour. */
+  takeTest(userId: string, hour: number, maximum: number): Promise<boolean>;
+  forgetTestsBefore(hour: number): Promise<void>;
+}
+
+export function createHookStore(store: Store): HookStore {
+  return {
+    find: async (repositoryId, id) => first(await store.read(hookOfRepository, [repositoryId, id])),
+    findById: async (id) => first(await store.read(hookById, [id])),
+    list: async (repositoryId, limit, offset) =>
+      (await store.read(hooksOfRepository, [repositoryId, limit, offset])).map(toStored),
+    count: async (repositoryId) => (await store.read(countHooks, [repositoryId]))[0]?.total ?? 0,
+    listWanting: async (repositoryId, kind) => (await store.read(hooksWanting[kind], [repositoryId])).map(toHook),
+    create: (hook, maximum) =>
+      store.call(insertHookWithin, { repositoryId: hook.repositoryId, maximum, parameters: toInsert(hook) }),
+    update: async (id, change, steps) => {
+      const update = { statement: updateHook, parameters: toUpdate(id, change) };
+      // Endpoints before hooks, as all units lock them.
+      const rows = (await store.writeAll([...steps, update])).at(-1);
+      return first((rows ?? []) as unknown as HookRow[]);
+    },
+    remove: async (id, steps) => {
+      await store.writeAll([...steps, { statement: deleteHook, parameters: [id] }]);
+    },
+    takeTest: async (userId, hour, maximum) => (await store.write(useTest, [userId, hour, maximum])).length > 0,
+    forgetTestsBefore: async (hour) => {
+      await store.write(forgetTests, [hour]);
+    },
+  };
+}
+
+function toInsert(hook: NewHook): SqlValue[] {
+  return [
+    hook.id,
+    hook.repositoryId,
+    hook.url,
+    hook.encryptionType,
+    hook.profile,
+    hook.secret,
+    toFlag(hook.events.push),
+    toFlag(hook.events.tag_push),
+    toFlag(hook.events.issue),
+    toFlag(hook.events.note),
+    toFlag(hook.events.merge_request),
+    hook.nowMs,
+  ];
+}
+
+function toUpdate(id: number, change: HookChange): SqlValue[] {
+  const { events, secret } = change;
+  return [
+    id,
+    change.url,
+    change.encryptionType ?? null,
+    change.profile ?? null,
+    toFlagOrNull(events.push),
+    toFlagOrNull(events.tag_push),
+    toFlagOrNull(events.issue),
+    toFlagOrNull(events.note),
+    toFlagOrNull(events.merge_request),
+    secret === undefined ? 0 : 1,
+    secret?.sealed.secret ?? null,
+    secret?.sealed.previous_until_ms ?? null,
+    change.nowMs,
+    change.switch === undefined ? 0 : SWITCH_NUMBER_OF[change.switch],
+    'Switched off by its owner',
+    secret?.sealed.previous_secret ?? null,
+    secret?.expected ?? NO_BOX,
+  ];
+}
+
+/** Stands for a secret that is null: no box is empty. */
+const NO_BOX = new Uint8Array(0);
+
+const SWITCH_NUMBER_OF = { on: 1, off: 2 } as const;
+
+function toFlag(value: boolean): number {
+  return value ? 1 : 0;
+}
+
+function toFlagOrNull(value: boolean | undefined): number | null {
+  return value === undefined ? null : toFlag(value);
+}
+
+function first(rows: readonly HookRow[]): StoredHook | undefined {
+  return rows[0] && toStored(rows[0]);
+}
+
+function toStored(row: HookRow): StoredHook {
+  const { secret, previous_secret, previous_until_ms } = row;
+  return { hook: toHook(row), sealed: { secret, previous_secret, previous_until_ms } };
+}
+
+export function toHook(row: HookRow): Hook {
+  return {
+    id: row.id,
+    repositoryId: row.repository_id,
+    url: row.url,
+    encryptionType: row.encryption_type === 1 ? 1 : 0,
+    profile: row.profile as ProfileName,
+    events: {
+      push: row.push_events === 1,
+      tag_push: row.tag_push_events === 1,
+      issue: row.issues_events === 1,
+      note: row.note_events === 1,
+      merge_request: row.merge_requests_events === 1,
+    },
+    createdAtMs: row.created_at_ms,
+    disabledAtMs: row.disabled_at_ms,
+    disabledReason: row.disabled_reason,
+    result: row.result,
+    resultCode: row.result_code,
+  };
+}

@@ -1,0 +1,102 @@
+import type { Vault } from '../../vault/vault.ts';
+import type { EventKind } from '../events/event-kind.ts';
+
+/** 0: the password itself travels in a header. 1: it is the key of a signature over the body. */
+export type EncryptionType = 0 | 1;
+
+export const PROFILE_NAMES = ['gitcode', 'gitee', 'github', 'gitlab'] as const;
+/** Whose deliveries the receiver expects. */
+export type ProfileName = (typeof PROFILE_NAMES)[number];
+
+export interface Hook {
+  readonly id: number;
+  readonly repositoryId: number;
+  readonly url: string;
+  readonly encryptionType: EncryptionType;
+  readonly profile: ProfileName;
+  /** Which kinds it wants. */
+  readonly events: Readonly<Record<EventKind, boolean>>;
+  readonly createdAtMs: number;
+  readonly disabledAtMs: number | null;
+  readonly disabledReason: string | null;
+  /** Body of the last answer, or why there was none; null on a fresh hook. */
+  readonly result: string | null;
+  /** Status of the last answer; 0 on a fresh hook and when there was none. */
+  readonly resultCode: number;
+}
+
+/** What signs a delivery. Former keys are there for a time after a change, so that a receiver can move over without a gap. */
+export interface HookSecrets {
+  readonly current: Buffer | null;
+  readonly former: readonly FormerKey[];
+}
+
+export interface FormerKey {
+  readonly key: Buffer;
+  readonly untilMs: number;
+}
+
+/** The sealed columns of a hook's row. */
+export interface SealedSecrets {
+  readonly secret: Uint8Array | null;
+  /** All former keys in their time, in one box. */
+  readonly previous_secret: Uint8Array | null;
+  /** Until when the last of them is valid. */
+  readonly previous_until_ms: number | null;
+}
+
+/** How long deliveries are signed with a former key too. */
+const ROTATION_MS = 24 * 3600 * 1000;
+/** With more changes in that time the oldest former key ends sooner: each adds a signature to every request. */
+export const MAX_FORMER_KEYS = 9;
+
+export function bindingOf(hookId: number): string {
+  return `hook:${hookId}`;
+}
+
+export function sealSecret(vault: Vault, hookId: number, secret: string): Uint8Array | null {
+  return secret === '' ? null : vault.seal(secret, bindingOf(hookId));
+}
+
+export function openSecrets(vault: Vault, hookId: number, sealed: SealedSecrets, nowMs: number): HookSecrets {
+  const { previous_secret: box, previous_until_ms: untilMs } = sealed;
+  const former = box === null || untilMs === null ? [] : parseFormer(vault.open(box, bindingOf(hookId)), untilMs);
+  return {
+    current: sealed.secret === null ? null : vault.open(sealed.secret, bindingOf(hookId)),
+    former: former.filter((one) => one.untilMs > nowMs),
+  };
+}
+
+/** The columns of a hook whose key changes from what `secrets` has to `key`. An empty one takes the key away. */
+export function sealChange(vault: Vault, hookId: number, secrets: HookSecrets, change: KeyChange): SealedSecrets {
+  const { key, nowMs } = change;
+  const fromNow = secrets.current === null ? [] : [{ key: secrets.current, untilMs: nowMs + ROTATION_MS }];
+  // A key that comes back is current, and a former one is kept once, for as long as it was promised last.
+  const others = secrets.former.filter((one) => one.key.toString() !== secrets.current?.toString());
+  const former = [...fromNow, ...others].filter((one) => one.key.toString() !== key).slice(0, MAX_FORMER_KEYS);
+  return {
+    secret: sealSecret(vault, hookId, key),
+    previous_secret: former.length === 0 ? null : vault.seal(renderFormer(former), bindingOf(hookId)),
+    previous_until_ms: former.length === 0 ? null : Math.max(...former.map((one) => one.untilMs)),
+  };
+}
+
+export interface KeyChange {
+  readonly key: string;
+  readonly nowMs: number;
+}
+
+/** No key contains it, so it tells a list from the one former key that earlier versions sealed as it is. */
+const LIST_MARK = '\0';
+
+function renderFormer(former: readonly FormerKey[]): string {
+  const list = former.map(({ key, untilMs }) => ({ key: key.toString('base64'), until_ms: untilMs }));
+  return LIST_MARK + JSON.stringify(list);
+}
+
+function parseFormer(opened: Buffer, untilMs: number): FormerKey[] {
+  const text = opened.toString('utf8');
+  if (!text.startsWith(LIST_MARK)) return [{ key: opened, untilMs }];
+  const list = JSON.parse(text.slice(LIST_MARK.length)) as readonly { key: string; until_ms: number }[];
+  return list.map((one) => ({ key: Buffer.from(one.key, 'base64'), untilMs: one.until_ms }));
+}

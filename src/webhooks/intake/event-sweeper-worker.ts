@@ -1,0 +1,34 @@
+/** Forgets, a few times an hour, events and keys that nobody will ask for again. */
+import { runUnderLease } from '../../database/leases.ts';
+import type { Store } from '../../database/store.ts';
+import type { Log } from '../../telemetry/log.ts';
+import { createRoundWorker } from '../../workers/round-worker.ts';
+import type { Worker } from '../../workers/worker.ts';
+import type { World } from '../../world.ts';
+import { createEventStore } from '../events/event-store.ts';
+import { createHookStore } from '../hooks/hook-store.ts';
+
+const LEASE = { name: 'event-sweeper', durationMs: 60_000 };
+const REST_MS = 10 * 60_000;
+const HOUR_MS = 3_600_000;
+/** As long as deliveries are kept. */
+const KEEP_EVENTS_MS = 30 * 24 * HOUR_MS;
+
+interface SweeperParts {
+  readonly store: Store;
+  readonly world: World;
+  readonly log: Log;
+}
+
+export function createEventSweeper(parts: SweeperParts): Worker {
+  const { world, log } = parts;
+  const round = () => runUnderLease(parts, LEASE, () => sweepEvents(parts));
+  return createRoundWorker({ name: 'event-sweeper', restMs: REST_MS, world, log, round });
+}
+
+/** One round. Two at once would do no harm; the lease saves the work. */
+export async function sweepEvents({ store, world }: Omit<SweeperParts, 'log'>): Promise<void> {
+  const nowMs = world.nowMs();
+  await createEventStore(store).prune(nowMs, KEEP_EVENTS_MS);
+  await createHookStore(store).forgetTestsBefore(Math.floor(nowMs / HOUR_MS));
+}

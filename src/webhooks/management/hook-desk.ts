@@ -1,0 +1,169 @@
+/**
+ * Repositories, hooks and deliveries for the console: the functions behind the API, opened step by step, so that nothing
+ * of a repository is reached without the check who may administer it. What is shown and refused is what the API says.
+ */
+import { Failure, isFailure } from '../../errors.ts';
+import type { Identity, Owner } from '../../identity.ts';
+import { EVENT_KINDS } from '../events/event-kind.ts';
+import { openSecrets, PROFILE_NAMES } from '../hooks/hook.ts';
+import {
+  countHooksByRepository,
+  PICTURE_LIMIT,
+  readEndpointStatus,
+  readHold,
+  readLastDay,
+} from '../hooks/hook-status-store.ts';
+import type { StoredHook } from '../hooks/hook-store.ts';
+import { dropAbsent, type Parameters, parseId, parseParameters } from '../parameters/parameters.ts';
+import { createRepository, repositoryParameters } from '../repositories/create-repository.ts';
+import type { Repository } from '../repositories/repository.ts';
+import { refuseUnknown } from '../repositories/repository-access.ts';
+import { toRepositoryJson } from '../repositories/repository-json.ts';
+import { toHookJson } from './hook-json.ts';
+import { readDelivery, readDeliveryPage, replaySince, sendAgain } from './manage-delivery.ts';
+import {
+  createHook,
+  deleteHook,
+  findHook,
+  hookChangeParameters,
+  MAX_HOOKS,
+  newHookParameters,
+  updateHook,
+} from './manage-hook.ts';
+import type { SendingParts } from './management.ts';
+import { testHook } from './test-hook.ts';
+
+type Caller = Pick<Identity, 'userId' | 'login' | 'isAdmin'>;
+
+/** Of one owner, on a page that shows them all. */
+const LISTED_REPOSITORIES = 50;
+const KEY_BYTES = 32;
+
+export type HookDesk = ReturnType<typeof createHookDesk>;
+
+export function createHookDesk(parts: SendingParts) {
+  return {
+    profiles: PROFILE_NAMES,
+    eventKinds: EVENT_KINDS,
+    /** The caller first, then organizations that the caller owns. */
+    listOwners: async (caller: Caller) =>
+      await Promise.all((await parts.owners.listAdministered(caller)).map((owner) => describeOwner(parts, owner, 1))),
+    /** Throws `not_found` for an owner that the caller does not speak for. */
+    async openOwner(caller: Caller, login: string, page: number) {
+      return await describeOwner(parts, await findOwner(parts, caller, login), page);
+    },
+    async createRepository(caller: Caller, login: string, values: Parameters) {
+      const owner = await findOwner(parts, caller, login);
+      const parameters = parseParameters(repositoryParameters, dropAbsent(values), 'create the repository');
+      return toRepositoryJson(await createRepository(parts, owner, parameters), parts.baseUrl);
+    },
+    /** Throws `not_found` for a repository that the caller does not administer, be it public or not there at all. */
+    async openRepository(caller: Caller, owner: string, path: string) {
+      const repository = await findRepository(parts, caller, owner, path);
+      return openRepository(parts, caller, repository);
+    },
+  };
+}
+
+async function findOwner(parts: SendingParts, caller: Caller, login: string): Promise<Owner> {
+  const owner = await parts.owners.findOwner(login);
+  if (owner !== undefined && (await parts.owners.canAdminister(caller, owner))) return owner;
+  throw new Failure('not_found', `Cannot find the owner "${login}"`);
+}
+
+async function findRepository(parts: SendingParts, caller: Caller, owner: string, path: string): Promise<Repository> {
+  try {
+    return await parts.access.findAdministered(caller, owner, path);
+  } catch (error) {
+    // Who may not administer it learns nothing, not even that it is there.
+    if (isFailure(error) && error.code === 'forbidden') throw refuseUnknown(owner, path);
+    throw error;
+  }
+}
+
+async function describeOwner(parts: SendingParts, owner: Owner, page: number) {
+  const [repositories, total, counts] = await Promise.all([
+    parts.repositories.listOfOwner(owner.id, LISTED_REPOSITORIES, (page - 1) * LISTED_REPOSITORIES),
+    parts.repositories.countOfOwner(owner.id),
+    countHooksByRepository(parts.store, owner.id),
+  ]);
+  return {
+    kind: owner.kind,
+    login: owner.login,
+    name: owner.name,
+    total,
+    pages: Math.max(1, Math.ceil(total / LISTED_REPOSITORIES)),
+    repositories: repositories.map((repository) => ({
+      ...toRepositoryJson({ ...repository, ownerLogin: owner.login }, parts.baseUrl),
+      counts: counts.get(repository.id) ?? { hooks: 0, disabled: 0, failing: 0 },
+    })),
+  };
+}
+
+function openRepository(parts: SendingParts, caller: Caller, repository: Repository) {
+  return {
+    repository: toRepositoryJson(repository, parts.baseUrl),
+    async listHooks() {
+      const hooks = await parts.hooks.list(repository.id, MAX_HOOKS, 0);
+      return await Promise.all(hooks.map((stored) => describeHook(parts, stored)));
+    },
+    async createHook(values: Parameters) {
+      const parameters = parseParameters(newHookParameters, dropAbsent(values), 'create the webhook');
+      return await describeHook(parts, await createHook(parts, repository, parameters));
+    },
+    /** Throws `not_found` for a hook of another repository. */
+    async openHook(id: string) {
+      return openHook(parts, { caller, repository, stored: await findHook(parts, repository, parseId(id, 'id')) });
+    },
+  };
+}
+
+interface OpenHook {
+  readonly caller: Caller;
+  readonly repository: Repository;
+  readonly stored: StoredHook;
+}
+
+function openHook(parts: SendingParts, { caller, repository, stored }: OpenHook) {
+  const { hook } = stored;
+  const change = async (values: Parameters) => {
+    const parameters = parseParameters(hookChangeParameters, dropAbsent(values), 'update the webhook');
+    await updateHook(parts, repository, stored, parameters);
+  };
+  return {
+    describe: () => describeHook(parts, stored),
+    change,
+    switch: (active: boolean) => change({ url: hook.url, active }),
+    /** Without a key, a random one. The former one goes on signing for a day. */
+    rotateKey: (key: string) =>
+      change({ url: hook.url, password: key || Buffer.from(parts.world.randomBytes(KEY_BYTES)).toString('base64url') }),
+    removeKey: () => change({ url: hook.url, remove_password: true }),
+    remove: () => deleteHook(parts, hook.id),
+    /** Returns the id of its delivery, once the one attempt has ended. */
+    test: () => testHook(parts, { caller, repository, hook }),
+    listDeliveries: (values: Parameters) => readDeliveryPage(parts, hook.id, dropAbsent(values)),
+    readDelivery: (id: string) => readDelivery(parts, hook.id, id),
+    sendAgain: (id: string) => sendAgain(parts, hook, id),
+    replaySince: (values: Parameters) => replaySince(parts, hook, dropAbsent(values)),
+  };
+}
+
+async function describeHook(parts: SendingParts, stored: StoredHook) {
+  const nowMs = parts.world.nowMs();
+  const { hook, sealed } = stored;
+  const [endpoint, { pause }, lastDay] = await Promise.all([
+    readEndpointStatus(parts.store, hook.id),
+    readHold(parts.store, hook.id, nowMs),
+    readLastDay(parts.store, hook.id, nowMs),
+  ]);
+  const { former } = openSecrets(parts.vault, hook.id, sealed, nowMs);
+  return {
+    ...toHookJson(stored, { vault: parts.vault, nowMs, pause }),
+    endpoint,
+    lastDay,
+    isPictureCut: lastDay.reduce((sum, hour) => sum + hour.succeeded + hour.failed + hour.waiting, 0) >= PICTURE_LIMIT,
+    /** Those that sign too, and until when the last of them does. */
+    formerKeys: former.length,
+    formerKeyUntilMs: former.length === 0 ? null : Math.max(...former.map(({ untilMs }) => untilMs)),
+  };
+}

@@ -1,0 +1,73 @@
+import { z } from '@hono/zod-openapi';
+import type { Vault } from '../../vault/vault.ts';
+import { PAUSE_REASONS, type Pause } from '../delivery/schedule/pause.ts';
+import { openSecrets, PROFILE_NAMES } from '../hooks/hook.ts';
+import type { StoredHook } from '../hooks/hook-store.ts';
+import { toOffsetTime } from '../parameters/json-body.ts';
+
+/** The contract's fields, and behind them our own. */
+export const hookJson = z
+  .object({
+    id: z.int(),
+    url: z.string(),
+    password: z.string(),
+    result: z.string().nullable().openapi({ description: 'Body of the last answer, or why there was none.' }),
+    project_id: z.int(),
+    result_code: z.int().openapi({ description: 'HTTP status of the last answer; 0 when there was none.' }),
+    push_events: z.boolean(),
+    tag_push_events: z.boolean(),
+    issues_events: z.boolean(),
+    note_events: z.boolean(),
+    merge_requests_events: z.boolean(),
+    created_at: z.string(),
+    encryption_type: z.int(),
+    profile: z.enum(PROFILE_NAMES),
+    active: z.boolean(),
+    disabled_at: z.string().nullable(),
+    disabled_reason: z.string().nullable(),
+    paused_since: z.string().nullable().openapi({
+      description:
+        'Since when nothing is sent for a while, because of paused_reason. An accepted test ends the pause for all that waits.',
+    }),
+    paused_until: z.string().nullable().openapi({ description: 'Then one delivery tries whether it works again.' }),
+    paused_reason: z.enum(PAUSE_REASONS).nullable().openapi({
+      description:
+        'failures: most of the last attempts failed; no_connection: the server cannot be connected to; retry_after: the receiver answered 429 and asked to wait.',
+    }),
+  })
+  .openapi('Hook');
+
+export const updatedHookJson = hookJson.omit({ id: true }).openapi('UpdatedHook');
+
+export interface HookJsonParts {
+  readonly vault: Vault;
+  readonly nowMs: number;
+  /** What its row in the queue says; a hook that was just made has none. */
+  readonly pause: Pause | undefined;
+}
+
+export function toHookJson({ hook, sealed }: StoredHook, parts: HookJsonParts): z.output<typeof hookJson> {
+  const { vault, nowMs, pause } = parts;
+  return {
+    id: hook.id,
+    url: hook.url,
+    password: openSecrets(vault, hook.id, sealed, nowMs).current?.toString('utf8') ?? '',
+    result: hook.result,
+    project_id: hook.repositoryId,
+    result_code: hook.resultCode,
+    push_events: hook.events.push,
+    tag_push_events: hook.events.tag_push,
+    issues_events: hook.events.issue,
+    note_events: hook.events.note,
+    merge_requests_events: hook.events.merge_request,
+    created_at: toOffsetTime(hook.createdAtMs),
+    encryption_type: hook.encryptionType,
+    profile: hook.profile,
+    active: hook.disabledAtMs === null,
+    disabled_at: hook.disabledAtMs === null ? null : toOffsetTime(hook.disabledAtMs),
+    disabled_reason: hook.disabledReason,
+    paused_since: pause === undefined ? null : toOffsetTime(pause.sinceMs),
+    paused_until: pause === undefined ? null : toOffsetTime(pause.untilMs),
+    paused_reason: pause?.reason ?? null,
+  };
+}

@@ -1,0 +1,134 @@
+/** What the API shows of an endpoint to which nothing is sent for a while. */
+import assert from 'node:assert/strict';
+import { enqueueTestDelivery, waitForDelivery } from '../../../test/support/deliveries-store.ts';
+import { createTestWorker, startTestWorker, waitForEndpoint } from '../../../test/support/delivery-worker.ts';
+import { forEachEngine } from '../../../test/support/engines.ts';
+import { startReceiver } from '../../../test/support/receiver.ts';
+import { type ManagementServer, startManagement } from '../../../test/support/webhook-management.ts';
+import type { Store } from '../../database/store.ts';
+import { realWorld } from '../../world.ts';
+import { countPauses } from '../hooks/hook-status-store.ts';
+
+const HOOKS = '/repos/grace/doors/hooks';
+/** Answers show whole seconds. */
+const SECOND = 1000;
+
+interface Scene {
+  readonly server: ManagementServer;
+  readonly store: Store;
+  readonly hook: string;
+  readonly hookId: number;
+  readonly ids: readonly number[];
+}
+
+/** A hook with twenty deliveries that wait, and a worker that sends them. */
+async function withWaiting(store: Store, url: string, run: (scene: Scene) => Promise<void>): Promise<void> {
+  await using worker = startTestWorker(store);
+  await using server = await startManagement(store, realWorld, worker.urgent);
+  await server.call('POST', '/user/repos', { json: { name: 'doors' } });
+  const { body } = await server.call('POST', HOOKS, { json: { url } });
+  const ids: number[] = [];
+  for (let count = 0; count < 20; count += 1) ids.push(await enqueueTestDelivery(store, { hookId: body.id, url }));
+  worker.poke();
+  await run({ server, store, hook: `${HOOKS}/${body.id}`, hookId: body.id, ids });
+}
+
+async function waitForPause({ server, hook }: Scene) {
+  for (;;) {
+    const { body } = await server.call('GET', hook);
+    if (body.paused_until !== null) return body;
+    await realWorld.sleep(20);
+  }
+}
+
+const receivers: [reason: string, status: number, headers: Record<string, string>][] = [
+  ['failures', 500, {}],
+  ['retry_after', 429, { 'retry-after': '3600' }],
+];
+for (const [reason, status, headers] of receivers)
+  forEachEngine(
+    `a pause for ${reason} shows since when and until when, and a test that works ends it`,
+    async (store) => {
+      let isWorking = false;
+      await using receiver = await startReceiver((_, response) =>
+        isWorking ? response.end('ok') : response.writeHead(status, headers).end(),
+      );
+      await withWaiting(store, receiver.url, async (scene) => {
+        const { server, hook, ids } = scene;
+        const paused = await waitForPause(scene);
+        assert.equal(paused.paused_reason, reason);
+        assert.ok(Date.parse(paused.paused_since) <= Date.parse(paused.paused_until));
+        const beforeMs = realWorld.nowMs();
+        const { body: log } = await server.call('GET', `${hook}/deliveries`);
+        const { body: after } = await server.call('GET', hook);
+        for (const delivery of log) {
+          assert.ok(Date.parse(delivery.next_attempt_at) > beforeMs - SECOND, JSON.stringify(delivery));
+          if (delivery.attempts > 0 || after.paused_until !== paused.paused_until) continue;
+          assert.deepEqual([delivery.waits_for, delivery.next_attempt_at], ['pause', paused.paused_until]);
+        }
+        isWorking = true;
+        assert.equal((await server.call('POST', `${hook}/tests`)).status, 204);
+        for (const id of ids) await waitForDelivery(store, id, ({ attempts }) => attempts > 0);
+        const { body: free } = await server.call('GET', hook);
+        assert.deepEqual([free.paused_since, free.paused_until, free.paused_reason], [null, null, null]);
+      });
+    },
+  );
+
+forEachEngine('a hook to which no connection can be made says so', async (store) => {
+  const receiver = await startReceiver();
+  await receiver[Symbol.asyncDispose]();
+  await withWaiting(store, receiver.url, async (scene) => {
+    assert.equal((await waitForPause(scene)).paused_reason, 'no_connection');
+    assert.deepEqual([...(await countPauses(store, realWorld.nowMs()))], [['no_connection', 1]]);
+    const { body } = await scene.server.call('GET', HOOKS);
+    assert.equal(body[0].paused_reason, 'no_connection');
+  });
+});
+
+forEachEngine('a test by another process ends the pause of what could not be connected to', async (store) => {
+  const closed = await startReceiver();
+  const { url } = closed;
+  await closed[Symbol.asyncDispose]();
+  await withWaiting(store, url, async ({ server, hook, hookId, ids }) => {
+    // The third pause, which leaves time.
+    const paused = await waitForEndpoint(store, hookId, (row) => row.next_at_ms > realWorld.nowMs() + 15_000);
+    await using _receiver = await startReceiver(undefined, Number(new URL(url).port));
+    await using other = createTestWorker(store);
+    await using elsewhere = await startManagement(store, realWorld, other.urgent);
+    assert.equal((await elsewhere.call('POST', `${hook}/tests`)).status, 204);
+    await Promise.all(ids.map((id) => waitForDelivery(store, id, ({ attempts }) => attempts > 0)));
+    // The next probe would be a second before what the row says of the hook that made the last one.
+    assert.ok(realWorld.nowMs() < paused.next_at_ms - 2000, 'they waited for the end of the pause');
+    assert.equal((await server.call('GET', hook)).body.paused_until, null);
+  });
+});
+
+forEachEngine(
+  'a delivery that failed says when its schedule goes on, and one that ended waits for nothing',
+  async (store) => {
+    await using receiver = await startReceiver((_, response, index) =>
+      response.writeHead(index === 0 ? 500 : 200).end(),
+    );
+    await using worker = startTestWorker(store);
+    await using server = await startManagement(store, realWorld, worker.urgent);
+    await server.call('POST', '/user/repos', { json: { name: 'doors' } });
+    const { url } = receiver;
+    const { body: made } = await server.call('POST', HOOKS, { json: { url } });
+    const ids = [await enqueueTestDelivery(store, { hookId: made.id, url })];
+    worker.poke();
+    const failed = await waitForDelivery(store, ids[0]!, ({ attempts }) => attempts === 1);
+    ids.push(await enqueueTestDelivery(store, { hookId: made.id, url }));
+    worker.poke();
+    await waitForDelivery(store, ids[1]!);
+    const read = async (id: number) => (await server.call('GET', `${HOOKS}/${made.id}/deliveries/${id}`)).body;
+    const [first, second] = [await read(ids[0]!), await read(ids[1]!)];
+    if (first.attempts === 1)
+      assert.deepEqual([first.waits_for, Date.parse(first.next_attempt_at)], ['schedule', floor(failed.due_at_ms)]);
+    assert.deepEqual([second.waits_for, second.next_attempt_at], [null, null]);
+  },
+);
+
+function floor(ms: number): number {
+  return Math.floor(ms / SECOND) * SECOND;
+}

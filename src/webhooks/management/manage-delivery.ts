@@ -1,0 +1,156 @@
+/** The delivery log as the API and the console show it, and sending again. */
+import { z } from '@hono/zod-openapi';
+import { Failure } from '../../errors.ts';
+import { decodeText } from '../delivery/queue/attempt-record.ts';
+import { findDelivery, type LogFilter, listDeliveries } from '../delivery/queue/delivery-log-store.ts';
+import { replay } from '../delivery/queue/delivery-restart-store.ts';
+import { isUuid, periodOfUuid } from '../delivery/queue/delivery-uuid.ts';
+import { DELIVERY_STATES, type StoredState } from '../delivery/schedule/delivery.ts';
+import { EVENT_KINDS, type EventKind } from '../events/event-kind.ts';
+import type { Hook } from '../hooks/hook.ts';
+import { type EndpointHold, readHold } from '../hooks/hook-status-store.ts';
+import { integerParameter, type Parameters, parseId, parseKnownParameters } from '../parameters/parameters.ts';
+import { type deliveryDetailJson, type deliveryJson, toAttemptJson, toDeliveryJson } from './delivery-json.ts';
+import type { Management, SendingParts } from './management.ts';
+
+/** In a query an unescaped `+` is a blank: `…T10:00:00+08:00`, copied from an answer, comes as `…T10:00:00 08:00`. */
+const time = z
+  .preprocess(
+    (value) => (typeof value === 'string' ? value.replace(/ (?=\d\d:\d\d$)/, '+') : value),
+    z.iso.datetime({ offset: true, error: 'must be an ISO 8601 time with Z or an offset' }),
+  )
+  .transform((text) => Date.parse(text))
+  .openapi({ type: 'string', format: 'date-time' });
+
+/** A page far behind costs all that lie before it; from there on `before` leads. */
+const MAX_PAGE = 1000;
+const STATUS_MESSAGE = 'must be a status as 500, a class as 5xx, or 0 for no answer';
+
+/** `500`, `5xx`, or `0`: from and to. */
+const statusRange = z
+  .preprocess((value) => String(value), z.string().regex(/^([1-9]\d\d|[1-5]xx|0)$/, STATUS_MESSAGE))
+  .transform((text) => ({ from: Number(text.replace('xx', '00')), to: Number(text.replace('xx', '99')) }))
+  .openapi({ type: 'string', pattern: '^([1-9]\\d\\d|[1-5]xx|0)$' });
+
+export const listParameters = z.object({
+  state: z.enum(DELIVERY_STATES, `must be one of ${DELIVERY_STATES.join(', ')}`).optional(),
+  event: z.enum(EVENT_KINDS as [string, ...string[]], `must be one of ${EVENT_KINDS.join(', ')}`).optional(),
+  status_code: statusRange.optional().openapi({
+    description: 'Of the last attempt: a status as 500, a class as 5xx, or 0 for no answer.',
+  }),
+  uuid: z
+    .string()
+    .toLowerCase()
+    .refine(isUuid, 'must be a UUID')
+    .optional()
+    .openapi({ description: 'As the receiver saw it.' }),
+  since: time.optional(),
+  until: time.optional(),
+  before: integerParameter(1, Number.MAX_SAFE_INTEGER)
+    .optional()
+    .openapi({ description: 'Only deliveries with a smaller id; the Link header has it for the next page.' }),
+  page: integerParameter(1, MAX_PAGE)
+    .default(1)
+    .openapi({ description: 'Shifts when deliveries are added meanwhile; `before` does not.' }),
+  per_page: integerParameter(1, 100).default(20),
+});
+export const replayParameters = z.object({ since: time });
+
+type DeliveryJson = z.output<typeof deliveryJson>;
+
+export interface DeliveryPage {
+  readonly deliveries: readonly DeliveryJson[];
+  /** The parameter `before` of the next page, if there is one. */
+  readonly nextBefore: number | undefined;
+}
+
+/** The newest first. */
+export async function readDeliveryPage(parts: Management, hookId: number, values: Parameters): Promise<DeliveryPage> {
+  const parameters = parseKnownParameters(listParameters, values, 'list the deliveries');
+  const nowMs = parts.world.nowMs();
+  const hold = await readHold(parts.store, hookId, nowMs);
+  const filter = describeFilter(hookId, parameters, hold);
+  const found = filter === undefined ? [] : await listDeliveries(parts.store, filter);
+  const page = found.slice(0, parameters.per_page);
+  return {
+    deliveries: page.map((delivery) => toDeliveryJson(delivery, hold, nowMs)),
+    nextBefore: found.length > page.length ? (page.at(-1)?.id ?? 0) : undefined,
+  };
+}
+
+/** Undefined when nothing can match: pending and held exclude each other. */
+function describeFilter(
+  hookId: number,
+  parameters: z.output<typeof listParameters>,
+  { isHeld }: EndpointHold,
+): LogFilter | undefined {
+  const { state, event, since = 0, until = Number.MAX_SAFE_INTEGER, before = Number.MAX_SAFE_INTEGER } = parameters;
+  const { status_code: status, uuid } = parameters;
+  const period = uuid === undefined ? undefined : periodOfUuid(uuid);
+  if (state === (isHeld ? 'pending' : 'held')) return undefined;
+  return {
+    hookId,
+    state: (state === 'held' ? 'pending' : state) as StoredState | undefined,
+    eventKind: event as EventKind | undefined,
+    status,
+    uuid,
+    sinceMs: Math.max(since, period?.sinceMs ?? 0),
+    untilMs: Math.min(until, period?.untilMs ?? until),
+    beforeId: before,
+    offset: (parameters.page - 1) * parameters.per_page,
+    limit: parameters.per_page + 1,
+  };
+}
+
+/** With every attempt. */
+export async function readDelivery(
+  parts: Management,
+  hookId: number,
+  id: string,
+): Promise<z.output<typeof deliveryDetailJson>> {
+  const found = await findDelivery(parts.store, hookId, await findDeliveryId(parts, hookId, id));
+  if (found === undefined) throw refuseUnknownDelivery(id);
+  const nowMs = parts.world.nowMs();
+  return {
+    ...toDeliveryJson(found.delivery, await readHold(parts.store, hookId, nowMs), nowMs),
+    request_body: decodeText(found.delivery.body),
+    attempt_log: found.attempts.map(toAttemptJson),
+  };
+}
+
+/** The same bytes under the same id, with a new schedule of attempts, of which the first is made at once. */
+export async function sendAgain(parts: SendingParts, hook: Hook, id: string): Promise<DeliveryJson> {
+  await parts.guard.checkTarget(hook.url);
+  const deliveryId = await findDeliveryId(parts, hook.id, id);
+  const redelivery = await parts.urgent.redeliver(hook.id, deliveryId);
+  const found = redelivery && (await findDelivery(parts.store, hook.id, deliveryId));
+  if (found === undefined) throw refuseUnknownDelivery(id);
+  const nowMs = parts.world.nowMs();
+  return toDeliveryJson(found.delivery, await readHold(parts.store, hook.id, nowMs), nowMs);
+}
+
+/** Everything that failed for good since a time; returns how many will be sent. */
+export async function replaySince(parts: Management, hook: Hook, values: Parameters): Promise<number> {
+  const { since } = parseKnownParameters(replayParameters, values, 'replay the deliveries');
+  await parts.guard.checkTarget(hook.url);
+  const replayed = await replay(parts.store, hook.id, since, parts.world.nowMs());
+  parts.pokeDeliveries();
+  return replayed;
+}
+
+/** A delivery is named by its number, or by the UUID that its receiver saw. */
+async function findDeliveryId(parts: Management, hookId: number, text: string): Promise<number> {
+  const uuid = text.toLowerCase();
+  if (!isUuid(uuid)) return parseId(text, 'delivery_id');
+  const filter = { hookId, uuid, ...periodOfUuid(uuid), beforeId: Number.MAX_SAFE_INTEGER, limit: 1 };
+  const [delivery] = await listDeliveries(parts.store, filter);
+  if (delivery === undefined) throw refuseUnknownDelivery(text);
+  return delivery.id;
+}
+
+function refuseUnknownDelivery(id: string): Failure {
+  return new Failure('not_found', `Delivery not found: the webhook has no ${id}`, {
+    errorCode: 1003,
+    errorCodeName: 'NOT_EXIST',
+  });
+}

@@ -1,0 +1,186 @@
+/** Creating and changing hooks: rules first, then one unit in the store. */
+import { z } from '@hono/zod-openapi';
+import { Failure } from '../../errors.ts';
+import {
+  cancelEndpointStep,
+  holdEndpointStep,
+  moveEndpointStep,
+  releaseEndpointStep,
+} from '../delivery/queue/delivery-store.ts';
+import type { EventKind } from '../events/event-kind.ts';
+import { type EncryptionType, openSecrets, PROFILE_NAMES, sealChange, sealSecret } from '../hooks/hook.ts';
+import type { HookChange, StoredHook } from '../hooks/hook-store.ts';
+import { flagParameter, integerParameter } from '../parameters/parameters.ts';
+import { nextNumber } from '../repositories/number-store.ts';
+import type { Repository } from '../repositories/repository.ts';
+import type { Management } from './management.ts';
+
+export const MAX_HOOKS = 50;
+const MAX_URL_LENGTH = 2048;
+const MAX_PASSWORD_LENGTH = 255;
+
+/** A password travels in a header, where control characters would end it; half a surrogate pair is no character. */
+const isHeaderSafe = (text: string) => !/\p{Cc}/u.test(text) && text.isWellFormed();
+
+const url = z.string().max(MAX_URL_LENGTH, `must be at most ${MAX_URL_LENGTH} characters`);
+const optionalParameters = {
+  encryption_type: integerParameter(0, 1)
+    .optional()
+    .openapi({ description: '0: password, 1: signature key.', default: 0 }),
+  password: z
+    .string('must be text')
+    .max(MAX_PASSWORD_LENGTH, `must be at most ${MAX_PASSWORD_LENGTH} characters`)
+    .refine(isHeaderSafe, 'must not hold control characters or half characters')
+    .optional(),
+  push_events: flagParameter.optional(),
+  tag_push_events: flagParameter.optional(),
+  issues_events: flagParameter.optional(),
+  note_events: flagParameter.optional(),
+  merge_requests_events: flagParameter.optional(),
+  profile: z
+    .enum(PROFILE_NAMES, `must be one of ${PROFILE_NAMES.join(', ')}`)
+    .optional()
+    .openapi({ description: 'Whose deliveries the receiver expects.', default: 'gitcode' }),
+};
+
+export const newHookParameters = z.object({ url, ...optionalParameters }).openapi('NewHook');
+export const hookChangeParameters = z
+  .object({
+    url,
+    ...optionalParameters,
+    remove_password: flagParameter
+      .optional()
+      .openapi({ description: 'Takes the password away. An empty password counts as not given, and takes nothing.' }),
+    active: flagParameter.optional().openapi({ description: 'Off holds events back; on sends what was held.' }),
+  })
+  .openapi('HookChange');
+
+type NewHookParameters = z.output<typeof newHookParameters>;
+type HookChangeParameters = z.output<typeof hookChangeParameters>;
+
+export async function createHook(
+  parts: Management,
+  repository: Repository,
+  parameters: NewHookParameters,
+): Promise<StoredHook> {
+  await parts.guard.checkTarget(parameters.url);
+  const id = await nextNumber(parts.store, 'hook');
+  const events = readEvents(parameters);
+  const isCreated = await parts.hooks.create(
+    {
+      id,
+      repositoryId: repository.id,
+      url: parameters.url,
+      encryptionType: (parameters.encryption_type ?? 0) as EncryptionType,
+      profile: parameters.profile ?? 'gitcode',
+      events: {
+        push: events.push ?? true,
+        tag_push: events.tag_push ?? false,
+        issue: events.issue ?? false,
+        note: events.note ?? false,
+        merge_request: events.merge_request ?? false,
+      },
+      secret: sealSecret(parts.vault, id, parameters.password ?? ''),
+      nowMs: parts.world.nowMs(),
+    },
+    MAX_HOOKS,
+  );
+  if (!isCreated)
+    throw new Failure('conflict', `Cannot create the webhook: a repository has at most ${MAX_HOOKS} of them`);
+  return await findHook(parts, repository, id);
+}
+
+/** What is not named stays. A changed password goes on signing for a day beside the new one. */
+export async function updateHook(
+  parts: Management,
+  repository: Repository,
+  stored: StoredHook,
+  parameters: HookChangeParameters,
+): Promise<StoredHook> {
+  // Whoever's address is gone, or is not allowed any more, can still switch the hook off.
+  if (parameters.active !== false || parameters.url !== stored.hook.url) await parts.guard.checkTarget(parameters.url);
+  const nowMs = parts.world.nowMs();
+  const change: HookChange = {
+    url: parameters.url,
+    encryptionType: parameters.encryption_type as EncryptionType | undefined,
+    profile: parameters.profile,
+    events: readEvents(parameters),
+    secret: changeSecret(parts, stored, choosePassword(parameters), nowMs),
+    switch: chooseSwitch(stored, parameters),
+    nowMs,
+  };
+  const updated = await parts.hooks.update(stored.hook.id, change, listEndpointSteps(stored, change));
+  // Deleted, or another change of the key came first: then this one begins again from there.
+  if (updated === undefined)
+    return await updateHook(parts, repository, await findHook(parts, repository, stored.hook.id), parameters);
+  parts.pokeDeliveries();
+  return updated;
+}
+
+/** What was pending is canceled. */
+export async function deleteHook(parts: Management, id: number): Promise<void> {
+  await parts.hooks.remove(id, [cancelEndpointStep(id, parts.world.nowMs())]);
+}
+
+export async function findHook(parts: Management, repository: Repository, id: number): Promise<StoredHook> {
+  const stored = await parts.hooks.find(repository.id, id);
+  if (stored === undefined) throw refuseUnknownHook(String(id), repository);
+  return stored;
+}
+
+function refuseUnknownHook(id: string, repository: Repository): Failure {
+  return new Failure('not_found', `Webhook not found: ${repository.ownerLogin}/${repository.path} has no ${id}`, {
+    errorCode: 1003,
+    errorCodeName: 'NOT_EXIST',
+  });
+}
+
+function readEvents(parameters: NewHookParameters): Partial<Record<EventKind, boolean>> {
+  const given: [EventKind, boolean | undefined][] = [
+    ['push', parameters.push_events],
+    ['tag_push', parameters.tag_push_events],
+    ['issue', parameters.issues_events],
+    ['note', parameters.note_events],
+    ['merge_request', parameters.merge_requests_events],
+  ];
+  return Object.fromEntries(given.filter(([, wanted]) => wanted !== undefined));
+}
+
+/** Undefined: it stays. An empty one cannot say that there is to be none: clients send back what they read. */
+function choosePassword({ password, remove_password }: HookChangeParameters): string | undefined {
+  if (!remove_password) return password;
+  if (password === undefined) return '';
+  throw new Failure('invalid', 'Cannot update the webhook: remove_password must not come with a password', {
+    field: 'remove_password',
+  });
+}
+
+/** Clients that send everything they read change nothing by it: the same password again is no rotation. */
+function changeSecret(
+  parts: Management,
+  { hook, sealed }: StoredHook,
+  password: string | undefined,
+  nowMs: number,
+): HookChange['secret'] {
+  if (password === undefined) return undefined;
+  const secrets = openSecrets(parts.vault, hook.id, sealed, nowMs);
+  if ((secrets.current?.toString('utf8') ?? '') === password) return undefined;
+  return { sealed: sealChange(parts.vault, hook.id, secrets, { key: password, nowMs }), expected: sealed.secret };
+}
+
+/** A hook that was switched off for its failures gets another chance with another address. */
+function chooseSwitch({ hook }: StoredHook, { active, url }: HookChangeParameters): HookChange['switch'] {
+  if (active !== undefined) return active ? 'on' : 'off';
+  return hook.disabledAtMs !== null && hook.url !== url ? 'on' : undefined;
+}
+
+function listEndpointSteps({ hook }: StoredHook, change: HookChange) {
+  const origin = new URL(change.url).origin;
+  const hasMoved = origin !== new URL(hook.url).origin;
+  const isFixed = change.switch === 'on' || (change.switch === undefined && change.url !== hook.url);
+  return [
+    ...(hasMoved ? [moveEndpointStep(hook.id, origin)] : []),
+    ...(isFixed ? [releaseEndpointStep(hook.id, change.nowMs)] : []),
+    ...(change.switch === 'off' ? [holdEndpointStep(hook.id, change.nowMs)] : []),
+  ];
+}

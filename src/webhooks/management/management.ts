@@ -1,0 +1,57 @@
+/** Everything that manages repositories, hooks and events works with; built once, by the area or by a command. */
+import type { Store } from '../../database/store.ts';
+import type { RequireScope } from '../../http/require-scope.ts';
+import type { Owners } from '../../identity.ts';
+import type { Vault } from '../../vault/vault.ts';
+import type { World } from '../../world.ts';
+import type { AddressGuard } from '../addresses/address-guard.ts';
+import type { UrgentAttempts } from '../delivery/worker/urgent-attempts.ts';
+import { createEventStore, type EventStore } from '../events/event-store.ts';
+import { createHookStore, type HookStore } from '../hooks/hook-store.ts';
+import { type BridgeStore, createBridgeStore } from '../intake/bridge-store.ts';
+import { createIntake, type Intake } from '../intake/intake.ts';
+import { createRepositoryAccess, type RepositoryAccess } from '../repositories/repository-access.ts';
+import { createRepositoryStore, type RepositoryStore } from '../repositories/repository-store.ts';
+
+export interface Management {
+  readonly store: Store;
+  readonly world: World;
+  readonly vault: Vault;
+  readonly owners: Owners;
+  /** Address of the resource API as clients see it. */
+  readonly baseUrl: string;
+  readonly guard: Pick<AddressGuard, 'checkTarget'>;
+  /** Tells the workers of this process that there is something to send. */
+  readonly pokeDeliveries: (hookIds?: readonly number[]) => void;
+  readonly repositories: RepositoryStore;
+  readonly hooks: HookStore;
+  readonly events: EventStore;
+  readonly intake: Intake;
+  readonly bridges: BridgeStore;
+  readonly access: RepositoryAccess;
+}
+
+type Given = Pick<Management, 'store' | 'world' | 'vault' | 'owners' | 'baseUrl' | 'guard' | 'pokeDeliveries'>;
+
+export function createManagement(given: Given): Management {
+  const repositories = createRepositoryStore(given.store);
+  const hooks = createHookStore(given.store);
+  return {
+    ...given,
+    repositories,
+    hooks,
+    events: createEventStore(given.store),
+    intake: createIntake({ store: given.store, world: given.world, hooks }),
+    bridges: createBridgeStore(given.store),
+    access: createRepositoryAccess(repositories, given.owners),
+  };
+}
+
+/** Also sends by itself. */
+export interface SendingParts extends Management {
+  readonly urgent: Pick<UrgentAttempts, 'test' | 'redeliver'>;
+}
+
+export interface ManagementParts extends Management {
+  readonly requireScope: RequireScope;
+}

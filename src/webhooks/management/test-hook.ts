@@ -1,0 +1,38 @@
+import { Failure } from '../../errors.ts';
+import type { Identity } from '../../identity.ts';
+import { createSampleEvent } from '../events/sample-event.ts';
+import type { Hook } from '../hooks/hook.ts';
+import type { Repository } from '../repositories/repository.ts';
+import { announceTest } from './announce.ts';
+import type { Management, SendingParts } from './management.ts';
+
+const MAX_TESTS_AN_HOUR = 60;
+const TEST_DEADLINE_MS = 10_000;
+const HOUR_MS = 3_600_000;
+
+export interface HookTest {
+  readonly caller: Pick<Identity, 'userId' | 'login'>;
+  readonly repository: Repository;
+  readonly hook: Hook;
+}
+
+/** An ordinary push, recorded like any other delivery: the platform has no ping. Returns the delivery's id. */
+export async function testHook(parts: SendingParts, { caller, repository, hook }: HookTest): Promise<number> {
+  await takeTest(parts, caller.userId);
+  await parts.guard.checkTarget(hook.url);
+  const actor = { username: caller.login, name: caller.login };
+  const event = createSampleEvent('push', actor, repository.defaultBranch, parts.world.nowMs());
+  const announcement = { repository, event, source: 'test', idempotencyKey: undefined };
+  const deliveryId = await announceTest(parts, announcement, hook);
+  await parts.urgent.test(deliveryId, parts.world.nowMs() + TEST_DEADLINE_MS);
+  return deliveryId;
+}
+
+async function takeTest(parts: Management, userId: string): Promise<void> {
+  const nowMs = parts.world.nowMs();
+  const hour = Math.floor(nowMs / HOUR_MS);
+  if (await parts.hooks.takeTest(userId, hour, MAX_TESTS_AN_HOUR)) return;
+  throw new Failure('too_many', `Cannot test the webhook: at most ${MAX_TESTS_AN_HOUR} tests an hour are allowed`, {
+    retryAfterSeconds: Math.ceil(((hour + 1) * HOUR_MS - nowMs) / 1000),
+  });
+}

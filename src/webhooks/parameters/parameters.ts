@@ -1,0 +1,114 @@
+/** The platform takes parameters from the query, a form or JSON alike: here they become one record before any schema. */
+
+import { z } from '@hono/zod-openapi';
+import type { Context } from 'hono';
+import { Failure } from '../../errors.ts';
+import { type Fields, readBodyFields } from '../../http/body-fields.ts';
+import { toCall } from '../../http/endpoint.ts';
+
+export type Parameters = Fields;
+
+/** The body wins over the query. */
+export async function readParameters(c: Context): Promise<Parameters> {
+  return dropAbsent({ ...c.req.query(), ...(await readBodyFields(toCall(c))) });
+}
+
+/** JSON nulls and empty fields count as not given. */
+export function dropAbsent(values: Parameters): Parameters {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== null && value !== ''));
+}
+
+/** `action` completes "Cannot …". A required parameter that is missing has the platform's own code for that. */
+export function parseParameters<S extends z.ZodType>(schema: S, values: Parameters, action: string): z.output<S> {
+  const parsed = schema.safeParse(values, { error: describeIssue });
+  if (parsed.success) return parsed.data;
+  const issue = parsed.error.issues[0];
+  const path = issue?.path ?? [];
+  const field = path.join('.');
+  const given = path.reduce<unknown>((value, key) => (value as Parameters | undefined)?.[key as string], values);
+  if (given === undefined)
+    throw new Failure('invalid', `Cannot ${action}: ${field} must not be blank`, { ...MISSING, field });
+  const shown = SECRET_FIELDS.has(field) ? '' : `, got ${JSON.stringify(given)?.slice(0, 200)}`;
+  throw new Failure('invalid', `Cannot ${action}: ${field} ${lowerFirst(issue?.message ?? 'is not valid')}${shown}`, {
+    field,
+  });
+}
+
+/** The same, and refuses a parameter that the schema does not have: a filter that is ignored gives a wrong answer. */
+export function parseKnownParameters<S extends z.ZodObject>(
+  schema: S,
+  values: Parameters,
+  action: string,
+): z.output<S> {
+  const allowed = Object.keys(schema.shape);
+  const field = Object.keys(values).find((name) => name !== 'access_token' && !allowed.includes(name));
+  if (field === undefined) return parseParameters(schema, values, action);
+  const shown = JSON.stringify(field.slice(0, 100));
+  const choice = allowed.length === 0 ? 'there is none' : `allowed: ${allowed.join(', ')}`;
+  throw new Failure('invalid', `Cannot ${action}: ${shown} is no parameter here, ${choice}`, { field });
+}
+
+const MISSING = { errorCode: 1000, errorCodeName: 'PARAMETER_ERROR' };
+const SECRET_FIELDS = new Set(['password', 'secret']);
+
+const NAME_OF_TYPE: Readonly<Record<string, string>> = {
+  string: 'text',
+  int: 'a whole number',
+  number: 'a number',
+  boolean: 'true or false',
+  array: 'an array',
+  object: 'an object',
+  record: 'an object',
+};
+
+/** What a rule without words of its own says. */
+function describeIssue(issue: z.core.$ZodRawIssue): string | undefined {
+  if (issue.code === 'invalid_type') return `must be ${NAME_OF_TYPE[issue.expected] ?? issue.expected}`;
+  if (issue.code === 'invalid_value') return `must be one of ${issue.values.map(String).join(', ')}`;
+  if (issue.code === 'invalid_union' && Array.isArray(issue.options))
+    return `must be one of ${issue.options.join(', ')}`;
+  if (issue.code === 'too_big') return `must be at most ${issue.maximum}${UNIT_OF[issue.origin] ?? ''}`;
+  if (issue.code === 'too_small') return `must be at least ${issue.minimum}${UNIT_OF[issue.origin] ?? ''}`;
+  return undefined;
+}
+
+const UNIT_OF: Readonly<Record<string, string>> = { string: ' characters', array: ' items' };
+
+function lowerFirst(text: string): string {
+  return text.charAt(0).toLowerCase() + text.slice(1);
+}
+
+const FLAG_WORDS = new Map<unknown, boolean>([
+  ['true', true],
+  ['1', true],
+  [1, true],
+  ['false', false],
+  ['0', false],
+  [0, false],
+]);
+
+/** `true`, `false`, `1` and `0`, as a word, a number or a boolean. */
+export const flagParameter = z
+  .preprocess(
+    (value) => FLAG_WORDS.get(typeof value === 'string' ? value.toLowerCase() : value) ?? value,
+    z.boolean('must be true or false'),
+  )
+  .openapi({ type: 'boolean' });
+
+export function integerParameter(minimum: number, maximum: number) {
+  const message = `must be a whole number from ${minimum} to ${maximum}`;
+  return z
+    .preprocess(
+      (value) => (typeof value === 'string' && /^-?\d{1,15}$/.test(value) ? Number(value) : value),
+      z.int(message).min(minimum, message).max(maximum, message),
+    )
+    .openapi({ type: 'integer', minimum, maximum });
+}
+
+/** A number in a path; `field` is what it is called there. */
+export function parseId(text: string, field: string): number {
+  if (/^\d{1,15}$|^[1-8]\d{15}$/.test(text)) return Number(text);
+  throw new Failure('invalid', `Parameter type error: ${field} must be a whole number, got "${text.slice(0, 100)}"`, {
+    field,
+  });
+}

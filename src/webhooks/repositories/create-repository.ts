@@ -1,0 +1,85 @@
+import { z } from '@hono/zod-openapi';
+import type { Store } from '../../database/store.ts';
+import { Failure } from '../../errors.ts';
+import type { Owner } from '../../identity.ts';
+import type { World } from '../../world.ts';
+import { flagParameter } from '../parameters/parameters.ts';
+import { nextNumber } from './number-store.ts';
+import type { Repository } from './repository.ts';
+import type { RepositoryStore } from './repository-store.ts';
+
+const PATH = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$/;
+const pathText = z
+  .string()
+  .regex(PATH, 'must be 1 to 100 letters, digits, dots, dashes and underscores, and not start with a dot or dash')
+  .refine((value) => !/\.(git|atom)$/i.test(value), 'must not end in .git or .atom');
+
+const urlText = z.url({ protocol: /^https?$/, error: 'must be an http or https address' }).max(2048);
+
+export const repositoryParameters = z
+  .object({
+    name: z.string().trim().min(1).max(255),
+    path: pathText.optional(),
+    description: z.string().max(2000, 'must be at most 2000 characters').default(''),
+    private: flagParameter.default(false),
+    default_branch: z
+      .string()
+      .max(255)
+      .regex(/^[^\s~^:?*[\\]+$/, 'must be the name of a branch')
+      .default('main'),
+    web_url: urlText
+      .optional()
+      .openapi({ description: 'Where people see it; defaults to an address of this service.' }),
+    http_url: urlText.optional().openapi({ description: 'Where git fetches it over HTTP.' }),
+    ssh_url: z.string().max(2048).optional().openapi({ description: 'Where git fetches it over SSH.' }),
+  })
+  .openapi('NewRepository');
+
+export type RepositoryParameters = z.output<typeof repositoryParameters>;
+
+export interface CreateRepositoryParts {
+  readonly store: Store;
+  readonly repositories: RepositoryStore;
+  readonly world: World;
+  readonly baseUrl: string;
+}
+
+/** Throws `conflict` when the owner has one of that path. */
+export async function createRepository(
+  parts: CreateRepositoryParts,
+  owner: Owner,
+  parameters: RepositoryParameters,
+): Promise<Repository> {
+  const path = parameters.path ?? parsePath(parameters.name);
+  const nowMs = parts.world.nowMs();
+  const webUrl = parameters.web_url ?? `${parts.baseUrl}/${owner.login}/${path}`;
+  const repository: Repository = {
+    id: await nextNumber(parts.store, 'repository'),
+    ownerKind: owner.kind,
+    ownerId: owner.id,
+    ownerLogin: owner.login,
+    name: parameters.name,
+    path,
+    description: parameters.description,
+    isPrivate: parameters.private,
+    defaultBranch: parameters.default_branch,
+    webUrl,
+    httpUrl: parameters.http_url ?? `${webUrl}.git`,
+    sshUrl: parameters.ssh_url ?? `git@${new URL(webUrl).hostname}:${owner.login}/${path}.git`,
+    createdAtMs: nowMs,
+    updatedAtMs: nowMs,
+  };
+  if (await parts.repositories.create(repository)) return repository;
+  throw new Failure('conflict', `Cannot create the repository: "${owner.login}/${path}" exists already`, {
+    field: 'path',
+  });
+}
+
+/** A name may be anything; the path made from it may not. */
+function parsePath(name: string): string {
+  const parsed = pathText.safeParse(name.replace(/\s+/g, '-'));
+  if (parsed.success) return parsed.data;
+  throw new Failure('invalid', `Cannot create the repository: path must be given, "${name}" cannot be one`, {
+    field: 'path',
+  });
+}

@@ -1,0 +1,13 @@
+import { type Store, statement } from '../../database/store.ts';
+
+const takeNumber = statement<{ value: number }>(
+  'take-webhook-number',
+  `INSERT INTO webhook_numbers (name, value) VALUES ($1, 1)
+   ON CONFLICT (name) DO UPDATE SET value = webhook_numbers.value + 1 RETURNING value`,
+);
+
+/** The next of the small numbers that clients see as `id`; one that is not used leaves a gap. */
+export async function nextNumber(store: Store, name: 'repository' | 'hook'): Promise<number> {
+  const [row] = await store.write(takeNumber, [name]);
+  return row?.value ?? 0;
+}

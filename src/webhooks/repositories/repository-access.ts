@@ -1,0 +1,43 @@
+/** Who may see and who may administer a repository, in the words the platform refuses with. */
+import { Failure } from '../../errors.ts';
+import type { Identity, Owners } from '../../identity.ts';
+import type { Repository } from './repository.ts';
+import type { RepositoryStore } from './repository-store.ts';
+
+type Caller = Pick<Identity, 'userId' | 'isAdmin'>;
+
+export interface RepositoryAccess {
+  /** 404 when there is none or the caller may not see it, 403 when it may see but not administer it. */
+  findAdministered(caller: Caller, owner: string, path: string): Promise<Repository>;
+  /** A public one is seen by everybody. */
+  findVisible(caller: Caller, owner: string, path: string): Promise<Repository>;
+  /** For those that prove themselves otherwise, like a bridge or an operator on the command line. */
+  find(owner: string, path: string): Promise<Repository>;
+}
+
+export function createRepositoryAccess(repositories: RepositoryStore, owners: Owners): RepositoryAccess {
+  const locate = async (login: string, path: string) => {
+    const owner = await owners.findOwner(login);
+    const repository = owner && (await repositories.findByPath(owner.id, path));
+    if (owner === undefined || repository === undefined) throw refuseUnknown(login, path);
+    return { owner, repository: { ...repository, ownerLogin: owner.login } };
+  };
+  return {
+    find: async (login, path) => (await locate(login, path)).repository,
+    findAdministered: async (caller, login, path) => {
+      const { owner, repository } = await locate(login, path);
+      if (await owners.canAdminister(caller, owner)) return repository;
+      if (repository.isPrivate) throw refuseUnknown(login, path);
+      throw new Failure('forbidden', '403 Forbidden - Unauthorized access');
+    },
+    findVisible: async (caller, login, path) => {
+      const { owner, repository } = await locate(login, path);
+      if (!repository.isPrivate || (await owners.canAdminister(caller, owner))) return repository;
+      throw refuseUnknown(login, path);
+    },
+  };
+}
+
+export function refuseUnknown(owner: string, path: string): Failure {
+  return new Failure('not_found', `Project not found:${owner}/${path}`, { errorCodeName: 'UN_KNOW' });
+}

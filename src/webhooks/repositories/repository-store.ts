@@ -1,0 +1,131 @@
+import { type Step, type Store, statement } from '../../database/store.ts';
+import type { Repository } from './repository.ts';
+
+interface RepositoryRow {
+  readonly id: number;
+  readonly owner_kind: string;
+  readonly owner_id: string;
+  readonly owner_login: string;
+  readonly path: string;
+  readonly name: string;
+  readonly description: string;
+  readonly is_private: number;
+  readonly default_branch: string;
+  readonly web_url: string;
+  readonly http_url: string;
+  readonly ssh_url: string;
+  readonly created_at_ms: number;
+  readonly updated_at_ms: number;
+}
+
+const COLUMNS = `id, owner_kind, owner_id, owner_login, path, name, description, is_private, default_branch, web_url,
+  http_url, ssh_url, created_at_ms, updated_at_ms`;
+
+const insertRepository = statement<{ id: number }>(
+  'insert-repository',
+  `INSERT INTO repositories (${COLUMNS}, path_key)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+   ON CONFLICT (owner_id, path_key) DO NOTHING RETURNING id`,
+);
+const repositoryByPath = statement<RepositoryRow>(
+  'repository-by-path',
+  `SELECT ${COLUMNS} FROM repositories WHERE owner_id = $1 AND path_key = $2`,
+);
+const repositoryById = statement<RepositoryRow>(
+  'repository-by-id',
+  `SELECT ${COLUMNS} FROM repositories WHERE id = $1`,
+);
+const repositoriesOfOwner = statement<RepositoryRow>(
+  'repositories-of-owner',
+  `SELECT ${COLUMNS} FROM repositories WHERE owner_id = $1 ORDER BY id LIMIT $2 OFFSET $3`,
+);
+const countOfOwner = statement<{ total: number }>(
+  'count-repositories-of-owner',
+  'SELECT count(*) AS total FROM repositories WHERE owner_id = $1',
+);
+const hooksOfRepository = statement<{ id: number }>(
+  'hook-ids-of-repository',
+  'SELECT id FROM hooks WHERE repository_id = $1 ORDER BY id',
+);
+const deleteRepository = statement('delete-repository', 'DELETE FROM repositories WHERE id = $1');
+const deleteEvents = statement('delete-events-of-repository', 'DELETE FROM events WHERE repository_id = $1');
+const deleteKeys = statement('delete-event-keys-of-repository', 'DELETE FROM event_keys WHERE repository_id = $1');
+
+export interface RepositoryStore {
+  /** False when the owner has one of that path already, in whatever case. */
+  create(repository: Repository): Promise<boolean>;
+  findByPath(ownerId: string, path: string): Promise<Repository | undefined>;
+  findById(id: number): Promise<Repository | undefined>;
+  listOfOwner(ownerId: string, limit: number, offset: number): Promise<Repository[]>;
+  countOfOwner(ownerId: string): Promise<number>;
+  /** With its hooks and events; `stepsOfHook` says what else goes with each hook. */
+  remove(id: number, stepsOfHook: (hookId: number) => readonly Step[]): Promise<void>;
+}
+
+export function createRepositoryStore(store: Store): RepositoryStore {
+  return {
+    create: async (repository) => (await store.write(insertRepository, toParameters(repository))).length > 0,
+    findByPath: async (ownerId, path) => toRepository(await store.read(repositoryByPath, [ownerId, toKey(path)])),
+    findById: async (id) => toRepository(await store.read(repositoryById, [id])),
+    listOfOwner: async (ownerId, limit, offset) =>
+      (await store.read(repositoriesOfOwner, [ownerId, limit, offset])).map(fromRow),
+    countOfOwner: async (ownerId) => (await store.read(countOfOwner, [ownerId]))[0]?.total ?? 0,
+    remove: async (id, stepsOfHook) => {
+      const hooks = await store.read(hooksOfRepository, [id]);
+      await store.writeAll([
+        ...hooks.flatMap((hook) => stepsOfHook(hook.id)),
+        { statement: deleteKeys, parameters: [id] },
+        { statement: deleteEvents, parameters: [id] },
+        // Hooks and bridge secrets go with it by their foreign keys.
+        { statement: deleteRepository, parameters: [id] },
+      ]);
+    },
+  };
+}
+
+function toKey(path: string): string {
+  return path.toLowerCase();
+}
+
+function toParameters(repository: Repository) {
+  return [
+    repository.id,
+    repository.ownerKind,
+    repository.ownerId,
+    repository.ownerLogin,
+    repository.path,
+    repository.name,
+    repository.description,
+    repository.isPrivate ? 1 : 0,
+    repository.defaultBranch,
+    repository.webUrl,
+    repository.httpUrl,
+    repository.sshUrl,
+    repository.createdAtMs,
+    repository.updatedAtMs,
+    toKey(repository.path),
+  ];
+}
+
+function toRepository(rows: readonly RepositoryRow[]): Repository | undefined {
+  return rows[0] && fromRow(rows[0]);
+}
+
+function fromRow(row: RepositoryRow): Repository {
+  return {
+    id: row.id,
+    ownerKind: row.owner_kind as Repository['ownerKind'],
+    ownerId: row.owner_id,
+    ownerLogin: row.owner_login,
+    path: row.path,
+    name: row.name,
+    description: row.description,
+    isPrivate: row.is_private === 1,
+    defaultBranch: row.default_branch,
+    webUrl: row.web_url,
+    httpUrl: row.http_url,
+    sshUrl: row.ssh_url,
+    createdAtMs: row.created_at_ms,
+    updatedAtMs: row.updated_at_ms,
+  };
+}

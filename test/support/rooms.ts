@@ -1,0 +1,127 @@
+/** The import rules of docs/architecture.md as functions over a list of files, so that a made-up program can break each. */
+import { dirname } from 'node:path';
+
+export interface SourceFile {
+  readonly path: string;
+  readonly text: string;
+  /** Paths of the files it imports, and names of the packages; imports of types count. */
+  readonly imports: readonly string[];
+}
+
+const AREAS = ['prediction', 'authorization', 'webhooks', 'console'];
+const MECHANISMS = ['command-line', 'database', 'http', 'grpc', 'workers', 'telemetry', 'vault', 'pages'];
+/** What everything may import, and what imports nothing else. */
+const GROUND = ['src/errors.ts', 'src/world.ts', 'src/identity.ts'];
+const TOP = ['src/app.ts', 'src/main.ts'];
+const MAX_FILES = 20;
+
+/** A folder, or one of the few files that stand beside the folders. */
+export function roomOf(path: string): string {
+  const folder = dirname(path);
+  return folder === 'src' ? path : folder;
+}
+
+function topFolder(path: string): string {
+  return path.split('/')[1] ?? '';
+}
+
+function isIn(path: string, folders: readonly string[]): boolean {
+  return path.startsWith('src/') && path.split('/').length > 2 && folders.includes(topFolder(path));
+}
+
+function findOffences(
+  files: readonly SourceFile[],
+  isOffence: (file: SourceFile, imported: string) => boolean,
+): string[] {
+  return files.flatMap((file) =>
+    file.imports.filter((imported) => isOffence(file, imported)).map((imported) => `${file.path} imports ${imported}`),
+  );
+}
+
+/** Rooms that import each other, directly or through others: such rooms stand on no floor. */
+export function findRingsOfRooms(files: readonly SourceFile[]): string[][] {
+  const targets = new Map<string, Set<string>>();
+  for (const file of files) {
+    const own = roomOf(file.path);
+    const others = targets.get(own) ?? new Set();
+    targets.set(own, others);
+    for (const imported of file.imports)
+      if (imported.startsWith('src/') && roomOf(imported) !== own) others.add(roomOf(imported));
+  }
+  const reachable = new Map([...targets.keys()].map((room) => [room, reachFrom(room, targets)]));
+  const rings = [...targets.keys()].map((room) =>
+    [...(reachable.get(room) ?? [])].filter((other) => reachable.get(other)?.has(room)).sort(),
+  );
+  return rings.filter((ring, index) => ring.length > 1 && rings.findIndex((one) => one[0] === ring[0]) === index);
+}
+
+function reachFrom(start: string, targets: ReadonlyMap<string, ReadonlySet<string>>): ReadonlySet<string> {
+  const seen = new Set<string>();
+  const waiting = [start];
+  for (let room = waiting.pop(); room !== undefined; room = waiting.pop())
+    for (const next of targets.get(room) ?? [])
+      if (!seen.has(next)) {
+        seen.add(next);
+        waiting.push(next);
+      }
+  return seen;
+}
+
+export function findCrowdedRooms(files: readonly SourceFile[]): string[] {
+  const counts = new Map<string, number>();
+  for (const { path } of files) counts.set(roomOf(path), (counts.get(roomOf(path)) ?? 0) + 1);
+  return [...counts].filter(([, count]) => count > MAX_FILES).map(([room, count]) => `${room} has ${count} files`);
+}
+
+export function findImportsOfOtherAreas(files: readonly SourceFile[]): string[] {
+  return findOffences(
+    files,
+    ({ path }, imported) => isIn(path, AREAS) && isIn(imported, AREAS) && topFolder(path) !== topFolder(imported),
+  );
+}
+
+/** The composition root takes an area as its `area.ts`, the command line as its `commands/`, and the console's list of sections. */
+export function findImportsIntoAreas(files: readonly SourceFile[]): string[] {
+  return findOffences(files, ({ path }, imported) => {
+    if (!isIn(imported, AREAS) || isIn(path, AREAS)) return false;
+    if (TOP.includes(path)) return !imported.endsWith('/area.ts');
+    return !isIn(path, ['cli']);
+  });
+}
+
+export function findMechanismsAboveTheirFloor(files: readonly SourceFile[]): string[] {
+  return findOffences(
+    files,
+    ({ path }, imported) => isIn(path, MECHANISMS) && (isIn(imported, [...AREAS, 'cli']) || TOP.includes(imported)),
+  );
+}
+
+export function findGroundAboveItsFloor(files: readonly SourceFile[]): string[] {
+  return findOffences(
+    files,
+    ({ path }, imported) => GROUND.includes(path) && !GROUND.includes(imported) && !imported.startsWith('node:'),
+  );
+}
+
+export function findImpureMathematics(files: readonly SourceFile[]): string[] {
+  return findOffences(
+    files,
+    ({ path }, imported) => path.includes('/gbdt/') && !imported.includes('/gbdt/') && !imported.startsWith('node:'),
+  );
+}
+
+export function findReadersOfTheEnvironment(files: readonly SourceFile[]): string[] {
+  return files.filter(({ path, text }) => text.includes('process.env') && path !== 'src/config/config.ts').map(toPath);
+}
+
+const SQL = /\b(SELECT\s[\s\S]{1,400}?\sFROM|INSERT INTO|DELETE FROM|UPDATE\s+\w+\s+SET|CREATE TABLE)\b/;
+
+export function findSqlOutsideStores(files: readonly SourceFile[]): string[] {
+  return files
+    .filter(({ path, text }) => SQL.test(text) && !path.endsWith('-store.ts') && !isIn(path, ['database']))
+    .map(toPath);
+}
+
+function toPath({ path }: SourceFile): string {
+  return path;
+}
