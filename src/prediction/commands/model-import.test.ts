@@ -8,7 +8,7 @@ import { runTrivet } from '../../../test/support/run-trivet.ts';
 const folder = mkdtempSync(join(tmpdir(), 'trivet-import-'));
 after(() => rmSync(folder, { recursive: true }));
 const env = { TRIVET_DATA_DIR: join(folder, 'data') };
-const fixture = (name: string) => new URL(`../prediction/formats/fixtures/${name}`, import.meta.url).pathname;
+const fixture = (name: string) => new URL(`../formats/fixtures/${name}`, import.meta.url).pathname;
 
 test('models of XGBoost and LightGBM are imported, asked, explained, shown and moved like any other version', async () => {
   const ttft = ['model', 'import', fixture('xgboost-gamma.json'), '--model', 'm', '--target', 'ttft'];

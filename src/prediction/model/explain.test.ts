@@ -70,7 +70,7 @@ const files = [
 ] as const;
 for (const [file, kind, transform, unit] of files)
   test(`what imported trees of ${file} (${transform}, ${unit}) are made of is their prediction, to the last digits`, () => {
-    const text = readFileSync(new URL(`formats/fixtures/${file}`, import.meta.url), 'utf8');
+    const text = readFileSync(new URL(`../formats/fixtures/${file}`, import.meta.url), 'utf8');
     const imported = importTrees({ kind, text, features: new Map(), transform, unit });
     const placement = { target: 'ttft', podType: undefined, statistic: 'p50' } as const;
     const { ttft } = placeImported(createPriorModel(), imported, placement).whole;

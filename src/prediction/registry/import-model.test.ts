@@ -10,7 +10,7 @@ import { createPredictColumns, METRIC_COLUMNS } from '../schema/columns.ts';
 import { trainModel } from '../training/train-model.ts';
 import { detectModelFile, type ImportOrder, importTrees, placeImported } from './import-model.ts';
 
-const fixture = (name: string) => readFileSync(new URL(`formats/fixtures/${name}`, import.meta.url), 'utf8');
+const fixture = (name: string) => readFileSync(new URL(`../formats/fixtures/${name}`, import.meta.url), 'utf8');
 const order = (file: string, changes: Partial<ImportOrder> = {}): ImportOrder => ({
   kind: file.startsWith('xgboost') ? 'XGBoost' : 'LightGBM',
   text: fixture(file),
