@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import ipaddr from 'ipaddr.js';
 import type { Failure } from '../errors.ts';
 import { createAddressReader } from './client-address.ts';
 
@@ -26,4 +27,28 @@ test('a proxy that is no address is refused at the start', () => {
       () => createAddressReader([text]),
       (error: Failure) => error.code === 'invalid',
     );
+});
+
+test('an address is parsed once, however many requests come from it', (t) => {
+  const read = createAddressReader(['10.0.0.0/8', 'fd00::/8']);
+  const parse = t.mock.method(ipaddr, 'process');
+  const readAll = () => {
+    for (const socket of ['203.0.113.7', '10.1.2.3', 'fd00::5'])
+      read({ remoteAddress: socket }, '198.51.100.1, 2001:DB8::1');
+  };
+  readAll();
+  const parsed = parse.mock.callCount();
+  assert.ok(parsed > 0);
+  for (let request = 0; request < 100; request += 1) readAll();
+  assert.equal(parse.mock.callCount(), parsed);
+});
+
+test('addresses are told apart however many there are', () => {
+  const read = createAddressReader(['10.0.0.0/8']);
+  for (let round = 0; round < 2; round += 1)
+    for (let index = 0; index < 3000; index += 1) {
+      const address = `203.0.${index >> 8}.${index & 255}`;
+      assert.equal(read({ remoteAddress: '10.1.2.3' }, `x, ${address}`), address);
+      assert.equal(read({ remoteAddress: address }, '198.51.100.1'), address);
+    }
 });

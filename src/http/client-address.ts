@@ -14,36 +14,66 @@ type Remote = Pick<Socket, 'remoteAddress'>;
 /** `socket` is undefined for a request that is made in process, whose address is `-`. */
 export type ReadClientAddress = (socket: Remote | undefined, forwardedFor: string | undefined) => string;
 
+/** An address in its one spelling. */
+interface Hop {
+  readonly address: string;
+  readonly isTrusted: boolean;
+}
+
+/** Undefined for what is no address. */
+type ReadHop = (text: string | undefined) => Hop | undefined;
+
 /** `trustedProxies` are addresses or CIDR ranges. Throws `invalid` for anything else. */
 export function createAddressReader(trustedProxies: readonly string[]): ReadClientAddress {
-  const ranges = trustedProxies.map(parseRange);
+  const readHop = createHopReader(trustedProxies.map(parseRange));
   return (socket, forwardedFor) => {
-    const address = socket === undefined ? '-' : readSocketAddress(socket);
-    return ranges.length === 0 ? address : findClient(address, forwardedFor ?? '', ranges);
+    const hop = readHop(socket?.remoteAddress);
+    if (hop === undefined) return '-';
+    return hop.isTrusted && forwardedFor !== undefined ? findClient(hop, forwardedFor, readHop) : hop.address;
   };
 }
 
-/** A connection's address does not change, and is asked for with each of its requests. */
-const addressBySocket = new WeakMap<Remote, string>();
-
-function readSocketAddress(socket: Remote): string {
-  const known = addressBySocket.get(socket);
-  if (known !== undefined) return known;
-  const address = normalize(socket.remoteAddress) ?? '-';
-  addressBySocket.set(socket, address);
-  return address;
-}
-
-function findClient(socket: string, forwarded: string, ranges: readonly Range[]): string {
+function findClient(socket: Hop, forwarded: string, readHop: ReadHop): string {
   // Only hops that a trusted proxy wrote are parsed: the rest of the header can be anything, and as long as a head can be.
   const hops = forwarded.split(',');
   let client = socket;
-  while (isWithin(client, ranges)) {
-    const before = normalize(hops.pop()?.trim());
+  while (client.isTrusted) {
+    const before = readHop(hops.pop()?.trim());
     if (before === undefined) break;
     client = before;
   }
-  return client;
+  return client.address;
+}
+
+/** Some hundred kilobytes; one more, and they are read anew. */
+const MAX_KNOWN_HOPS = 1000;
+/** The longest spelling of an IPv6 address without a zone. */
+const MAX_KNOWN_LENGTH = 45;
+
+/** To parse an address takes longer than most of what a request needs, and the same ones come again and again. */
+function createHopReader(trusted: readonly Range[]): ReadHop {
+  const hops = new Map<string, Hop>();
+  return (text) => {
+    const known = text === undefined ? undefined : hops.get(text);
+    if (known !== undefined || text === undefined) return known;
+    const hop = parseHop(text, trusted);
+    if (hop === undefined || text.length > MAX_KNOWN_LENGTH) return hop;
+    if (hops.size >= MAX_KNOWN_HOPS) hops.clear();
+    hops.set(copyText(text), hop);
+    return hop;
+  };
+}
+
+/** A part of a header would keep all of it in memory. */
+function copyText(text: string): string {
+  return Buffer.from(text).toString();
+}
+
+function parseHop(text: string, trusted: readonly Range[]): Hop | undefined {
+  if (!ipaddr.isValid(text)) return undefined;
+  const address = ipaddr.process(text);
+  const isTrusted = trusted.some((range) => address.kind() === range[0].kind() && address.match(range));
+  return { address: address.toString(), isTrusted };
 }
 
 function parseRange(text: string): Range {
@@ -69,15 +99,4 @@ export function networkOf(address: string): string {
 export function siteOf(address: string): string | undefined {
   if (!ipaddr.IPv6.isValid(address)) return undefined;
   return `${ipaddr.IPv6.parse(address).parts.slice(0, 3).join(':')}::/48`;
-}
-
-/** One spelling for each address; undefined for what is none. */
-function normalize(text: string | undefined): string | undefined {
-  return text !== undefined && ipaddr.isValid(text) ? ipaddr.process(text).toString() : undefined;
-}
-
-function isWithin(address: string, ranges: readonly Range[]): boolean {
-  if (!ipaddr.isValid(address)) return false;
-  const parsed = ipaddr.process(address);
-  return ranges.some((range) => parsed.kind() === range[0].kind() && parsed.match(range));
 }
