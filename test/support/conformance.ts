@@ -36,14 +36,14 @@ export function checkConformance(title: string, cases: readonly Case[], options:
 }
 
 /** A fresh person and a fresh confidential application, which no other case knows. */
-export async function prepareParties({ server }: Bench) {
+export async function prepareParties({ server }: Pick<Bench, 'server'>) {
   const person = await createPerson(server);
   const application = await registerApplication(server);
   return { ...application, person, credentials: basic(application.clientId, application.clientSecret) };
 }
 
 /** And tokens of the one for the other. */
-export async function prepareTokens(bench: Bench, scope = 'all_user all_hook') {
+export async function prepareTokens(bench: Pick<Bench, 'server'>, scope = 'all_user all_hook') {
   const parties = await prepareParties(bench);
   return { ...parties, tokens: await obtainTokens(bench.server, parties.person, parties, scope) };
 }

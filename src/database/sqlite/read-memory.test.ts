@@ -29,19 +29,32 @@ forEachEngine(
 
 const echo = statement('test_recall_echo', 'SELECT $1 AS one, $2 AS two');
 
+interface Counted {
+  /** Statements that were run. */
+  readonly count: () => number;
+  /** How often SQLite was asked whether anybody committed. */
+  readonly countQuestions: () => number;
+  readonly commit: () => Promise<void>;
+}
+
 async function withMemory(
   maxAnswers: number,
-  run: (memory: ReadMemory, parts: { count: () => number; commit: () => Promise<void> }) => Promise<void>,
+  run: (memory: ReadMemory, parts: Counted) => Promise<void>,
 ): Promise<void> {
   const { dataDir } = await createStorePlace('sqlite');
   const path = `${dataDir}/memory.db`;
   const [writer, reader] = [openSqliteConnection(path, 'write'), openSqliteConnection(path, 'read')];
   let reads = 0;
+  let questions = 0;
   const counted: SqliteConnection = {
     ...reader,
     run: (...parameters) => {
       reads += 1;
       return reader.run(...parameters);
+    },
+    dataVersion: () => {
+      questions += 1;
+      return reader.dataVersion();
     },
   };
   try {
@@ -50,7 +63,7 @@ async function withMemory(
       // As whoever hears of a commit does: from outside, and so in a turn of its own.
       await new Promise(setImmediate);
     };
-    await run(createReadMemory(counted, maxAnswers), { count: () => reads, commit });
+    await run(createReadMemory(counted, maxAnswers), { count: () => reads, countQuestions: () => questions, commit });
   } finally {
     reader.close();
     writer.close();
@@ -65,6 +78,23 @@ test('a statement is read once with the same parameters, and again after a commi
     await commit();
     for (let round = 0; round < 3; round += 1) memory.recall(echo, ['a', 1]);
     assert.equal(count(), 2);
+  });
+});
+
+test('the look-ups of one turn ask once whether anybody committed, and those of the next turn ask again', async () => {
+  await withMemory(10, async (memory, { countQuestions, commit }) => {
+    for (let turn = 1; turn < 5; turn += 1) {
+      const lookUps = async () => {
+        for (let lookUp = 0; lookUp < 3; lookUp += 1) {
+          memory.recall(echo, ['a', lookUp]);
+          await Promise.resolve();
+        }
+      };
+      // From the start of a turn: ticks run before the promises that go on from the first look-up.
+      await new Promise<void>((resolve) => setImmediate(() => void lookUps().then(resolve)));
+      assert.equal(countQuestions(), turn);
+      await commit();
+    }
   });
 });
 

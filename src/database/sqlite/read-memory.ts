@@ -19,6 +19,9 @@ export function createReadMemory(connection: SqliteConnection, maxAnswers = MAX_
   const answers = new Map<string, Row[]>();
   let version = -1;
   let isChecked = false;
+  const forget = () => {
+    isChecked = false;
+  };
 
   // Asked before the rows are read: a commit in between makes the next answer fresh, never this one old.
   const check = (): void => {
@@ -27,10 +30,9 @@ export function createReadMemory(connection: SqliteConnection, maxAnswers = MAX_
     version = current;
     isChecked = true;
     // It holds until the promises that go on now come to rest. Nothing is received before that, so that nobody who heard of
-    // a later commit can have asked yet: the several look-ups of one request share one question.
-    process.nextTick(() => {
-      isChecked = false;
-    });
+    // a later commit can have asked yet: the several look-ups of one request share one question. Node runs ticks before
+    // promises: the first tick may come before those that go on from this very look-up.
+    process.nextTick(afterPromises, forget);
   };
 
   return {
@@ -45,6 +47,10 @@ export function createReadMemory(connection: SqliteConnection, maxAnswers = MAX_
       return rows;
     },
   };
+}
+
+function afterPromises(run: () => void): void {
+  void Promise.resolve().then(() => process.nextTick(run));
 }
 
 /** Different for different parameters: each says its kind, and bytes, which may hold anything, say how many they are. */
