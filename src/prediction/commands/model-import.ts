@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { createReadStream } from 'node:fs';
 import { Command, Option } from 'commander';
 import { openCliStore } from '../../command-line/open-cli-store.ts';
 import { print, printJson } from '../../command-line/output.ts';
@@ -46,9 +46,7 @@ function splitList(text: string, before: readonly string[] = []): string[] {
 }
 
 async function importModel(path: string, options: ImportOptions): Promise<void> {
-  const file = await readFile(path).catch((error: unknown) => {
-    throw new Failure('invalid', `Cannot read "${path}": ${describeError(error)}`);
-  });
+  const file = await readModelBytes(path);
   const kind = detectModelFile(file);
   const exported = kind === 'trivet' ? decodeExported(file, options) : undefined;
   const name = options.model ?? exported?.id.replace(/@\d+$/, '');
@@ -66,6 +64,24 @@ async function importModel(path: string, options: ImportOptions): Promise<void> 
   });
   if (options.json) return printJson({ id, promoted: options.promote });
   print(options.promote ? `${id} is served now` : `Took ${path} as ${id}`);
+}
+
+/** Below what one string of this runtime holds, as JSON of XGBoost is read. */
+const MAX_FILE_BYTES = 512_000_000;
+
+async function readModelBytes(path: string): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  try {
+    for await (const chunk of createReadStream(path) as AsyncIterable<Uint8Array>) {
+      chunks.push(chunk);
+      length += chunk.length;
+      if (length > MAX_FILE_BYTES) throw new RangeError(`it must have at most ${MAX_FILE_BYTES} bytes`);
+    }
+  } catch (error) {
+    throw new Failure('invalid', `Cannot read "${path}": ${describeError(error)}`);
+  }
+  return Buffer.concat(chunks);
 }
 
 /** An export says by itself what the options would. */

@@ -12,6 +12,10 @@ import { type Forest, LEAVES, MAX_DEPTH } from './tree.ts';
 const MAGIC = 'TRVFORST';
 const VERSION = 1;
 const CHECKSUM_BYTES = 32;
+/** Sums of leaves are 32-bit whole numbers: twice as many trees as 65,536 could overflow them. We train 200. */
+export const MAX_TREES = 10_000;
+/** What all trees together may add: no logarithm of a time is near it, and what is computed with it stays finite. */
+const MAX_SUM = 1_000_000;
 
 export function encodeForests(forests: readonly Forest[]): Uint8Array {
   const binning = forests[0]?.binning ?? { edges: [] };
@@ -32,6 +36,7 @@ export function decodeForests(bytes: Uint8Array): Forest[] {
   const reader = openReader(bytes);
   const [featureCount, forestCount] = [reader.count(256), reader.count(1024)];
   const edges = Array.from({ length: featureCount }, () => reader.floats(reader.count(MAX_BINS)));
+  if (!edges.every(isRising)) throw refuse('cut points must be in rising order');
   const binning: Binning = { edges };
   const forests = Array.from({ length: forestCount }, () => decodeForest(binning, reader));
   reader.end();
@@ -53,15 +58,25 @@ function encodeForest(forest: Forest): Uint8Array[] {
 }
 
 function decodeForest(binning: Binning, reader: Reader): Forest {
-  const treeCount = reader.count(1_000_000);
+  const treeCount = reader.count(MAX_TREES);
   const [base, leafScale] = [reader.double(), reader.double()];
   const features = reader.bytes(treeCount * MAX_DEPTH);
   const thresholds = reader.bytes(treeCount * MAX_DEPTH);
   const leaves = reader.shorts(treeCount * LEAVES);
   const covers = reader.floats(treeCount * LEAVES);
-  if (!Number.isFinite(base) || !(leafScale > 0)) throw refuse('its numbers are not finite');
+  if (!(leafScale > 0 && Math.abs(base) + leafScale * 32_768 * treeCount <= MAX_SUM))
+    throw refuse(`its trees must add up to at most ${MAX_SUM}`);
+  if (!covers.every((cover) => cover >= 0 && cover < Number.POSITIVE_INFINITY))
+    throw refuse('covers must be finite numbers of 0 or more');
   if (features.some((feature) => feature >= binning.edges.length)) throw refuse('a tree splits a feature it lacks');
   return { binning, treeCount, base, leafScale, features, thresholds, leaves, covers };
+}
+
+/** False for NaN too, which is in no order. */
+function isRising(edges: Float32Array): boolean {
+  for (let i = 0; i < edges.length; i++)
+    if (!(i === 0 ? !Number.isNaN(edges[0]) : edges[i - 1]! < edges[i]!)) return false;
+  return true;
 }
 
 interface Reader {

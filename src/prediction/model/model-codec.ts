@@ -13,10 +13,11 @@ import { decodeGeneralForest, encodeGeneralForest } from '../gbdt/general/genera
 import type { Forest } from '../gbdt/tree.ts';
 import { countTerms, listTermNames } from '../physics/terms.ts';
 import { TARGETS, type Target } from '../schema/observation-table.ts';
-import type { Calibration, Statistic } from './calibration.ts';
-import { FEATURE_NAMES, isInputFeature } from './features.ts';
+import type { Calibration } from './calibration.ts';
+import { FEATURE_NAMES } from './features.ts';
 import type { ImportedTrees } from './imported-trees.ts';
-import type { LatencyModel, LearningParameters, SlotModels, TargetModel } from './model.ts';
+import type { LatencyModel, SlotModels, TargetModel } from './model.ts';
+import { checkHeader, type ModelHeader, type SlotHeader, type TargetHeader } from './model-header.ts';
 import { NO_LEVELS, type ServerLevels } from './server-levels.ts';
 
 const MAGIC = 'TRVMODEL';
@@ -24,45 +25,6 @@ const MAGIC = 'TRVMODEL';
 const FORMAT_VERSION = 2;
 const HEADER_AT = 16;
 const CHECKSUM_BYTES = 32;
-
-interface TargetHeader {
-  readonly rows: number;
-  /** Logarithms of factors; absent where every server has factor 1. */
-  readonly levels?: {
-    readonly servers: Readonly<Record<string, number>>;
-    /** Absent in models of an earlier program. */
-    readonly kinds?: Readonly<Record<string, number>>;
-    readonly podTypes: Readonly<Record<string, number>>;
-  };
-  readonly physics: { readonly coefficients: Readonly<Record<string, number>>; readonly floorMs: number };
-  readonly hasForest: boolean;
-  /** Absent in models of an earlier program. */
-  readonly treeBaseMs?: number;
-  readonly forestShare: number;
-  readonly calibration: {
-    readonly edges: readonly number[];
-    readonly quantiles: readonly number[];
-    readonly logMeans: readonly number[];
-    readonly rows: number;
-  };
-  readonly validation: TargetModel['validation'] | null;
-  readonly imported?: Omit<ImportedTrees, 'forest'> & { readonly bytes: number };
-}
-
-interface SlotHeader {
-  /** Null for the whole model. */
-  readonly podType: string | null;
-  readonly targets: Partial<Readonly<Record<Target, TargetHeader>>>;
-  readonly forestBytes: number;
-}
-
-interface ModelHeader {
-  readonly id: string;
-  readonly statistic: Statistic;
-  readonly parameters?: LearningParameters;
-  readonly features: readonly string[];
-  readonly slots: readonly SlotHeader[];
-}
 
 export function encodeModel(model: LatencyModel): Uint8Array {
   const slots: readonly [string | null, SlotModels][] = [[null, model.whole], ...model.slots];
@@ -182,10 +144,20 @@ function openFile(file: Uint8Array): OpenedFile {
     throw refuse('its checksum does not match, the file is damaged');
   const end = HEADER_AT + content.readUInt32LE(12);
   try {
-    return { header: JSON.parse(content.toString('utf8', HEADER_AT, end)) as ModelHeader, rest: content.subarray(end) };
+    return { header: readHeader(content.subarray(HEADER_AT, end)), rest: content.subarray(end) };
   } catch (error) {
     throw refuse(describeError(error));
   }
+}
+
+function readHeader(bytes: Buffer): ModelHeader {
+  let value: unknown;
+  try {
+    value = JSON.parse(bytes.toString('utf8'));
+  } catch {
+    throw new RangeError('its header is not JSON');
+  }
+  return checkHeader(value);
 }
 
 function refuse(reason: string): Failure {
@@ -194,23 +166,21 @@ function refuse(reason: string): Failure {
 
 function restoreModel({ header, rest }: OpenedFile): LatencyModel {
   let at = 0;
-  const hasForests = header.slots.some((slot) => slot.forestBytes > 0);
-  if (hasForests && header.features.join() !== FEATURE_NAMES.join())
-    throw new RangeError('it was learned from other features than this program computes, train it again');
   const slots = header.slots.map((slot): [string | null, SlotModels] => {
     const takeBytes = (length: number): Uint8Array => {
       at += length;
+      if (at > rest.length) throw new RangeError('it ends too early');
       return rest.subarray(at - length, at);
     };
     const forests = slot.forestBytes === 0 ? [] : decodeForests(takeBytes(slot.forestBytes));
     return [slot.podType, restoreSlot(slot, forests, takeBytes)];
   });
+  if (at !== rest.length) throw new RangeError('there is more in it than its header says');
   const [whole, ...others] = slots;
-  if (whole === undefined) throw new RangeError('it has no slot');
   const named = others.map(([podType, slot]): [string, SlotModels] => [podType ?? '', slot]);
   const { id, statistic, parameters } = header;
   const learnedBy = parameters === undefined ? {} : { parameters };
-  return { id, statistic, ...learnedBy, whole: whole[1], slots: new Map(named) };
+  return { id, statistic, ...learnedBy, whole: whole![1], slots: new Map(named) };
 }
 
 function restoreSlot(
@@ -230,15 +200,14 @@ function restoreSlot(
         ? learned
         : { ...learned, imported: restoreImported(header.imported, takeBytes(header.imported.bytes)) };
   }
+  if (forests.length > 0) throw new RangeError('it has more forests than its header says');
   return slot;
 }
 
 function restoreTarget(target: Target, header: TargetHeader, forest: Forest | undefined): Omit<TargetModel, 'levels'> {
   if (forest !== undefined && forest.binning.edges.length !== FEATURE_NAMES.length)
     throw new RangeError('its trees have another number of features than it says');
-  const { treeBaseMs = 0 } = header;
-  if (!(treeBaseMs >= 0 && treeBaseMs < Number.POSITIVE_INFINITY))
-    throw new RangeError('its treeBaseMs must be a finite number of 0 or more');
+  if (forest === undefined && header.hasForest) throw new RangeError('it lacks a forest that its header says');
   const names = listTermNames(target);
   // A term that a later program adds was not learned: it adds nothing.
   const coefficients = Float64Array.from(
@@ -249,7 +218,7 @@ function restoreTarget(target: Target, header: TargetHeader, forest: Forest | un
     rows: header.rows,
     physics: { target, coefficients, floorMs: header.physics.floorMs },
     forest,
-    treeBaseMs,
+    treeBaseMs: header.treeBaseMs ?? 0,
     forestShare: header.forestShare,
     calibration: restoreCalibration(header.calibration),
     validation: header.validation ?? undefined,
@@ -259,9 +228,8 @@ function restoreTarget(target: Target, header: TargetHeader, forest: Forest | un
 function restoreImported(header: NonNullable<TargetHeader['imported']>, bytes: Uint8Array): ImportedTrees {
   const { library, sources, transform, unit } = header;
   const forest = decodeGeneralForest(bytes);
-  const unknown = sources.find(({ from }) => typeof from === 'string' && !isInputFeature(from));
-  if (unknown !== undefined || sources.length !== forest.featureCount)
-    throw new RangeError('its imported trees ask for features that this program does not compute');
+  if (sources.length !== forest.featureCount)
+    throw new RangeError('its imported trees ask for another number of features than it says');
   return { library, sources, transform, unit, forest };
 }
 

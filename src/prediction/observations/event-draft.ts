@@ -1,5 +1,6 @@
 import { findTextFault } from '../../database/storable-text.ts';
 import { Failure } from '../../errors.ts';
+import { MAX_MS, MIN_OBSERVED_MS } from '../schema/milliseconds.ts';
 import type { ObservationEvent, ObservedInput } from '../schema/observation-event.ts';
 
 /** A reported event as it was read, before anybody looked whether it can be true. */
@@ -50,8 +51,10 @@ export function createInputDraft(): InputDraft {
   };
 }
 
-const MAX_NAME_LENGTH = 256;
-const DAY_MS = 86_400_000;
+/** Of each text: samples and the state of servers keep them. */
+const MAX_NAME_BYTES = 256;
+/** Of the clock of a caller. */
+const MAX_AHEAD_MS = 86_400_000;
 
 /** The event, if it can be true. Throws an `invalid` failure that says what cannot; `nowMs` stands for an absent time. */
 export function checkDraft(draft: EventDraft, nowMs: number): ObservationEvent {
@@ -100,20 +103,21 @@ function checkOutput({ tpotMs, outputTokens }: EventDraft): { tpotMs: number | u
 
 function checkDuration(name: string, value: number | undefined): number {
   if (value === undefined) throw refuse(name, 'must be given');
-  if (!(value > 0 && value <= DAY_MS)) throw refuse(name, `must be more than 0 and at most a day, got ${value}`);
+  if (!(value > 0 && value <= MAX_MS)) throw refuse(name, `must be more than 0 and at most a day, got ${value}`);
+  if (value < MIN_OBSERVED_MS) throw refuse(name, `must be at least ${MIN_OBSERVED_MS}, got ${value}`);
   return value;
 }
 
 function checkName(name: string, value: string): string {
   if (value === '') throw refuse(name, 'must not be empty');
-  const length = Buffer.byteLength(value, 'utf8');
-  if (length > MAX_NAME_LENGTH) throw refuse(name, `must have at most ${MAX_NAME_LENGTH} bytes, got ${length}`);
   checkText(name, value);
   return value;
 }
 
 /** Here, so that the store refuses no batch because of one event in it. */
 function checkText(name: string, value: string): void {
+  const length = Buffer.byteLength(value, 'utf8');
+  if (length > MAX_NAME_BYTES) throw refuse(name, `must have at most ${MAX_NAME_BYTES} bytes, got ${length}`);
   const fault = findTextFault(value);
   if (fault !== undefined) throw refuse(name, fault);
 }
@@ -123,7 +127,8 @@ function checkTime(at: TimestampDraft | undefined, nowMs: number): number {
   if (at === undefined) return nowMs;
   if (at.nanos < 0 || at.nanos > 999_999_999) throw refuse('at', `must have 0 to 999,999,999 nanos, got ${at.nanos}`);
   const atMs = at.seconds * 1000 + Math.floor(at.nanos / 1_000_000);
-  if (!(atMs >= 0 && atMs <= nowMs + DAY_MS)) throw refuse('at', 'must be after 1970 and not more than a day ahead');
+  if (!(atMs >= 0 && atMs <= nowMs + MAX_AHEAD_MS))
+    throw refuse('at', 'must be after 1970 and not more than a day ahead');
   return atMs;
 }
 

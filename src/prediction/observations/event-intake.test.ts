@@ -31,6 +31,17 @@ const impossible: [event: object, reason: RegExp][] = [
   [{ firstToken: { requestId: 'r', ttftMillis: -3 } }, /^ttft_millis must be more than 0 and at most a day, got -3$/],
   [{ firstToken: { requestId: 'r', ttftMillis: 86_400_001 } }, /^ttft_millis must be more than 0 and at most a day/],
   [{ finished: { requestId: 'r', tpotMillis: 0 } }, /^tpot_millis must be more than 0/],
+  [{ firstToken: { requestId: 'r', ttftMillis: 5e-324 } }, /^ttft_millis must be at least 0\.001, got 5e-324$/],
+  [{ finished: { requestId: 'r', tpotMillis: 0.0009 } }, /^tpot_millis must be at least 0\.001, got 0\.0009$/],
+  [{ observation: { ...whole, ttftMillis: 1e-9 } }, /^ttft_millis must be at least 0\.001, got 1e-9$/],
+  [
+    { observation: { ...whole, input: { ...input, podType: 'p'.repeat(257) } } },
+    /^input\.pod_type must have at most 256 bytes, got 257$/,
+  ],
+  [
+    { dispatched: { ...dispatched, input: { ...input, serverIp: 'é'.repeat(129) } } },
+    /^input\.server_ip must have at most 256 bytes, got 258$/,
+  ],
   [{ finished: { requestId: 'r', outputTokens: -1 } }, /^output_tokens must not be negative, got -1$/],
   [{ observation: { targetModel: 'm', input } }, /^ttft_millis or tpot_millis must be given$/],
   [{ observation: { ...whole, ttftMillis: 0 } }, /^ttft_millis must be more than 0/],

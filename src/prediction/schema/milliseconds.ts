@@ -4,6 +4,9 @@ const MIN_MS = 0.01;
 /** A day: what a load beyond all numbers is answered with. */
 export const MAX_MS = 86_400_000;
 
+/** A microsecond: nothing that a server did took less. */
+export const MIN_OBSERVED_MS = 0.001;
+
 /** A finite time above 0, whatever overflowed on the way here. */
 export function clampMs(milliseconds: number): number {
   if (milliseconds >= MIN_MS && milliseconds <= MAX_MS) return milliseconds;

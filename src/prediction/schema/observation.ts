@@ -1,4 +1,4 @@
-import { MAX_MS } from './milliseconds.ts';
+import { MAX_MS, MIN_OBSERVED_MS } from './milliseconds.ts';
 import type { ObservedInput } from './observation-event.ts';
 
 /** One request that really happened: what its server looked like when it was chosen, and how long it took. */
@@ -20,9 +20,7 @@ export function findMistake(row: Observation): string | undefined {
   const mistake = findInputMistake(row.input);
   if (mistake !== undefined) return mistake;
   if (row.ttftMs === undefined && row.tpotMs === undefined) return 'ttft_millis or tpot_millis must be present';
-  if (row.ttftMs !== undefined && !isTime(row.ttftMs)) return 'ttft_millis must be more than 0 and at most one day';
-  if (row.tpotMs !== undefined && !isTime(row.tpotMs)) return 'tpot_millis must be more than 0 and at most one day';
-  return undefined;
+  return findTimeMistake('ttft_millis', row.ttftMs) ?? findTimeMistake('tpot_millis', row.tpotMs);
 }
 
 /** The int32 fields of the contract; an average of counts may still have a fraction. */
@@ -39,8 +37,10 @@ export function findInputMistake(input: ObservedInput): string | undefined {
   return undefined;
 }
 
-function isTime(value: number): boolean {
-  return value > 0 && value <= MAX_MS;
+function findTimeMistake(name: string, ms: number | undefined): string | undefined {
+  if (ms === undefined) return undefined;
+  if (!(ms > 0 && ms <= MAX_MS)) return `${name} must be more than 0 and at most one day`;
+  return ms < MIN_OBSERVED_MS ? `${name} must be at least ${MIN_OBSERVED_MS}` : undefined;
 }
 
 function toSnakeCase(name: string): string {

@@ -127,7 +127,7 @@ interface NodeRange {
 function isWellFormed(forest: GeneralForest, node: number, end: number): boolean {
   const feature = forest.features[node]!;
   const threshold = forest.thresholds[node]!;
-  if (!(forest.covers[node]! >= 0)) return false;
+  if (!(forest.covers[node]! >= 0 && forest.covers[node]! < Number.POSITIVE_INFINITY)) return false;
   if (feature < 0) return Number.isFinite(threshold);
   const [left, right] = [forest.left[node]!, forest.right[node]!];
   const leadsOn = left > node && left < end && right > node && right < end;

@@ -1,0 +1,125 @@
+/** The header of a model file: what it may say. A file with a right checksum may still come from a stranger. */
+import { z } from 'zod';
+import { LEVELS, STATISTICS } from './calibration.ts';
+import { FEATURE_NAMES, isInputFeature } from './features.ts';
+import { TIME_UNITS, TRANSFORMS } from './imported-trees.ts';
+import type { LearningParameters } from './model.ts';
+
+/** Each pod type with a model of its own takes some megabytes while it is served. */
+export const MAX_POD_TYPE_MODELS = 64;
+/** Calibrations have 8 buckets; each answer looks through them. */
+const MAX_BUCKETS = 64;
+/** A factor of e^20: beyond it, every time is clamped. */
+const MAX_LOG = 20;
+
+const count = z.int().min(0);
+const finite = z.number();
+const notNegative = finite.min(0);
+
+/** By hand: a schema of each of many thousand servers would hold up the calls that are answered meanwhile. */
+const levels = z.custom<Readonly<Record<string, number>>>(
+  (value) =>
+    typeof value === 'object' &&
+    value !== null &&
+    Object.values(value).every((level) => typeof level === 'number' && Math.abs(level) <= MAX_LOG),
+  `must be an object of numbers from -${MAX_LOG} to ${MAX_LOG}`,
+);
+
+const calibration = z
+  .object({
+    edges: z.array(notNegative).max(MAX_BUCKETS - 1),
+    quantiles: z.array(finite),
+    logMeans: z.array(finite),
+    rows: count,
+  })
+  .refine(({ edges }) => isRising(edges), 'edges must be in rising order')
+  .refine(
+    ({ edges, quantiles, logMeans }) =>
+      quantiles.length === (edges.length + 1) * LEVELS.length && logMeans.length === edges.length + 1,
+    `must have ${LEVELS.length} quantiles and one mean for each bucket`,
+  )
+  .refine(
+    ({ logMeans, quantiles }) =>
+      logMeans.every((_, bucket) => isRising(quantiles.slice(bucket * LEVELS.length, (bucket + 1) * LEVELS.length))),
+    'quantiles of a bucket must be in rising order',
+  );
+
+function isRising(numbers: readonly number[]): boolean {
+  return numbers.every((number, i) => i === 0 || number >= numbers[i - 1]!);
+}
+
+const imported = z.object({
+  library: z.string(),
+  sources: z
+    .array(
+      z.object({
+        name: z.string(),
+        from: z.union([
+          finite,
+          z.string().refine((name): boolean => isInputFeature(name), 'must be a feature that this program computes'),
+        ]),
+      }),
+    )
+    .readonly(),
+  transform: z.enum(TRANSFORMS),
+  unit: z.enum(TIME_UNITS),
+  bytes: count,
+});
+
+const target = z.object({
+  rows: count,
+  /** Logarithms of factors; absent where every server has factor 1. `kinds` is absent in models of an earlier program. */
+  levels: z.object({ servers: levels, kinds: levels.optional(), podTypes: levels }).optional(),
+  physics: z.object({ coefficients: z.record(z.string(), notNegative), floorMs: finite.positive() }),
+  hasForest: z.boolean(),
+  /** Absent in models of an earlier program. */
+  treeBaseMs: notNegative.optional(),
+  forestShare: notNegative.max(1),
+  calibration,
+  // Only shown, so a model without it is as good.
+  validation: z.object({ rows: count, mape: finite, mdape: finite }).nullable().catch(null),
+  imported: imported.optional(),
+});
+
+const slot = z.object({
+  /** Null for the whole model. */
+  podType: z.string().nullable(),
+  targets: z.object({ ttft: target.optional(), tpot: target.optional() }),
+  forestBytes: count,
+});
+
+const header = z.object({
+  id: z.string().min(1),
+  statistic: z.enum(STATISTICS),
+  parameters: z
+    .custom<LearningParameters>((value) => typeof value === 'object' && value !== null && !Array.isArray(value))
+    .optional(),
+  features: z.array(z.string()).readonly(),
+  slots: z
+    .array(slot)
+    .min(1)
+    .max(MAX_POD_TYPE_MODELS + 1)
+    .refine(([whole, ...others]) => whole?.podType === null && others.every(({ podType }) => podType !== null), {
+      message: 'the first must be of all pod types, and the others of one each',
+    })
+    .refine((slots) => new Set(slots.map(({ podType }) => podType)).size === slots.length, {
+      message: 'no two may be of the same pod type',
+    }),
+});
+
+export type ModelHeader = z.infer<typeof header>;
+export type SlotHeader = ModelHeader['slots'][number];
+export type TargetHeader = NonNullable<SlotHeader['targets']['ttft']>;
+
+/** Throws a RangeError that names the first field that cannot be. */
+export function checkHeader(value: unknown): ModelHeader {
+  const parsed = header.safeParse(value);
+  if (!parsed.success) {
+    const { path, message } = parsed.error.issues[0]!;
+    throw new RangeError(`its header is not well formed: ${[...path, ''].join('.').slice(0, 200)} ${message}`);
+  }
+  const hasForests = parsed.data.slots.some((part) => part.forestBytes > 0);
+  if (hasForests && parsed.data.features.join() !== FEATURE_NAMES.join())
+    throw new RangeError('it was learned from other features than this program computes, train it again');
+  return parsed.data;
+}
