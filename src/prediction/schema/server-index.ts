@@ -1,3 +1,5 @@
+import { randomInt } from 'node:crypto';
+
 /**
  * Server addresses → small numbers, found by their bytes so that the hot path makes no string. Bounded: when it is
  * full, the half that was used longest ago is forgotten.
@@ -69,11 +71,16 @@ export function createServerIndex(capacity: number, onForget: (server: number) =
   };
 }
 
-/** FNV-1a, finished so that the low bits are good: addresses differ in their last digits. */
+/** Of this process: who reports must not be able to choose addresses that share one slot. */
+const SEED = randomInt(2 ** 32);
+
+/** FNV-1a from a secret start, then the finaliser of MurmurHash3: every bit of the start reaches the low bits. */
 function hashBytes(source: Uint8Array, start: number, length: number): number {
-  let hash = 0x811c9dc5;
+  let hash = SEED;
   for (let i = start; i < start + length; i++) hash = Math.imul(hash ^ source[i]!, 0x01000193);
-  return (hash ^ (hash >>> 15)) >>> 0;
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return (hash ^ (hash >>> 16)) >>> 0;
 }
 
 function isSame(address: Uint8Array, source: Uint8Array, start: number, length: number): boolean {

@@ -20,6 +20,7 @@ import type {
   TargetModel,
   Validation,
 } from '../model/model.ts';
+import { MAX_POD_TYPE_MODELS } from '../model/model-header.ts';
 import { fitServerLevels, NO_LEVELS, readLevels, type ServerLevels } from '../model/server-levels.ts';
 import { evaluatePhysics, fitPhysics, type PhysicsModel } from '../physics/physics.ts';
 import { clampMs } from '../schema/milliseconds.ts';
@@ -68,8 +69,7 @@ export function trainModel(
   const whole = trainSlot(table, parameters, (target) => onProgress(`${target} of ${table.count} rows`));
   const slots = new Map<string, SlotModels>();
   if (rowsByPodType.size > 1)
-    for (const [podType, rows] of rowsByPodType) {
-      if (rows.length < MIN_SLOT_ROWS) continue;
+    for (const [podType, rows] of pickPodTypes(rowsByPodType)) {
       const name = podType === '' ? 'aggregate' : podType;
       const onTarget = (target: Target) => onProgress(`${target} of ${rows.length} ${name} rows`);
       slots.set(podType, trainSlot(selectRows(table, rows), parameters, onTarget));
@@ -92,6 +92,14 @@ function groupByPodType(table: ObservationTable): Map<string, number[]> {
     else rows.push(i);
   }
   return rowsByPodType;
+}
+
+/** Callers name pod types as they like: those with the most rows get a model, up to as many as a model may have. */
+function pickPodTypes(rowsByPodType: ReadonlyMap<string, number[]>): [string, number[]][] {
+  return [...rowsByPodType]
+    .filter(([, rows]) => rows.length >= MIN_SLOT_ROWS)
+    .sort(([, left], [, right]) => right.length - left.length)
+    .slice(0, MAX_POD_TYPE_MODELS);
 }
 
 function trainSlot(
