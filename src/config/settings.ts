@@ -59,7 +59,7 @@ export const settings = {
     maxHttpConnections: setting({
       env: 'HTTP_MAX_CONNECTIONS',
       about:
-        'Connections of HTTP at a time, at most a quarter of the open files that the system allows. A new one takes the place of the oldest without a request.',
+        'Connections of HTTP at a time, at most a quarter of the open files that the system allows. A new one takes the place of the oldest that waits for its client.',
       schema: integer(1, 1_000_000),
       fallback: '1000',
     }),

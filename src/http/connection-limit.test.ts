@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
 import { listenHttp } from './http-server.ts';
@@ -12,6 +12,7 @@ async function open(port: number, text = ''): Promise<Socket> {
   return socket;
 }
 
+const LARGER_THAN_SOCKETS_HOLD = 64 * 1024 * 1024;
 const HEAD = 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n';
 
 test('beyond the limit, a new connection takes the place of the oldest without a request', async () => {
@@ -32,6 +33,34 @@ test('beyond the limit, a new connection takes the place of the oldest without a
   assert.ok(!waiting.closed);
   await http.drain(0);
 });
+
+for (const [title, text = ''] of [
+  ['the rest of a request', `${HEAD}five!`],
+  ['a reader of its answer', 'GET /large HTTP/1.1\r\nHost: x\r\n\r\n'],
+])
+  test(`beyond the limit, a new connection takes the place of one that waits for ${title}`, async (t) => {
+    const http = await listenHttp({ host: '127.0.0.1', port: 0, maxConnections: 2 });
+    t.after(() => http.drain(0));
+    const arrived = new EventEmitter();
+    http.serve((incoming, outgoing) => {
+      if (incoming.url === '/large') outgoing.end(Buffer.alloc(LARGER_THAN_SOCKETS_HOLD));
+      if (incoming.url === '/short') outgoing.end('answer');
+      arrived.emit('request');
+    });
+    const beginRequest = async (head: string): Promise<Socket> => {
+      const [socket] = await Promise.all([open(http.port, head), once(arrived, 'request')]);
+      return socket;
+    };
+    const working = await beginRequest('GET /work HTTP/1.1\r\nHost: x\r\n\r\n');
+    const waiting = await beginRequest(text);
+    const closed = once(waiting, 'close');
+    const asking = await open(http.port, 'GET /short HTTP/1.1\r\nHost: x\r\n\r\n');
+    const [answer] = (await Promise.race([once(asking, 'data'), once(asking, 'close')])) as [Buffer];
+    assert.match(String(answer), /answer/);
+    assert.ok(!working.closed);
+    waiting.resume();
+    await closed;
+  });
 
 for (const [what, text] of [
   ['head', HEAD.slice(0, 20)],

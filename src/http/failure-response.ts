@@ -1,4 +1,5 @@
 /** Four renderers of the same `Failure`, and a plain page; which one speaks is decided where a path is mounted. */
+import type { HttpBindings } from '@hono/node-server';
 import type { Context } from 'hono';
 import { html } from 'hono/html';
 import { HTTPException } from 'hono/http-exception';
@@ -85,10 +86,22 @@ export function respondToError(
   c: FailureContext,
 ): Response | Promise<Response> {
   const refused = { traceId: c.get('traceId'), log: c.get('log') };
-  if (style !== 'page') return toResponse(c, replyToError(error, style, refused));
-  const failure = toFailure(error, refused);
+  const reason = isCutOff(error, c) ? refuseCutOff(error) : error;
+  if (style !== 'page') return toResponse(c, replyToError(reason, style, refused));
+  const failure = toFailure(reason, refused);
   for (const [name, value] of Object.entries(headersOf(failure))) c.header(name, value);
   return respondPage(failure, statusOf(failure), c);
+}
+
+/** For a caller who left before the end of the request: nothing of ours failed. */
+export function refuseCutOff(cause: unknown): Failure {
+  return new Failure('invalid', 'Cannot read the request: its body ended early', {}, { cause });
+}
+
+function isCutOff(error: unknown, c: FailureContext): boolean {
+  const incoming = (c.env as Partial<HttpBindings> | undefined)?.incoming;
+  if (incoming === undefined || incoming.complete) return false;
+  return incoming.destroyed && (error as NodeJS.ErrnoException).code === 'ECONNRESET';
 }
 
 function toFailure(error: unknown, { log, traceId }: Refused): Failure {

@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { z } from '@hono/zod-openapi';
 import { Failure } from '../errors.ts';
 import { createLog } from '../telemetry/log.ts';
@@ -181,4 +184,36 @@ test('a taken port is refused with the variable to change', async () => {
     const port = Number(new URL(url).port);
     await assert.rejects(listenHttp({ host: '127.0.0.1', port }), /the port is taken; set HTTP_PORT/);
   });
+});
+
+/** Sends the head of a request and the first bytes of its body, and leaves. */
+async function leaveEarly(url: string, path: string, framing: string): Promise<void> {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  await once(socket, 'connect');
+  const head = `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n${framing}`;
+  socket.write(head, () => socket.destroy());
+  await once(socket, 'close');
+}
+
+test('a caller who leaves before the end of a body is no failure of the service', async () => {
+  const read: RouteMount = { path: '/read', errors: 'platform', routes: createRoutes() };
+  read.routes.post('/', async (c) => c.text(await c.req.text()));
+  const page: RouteMount = { path: '/page', errors: 'page', routes: createRoutes() };
+  page.routes.post('/', async (c) => c.text(await c.req.text()));
+  await withServer(
+    async (url, lines) => {
+      const paths = ['/read', '/page', '/own/things'];
+      for (const path of paths)
+        for (const framing of ['Content-Length: 100\r\n\r\n{"a', 'Transfer-Encoding: chunked\r\n\r\n3\r\n{"a\r\n'])
+          await leaveEarly(url, path, framing);
+      while (lines.length < 6) await setImmediate();
+      const entries = lines.map((line) => JSON.parse(line) as { level: string; status: number });
+      assert.deepEqual(
+        entries.map(({ level, status }) => [level, status]),
+        Array.from({ length: 6 }, () => ['info', 400]),
+      );
+    },
+    [read, page],
+  );
 });

@@ -4,10 +4,9 @@
  * others to Hono: bodies in chunks, headers that come twice, other methods, paths in an unusual spelling.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { Failure } from '../errors.ts';
 import type { Log } from '../telemetry/log.ts';
 import { type Call, type Endpoint, NOT_STORED, type Reply, readForm } from './endpoint.ts';
-import { replyToError } from './failure-response.ts';
+import { refuseCutOff, replyToError } from './failure-response.ts';
 import { checkBodyLength } from './limit-body.ts';
 import type { ReplyStyle } from './mount.ts';
 import type { RequestObserver } from './observe-requests.ts';
@@ -124,9 +123,7 @@ async function readBody(incoming: IncomingMessage, maxBytes: number): Promise<Bu
     const chunks: Buffer<ArrayBuffer>[] = [];
     incoming.on('data', (chunk: Buffer<ArrayBuffer>) => chunks.push(chunk));
     incoming.once('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)));
-    incoming.once('error', (cause) => {
-      reject(new Failure('invalid', 'Cannot read the request: its body ended early', {}, { cause }));
-    });
+    incoming.once('error', (cause) => reject(refuseCutOff(cause)));
   });
 }
 
