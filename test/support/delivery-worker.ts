@@ -42,13 +42,14 @@ const hookRow = statement<HookRow>(
 );
 
 export interface EndpointRow {
+  readonly origin: string;
   readonly parked: number;
   readonly next_at_ms: number;
   readonly held_since_ms: number | null;
 }
 const endpointRow = statement<EndpointRow>(
   'test_endpoint_row',
-  'SELECT parked, next_at_ms, held_since_ms FROM endpoint_queue WHERE hook_id = $1',
+  'SELECT origin, parked, next_at_ms, held_since_ms FROM endpoint_queue WHERE hook_id = $1',
 );
 
 type IsThere<Row> = (row: Row) => boolean;

@@ -122,6 +122,20 @@ export function holdEndpointStep(hookId: number, nowMs: number): Step {
   return { statement: holdEndpoint, parameters: [hookId, nowMs, NEVER_MS] };
 }
 
+const holdSeenEndpoint: Statement = statement(
+  'endpoint_hold_seen',
+  `UPDATE endpoint_queue SET held_since_ms = $2, parked = 1, next_at_ms = $3, version = version + 1
+   WHERE hook_id = $1 AND version = $4 AND held_since_ms IS NULL AND canceled_at_ms IS NULL`,
+);
+
+/**
+ * The same for whoever read that the hook is disabled, which may be over when this is stored: enabling it has counted up
+ * the version. An endpoint that is not held stays due, and is looked at again.
+ */
+export function holdSeenEndpointStep(hookId: number, version: number, nowMs: number): Step {
+  return { statement: holdSeenEndpoint, parameters: [hookId, nowMs, NEVER_MS, version] };
+}
+
 const releaseEndpoint: Statement = statement(
   'endpoint_release',
   `UPDATE endpoint_queue SET held_since_ms = NULL, parked = 0, fails = 0, failing_since_ms = NULL,

@@ -7,7 +7,7 @@
 import type { Store } from '../../../database/store.ts';
 import type { World } from '../../../world.ts';
 import { type ContentRow, readContents, readWaiting } from '../queue/delivery-queue-store.ts';
-import { cancelEndpointStep, holdEndpointStep } from '../queue/delivery-store.ts';
+import { cancelEndpointStep, holdSeenEndpointStep } from '../queue/delivery-store.ts';
 import { OUTSIDE_SHARDS, type Rest, type Settlement } from '../queue/settlement-store.ts';
 import type { Job, Scheduler } from '../schedule/scheduler.ts';
 import { CAPS } from '../schedule/slots.ts';
@@ -137,7 +137,12 @@ export function createDeliveryRound(parts: DeliveryRoundParts): DeliveryRound {
     if (endpoint === undefined || content === undefined || epoch === undefined) return putBack(job);
     // Taken since it was found, by an attempt that a person asked for.
     if (content.due_at_ms > world.nowMs()) return putBack(job);
-    const obstacle = findObstacle(content);
+    const origin = findOtherOrigin(content, endpoint);
+    if (origin !== undefined) {
+      putBack(job);
+      return control.move(endpoint, origin);
+    }
+    const obstacle = findObstacle(content, endpoint);
     if (obstacle !== undefined) {
       putBack(job);
       return control.close(endpoint, obstacle);
@@ -154,9 +159,9 @@ export function createDeliveryRound(parts: DeliveryRoundParts): DeliveryRound {
     parts.onEnd();
   }
 
-  function findObstacle(content: ContentRow) {
+  function findObstacle(content: ContentRow, { version }: Endpoint) {
     if (content.url === null) return cancelEndpointStep(content.hook_id, world.nowMs());
-    if (content.disabled_at_ms !== null) return holdEndpointStep(content.hook_id, world.nowMs());
+    if (content.disabled_at_ms !== null) return holdSeenEndpointStep(content.hook_id, version, world.nowMs());
     return undefined;
   }
 
@@ -195,6 +200,13 @@ export function createDeliveryRound(parts: DeliveryRoundParts): DeliveryRound {
       return unsettled;
     },
   };
+}
+
+/** Its url was changed since it was found: what comes of an attempt would be told of the wrong destination. */
+function findOtherOrigin({ url }: ContentRow, endpoint: Endpoint): string | undefined {
+  if (url === null || !URL.canParse(url)) return undefined;
+  const { origin } = new URL(url);
+  return origin === endpoint.origin ? undefined : origin;
 }
 
 function isWithin(some: ReadonlySet<number>, all: ReadonlySet<number>): boolean {

@@ -11,7 +11,10 @@ import { createRandom } from '../../../../test/support/delivery-simulation.ts';
 import { startTestWorker, waitForEndpoint } from '../../../../test/support/delivery-worker.ts';
 import { forEachEngine } from '../../../../test/support/engines.ts';
 import { type ReceivedRequest, startReceiver } from '../../../../test/support/receiver.ts';
-import type { Store } from '../../../database/store.ts';
+import { findFreePort } from '../../../../test/support/webhook-journey.ts';
+import { type Store, statement } from '../../../database/store.ts';
+import { realWorld } from '../../../world.ts';
+import { moveEndpointStep, releaseEndpointStep } from '../queue/delivery-store.ts';
 
 const FAILING = 1;
 const HEALTHY = 2;
@@ -78,6 +81,70 @@ forEachEngine('a path that never answers takes no place from another owner at th
   await receiver[Symbol.asyncDispose]();
   const attempted = await Promise.all(waiting.map((id) => readDelivery(store, id)));
   assert.ok(attempted.filter(({ attempts }) => attempts > 0).length <= 16);
+});
+
+const changeUrl = statement('test_change_url', 'UPDATE hooks SET url = $2 WHERE id = $1');
+
+async function moveHook(store: Store, hookId: number, url: string): Promise<void> {
+  await store.writeAll([
+    moveEndpointStep(hookId, new URL(url).origin),
+    releaseEndpointStep(hookId, realWorld.nowMs()),
+    { statement: changeUrl, parameters: [hookId, url] },
+  ]);
+}
+
+forEachEngine('a hook that moves to where nobody listens pauses no other at the origin it leaves', async (store) => {
+  const answers: (() => void)[] = [];
+  let isHolding = true;
+  await using receiver = await startReceiver((_, response) => {
+    if (isHolding) answers.push(() => response.end());
+    else response.end();
+  });
+  const { origin } = new URL(receiver.url);
+  const moving = { hookId: 1, url: `${origin}/moving`, ownerId: 'owner-1' };
+  const healthy = { hookId: 2, url: `${origin}/healthy`, ownerId: 'owner-2' };
+  for (const { hookId, ...hook } of [moving, healthy]) await insertTestHook(store, { id: hookId, ...hook });
+  await enqueueMany(store, moving, 60);
+  await using worker = startTestWorker(store);
+  worker.poke();
+  await receiver.waitFor(4);
+  // The other 56 wait in memory for their turn at the origin that the hook leaves.
+  await moveHook(store, 1, `http://127.0.0.1:${await findFreePort()}/`);
+  isHolding = false;
+  for (const answer of answers) answer();
+  await waitForEndpoint(store, 1, (row) => row.parked === 1);
+  const id = (await enqueueMany(store, healthy, 1))[0]!;
+  worker.poke([2]);
+  const paused = waitForEndpoint(store, 2, (row) => row.parked === 1).then(() => 'paused');
+  const sent = waitForDelivery(store, id).then(({ state }) => state);
+  assert.equal(await Promise.race([paused, sent]), 'succeeded');
+});
+
+forEachEngine('an endpoint that is stored under an origin which its hook has left follows it', async (store) => {
+  await using receiver = await startReceiver();
+  await insertTestHook(store, { id: 1, url: receiver.url });
+  const id = await enqueueTestDelivery(store, { hookId: 1, url: 'http://127.0.0.1:1024/' });
+  await using worker = startTestWorker(store);
+  worker.poke();
+  assert.equal((await waitForDelivery(store, id)).state, 'succeeded');
+  assert.equal((await waitForEndpoint(store, 1)).origin, new URL(receiver.url).origin);
+});
+
+forEachEngine('redeliveries that fail one after the other lengthen no pause of another owner', async (store) => {
+  const url = `http://127.0.0.1:${await findFreePort()}/`;
+  const asking = { hookId: 1, url, ownerId: 'owner-1' };
+  const waiting = { hookId: 2, url, ownerId: 'owner-2' };
+  for (const { hookId, ...hook } of [asking, waiting]) await insertTestHook(store, { id: hookId, ...hook });
+  const ids = await enqueueMany(store, asking, 20);
+  await using worker = startTestWorker(store);
+  worker.poke();
+  await waitForEndpoint(store, 1, (row) => row.parked === 1);
+  for (const id of ids.slice(-10)) await (await worker.urgent.redeliver(1, id))?.attempt;
+  await enqueueMany(store, waiting, 1);
+  worker.poke([2]);
+  const { next_at_ms: untilMs } = await waitForEndpoint(store, 2, (row) => row.parked === 1);
+  // Five seconds at first. Ten more failed probes would make it five minutes.
+  assert.ok(untilMs - realWorld.nowMs() < 60_000);
 });
 
 // Sequences in which five failures in a row come early, and fifteen successes in a row late.

@@ -20,7 +20,7 @@ import { startReceiver } from '../../../../test/support/receiver.ts';
 import { type Store, statement } from '../../../database/store.ts';
 import { realWorld } from '../../../world.ts';
 import { bindingOf } from '../../hooks/hook.ts';
-import { NEVER_MS } from '../queue/delivery-store.ts';
+import { NEVER_MS, releaseEndpointStep } from '../queue/delivery-store.ts';
 
 forEachEngine('a delivery is sent with its stored bytes, signed, and logged', async (store) => {
   await using receiver = await startReceiver();
@@ -129,6 +129,37 @@ forEachEngine('a destination that is down gets few attempts, and the rest of its
   const rows = await Promise.all(ids.map((id) => readDelivery(store, id)));
   const attempted = rows.filter((row) => row.attempts > 0).length;
   assert.ok(attempted >= 5 && attempted <= 8, `${attempted} were attempted`);
+});
+
+forEachEngine('a hook that is enabled while a worker is about to hold it is not held', async (store) => {
+  await using receiver = await startReceiver();
+  const { url } = receiver;
+  await insertTestHook(store, { id: 1, url });
+  await store.write(statement('test-disable', 'UPDATE hooks SET disabled_at_ms = 1 WHERE id = 1'));
+  const isHolding = Promise.withResolvers<void>();
+  const isEnabled = Promise.withResolvers<void>();
+  const hesitant: Store = {
+    ...store,
+    writeAll: async (steps) => {
+      if (steps.some((step) => step.statement.name.startsWith('endpoint_hold'))) {
+        isHolding.resolve();
+        await isEnabled.promise;
+      }
+      return await store.writeAll(steps);
+    },
+  };
+  await using worker = startTestWorker(hesitant);
+  const id = await enqueueTestDelivery(store, { hookId: 1, url });
+  worker.poke();
+  await isHolding.promise;
+  await store.writeAll([
+    releaseEndpointStep(1, realWorld.nowMs()),
+    { statement: statement('test-enable', 'UPDATE hooks SET disabled_at_ms = NULL WHERE id = 1'), parameters: [] },
+  ]);
+  isEnabled.resolve();
+  const held = waitForEndpoint(store, 1, (row) => row.held_since_ms !== null).then(() => 'held');
+  const sent = waitForDelivery(store, id).then(({ state }) => state);
+  assert.equal(await Promise.race([held, sent]), 'succeeded');
 });
 
 forEachEngine('a hook that was disabled behind our back is held, and one that is gone is cancelled', async (store) => {

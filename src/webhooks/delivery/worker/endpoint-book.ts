@@ -58,7 +58,10 @@ export interface EndpointBook {
   /** Another process got an answer from the origin: as if the pause had ended and its probe were answered. */
   recordAnswerElsewhere(origin: string, moment: BreakerMoment): OriginChange;
   record(endpoint: Endpoint, outcome: Outcome, moment: BreakerMoment): Change;
-  /** The same of an attempt that was made past the breakers: for those that are open it is the probe. */
+  /**
+   * The same of an attempt that was made past the breakers. A success ends their pauses. A failure counts as a probe only
+   * when one was due: else whoever asks again and again would lengthen the pause for everybody.
+   */
   recordProbe(place: Pick<Endpoint, 'hookId' | 'origin'>, outcome: Outcome, moment: BreakerMoment): Change;
   /** What keeps it back; undefined when nothing does. */
   findPause(endpoint: Endpoint, nowMs: number): Pause | undefined;
@@ -85,7 +88,7 @@ export function createEndpointBook(): EndpointBook {
     return found;
   };
   const probeOrigin = (origin: string, event: BreakerEvent, moment: BreakerMoment): OriginChange => {
-    origins.record(origin, BEGIN, atPauseEnd(moment));
+    origins.record(origin, BEGIN, beginProbe(event, moment));
     return origins.record(origin, event, moment);
   };
 
@@ -134,11 +137,11 @@ export function createEndpointBook(): EndpointBook {
     },
     recordProbe: ({ hookId, origin }, outcome, moment) => {
       const endpoint = endpoints.get(hookId);
+      const { ofHook, ofOrigin } = evidenceOf(outcome);
       if (endpoint !== undefined) {
-        advanceHook(endpoint, BEGIN, atPauseEnd(moment));
+        advanceHook(endpoint, BEGIN, beginProbe(ofHook, moment));
         learn(endpoint, outcome, moment);
       }
-      const { ofOrigin } = evidenceOf(outcome);
       if (ofOrigin === undefined) return { ...NO_CHANGE, hasHealthChanged: false };
       return { ...probeOrigin(origin, ofOrigin, moment), hasHealthChanged: false };
     },
@@ -152,9 +155,9 @@ export function createEndpointBook(): EndpointBook {
   };
 }
 
-/** As if its pause had just ended. */
-function atPauseEnd(moment: BreakerMoment): BreakerMoment {
-  return { ...moment, nowMs: Number.POSITIVE_INFINITY };
+/** A success counts as if the pause had just ended. */
+function beginProbe(event: BreakerEvent | undefined, moment: BreakerMoment): BreakerMoment {
+  return event?.kind === 'success' ? { ...moment, nowMs: Number.POSITIVE_INFINITY } : moment;
 }
 
 /** Whether the count of failures changed, which belongs into its row. */

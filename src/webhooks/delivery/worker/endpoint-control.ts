@@ -3,7 +3,7 @@ import type { Step } from '../../../database/store.ts';
 import type { Log } from '../../../telemetry/log.ts';
 import type { World } from '../../../world.ts';
 import { wakeOriginStep } from '../queue/delivery-restart-store.ts';
-import { holdEndpointStep } from '../queue/delivery-store.ts';
+import { holdEndpointStep, moveEndpointStep } from '../queue/delivery-store.ts';
 import { findDisableReason, GONE, type Outcome } from '../schedule/delivery.ts';
 import type { OriginChange } from '../schedule/origin-breakers.ts';
 import type { Pause } from '../schedule/pause.ts';
@@ -37,6 +37,8 @@ export interface EndpointControl {
   pauseIfKeptBack(endpoint: Endpoint): void;
   /** Nothing more is sent to it; `step` says why in its row. */
   close(endpoint: Endpoint, step: Step): void;
+  /** Its hook leads to another origin by now: it is found again there. */
+  move(endpoint: Endpoint, origin: string): void;
   /** Forgets what waits in memory; it is still pending in its rows. */
   stopLoading(endpoint: Endpoint): void;
   forgetWhenDone(endpoint: Endpoint): void;
@@ -112,6 +114,10 @@ export function createEndpointControl(parts: EndpointControlParts): EndpointCont
     },
     pauseIfKeptBack,
     close,
+    move: (endpoint, origin) => {
+      close(endpoint, moveEndpointStep(endpoint.hookId, origin));
+      parts.lookSoon();
+    },
     stopLoading,
     forgetWhenDone,
   };

@@ -1,7 +1,7 @@
 /**
  * Attempts that a person asks for. They are made at once, by this process, whatever shard the endpoint belongs to and
  * whatever pause or breaker keeps it back: one attempt does no harm, and it tells whether the endpoint works again. What
- * comes of it is stored like any other attempt and counts as the breaker's probe.
+ * comes of it is stored like any other attempt; a success ends the pause, a failure does not lengthen it.
  */
 import { createInFlight } from '../../../database/in-flight.ts';
 import type { Store } from '../../../database/store.ts';
