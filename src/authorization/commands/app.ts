@@ -1,5 +1,5 @@
 /** `trivet app`: OAuth applications, for whoever runs the service. Works whether the service is up or down. */
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import { type CliStore, openCliStore } from '../../command-line/open-cli-store.ts';
 import { formatTable, print, printJson, remark } from '../../command-line/output.ts';
 import type { Store } from '../../database/store.ts';
@@ -22,6 +22,7 @@ import {
 } from '../applications/application-store.ts';
 
 const GRANT_TYPES: readonly GrantType[] = ['authorization_code', 'refresh_token', 'client_credentials', 'device_code'];
+const DEFAULT_GRANTS: readonly GrantType[] = ['authorization_code', 'refresh_token'];
 /** In the audit log, what was done here has no person as its actor. */
 const BY_HAND = { userId: undefined };
 
@@ -31,22 +32,33 @@ export function createAppCommand(): Command {
     .command('create')
     .description('Register an application; prints its client id and, once, its secret')
     .requiredOption('--name <name>', 'what the consent page calls it')
-    .option('--redirect-uri <uri...>', 'where an answer may go; exact, but for the port of a loopback IP', [])
-    .option('--homepage <url>', 'its home page', '')
-    .option('--owner <login>', 'who may change it on the pages; nobody unless given')
+    .option('--redirect-uri <uri...>', 'where an answer may go; exact, but for the port of a loopback IP')
+    .option('--homepage <url>', 'its home page')
+    .option('--owner <login>', 'who may change it on the pages; without it, only commands can')
     .option('--public', 'a native or browser application: no secret, PKCE instead')
-    .option('--grant <type...>', `any of ${GRANT_TYPES.join(', ')}`, ['authorization_code', 'refresh_token'])
+    .addOption(
+      new Option('--grant <type...>', `any of ${GRANT_TYPES.join(', ')}`).default(
+        DEFAULT_GRANTS,
+        DEFAULT_GRANTS.join(' '),
+      ),
+    )
     .option('--authenticated-refresh', 'refuse a refresh without client authentication')
     .option('--may-introspect', 'a resource server: may ask about every token')
     .option('--json', 'one JSON object')
     .action(create);
-  command.command('list').description('List all').option('--json', 'one JSON object a line').action(list);
-  command.command('show <client-id>').description('Show one and its secrets').action(show);
+  command.command('list').description('List the applications').option('--json', 'one JSON object a line').action(list);
+  command
+    .command('show <client-id>')
+    .description('Show an application, and when its secrets were made and used')
+    .action(show);
   command
     .command('add-secret <client-id>')
     .description('Add a second secret, to replace the first without downtime; prints it once')
     .action(addOne);
-  command.command('remove-secret <client-id> <slot>').description('Remove one of two secrets').action(removeOne);
+  command
+    .command('remove-secret <client-id> <slot>')
+    .description('Remove one of two secrets, by its slot, 1 or 2 (see show)')
+    .action(removeOne);
   command
     .command('disable <client-id>')
     .description('Stop it and all its tokens, until it is enabled')
@@ -61,8 +73,8 @@ export function createAppCommand(): Command {
 
 interface CreateOptions {
   readonly name: string;
-  readonly redirectUri: readonly string[];
-  readonly homepage: string;
+  readonly redirectUri?: readonly string[];
+  readonly homepage?: string;
   readonly owner?: string;
   readonly public?: true;
   readonly grant: readonly string[];
@@ -78,9 +90,9 @@ async function create(options: CreateOptions): Promise<void> {
   const { application, clientSecret } = await createApplication(cli.store, cli.world, {
     form: {
       name: options.name,
-      homepage: options.homepage,
+      homepage: options.homepage ?? '',
       description: '',
-      redirectUris: options.redirectUri,
+      redirectUris: options.redirectUri ?? [],
       isPublic: options.public === true,
       grantTypes,
       authenticatedRefresh: options.authenticatedRefresh === true,

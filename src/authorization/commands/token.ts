@@ -1,5 +1,5 @@
 /** `trivet token`: personal access tokens, for whoever runs the service. Works whether the service is up or down. */
-import { Command, InvalidArgumentError } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { type CliStore, openCliStore } from '../../command-line/open-cli-store.ts';
 import { formatTable, print, printJson } from '../../command-line/output.ts';
 import { Failure } from '../../errors.ts';
@@ -18,11 +18,10 @@ export function createTokenCommand(): Command {
     .requiredOption('--user <login>', 'whom it speaks for')
     .requiredOption('--name <name>', 'what it is for')
     .requiredOption('--scope <name...>', `any of ${SCOPES.filter((scope) => scope !== 'openid').join(', ')}`)
-    .option(
-      '--expires <duration>',
-      'when it ends: 30d, 12h, or never',
-      parseDuration,
-      DEFAULT_PERSONAL_TOKEN_DAYS * DAY_MS,
+    .addOption(
+      new Option('--expires <duration>', 'when it ends: 30d, 12h, or never')
+        .argParser(parseDuration)
+        .default(DEFAULT_PERSONAL_TOKEN_DAYS * DAY_MS, `${DEFAULT_PERSONAL_TOKEN_DAYS}d`),
     )
     .option('--json', 'one JSON object: token, id, scope, expires_at')
     .action(create);

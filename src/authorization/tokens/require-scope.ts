@@ -102,8 +102,8 @@ function refuseScope(scope: string): Failure {
 }
 
 function refuseTwoTokens(): Failure {
-  const challenge = `Bearer ${REALM}, error="invalid_request", error_description="More than one token was sent"`;
-  return refuse('invalid', 'More than one token was sent', challenge, 'invalid_request');
+  const challenge = `Bearer ${REALM}, error="invalid_request", error_description="Two different tokens were sent"`;
+  return refuse('invalid', 'Two different tokens were sent; send one', challenge, 'invalid_request');
 }
 
 function refuse(

@@ -22,13 +22,15 @@ test('ensureDataDir() refuses at once where nobody can make a folder', () => {
   assert.throws(() => ensureDataDir('/proc/trivet/data'), /Cannot use the data folder "\/proc\/trivet\/data"/);
 });
 
-test('ensureDataDir() says which folder it cannot make', () => {
+test('ensureDataDir() names the file that stands where a folder should', () => {
   const folder = createFolder();
   writeFileSync(join(folder, 'file'), '');
-  assert.throws(() => ensureDataDir(join(folder, 'file')), {
-    code: 'invalid',
-    message: /^Cannot use the data folder ".*file": /,
-  });
+  const reason = `"${join(folder, 'file')}" is a file, not a folder`;
+  for (const dataDir of [join(folder, 'file'), join(folder, 'file', 'data')])
+    assert.throws(() => ensureDataDir(dataDir), {
+      code: 'invalid',
+      message: `Cannot use the data folder "${dataDir}": ${reason}`,
+    });
   rmSync(folder, { recursive: true });
 });
 

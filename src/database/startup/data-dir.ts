@@ -45,7 +45,10 @@ export function ensureDataDir(dataDir: string): void {
 
 /** Parents first. Not by the `recursive` of Node, which never returns where a parent takes no folders, as in /proc. */
 function makeFolder(folder: string): void {
-  if (existsSync(folder) && statSync(folder).isDirectory()) return;
+  if (existsSync(folder)) {
+    if (statSync(folder).isDirectory()) return;
+    throw new Error(`"${folder}" is a file, not a folder`);
+  }
   makeFolder(dirname(folder));
   mkdirSync(folder, { mode: 0o700 });
 }

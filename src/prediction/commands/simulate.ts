@@ -15,7 +15,7 @@ import { type PoolServer, parsePool, parseSlowdowns, planSlowdowns, type Slowdow
 
 interface SimulateOptions {
   readonly servers: readonly PoolServer[];
-  readonly slow: readonly Slowdown[];
+  readonly slow?: readonly Slowdown[];
   readonly kvCapacityTokens?: number;
   readonly workload: 'poisson' | 'bursts';
   readonly trace?: string;
@@ -55,13 +55,12 @@ export function createSimulateCommand(): Command {
       '--slow <changes>',
       'make servers slower at a time, as SERVER:FACTOR@SECONDS,… (large-0:2@300: the first one, half as fast from then on)',
       parseSlowdowns,
-      [],
     )
     .option('--kv-capacity-tokens <tokens>', 'key-value memory of every server, in tokens', parsePositive)
     .addOption(new Option('--workload <kind>', 'how requests arrive').choices(['poisson', 'bursts']).default('bursts'))
     .option(
       '--trace <file>',
-      'replay JSON lines {timestamp, input_length, output_length, hash_ids?} instead; --rate, --duration and --seed then say nothing',
+      'replay JSON lines {timestamp, input_length, output_length, hash_ids?} instead; --rate, --duration and --seed are then ignored',
     )
     .option('--time-scale <factor>', 'stretch the times of the trace', parsePositive, 1)
     .option('--rate <requests>', 'mean requests a second', parsePositive, 12)
@@ -105,7 +104,7 @@ async function runSimulation(options: SimulateOptions): Promise<void> {
     }),
   );
   checkFits(requests, Math.min(...capacities));
-  const changes = planSlowdowns(options.servers, servers, options.slow);
+  const changes = planSlowdowns(options.servers, servers, options.slow ?? []);
   const observations = simulate({ servers, requests, policy, scrapeIntervalMs: 200, scrapeDelayMs: 50, changes });
   if (options.output !== undefined)
     await writeLines(

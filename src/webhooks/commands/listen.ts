@@ -1,13 +1,19 @@
 /** `trivet listen`: a receiver for trying webhooks, which checks every proof it is given and shows what came. */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import { print, printJson, remark } from '../../command-line/output.ts';
 import { wholeNumber } from '../../command-line/whole-number.ts';
-import { describeError } from '../../errors.ts';
+import { describeError, Failure, isSystemError } from '../../errors.ts';
 import { signBody, signTimestamp, standardKey } from '../profiles/signature.ts';
 
 interface ListenOptions {
@@ -46,8 +52,7 @@ async function listen(options: ListenOptions): Promise<void> {
       })
       .catch((error: unknown) => remark(`A request broke off: ${describeError(error)}`));
   });
-  server.listen(options.port, options.host);
-  await once(server, 'listening');
+  await startListening(server, options);
   const { port } = server.address() as AddressInfo;
   remark(`Listening on http://${options.host}:${port}/ (Ctrl-C ends)`);
   process.once('SIGINT', done.resolve);
@@ -55,6 +60,17 @@ async function listen(options: ListenOptions): Promise<void> {
   await done.promise;
   server.close();
   server.closeIdleConnections();
+}
+
+async function startListening(server: Server, { host, port }: ListenOptions): Promise<void> {
+  server.listen(port, host);
+  try {
+    await once(server, 'listening');
+  } catch (error) {
+    const isTaken = isSystemError(error) && error.code === 'EADDRINUSE';
+    const reason = isTaken ? 'the port is taken; set --port to another one, or to 0 for any' : describeError(error);
+    throw new Failure('unavailable', `Cannot listen on ${host}:${port}: ${reason}`, {}, { cause: error });
+  }
 }
 
 async function receive(request: IncomingMessage, response: ServerResponse, options: ListenOptions): Promise<void> {

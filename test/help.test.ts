@@ -1,0 +1,33 @@
+/** What `--help` shows can be typed. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Command, Option } from 'commander';
+import { loadCommands } from '../src/cli/commands.ts';
+
+interface ShownOption {
+  readonly title: string;
+  readonly option: Option;
+}
+
+function listOptions(command: Command, above = 'trivet'): ShownOption[] {
+  const title = `${above} ${command.name()}`;
+  const own = command.options.map((option) => ({ title: `${title} ${option.flags}`, option }));
+  return [...own, ...command.commands.flatMap((child) => listOptions(child, title))];
+}
+
+/** What stands behind "default:" in the help of an option that takes a value. */
+function showDefault({ defaultValue, defaultValueDescription }: Option): string {
+  return defaultValueDescription ?? String(defaultValue);
+}
+
+test('a default in the help can be typed, and means the same', async () => {
+  const options = (await loadCommands(undefined)).flatMap((command) => listOptions(command));
+  const withDefault = options.filter(({ option }) => option.defaultValue !== undefined && !option.isBoolean());
+  assert.ok(withDefault.length > 10);
+  for (const { title, option } of withDefault) {
+    const shown = showDefault(option);
+    assert.notEqual(shown, '', `${title} shows an empty default`);
+    const typed = option.variadic ? shown.split(' ') : (option.parseArg?.(shown, undefined) ?? shown);
+    assert.equal(JSON.stringify(typed), JSON.stringify(option.defaultValue), `${title} (default: ${shown})`);
+  }
+});
