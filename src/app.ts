@@ -91,9 +91,9 @@ export async function startApp(config: Config, world: World = realWorld): Promis
   // Where people sign in, they see what else this process serves.
   if (config.server.parts.includes('authorization')) {
     const { parts } = config.server;
-    const hookDesk = parts.includes('webhooks') ? webhooks.desk : undefined;
-    const modelDesk = parts.includes('prediction') ? prediction.desk : undefined;
-    areas.push(createConsoleArea({ world, gate: authorization.gate, hookDesk, modelDesk }));
+    const hookAdmin = parts.includes('webhooks') ? webhooks.admin : undefined;
+    const modelAdmin = parts.includes('prediction') ? prediction.admin : undefined;
+    areas.push(createConsoleArea({ world, gate: authorization.gate, hookAdmin, modelAdmin }));
   }
 
   const grpc = await openGrpcServer({

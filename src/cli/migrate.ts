@@ -4,7 +4,11 @@ import { createProgress, formatTable, print, remark } from '../command-line/outp
 import { type Config, readConfig } from '../config/config.ts';
 import { copyDatabase } from '../database/maintenance/copy-database.ts';
 import { describeSchema } from '../database/maintenance/schema.ts';
-import { openPostgresLink, openSqliteLink, type TableLink } from '../database/maintenance/table-link.ts';
+import {
+  openPostgresTables,
+  openSqliteTables,
+  type TableConnection,
+} from '../database/maintenance/table-connection.ts';
 import { migrations } from '../database/migrations/list.ts';
 import { lockDataDir } from '../database/startup/data-dir-lock.ts';
 import { databaseFileOf, openStore } from '../database/startup/open-store.ts';
@@ -42,11 +46,18 @@ async function migrate({ from, to }: MigrateFlags): Promise<void> {
     throw new Failure('not_found', `Cannot copy: there is no database in "${source.dataDir}"`);
   await using undo = new AsyncDisposableStack();
   for (const place of [source, target]) if (place.databaseUrl === undefined) undo.use(lockDataDir(place.dataDir));
-  const links = { source: undo.use(await openLink(source, 'read')), target: undo.use(await openLink(target, 'write')) };
+  const connections = {
+    source: undo.use(await openTables(source, 'read')),
+    target: undo.use(await openTables(target, 'write')),
+  };
 
   const progress = createProgress(() => realWorld.monotonicMs());
   const tables = describeSchema(migrations);
-  const copied = await copyDatabase({ ...links, tables, report: (table, rows) => progress(`${table}: ${rows} rows`) });
+  const copied = await copyDatabase({
+    ...connections,
+    tables,
+    report: (table, rows) => progress(`${table}: ${rows} rows`),
+  });
   print(
     formatTable(
       ['table', 'rows'],
@@ -71,11 +82,11 @@ function describePlace({ dataDir, databaseUrl }: Place): string {
 }
 
 /** With its schema brought up to date first, so that both have the same. */
-async function openLink(place: Place, access: 'read' | 'write'): Promise<TableLink> {
+async function openTables(place: Place, access: 'read' | 'write'): Promise<TableConnection> {
   const log = createLog('warn');
   const store = await openStore({ ...place, poolSize: 1, migrations, log, world: realWorld });
   await store[Symbol.asyncDispose]();
   return place.databaseUrl === undefined
-    ? openSqliteLink(databaseFileOf(place.dataDir), access)
-    : await openPostgresLink(place.databaseUrl, log);
+    ? openSqliteTables(databaseFileOf(place.dataDir), access)
+    : await openPostgresTables(place.databaseUrl, log);
 }

@@ -7,9 +7,9 @@ import { createVisits, type Gate } from '../pages/visits.ts';
 import type { World } from '../world.ts';
 import { consoleStyles } from './console.ts';
 import { addDeliveryRoutes } from './delivery-routes.ts';
-import type { HookDesk } from './hook-desk.ts';
+import type { HookAdmin } from './hook-admin.ts';
 import { addHookRoutes } from './hook-routes.ts';
-import type { ModelDesk } from './model-desk.ts';
+import type { ModelAdmin } from './model-admin.ts';
 import { addModelRoutes, MODELS } from './model-routes.ts';
 import { addRepositoryRoutes, WEBHOOKS } from './repository-routes.ts';
 import { texts } from './texts.ts';
@@ -18,24 +18,24 @@ export interface ConsoleParts {
   readonly world: Pick<World, 'randomBytes'>;
   readonly gate: Gate;
   /** Absent: the process does not serve webhooks. */
-  readonly hookDesk: HookDesk | undefined;
+  readonly hookAdmin: HookAdmin | undefined;
   /** Absent: the process does not serve predictions. */
-  readonly modelDesk: ModelDesk | undefined;
+  readonly modelAdmin: ModelAdmin | undefined;
 }
 
 const KEY_BYTES = 32;
 
-export function createConsoleArea({ world, gate, hookDesk, modelDesk }: ConsoleParts): Area {
+export function createConsoleArea({ world, gate, hookAdmin, modelAdmin }: ConsoleParts): Area {
   const routes = createPageRoutes();
   const visits = createVisits(routes, gate);
   addAssetRoutes(routes, [consoleStyles]);
-  if (hookDesk !== undefined) {
+  if (hookAdmin !== undefined) {
     const createKey = () => Buffer.from(world.randomBytes(KEY_BYTES)).toString('base64url');
-    addRepositoryRoutes(visits, hookDesk);
-    addHookRoutes(visits, { desk: hookDesk, createKey });
-    addDeliveryRoutes(visits, hookDesk);
+    addRepositoryRoutes(visits, hookAdmin);
+    addHookRoutes(visits, { admin: hookAdmin, createKey });
+    addDeliveryRoutes(visits, hookAdmin);
   }
-  if (modelDesk !== undefined) addModelRoutes(visits, modelDesk);
+  if (modelAdmin !== undefined) addModelRoutes(visits, modelAdmin);
   return { routes: [{ path: '/', errors: 'page', routes, respondPage: respondRefusal }] };
 }
 

@@ -6,7 +6,7 @@ import type { Html } from '../pages/layout.ts';
 import { toMistake } from '../pages/page-routes.ts';
 import type { Mistake } from '../pages/parts.ts';
 import type { Visit } from '../pages/visits.ts';
-import type { Caller } from './hook-desk.ts';
+import type { Caller } from './hook-admin.ts';
 import { texts } from './texts.ts';
 
 export type { Submission, Visit, Visits } from '../pages/visits.ts';

@@ -9,10 +9,10 @@ import {
   renderMoment,
   renderSelect,
 } from '../pages/parts.ts';
+import { renderTimings } from './charts.ts';
 import { renderCrumbs } from './console.ts';
-import type { AttemptView, DeliveryDetail, DeliveryView, Headers, HookView, RepositoryView } from './hook-desk.ts';
+import type { AttemptView, DeliveryDetail, DeliveryView, Headers, HookView, RepositoryView } from './hook-admin.ts';
 import { renderPause } from './pause-notice.ts';
-import { renderTimings } from './pictures.ts';
 import { pathOfRepository } from './repository-pages.ts';
 import { texts } from './texts.ts';
 

@@ -3,7 +3,7 @@ import type { Mistake } from '../pages/parts.ts';
 import { findDone } from '../pages/visits.ts';
 import { readMistake, showView, tryForm, type Visit, type Visits } from './console.ts';
 import { type LogFilter, renderDelivery, renderLog } from './delivery-pages.ts';
-import type { DeliveryPage, HookDesk } from './hook-desk.ts';
+import type { DeliveryPage, HookAdmin } from './hook-admin.ts';
 import { HOOK, type Reached, reachHook, toUtcTime } from './hook-routes.ts';
 import { WEBHOOKS } from './repository-routes.ts';
 import { texts } from './texts.ts';
@@ -12,9 +12,9 @@ const DELIVERY = `${HOOK}/deliveries/:delivery{[0-9]{1,16}}`;
 const PAGE_SIZE = 25;
 const STATES = Object.keys(texts.deliveries.states);
 
-export function addDeliveryRoutes({ page, form }: Visits, desk: HookDesk): void {
+export function addDeliveryRoutes({ page, form }: Visits, admin: HookAdmin): void {
   page(`${HOOK}/deliveries`, async (visit) => {
-    const { repository, hook } = await reachHook(desk, visit);
+    const { repository, hook } = await reachHook(admin, visit);
     const view = await hook.describe();
     const filter = readFilter(visit);
     const before = visit.c.req.query('before') ?? '';
@@ -24,7 +24,7 @@ export function addDeliveryRoutes({ page, form }: Visits, desk: HookDesk): void 
       hook: view,
       filter,
       states: STATES,
-      events: desk.eventKinds,
+      events: admin.eventKinds,
       deliveries,
       nextBefore,
       mistake,
@@ -32,10 +32,10 @@ export function addDeliveryRoutes({ page, form }: Visits, desk: HookDesk): void 
     return showView(visit, { title: texts.deliveries.title, here: WEBHOOKS, content, mistake });
   });
 
-  page(DELIVERY, async (visit) => showDelivery(visit, await reachHook(desk, visit)));
+  page(DELIVERY, async (visit) => showDelivery(visit, await reachHook(admin, visit)));
 
   form(`${DELIVERY}/again`, async (submission) => {
-    const reached = await reachHook(desk, submission);
+    const reached = await reachHook(admin, submission);
     const id = submission.c.req.param('delivery') ?? '';
     return await tryForm(
       async () => {

@@ -4,7 +4,7 @@ import type { Html } from '../pages/layout.ts';
 import { readField } from '../pages/page-routes.ts';
 import { type Mistake, renderCheck, renderCsrf, renderField, renderMistake, renderSelect } from '../pages/parts.ts';
 import { renderCrumbs } from './console.ts';
-import type { HookView, RepositoryView, Values } from './hook-desk.ts';
+import type { HookView, RepositoryView, Values } from './hook-admin.ts';
 import { pathOfRepository } from './repository-pages.ts';
 import { texts } from './texts.ts';
 

@@ -10,12 +10,12 @@ import {
   renderMistake,
   renderMoment,
 } from '../pages/parts.ts';
+import { renderDay, sumHours } from './charts.ts';
 import { renderCrumbs } from './console.ts';
 import { renderDeliveryList } from './delivery-pages.ts';
-import type { DeliveryView, HookView, RepositoryView } from './hook-desk.ts';
+import type { DeliveryView, HookView, RepositoryView } from './hook-admin.ts';
 import { EVENT_FLAGS } from './hook-form.ts';
 import { renderPause } from './pause-notice.ts';
-import { renderDay, sumHours } from './pictures.ts';
 import { pathOfRepository } from './repository-pages.ts';
 import { texts } from './texts.ts';
 

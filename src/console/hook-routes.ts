@@ -3,7 +3,7 @@ import { readField } from '../pages/page-routes.ts';
 import type { Mistake } from '../pages/parts.ts';
 import { findDone } from '../pages/visits.ts';
 import { callerOf, type Submission, showView, tryForm, type Visit, type Visits } from './console.ts';
-import type { HookDesk, OpenHook, RepositoryDesk } from './hook-desk.ts';
+import type { HookAdmin, OpenHook, RepositoryAdmin } from './hook-admin.ts';
 import { blankHook, type HookValues, readHookValues, renderHookForm, toParameters, valuesOfHook } from './hook-form.ts';
 import { pathOfHook, renderHook, renderHooks } from './hook-pages.ts';
 import { pathOfRepository } from './repository-pages.ts';
@@ -16,73 +16,73 @@ const RECENT = 5;
 
 /** A hook, and the repository it was reached by. */
 export interface Reached {
-  readonly repository: RepositoryDesk['repository'];
+  readonly repository: RepositoryAdmin['repository'];
   readonly hook: OpenHook;
 }
 
 export interface HookRoutesParts {
-  readonly desk: HookDesk;
+  readonly admin: HookAdmin;
   /** A key nobody can guess, to begin a new hook with. */
   readonly createKey: () => string;
 }
 
 export function addHookRoutes(visits: Visits, parts: HookRoutesParts): void {
   addList(visits, parts);
-  addHook(visits, parts.desk);
-  addChange(visits, parts.desk);
-  addActions(visits, parts.desk);
+  addHook(visits, parts.admin);
+  addChange(visits, parts.admin);
+  addActions(visits, parts.admin);
 }
 
-function openRepository(desk: HookDesk, visit: Visit): Promise<RepositoryDesk> {
+function openRepository(admin: HookAdmin, visit: Visit): Promise<RepositoryAdmin> {
   const { owner = '', repo = '' } = visit.c.req.param();
-  return desk.openRepository(callerOf(visit), owner, repo);
+  return admin.openRepository(callerOf(visit), owner, repo);
 }
 
-export async function reachHook(desk: HookDesk, visit: Visit): Promise<Reached> {
-  const opened = await openRepository(desk, visit);
+export async function reachHook(admin: HookAdmin, visit: Visit): Promise<Reached> {
+  const opened = await openRepository(admin, visit);
   return { repository: opened.repository, hook: await opened.openHook(visit.c.req.param('id') ?? '') };
 }
 
-function addList({ page, form }: Visits, { desk, createKey }: HookRoutesParts): void {
+function addList({ page, form }: Visits, { admin, createKey }: HookRoutesParts): void {
   page(REPOSITORY, async (visit) => {
-    const { repository, listHooks } = await openRepository(desk, visit);
+    const { repository, listHooks } = await openRepository(admin, visit);
     const content = renderHooks({ repository, hooks: await listHooks(), done: findRepositoryDone(visit) });
     return showView(visit, { title: repository.full_name, here: WEBHOOKS, content });
   });
 
   page(`${REPOSITORY}/new`, async (visit) => {
-    const { repository } = await openRepository(desk, visit);
-    return showForm(desk, visit, { repository, values: blankHook(createKey()) });
+    const { repository } = await openRepository(admin, visit);
+    return showForm(admin, visit, { repository, values: blankHook(createKey()) });
   });
 
   form(REPOSITORY, async (submission) => {
-    const opened = await openRepository(desk, submission);
+    const opened = await openRepository(admin, submission);
     const values = readHookValues(submission.form);
     return await tryForm(
       async () => {
         const { id } = await opened.createHook(toParameters(values));
         return submission.c.redirect(`${pathOfHook(opened.repository, id)}?done=created`, 303);
       },
-      (mistake) => showForm(desk, submission, { repository: opened.repository, values, mistake }),
+      (mistake) => showForm(admin, submission, { repository: opened.repository, values, mistake }),
     );
   });
 }
 
 interface FormShown {
-  readonly repository: RepositoryDesk['repository'];
+  readonly repository: RepositoryAdmin['repository'];
   readonly values: HookValues;
   readonly hookId?: number;
   readonly mistake?: Mistake | undefined;
 }
 
-function showForm(desk: HookDesk, visit: Visit, shown: FormShown): Promise<Response> {
-  const content = renderHookForm({ ...shown, profiles: desk.profiles, csrfToken: visit.session.csrfToken });
+function showForm(admin: HookAdmin, visit: Visit, shown: FormShown): Promise<Response> {
+  const content = renderHookForm({ ...shown, profiles: admin.profiles, csrfToken: visit.session.csrfToken });
   const title = shown.hookId === undefined ? texts.hooks.create : texts.hooks.editTitle(shown.hookId);
   return showView(visit, { title, here: WEBHOOKS, content, mistake: shown.mistake });
 }
 
-function addHook({ page }: Visits, desk: HookDesk): void {
-  page(HOOK, async (visit) => showHook(visit, await reachHook(desk, visit)));
+function addHook({ page }: Visits, admin: HookAdmin): void {
+  page(HOOK, async (visit) => showHook(visit, await reachHook(admin, visit)));
 }
 
 async function showHook(visit: Visit, { repository, hook }: Reached, mistake?: Mistake): Promise<Response> {
@@ -104,15 +104,15 @@ async function showHook(visit: Visit, { repository, hook }: Reached, mistake?: M
   return showView(visit, { title: t.number(view.id), here: WEBHOOKS, content, mistake });
 }
 
-function addChange({ page, form }: Visits, desk: HookDesk): void {
+function addChange({ page, form }: Visits, admin: HookAdmin): void {
   page(`${HOOK}/change`, async (visit) => {
-    const { repository, hook } = await reachHook(desk, visit);
+    const { repository, hook } = await reachHook(admin, visit);
     const view = await hook.describe();
-    return showForm(desk, visit, { repository, hookId: view.id, values: valuesOfHook(view) });
+    return showForm(admin, visit, { repository, hookId: view.id, values: valuesOfHook(view) });
   });
 
   form(`${HOOK}/change`, async (submission) => {
-    const { repository, hook } = await reachHook(desk, submission);
+    const { repository, hook } = await reachHook(admin, submission);
     const { id } = await hook.describe();
     const values = readHookValues(submission.form);
     return await tryForm(
@@ -120,7 +120,7 @@ function addChange({ page, form }: Visits, desk: HookDesk): void {
         await hook.change(toParameters(values));
         return submission.c.redirect(`${pathOfHook(repository, id)}?done=saved`, 303);
       },
-      (mistake) => showForm(desk, submission, { repository, hookId: id, values, mistake }),
+      (mistake) => showForm(admin, submission, { repository, hookId: id, values, mistake }),
     );
   });
 }
@@ -128,7 +128,7 @@ function addChange({ page, form }: Visits, desk: HookDesk): void {
 type Action = (reached: Reached & { readonly path: string }, submission: Submission) => Promise<string>;
 
 /** Buttons on the page of a hook: each does its work and leads on, or says on that page what was wrong. */
-function addActions({ form }: Visits, desk: HookDesk): void {
+function addActions({ form }: Visits, admin: HookAdmin): void {
   const actions: Readonly<Record<string, Action>> = {
     test: async ({ hook, path }) => `${path}/deliveries/${await hook.test()}?done=tested`,
     enable: async ({ hook, path }) => {
@@ -154,7 +154,7 @@ function addActions({ form }: Visits, desk: HookDesk): void {
   };
   for (const [name, act] of Object.entries(actions))
     form(`${HOOK}/${name}`, async (submission) => {
-      const reached = await reachHook(desk, submission);
+      const reached = await reachHook(admin, submission);
       const path = `${pathOfRepository(reached.repository)}/${submission.c.req.param('id')}`;
       return await tryForm(
         async () => submission.c.redirect(await act({ ...reached, path }, submission), 303),
@@ -163,7 +163,7 @@ function addActions({ form }: Visits, desk: HookDesk): void {
     });
 
   form(`${HOOK}/delete`, async (submission) => {
-    const reached = await reachHook(desk, submission);
+    const reached = await reachHook(admin, submission);
     if (readField(submission.form, 'confirm') !== 'yes')
       return showHook(submission, reached, { message: texts.hooks.deleteUnconfirmed, field: 'confirm' });
     await reached.hook.remove();

@@ -2,7 +2,7 @@
 import { html } from 'hono/html';
 import type { Html } from '../pages/layout.ts';
 import { renderMoment } from '../pages/parts.ts';
-import type { LoadView, Scores, ServerView, SlotView } from './model-desk.ts';
+import type { LoadView, Scores, ServerView, SlotView } from './model-admin.ts';
 import { renderTable } from './table.ts';
 import { formatNumber, texts } from './texts.ts';
 

@@ -8,23 +8,23 @@ import { readField } from '../pages/page-routes.ts';
 import type { Mistake } from '../pages/parts.ts';
 import { findDone } from '../pages/visits.ts';
 import { type Submission, showView, tryForm, type Visit, type Visits } from './console.ts';
-import type { ModelDesk, ModelView } from './model-desk.ts';
+import type { ModelAdmin, ModelView } from './model-admin.ts';
 import { pathOfModel, renderModel, renderModels, renderPromotion, renderRollback } from './model-pages.ts';
 import { texts } from './texts.ts';
 
 export const MODELS = '/models';
 const t = texts.models;
 
-export function addModelRoutes({ page, form }: Visits, desk: ModelDesk): void {
+export function addModelRoutes({ page, form }: Visits, admin: ModelAdmin): void {
   const adminPage: typeof page = (path, handle) => page(path, async (visit) => handle(checkAdmin(visit)));
   const adminForm: typeof form = (path, handle) => form(path, async (visit) => handle(checkAdmin(visit)));
 
   adminPage(MODELS, async (visit) =>
-    showView(visit, { title: t.title, here: MODELS, content: renderModels(await desk.listModels()) }),
+    showView(visit, { title: t.title, here: MODELS, content: renderModels(await admin.listModels()) }),
   );
-  adminPage(`${MODELS}/model`, async (visit) => showModel(visit, await desk.readModel(readName(visit))));
-  addPromotion({ page: adminPage, form: adminForm }, desk);
-  addRollback({ page: adminPage, form: adminForm }, desk);
+  adminPage(`${MODELS}/model`, async (visit) => showModel(visit, await admin.readModel(readName(visit))));
+  addPromotion({ page: adminPage, form: adminForm }, admin);
+  addRollback({ page: adminPage, form: adminForm }, admin);
 }
 
 /** Throws `not_found`: whoever may not see a page need not learn that it is there. */
@@ -42,9 +42,9 @@ function showModel(visit: Visit, model: ModelView, mistake?: Mistake): Promise<R
   return showView(visit, { title: model.name, here: MODELS, content: renderModel({ model, done, mistake }), mistake });
 }
 
-function addPromotion({ page, form }: Visits, desk: ModelDesk): void {
+function addPromotion({ page, form }: Visits, admin: ModelAdmin): void {
   page(`${MODELS}/promote`, async (visit) => {
-    const model = await desk.readModel(readName(visit));
+    const model = await admin.readModel(readName(visit));
     const version = model.versions.find((candidate) => String(candidate.version) === visit.c.req.query('version'));
     if (version === undefined) throw new Failure('not_found', texts.error.notFound);
     const content = renderPromotion({ model, version, csrfToken: visit.session.csrfToken });
@@ -54,24 +54,24 @@ function addPromotion({ page, form }: Visits, desk: ModelDesk): void {
   form(`${MODELS}/promote`, (submission) => {
     const name = readField(submission.form, 'name');
     const version = Number(readField(submission.form, 'version'));
-    return changeServed(submission, desk, name, async () => {
-      await desk.promote(name, version, submission.session.user.login);
+    return changeServed(submission, admin, name, async () => {
+      await admin.promote(name, version, submission.session.user.login);
       return 'promoted';
     });
   });
 }
 
-function addRollback({ page, form }: Visits, desk: ModelDesk): void {
+function addRollback({ page, form }: Visits, admin: ModelAdmin): void {
   page(`${MODELS}/rollback`, async (visit) => {
-    const model = await desk.readModel(readName(visit));
+    const model = await admin.readModel(readName(visit));
     const content = renderRollback({ model, csrfToken: visit.session.csrfToken });
     return showView(visit, { title: t.rollbackTitle(model.name), here: MODELS, content });
   });
 
   form(`${MODELS}/rollback`, (submission) => {
     const name = readField(submission.form, 'name');
-    return changeServed(submission, desk, name, async () => {
-      await desk.rollBack(name, Number(readField(submission.form, 'previous')));
+    return changeServed(submission, admin, name, async () => {
+      await admin.rollBack(name, Number(readField(submission.form, 'previous')));
       return 'rolled_back';
     });
   });
@@ -80,15 +80,15 @@ function addRollback({ page, form }: Visits, desk: ModelDesk): void {
 /** A version may be gone by the time that somebody confirms. */
 async function changeServed(
   submission: Submission,
-  desk: ModelDesk,
+  admin: ModelAdmin,
   name: string,
   change: () => Promise<string>,
 ): Promise<Response> {
   return await tryForm(
     async () => submission.c.redirect(`${pathOfModel(name)}&done=${await change()}`, 303),
-    async (mistake) => showModel(submission, await desk.readModel(name), mistake),
+    async (mistake) => showModel(submission, await admin.readModel(name), mistake),
   ).catch(async (error: unknown) => {
     if (!isFailure(error) || error.code !== 'not_found') throw error;
-    return showModel(submission, await desk.readModel(name), { message: `${error.message}.` });
+    return showModel(submission, await admin.readModel(name), { message: `${error.message}.` });
   });
 }

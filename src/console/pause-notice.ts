@@ -2,7 +2,7 @@
 import { html } from 'hono/html';
 import type { Html } from '../pages/layout.ts';
 import { renderMoment } from '../pages/parts.ts';
-import type { HookView } from './hook-desk.ts';
+import type { HookView } from './hook-admin.ts';
 import { texts } from './texts.ts';
 
 const t = texts.hooks;

@@ -2,7 +2,7 @@ import { html } from 'hono/html';
 import type { Html } from '../pages/layout.ts';
 import { type Mistake, renderCheck, renderCsrf, renderField, renderMistake, renderSelect } from '../pages/parts.ts';
 import { renderCrumbs } from './console.ts';
-import type { OwnerView, RepositoryView } from './hook-desk.ts';
+import type { OwnerView, RepositoryView } from './hook-admin.ts';
 import { texts } from './texts.ts';
 
 const t = texts.repositories;

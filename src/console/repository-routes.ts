@@ -3,27 +3,27 @@ import { readField } from '../pages/page-routes.ts';
 import type { Mistake } from '../pages/parts.ts';
 import { findDone } from '../pages/visits.ts';
 import { callerOf, showView, tryForm, type Visit, type Visits } from './console.ts';
-import type { HookDesk } from './hook-desk.ts';
+import type { HookAdmin } from './hook-admin.ts';
 import { pathOfRepository, type RepositoryValues, renderNewRepository, renderOwners } from './repository-pages.ts';
 import { texts } from './texts.ts';
 
 export const WEBHOOKS = '/webhooks';
 
-export function addRepositoryRoutes({ page, form }: Visits, desk: HookDesk): void {
+export function addRepositoryRoutes({ page, form }: Visits, admin: HookAdmin): void {
   page(WEBHOOKS, async (visit) => {
     const login = visit.c.req.query('owner');
     const number = parsePage(visit.c.req.query('page'));
     const owners =
       login === undefined
-        ? await desk.listOwners(callerOf(visit))
-        : [await desk.openOwner(callerOf(visit), login, number)];
+        ? await admin.listOwners(callerOf(visit))
+        : [await admin.openOwner(callerOf(visit), login, number)];
     const content = renderOwners({ owners, page: number, isAlone: login !== undefined });
     return showView(visit, { title: texts.repositories.title, here: WEBHOOKS, content });
   });
 
   page(`${WEBHOOKS}/new`, (visit) => {
     const owner = visit.c.req.query('owner') ?? visit.session.user.login;
-    return showNew(desk, visit, { owner, name: '', description: '', isPrivate: false });
+    return showNew(admin, visit, { owner, name: '', description: '', isPrivate: false });
   });
 
   form(`${WEBHOOKS}/new`, async (submission) => {
@@ -37,16 +37,16 @@ export function addRepositoryRoutes({ page, form }: Visits, desk: HookDesk): voi
       async () => {
         const { owner, name, description, isPrivate } = values;
         const parameters = { name, path: name, description, private: isPrivate };
-        const created = await desk.createRepository(callerOf(submission), owner, parameters);
+        const created = await admin.createRepository(callerOf(submission), owner, parameters);
         return submission.c.redirect(`${pathOfRepository(created)}?done=created`, 303);
       },
-      (mistake) => showNew(desk, submission, values, mistake),
+      (mistake) => showNew(admin, submission, values, mistake),
     );
   });
 }
 
-async function showNew(desk: HookDesk, visit: Visit, values: RepositoryValues, mistake?: Mistake): Promise<Response> {
-  const owners = await desk.listOwners(callerOf(visit));
+async function showNew(admin: HookAdmin, visit: Visit, values: RepositoryValues, mistake?: Mistake): Promise<Response> {
+  const owners = await admin.listOwners(callerOf(visit));
   const content = renderNewRepository({ owners, values, mistake, csrfToken: visit.session.csrfToken });
   return showView(visit, { title: texts.repositories.create, here: WEBHOOKS, content, mistake });
 }

@@ -11,12 +11,12 @@ import { Counter } from 'prom-client';
 import { Failure } from '../errors.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { HttpEnv } from './context.ts';
+import { allowCrossOrigin } from './cors.ts';
 import { NOT_STORED, toCall, toResponse } from './endpoint.ts';
 import { respondToError } from './failure-response.ts';
 import { limitBody } from './limit-body.ts';
 import type { RouteMount } from './mount.ts';
 import { createRequestObserver, type ObserverParts, type RequestObserver } from './observe-requests.ts';
-import { openToScripts } from './open-to-scripts.ts';
 import { checkQuery } from './parser-limits.ts';
 import { createShortWay, type MountedEndpoint } from './short-way.ts';
 
@@ -96,7 +96,7 @@ const limitQuery: MiddlewareHandler = async (c, next) => {
 
 /** Among the routes, for the requests that the short way leaves. */
 function addEndpoint(app: OpenAPIHono<HttpEnv>, { endpoint, path }: MountedEndpoint): void {
-  if (endpoint.isOpenToScripts === true) app.use(path, openToScripts);
+  if (endpoint.isOpenToScripts === true) app.use(path, allowCrossOrigin);
   app.on(endpoint.method, path, async (c) => toResponse(c, await endpoint.answer(toCall(c))));
 }
 

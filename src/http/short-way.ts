@@ -5,12 +5,12 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Log } from '../telemetry/log.ts';
+import { CORS_HEADERS } from './cors.ts';
 import { type Call, type Endpoint, NOT_STORED, type Reply, readForm } from './endpoint.ts';
 import { refuseCutOff, replyToError } from './failure-response.ts';
 import { checkBodyLength } from './limit-body.ts';
 import type { ReplyStyle } from './mount.ts';
 import type { RequestObserver } from './observe-requests.ts';
-import { OPEN_HEADERS } from './open-to-scripts.ts';
 import { checkQuery, FORM_MAX_BYTES } from './parser-limits.ts';
 
 export interface MountedEndpoint {
@@ -65,7 +65,7 @@ async function answer(parts: ShortWayParts, mounted: MountedEndpoint, exchange: 
     traceparent: readHeader(headers.traceparent),
   });
   const preset: Record<string, string> = { 'X-Trace-Id': start.traceId, ...NOT_STORED };
-  if (endpoint.isOpenToScripts === true) Object.assign(preset, OPEN_HEADERS);
+  if (endpoint.isOpenToScripts === true) Object.assign(preset, CORS_HEADERS);
   const call = createCall(exchange, { ...start, log: parts.log, preset });
   const reply = await callEndpoint(endpoint, call, parts.maxBodyBytes).catch((error: unknown) =>
     replyToError(error, errors, call),

@@ -19,7 +19,7 @@ import { createAccuracyMetrics } from './online/accuracy-metrics.ts';
 import { createLiveAccuracy } from './online/live-accuracy.ts';
 import { createPredictor } from './online/predictor.ts';
 import { createLiveStateKeeper } from './registry/live-state-worker.ts';
-import { createModelDesk, type ModelDesk } from './registry/model-desk.ts';
+import { createModelAdmin, type ModelAdmin } from './registry/model-admin.ts';
 import { createModelLoader } from './registry/model-loader.ts';
 
 export interface PredictionParts {
@@ -35,7 +35,7 @@ export interface PredictionParts {
 
 export interface PredictionArea extends Area {
   /** Models and how they do, for pages that show and promote them. */
-  readonly desk: ModelDesk;
+  readonly admin: ModelAdmin;
   /** Loads the promoted models; call before the first request. */
   loadModels(): Promise<void>;
 }
@@ -78,7 +78,7 @@ export function createPredictionArea(parts: PredictionParts): PredictionArea {
   const service = createPredictionService({ predictor, unknownModel: config.unknownModel, metrics, world });
   const rule: CallerRule = { mode: config.auth, verifyToken: parts.verifyToken };
   return {
-    desk: createModelDesk({ store, world, predictor, accuracy }),
+    admin: createModelAdmin({ store, world, predictor, accuracy }),
     routes: [
       ...PREDICTION_SERVICE_NAMES.map(
         (name) => ({ path: `/${name}`, errors: 'rpc', routes: createPredictRoutes(service, rule) }) as const,

@@ -23,7 +23,7 @@ import { readAuthorities } from './delivery/send/delivery-authorities.ts';
 import { createDeliverySweeper } from './delivery/worker/delivery-sweeper.ts';
 import { createDeliveryWorker } from './delivery/worker/delivery-worker.ts';
 import { createEventSweeper } from './intake/event-sweeper-worker.ts';
-import { createHookDesk, type HookDesk } from './management/hook-desk.ts';
+import { createHookAdmin, type HookAdmin } from './management/hook-admin.ts';
 import { createManagement } from './management/management.ts';
 
 export interface WebhooksParts {
@@ -43,7 +43,7 @@ export interface WebhooksArea extends Area {
   readonly routes: readonly RouteMount[];
   readonly workers: readonly Worker[];
   /** What the routes work with, for pages that show and change the same. */
-  readonly desk: HookDesk;
+  readonly admin: HookAdmin;
 }
 
 export function createWebhooksArea(parts: WebhooksParts): WebhooksArea {
@@ -82,6 +82,6 @@ export function createWebhooksArea(parts: WebhooksParts): WebhooksArea {
     // The identity is there only behind requireScope, which every route begins with.
     routes: [{ path: '/api/v5', errors: 'platform', routes: routes as unknown as OpenAPIHono<HttpEnv> }],
     workers: [deliveries, createDeliverySweeper({ store, world, log }), createEventSweeper({ store, world, log })],
-    desk: createHookDesk(managed),
+    admin: createHookAdmin(managed),
   };
 }

@@ -15,7 +15,7 @@ import { createDeliveryRoutes } from '../../src/webhooks/api/delivery-routes.ts'
 import { createEventRoutes } from '../../src/webhooks/api/event-routes.ts';
 import { createHookRoutes } from '../../src/webhooks/api/hook-routes.ts';
 import { createRepositoryRoutes } from '../../src/webhooks/api/repository-routes.ts';
-import { createHookDesk, type HookDesk } from '../../src/webhooks/management/hook-desk.ts';
+import { createHookAdmin, type HookAdmin } from '../../src/webhooks/management/hook-admin.ts';
 import { createManagement, type Management, type SendingParts } from '../../src/webhooks/management/management.ts';
 import { realWorld, type World } from '../../src/world.ts';
 import { forEachEngine } from './engines.ts';
@@ -28,7 +28,7 @@ export interface ManagementServer {
   readonly url: string;
   readonly management: Management;
   /** What the console works with. */
-  readonly desk: HookDesk;
+  readonly admin: HookAdmin;
   /** Ids of the deliveries that were attempted for the tests endpoint. */
   readonly attempts: number[];
   call(method: string, path: string, options?: CallOptions): Promise<Answer>;
@@ -103,7 +103,7 @@ export async function startManagement(
   return {
     url: http.url,
     management,
-    desk: createHookDesk(sending),
+    admin: createHookAdmin(sending),
     attempts,
     call: (method, path, options = {}) => call(`${http.url}/api/v5${path}`, method, options),
     [Symbol.asyncDispose]: () => http.drain(0),

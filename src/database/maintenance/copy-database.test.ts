@@ -16,7 +16,7 @@ import { databaseFileOf } from '../startup/open-store.ts';
 import type { Migration, Store } from '../store.ts';
 import { copyDatabase } from './copy-database.ts';
 import { describeSchema } from './schema.ts';
-import { openPostgresLink, openSqliteLink, type TableLink } from './table-link.ts';
+import { openPostgresTables, openSqliteTables, type TableConnection } from './table-connection.ts';
 
 const all = [...migrations, noteMigration];
 const lease = { name: 'trainer', owner: 'one', nowMs: 0, durationMs: 10 };
@@ -26,10 +26,10 @@ async function openPlace(engine: TestEngine): Promise<{ place: StorePlace; store
   return { place, store: await openTestStore(place, { migrations: all }) };
 }
 
-async function openLink(place: StorePlace, access: 'read' | 'write'): Promise<TableLink> {
+async function openLink(place: StorePlace, access: 'read' | 'write'): Promise<TableConnection> {
   return place.databaseUrl === undefined
-    ? openSqliteLink(databaseFileOf(place.dataDir), access)
-    : await openPostgresLink(place.databaseUrl, createLog('silent'));
+    ? openSqliteTables(databaseFileOf(place.dataDir), access)
+    : await openPostgresTables(place.databaseUrl, createLog('silent'));
 }
 
 async function copy(from: StorePlace, to: StorePlace) {

@@ -1,7 +1,7 @@
 import { Failure } from '../../errors.ts';
 import type { SqlValue } from '../store.ts';
 import type { TableShape } from './schema.ts';
-import type { TableLink } from './table-link.ts';
+import type { TableConnection } from './table-connection.ts';
 
 export interface CopiedTable {
   readonly table: string;
@@ -9,8 +9,8 @@ export interface CopiedTable {
 }
 
 export interface CopyOptions {
-  readonly source: TableLink;
-  readonly target: TableLink;
+  readonly source: TableConnection;
+  readonly target: TableConnection;
   readonly tables: readonly TableShape[];
   readonly report: (table: string, rows: number) => void;
 }
@@ -33,15 +33,15 @@ export async function copyDatabase({ source, target, tables, report }: CopyOptio
   return results;
 }
 
-async function checkUnused(target: TableLink, { name, seedRows }: TableShape): Promise<void> {
+async function checkUnused(target: TableConnection, { name, seedRows }: TableShape): Promise<void> {
   const count = await target.countRows(name);
   if (count > seedRows && name !== LEASES)
     throw new Failure('conflict', `Cannot copy: the target must be unused, and its table "${name}" has ${count} rows`);
 }
 
 async function copyTable(
-  source: TableLink,
-  target: TableLink,
+  source: TableConnection,
+  target: TableConnection,
   table: TableShape,
   report: CopyOptions['report'],
 ): Promise<number> {
@@ -65,7 +65,7 @@ function splitRows(rows: readonly SqlValue[][], columns: number): SqlValue[][][]
 }
 
 async function insertRows(
-  target: TableLink,
+  target: TableConnection,
   { name, columns }: TableShape,
   rows: readonly SqlValue[][],
 ): Promise<void> {
@@ -76,7 +76,12 @@ async function insertRows(
   await target.run(`INSERT INTO ${name} (${names}) VALUES ${tuples.join(', ')}`, rows.flat());
 }
 
-async function checkCounts(source: TableLink, target: TableLink, table: string, rows: number): Promise<void> {
+async function checkCounts(
+  source: TableConnection,
+  target: TableConnection,
+  table: string,
+  rows: number,
+): Promise<void> {
   const counts = [await source.countRows(table), await target.countRows(table)];
   if (counts.some((count) => count !== rows))
     throw new Failure(

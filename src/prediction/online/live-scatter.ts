@@ -8,7 +8,7 @@ import { clampMs } from '../schema/milliseconds.ts';
 import type { Target } from '../schema/observation-table.ts';
 import type { AskedRows } from './asked-rows.ts';
 import { type AdaptiveQuantiles, createAdaptiveQuantiles, PROMISES, type Promised } from './conformal.ts';
-import { createReach } from './reach.ts';
+import { createRollingMaximum } from './rolling-maximum.ts';
 import { createServerQuantiles, type ServerQuantiles } from './server-quantiles.ts';
 
 /** What was promised about one request. */
@@ -41,7 +41,7 @@ export function createLiveScatter(target: Target, calibration: Calibration): Liv
   const findShift = SHIFT_OF[target];
   const ofSlot = createAdaptiveQuantiles();
   const ofServers = createServerQuantiles();
-  const reach = createReach();
+  const rollingMaximum = createRollingMaximum();
   let learned = measureLearned(calibration);
 
   /** As the slot has shown them, the same at every load, or as they were learned for each. */
@@ -58,7 +58,7 @@ export function createLiveScatter(target: Target, calibration: Calibration): Liv
       if (promise === -1) toMeans({ ...learned, findShift }, asked, timesMs);
       else if (promise === MEDIAN) toMedians(learned.typicalSpread, { ...readQuantiles(), ofServers }, asked, timesMs);
       else {
-        const { furthest } = reach;
+        const furthest = rollingMaximum.value;
         toPromises({ ...learned, ...readQuantiles(), findShift, ofServers, promise, furthest }, asked, timesMs);
       }
     },
@@ -66,7 +66,7 @@ export function createLiveScatter(target: Target, calibration: Calibration): Liv
       const bucket = findBucket(learned.edges, mixtureMs);
       const corrections = ofServers.correctionsOf(server);
       const spread = learned.spreads[bucket]!;
-      const of = { ...learned, ...readQuantiles(), findShift, furthest: reach.furthest };
+      const of = { ...learned, ...readQuantiles(), findShift, furthest: rollingMaximum.value };
       const promised = PROMISES.map((_, promise) => {
         if (promise === MEDIAN)
           return ((of.quantiles[MEDIAN]! + corrections[MEDIAN]!) * learned.typicalSpread) / spread;
@@ -75,7 +75,7 @@ export function createLiveScatter(target: Target, calibration: Calibration): Liv
       return { spread, promised, after: ofSlot.count };
     },
     observe({ spread, promised, after }, server, logRatio) {
-      reach.observe(logRatio);
+      rollingMaximum.observe(logRatio);
       const residual = logRatio / spread;
       ofSlot.observe(residual, promised, ofSlot.count - after);
       ofServers.observe(server, residual, promised);

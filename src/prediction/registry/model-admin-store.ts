@@ -6,20 +6,20 @@ const COUNTED_SAMPLES = 10_000;
 const LISTED_PROMOTIONS = 20;
 
 const listPromotions = statement<{ version: number; at_ms: number; reason: string; undone_at_ms: number | null }>(
-  'model-desk-promotions',
+  'model-admin-promotions',
   `SELECT version, at_ms, reason, undone_at_ms FROM model_promotions WHERE name = $1 ORDER BY number DESC LIMIT $2`,
 );
 const countByName = statement<{ target_model: string; count: number }>(
-  'model-desk-sample-counts',
+  'model-admin-sample-counts',
   'SELECT target_model, COUNT(*) AS count FROM samples GROUP BY target_model ORDER BY target_model LIMIT 500',
 );
 const countByStratum = statement<{ stratum: number; count: number }>(
-  'model-desk-strata',
+  'model-admin-strata',
   `SELECT stratum, COUNT(*) AS count FROM
      (SELECT stratum FROM samples WHERE target_model = $1 ORDER BY id DESC LIMIT $2) AS newest GROUP BY stratum`,
 );
 const lastTrainings = statement<{ target_model: string; at_ms: number; outcome: string }>(
-  'model-desk-trainings',
+  'model-admin-trainings',
   'SELECT target_model, at_ms, outcome FROM trainings',
 );
 

@@ -38,13 +38,13 @@ forEachEngine(
   async (store) => {
     await using server = await startManagement(store);
     for (const name of ['open', 'closed'])
-      await server.desk.createRepository(grace, 'grace', { name, private: name === 'closed' });
-    assert.equal((await server.desk.openRepository(grace, 'grace', 'open')).repository.full_name, 'grace/open');
+      await server.admin.createRepository(grace, 'grace', { name, private: name === 'closed' });
+    assert.equal((await server.admin.openRepository(grace, 'grace', 'open')).repository.full_name, 'grace/open');
     for (const name of ['open', 'closed', 'none'])
-      assert.equal(await refusalOf(server.desk.openRepository(linus, 'grace', name)), 'not_found', name);
+      assert.equal(await refusalOf(server.admin.openRepository(linus, 'grace', name)), 'not_found', name);
     for (const owner of ['grace', 'org-sea', 'nobody'])
-      assert.equal(await refusalOf(server.desk.openOwner(linus, owner, 1)), 'not_found', owner);
-    assert.equal(await refusalOf(server.desk.createRepository(linus, 'grace', { name: 'mine' })), 'not_found');
+      assert.equal(await refusalOf(server.admin.openOwner(linus, owner, 1)), 'not_found', owner);
+    assert.equal(await refusalOf(server.admin.createRepository(linus, 'grace', { name: 'mine' })), 'not_found');
   },
 );
 
@@ -52,16 +52,16 @@ forEachEngine(
   'somebody sees the own repositories and those of owned organizations, with what ails their hooks',
   async (store) => {
     await using server = await startManagement(store);
-    const { desk } = server;
-    await desk.createRepository(grace, 'org-sea', { name: 'harbour' });
-    await desk.createRepository(grace, 'grace', { name: 'doors' });
-    await desk.createRepository(linus, 'linus', { name: 'kernel' });
-    const doors = await desk.openRepository(grace, 'grace', 'doors');
+    const { admin } = server;
+    await admin.createRepository(grace, 'org-sea', { name: 'harbour' });
+    await admin.createRepository(grace, 'grace', { name: 'doors' });
+    await admin.createRepository(linus, 'linus', { name: 'kernel' });
+    const doors = await admin.openRepository(grace, 'grace', 'doors');
     const [failing, disabled] = [await doors.createHook({ url: URL_1 }), await doors.createHook({ url: URL_1 })];
     for (const hook of [failing, disabled]) await enqueue(store, server.management, hook.id);
     for (const hook of [failing, disabled]) await store.write(setFailing, [hook.id, 5]);
     await (await doors.openHook(String(disabled.id))).switch(false);
-    const listed = (await desk.listOwners(grace)).map(({ login, total, repositories }) => ({
+    const listed = (await admin.listOwners(grace)).map(({ login, total, repositories }) => ({
       login,
       total,
       repositories: repositories.map(({ path, counts }) => ({ path, ...counts })),
@@ -81,8 +81,8 @@ forEachEngine(
   async (store) => {
     const world = createStillWorld();
     await using server = await startManagement(store, world);
-    const repository = await server.desk.createRepository(grace, 'grace', { name: 'doors' });
-    const doors = await server.desk.openRepository(grace, 'grace', repository.path);
+    const repository = await server.admin.createRepository(grace, 'grace', { name: 'doors' });
+    const doors = await server.admin.openRepository(grace, 'grace', repository.path);
     const { id } = await doors.createHook({ url: URL_1 });
     await enqueue(store, server.management, id);
     world.moveMs(10 * HOUR_MS);
@@ -108,8 +108,8 @@ forEachEngine(
 
 forEachEngine('a key is changed for a given or a random one, and the former signs for a day', async (store) => {
   await using server = await startManagement(store);
-  await server.desk.createRepository(grace, 'grace', { name: 'doors' });
-  const doors = await server.desk.openRepository(grace, 'grace', 'doors');
+  await server.admin.createRepository(grace, 'grace', { name: 'doors' });
+  const doors = await server.admin.openRepository(grace, 'grace', 'doors');
   const { id } = await doors.createHook({ url: URL_1, password: 'first', encryption_type: '1' });
   const open = () => doors.openHook(String(id));
   assert.equal((await (await open()).describe()).formerKeyUntilMs, null);

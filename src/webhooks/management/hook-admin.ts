@@ -39,9 +39,9 @@ type Caller = Pick<Identity, 'userId' | 'login' | 'isAdmin'>;
 const LISTED_REPOSITORIES = 50;
 const KEY_BYTES = 32;
 
-export type HookDesk = ReturnType<typeof createHookDesk>;
+export type HookAdmin = ReturnType<typeof createHookAdmin>;
 
-export function createHookDesk(parts: SendingParts) {
+export function createHookAdmin(parts: SendingParts) {
   return {
     profiles: PROFILE_NAMES,
     eventKinds: EVENT_KINDS,

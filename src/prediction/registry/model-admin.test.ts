@@ -14,7 +14,7 @@ import { LOADS, splitStratum, stratumOf } from '../observations/stratum.ts';
 import { createLiveAccuracy } from '../online/live-accuracy.ts';
 import { createPredictor } from '../online/predictor.ts';
 import { DEFAULT_TRAINING, trainModel } from '../training/train-model.ts';
-import { createModelDesk } from './model-desk.ts';
+import { createModelAdmin } from './model-admin.ts';
 import { createModelLoader } from './model-loader.ts';
 import { saveModelVersion, takeVersionNumber } from './model-store.ts';
 import { packModel, publishModel } from './publish-model.ts';
@@ -22,7 +22,7 @@ import { packModel, publishModel } from './publish-model.ts';
 const rows = observePool({ rows: 200, servers: [1, 2] });
 const model = trainModel('m@1', tabulate(rows));
 
-function openDesk(store: Store) {
+function openAdmin(store: Store) {
   const world = createStillWorld();
   const predictor = createPredictor();
   const accuracy = createLiveAccuracy();
@@ -36,7 +36,7 @@ function openDesk(store: Store) {
     onObserved: () => {},
   });
   const loader = createModelLoader({ store, predictor, log: createLog('silent'), metrics: new Registry() });
-  return { world, sink, loader, desk: createModelDesk({ store, world, predictor, accuracy }) };
+  return { world, sink, loader, admin: createModelAdmin({ store, world, predictor, accuracy }) };
 }
 
 async function saveVersion(store: Store, name: string): Promise<number> {
@@ -59,13 +59,13 @@ function reports(count: number) {
 }
 
 forEachEngine('versions are shown with what they came from, promoted and rolled back', async (store) => {
-  const { desk } = openDesk(store);
+  const { admin } = openAdmin(store);
   await saveVersion(store, 'm');
   await saveVersion(store, 'm');
-  await desk.promote('m', 1, 'ada');
-  assert.equal((await desk.readModel('m')).previous, undefined);
-  await desk.promote('m', 2, 'ada');
-  const shown = await desk.readModel('m');
+  await admin.promote('m', 1, 'ada');
+  assert.equal((await admin.readModel('m')).previous, undefined);
+  await admin.promote('m', 2, 'ada');
+  const shown = await admin.readModel('m');
   assert.deepEqual([shown.servedVersion, shown.previous, shown.versionCount], [2, 1, 2]);
   assert.deepEqual(
     shown.versions.map(({ id, isPromoted, source }) => ({ id, isPromoted, source })),
@@ -75,9 +75,9 @@ forEachEngine('versions are shown with what they came from, promoted and rolled 
     ],
   );
   for (const wrong of [2, 9])
-    await assert.rejects(desk.rollBack('m', wrong), (error) => isFailure(error) && error.code === 'conflict');
-  await desk.rollBack('m', 1);
-  const after = await desk.readModel('m');
+    await assert.rejects(admin.rollBack('m', wrong), (error) => isFailure(error) && error.code === 'conflict');
+  await admin.rollBack('m', 1);
+  const after = await admin.readModel('m');
   assert.deepEqual([after.servedVersion, after.previous], [1, undefined]);
   assert.deepEqual(
     after.promotions.map(({ version, reason, undoneAtMs }) => [version, reason, undoneAtMs !== null]),
@@ -86,17 +86,17 @@ forEachEngine('versions are shown with what they came from, promoted and rolled 
       [1, 'promoted by ada', false],
     ],
   );
-  for (const refused of [() => desk.promote('m', 9, 'ada'), () => desk.readModel('nobody')])
+  for (const refused of [() => admin.promote('m', 9, 'ada'), () => admin.readModel('nobody')])
     await assert.rejects(refused, (error) => isFailure(error) && error.code === 'not_found');
-  await assert.rejects(desk.rollBack('m', 1), (error) => isFailure(error) && error.code === 'conflict');
+  await assert.rejects(admin.rollBack('m', 1), (error) => isFailure(error) && error.code === 'conflict');
 });
 
 forEachEngine('a version says by what it was learned, unless nothing of it was learned here', async (store) => {
-  const { desk } = openDesk(store);
+  const { admin } = openAdmin(store);
   const publication = { name: 'm', source: {}, promotion: 'keep', reason: 'a test', nowMs: 7 } as const;
   await publishModel(store, { ...publication, packed: packModel(model) });
   await publishModel(store, { ...publication, packed: packModel(createPriorModel()) });
-  const [prior, learned] = (await desk.readModel('m')).versions;
+  const [prior, learned] = (await admin.readModel('m')).versions;
   const { trees, depth, learningRate, l2, loss, splitClip } = DEFAULT_TRAINING.trees;
   const expected = { statistic: 'p50', trees, depth, learningRate, l2, loss, splitClip };
   assert.deepEqual(learned?.parameters, { ...learned?.parameters, ...expected });
@@ -104,21 +104,21 @@ forEachEngine('a version says by what it was learned, unless nothing of it was l
 });
 
 forEachEngine('versions that are kept without being served do not pile up', async (store) => {
-  const { desk } = openDesk(store);
+  const { admin } = openAdmin(store);
   const publication = { name: 'm', source: {}, reason: 'a test', nowMs: 7, packed: packModel(createPriorModel()) };
   await publishModel(store, { ...publication, promotion: 'promote' });
   for (let i = 0; i < 22; i++) await publishModel(store, { ...publication, promotion: 'keep' });
-  const kept = (await desk.readModel('m')).versions.map(({ version }) => version);
+  const kept = (await admin.readModel('m')).versions.map(({ version }) => version);
   assert.deepEqual(kept, [...Array.from({ length: 20 }, (_, i) => 23 - i), 1]);
 });
 
 forEachEngine('what was observed shows as accuracy by slot and server, and as samples by load', async (store) => {
-  const { desk, sink, loader } = openDesk(store);
+  const { admin, sink, loader } = openAdmin(store);
   await saveVersion(store, 'm');
-  await desk.promote('m', 1, 'ada');
+  await admin.promote('m', 1, 'ada');
   await loader.load();
   await sink.report(reports(100));
-  const shown = await desk.readModel('m');
+  const shown = await admin.readModel('m');
   assert.deepEqual([shown.samples, shown.servedId], [100, 'm@1']);
   assert.deepEqual(
     shown.slots.map(({ podType, target, scores }) => [podType, target, scores.rows]),
@@ -144,7 +144,7 @@ forEachEngine('what was observed shows as accuracy by slot and server, and as sa
   assert.equal(shown.loads[0]?.counts[0], waiting);
   await sink.report(reports(1).map((row) => ({ ...row, requestId: 'other', targetModel: 'unknown' })));
   assert.deepEqual(
-    (await desk.listModels()).map(({ name, samples }) => [name, samples]),
+    (await admin.listModels()).map(({ name, samples }) => [name, samples]),
     [
       ['m', 100],
       ['unknown', 1],

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createReach } from './reach.ts';
+import { createRollingMaximum } from './rolling-maximum.ts';
 
 test('the furthest is that of the last 300 times, and unknown before there are 20', () => {
-  const reach = createReach();
+  const maximum = createRollingMaximum();
   const observe = (times: number, logRatio: number) => {
-    for (let i = 0; i < times; i++) reach.observe(logRatio);
-    return reach.furthest;
+    for (let i = 0; i < times; i++) maximum.observe(logRatio);
+    return maximum.value;
   };
   assert.equal(observe(19, 0.5), Number.POSITIVE_INFINITY);
   assert.equal(observe(1, 0.2), 0.5);

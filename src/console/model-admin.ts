@@ -1,6 +1,6 @@
 /** What the pages about models are handed. Percent and milliseconds where a name says so; the rest are plain counts. */
 
-export interface ModelDesk {
+export interface ModelAdmin {
   readonly listModels: () => Promise<readonly ModelEntry[]>;
   /** Throws `not_found` for a name of which nothing is known. */
   readonly readModel: (name: string) => Promise<ModelView>;

@@ -9,19 +9,19 @@ import type { LiveAccuracy } from '../online/live-accuracy.ts';
 import type { SwappablePredictor } from '../online/predictor.ts';
 import { formatModelId } from '../schema/model-name.ts';
 import { TARGETS } from '../schema/observation-table.ts';
-import { countSamples, countStrata, listLastTrainings, listPastPromotions } from './model-desk-store.ts';
+import { countSamples, countStrata, listLastTrainings, listPastPromotions } from './model-admin-store.ts';
 import { listModelVersions, type ModelVersion, promoteModel, rollBackModelTo } from './model-store.ts';
 
-export interface ModelDeskParts {
+export interface ModelAdminParts {
   readonly store: Store;
   readonly world: World;
   readonly predictor: SwappablePredictor;
   readonly accuracy: LiveAccuracy;
 }
 
-export type ModelDesk = ReturnType<typeof createModelDesk>;
+export type ModelAdmin = ReturnType<typeof createModelAdmin>;
 
-export function createModelDesk(parts: ModelDeskParts) {
+export function createModelAdmin(parts: ModelAdminParts) {
   const { store, world } = parts;
   return {
     listModels: () => listModels(parts),
@@ -54,7 +54,7 @@ export function createModelDesk(parts: ModelDeskParts) {
   };
 }
 
-async function listModels({ store, predictor, accuracy }: ModelDeskParts) {
+async function listModels({ store, predictor, accuracy }: ModelAdminParts) {
   const [versions, samples, trainings] = await Promise.all([
     listModelVersions(store),
     countSamples(store),
@@ -100,7 +100,7 @@ function findPrevious(
 }
 
 /** What was heard of each server, beside the level that the served model learned for it: 1.2 is a fifth slower than the pool. */
-function listServers({ predictor, accuracy }: ModelDeskParts, name: string) {
+function listServers({ predictor, accuracy }: ModelAdminParts, name: string) {
   const levels = predictor.hasModel(name) ? readLevels(predictor.live(name).model) : new Map<string, Levels>();
   const heard = new Map(accuracy.listServers(name).map((server) => [server.server, server]));
   return [...new Set([...levels.keys(), ...heard.keys()])].sort().map((server) => ({

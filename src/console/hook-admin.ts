@@ -9,17 +9,17 @@ export interface Caller {
 /** Parameters as the API takes them; empty ones count as not given. */
 export type Values = Readonly<Record<string, unknown>>;
 
-export interface HookDesk {
+export interface HookAdmin {
   readonly profiles: readonly string[];
   readonly eventKinds: readonly string[];
   readonly listOwners: (caller: Caller) => Promise<readonly OwnerView[]>;
   readonly openOwner: (caller: Caller, login: string, page: number) => Promise<OwnerView>;
   readonly createRepository: (caller: Caller, login: string, values: Values) => Promise<RepositoryView>;
   /** Throws `not_found` unless the caller administers it. */
-  readonly openRepository: (caller: Caller, owner: string, path: string) => Promise<RepositoryDesk>;
+  readonly openRepository: (caller: Caller, owner: string, path: string) => Promise<RepositoryAdmin>;
 }
 
-export interface RepositoryDesk {
+export interface RepositoryAdmin {
   readonly repository: RepositoryView;
   readonly listHooks: () => Promise<readonly HookView[]>;
   readonly createHook: (values: Values) => Promise<HookView>;

@@ -1,7 +1,7 @@
 /** Small static pictures in SVG. What they show is said in words beside them or in their label. */
 import { html } from 'hono/html';
 import type { Html } from '../pages/layout.ts';
-import type { HourView, Timings } from './hook-desk.ts';
+import type { HourView, Timings } from './hook-admin.ts';
 import { texts } from './texts.ts';
 
 const BAR_WIDTH = 10;

@@ -2,7 +2,7 @@
 import { createMiddleware } from 'hono/factory';
 import type { HttpEnv } from './context.ts';
 
-export const OPEN_HEADERS = {
+export const CORS_HEADERS = {
   'Access-Control-Allow-Origin': '*',
   'Access-Control-Expose-Headers': 'WWW-Authenticate, Retry-After',
 } as const;
@@ -14,9 +14,9 @@ const PREFLIGHT_HEADERS = {
   'Access-Control-Max-Age': '86400',
 } as const;
 
-export const openToScripts = createMiddleware<HttpEnv>(async (c, next) => {
+export const allowCrossOrigin = createMiddleware<HttpEnv>(async (c, next) => {
   if (c.req.method === 'OPTIONS') return c.body(null, 204, PREFLIGHT_HEADERS);
-  for (const [name, value] of Object.entries(OPEN_HEADERS)) c.header(name, value);
+  for (const [name, value] of Object.entries(CORS_HEADERS)) c.header(name, value);
   await next();
   return undefined;
 });

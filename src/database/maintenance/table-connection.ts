@@ -8,7 +8,7 @@ import type { SqlValue } from '../store.ts';
 import type { TableShape } from './schema.ts';
 
 /** One connection in one transaction, for moving whole tables: it sees one moment, and what it writes is all or nothing. */
-export interface TableLink {
+export interface TableConnection {
   countRows(table: string): Promise<number>;
   /** The rows in no order, a few megabytes at a time. */
   readRows(table: TableShape): AsyncIterable<SqlValue[][]>;
@@ -22,7 +22,7 @@ function selectAll({ name, columns }: TableShape): string {
   return `SELECT ${columns.map((column) => `"${column}"`).join(', ')} FROM ${name}`;
 }
 
-export function openSqliteLink(path: string, access: 'read' | 'write'): TableLink {
+export function openSqliteTables(path: string, access: 'read' | 'write'): TableConnection {
   const database = new DatabaseSync(path, { timeout: 10_000, enableForeignKeyConstraints: true });
   database.exec('PRAGMA synchronous = FULL');
   database.exec(access === 'write' ? 'BEGIN IMMEDIATE' : 'BEGIN');
@@ -51,7 +51,7 @@ async function* readSqliteRows(database: DatabaseSync, table: TableShape): Async
   if (rows.length > 0) yield rows;
 }
 
-export async function openPostgresLink(databaseUrl: string, log: Log): Promise<TableLink> {
+export async function openPostgresTables(databaseUrl: string, log: Log): Promise<TableConnection> {
   const pool = createPostgresPool(databaseUrl, 1, log);
   const client = await pool.connect();
   await client.query('SET statement_timeout = 0');
