@@ -9,5 +9,5 @@ const t = texts.hooks;
 
 export function renderPause({ paused_since, paused_until, paused_reason }: HookView): Html | '' {
   if (paused_since === null || paused_until === null || paused_reason === null) return '';
-  return html`<div class="notice warn"><p><strong>${t.pausedSince} ${renderMoment(Date.parse(paused_since))}:</strong> ${t.pausedReasons[paused_reason]}. ${t.pausedUntil} ${renderMoment(Date.parse(paused_until))}.</p><p>${t.testReleases}</p></div>`;
+  return html`<div class="notice warn"><p><strong>${t.pausedSince} ${renderMoment(Date.parse(paused_since))}:</strong> ${t.pausedReasons[paused_reason]}. ${t.pausedUntil} ${renderMoment(Date.parse(paused_until))}. ${t.pausedThen}</p><p>${t.testReleases}</p></div>`;
 }
