@@ -5,8 +5,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { after, test } from 'node:test';
+import type { PageHeader } from 'hyparquet';
 import { parquetWriteFile } from 'hyparquet-writer';
+import { isFailure } from '../../errors.ts';
+import { createRandom } from '../gbdt/random.ts';
 import { parseLightgbmText } from './lightgbm-text.ts';
+import { checkRuns } from './parquet-runs.ts';
 import type { Format } from './read-observations.ts';
 import { readTable } from './read-table.ts';
 import { parseXgboostJson } from './xgboost-json.ts';
@@ -176,5 +180,98 @@ test('a Parquet page that claims 100 million bytes is refused before there is ro
   for (const [i, shift] of [0, 7, 14, 21].entries())
     bytes[at + i] = ((200_000_000 >> shift) & 0x7f) | (i < 3 ? 0x80 : 0);
   writeFileSync(filename, bytes);
-  await assert.rejects(readParquet(filename), /a page must have at most 67108864 bytes, got 9999999\d/);
+  await assert.rejects(readParquet(filename), /a page must have at most 67108864 bytes, got 100000000/);
+});
+
+/** Each kind of column and page that the writer knows. */
+function writeSample(name: string, codec: 'UNCOMPRESSED' | 'SNAPPY'): Buffer {
+  const filename = join(folder, name);
+  const rows = Array.from({ length: 300 }, (_, i) => i);
+  parquetWriteFile({
+    filename,
+    codec,
+    columnData: [
+      { name: 'input_token_length', data: rows, type: 'INT32' },
+      {
+        name: 'ttft_millis',
+        data: rows.map((row) => (row % 3 === 0 ? null : row + 0.5)),
+        type: 'DOUBLE',
+        nullable: true,
+      },
+      { name: 'pod_type', data: rows.map((row) => `p${row % 4}`), type: 'STRING' },
+      { name: 'flag', data: rows.map((row) => row % 2 === 0), type: 'BOOLEAN' },
+    ],
+  });
+  return readFileSync(filename);
+}
+
+for (const codec of ['UNCOMPRESSED', 'SNAPPY'] as const)
+  test(`a Parquet file (${codec}) with any bytes changed is read or refused, in bounded time and memory`, async () => {
+    const original = writeSample('fuzzed.parquet', codec);
+    const filename = join(folder, 'fuzzed.parquet');
+    const random = createRandom(3);
+    let read = 0;
+    const before = process.cpuUsage();
+    for (let trial = 0; trial < 500; trial++) {
+      const bytes = Buffer.from(original);
+      for (let i = 0; i <= trial % 3; i++)
+        bytes[Math.floor(random() * bytes.length)] = trial % 2 ? 0xff : 256 * random();
+      writeFileSync(filename, bytes);
+      try {
+        await readParquet(filename);
+        read++;
+      } catch (error) {
+        assert.ok(isFailure(error), String(error));
+      }
+    }
+    const { user, system } = process.cpuUsage(before);
+    assert.ok(user + system < 60e6, `${(user + system) / 1e6} s of a processor`);
+    assert.ok(read > 0 && read < 500, `${read} were read`);
+  });
+
+/** The footer in the place of that of a file with one column. */
+async function readFooter(footer: Uint8Array): Promise<unknown> {
+  const filename = join(folder, 'footer.parquet');
+  const length = Buffer.alloc(4);
+  length.writeUInt32LE(footer.length);
+  writeFileSync(filename, Buffer.concat([Buffer.from('PAR1'), footer, length, Buffer.from('PAR1')]));
+  return readParquet(filename);
+}
+
+test('a Parquet footer is refused for long numbers, long lists and deep structures, in linear time', async () => {
+  const before = process.cpuUsage();
+  await assert.rejects(readFooter(Buffer.concat([Buffer.of(0x16), Buffer.alloc(4 * MIB, 0x80)])), /at most 10 bytes/);
+  await assert.rejects(readFooter(Buffer.alloc(4 * MIB, 0x1c)), /must be at most 16 levels deep/);
+  const list = Buffer.of(0x19, 0xf6, 0xff, 0xff, 0xff, 0xff, 0x07, 0);
+  await assert.rejects(readFooter(list), /a list of its metadata must have at most 1 elements, got 2147483647/);
+  await assert.rejects(readFooter(Buffer.of(0x18, 0xff, 0x7f, 0)), /a text of its metadata must have at most 1 bytes/);
+  const { user, system } = process.cpuUsage(before);
+  assert.ok(user + system < MAX_CPU_SECONDS * 1e6, `${(user + system) / 1e6} s of a processor`);
+});
+
+test('a Parquet file with nested columns is refused by their name', async () => {
+  const bytes = writeSample('nested.parquet', 'UNCOMPRESSED');
+  // In the schema of the footer: field 3, an i32 of 0 or 1 (required, optional), before field 4, the name.
+  const name = bytes.indexOf(Buffer.concat([Buffer.of(0x18, 18), Buffer.from('input_token_length')]));
+  const repetition = bytes.lastIndexOf(0x25, name);
+  assert.ok(name - repetition === 2 && bytes[repetition + 1]! <= 2, 'the repetition is found');
+  bytes[repetition + 1] = 4;
+  writeFileSync(join(folder, 'nested.parquet'), bytes);
+  await assert.rejects(readParquet(join(folder, 'nested.parquet')), /must not be nested, got "input_token_length"/);
+});
+
+test('a run of a Parquet page that claims more values than the page has is refused before they are written', () => {
+  // 1 byte of levels, then an index of 1 bit and a run of 2^30 - 1.
+  const run = Buffer.of(1, 0xfe, 0xff, 0xff, 0xff, 0x07, 0);
+  const page = { num_values: 100, encoding: 'RLE_DICTIONARY' };
+  const header = { type: 'DATA_PAGE', uncompressed_page_size: run.length, data_page_header: page };
+  const rules = { type: 'INT32', isNullable: false, decompress: (bytes: Uint8Array) => bytes };
+  const refusal = /a run must have at most 100 values, got 1073741823/;
+  assert.throws(() => checkRuns(run, header as PageHeader, rules), refusal);
+  const levels = Buffer.concat([Buffer.of(6, 0, 0, 0), run.subarray(1)]);
+  const nullable = { ...rules, isNullable: true };
+  assert.throws(
+    () => checkRuns(levels, { ...header, data_page_header: { ...page, encoding: 'PLAIN' } } as PageHeader, nullable),
+    refusal,
+  );
 });

@@ -1,59 +1,109 @@
-import { asyncBufferFromFile, type FileMetaData, parquetMetadataAsync, parquetReadObjects } from 'hyparquet';
-import { compressors } from 'hyparquet-compressors';
+import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib';
+import {
+  type AsyncBuffer,
+  asyncBufferFromFile,
+  type Compressors,
+  type FileMetaData,
+  parquetMetadataAsync,
+  parquetReadObjects,
+  type RowGroup,
+} from 'hyparquet';
+import { compressors as libraryCompressors } from 'hyparquet-compressors';
 import { describeError, Failure } from '../../errors.ts';
-import { MAX_COLUMNS, type NumberedRecord } from './csv.ts';
-import type { RawRecord } from './field-names.ts';
+import type { NumberedRecord } from './csv.ts';
+import {
+  type Allowance,
+  checkFooter,
+  checkMetadata,
+  checkPages,
+  createAllowance,
+  PARQUET_LIMITS,
+} from './parquet-check.ts';
 
 /** Rows are read this many at a time, so that a large file needs little memory. */
 const ROWS_AT_ONCE = 20_000;
+/** Each time, all bytes of the row group are read: a large one in larger pieces. */
+const MAX_PIECES = 16;
 
-/** Writers split columns into pages of 1 MiB; a page that claims far more is there to fill the memory. */
-const MAX_PAGE_BYTES = 67_108_864;
-/** A row group is in memory as a whole while its rows are read. */
-const MAX_GROUP_ROWS = 10_000_000;
+type Decompress = (input: Uint8Array, outputLength: number) => Uint8Array;
+
+/** Those of the runtime end where more comes out than there may be; those of the library for formats that it lacks. */
+const compressors: Readonly<Record<string, Decompress>> = bound({
+  ...libraryCompressors,
+  GZIP: (input, maxOutputLength) => gunzipSync(input, { maxOutputLength }),
+  BROTLI: (input, maxOutputLength) => brotliDecompressSync(input, { maxOutputLength }),
+  ZSTD: (input, maxOutputLength) => zstdDecompressSync(input, { maxOutputLength }),
+});
 
 /** The decompressors, none of which makes room for more than a page may be. */
-const boundedCompressors = Object.fromEntries(
-  Object.entries(compressors).map(([codec, decompress]) => [
-    codec,
-    (input: Uint8Array, outputLength: number): Uint8Array => {
-      if (!(outputLength >= 0 && outputLength <= MAX_PAGE_BYTES))
-        throw new RangeError(`a page must have at most ${MAX_PAGE_BYTES} bytes, got ${outputLength}`);
-      return decompress(input, outputLength);
-    },
-  ]),
-);
-
-/** Throws what is wrong with the numbers that the end of the file declares. */
-function checkMetadata({ num_rows, row_groups, schema }: FileMetaData): void {
-  if (schema.length - 1 > MAX_COLUMNS)
-    throw new RangeError(`it must have at most ${MAX_COLUMNS} columns, got ${schema.length - 1}`);
-  let rows = 0n;
-  for (const group of row_groups) {
-    if (group.num_rows < 0n || group.num_rows > BigInt(MAX_GROUP_ROWS))
-      throw new RangeError(`a row group must have at most ${MAX_GROUP_ROWS} rows, got ${group.num_rows}`);
-    rows += group.num_rows;
-  }
-  if (rows !== num_rows) throw new RangeError(`its row groups have ${rows} rows, and it says ${num_rows}`);
+function bound(all: Readonly<Record<string, Decompress>>): Readonly<Record<string, Decompress>> {
+  const limited = (decompress: Decompress) => (input: Uint8Array, bytes: number) => {
+    if (!(bytes >= 0 && bytes <= PARQUET_LIMITS.pageBytes))
+      throw new RangeError(`a page must have at most ${PARQUET_LIMITS.pageBytes} bytes, got ${bytes}`);
+    return bytes === 0 ? new Uint8Array(0) : decompress(input, bytes);
+  };
+  return Object.fromEntries(Object.entries(all).map(([codec, decompress]) => [codec, limited(decompress)]));
 }
 
 /** The rows of a Parquet file, numbered from 1. */
 export async function* readParquetRecords(path: string): AsyncGenerator<NumberedRecord> {
-  const file = await asyncBufferFromFile(path);
-  const refuse = (error: unknown): never => {
+  try {
+    yield* readChecked(await asyncBufferFromFile(path));
+  } catch (error) {
     throw new Failure('invalid', `Cannot read "${path}" as Parquet: ${describeError(error)}`);
-  };
-  const metadata = await parquetMetadataAsync(file)
-    .then((read) => {
-      checkMetadata(read);
-      return read;
-    })
-    .catch(refuse);
-  const count = Number(metadata.num_rows);
-  for (let rowStart = 0; rowStart < count; rowStart += ROWS_AT_ONCE) {
-    const rowEnd = Math.min(count, rowStart + ROWS_AT_ONCE);
-    const options = { file, metadata, compressors: boundedCompressors, rowStart, rowEnd };
-    const rows = (await parquetReadObjects(options).catch(refuse)) as RawRecord[];
-    for (const [i, record] of rows.entries()) yield { line: rowStart + i + 1, record };
+  }
+}
+
+async function* readChecked(file: AsyncBuffer): AsyncGenerator<NumberedRecord> {
+  await checkFooter(file);
+  const metadata = await parquetMetadataAsync(file);
+  checkMetadata(metadata, file.byteLength);
+  const nullable = metadata.schema.slice(1).map((column) => column.repetition_type !== 'REQUIRED');
+  const allowance = createAllowance(file.byteLength);
+  let groupStart = 0;
+  for (const group of metadata.row_groups) {
+    await checkGroup(file, group, { nullable, allowance });
+    const groupEnd = groupStart + Number(group.num_rows);
+    const step = Math.max(ROWS_AT_ONCE, Math.ceil(Number(group.num_rows) / MAX_PIECES));
+    for (let rowStart = groupStart; rowStart < groupEnd; rowStart += step) {
+      const rowEnd = Math.min(groupEnd, rowStart + step);
+      yield* readRows({ file, metadata, compressors, rowStart, rowEnd });
+    }
+    groupStart = groupEnd;
+  }
+}
+
+interface Rows {
+  readonly file: AsyncBuffer;
+  readonly metadata: FileMetaData;
+  readonly compressors: Compressors;
+  readonly rowStart: number;
+  readonly rowEnd: number;
+}
+
+/** One column after the other: of several at once, the library leaves all failures but the first unhandled. */
+async function* readRows(rows: Rows): AsyncGenerator<NumberedRecord> {
+  const records: Record<string, unknown>[] = [];
+  for (const { name } of rows.metadata.schema.slice(1))
+    for (const [row, cell] of (await parquetReadObjects({ ...rows, columns: [name] })).entries())
+      records[row] = { ...records[row], ...cell };
+  for (const [row, record] of records.entries()) yield { line: rows.rowStart + row + 1, record };
+}
+
+interface GroupRules {
+  /** Of each column. */
+  readonly nullable: readonly boolean[];
+  readonly allowance: Allowance;
+}
+
+async function checkGroup(file: AsyncBuffer, group: RowGroup, { nullable, allowance }: GroupRules): Promise<void> {
+  for (const [c, { meta_data: column }] of group.columns.entries()) {
+    if (column === undefined) continue;
+    const start = Number(column.dictionary_page_offset || column.data_page_offset);
+    const chunk = await file.slice(start, start + Number(column.total_compressed_size));
+    const { codec } = column;
+    const decompress = codec === 'UNCOMPRESSED' ? (page: Uint8Array) => page : compressors[codec];
+    if (decompress === undefined) throw new RangeError(`its compression must be one that is known, got ${codec}`);
+    checkPages(chunk, column, { isNullable: nullable[c]!, allowance, decompress });
   }
 }
