@@ -7,10 +7,11 @@ import { checkAttempt, forgiveAttempt } from '../accounts/attempt-store.ts';
 import { auditStep } from '../accounts/audit-store.ts';
 import { attemptSubjects } from '../accounts/back-off.ts';
 import { deletePasskeyStep, listPasskeys } from '../accounts/passkey-store.ts';
+import { changePasswordOnce } from '../accounts/password-store.ts';
 import { endOtherSessionsStep, keepSessionStep } from '../accounts/session-store.ts';
 import { countRecoveryCodes, hasTotp } from '../accounts/totp-store.ts';
 import { listUpstreamAccounts } from '../accounts/upstream-account-store.ts';
-import { findCredentials, setPasswordStep } from '../accounts/user-store.ts';
+import { findCredentials } from '../accounts/user-store.ts';
 import { texts } from '../messages/messages.ts';
 import { clientAddress } from '../sign-in/client-address.ts';
 import { passkeyScript } from '../sign-in/passkey-script.ts';
@@ -94,14 +95,20 @@ function addPasswordForm({ kit, form }: Console): void {
     const nowMs = kit.world.nowMs();
     const revokesTokens = submission.form.has('revoke');
     const event = { kind: 'password_changed', userId: user.id, address: clientAddress(c) } as const;
-    await kit.store.writeAll([
-      setPasswordStep(user.id, await hashPassword(password), nowMs),
-      // Whoever knew the old password is out (S10).
-      keepSessionStep(session.id, user.id),
-      endOtherSessionsStep(user.id, session.id),
-      ...(revokesTokens ? revokePersonalTokensSteps(user.id, nowMs) : []),
-      auditStep({ ...event, details: { tokens_revoked: revokesTokens } }, nowMs),
-    ]);
+    const isChanged = await kit.store.call(changePasswordOnce, {
+      userId: user.id,
+      epoch: user.epoch,
+      passwordHash: await hashPassword(password),
+      nowMs,
+      steps: [
+        // Whoever knew the old password is out (S10).
+        keepSessionStep(session.id, user.id),
+        endOtherSessionsStep(user.id, session.id),
+        ...(revokesTokens ? revokePersonalTokensSteps(user.id, nowMs) : []),
+        auditStep({ ...event, details: { tokens_revoked: revokesTokens } }, nowMs),
+      ],
+    });
+    if (!isChanged) throw new Failure('conflict', 'Cannot change the password: another one was set meanwhile');
     return c.redirect(`${SECURITY}?done=changed`, 303);
   });
 }

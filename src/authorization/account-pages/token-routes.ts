@@ -76,6 +76,7 @@ function readValues({ form, session }: Submission): TokenValues {
 async function makeToken({ store, world }: Console['kit'], visit: Visit, values: TokenValues): Promise<string> {
   const { secret } = await createPersonalToken(store, world, {
     userId: visit.session.user.id,
+    userEpoch: visit.session.user.epoch,
     name: values.name,
     scopes: values.scopes,
     expiresAtMs: values.days === 'none' ? undefined : world.nowMs() + Number(values.days) * DAY_MS,

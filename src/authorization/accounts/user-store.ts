@@ -73,10 +73,6 @@ const insertUser = statement(
      verified_email_key)
    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
 );
-const setPassword = statement<UserRow>(
-  'set-password',
-  `UPDATE users SET password_hash = $2, password_changed_at_ms = $3, epoch = epoch + 1 WHERE id = $1 RETURNING ${USER_COLUMNS}`,
-);
 const raiseEpoch = statement('raise-user-epoch', 'UPDATE users SET epoch = epoch + 1 WHERE id = $1');
 // The old hash is named, so that a new password set meanwhile is never undone by the rehash of the old one.
 const replacePasswordHash = statement(
@@ -252,11 +248,6 @@ export async function changeProfile(
   return firstUser(
     await store.write(updateProfile, [userId, profile.name.trim(), profile.email, emailKey(profile.email)]),
   );
-}
-
-/** Ends every session, and all that applications were given, with the same statement. */
-export function setPasswordStep(userId: string, passwordHash: string, nowMs: number) {
-  return { statement: setPassword, parameters: [userId, passwordHash, nowMs] };
 }
 
 /** Ends every session, and all that applications were given. */

@@ -7,6 +7,7 @@ import type { Step } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import { auditStep } from '../accounts/audit-store.ts';
 import { verifyEmail } from '../accounts/email-store.ts';
+import { setPasswordStep } from '../accounts/password-store.ts';
 import { endOtherSessionsStep } from '../accounts/session-store.ts';
 import { deleteTotpSteps } from '../accounts/totp-store.ts';
 import {
@@ -17,7 +18,6 @@ import {
   listUsers,
   raiseEpochStep,
   setAdminStep,
-  setPasswordStep,
   type User,
 } from '../accounts/user-store.ts';
 import { checkNewPassword, hashPassword } from '../sign-in/password.ts';

@@ -13,8 +13,9 @@ import {
 import { type Bench, type Case, checkConformance, prepareTokens } from '../../../test/support/conformance.ts';
 import { realWorld } from '../../world.ts';
 import { listEvents } from '../accounts/audit-store.ts';
+import { setPasswordStep } from '../accounts/password-store.ts';
 import { createSecret, hashSecret, isSecretOf } from '../accounts/secret-text.ts';
-import { disableUserStep, setPasswordStep } from '../accounts/user-store.ts';
+import { disableUserStep } from '../accounts/user-store.ts';
 import { deleteApplication, setApplicationDisabled } from '../applications/application.ts';
 import { updateApplicationStep } from '../applications/application-store.ts';
 import { createSuccessorSeed, deriveSuccessor } from '../tokens/issue-tokens.ts';

@@ -55,6 +55,11 @@ const insertPersonalToken = statement(
   `INSERT INTO personal_tokens (token_id, token_hash, user_id, name, scope, hint, created_at_ms, expires_at_ms, parent_id)
    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
 );
+// Waits for a change of the person under way, such as a new password that deletes the tokens, and is decided after it.
+const lockOwner = statement<{ id: string }>(
+  'lock-owner-of-personal-token',
+  'UPDATE users SET epoch = epoch WHERE id = $1 AND epoch = COALESCE($2, epoch) RETURNING id',
+);
 // With all that it made, and all that these made.
 const deletePersonalToken = statement<{ token_id: string }>(
   'delete-personal-token',
@@ -116,15 +121,18 @@ export interface PersonalTokenInsert {
   readonly hash: Uint8Array;
   /** The token that makes it. */
   readonly parentId: string | undefined;
+  /** The person's epoch as the session that makes it read it. */
+  readonly userEpoch: number | undefined;
   readonly audit: Step;
 }
 
-/** False when the token that makes it was revoked meanwhile. */
+/** False when the session or the token that makes it ended meanwhile. */
 export const insertPersonalTokenOnce: Procedure<PersonalTokenInsert, boolean> = procedure(
   import.meta.url,
   'insertPersonalTokenOnce',
-  async (transaction, { token, hash, parentId, audit }) => {
+  async (transaction, { token, hash, parentId, userEpoch, audit }) => {
     const { tokenId, userId, name, hint, createdAtMs, expiresAtMs = null } = token;
+    if ((await transaction.run(lockOwner, [userId, userEpoch ?? null])).length === 0) return false;
     if (parentId !== undefined && (await transaction.run(personalTokenById, [userId, parentId])).length === 0)
       return false;
     const scope = token.scopes.join(' ');

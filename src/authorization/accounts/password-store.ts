@@ -1,0 +1,35 @@
+/** A new password. It raises the person's epoch, which ends what was made before it (credential-origin-store.ts). */
+import { type Procedure, procedure, type Step, statement } from '../../database/store.ts';
+
+const setPassword = statement<{ id: string }>(
+  'set-password',
+  `UPDATE users SET password_hash = $2, password_changed_at_ms = $3, epoch = epoch + 1
+   WHERE id = $1 AND epoch = COALESCE($4, epoch) RETURNING id`,
+);
+
+/** Ends every session, and all that applications were given, with the same statement. */
+export function setPasswordStep(userId: string, passwordHash: string, nowMs: number): Step {
+  return { statement: setPassword, parameters: [userId, passwordHash, nowMs, null] };
+}
+
+export interface PasswordChange {
+  readonly userId: string;
+  /** As read when the person proved who they are. */
+  readonly epoch: number;
+  readonly passwordHash: string;
+  readonly nowMs: number;
+  /** Committed with it. */
+  readonly steps: readonly Step[];
+}
+
+/** False when another password was set meanwhile, which ended the session that this change comes from. */
+export const changePasswordOnce: Procedure<PasswordChange, boolean> = procedure(
+  import.meta.url,
+  'changePasswordOnce',
+  async (transaction, { userId, epoch, passwordHash, nowMs, steps }) => {
+    const changed = await transaction.run(setPassword, [userId, passwordHash, nowMs, epoch]);
+    if (changed.length === 0) return false;
+    for (const step of steps) await transaction.run(step.statement, step.parameters);
+    return true;
+  },
+);
