@@ -6,7 +6,7 @@
 import { Failure } from '../../errors.ts';
 import type { World } from '../../world.ts';
 
-export type AttemptKind = 'client' | 'grant' | 'user_code' | 'device_start';
+export type AttemptKind = 'client' | 'grant' | 'user_code' | 'device_start' | 'device_start_of_site';
 
 export interface AttemptLimits {
   /** Throws `too_many` while this subject has to wait. */
@@ -17,7 +17,13 @@ export interface AttemptLimits {
 }
 
 /** A minute. Grants fail honestly (sessions end), and one server may speak for many users. */
-const ATTEMPTS_A_MINUTE: Record<AttemptKind, number> = { client: 20, grant: 300, user_code: 10, device_start: 60 };
+const ATTEMPTS_A_MINUTE: Record<AttemptKind, number> = {
+  client: 20,
+  grant: 300,
+  user_code: 10,
+  device_start: 60,
+  device_start_of_site: 600,
+};
 const WINDOW_MS = 60_000;
 const MAX_SUBJECT_LENGTH = 120;
 /** Of each kind. Strangers choose client ids: beyond this the older half of the subjects is forgotten. */

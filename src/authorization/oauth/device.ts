@@ -1,6 +1,6 @@
 /** RFC 8628: a device without a browser asks for a pair of codes; its user types the short one on the page /device. */
 import { Failure } from '../../errors.ts';
-import { networkOf } from '../../http/client-address.ts';
+import { networkOf, siteOf } from '../../http/client-address.ts';
 import { type Call, type Reply, replyJson } from '../../http/endpoint.ts';
 import { createSecret, hashSecret } from '../accounts/secret-text.ts';
 import { DEFAULT_SCOPE, formatScope, readRequestedScopes } from '../applications/scope.ts';
@@ -28,7 +28,7 @@ export async function answerDeviceRequest(parts: ProtocolParts, call: Call): Pro
   if (!client.application.isPublic && !client.isAuthenticated) throw refuseClient();
   checkGrantAllowed(client.application, 'device_code');
   // Every start leaves a row, and a public client needs no secret.
-  parts.limits.countAttempt('device_start', `${clientId}|${networkOf(call.clientAddress)}`);
+  limitStarts(parts, clientId, call.clientAddress);
   const codes = await createCodes(parts, { clientId, scope: readScope(parameters.values.get('scope')) });
   const shown = `${codes.userCode.slice(0, 4)}-${codes.userCode.slice(4)}`;
   const body = {
@@ -40,6 +40,13 @@ export async function answerDeviceRequest(parts: ProtocolParts, call: Call): Pro
     interval: INTERVAL_SECONDS,
   };
   return replyJson(body, NO_STORE);
+}
+
+/** One caller often has all 65,536 networks of an IPv6 site. */
+function limitStarts({ limits }: ProtocolParts, clientId: string, address: string): void {
+  limits.countAttempt('device_start', `${clientId}|${networkOf(address)}`);
+  const site = siteOf(address);
+  if (site !== undefined) limits.countAttempt('device_start_of_site', `${clientId}|${site}`);
 }
 
 function readScope(text: string | undefined): string {

@@ -60,6 +60,18 @@ forEachEngine('one network begins at most 300 passkey sign-ins at once', async (
   assert.ok((await count(store, countTickets)) <= 310);
 });
 
+forEachEngine('one site begins at most 600 device connections a minute, from however many networks', async (store) => {
+  await using server = await startAuthorizationServer(store);
+  const { clientId } = await registerApplication(server, { isPublic: true, grantTypes: ['device_code'] });
+  const statuses = new Map<number, number>();
+  await repeat(620, async (index) => {
+    const headers = { 'x-forwarded-for': `2001:db8:1:${index.toString(16)}::1` };
+    const { status } = await postForm(`${server.url}/oauth/device`, { client_id: clientId }, headers);
+    statuses.set(status, (statuses.get(status) ?? 0) + 1);
+  });
+  assert.deepEqual(Object.fromEntries(statuses), { 200: 600, 429: 20 });
+});
+
 forEachEngine('one network leaves at most a hundred refusals an hour, whatever it is refused for', async (store) => {
   await using server = await startAuthorizationServer(store);
   const { clientId } = await registerApplication(server);
