@@ -38,9 +38,9 @@ export class FlowClient {
     for (const part of BEGINNING) socket.write(part);
   }
 
-  /** Resolves once the settings of the server are there. */
-  static async connect(port: number): Promise<FlowClient> {
-    const socket = connect(port, '127.0.0.1');
+  /** Resolves once the settings of the server are there. `localAddress` is one of 127.0.0.0/8. */
+  static async connect(port: number, localAddress = '127.0.0.1'): Promise<FlowClient> {
+    const socket = connect({ port, host: '127.0.0.1', localAddress });
     await once(socket, 'connect');
     const client = new FlowClient(socket);
     await client.until(() => client.frames.some(({ type }) => type === SETTINGS));

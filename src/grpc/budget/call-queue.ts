@@ -1,41 +1,48 @@
-import type { MemoryAccount } from './memory-budget.ts';
 import { COST, costOfBytes, type Share } from './turns.ts';
 
 /** What answers that wait for a window, and calls that work on theirs, may keep before no more calls are started. */
 const MAX_BYTES = 4_194_304;
 
 export interface QueuedCall {
-  readonly isEnded: boolean;
   /** Of its request. */
   readonly bytes: number;
   /** Resolves when the next call may start. */
   start(): Promise<void>;
 }
 
+export interface CallQueueParts {
+  /** What answers that wait, and calls at work, keep now. */
+  readonly readBytes: () => number;
+  readonly share: Share;
+}
+
 /** Calls of one connection that cannot start in the turn in which they came. They start one after the other. */
 export class CallQueue {
-  readonly #account: MemoryAccount;
-  readonly #share: Share;
-  readonly #waiting: QueuedCall[] = [];
+  readonly #parts: CallQueueParts;
+  readonly #waiting = new Set<QueuedCall>();
   #isBusy = false;
 
-  constructor(account: MemoryAccount, share: Share) {
-    this.#account = account;
-    this.#share = share;
+  constructor(parts: CallQueueParts) {
+    this.#parts = parts;
   }
 
   get hasRoom(): boolean {
-    return this.#account.bytes < MAX_BYTES;
+    return this.#parts.readBytes() < MAX_BYTES;
   }
 
   add(call: QueuedCall): void {
-    this.#waiting.push(call);
+    this.#waiting.add(call);
     this.resume();
   }
 
-  /** Something may have been given back to the account. */
+  /** The call is over: kept here, it would keep its request until those before it have started, if ever. */
+  remove(call: QueuedCall): void {
+    this.#waiting.delete(call);
+  }
+
+  /** There may be room again. */
   resume(): void {
-    if (this.#isBusy || this.#waiting.length === 0 || !this.hasRoom) return;
+    if (this.#isBusy || this.#waiting.size === 0 || !this.hasRoom) return;
     this.#isBusy = true;
     void this.#startNext().finally(() => {
       this.#isBusy = false;
@@ -45,9 +52,10 @@ export class CallQueue {
 
   /** The promise of a call never rejects: it fails by itself. */
   async #startNext(): Promise<void> {
-    const call = this.#waiting.shift();
-    if (call === undefined || call.isEnded) return;
-    await this.#share.take(COST.call + costOfBytes(call.bytes));
-    if (!call.isEnded) await call.start();
+    const [call] = this.#waiting;
+    if (call === undefined) return;
+    await this.#parts.share.take(COST.call + costOfBytes(call.bytes));
+    // It may be over by now.
+    if (this.#waiting.delete(call)) await call.start();
   }
 }

@@ -1,63 +1,127 @@
 /**
  * One budget for the bytes that the transport keeps: requests that are not used yet and answers that wait for a window.
- * When it is exceeded, calls of the connection that keeps most are ended until it is not, so that those who keep little
- * do not notice.
+ * When it is exceeded, calls of the network that keeps most for longest are ended until there is room again, so that
+ * those who keep little, or only for a moment, do not notice. Size alone would not do: many connections that each keep
+ * a little for ever would push out one that has a large request for some milliseconds.
  */
+import type { NetworkUse } from './network-use.ts';
+
+/** Bytes that are older weigh no more: a stream that lasts for days is no attack. */
+const MAX_AGE_MS = 60_000;
+/** Weighs bytes that have just come: as if they were kept for that long. */
+const FIRST_MS = 1000;
+/** Ending a few calls more makes room for many frames: looking for whom to end is not cheap. */
+const SLACK = 1 / 16;
+
+export interface AccountOwner {
+  readonly network: NetworkUse;
+  /** Ends the call that keeps most, and returns false when there is no such call. */
+  readonly shed: () => boolean;
+}
+
+interface NetworkScore {
+  score: number;
+  readonly accounts: { readonly account: MemoryAccount; readonly score: number }[];
+}
+
 export class MemoryBudget {
   readonly maxBytes: number;
+  readonly #monotonicMs: () => number;
   #bytes = 0;
   readonly #accounts = new Set<MemoryAccount>();
+  #isShedding = false;
 
-  constructor(maxBytes: number) {
+  constructor(maxBytes: number, monotonicMs: () => number) {
     this.maxBytes = maxBytes;
+    this.#monotonicMs = monotonicMs;
   }
 
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** `shed` ends the call that keeps most, and returns false when there is no such call. */
-  createAccount(shed: () => boolean): MemoryAccount {
-    return new MemoryAccount(shed, (account, change) => this.#change(account, change));
+  /** Without an owner, the bytes count, but ending calls would not give them back. */
+  createAccount(owner?: AccountOwner): MemoryAccount {
+    return new MemoryAccount({
+      owner,
+      monotonicMs: this.#monotonicMs,
+      onChange: (account, change) => this.#change(account, change),
+    });
   }
 
   #change(account: MemoryAccount, change: number): void {
     this.#bytes += change;
-    if (account.bytes > 0) this.#accounts.add(account);
-    else this.#accounts.delete(account);
+    if (account.owner !== undefined) {
+      if (account.bytes > 0) this.#accounts.add(account);
+      else this.#accounts.delete(account);
+    }
     if (change > 0 && this.#bytes > this.maxBytes) this.#shed();
   }
 
   #shed(): void {
-    const candidates = new Set(this.#accounts);
-    while (this.#bytes > this.maxBytes && candidates.size > 0) {
-      const largest = [...candidates].reduce((a, b) => (b.bytes > a.bytes ? b : a));
-      if (!largest.shed()) candidates.delete(largest);
+    if (this.#isShedding) return;
+    this.#isShedding = true;
+    const target = this.maxBytes * (1 - SLACK);
+    for (const account of this.#rank()) while (this.#bytes > target && account.owner?.shed());
+    this.#isShedding = false;
+  }
+
+  /** The worst network first, and in it the worst connection. */
+  #rank(): MemoryAccount[] {
+    const networks = new Map<NetworkUse, NetworkScore>();
+    const nowMs = this.#monotonicMs();
+    for (const account of this.#accounts) {
+      const network = account.owner!.network;
+      const entry = networks.get(network) ?? { score: 0, accounts: [] };
+      const score = account.bytes * (FIRST_MS + account.ageMs(nowMs));
+      entry.score += score;
+      entry.accounts.push({ account, score });
+      networks.set(network, entry);
     }
+    return [...networks.values()]
+      .sort((a, b) => b.score - a.score)
+      .flatMap(({ accounts }) => accounts.sort((a, b) => b.score - a.score).map(({ account }) => account));
   }
 }
 
 /** What one connection keeps of one kind. */
 export class MemoryAccount {
-  readonly shed: () => boolean;
+  readonly owner: AccountOwner | undefined;
+  readonly #monotonicMs: () => number;
   readonly #onChange: (account: MemoryAccount, change: number) => void;
   #bytes = 0;
+  /** When the bytes came, on average. */
+  #meanMs = 0;
 
-  constructor(shed: () => boolean, onChange: (account: MemoryAccount, change: number) => void) {
-    this.shed = shed;
-    this.#onChange = onChange;
+  constructor(parts: {
+    readonly owner: AccountOwner | undefined;
+    readonly monotonicMs: () => number;
+    readonly onChange: (account: MemoryAccount, change: number) => void;
+  }) {
+    this.owner = parts.owner;
+    this.#monotonicMs = parts.monotonicMs;
+    this.#onChange = parts.onChange;
   }
 
   get bytes(): number {
     return this.#bytes;
   }
 
+  /** How long the bytes have been kept, on average. */
+  ageMs(nowMs: number): number {
+    return Math.min(MAX_AGE_MS, nowMs - this.#meanMs);
+  }
+
   take(bytes: number): void {
+    if (bytes === 0) return;
+    const before = this.#bytes;
     this.#bytes += bytes;
+    if (this.owner !== undefined) this.#meanMs = (before * this.#meanMs + bytes * this.#monotonicMs()) / this.#bytes;
     this.#onChange(this, bytes);
   }
 
   give(bytes: number): void {
+    if (bytes === 0) return;
     this.#bytes -= bytes;
     this.#onChange(this, -bytes);
   }

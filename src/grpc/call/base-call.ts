@@ -15,6 +15,7 @@ import { ACCEPTED_ENCODINGS, type Expansions } from './expansions.ts';
 import { readTimeoutMs } from './grpc-timeout.ts';
 import { isLoopbackAddress } from './loopback.ts';
 import { type FramedMessage, MESSAGE_HEAD_BYTES, MessageSplitter } from './message-reader.ts';
+import { MessageTimer } from './message-timer.ts';
 import type { GrpcCall, GrpcMethod } from './service.ts';
 import { isExpected, isOurFault, StatusError, statusCodeOf, toStatus } from './status.ts';
 
@@ -66,6 +67,8 @@ export class BaseCall implements GrpcCall, StreamListener {
   static readonly #head = Buffer.alloc(5);
   #controller: AbortController | undefined;
   #deadline: NodeJS.Timeout | undefined;
+  /** Made when it is needed. */
+  #messageTimer: MessageTimer | undefined;
   readonly #startedMs: number;
   #traceId: string | undefined;
   #isEnded = false;
@@ -178,6 +181,7 @@ export class BaseCall implements GrpcCall, StreamListener {
     const { stream } = this.parts;
     const splitter = this.#splitter;
     if (splitter === undefined || splitter.length === 0) return;
+    this.expectMessage();
     const bytes = splitter.needed - STREAM_WINDOW;
     if (bytes > 0 && this.#room === undefined) {
       const onGranted = (): void => stream.grantNow(bytes);
@@ -213,6 +217,20 @@ export class BaseCall implements GrpcCall, StreamListener {
       this.fail(new Failure('deadline', 'Deadline exceeded'));
       this.abort();
     }, this.#timeoutMs);
+  }
+
+  /** Ends the call unless the message is there in time. */
+  protected expectMessage(): void {
+    if (this.#isEnded) return;
+    this.#messageTimer ??= new MessageTimer((failure) => {
+      this.fail(failure);
+      this.abort();
+    });
+    this.#messageTimer.begin();
+  }
+
+  protected noteMessage(): void {
+    this.#messageTimer?.stop();
   }
 
   protected async expand(message: FramedMessage): Promise<Buffer> {
@@ -272,6 +290,7 @@ export class BaseCall implements GrpcCall, StreamListener {
     if (this.#isEnded) return;
     this.#isEnded = true;
     clearTimeout(this.#deadline);
+    this.noteMessage();
     this.onEnd();
     this.parts.route.count(code);
     if (this.parts.tracing !== undefined) this.#record(this.parts.tracing, code);

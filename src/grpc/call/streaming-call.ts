@@ -73,7 +73,10 @@ export class StreamingCall extends BaseCall {
   async #waitForMessage(): Promise<FramedMessage | undefined> {
     for (;;) {
       const message = this.#take();
-      if (message !== undefined) return message;
+      if (message !== undefined) {
+        this.noteMessage();
+        return message;
+      }
       if (this.#failure !== undefined) throw this.#failure;
       if (this.#isLast || this.#isStopped) return undefined;
       this.reserveRoom();

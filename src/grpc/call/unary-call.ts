@@ -1,3 +1,4 @@
+import type { QueuedCall } from '../budget/call-queue.ts';
 import { BaseCall, type CallParts } from './base-call.ts';
 import { type FramedMessage, readWholeMessage } from './message-reader.ts';
 import type { GrpcUnaryMethod } from './service.ts';
@@ -7,6 +8,7 @@ import { StatusError } from './status.ts';
 export class UnaryCall extends BaseCall {
   readonly #method: GrpcUnaryMethod;
   #message: FramedMessage | undefined;
+  #queued: QueuedCall | undefined;
   #isFirst = true;
   #isComplete = false;
   #isRunning = false;
@@ -31,6 +33,11 @@ export class UnaryCall extends BaseCall {
     }
   }
 
+  override onReadEnd(): void {
+    super.onReadEnd();
+    if (!this.#isComplete) this.expectMessage();
+  }
+
   #collect(bytes: Buffer, isLast: boolean): void {
     this.#isFirst = false;
     this.#isComplete = isLast;
@@ -44,15 +51,16 @@ export class UnaryCall extends BaseCall {
       this.reserveRoom();
       return;
     }
+    this.noteMessage();
     this.checkNothingLeft();
     if (this.#message === undefined)
       throw new StatusError('UNIMPLEMENTED', 'Cannot answer: the call needs a message, got none');
     if (this.mayStart && !this.#message.isCompressed) this.#answer(this.#message.bytes);
-    else void this.#answerLater(this.#message);
+    else void this.#answerLater();
   }
 
-  /** The caller is checked before anything is expanded. */
-  async #answerLater(message: FramedMessage): Promise<void> {
+  /** The caller is checked before anything is expanded. Only the call keeps the message, and drops it when it ends. */
+  async #answerLater(): Promise<void> {
     this.startDeadline();
     try {
       await this.admission;
@@ -60,21 +68,19 @@ export class UnaryCall extends BaseCall {
       // The call has failed with it.
       return;
     }
+    const message = this.#message;
+    if (message === undefined) return;
     if (this.mayStart && !message.isCompressed) {
       this.#answer(message.bytes);
       return;
     }
-    const isEnded = (): boolean => this.isEnded;
-    this.parts.stream.connection.callQueue.add({
-      get isEnded() {
-        return isEnded();
-      },
-      bytes: message.bytes.length,
-      start: () => this.#expandAndAnswer(message),
-    });
+    this.#queued = { bytes: message.bytes.length, start: () => this.#expandAndAnswer() };
+    this.parts.stream.connection.callQueue.add(this.#queued);
   }
 
-  async #expandAndAnswer(message: FramedMessage): Promise<void> {
+  async #expandAndAnswer(): Promise<void> {
+    const message = this.#message;
+    if (message === undefined) return;
     try {
       this.#answer(await this.expand(message));
     } catch (error) {
@@ -95,13 +101,14 @@ export class UnaryCall extends BaseCall {
 
   /** The method may look at its request until it has answered, so all that the request keeps alive is counted. */
   #sendLater(answer: Promise<Uint8Array>, bytes: number): void {
-    const { calls } = this.parts.stream.connection;
+    const { callQueue, running } = this.parts.stream.connection;
     this.startDeadline();
     this.#isRunning = true;
-    calls.take(bytes);
+    running.take(bytes);
     const settle = (): void => {
       this.#isRunning = false;
-      calls.give(bytes);
+      running.give(bytes);
+      callQueue.resume();
       if (this.isEnded) this.dropRequest();
     };
     answer
@@ -122,6 +129,7 @@ export class UnaryCall extends BaseCall {
 
   protected override onEnd(): void {
     this.#message = undefined;
+    if (this.#queued !== undefined) this.parts.stream.connection.callQueue.remove(this.#queued);
     if (!this.#isRunning) this.dropRequest();
   }
 }

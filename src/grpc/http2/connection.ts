@@ -6,6 +6,7 @@ import type { Socket } from 'node:net';
 import { CallQueue } from '../budget/call-queue.ts';
 import type { LargeMessages, Room, RoomRequest } from '../budget/large-messages.ts';
 import type { MemoryAccount, MemoryBudget } from '../budget/memory-budget.ts';
+import type { NetworkUse } from '../budget/network-use.ts';
 import { ReadQueue } from '../budget/read-queue.ts';
 import { COST, costOfBytes, Share, type Turns } from '../budget/turns.ts';
 import type { WriteMemory } from '../budget/write-memory.ts';
@@ -47,6 +48,7 @@ export interface ConnectionOptions {
   readonly writeMemory: WriteMemory;
   readonly turns: Turns;
   readonly memory: MemoryBudget;
+  readonly network: NetworkUse;
   readonly largeMessages: LargeMessages;
   /** A request whose head is complete; its data follows through `stream.onData`. */
   readonly onRequest: (stream: Http2Stream, headers: Headers) => void;
@@ -58,10 +60,14 @@ export interface ConnectionOptions {
 /** The share of the budget that the requests of one connection may take. */
 const MAX_REQUEST_SHARE = 0.25;
 const MAX_STREAMS = 1024;
+/** What a call that waits for anything takes besides its bytes. */
+const OPEN_CALL_BYTES = 2048;
 /** A client that has not begun by then is not waited for. */
 const PREFACE_MS = 10_000;
 /** How long our last words may take: then the connection is gone, whoever did not read them. */
 const LINGER_MS = 500;
+/** For the client to read the last answers and close its side. */
+const END_MS = 5000;
 /** A client that goes on sending meanwhile does not want to hear them. */
 const DISCARD_BYTES = 1_048_576;
 /** A client that does not answer the ping of a drain is not waited for. */
@@ -83,8 +89,12 @@ export class Http2Connection {
   readonly #reads: ReadQueue;
   /** Requests that were not used yet. */
   readonly requests: MemoryAccount;
-  /** Answers that wait for a window, and requests that a method works on. */
-  readonly calls: MemoryAccount;
+  /** Answers that wait for a window. */
+  readonly #answers: MemoryAccount;
+  /** Requests that a method works on. */
+  readonly running: MemoryAccount;
+  /** Calls that outlive the read that they came with. */
+  readonly #openCalls: MemoryAccount;
   readonly callQueue: CallQueue;
   /** For messages that are larger than the first window of their stream. */
   reservedBytes = 0;
@@ -102,7 +112,7 @@ export class Http2Connection {
   readonly controlFrames: ControlFrameLimit;
   #isEnding = false;
   readonly #keepalive: Keepalive;
-  readonly #prefaceTimer: NodeJS.Timeout;
+  #prefaceTimer: NodeJS.Timeout | undefined;
   #idleSinceMs: number;
   #drainTimer: NodeJS.Timeout | undefined;
 
@@ -120,9 +130,13 @@ export class Http2Connection {
       onPause: () => this.#endRead(),
       onFault: (error) => this.#fail(error),
     });
-    this.requests = options.memory.createAccount(() => this.#shed());
-    this.calls = options.memory.createAccount(() => this.#shed());
-    this.callQueue = new CallQueue(this.calls, this.share);
+    const owner = { network: options.network, shed: () => shedLargest(this.#streams.values()) };
+    this.requests = options.memory.createAccount(owner);
+    this.#answers = options.memory.createAccount(owner);
+    this.running = options.memory.createAccount();
+    this.#openCalls = options.memory.createAccount(owner);
+    const readBytes = (): number => this.#answers.bytes + this.running.bytes;
+    this.callQueue = new CallQueue({ readBytes, share: this.share });
     socket.setNoDelay(true);
     socket.on('error', () => socket.destroy());
     socket.on('end', () => this.close());
@@ -133,6 +147,10 @@ export class Http2Connection {
     );
     this.#prefaceTimer = setTimeout(() => this.close(), PREFACE_MS).unref();
     this.#sendSettings();
+  }
+
+  get network(): NetworkUse {
+    return this.#options.network;
   }
 
   get writer(): FrameWriter {
@@ -156,7 +174,7 @@ export class Http2Connection {
     if (this.#reads.isUsing || this.#writer.length === 0 || !this.socket.writable) return;
     // A client that does not read its answers is not read either, or they would fill the memory.
     if (!this.#writer.sendTo(this.socket)) this.socket.pause();
-    if (this.#isEnding && this.#streams.size === 0) this.socket.end();
+    if (this.#isEnding && this.#streams.size === 0) this.#end();
   }
 
   waitForWindow(stream: Http2Stream): void {
@@ -170,7 +188,8 @@ export class Http2Connection {
 
   /** The stream is over on both sides. */
   forget(stream: Http2Stream): void {
-    this.#streams.delete(stream.id);
+    if (!this.#streams.delete(stream.id)) return;
+    this.#openCalls.give(stream.openBytes);
     if (!this.#reads.isUsing) this.#noteIdle();
     this.#blocked.delete(stream);
     if (this.#isEnding && this.#streams.size === 0) this.#endSoon();
@@ -202,7 +221,13 @@ export class Http2Connection {
 
   #endSoon(): void {
     this.flush();
-    if (!this.#reads.isUsing && !this.socket.destroyed) this.socket.end();
+    if (!this.#reads.isUsing && !this.socket.destroyed) this.#end();
+  }
+
+  /** A client that does not close its side is not waited for. */
+  #end(): void {
+    if (this.socket.writableEnded) return;
+    this.socket.end(() => setTimeout(() => this.socket.destroy(), END_MS).unref());
   }
 
   #endRead(): void {
@@ -214,9 +239,14 @@ export class Http2Connection {
   #endNewStreams(): void {
     const streams = this.#newStreams;
     this.#newStreams = [];
-    if (this.#streams.size > 0)
-      for (const stream of streams) if (this.#streams.has(stream.id)) stream.listener?.onReadEnd();
+    if (this.#streams.size > 0) for (const stream of streams) if (this.#streams.has(stream.id)) this.#keepOpen(stream);
     this.#noteIdle();
+  }
+
+  #keepOpen(stream: Http2Stream): void {
+    stream.openBytes = OPEN_CALL_BYTES;
+    this.#openCalls.take(OPEN_CALL_BYTES);
+    stream.listener?.onReadEnd();
   }
 
   #noteIdle(): void {
@@ -317,9 +347,9 @@ export class Http2Connection {
 
   /** The answers that wait for a window have become more, or less. */
   countWaiting(change: number): void {
-    if (change > 0) this.calls.take(change);
+    if (change > 0) this.#answers.take(change);
     if (change >= 0) return;
-    this.calls.give(-change);
+    this.#answers.give(-change);
     this.callQueue.resume();
   }
 
@@ -333,16 +363,12 @@ export class Http2Connection {
     return this.#streams.size > 0 ? undefined : this.#idleSinceMs;
   }
 
-  /** Another client needs the place of this one, which has no calls. */
+  /** Another client needs the place of this one. Clients may send calls again that come after the last one. */
   evict(): void {
     this.#writer.goAway(this.#closed.lastId, ERROR.none);
     this.flush();
-    this.close();
-  }
-
-  /** Ends the call that keeps most. */
-  #shed(): boolean {
-    return shedLargest(this.#streams.values());
+    this.#reads.stop();
+    this.cut();
   }
 
   /** All memory of this connection is taken by requests of which no one is complete. */
@@ -410,12 +436,17 @@ export class Http2Connection {
   #readSettings(flags: number, streamId: number, payload: Buffer): void {
     const settings = readSettings(flags, streamId, payload);
     this.controlFrames.count(1 + (settings?.length ?? 0));
-    clearTimeout(this.#prefaceTimer);
+    if (this.#prefaceTimer !== undefined) this.#stopPrefaceTimer();
     if (settings === undefined) return;
     // Of entries that set the same, the last counts (§6.5.3): a change of the window walks over all streams.
     for (const setting of new Map(settings)) this.#applySetting(setting);
     this.#writer.frame(FRAME.settings, FLAG.ack, 0);
     this.#sendBlocked();
+  }
+
+  #stopPrefaceTimer(): void {
+    clearTimeout(this.#prefaceTimer);
+    this.#prefaceTimer = undefined;
   }
 
   #applySetting([setting, value]: Setting): void {
@@ -431,11 +462,12 @@ export class Http2Connection {
 
   #readPing(flags: number, streamId: number, payload: Buffer): void {
     checkPing(streamId, payload);
-    this.controlFrames.count();
     if ((flags & FLAG.ack) === 0) {
+      this.controlFrames.countReaction();
       this.#writer.frame(FRAME.ping, FLAG.ack, 0, payload);
       return;
     }
+    this.controlFrames.count();
     this.#keepalive.hearAnswer();
     if (payload.equals(PING_OF_DRAIN)) this.#finishDrain();
   }
@@ -453,7 +485,7 @@ export class Http2Connection {
 
   #readWindowUpdate(streamId: number, payload: Buffer): void {
     const increment = readWindowIncrement(payload);
-    this.controlFrames.countUpdate();
+    this.controlFrames.countReaction();
     if (streamId === 0) {
       if (increment === 0) throw new ConnectionError(ERROR.protocol, 'a window grows by 0');
       this.#sendWindow += increment;
@@ -520,7 +552,7 @@ export class Http2Connection {
   #onClosed(): void {
     this.#keepalive.stop();
     this.#reads.stop();
-    clearTimeout(this.#prefaceTimer);
+    this.#stopPrefaceTimer();
     clearTimeout(this.#drainTimer);
     this.#dropStreams();
     this.#options.onClosed(this);

@@ -2,8 +2,13 @@ import { ConnectionError, ERROR } from './frames.ts';
 
 /** Frames a second that cost work and bring no call forward. */
 const MAX_PER_SECOND = 5000;
-/** Clients open windows in answer to data: twice for each frame, for the stream and for the connection. */
-const UPDATES_PER_DATA_FRAME = 2;
+/**
+ * In answer to data, clients open windows, of the stream and of the connection, and ping to learn the bandwidth (gRPC's
+ * BDP probes): grpc-go as often as an answer takes, which on one machine is more than the limit.
+ */
+const EXPECTED_PER_DATA_FRAME = 3;
+/** What calls of long ago allow is over. */
+const MAX_EXPECTED = 20_000;
 
 /**
  * Ends a connection that is busy with anything but calls: CVE-2023-44487 (resets by the client), CVE-2025-8671 (resets
@@ -14,7 +19,7 @@ export class ControlFrameLimit {
   readonly #monotonicMs: () => number;
   #count = 0;
   #secondEndMs = 0;
-  #expectedUpdates = 0;
+  #expected = 0;
 
   constructor(monotonicMs: () => number) {
     this.#monotonicMs = monotonicMs;
@@ -31,13 +36,13 @@ export class ControlFrameLimit {
     if (this.#count > MAX_PER_SECOND) throw new ConnectionError(ERROR.enhanceYourCalm, 'too many control frames');
   }
 
-  /** Counts a window update only if no data was sent that it could answer. */
-  countUpdate(): void {
-    if (this.#expectedUpdates > 0) this.#expectedUpdates -= 1;
+  /** Counts a window update or a ping only if no data was sent that it could answer. */
+  countReaction(): void {
+    if (this.#expected > 0) this.#expected -= 1;
     else this.count();
   }
 
   noteDataSent(): void {
-    this.#expectedUpdates += UPDATES_PER_DATA_FRAME;
+    if (this.#expected < MAX_EXPECTED) this.#expected += EXPECTED_PER_DATA_FRAME;
   }
 }

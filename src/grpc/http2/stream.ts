@@ -26,6 +26,8 @@ export class Http2Stream {
   readonly id: number;
   readonly #connection: Http2Connection;
   listener: StreamListener | undefined;
+  /** What the connection counts for the call itself, once it outlives the read that it came with. */
+  openBytes = 0;
   #sendWindow: number;
   #receiveWindow = STREAM_WINDOW;
   #credit = 0;
@@ -68,9 +70,9 @@ export class Http2Stream {
     return this.#waiting.length > 0;
   }
 
-  /** Of the request, and of the answer while it waits for a window. */
+  /** Of the call itself, of the request, and of the answer while it waits for a window. */
   get keptBytes(): number {
-    return this.#keptBytes + this.#waitingBytes;
+    return this.openBytes + this.#keptBytes + this.#waitingBytes;
   }
 
   /** Bytes of the request are kept: the connection grants as many less. */

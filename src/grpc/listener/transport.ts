@@ -1,6 +1,7 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:tls';
 import { describeError, Failure } from '../../errors.ts';
+import { networkOf } from '../../http/client-address.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Tracing } from '../../telemetry/tracing.ts';
 import type { World } from '../../world.ts';
@@ -19,6 +20,8 @@ import { Http2Connection } from '../http2/connection.ts';
 import { encodeGrpcMessage, encodeHeaderBlock } from '../http2/header-block.ts';
 import type { Headers } from '../http2/request-head.ts';
 import type { Http2Stream } from '../http2/stream.ts';
+import { Handshakes } from './handshakes.ts';
+import { Places } from './places.ts';
 import type { TlsOptions } from './tls-files.ts';
 
 export interface TransportParts {
@@ -41,7 +44,8 @@ export type ListenAt =
 export class Transport {
   readonly #parts: TransportParts;
   readonly #servers: Server[] = [];
-  readonly #connections = new Set<Http2Connection>();
+  readonly #connections: Places;
+  readonly #handshakes: Handshakes;
   /** What a drain ends early, as it may go on for ever. */
   readonly #endless = new Set<StreamingCall | RefusedRequest>();
   readonly #writeMemory = new WriteMemory();
@@ -53,8 +57,10 @@ export class Transport {
 
   constructor(parts: TransportParts) {
     this.#parts = parts;
-    const { maxMessageBytes } = parts;
-    this.#memory = new MemoryBudget(Math.max(parts.bufferBytes, 4 * maxMessageBytes));
+    const { maxMessageBytes, maxConnections, world } = parts;
+    this.#connections = new Places(maxConnections);
+    this.#handshakes = new Handshakes(Math.ceil(maxConnections * HANDSHAKES_PER_CONNECTION));
+    this.#memory = new MemoryBudget(Math.max(parts.bufferBytes, 4 * maxMessageBytes), world.monotonicMs);
     const { maxBytes } = this.#memory;
     this.#largeMessages = new LargeMessages({ maxBytes: maxBytes / 2, maxBytesPerConnection: maxBytes / 4 });
   }
@@ -64,7 +70,8 @@ export class Transport {
     const isUnixSocket = 'path' in at;
     const accept = (socket: Socket): void => this.#accept(socket, isUnixSocket);
     const tls = isUnixSocket ? undefined : at.tls;
-    const server = tls === undefined ? createServer(accept) : createTlsListener(tls, accept);
+    const server =
+      tls === undefined ? createServer(accept) : createTlsListener({ tls, handshakes: this.#handshakes, accept });
     await new Promise<void>((resolve, reject) => {
       const where = isUnixSocket ? at.path : `${at.host}:${at.port}`;
       server.once('error', (error) =>
@@ -87,6 +94,7 @@ export class Transport {
   async drain(deadlineMs: number): Promise<void> {
     this.#isDraining = true;
     const closed = this.#servers.map((server) => new Promise<void>((resolve) => server.close(() => resolve())));
+    this.#handshakes.destroyAll();
     for (const call of this.#endless) call.stop();
     for (const connection of this.#connections) connection.drain();
     const cut = setTimeout(() => {
@@ -97,33 +105,28 @@ export class Transport {
   }
 
   #accept(socket: Socket, isUnixSocket: boolean): void {
-    if (this.#connections.size >= this.#parts.maxConnections && !this.#makePlace()) {
+    const address = isUnixSocket ? undefined : socket.remoteAddress;
+    const name = isUnixSocket ? 'unix' : readNetwork(address);
+    const network = this.#connections.enter(name);
+    if (network === undefined) {
       socket.destroy();
       return;
     }
     const { monotonicMs } = this.#parts.world;
-    const peer = { isUnixSocket, address: isUnixSocket ? undefined : socket.remoteAddress };
+    const peer = { isUnixSocket, address };
     const connection = new Http2Connection(socket, {
       monotonicMs,
       writeMemory: this.#writeMemory,
       turns: this.#turns,
       memory: this.#memory,
+      network,
       largeMessages: this.#largeMessages,
       onRequest: (stream, headers) => this.#startCall(stream, headers, peer),
       onFault: (error) => this.#parts.log.error({ err: error }, 'gRPC connection failed'),
       onClosed: (closed) => this.#connections.delete(closed),
     });
-    this.#connections.add(connection);
+    this.#connections.add(connection, name);
     if (this.#isDraining) connection.drain();
-  }
-
-  /** Returns false when all connections have calls. */
-  #makePlace(): boolean {
-    const idle = findLongestIdle(this.#connections);
-    if (idle === undefined) return false;
-    this.#connections.delete(idle);
-    idle.evict();
-    return true;
   }
 
   #startCall(stream: Http2Stream, headers: Headers, peer: Peer): void {
@@ -177,22 +180,21 @@ function describeListenError(error: NodeJS.ErrnoException): string {
   return 'the port is taken; set GRPC_PORT to another one, or to 0 for any';
 }
 
-/** A client that makes no calls gives way to one that may. */
-function findLongestIdle(connections: Iterable<Http2Connection>): Http2Connection | undefined {
-  let longest: Http2Connection | undefined;
-  let sinceMs = Number.POSITIVE_INFINITY;
-  for (const connection of connections) {
-    const { idleSinceMs } = connection;
-    if (idleSinceMs === undefined || idleSinceMs >= sinceMs) continue;
-    longest = connection;
-    sinceMs = idleSinceMs;
-  }
-  return longest;
+/** Of the address as one listener for both kinds of addresses has it, too. */
+function readNetwork(address = ''): string {
+  return networkOf(address.startsWith('::ffff:') ? address.slice('::ffff:'.length) : address);
 }
 
 const HANDSHAKE_MS = 10_000;
+const HANDSHAKES_PER_CONNECTION = 0.25;
 
-function createTlsListener(tls: TlsOptions, accept: (socket: Socket) => void): Server {
+interface TlsListenerParts {
+  readonly tls: TlsOptions;
+  readonly handshakes: Handshakes;
+  readonly accept: (socket: Socket) => void;
+}
+
+function createTlsListener({ tls, handshakes, accept }: TlsListenerParts): Server {
   const isMutual = tls.ca !== undefined;
   const rules = {
     requestCert: isMutual,
@@ -200,7 +202,9 @@ function createTlsListener(tls: TlsOptions, accept: (socket: Socket) => void): S
     ALPNProtocols: ['h2'],
     handshakeTimeout: HANDSHAKE_MS,
   };
-  return createTlsServer({ ...toContext(tls), ...rules }, accept);
+  const server = createTlsServer({ ...toContext(tls), ...rules }, accept);
+  handshakes.watch(server);
+  return server;
 }
 
 function toContext(tls: TlsOptions): TlsOptions & { readonly minVersion: 'TLSv1.2' } {

@@ -1,0 +1,28 @@
+import { Failure } from '../../errors.ts';
+
+/** For one message, whatever the deadline of the call: who begins one and does not end it must not hold its place. */
+const MESSAGE_MS = 60_000;
+
+/** Waits for a message that has begun. */
+export class MessageTimer {
+  readonly #onLate: (failure: Failure) => void;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(onLate: (failure: Failure) => void) {
+    this.#onLate = onLate;
+  }
+
+  /** Goes on if it has begun. */
+  begin(): void {
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      const seconds = MESSAGE_MS / 1000;
+      this.#onLate(new Failure('deadline', `Cannot answer: the message did not arrive within ${seconds} s`));
+    }, MESSAGE_MS).unref();
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+}
