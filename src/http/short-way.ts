@@ -117,9 +117,9 @@ function readHeader(value: string | string[] | undefined): string | undefined {
 }
 
 /** No longer than its declared length, since Node reads no more. */
-async function readBody(incoming: IncomingMessage, maxBytes: number): Promise<Buffer<ArrayBuffer>> {
-  checkBodyLength(incoming.headers['content-length'], maxBytes);
-  return await new Promise((resolve, reject) => {
+function readBody(incoming: IncomingMessage, maxBytes: number): Promise<Buffer<ArrayBuffer>> {
+  return new Promise((resolve, reject) => {
+    checkBodyLength(incoming.headers['content-length'], maxBytes);
     const chunks: Buffer<ArrayBuffer>[] = [];
     incoming.on('data', (chunk: Buffer<ArrayBuffer>) => chunks.push(chunk));
     incoming.once('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)));
