@@ -108,6 +108,17 @@ test('the memory is bounded', async () => {
   });
 });
 
+test('an answer to a long parameter is not kept, and right all the same', async () => {
+  await withMemory(10, async (memory, { count }) => {
+    const long = 'x'.repeat(1000);
+    for (let round = 1; round < 3; round += 1) {
+      assert.equal(memory.recall(echo, [long, round])[0]?.one, long);
+      assert.equal(memory.recall(echo, [long, 1])[0]?.two, 1);
+      assert.equal(count(), 2 * round);
+    }
+  });
+});
+
 test('parameters that look alike are not mixed up', async () => {
   await withMemory(100, async (memory) => {
     const alike: [SqlValue, SqlValue][] = [

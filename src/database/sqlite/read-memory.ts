@@ -14,6 +14,8 @@ export interface ReadMemory {
 
 /** Some megabytes; one more, and it begins anew. */
 const MAX_ANSWERS = 10_000;
+/** Digests and ids are far shorter; strangers choose client ids, and would fill the memory with long ones. */
+const MAX_KEY_LENGTH = 300;
 
 export function createReadMemory(connection: SqliteConnection, maxAnswers = MAX_ANSWERS): ReadMemory {
   const answers = new Map<string, Row[]>();
@@ -38,8 +40,9 @@ export function createReadMemory(connection: SqliteConnection, maxAnswers = MAX_
   return {
     recall: (statement, parameters) => {
       if (!isChecked) check();
-      if (answers.size >= maxAnswers) answers.clear();
       const key = formatKey(statement, parameters);
+      if (key.length > MAX_KEY_LENGTH) return connection.run(statement, parameters);
+      if (answers.size >= maxAnswers) answers.clear();
       const known = answers.get(key);
       if (known !== undefined) return known;
       const rows = connection.run(statement, parameters);
