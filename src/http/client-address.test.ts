@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import ipaddr from 'ipaddr.js';
 import type { Failure } from '../errors.ts';
 import { createAddressReader } from './client-address.ts';
@@ -51,4 +53,22 @@ test('addresses are told apart however many there are', () => {
       assert.equal(read({ remoteAddress: '10.1.2.3' }, `x, ${address}`), address);
       assert.equal(read({ remoteAddress: address }, '198.51.100.1'), address);
     }
+});
+
+test('what is known of addresses does not keep the headers that they came in', () => {
+  setFlagsFromString('--expose-gc');
+  const collectGarbage = runInNewContext('gc') as () => void;
+  const readLiveBytes = () => {
+    collectGarbage();
+    return process.memoryUsage().heapUsed;
+  };
+  const read = createAddressReader(['10.0.0.0/8']);
+  const before = readLiveBytes();
+  for (let index = 0; index < 999; index += 1) {
+    const header = Buffer.from(`${'x'.repeat(15_000)}, 2001:db8::1:${index.toString(16)}`).toString();
+    read({ remoteAddress: '10.1.2.3' }, header);
+  }
+  // The headers take 15 MB.
+  assert.ok(readLiveBytes() - before < 5_000_000);
+  assert.equal(read({ remoteAddress: '10.1.2.3' }, '2001:db8::1'), '2001:db8::1');
 });

@@ -6,6 +6,7 @@
 import type { Socket } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { Failure } from '../errors.ts';
+import { copyText } from './copy-text.ts';
 
 type Range = ReturnType<typeof ipaddr.parseCIDR>;
 
@@ -62,11 +63,6 @@ function createHopReader(trusted: readonly Range[]): ReadHop {
     hops.set(copyText(text), hop);
     return hop;
   };
-}
-
-/** A part of a header would keep all of it in memory. */
-function copyText(text: string): string {
-  return Buffer.from(text).toString();
 }
 
 function parseHop(text: string, trusted: readonly Range[]): Hop | undefined {

@@ -47,3 +47,14 @@ test('countFailure() keeps a bounded number of subjects, however many there are'
   for (let failure = 0; failure < 20; failure++) limits.countFailure('client', 'last');
   assert.throws(() => limits.check('client', 'last'), isWait(60));
 });
+
+test('countFailure() keeps little of a long subject', () => {
+  const { limits } = createLimits();
+  const before = readLiveBytes();
+  const rest = 'x'.repeat(15_000);
+  for (let subject = 0; subject < 10_000; subject++) limits.countFailure('client', `app_${subject}${rest}|127.0.0.1`);
+  // Kept whole they take 150 MB.
+  assert.ok(readLiveBytes() - before < 20_000_000);
+  for (let failure = 0; failure < 20; failure++) limits.countFailure('client', 'last');
+  assert.throws(() => limits.check('client', 'last'), isWait(60));
+});

@@ -4,6 +4,7 @@
  * lock it out. Kept in this process: N processes allow N times as much, which guesses no 256-bit secret either.
  */
 import { Failure } from '../../errors.ts';
+import { copyText } from '../../http/copy-text.ts';
 import type { World } from '../../world.ts';
 
 export type AttemptKind = 'client' | 'grant' | 'user_code' | 'device_start' | 'device_start_of_site';
@@ -36,20 +37,29 @@ interface Window {
 
 type Windows = Map<string, Window>;
 
+interface Halves {
+  readonly recent: Windows;
+  readonly older: Windows;
+}
+
 export function createAttemptLimits({ monotonicMs }: Pick<World, 'monotonicMs'>): AttemptLimits {
-  const halvesByKind = new Map<AttemptKind, { readonly recent: Windows; readonly older: Windows }>();
-  const listHalves = (kind: AttemptKind) => halvesByKind.get(kind) ?? { recent: new Map(), older: new Map() };
+  const halvesByKind: Record<AttemptKind, Halves> = {
+    client: createHalves(),
+    grant: createHalves(),
+    user_code: createHalves(),
+    device_start: createHalves(),
+    device_start_of_site: createHalves(),
+  };
   const findWindow = (kind: AttemptKind, subject: string) => {
-    const { recent, older } = listHalves(kind);
-    const window = recent.get(toKey(subject)) ?? older.get(toKey(subject));
+    const { recent, older } = halvesByKind[kind];
+    const key = toKey(subject);
+    const window = recent.get(key) ?? older.get(key);
     return window !== undefined && window.endsAtMs > monotonicMs() ? window : undefined;
   };
   const openWindow = (kind: AttemptKind, subject: string) => {
-    const { recent, older } = listHalves(kind);
-    const isFull = recent.size >= MAX_SUBJECTS / 2;
-    const halves = isFull ? { recent: new Map(), older: recent } : { recent, older };
-    halves.recent.set(toKey(subject), { count: 1, endsAtMs: monotonicMs() + WINDOW_MS });
-    halvesByKind.set(kind, halves);
+    const { recent } = halvesByKind[kind];
+    if (recent.size >= MAX_SUBJECTS / 2) halvesByKind[kind] = { recent: new Map(), older: recent };
+    halvesByKind[kind].recent.set(copyText(toKey(subject)), { count: 1, endsAtMs: monotonicMs() + WINDOW_MS });
   };
   const check: AttemptLimits['check'] = (kind, subject) => {
     const window = findWindow(kind, subject);
@@ -70,6 +80,10 @@ export function createAttemptLimits({ monotonicMs }: Pick<World, 'monotonicMs'>)
       count(kind, subject);
     },
   };
+}
+
+function createHalves(): Halves {
+  return { recent: new Map(), older: new Map() };
 }
 
 function toKey(subject: string): string {
