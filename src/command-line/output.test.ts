@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { readEnvironment } from '../config/config.ts';
+import { formatTable } from './output.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'trivet-output-'));
 after(() => rmSync(folder, { recursive: true }));
@@ -32,4 +33,9 @@ test('where nobody watches, no line takes the place of another', () => {
   const { stdout, stderr } = spawnSync(argv[0]!, argv.slice(1), { env, encoding: 'utf8' });
   assert.equal(stdout, 'Took 600 observations\n');
   assert.ok(!stderr.includes('\r'), stderr);
+});
+
+test('a cell takes one line of a table, and as much place as it shows', () => {
+  const table = formatTable(['name', 'state'], [['a\nb\u001b[2J', 'on']]);
+  assert.equal(table, 'name          state\na b\\u001b[2J  on');
 });

@@ -6,7 +6,7 @@ import { describeError, Failure } from '../errors.ts';
 /** What a command prints is its answer and goes to standard output; progress and remarks go to standard error. */
 export function print(text: string): void {
   clearProgress();
-  process.stdout.write(`${text}\n`);
+  process.stdout.write(`${escapeControls(text)}\n`);
 }
 
 export function printJson(value: unknown): void {
@@ -16,7 +16,16 @@ export function printJson(value: unknown): void {
 /** A line for the person who waits. */
 export function remark(text: string): void {
   clearProgress();
-  process.stderr.write(`${text}\n`);
+  process.stderr.write(`${escapeControls(text)}\n`);
+}
+
+// Controls but line feeds and tabs, and the characters that turn the direction of writing. JSON may hold them escaped
+// just as well; it escapes the former by itself, but for those above 7F.
+const HARMFUL = /(?![\n\t]|\r\n)[\p{Cc}\p{Bidi_Control}]/gu;
+
+/** Names, messages and answers come from strangers: what a terminal would obey is shown as `\u001b`. */
+function escapeControls(text: string): string {
+  return text.replace(HARMFUL, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
 export type Cell = string | number | boolean | null | undefined;
@@ -41,6 +50,8 @@ export function formatTable(headings: readonly string[], rows: readonly (readonl
 }
 
 function formatCell(cell: Cell): string {
+  // A row is one line, and as wide as it is counted.
+  if (typeof cell === 'string') return escapeControls(cell).replace(/\s+/g, ' ');
   return cell === null || cell === undefined ? '-' : String(cell);
 }
 

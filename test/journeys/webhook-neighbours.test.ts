@@ -77,6 +77,21 @@ test('trivet listen accepts what is signed with its key and refuses the rest', a
   }
 });
 
+test('what is sent to trivet listen gives the terminal no orders', async () => {
+  const port = await findFreePort();
+  const argv = ['src/cli/trivet.ts', 'listen', '--port', String(port), '--count', '1'];
+  const listener = spawn(process.execPath, argv, { stdio: ['ignore', 'pipe', 'pipe'] });
+  const closed = once(listener, 'close');
+  let shown = '';
+  listener.stdout.setEncoding('utf8').on('data', (text: string) => {
+    shown += text;
+  });
+  await once(listener.stderr, 'data');
+  await fetch(`http://127.0.0.1:${port}/`, { method: 'POST', body: 'a branch \u001b]0;title\u0007 \u009b2J' });
+  await closed;
+  assert.ok(shown.includes('a branch \\u001b]0;title\\u0007 \\u009b2J\n'), JSON.stringify(shown));
+});
+
 /** The receiver of Debian's package `webhook` (adnanh/webhook, written in Go). */
 const hasWebhook = hasProgram('webhook');
 

@@ -71,6 +71,21 @@ test('a hook that the receiver ended is enabled again, and what had failed is se
   assert.equal((await show()).active, false);
 });
 
+/** Clears the screen, in both spellings of the control sequence, and writes from right to left. */
+const ORDERS = '\u001b[2J\u009b2J\u202e';
+const SHOWN = '\\u001b[2J\\u009b2J\\u202e';
+
+test('what a receiver answers gives the terminal no orders', async () => {
+  await using receiver = await startReceiver((_, response) => void response.writeHead(500).end(`Sorry\n${ORDERS}`));
+  const id = await createHook(receiver.url);
+  const { stderr } = await runTrivet(['hook', 'test', 'ada/doors', id], { env });
+  assert.ok(stderr.includes(`Sorry\n${SHOWN}`), JSON.stringify(stderr));
+  const listed = await trivet('hook', 'list', 'ada/doors', '--json');
+  const own = listed.split('\n').map((line) => JSON.parse(line));
+  assert.equal(own.find((hook) => String(hook.id) === id).result, `Sorry\n${ORDERS}`, 'the JSON means the same');
+  for (const text of [stderr, listed]) assert.doesNotMatch(text, /(?!\n)\p{Cc}|\p{Bidi_Control}/u);
+});
+
 const mistakes: [argv: string, message: RegExp][] = [
   ['hook update ada/doors 1', /^Cannot update the webhook: nothing to change is named/],
   ['hook update ada/doors 1 --events push,pull', /--events must be of push, .*, got "pull"/],
