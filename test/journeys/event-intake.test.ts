@@ -6,8 +6,10 @@ import { sweepDeliveries } from '../../src/webhooks/delivery/worker/delivery-swe
 import { realWorld } from '../../src/world.ts';
 import { type AnnouncingPrograms, numberedPush, startAnnouncingPrograms } from '../support/announcing-programs.ts';
 import { createStorePlace, engines, findReasonToSkip, openTestStore, type TestEngine } from '../support/engines.ts';
+import { createTestDatabase, startPostgresCluster } from '../support/postgres-cluster.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
 import { runTrivet } from '../support/run-trivet.ts';
+import { createDataDir } from '../support/start-program.ts';
 
 const CALLERS = 64;
 const PATIENTLY = { timeout: 180_000 };
@@ -201,4 +203,48 @@ withPrograms('hooks that change meanwhile lose nothing and leave nothing waiting
   const isOver = (state: string) => state === 'succeeded' || state === 'canceled';
   // One under way when its hook was deleted is settled, or swept by now.
   for (const row of rows.get(deletedId) ?? []) assert.ok(isOver(row.state), `${row.id} is ${row.state}`);
+});
+
+const countDeadlocks = statement<{ count: number }>(
+  'test_intake_deadlocks',
+  'SELECT COALESCE(SUM(deadlocks), 0) AS count FROM pg_stat_database',
+);
+
+// PostgreSQL looks for a deadlock only after a second, for which the events of all others would wait too.
+test('repositories that are deleted and made again meanwhile make no deadlock', {
+  skip: findReasonToSkip('postgres'),
+  ...PATIENTLY,
+}, async () => {
+  await using undo = new AsyncDisposableStack();
+  const receiver = undo.use(await startReceiver());
+  // A server of its own, which counts the deadlocks of this test only.
+  const cluster = await startPostgresCluster();
+  undo.defer(() => cluster.stop());
+  const place = { dataDir: createDataDir(), databaseUrl: await createTestDatabase(cluster.socketDir, 'deadlocks') };
+  const announcing = undo.use(await startAnnouncingPrograms({ place, processes: 2, urls: [receiver.url] }));
+  const store = undo.use(await openTestStore(place));
+  let isOver = false;
+  let number = 0;
+  const callers = Array.from({ length: 32 }, async (_, caller) => {
+    while (!isOver) {
+      number += 1;
+      const headers = { authorization: `Bearer ${announcing.token}`, 'content-type': 'application/json' };
+      const response = await fetch(announcing.eventsUrl(caller), {
+        method: 'POST',
+        headers: { ...headers, 'idempotency-key': `key-${number % 50}` },
+        body: JSON.stringify(numberedPush(number)),
+      });
+      await response.text();
+      assert.ok([202, 404, 409].includes(response.status), String(response.status));
+    }
+  });
+  for (let rounds = 0; rounds < 15; rounds += 1) {
+    const hook = { url: receiver.url };
+    for (let hooks = 0; hooks < 3; hooks += 1) await announcing.call('POST', '/api/v5/repos/grace/doors/hooks', hook);
+    assert.equal((await announcing.call('DELETE', '/api/v5/repos/grace/doors')).status, 204);
+    assert.equal((await announcing.call('POST', '/api/v5/user/repos', { name: 'doors' })).status, 201);
+  }
+  isOver = true;
+  await Promise.all(callers);
+  assert.deepEqual(await store.read(countDeadlocks), [{ count: 0 }]);
 });

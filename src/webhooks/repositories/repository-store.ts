@@ -48,8 +48,15 @@ const hooksOfRepository = statement<{ id: number }>(
   'SELECT id FROM hooks WHERE repository_id = $1 ORDER BY id',
 );
 const deleteRepository = statement('delete-repository', 'DELETE FROM repositories WHERE id = $1');
+const keysOfRepository = statement<{ idempotency_key: string }>(
+  'event-keys-of-repository',
+  'SELECT idempotency_key FROM event_keys WHERE repository_id = $1 LIMIT $2',
+);
+const deleteKey = statement(
+  'delete-event-key',
+  'DELETE FROM event_keys WHERE repository_id = $1 AND idempotency_key = $2',
+);
 const deleteEvents = statement('delete-events-of-repository', 'DELETE FROM events WHERE repository_id = $1');
-const deleteKeys = statement('delete-event-keys-of-repository', 'DELETE FROM event_keys WHERE repository_id = $1');
 
 export interface RepositoryStore {
   /** False when the owner has one of that path already, in whatever case. */
@@ -74,13 +81,27 @@ export function createRepositoryStore(store: Store): RepositoryStore {
       const hooks = await store.read(hooksOfRepository, [id]);
       await store.writeAll([
         ...hooks.flatMap((hook) => stepsOfHook(hook.id)),
-        { statement: deleteKeys, parameters: [id] },
         { statement: deleteEvents, parameters: [id] },
         // Hooks and bridge secrets go with it by their foreign keys.
         { statement: deleteRepository, parameters: [id] },
       ]);
+      await forgetKeys(store, id);
     },
   };
+}
+
+const KEY_PAGE = 100;
+
+/**
+ * Each key by itself: an intake that is under way locks several of them, and endpoints after them, so a unit that locks
+ * more than one and the intake might wait for each other. What is left behind, should this end early, expires.
+ */
+async function forgetKeys(store: Store, repositoryId: number): Promise<void> {
+  for (;;) {
+    const rows = await store.read(keysOfRepository, [repositoryId, KEY_PAGE]);
+    await Promise.all(rows.map((row) => store.write(deleteKey, [repositoryId, row.idempotency_key])));
+    if (rows.length < KEY_PAGE) return;
+  }
 }
 
 function toKey(path: string): string {
