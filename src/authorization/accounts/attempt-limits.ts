@@ -13,7 +13,7 @@ export interface AttemptLimits {
   /** Throws `too_many` while this subject has to wait. */
   check(kind: AttemptKind, subject: string): void;
   countFailure(kind: AttemptKind, subject: string): void;
-  /** For what is limited whether it succeeds or not: both at once. */
+  /** Both at once. */
   countAttempt(kind: AttemptKind, subject: string): void;
 }
 

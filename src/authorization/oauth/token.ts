@@ -49,11 +49,10 @@ async function findClient(parts: ProtocolParts, source: ClientSource): Promise<A
 
 async function runGrant(parts: ProtocolParts, grant: Grant, exchange: Exchange) {
   const subject = `${exchange.client?.application.clientId ?? '-'}|${exchange.address}`;
-  parts.limits.check('grant', subject);
   try {
     return await grant(parts, exchange);
   } catch (error) {
-    if (isFailure(error) && error.details.oauthError === 'invalid_grant') parts.limits.countFailure('grant', subject);
+    if (isFailure(error) && error.details.oauthError === 'invalid_grant') parts.limits.countAttempt('grant', subject);
     throw error;
   }
 }

@@ -101,6 +101,19 @@ const cases: Case[] = [
       assert.equal((await postForm(other.tokenUrl, other.exchange)).status, 200);
     },
   ],
+  [
+    'T26 failures of others at the same address keep out neither the right secret nor the right refresh token',
+    async (bench) => {
+      const { exchange, tokenUrl } = await prepareExchange(bench);
+      const statusOf = async (fields: Fields) => (await postForm(tokenUrl, fields)).status;
+      for (let attempt = 0; attempt < 21; attempt++) await postForm(tokenUrl, { ...exchange, client_secret: 'wrong' });
+      const { json } = await postForm(tokenUrl, exchange);
+      const guess = { grant_type: 'refresh_token', refresh_token: 'wrong' };
+      for (let attempt = 0; attempt < 300; attempt++) await postForm(tokenUrl, guess);
+      assert.equal(await statusOf(guess), 429);
+      assert.equal(await statusOf({ ...guess, refresh_token: String(json.refresh_token) }), 200);
+    },
+  ],
 ];
 
 checkConformance('client authentication', cases);

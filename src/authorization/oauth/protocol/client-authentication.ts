@@ -75,13 +75,12 @@ export async function authenticateClient(
   presented: PresentedClient & { readonly clientId: string },
   address: string,
 ): Promise<AuthenticatedClient> {
-  const subject = `${presented.clientId}|${address}`;
-  parts.limits.check('client', subject);
   const credentials = await findClientCredentials(parts.store, presented.clientId);
   const slot = presented.secret === undefined ? undefined : findSlot(credentials, presented.secret);
   const isRefused = presented.secret !== undefined && slot === undefined;
   if (credentials === undefined || isRefused || credentials.application.disabledAtMs !== undefined) {
-    parts.limits.countFailure('client', subject);
+    // Only what is wrong waits: others at this address must not keep out a client with its secret.
+    parts.limits.countAttempt('client', `${presented.clientId}|${address}`);
     await recordFailure(parts, { clientId: presented.clientId, ownerId: credentials?.application.ownerId, address });
     throw refuseClient();
   }
