@@ -36,8 +36,10 @@ export function createRepositoryRoutes(parts: ManagementParts): OpenAPIHono<Iden
 
 function addCreation(routes: OpenAPIHono<IdentityEnv>, parts: ManagementParts): void {
   routes.post('/user/repos', parts.requireScope(SCOPE), async (c) => {
-    const owner = await parts.owners.findOwner(c.get('identity').login);
-    if (owner === undefined) throw refuseOwner(c.get('identity').login);
+    const identity = c.get('identity');
+    const owner = await parts.owners.findOwner(identity.login);
+    // An application that acts for itself goes by its client id, and somebody may have that as a login.
+    if (owner === undefined || owner.id !== identity.userId) throw refuseOwner(identity.login);
     return c.json(await create(parts, owner, await readParameters(c)), 201);
   });
   routes.post('/orgs/:org/repos', parts.requireScope(SCOPE), async (c) => {
