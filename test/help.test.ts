@@ -1,4 +1,4 @@
-/** What `--help` shows can be typed. */
+/** What `--help` shows fits a terminal and can be typed. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Command, Option } from 'commander';
@@ -29,5 +29,17 @@ test('a default in the help can be typed, and means the same', async () => {
     assert.notEqual(shown, '', `${title} shows an empty default`);
     const typed = option.variadic ? shown.split(' ') : (option.parseArg?.(shown, undefined) ?? shown);
     assert.equal(JSON.stringify(typed), JSON.stringify(option.defaultValue), `${title} (default: ${shown})`);
+  }
+});
+
+function listCommands(command: Command): Command[] {
+  return [command, ...command.commands.flatMap(listCommands)];
+}
+
+test('the help of every command fits 80 columns', async () => {
+  for (const command of (await loadCommands(undefined)).flatMap(listCommands)) {
+    const help = command.configureOutput({ getOutHelpWidth: () => 80 }).helpInformation();
+    const wide = help.split('\n').filter((line) => line.length > 80 && !line.startsWith('Usage: '));
+    assert.deepEqual(wide, [], command.name());
   }
 });

@@ -3,7 +3,7 @@ import { Failure } from '../../errors.ts';
 import type { Html } from '../../pages/layout.ts';
 import { renderMoment } from '../../pages/parts.ts';
 import { type EventCursor, listEvents, type RecordedEvent } from '../accounts/audit-store.ts';
-import { findUserById } from '../accounts/user-store.ts';
+import { findLogins } from '../accounts/user-store.ts';
 import { texts } from '../messages/messages.ts';
 import type { Console, Visit } from './console.ts';
 
@@ -34,7 +34,8 @@ async function showEvents(
   const t = texts.activity;
   const events = await listEvents(store, { userId, before: parseCursor(c.req.query('before')), limit: PAGE_SIZE + 1 });
   const shown = events.slice(0, PAGE_SIZE);
-  const logins = userId === undefined ? await findLogins(store, shown) : undefined;
+  const people = shown.map((event) => event.userId);
+  const logins = userId === undefined ? await findLogins(store, people) : undefined;
   const last = shown.at(-1);
   const more =
     events.length > PAGE_SIZE && last
@@ -65,15 +66,6 @@ function renderEvent(event: RecordedEvent, logins: ReadonlyMap<string, string> |
   const mark = WARNING_KINDS.has(event.kind) ? 'warn' : '';
   return html`<li class="item"><div><p><strong>${texts.audit[event.kind]}</strong>${mark ? html` <span class="tag warn">!</span>` : ''}</p>
 <p class="small soft">${facts.join(' · ')}</p></div><span class="small soft">${renderMoment(event.atMs)}</span></li>`;
-}
-
-async function findLogins(
-  store: Console['kit']['store'],
-  events: readonly RecordedEvent[],
-): Promise<Map<string, string>> {
-  const ids = [...new Set(events.map((event) => event.userId).filter((id) => id !== undefined))];
-  const users = await Promise.all(ids.map((id) => findUserById(store, id)));
-  return new Map(users.filter((user) => user !== undefined).map((user) => [user.id, user.login]));
 }
 
 function parseCursor(text: string | undefined): EventCursor | undefined {

@@ -122,6 +122,16 @@ export async function findUserById(store: Store, id: string): Promise<User | und
   return firstUser(await store.recall(userById, [id]));
 }
 
+/** The login of each id that has an account. */
+export async function findLogins(
+  store: Store,
+  ids: readonly (string | undefined)[],
+): Promise<ReadonlyMap<string, string>> {
+  const known = [...new Set(ids)].filter((id) => id !== undefined);
+  const users = await Promise.all(known.map((id) => findUserById(store, id)));
+  return new Map(users.filter((user) => user !== undefined).map((user) => [user.id, user.login]));
+}
+
 /** Whatever the case of the letters. */
 export async function findUserByLogin(store: Store, login: string): Promise<User | undefined> {
   return firstUser(await store.read(userByLogin, [loginKey(login)]));

@@ -30,7 +30,9 @@ test('trivet app and trivet token register, change and revoke on the store direc
     const shown = (await run('app', 'show', clientId ?? '')).stdout;
     assert.ok(!shown.includes(secret ?? ''));
     assert.equal((JSON.parse(shown) as { secrets: unknown[] }).secrets.length, 2);
+    assert.match((await run('app', 'remove-secret', clientId ?? '', 'x')).stderr, /must be a whole number from 1 to 2/);
     assert.equal((await run('app', 'remove-secret', clientId ?? '', '1')).code, 0);
+    assert.match((await run('audit')).stdout, /application_secret_removed .* user_created +ada /s);
     assert.equal((await run('app', 'delete', clientId ?? '')).code, 0);
     assert.match((await run('app', 'show', clientId ?? '')).stderr, /Cannot find an application/);
 

@@ -2,6 +2,7 @@
 import { Command, Option } from 'commander';
 import { type CliStore, openCliStore } from '../../command-line/open-cli-store.ts';
 import { formatTable, print, printJson, remark } from '../../command-line/output.ts';
+import { wholeNumber } from '../../command-line/whole-number.ts';
 import type { Store } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import { findUserByLogin } from '../accounts/user-store.ts';
@@ -56,8 +57,10 @@ export function createAppCommand(): Command {
     .description('Add a second secret, to replace the first without downtime; prints it once')
     .action(addOne);
   command
-    .command('remove-secret <client-id> <slot>')
-    .description('Remove one of two secrets, by its slot, 1 or 2 (see show)')
+    .command('remove-secret')
+    .argument('<client-id>', 'whose secret')
+    .argument('<slot>', '1 or 2, as show has it', wholeNumber(1, 2))
+    .description('Remove one of two secrets')
     .action(removeOne);
   command
     .command('disable <client-id>')
@@ -159,10 +162,10 @@ async function addOne(clientId: string): Promise<void> {
   print(await addSecret(cli.store, cli.world, { application, actor: BY_HAND }));
 }
 
-async function removeOne(clientId: string, slot: string): Promise<void> {
+async function removeOne(clientId: string, slot: number): Promise<void> {
   await using cli = await openCliStore();
   const application = await requireApplication(cli, clientId);
-  await removeSecret(cli.store, cli.world, { application, slot: Number(slot), actor: BY_HAND });
+  await removeSecret(cli.store, cli.world, { application, slot, actor: BY_HAND });
   print('Removed');
 }
 

@@ -5,7 +5,7 @@ import { formatTable, print, printJson } from '../../command-line/output.ts';
 import { wholeNumber } from '../../command-line/whole-number.ts';
 import { Failure } from '../../errors.ts';
 import { listEvents, type RecordedEvent } from '../accounts/audit-store.ts';
-import { findUserByLogin } from '../accounts/user-store.ts';
+import { findLogins, findUserByLogin } from '../accounts/user-store.ts';
 
 interface AuditOptions {
   readonly user?: string;
@@ -31,11 +31,25 @@ async function audit({ user: login, limit, json }: AuditOptions): Promise<void> 
     for (const event of events) printJson({ ...event, at: new Date(event.atMs).toISOString() });
     return;
   }
-  print(formatTable(['WHEN', 'WHAT', 'USER', 'BY', 'CLIENT', 'FROM', 'DETAILS'], events.map(toCells)));
+  const logins = await findLogins(
+    cli.store,
+    events.flatMap((event) => [event.userId, event.actorId]),
+  );
+  const rows = events.map((event) => toCells(event, logins));
+  print(formatTable(['when', 'what', 'user', 'by', 'client', 'from', 'details'], rows));
 }
 
-function toCells(event: RecordedEvent) {
+function toCells(event: RecordedEvent, logins: ReadonlyMap<string, string>) {
+  const toLogin = (id: string | undefined) => id && (logins.get(id) ?? id);
   const details = Object.entries(event.details ?? {}).map(([name, value]) => `${name}=${value}`);
   const { kind, userId, actorId, clientId, address } = event;
-  return [new Date(event.atMs).toISOString(), kind, userId, actorId, clientId, address, details.join(' ')];
+  return [
+    new Date(event.atMs).toISOString(),
+    kind,
+    toLogin(userId),
+    toLogin(actorId),
+    clientId,
+    address,
+    details.join(' '),
+  ];
 }

@@ -51,7 +51,7 @@ async function list(): Promise<void> {
   const organizations = await listOrganizations(cli.store, MOST_LISTED);
   print(
     formatTable(
-      ['LOGIN', 'NAME', 'ID'],
+      ['login', 'name', 'id'],
       organizations.map(({ login, name, id }) => [login, name, id]),
     ),
   );
@@ -61,7 +61,7 @@ async function members(organization: string): Promise<void> {
   await using cli = await openCliStore();
   const { id } = await findOrganization(cli, organization);
   const rows = (await listMembers(cli.store, id)).map(({ login, name, role }) => [login, name, role]);
-  print(formatTable(['LOGIN', 'NAME', 'ROLE'], rows));
+  print(formatTable(['login', 'name', 'role'], rows));
 }
 
 async function add(organization: string, login: string, { role }: { readonly role: MemberRole }): Promise<void> {

@@ -104,7 +104,7 @@ async function list({ json }: { readonly json?: true }): Promise<void> {
     return;
   }
   const rows = users.map((user) => [user.login, user.name, user.email, describeState(user), user.id]);
-  print(formatTable(['LOGIN', 'NAME', 'EMAIL', 'STATE', 'ID'], rows));
+  print(formatTable(['login', 'name', 'email', 'state', 'id'], rows));
 }
 
 function describeState({ disabledAtMs, isAdmin }: User): string {

@@ -20,9 +20,10 @@ import { describePause } from './hook-pause.ts';
 import { type CliWebhooks, findRepository, findWebhook, type OpenWebhooks } from './open-webhooks.ts';
 
 export function createHookCommand(open: OpenWebhooks): Command {
-  const command = new Command('hook').description(
-    'Create, list, change, test and delete webhooks, and see their deliveries',
-  );
+  const command = new Command('hook')
+    .description('Create, list, change, test and delete webhooks, and see their deliveries')
+    // The names leave less than the 40 columns above which Commander wraps descriptions.
+    .configureHelp({ minWidthToWrap: 30 });
   command
     .command('create <owner/name>')
     .description('Create a webhook')
