@@ -11,9 +11,12 @@ export interface ReadQueueParts {
   readonly onFault: (error: unknown) => void;
 }
 
+/** More than this, of up to 64 KiB each, are not read ahead: to pause a socket and go on costs more than to keep one. */
+const MAX_AHEAD = 1;
+
 /**
- * What a socket has read and its connection has not used yet. The socket is read on only when all of it is used, the
- * connection has a share of the event loop left, and the client takes its answers: or they would fill the memory.
+ * What a socket has read and its connection has not used yet. The socket is read on only when next to all of it is used,
+ * and the client takes its answers: or they would fill the memory.
  */
 export class ReadQueue {
   readonly #parts: ReadQueueParts;
@@ -52,7 +55,7 @@ export class ReadQueue {
     this.#isUsing = false;
     onPause();
     if (this.#isStopped) return;
-    this.#setReading(this.#chunks.length === 0 && this.#mayGoOn);
+    this.#setReading(this.#chunks.length <= MAX_AHEAD && !this.#parts.socket.writableNeedDrain);
     if (share.isSpent) share.ask();
   }
 

@@ -10,8 +10,9 @@ import { MemoryBudget } from '../budget/memory-budget.ts';
 import { Turns } from '../budget/turns.ts';
 import { WriteMemory } from '../budget/write-memory.ts';
 import { type BaseCall, type CallParts, CONTENT_TYPE, type Peer, type Route } from '../call/base-call.ts';
+import { CallHeadReader } from '../call/call-head.ts';
 import { Expansions } from '../call/expansions.ts';
-import { type Refusal, RefusedRequest, refusalOf } from '../call/refused-request.ts';
+import { type Refusal, RefusedRequest } from '../call/refused-request.ts';
 import type { GrpcMethod } from '../call/service.ts';
 import { statusCodeOf } from '../call/status.ts';
 import { StreamingCall } from '../call/streaming-call.ts';
@@ -39,6 +40,13 @@ export interface TransportParts {
 export type ListenAt =
   | { readonly host: string; readonly port: number; readonly tls?: TlsOptions | undefined }
   | { readonly path: string };
+
+interface NewRequest {
+  readonly stream: Http2Stream;
+  readonly headers: Headers;
+  readonly peer: Peer;
+  readonly heads: CallHeadReader;
+}
 
 /** Connections and calls of all listeners. */
 export class Transport {
@@ -114,6 +122,7 @@ export class Transport {
     }
     const { monotonicMs } = this.#parts.world;
     const peer = { isUnixSocket, address };
+    const heads = new CallHeadReader();
     const connection = new Http2Connection(socket, {
       monotonicMs,
       writeMemory: this.#writeMemory,
@@ -121,7 +130,7 @@ export class Transport {
       memory: this.#memory,
       network,
       largeMessages: this.#largeMessages,
-      onRequest: (stream, headers) => this.#startCall(stream, headers, peer),
+      onRequest: (stream, headers) => this.#startCall({ stream, headers, peer, heads }),
       onFault: (error) => this.#parts.log.error({ err: error }, 'gRPC connection failed'),
       onClosed: (closed) => this.#connections.delete(closed),
     });
@@ -129,13 +138,12 @@ export class Transport {
     if (this.#isDraining) connection.drain();
   }
 
-  #startCall(stream: Http2Stream, headers: Headers, peer: Peer): void {
-    const refusal = refusalOf(headers);
+  #startCall({ stream, headers, peer, heads }: NewRequest): void {
+    const { refusal, path } = heads.read(headers);
     if (refusal !== undefined) {
       this.#refuse(stream, headers, refusal);
       return;
     }
-    const path = headers.get(':path') ?? '';
     const route = this.#parts.routes.get(path);
     if (route === undefined) {
       stream.sendHeaders(encodeUnimplemented(path), true);
