@@ -157,7 +157,7 @@ export class BaseCall implements GrpcCall, StreamListener {
 
   /** Whether the method may have the request now. */
   protected get mayStart(): boolean {
-    return this.#admission === undefined && this.parts.stream.connection.callQueue.hasRoom;
+    return this.#admission === undefined && this.parts.stream.connection.memory.callQueue.hasRoom;
   }
 
   protected keep(bytes: Buffer): void {
@@ -186,7 +186,7 @@ export class BaseCall implements GrpcCall, StreamListener {
     if (bytes > 0 && this.#room === undefined) {
       const onGranted = (): void => stream.grantNow(bytes);
       const onExpired = (): void => this.onShed();
-      this.#room = { bytes, room: stream.connection.reserveRoom({ bytes, onGranted, onExpired }) };
+      this.#room = { bytes, room: stream.connection.memory.reserveRoom({ bytes, onGranted, onExpired }) };
     }
     stream.ensureWindow(Math.max(splitter.needed, MESSAGE_HEAD_BYTES) - splitter.length);
   }

@@ -75,7 +75,7 @@ export class UnaryCall extends BaseCall {
       return;
     }
     this.#queued = { bytes: message.bytes.length, start: () => this.#expandAndAnswer() };
-    this.parts.stream.connection.callQueue.add(this.#queued);
+    this.parts.stream.connection.memory.callQueue.add(this.#queued);
   }
 
   async #expandAndAnswer(): Promise<void> {
@@ -101,7 +101,7 @@ export class UnaryCall extends BaseCall {
 
   /** The method may look at its request until it has answered, so all that the request keeps alive is counted. */
   #sendLater(answer: Promise<Uint8Array>, bytes: number): void {
-    const { callQueue, running } = this.parts.stream.connection;
+    const { callQueue, running } = this.parts.stream.connection.memory;
     this.startDeadline();
     this.#isRunning = true;
     running.take(bytes);
@@ -129,7 +129,7 @@ export class UnaryCall extends BaseCall {
 
   protected override onEnd(): void {
     this.#message = undefined;
-    if (this.#queued !== undefined) this.parts.stream.connection.callQueue.remove(this.#queued);
+    if (this.#queued !== undefined) this.parts.stream.connection.memory.callQueue.remove(this.#queued);
     if (!this.#isRunning) this.dropRequest();
   }
 }

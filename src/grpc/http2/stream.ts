@@ -78,13 +78,13 @@ export class Http2Stream {
   /** Bytes of the request are kept: the connection grants as many less. */
   keep(bytes: number): void {
     this.#keptBytes += bytes;
-    this.#connection.requests.take(bytes);
+    this.#connection.memory.requests.take(bytes);
   }
 
   release(bytes: number): void {
     this.#keptBytes -= bytes;
-    this.#connection.requests.give(bytes);
-    this.#connection.grantWindow();
+    this.#connection.memory.requests.give(bytes);
+    this.#connection.memory.grantWindow();
   }
 
   /** `counted` is what the frame takes of the window. */
@@ -154,8 +154,9 @@ export class Http2Stream {
   sendData(head: Buffer, body: Uint8Array): void {
     if (this.#isReset || this.#isLocalEnded) return;
     const length = head.length + body.length;
-    const fits = this.#waiting.length === 0 && length <= this.#sendWindow && length <= this.#connection.sendWindow;
-    if (fits && length <= this.#connection.peerMaxFrameBytes) {
+    const fits =
+      this.#waiting.length === 0 && length <= this.#sendWindow && length <= this.#connection.sendWindows.left;
+    if (fits && length <= this.#connection.sendWindows.maxFrameBytes) {
       this.#useWindow(length);
       const { writer } = this.#connection;
       writer.head(length, FRAME.data, 0, this.id);
@@ -203,10 +204,10 @@ export class Http2Stream {
   #sendWaiting(): void {
     while (this.#waiting.length > 0) {
       const [first] = this.#waiting;
-      const { peerMaxFrameBytes, sendWindow, writer } = this.#connection;
-      const length = Math.min(first!.length, peerMaxFrameBytes, this.#sendWindow, sendWindow);
+      const { sendWindows, writer } = this.#connection;
+      const length = Math.min(first!.length, sendWindows.maxFrameBytes, this.#sendWindow, sendWindows.left);
       if (length <= 0) {
-        if (sendWindow <= 0) this.#connection.waitForWindow(this);
+        if (sendWindows.left <= 0) sendWindows.wait(this);
         return;
       }
       this.#useWindow(length);
@@ -229,7 +230,7 @@ export class Http2Stream {
   #countWaiting(): void {
     const change = this.#waitingBytes - this.#countedBytes;
     this.#countedBytes = this.#waitingBytes;
-    this.#connection.countWaiting(change);
+    this.#connection.memory.countWaiting(change);
   }
 
   /** §6.9: a window that the client grows by nothing is an error of this stream alone. */
@@ -272,7 +273,7 @@ export class Http2Stream {
 
   #useWindow(bytes: number): void {
     this.#sendWindow -= bytes;
-    this.#connection.useSendWindow(bytes);
+    this.#connection.sendWindows.use(bytes);
   }
 
   #endLocal(): void {

@@ -1,0 +1,35 @@
+/** How a connection ends, so that its client reads the last words and cannot keep it open. */
+import type { Socket } from 'node:net';
+
+/** For the client to read the last answers and close its side. */
+const END_MS = 5000;
+/** How long our last words may take: then the connection is gone, whoever did not read them. */
+const LINGER_MS = 500;
+/** A client that goes on sending meanwhile does not want to hear them. */
+const DISCARD_BYTES = 1_048_576;
+
+/** A client that does not close its side is not waited for. */
+export function endSocket(socket: Socket): void {
+  if (socket.writableEnded) return;
+  socket.end(() => setTimeout(() => socket.destroy(), END_MS).unref());
+}
+
+/** Ends as soon as what was written is sent. */
+export function endSocketSoon(socket: Socket): void {
+  socket.destroySoon();
+  setTimeout(() => socket.destroy(), LINGER_MS).unref();
+}
+
+/**
+ * What still comes is thrown away for a moment: closing on bytes that nobody read resets the connection
+ * (RFC 1122 §4.2.2.13), and could take our last words from the client.
+ */
+export function endSocketAfterFault(socket: Socket): void {
+  let discardable = DISCARD_BYTES;
+  socket.on('data', (chunk: Buffer) => {
+    discardable -= chunk.length;
+    if (discardable < 0) socket.destroy();
+  });
+  socket.resume();
+  setTimeout(() => socket.destroy(), LINGER_MS).unref();
+}

@@ -1,0 +1,94 @@
+/** What one connection keeps, and what it may send because of that. */
+import { CallQueue } from '../budget/call-queue.ts';
+import type { LargeMessages, Room, RoomRequest } from '../budget/large-messages.ts';
+import type { MemoryAccount, MemoryBudget } from '../budget/memory-budget.ts';
+import type { NetworkUse } from '../budget/network-use.ts';
+import type { Share } from '../budget/turns.ts';
+import { ReceiveWindow } from './receive-window.ts';
+import type { Http2Stream } from './stream.ts';
+
+/** The share of the budget that the requests of one connection may take. */
+const MAX_REQUEST_SHARE = 0.25;
+/** What a call that waits for anything takes besides its bytes. */
+const OPEN_CALL_BYTES = 2048;
+
+export interface ConnectionMemoryParts {
+  readonly budget: MemoryBudget;
+  readonly largeMessages: LargeMessages;
+  readonly network: NetworkUse;
+  readonly share: Share;
+  /** Ends the call that keeps most, and returns false when there is no such call. */
+  readonly shed: () => boolean;
+  /** All memory of this connection is taken by requests of which no one is complete. */
+  readonly shedUnfinished: () => void;
+  /** Lets the client send so many bytes more. */
+  readonly grant: (bytes: number) => void;
+}
+
+export class ConnectionMemory {
+  readonly network: NetworkUse;
+  readonly receiveWindow = new ReceiveWindow();
+  /** Requests that were not used yet. */
+  readonly requests: MemoryAccount;
+  /** Answers that wait for a window. */
+  readonly #answers: MemoryAccount;
+  /** Requests that a method works on. */
+  readonly running: MemoryAccount;
+  /** Calls that outlive the read that they came with. */
+  readonly #openCalls: MemoryAccount;
+  readonly callQueue: CallQueue;
+  /** For messages that are larger than the first window of their stream. */
+  reservedBytes = 0;
+  readonly #parts: ConnectionMemoryParts;
+
+  constructor(parts: ConnectionMemoryParts) {
+    const { budget, network, share, shed } = parts;
+    this.#parts = parts;
+    this.network = network;
+    this.requests = budget.createAccount({ network, shed });
+    this.#answers = budget.createAccount({ network, shed });
+    this.running = budget.createAccount();
+    this.#openCalls = budget.createAccount({ network, shed });
+    const readBytes = (): number => this.#answers.bytes + this.running.bytes;
+    this.callQueue = new CallQueue({ readBytes, share });
+  }
+
+  /** Lets the client send more when it may: after bytes were used. */
+  grantWindow(): void {
+    const { requests, reservedBytes } = this;
+    const maxBytes = MAX_REQUEST_SHARE * this.#parts.budget.maxBytes;
+    const kept = { bytes: requests.bytes, maxBytes, reservedBytes };
+    const credit = this.receiveWindow.takeCredit(kept);
+    if (credit > 0) this.#parts.grant(credit);
+    if (this.receiveWindow.isShut(kept)) this.#parts.shedUnfinished();
+  }
+
+  reserveRoom(request: Omit<RoomRequest, 'owner'>): Room {
+    return this.#parts.largeMessages.reserve({
+      ...request,
+      owner: this,
+      onGranted: () => {
+        request.onGranted();
+        this.grantWindow();
+      },
+    });
+  }
+
+  /** The answers that wait for a window have become more, or less. */
+  countWaiting(change: number): void {
+    if (change > 0) this.#answers.take(change);
+    if (change >= 0) return;
+    this.#answers.give(-change);
+    this.callQueue.resume();
+  }
+
+  /** The call is not over in the read that it came with. May end it, when there is no room for it. */
+  openCall(stream: Http2Stream): void {
+    stream.openBytes = OPEN_CALL_BYTES;
+    this.#openCalls.take(OPEN_CALL_BYTES);
+  }
+
+  endCall(stream: Http2Stream): void {
+    this.#openCalls.give(stream.openBytes);
+  }
+}

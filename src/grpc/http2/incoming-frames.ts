@@ -1,0 +1,237 @@
+/** What the frames of a client mean: requests, and what is said of streams and of the connection (RFC 9113 §6). */
+import { COST, costOfBytes, type Share } from '../budget/turns.ts';
+import type { ControlFrameLimit } from './control-frame-limit.ts';
+import type { Field } from './fields.ts';
+import {
+  checkGoAway,
+  checkPing,
+  checkPriority,
+  checkReset,
+  readSettings,
+  readWindowIncrement,
+  withoutPadding,
+} from './frame-payloads.ts';
+import type { Frame } from './frame-reader.ts';
+import type { FrameWriter } from './frame-writer.ts';
+import { ConnectionError, ERROR, FLAG, FRAME } from './frames.ts';
+import { HeaderAssembler, type HeaderBlock } from './header-assembler.ts';
+import { HpackDecoder } from './hpack-decoder.ts';
+import type { ReceiveWindow } from './receive-window.ts';
+import { areTrailersMalformed, type Headers, RequestHeadReader } from './request-head.ts';
+import type { SendWindows } from './send-windows.ts';
+import type { Http2Stream } from './stream.ts';
+import type { StreamTable } from './stream-table.ts';
+
+export interface NewStream {
+  readonly id: number;
+  readonly headers: Headers;
+  readonly contentLength: number | undefined;
+}
+
+export interface IncomingFramesParts {
+  readonly share: Share;
+  readonly streams: StreamTable;
+  readonly receiveWindow: ReceiveWindow;
+  readonly sendWindows: SendWindows;
+  readonly writer: FrameWriter;
+  readonly controlFrames: ControlFrameLimit;
+  /** The window of the connection is low. */
+  readonly grantWindow: () => void;
+  /** A request whose head is complete. Returns its stream. */
+  readonly openStream: (stream: NewStream) => Http2Stream;
+  readonly onSettings: () => void;
+  readonly onPingAnswer: (payload: Buffer) => void;
+  readonly onGoAway: () => void;
+}
+
+const NOTHING = Buffer.alloc(0);
+
+export class IncomingFrames {
+  readonly #parts: IncomingFramesParts;
+  readonly #hpack = new HpackDecoder();
+  readonly #heads = new RequestHeadReader();
+  readonly #headers = new HeaderAssembler();
+  #hasSettings = false;
+
+  constructor(parts: IncomingFramesParts) {
+    this.#parts = parts;
+  }
+
+  /** Returns whether the next one may be read in this turn. Throws a ConnectionError, or an HpackError. */
+  readonly read = (frame: Frame): boolean => {
+    const { share } = this.#parts;
+    share.spend(COST.frame + costOfBytes(frame.payload.length));
+    this.#handle(frame);
+    return !share.isSpent;
+  };
+
+  #handle(frame: Frame): void {
+    const { type, flags, streamId, payload } = frame;
+    if (!this.#hasSettings) this.#checkFirst(type, flags);
+    const { openStreamId } = this.#headers;
+    if (openStreamId !== undefined && (type !== FRAME.continuation || streamId !== openStreamId))
+      throw new ConnectionError(ERROR.protocol, 'a header block is interrupted');
+    if (type === FRAME.data) this.#readData(flags, streamId, payload);
+    else if (type === FRAME.headers)
+      this.#readHeaderBlock(this.#headers.begin(streamId, flags, withoutPadding(flags, payload)));
+    else if (type === FRAME.continuation) this.#readHeaderBlock(this.#headers.continue(flags, payload));
+    else this.#handleControl(frame);
+  }
+
+  #handleControl({ type, flags, streamId, payload }: Frame): void {
+    switch (type) {
+      case FRAME.resetStream:
+        this.#readReset(streamId, payload);
+        break;
+      case FRAME.settings:
+        this.#readSettings(flags, streamId, payload);
+        break;
+      case FRAME.ping:
+        this.#readPing(flags, streamId, payload);
+        break;
+      case FRAME.windowUpdate:
+        this.#readWindowUpdate(streamId, payload);
+        break;
+      case FRAME.goAway:
+        checkGoAway(streamId, payload);
+        this.#parts.onGoAway();
+        break;
+      case FRAME.priority:
+        checkPriority(streamId, payload);
+        this.#parts.controlFrames.count();
+        break;
+      case FRAME.pushPromise:
+        throw new ConnectionError(ERROR.protocol, 'a client must not push');
+      default:
+        // §4.1: frames of unknown types are passed over.
+        this.#parts.controlFrames.count();
+    }
+  }
+
+  /** §3.4: the preface of a client ends with its settings. */
+  #checkFirst(type: number, flags: number): void {
+    if (type !== FRAME.settings || (flags & FLAG.ack) !== 0)
+      throw new ConnectionError(ERROR.protocol, 'a connection begins with settings');
+    this.#hasSettings = true;
+  }
+
+  #readData(flags: number, streamId: number, payload: Buffer): void {
+    const { receiveWindow, controlFrames, streams, grantWindow } = this.#parts;
+    // §6.1: the whole payload counts, padding too, whatever became of the stream.
+    receiveWindow.use(payload.length);
+    const bytes = withoutPadding(flags, payload);
+    const isLast = (flags & FLAG.endStream) !== 0;
+    if (bytes.length === 0 && !isLast) controlFrames.count();
+    const stream = streams.get(streamId);
+    if (stream === undefined) this.#dropData(streamId, isLast);
+    else stream.receiveData(bytes, payload.length, isLast);
+    if (receiveWindow.isLow) grantWindow();
+  }
+
+  /** §6.1: data on a stream that is over. */
+  #dropData(streamId: number, isLast: boolean): void {
+    const { controlFrames, streams, writer } = this.#parts;
+    this.#checkNotIdle(streamId);
+    if (!streams.closed.mayReceive(streamId)) {
+      controlFrames.count();
+      writer.resetStream(streamId, ERROR.streamClosed);
+    }
+    if (isLast) streams.closed.endByClient(streamId);
+  }
+
+  #readHeaderBlock(block: HeaderBlock | undefined): void {
+    if (block === undefined) return;
+    const { streamId, endsStream } = block;
+    const { streams } = this.#parts;
+    // Every block must be decoded, even of a stream that is refused: the blocks after it depend on it.
+    const fields = this.#hpack.decode(block.bytes);
+    const known = streams.get(streamId);
+    if (known !== undefined) known.receiveTrailers({ isLast: endsStream, isMalformed: areTrailersMalformed(fields) });
+    else if (streams.closed.isIdle(streamId)) this.#openStream(streamId, endsStream, fields);
+    else {
+      streams.closed.checkHeaders(streamId);
+      if (endsStream) streams.closed.endByClient(streamId);
+    }
+  }
+
+  #openStream(streamId: number, endsStream: boolean, fields: readonly Field[]): void {
+    const { streams, share, openStream } = this.#parts;
+    streams.closed.open(streamId);
+    const { headers, contentLength, isMalformed } = this.#heads.read(fields);
+    if (isMalformed || (endsStream && contentLength !== undefined && contentLength > 0)) {
+      this.#refuseStream(streamId, ERROR.protocol);
+      return;
+    }
+    if (!streams.mayOpen(streamId)) {
+      this.#refuseStream(streamId, ERROR.refusedStream);
+      return;
+    }
+    share.spend(COST.call);
+    const stream = openStream({ id: streamId, headers, contentLength });
+    if (endsStream) stream.receiveData(NOTHING, 0, true);
+  }
+
+  #refuseStream(streamId: number, code: number): void {
+    const { controlFrames, streams, writer } = this.#parts;
+    controlFrames.count();
+    writer.resetStream(streamId, code);
+    streams.closed.addReset(streamId);
+  }
+
+  #readReset(streamId: number, payload: Buffer): void {
+    const { controlFrames, streams } = this.#parts;
+    checkReset(payload);
+    this.#checkNotIdle(streamId);
+    controlFrames.count();
+    streams.closed.endByClient(streamId);
+    streams.get(streamId)?.receiveReset();
+  }
+
+  #readSettings(flags: number, streamId: number, payload: Buffer): void {
+    const { controlFrames, onSettings, writer, sendWindows } = this.#parts;
+    const settings = readSettings(flags, streamId, payload);
+    controlFrames.count(1 + (settings?.length ?? 0));
+    onSettings();
+    if (settings === undefined) return;
+    // Of entries that set the same, the last counts (§6.5.3): a change of the window walks over all streams.
+    for (const [setting, value] of new Map(settings)) this.#changeWindows(sendWindows.applySetting(setting, value));
+    writer.frame(FRAME.settings, FLAG.ack, 0);
+    sendWindows.sendBlocked();
+  }
+
+  #changeWindows(change: number): void {
+    if (change === 0) return;
+    const { share, streams } = this.#parts;
+    share.spend(streams.size * COST.frame);
+    for (const stream of streams) stream.changeInitialWindow(change);
+  }
+
+  #readPing(flags: number, streamId: number, payload: Buffer): void {
+    const { controlFrames, onPingAnswer, writer } = this.#parts;
+    checkPing(streamId, payload);
+    if ((flags & FLAG.ack) === 0) {
+      controlFrames.countReaction();
+      writer.frame(FRAME.ping, FLAG.ack, 0, payload);
+      return;
+    }
+    controlFrames.count();
+    onPingAnswer(payload);
+  }
+
+  #readWindowUpdate(streamId: number, payload: Buffer): void {
+    const { controlFrames, sendWindows, streams } = this.#parts;
+    const increment = readWindowIncrement(payload);
+    controlFrames.countReaction();
+    if (streamId === 0) sendWindows.add(increment);
+    else {
+      this.#checkNotIdle(streamId);
+      streams.get(streamId)?.receiveWindowUpdate(increment);
+    }
+    sendWindows.sendBlocked();
+  }
+
+  #checkNotIdle(streamId: number): void {
+    if (this.#parts.streams.closed.isIdle(streamId))
+      throw new ConnectionError(ERROR.protocol, 'a frame belongs to a stream that was not opened');
+  }
+}

@@ -1,0 +1,62 @@
+import { ConnectionError, DEFAULT_MAX_FRAME_BYTES, DEFAULT_WINDOW, ERROR, MAX_WINDOW, SETTING } from './frames.ts';
+import type { Http2Stream } from './stream.ts';
+
+/** What the client lets us send: on the connection, on a new stream, and in a frame (RFC 9113 §5.2, §6.5.2). */
+export class SendWindows {
+  #left = DEFAULT_WINDOW;
+  #ofNewStreams = DEFAULT_WINDOW;
+  #maxFrameBytes = DEFAULT_MAX_FRAME_BYTES;
+  /** Streams with bytes that found the window of the connection closed, in the order in which they wait. */
+  readonly #blocked = new Set<Http2Stream>();
+
+  get left(): number {
+    return this.#left;
+  }
+
+  get ofNewStreams(): number {
+    return this.#ofNewStreams;
+  }
+
+  get maxFrameBytes(): number {
+    return this.#maxFrameBytes;
+  }
+
+  use(bytes: number): void {
+    this.#left -= bytes;
+  }
+
+  add(increment: number): void {
+    if (increment === 0) throw new ConnectionError(ERROR.protocol, 'a window grows by 0');
+    this.#left += increment;
+    if (this.#left > MAX_WINDOW) throw new ConnectionError(ERROR.flowControl, 'a window is too large');
+  }
+
+  /** Returns by how much the windows of all streams change. */
+  applySetting(setting: number, value: number): number {
+    if (setting === SETTING.maxFrameSize) this.#maxFrameBytes = Math.min(value, 4 * DEFAULT_MAX_FRAME_BYTES);
+    if (setting !== SETTING.initialWindowSize) return 0;
+    const change = value - this.#ofNewStreams;
+    this.#ofNewStreams = value;
+    return change;
+  }
+
+  wait(stream: Http2Stream): void {
+    this.#blocked.add(stream);
+  }
+
+  forget(stream: Http2Stream): void {
+    this.#blocked.delete(stream);
+  }
+
+  sendBlocked(): void {
+    for (const stream of this.#blocked) {
+      this.#blocked.delete(stream);
+      stream.sendMore();
+      if (this.#left <= 0) return;
+    }
+  }
+
+  clear(): void {
+    this.#blocked.clear();
+  }
+}

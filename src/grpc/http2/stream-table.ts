@@ -1,0 +1,94 @@
+import { ClosedStreams } from './closed-streams.ts';
+import { MAX_WINDOW } from './frames.ts';
+import type { Http2Stream } from './stream.ts';
+
+export const MAX_STREAMS = 1024;
+
+/** The streams of a connection: those that are open, those that came with this read, and what is known of the others. */
+export class StreamTable {
+  readonly closed = new ClosedStreams();
+  readonly #monotonicMs: () => number;
+  readonly #streams = new Map<number, Http2Stream>();
+  /** Those that came with this read. */
+  #newStreams: Http2Stream[] = [];
+  /** Streams above this are refused. */
+  #maxId = MAX_WINDOW;
+  #idleSinceMs: number;
+
+  constructor(monotonicMs: () => number) {
+    this.#monotonicMs = monotonicMs;
+    this.#idleSinceMs = monotonicMs();
+  }
+
+  get size(): number {
+    return this.#streams.size;
+  }
+
+  /** Since when there is no stream; undefined while there is one. */
+  get idleSinceMs(): number | undefined {
+    return this.#streams.size > 0 ? undefined : this.#idleSinceMs;
+  }
+
+  [Symbol.iterator](): IterableIterator<Http2Stream> {
+    return this.#streams.values();
+  }
+
+  get(streamId: number): Http2Stream | undefined {
+    return this.#streams.get(streamId);
+  }
+
+  mayOpen(streamId: number): boolean {
+    return streamId <= this.#maxId && this.#streams.size < MAX_STREAMS;
+  }
+
+  /** Takes no more streams than were opened so far. */
+  refuseMore(): void {
+    this.#maxId = this.closed.lastId;
+  }
+
+  add(stream: Http2Stream): void {
+    this.#streams.set(stream.id, stream);
+    this.#newStreams.push(stream);
+  }
+
+  /** Returns false when it is gone already. */
+  delete(stream: Http2Stream): boolean {
+    return this.#streams.delete(stream.id);
+  }
+
+  /** The read is used up: calls `keep` for the streams that came with it and are still open. */
+  endRead(keep: (stream: Http2Stream) => void): void {
+    if (this.#newStreams.length === 0) return;
+    const streams = this.#newStreams;
+    this.#newStreams = [];
+    if (this.#streams.size > 0) for (const stream of streams) if (this.#streams.has(stream.id)) keep(stream);
+    this.noteIdle();
+  }
+
+  noteIdle(): void {
+    if (this.#streams.size === 0) this.#idleSinceMs = this.#monotonicMs();
+  }
+
+  /** Ends the call that keeps most. Returns false when none of them keeps anything. */
+  shedLargest(): boolean {
+    return shedLargest(this.#streams.values());
+  }
+
+  /** Ends the largest of the calls whose request is not complete. */
+  shedUnfinished(): void {
+    shedLargest([...this.#streams.values()].filter((stream) => stream.listener?.isUnfinished));
+  }
+
+  /** The connection is gone. */
+  drop(): void {
+    for (const stream of this.#streams.values()) stream.receiveReset();
+    this.#streams.clear();
+  }
+}
+
+function shedLargest(streams: Iterable<Http2Stream>): boolean {
+  let largest: Http2Stream | undefined;
+  for (const stream of streams) if (stream.keptBytes > (largest?.keptBytes ?? 0)) largest = stream;
+  largest?.listener?.onShed();
+  return largest !== undefined;
+}
