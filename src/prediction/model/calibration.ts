@@ -87,7 +87,8 @@ export function statisticOffset(
   const findShift = SHIFT_OF[target];
   if (statistic === 'mean') return findShift(edges, predicted, (bucket) => logMeans[bucket]!);
   const level = LEVELS.indexOf(LEVEL_OF[statistic]);
-  return findShift(edges, predicted, (bucket) => quantiles[bucket * LEVELS.length + level]!);
+  // Never below the median, which is the prediction itself.
+  return findShift(edges, predicted, (bucket) => Math.max(0, quantiles[bucket * LEVELS.length + level]!));
 }
 
 /** How far a time is shifted, as a logarithm, when each bucket has a shift of its own. */

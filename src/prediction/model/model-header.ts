@@ -9,8 +9,8 @@ import type { LearningParameters } from './model.ts';
 export const MAX_POD_TYPE_MODELS = 64;
 /** Calibrations have 8 buckets; each answer looks through them. */
 const MAX_BUCKETS = 64;
-/** A factor of e^20: beyond it, every time is clamped. */
-const MAX_LOG = 20;
+/** Pod type, kind and server add up to no more, as clamped times are at most e^25 apart; its exponential is finite. */
+const MAX_LOG = 200;
 
 const count = z.int().min(0);
 const finite = z.number();

@@ -6,6 +6,7 @@
  */
 
 import { evaluatePhysics, fitPhysics, type PhysicsModel } from '../physics/physics.ts';
+import { clampMs } from '../schema/milliseconds.ts';
 import { type ObservationTable, selectRows, type Target } from '../schema/observation-table.ts';
 import { normalizePodType } from '../schema/pod-type.ts';
 import { median } from './calibration.ts';
@@ -127,7 +128,8 @@ function alternate(rows: LeveledRows): Trial {
 function logRatios(physics: PhysicsModel, { table, observed }: LeveledRows): Float64Array {
   const predicted = new Float64Array(table.count);
   evaluatePhysics(physics, table, table.count, predicted);
-  return predicted.map((value, row) => Math.log(observed[row]! / value));
+  // A load beyond all numbers is predicted at infinity, and a level of that would be one for every load.
+  return predicted.map((value, row) => Math.log(observed[row]! / clampMs(value)));
 }
 
 /** Servers around their kinds, these around their pod types, and pod types around the pool, whose level is 0. */

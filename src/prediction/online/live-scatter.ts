@@ -56,7 +56,7 @@ export function createLiveScatter(target: Target, calibration: Calibration): Liv
     toStatistic(asked, timesMs) {
       const promise = STATISTIC_OF.indexOf(asked.statistic);
       if (promise === -1) toMeans({ ...learned, findShift }, asked, timesMs);
-      else if (promise === MEDIAN) toMedians(learned.typicalSpread, { ...readQuantiles(), ofServers }, asked, timesMs);
+      else if (promise === MEDIAN) toMedians({ ...learned, ...readQuantiles(), ofServers }, asked, timesMs);
       else {
         const furthest = rollingMaximum.value;
         toPromises({ ...learned, ...readQuantiles(), findShift, ofServers, promise, furthest }, asked, timesMs);
@@ -70,7 +70,8 @@ export function createLiveScatter(target: Target, calibration: Calibration): Liv
       const promised = PROMISES.map((_, promise) => {
         if (promise === MEDIAN)
           return ((of.quantiles[MEDIAN]! + corrections[MEDIAN]!) * learned.typicalSpread) / spread;
-        return shiftPromise({ ...of, promise }, corrections, mixtureMs) / spread;
+        const least = Math.log(medianFactor(of, corrections));
+        return Math.max(least, shiftPromise({ ...of, promise }, corrections, mixtureMs)) / spread;
       });
       return { spread, promised, after: ofSlot.count };
     },
@@ -95,23 +96,27 @@ function correctQuantile(quantiles: Float64Array, at: number, corrections: Float
 
 /** One shift at every load, so that the order of two loads never turns: learned medians are 0 at each load. */
 function toMedians(
-  spread: number,
-  { quantiles, ofServers }: QuantileTable & { readonly ofServers: ServerQuantiles },
+  of: LearnedScatter & { readonly ofServers: ServerQuantiles },
   { count, rows, servers }: AskedRows,
   timesMs: Float64Array,
 ): void {
   for (let n = 0; n < count; n++) {
     const row = rows[n]!;
-    const quantile = quantiles[MEDIAN]! + ofServers.correctionsOf(servers[n]!)[MEDIAN]!;
-    timesMs[row] = clampMs(timesMs[row]! * promiseFactor(MEDIAN, quantile * spread));
+    timesMs[row] = clampMs(timesMs[row]! * medianFactor(of, of.ofServers.correctionsOf(servers[n]!)));
   }
+}
+
+function medianFactor({ quantiles, typicalSpread }: LearnedScatter, corrections: Float64Array): number {
+  return promiseFactor(MEDIAN, (quantiles[MEDIAN]! + corrections[MEDIAN]!) * typicalSpread);
 }
 
 function toPromises(of: AskedPromise, { count, rows, servers }: AskedRows, timesMs: Float64Array): void {
   for (let n = 0; n < count; n++) {
     const row = rows[n]!;
-    const shift = shiftPromise(of, of.ofServers.correctionsOf(servers[n]!), timesMs[row]!);
-    timesMs[row] = clampMs(timesMs[row]! * promiseFactor(of.promise, shift));
+    const corrections = of.ofServers.correctionsOf(servers[n]!);
+    const factor = promiseFactor(of.promise, shiftPromise(of, corrections, timesMs[row]!));
+    // Where all observed times were far below the median, which moves slowly, no quantile may be below it.
+    timesMs[row] = clampMs(timesMs[row]! * Math.max(factor, medianFactor(of, corrections)));
   }
 }
 

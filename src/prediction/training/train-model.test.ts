@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { observePool, tabulate } from '../../../test/support/observed-pool.ts';
+import { decodeModel, encodeModel } from '../model/model-codec.ts';
 import { DEFAULT_TRAINING, trainModel } from './train-model.ts';
 
 test('trainModel() learns a part for each of the 64 pod types with the most rows', () => {
@@ -11,4 +12,15 @@ test('trainModel() learns a part for each of the 64 pod types with the most rows
   const model = trainModel('m@1', tabulate(rows), { ...DEFAULT_TRAINING, trees: { trees: 1 } });
   assert.equal(model.slots.size, 64);
   assert.equal(model.slots.keys().next().value, 'p69');
+});
+
+test('trainModel() learns a model that can be read again from rows with loads beyond all numbers', () => {
+  const rows = observePool({ rows: 600, servers: [1, 2] }).map((row, i) => {
+    const input = { ...row.input, kvCacheUsage: 1e200, serverIp: '10.0.0.9' };
+    return i % 3 === 0 ? { ...row, input, ttftMs: i % 2 === 0 ? 0.001 : 86_400_000 } : row;
+  });
+  const model = trainModel('m@1', tabulate(rows));
+  const { levels } = decodeModel(encodeModel(model)).whole.ttft!;
+  assert.deepEqual(levels, model.whole.ttft!.levels);
+  for (const level of levels.servers.values()) assert.ok(Math.abs(level) < 60, `a level of ${level}`);
 });
