@@ -27,8 +27,9 @@ export class ReadQueue {
 
   constructor(parts: ReadQueueParts) {
     this.#parts = parts;
-    const { socket } = parts;
+    const { socket, share } = parts;
     socket.on('data', (chunk: Buffer) => {
+      share.renew();
       this.#chunks.push(chunk);
       this.readOn();
     });

@@ -25,6 +25,33 @@ export function costOfBytes(bytes: number): number {
 /** The connections that wait for their next share, in the order in which they asked. */
 export class Turns {
   #waiting: ((share: number) => void)[] = [];
+  #turn = 0;
+  #isCounting = false;
+  /** Connections that began a share with a read, in this turn and in the one before. */
+  #renewed = 0;
+  #renewedBefore = 0;
+
+  /** The turn of the event loop that is under way, by its number. It ends when all sockets that were ready are read. */
+  get current(): number {
+    if (!this.#isCounting) {
+      this.#isCounting = true;
+      setImmediate(this.#endTurn);
+    }
+    return this.#turn;
+  }
+
+  /** What one connection may do in this turn, about as many being busy as in the one before. */
+  takeShare(): number {
+    this.#renewed += 1;
+    return sizeOfShare(Math.max(this.#renewed, this.#renewedBefore));
+  }
+
+  readonly #endTurn = (): void => {
+    this.#isCounting = false;
+    this.#turn += 1;
+    this.#renewedBefore = this.#renewed;
+    this.#renewed = 0;
+  };
 
   wait(begin: (share: number) => void): void {
     if (this.#waiting.length === 0) setImmediate(this.#run);
@@ -34,9 +61,13 @@ export class Turns {
   readonly #run = (): void => {
     const waiting = this.#waiting;
     this.#waiting = [];
-    const share = Math.max(MIN_SHARE, Math.min(MAX_SHARE, Math.floor(TURN / waiting.length)));
+    const share = sizeOfShare(waiting.length);
     for (const begin of waiting) begin(share);
   };
+}
+
+function sizeOfShare(connections: number): number {
+  return Math.max(MIN_SHARE, Math.min(MAX_SHARE, Math.floor(TURN / connections)));
 }
 
 interface Waiter {
@@ -50,6 +81,8 @@ export class Share {
   readonly #onBegin: () => void;
   #left = FIRST_SHARE;
   #isAsking = false;
+  /** In which the share began; undefined before the first. */
+  #turn: number | undefined;
   readonly #waiters: Waiter[] = [];
 
   /** `onBegin` is called when a new share is there. */
@@ -64,6 +97,22 @@ export class Share {
 
   spend(cost: number): void {
     this.#left -= cost;
+  }
+
+  /**
+   * A read came. When it is the first of a turn of the event loop, all others had theirs since the last: there is a new
+   * share, and no need to interrupt the read for one.
+   */
+  renew(): void {
+    const turn = this.#turns.current;
+    if (turn === this.#turn) return;
+    const isFirst = this.#turn === undefined;
+    this.#turn = turn;
+    if (!isFirst && !this.#isAsking) this.#fill(this.#turns.takeShare());
+  }
+
+  #fill(share: number): void {
+    this.#left = Math.min(share, Math.max(this.#left, -MAX_DEBT) + share);
   }
 
   /** Waits for a new share if this one is spent. */
@@ -87,7 +136,8 @@ export class Share {
 
   readonly #begin = (share: number): void => {
     this.#isAsking = false;
-    this.#left = Math.min(share, Math.max(this.#left, -MAX_DEBT) + share);
+    this.#turn = this.#turns.current;
+    this.#fill(share);
     while (!this.isSpent && this.#waiters.length > 0) {
       const { cost, resolve } = this.#waiters.shift()!;
       this.#left -= cost;
