@@ -72,6 +72,7 @@ export function createPredictionArea(parts: PredictionParts): PredictionArea {
     onObserved(model) {
       keeper.markChanged(model);
       samples.countAdded(model, 1);
+      trainer.countObserved(model);
     },
   });
   const observations = createObservationService({ sink, world });

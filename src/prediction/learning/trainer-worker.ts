@@ -14,7 +14,7 @@ import { createBackgroundProcess } from '../../workers/background-process.ts';
 import { createRoundWorker } from '../../workers/round-worker.ts';
 import type { Worker } from '../../workers/worker.ts';
 import type { World } from '../../world.ts';
-import { type FreshSamples, listFreshSamples, recordTraining } from '../observations/sample-store.ts';
+import { type FreshSamples, listFreshSamples, readFreshSamples, recordTraining } from '../observations/sample-store.ts';
 import { publishModel } from '../registry/publish-model.ts';
 import type { TrainingAnswer, TrainingOrder } from './learn-from-samples.ts';
 
@@ -34,6 +34,8 @@ export interface TrainerParts {
 export interface Trainer extends Worker {
   /** Learns this model again soon, but never most of the time: its errors have moved. */
   hasten(targetModel: string): void;
+  /** A time of this model was reported here. */
+  countObserved(targetModel: string): void;
   /** One look at every model, of up to a thousand; what the background does again and again. */
   runRound(): Promise<void>;
 }
@@ -54,6 +56,7 @@ export function createTrainer(parts: TrainerParts): Trainer {
   const learning = createBackgroundProcess(new URL('./trainer-process.ts', import.meta.url));
   const hastened = new Set<string>();
   const restsUntilMs = new Map<string, number>();
+  const reported = createReportedModels();
   let lookedAt = '';
   const trainings = new Counter({
     name: 'trivet_prediction_trainings_total',
@@ -71,6 +74,10 @@ export function createTrainer(parts: TrainerParts): Trainer {
 
   /** Looks at the next models by name, and begins again behind the last one. */
   async function runRound(stopping: AbortSignal): Promise<void> {
+    for (const targetModel of reported.take()) {
+      const fresh = await readFreshSamples(store, targetModel);
+      if (fresh !== undefined) await trainDue([fresh], stopping);
+    }
     for (let pages = 0; pages < PAGES_A_ROUND; pages++) {
       const { fresh, last } = await listFreshSamples(store, lookedAt);
       await trainDue(fresh, stopping);
@@ -124,5 +131,32 @@ export function createTrainer(parts: TrainerParts): Trainer {
     },
     runRound: () => runRound(new AbortController().signal),
     hasten: (targetModel) => void hastened.add(targetModel),
+    countObserved: (targetModel) => reported.count(targetModel),
+  };
+}
+
+const MAX_REPORTED = 10_000;
+const REPORTED_AT_ONCE = 64;
+
+/**
+ * The models with many reports in this process, which are looked at before all others: names that were reported once
+ * each, by the hundred thousand, must not keep them waiting.
+ */
+function createReportedModels() {
+  const counts = new Map<string, number>();
+  return {
+    /** The model that was reported longest ago is forgotten when there are too many. */
+    count(targetModel: string): void {
+      const count = (counts.get(targetModel) ?? 0) + 1;
+      counts.delete(targetModel);
+      counts.set(targetModel, count);
+      if (counts.size > MAX_REPORTED) counts.delete(counts.keys().next().value!);
+    },
+    /** Those that have been reported often since they were taken last, the first ones. */
+    take(): string[] {
+      const often = [...counts].filter(([, count]) => count >= MIN_FRESH_ROWS).slice(0, REPORTED_AT_ONCE);
+      for (const [targetModel] of often) counts.delete(targetModel);
+      return often.map(([targetModel]) => targetModel);
+    },
   };
 }

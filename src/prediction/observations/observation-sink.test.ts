@@ -138,6 +138,23 @@ forEachEngine(
   },
 );
 
+forEachEngine('a round of the trainer looks first at the models that are reported often', async (store, { place }) => {
+  const { sink, world, metrics } = openSink(store);
+  const onTrained = async () => {};
+  const options = { refitRows: 200, refitSeconds: 3600, log: createLog('silent'), onTrained };
+  const trainer = createTrainer({ store, place, world, metrics, ...options });
+  // A round looks at 1,024 models by name.
+  const names = Array.from({ length: 1100 }, (_, index) => `m${index}`);
+  for (let first = 0; first < names.length; first += 100)
+    await sink.report(names.slice(first, first + 100).map((targetModel) => ({ ...whole, targetModel })));
+  await sink.report(observePool({ rows: 60 }).map((row) => ({ ...whole, input: row.input, targetModel: 'z' })));
+  for (const name of names) trainer.countObserved(name);
+  for (let i = 0; i < 60; i++) trainer.countObserved('z');
+  await trainer.runRound();
+  assert.deepEqual((await listFreshSamples(store, 'y')).fresh, []);
+  await trainer.stop();
+});
+
 forEachEngine(
   'a round of the trainer goes on where the last one ended, so that every model gets its turn',
   async (store, { place }) => {

@@ -78,6 +78,19 @@ const countByModel = statement<{
    FROM sampled m LEFT JOIN trainings t ON t.target_model = m.target_model WHERE m.target_model IS NOT NULL
    ORDER BY m.target_model`,
 );
+const countOfModel = statement<{
+  target_model: string;
+  fresh: number;
+  last_id: number | null;
+  last_training_ms: number | null;
+}>(
+  'sample-count-fresh-of-model',
+  `SELECT m.target_model, t.at_ms AS last_training_ms,
+     (SELECT COUNT(*) FROM samples s
+      WHERE s.target_model = m.target_model AND s.id > COALESCE(t.last_sample_id, 0)) AS fresh,
+     (SELECT MAX(s.id) FROM samples s WHERE s.target_model = m.target_model) AS last_id
+   FROM (SELECT CAST($1 AS TEXT) AS target_model) m LEFT JOIN trainings t ON t.target_model = m.target_model`,
+);
 const saveTraining = statement(
   'training-save',
   `INSERT INTO trainings (target_model, last_sample_id, at_ms, outcome) VALUES ($1, $2, $3, $4)
@@ -205,6 +218,13 @@ export async function listFreshSamples(store: Store, after = ''): Promise<FreshS
       lastTrainingMs: row.last_training_ms ?? undefined,
     }));
   return { fresh, last: rows.length < MODELS_OF_A_PAGE ? undefined : rows.at(-1)!.target_model };
+}
+
+/** Undefined when there are none. */
+export async function readFreshSamples(store: Store, targetModel: string): Promise<FreshSamples | undefined> {
+  const [row] = await store.read(countOfModel, [targetModel]);
+  if (row === undefined || row.last_id === null || row.fresh === 0) return undefined;
+  return { targetModel, count: row.fresh, lastId: row.last_id, lastTrainingMs: row.last_training_ms ?? undefined };
 }
 
 export interface TrainingRecord {
