@@ -46,6 +46,7 @@ export interface ConnectionOptions {
 const PREFACE_MS = 10_000;
 /** A client that does not answer the ping of a drain is not waited for. */
 const DRAIN_PING_MS = 1000;
+const DRAIN_REQUEST_MS = 3000;
 const PING_OF_DRAIN = Buffer.from('drainnow');
 const PING_OF_KEEPALIVE = Buffer.from('areyouon');
 
@@ -245,6 +246,7 @@ export class Http2Connection {
     this.#isEnding = true;
     if (this.#streams.size === 0) this.#endSoon();
     else this.flush();
+    this.#drainTimer = setTimeout(() => this.#streams.cutUnfinished(), DRAIN_REQUEST_MS).unref();
   }
 
   /** A read that can not go on: says why, and ends. */

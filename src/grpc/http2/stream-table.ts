@@ -79,6 +79,11 @@ export class StreamTable {
     shedLargest([...this.#streams.values()].filter((stream) => stream.listener?.isUnfinished));
   }
 
+  /** The server ends: requests that are still not complete are not waited for. */
+  cutUnfinished(): void {
+    for (const { listener } of this.#streams.values()) if (listener?.isUnfinished) listener.onCut();
+  }
+
   /** The connection is gone. */
   drop(): void {
     for (const stream of this.#streams.values()) stream.receiveReset();

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { test } from 'node:test';
+import { mock, test } from 'node:test';
 import { connect as connectTls } from 'node:tls';
 import { createCertificate } from '../../../test/support/certificate.ts';
 import { FlowClient } from '../../../test/support/flow-client.ts';
@@ -90,4 +90,20 @@ test('pings in answer to data, as grpc-go sends them to learn the bandwidth, are
   const frames = await talk(running.server.port, ...BEGINNING, ...calls);
   assert.ok(!frames.some(({ type }) => type === 7));
   assert.equal(frames.filter(({ type, flags }) => type === HEADERS && (flags & 1) === 1).length, 6000);
+});
+
+test('a drain does not wait for requests that do not come to their end', async () => {
+  await using running = await startGrpcServer(echoMethods);
+  const client = await FlowClient.connect(running.server.port);
+  client.send(frame(HEADERS, 4, 1, block()));
+  await client.settle();
+  mock.timers.enable({ apis: ['setTimeout'] });
+  const drained = running.server.drain(600_000);
+  mock.timers.tick(1000);
+  mock.timers.tick(3000);
+  await client.untilEnded(1);
+  mock.timers.reset();
+  assert.match(String(client.endOf(1)?.payload), /grpc-status.14/s);
+  client.socket.destroy();
+  await drained;
 });
