@@ -36,6 +36,8 @@ export interface AnnouncementAnswer {
 export interface EventDraft {
   readonly answer: AnnouncementAnswer;
   readonly event: NewEvent;
+  /** Of its content and of all bodies. */
+  readonly bytes: number;
 }
 
 export interface Recipients {
@@ -66,23 +68,29 @@ export function draftEvent(
     created_at: toOffsetTime(nowMs),
     deliveries: addressed.map(({ id, hook, uuid }) => ({ id, hook_id: hook.id, uuid })),
   };
-  const deliveries = addressed.map(
-    ({ id, hook, uuid }): NewDelivery => ({
+  const deliveries: NewDelivery[] = [];
+  let bytes = content.length;
+  for (const { id, hook, uuid } of addressed) {
+    const body = detach(
+      PROFILES[hook.profile].render(event, { repository, hookId: hook.id, deliveryUuid: uuid, nowMs }),
+    );
+    deliveries.push({
       id,
       hookId: hook.id,
       eventId,
       uuid,
-      body: detach(PROFILES[hook.profile].render(event, { repository, hookId: hook.id, deliveryUuid: uuid, nowMs })),
+      body,
       eventKind: event.kind,
       origin: new URL(hook.url).origin,
       ownerId: repository.ownerId,
       nowMs,
       ...(dueAtMs !== undefined && { dueAtMs }),
-    }),
-  );
+    });
+    bytes += body.byteLength;
+  }
   const key = idempotencyKey === undefined ? undefined : describeKey(idempotencyKey, content, { answer, nowMs });
   const row = { id: eventId, repositoryId: repository.id, kind: event.kind, source, content, nowMs };
-  return { answer, event: { ...row, key, deliveries } };
+  return { answer, event: { ...row, key, deliveries }, bytes };
 }
 
 function describeKey(key: string, content: string, { answer, nowMs }: { answer: AnnouncementAnswer; nowMs: number }) {

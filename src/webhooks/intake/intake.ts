@@ -19,6 +19,8 @@ import { commitEvents, type KeyHolder } from './event-batch-store.ts';
 import { createGroupCommit } from './group-commit.ts';
 
 const MAX_EVENTS = 64;
+/** Of events and bodies in one commit, less the last event: a megabyte to fifty webhooks is fifty megabytes. */
+const MAX_BYTES = 4 * 1024 * 1024;
 /** An id that the store has already, perhaps of an older version that runs beside, is given up with its draft. */
 const MAX_DRAFTS = 5;
 
@@ -41,7 +43,11 @@ interface Item {
 type Outcome = { readonly answer: AnnouncementAnswer } | { readonly holder: KeyHolder };
 
 export function createIntake(parts: IntakeParts): Intake {
-  const group = createGroupCommit({ maxItems: MAX_EVENTS, commit: (items: readonly Item[]) => commit(parts, items) });
+  const group = createGroupCommit({
+    maxItems: MAX_EVENTS,
+    ownerOf: ({ announcement }: Item) => announcement.repository.ownerId,
+    commit: (items) => commit(parts, items),
+  });
   return {
     take: async (announcement, recipients) => {
       const outcome = await group.submit({ announcement, recipients });
@@ -70,13 +76,18 @@ function isDuplicate(error: unknown): boolean {
   return isFailure(error) && error.details.isDuplicate === true;
 }
 
+/** The outcomes of the first of them: as many as are not too large together. */
 async function commitDrafts({ store, world, hooks }: IntakeParts, items: readonly Item[]): Promise<Outcome[]> {
   const findRecipients = await readRecipients(hooks, items);
   const drafts: EventDraft[] = [];
+  let bytes = 0;
   for (const item of items) {
+    if (bytes >= MAX_BYTES) break;
     const recipients = findRecipients(item);
     const ids = await store.makeIds(1 + recipients.hooks.length);
-    drafts.push(draftEvent({ world, ids }, item.announcement, recipients));
+    const draft = draftEvent({ world, ids }, item.announcement, recipients);
+    drafts.push(draft);
+    bytes += draft.bytes;
   }
   const holders = await store.call(
     commitEvents,
