@@ -24,15 +24,17 @@ function listCopied(): string[] {
     .flatMap((line) => line.split(/\s+/).slice(1, -1));
 }
 
-/** npm answers to its settings in the environment, and those of the npm that runs this test are not the image's. */
-function withoutNpmSettings(): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name)));
+/** What npm tells its scripts about the folder they run in; settings such as the registry or its authority stay. */
+const OF_THIS_RUN = /^npm_(package|lifecycle|command|execpath|node_execpath|config_((local_|global_)?prefix|call|package)$)/;
+
+function withoutThisRun(): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !OF_THIS_RUN.test(name)));
 }
 
 function runNpm(npmVersion: string, folder: string, argv: readonly string[]): void {
   execFileSync('npx', ['--yes', `npm@${npmVersion}`, ...argv, '--no-audit', '--no-fund'], {
     cwd: folder,
-    env: withoutNpmSettings(),
+    env: withoutThisRun(),
     stdio: ['ignore', 'ignore', 'inherit'],
   });
 }
