@@ -83,7 +83,7 @@ export const controlFrameAttacks: readonly Attack[] = [
   flood('GOAWAY again and again', { repeated: frame(GOAWAY, 0, 0, Buffer.alloc(8)) }),
 ];
 
-/** Below the limit of frames: what is left of it is work. */
+/** Below the control-frame limit, so the connection stays open and only the cost of each frame counts. */
 function pacedReset(name: string): Attack {
   return {
     name,
