@@ -25,7 +25,8 @@ function listCopied(): string[] {
 }
 
 /** What npm tells its scripts about the folder they run in; settings such as the registry or its authority stay. */
-const OF_THIS_RUN = /^npm_(package|lifecycle|command|execpath|node_execpath|config_((local_|global_)?prefix|call|package)$)/;
+const OF_THIS_RUN =
+  /^npm_(package|lifecycle|command|execpath|node_execpath|config_((local_|global_)?prefix|call|package)$)/;
 
 function withoutThisRun(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !OF_THIS_RUN.test(name)));
