@@ -1,5 +1,5 @@
 import { findTargetModel, type LatencyModel } from '../model/model.ts';
-import { levelOf, readLevels } from '../model/server-levels.ts';
+import { readRowOffsets, readServerOffset } from '../model/server-offsets.ts';
 import { createSlotEvaluator, readMedian, type SlotEvaluator, toStatistic } from '../model/slot-evaluator.ts';
 import { METRIC_COLUMNS } from '../schema/columns.ts';
 import { clampMs } from '../schema/milliseconds.ts';
@@ -18,7 +18,7 @@ export function answerRows(model: LatencyModel, table: ObservationTable, rows: r
         evaluator = createPodTypeEvaluator(model, table.podTypes[podType]!);
         evaluators.set(podType, evaluator);
       }
-      evaluator.evaluate(selectMetrics(table, part), (levels, into) => into.set(readLevels(levels, table, part)));
+      evaluator.evaluate(selectMetrics(table, part), (offsets, into) => into.set(readRowOffsets(offsets, table, part)));
       collectAnswers(evaluator, table, part, answers);
     }
 }
@@ -34,8 +34,12 @@ function collectAnswers(evaluator: SlotEvaluator, table: ObservationTable, rows:
     const { model } = evaluator[target];
     for (const [i, row] of rows.entries()) {
       if (!(observed[row]! > 0)) continue;
-      const level = levelOf(model.levels, table.servers[table.server[row]!]!, table.podTypes[table.podType[row]!]!);
-      const predictedMs = clampMs(readMedian(evaluator[target], i) * Math.exp(level));
+      const offset = readServerOffset(
+        model.offsets,
+        table.servers[table.server[row]!]!,
+        table.podTypes[table.podType[row]!]!,
+      );
+      const predictedMs = clampMs(readMedian(evaluator[target], i) * Math.exp(offset));
       const p90Ms = toStatistic(model, 'p90', predictedMs);
       answers[target].push({ row, observedMs: observed[row]!, predictedMs, p90Ms });
     }

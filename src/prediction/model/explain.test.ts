@@ -9,7 +9,7 @@ import { selectRows } from '../schema/observation-table.ts';
 import { trainModel } from '../training/train-model.ts';
 import { explainPrediction } from './explain.ts';
 import { createPriorModel, findTargetModel } from './model.ts';
-import { readLevels } from './server-levels.ts';
+import { readRowOffsets } from './server-offsets.ts';
 import { createSlotEvaluator, readMedian } from './slot-evaluator.ts';
 
 test('physics terms times the factors of trees and server are the prediction, to the last digits', () => {
@@ -18,18 +18,18 @@ test('physics terms times the factors of trees and server are the prediction, to
   const evaluator = createSlotEvaluator(ttft!, tpot!, 1);
   for (const row of [0, 7, 100]) {
     const single = selectRows(table, [row]);
-    evaluator.evaluate(single, (levels, into) => into.set(readLevels(levels, single)));
-    const [level] = readLevels(ttft!.levels, single);
+    evaluator.evaluate(single, (offsets, into) => into.set(readRowOffsets(offsets, single)));
+    const [offset] = readRowOffsets(ttft!.offsets, single);
     const serverIp = single.servers[single.server[0]!]!;
     const { physics, treeFactors, serverFactor } = explainPrediction(ttft!, single, { serverIp, podType: '' });
     const sum = Object.values(physics).reduce((total, term) => total + term, 0);
     const product = Object.values(treeFactors).reduce((total, factor) => total * factor, 1);
     assert.ok(Math.abs((sum * product) / readMedian(evaluator.ttft, 0) - 1) < 1e-9);
-    assert.equal(serverFactor, Math.exp(level!));
+    assert.equal(serverFactor, Math.exp(offset!));
   }
 });
 
-test('where a pod type has a model of its own for one target only, each answer is by the levels that its trees were told', () => {
+test('where a pod type has a model of its own for one target only, each answer is by the offsets that its trees were told', () => {
   const prefill = observePool({ rows: 300, servers: [1, 3], podType: 'prefill' }).map((row) => ({
     ...row,
     tpotMs: undefined,

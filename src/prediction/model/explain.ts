@@ -4,10 +4,10 @@ import { explainGeneralRow } from '../gbdt/general/general-shap.ts';
 import { explainRow } from '../gbdt/shap.ts';
 import { listTermNames, readTerms } from '../physics/terms.ts';
 import { type MetricColumns, TARGETS } from '../schema/observation-table.ts';
-import { computeFeatures, FEATURE_COUNT, FEATURE_NAMES, LEVEL_FEATURES } from './features.ts';
+import { computeFeatures, FEATURE_COUNT, FEATURE_NAMES, OFFSET_FEATURES } from './features.ts';
 import { describeOutput, type ImportedTrees, readImportedRow } from './imported-trees.ts';
 import type { TargetModel } from './model.ts';
-import { levelOf } from './server-levels.ts';
+import { readServerOffset } from './server-offsets.ts';
 
 /** A prediction is the sum of `physics` (1 when empty) times all `treeFactors` (0 when both are empty) and `serverFactor`, plus `treeMilliseconds`. */
 export interface PredictionExplanation {
@@ -51,7 +51,7 @@ export function explainPrediction(
   return {
     physics: Object.fromEntries([...terms, floor].filter(([, milliseconds]) => milliseconds > 0)),
     treeFactors: Object.fromEntries(listTreeFactors(model, Math.max(sum, model.physics.floorMs), { columns, server })),
-    serverFactor: Math.exp(levelOf(model.levels, server.serverIp, server.podType)),
+    serverFactor: Math.exp(readServerOffset(model.offsets, server.serverIp, server.podType)),
   };
 }
 
@@ -76,16 +76,16 @@ function explainImported(imported: ImportedTrees, columns: MetricColumns): Predi
 
 /** The most important first. Their product is exactly what physics is multiplied with. */
 function listTreeFactors(
-  { forest, treeBaseMs, forestShare, slotLevels }: TargetModel,
+  { forest, treeBaseMs, forestShare, slotOffsets }: TargetModel,
   physicsMs: number,
   { columns, server }: { readonly columns: MetricColumns; readonly server: ExplainedServer },
 ): [string, number][] {
   if (forest === undefined || forestShare === 0) return [];
   const features = new Float32Array(FEATURE_COUNT);
   computeFeatures(columns, features, 1);
-  if (slotLevels !== undefined)
+  if (slotOffsets !== undefined)
     for (const target of TARGETS)
-      features[LEVEL_FEATURES[target]] = levelOf(slotLevels[target], server.serverIp, server.podType);
+      features[OFFSET_FEATURES[target]] = readServerOffset(slotOffsets[target], server.serverIp, server.podType);
   const { expectation, contributions } = explainRow(forest, features);
   const effects = FEATURE_NAMES.map((name, f): [string, number] => [name, forestShare * contributions[f]!]);
   const isLarge = ([, effect]: [string, number]) => Math.abs(effect) >= LEAST_EFFECT;

@@ -18,12 +18,12 @@ export const INPUT_FEATURE_NAMES = [
 
 /**
  * Names are part of the model file; a model is served only while each of its features is still computed here. The
- * levels tell the trees which servers are of one kind: a load does not cost each of them the same share more.
+ * offsets tell the trees which servers are of one kind: a load does not cost each of them the same share more.
  */
 export const FEATURE_NAMES = [...INPUT_FEATURE_NAMES, 'server_ttft_level', 'server_tpot_level'] as const;
 
-/** Where the level of each target stands among the features. */
-export const LEVEL_FEATURES: Readonly<Record<Target, number>> = {
+/** Where the offset of each target stands among the features. */
+export const OFFSET_FEATURES: Readonly<Record<Target, number>> = {
   ttft: FEATURE_NAMES.indexOf('server_ttft_level'),
   tpot: FEATURE_NAMES.indexOf('server_tpot_level'),
 };
@@ -71,7 +71,7 @@ export interface FeatureMatrix {
 
 export const FEATURE_COUNT = FEATURE_NAMES.length;
 
-/** Fills what the input says of the first `columns.count` rows; the levels of their servers are for the caller to fill. */
+/** Fills what the input says of the first `columns.count` rows; the offsets of their servers are for the caller to fill. */
 export function computeFeatures(columns: MetricColumns, values: Float32Array | Float64Array, stride: number): void {
   copyRaw(columns, values, stride);
   const { count } = columns;

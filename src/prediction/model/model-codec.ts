@@ -18,7 +18,7 @@ import { FEATURE_NAMES } from './features.ts';
 import type { ImportedTrees } from './imported-trees.ts';
 import type { LatencyModel, SlotModels, TargetModel } from './model.ts';
 import { checkHeader, type ModelHeader, type SlotHeader, type TargetHeader } from './model-header.ts';
-import { NO_LEVELS, type ServerLevels } from './server-levels.ts';
+import { NO_OFFSETS, type ServerOffsets } from './server-offsets.ts';
 
 const MAGIC = 'TRVMODEL';
 /** 2: trees correct physics plus `treeBaseMs`. Files of format 1 have no such thing, and are read as before. */
@@ -68,7 +68,7 @@ function describeSlot(podType: string | null, slot: SlotModels, forestBytes: num
 
 function describeTarget(target: Target, model: TargetModel): TargetHeader {
   const names = listTermNames(target);
-  const { servers, kinds, podTypes } = model.levels;
+  const { servers, kinds, podTypes } = model.offsets;
   return {
     rows: model.rows,
     ...(servers.size > 0 && {
@@ -189,12 +189,12 @@ function restoreSlot(
   takeBytes: (length: number) => Uint8Array,
 ): SlotModels {
   const slot: Partial<Record<Target, TargetModel>> = {};
-  const slotLevels = { ttft: restoreLevels(targets.ttft), tpot: restoreLevels(targets.tpot) };
+  const slotOffsets = { ttft: restoreOffsets(targets.ttft), tpot: restoreOffsets(targets.tpot) };
   for (const target of TARGETS) {
     const header = targets[target];
     if (header === undefined) continue;
     const restored = restoreTarget(target, header, header.hasForest ? forests.shift() : undefined);
-    const learned = { ...restored, levels: slotLevels[target], slotLevels };
+    const learned = { ...restored, offsets: slotOffsets[target], slotOffsets };
     slot[target] =
       header.imported === undefined
         ? learned
@@ -204,7 +204,7 @@ function restoreSlot(
   return slot;
 }
 
-function restoreTarget(target: Target, header: TargetHeader, forest: Forest | undefined): Omit<TargetModel, 'levels'> {
+function restoreTarget(target: Target, header: TargetHeader, forest: Forest | undefined): Omit<TargetModel, 'offsets'> {
   if (forest !== undefined && forest.binning.edges.length !== FEATURE_NAMES.length)
     throw new RangeError('its trees have another number of features than it says');
   if (forest === undefined && header.hasForest) throw new RangeError('it lacks a forest that its header says');
@@ -233,9 +233,9 @@ function restoreImported(header: NonNullable<TargetHeader['imported']>, bytes: U
   return { library, sources, transform, unit, forest };
 }
 
-function restoreLevels(header: TargetHeader | undefined): ServerLevels {
+function restoreOffsets(header: TargetHeader | undefined): ServerOffsets {
   const { levels } = header ?? {};
-  if (levels === undefined) return NO_LEVELS;
+  if (levels === undefined) return NO_OFFSETS;
   const { servers, kinds, podTypes } = levels;
   return {
     servers: new Map(Object.entries(servers)),

@@ -10,18 +10,18 @@ import { TARGETS, type Target } from '../schema/observation-table.ts';
 import { normalizePodType } from '../schema/pod-type.ts';
 import { type Calibration, type Statistic, unknownCalibration } from './calibration.ts';
 import type { ImportedTrees } from './imported-trees.ts';
-import { NO_LEVELS, type ServerLevels } from './server-levels.ts';
+import { NO_OFFSETS, type ServerOffsets } from './server-offsets.ts';
 
 export interface TargetModel {
   /** Rows it learned from. */
   readonly rows: number;
-  /** What physics and trees say is of a server at level 0. */
-  readonly levels: ServerLevels;
+  /** What physics and trees say is of a server at offset 0. */
+  readonly offsets: ServerOffsets;
   readonly physics: PhysicsModel;
   /** Undefined while rows are few. */
   readonly forest: Forest | undefined;
-  /** The levels by which the trees know servers apart: those of the part that it was learned in. Without, all are at 0. */
-  readonly slotLevels?: SlotLevels;
+  /** The offsets by which the trees know servers apart: those of the part that it was learned in. Without, all are at 0. */
+  readonly slotOffsets?: SlotOffsets;
   /**
    * The trees correct physics plus this, in milliseconds, which rises more slowly with the load than physics does: trees
    * that may only rise cannot correct what rises too fast. 0 in models of an earlier program.
@@ -36,7 +36,7 @@ export interface TargetModel {
   readonly imported?: ImportedTrees;
 }
 
-export type SlotLevels = Readonly<Record<Target, ServerLevels>>;
+export type SlotOffsets = Readonly<Record<Target, ServerOffsets>>;
 
 /** Errors relative to the observed time, in percent. */
 export interface Validation {
@@ -77,7 +77,7 @@ function createPriorTarget(target: Target): TargetModel {
   const calibration = unknownCalibration();
   return {
     rows: 0,
-    levels: NO_LEVELS,
+    offsets: NO_OFFSETS,
     physics: createPriorPhysics(target),
     forest: undefined,
     treeBaseMs: 0,

@@ -5,10 +5,10 @@ import { evaluatePhysics } from '../physics/physics.ts';
 import { clampMs } from '../schema/milliseconds.ts';
 import { type MetricColumns, TARGETS } from '../schema/observation-table.ts';
 import { type Statistic, statisticOffset } from './calibration.ts';
-import { computeFeatures, FEATURE_COUNT, LEVEL_FEATURES } from './features.ts';
+import { computeFeatures, FEATURE_COUNT, OFFSET_FEATURES } from './features.ts';
 import { createImportedEvaluator } from './imported-trees.ts';
-import type { SlotLevels, TargetModel } from './model.ts';
-import { NO_LEVELS, type ServerLevels } from './server-levels.ts';
+import type { SlotOffsets, TargetModel } from './model.ts';
+import { NO_OFFSETS, type ServerOffsets } from './server-offsets.ts';
 
 /** One target's answers for the rows of the last call, in milliseconds. */
 export interface TargetAnswers {
@@ -20,7 +20,7 @@ export interface TargetAnswers {
 }
 
 /** Fills what these levels say of the servers of the first `count` rows. */
-export type TellLevels = (levels: ServerLevels, into: Float32Array, count: number) => void;
+export type TellLevels = (levels: ServerOffsets, into: Float32Array, count: number) => void;
 
 export interface SlotEvaluator {
   readonly ttft: TargetAnswers;
@@ -60,8 +60,8 @@ interface Trees {
   evaluate(count: number, tell: TellLevels): void;
 }
 
-const LEVELS_AT = Math.min(...Object.values(LEVEL_FEATURES));
-const ALL_ALIKE: SlotLevels = { ttft: NO_LEVELS, tpot: NO_LEVELS };
+const LEVELS_AT = Math.min(...Object.values(OFFSET_FEATURES));
+const ALL_ALIKE: SlotOffsets = { ttft: NO_OFFSETS, tpot: NO_OFFSETS };
 
 function connectTrees(ttft: TargetModel, tpot: TargetModel, capacity: number): Trees {
   const first = believedForest(ttft);
@@ -101,10 +101,10 @@ function connectTrees(ttft: TargetModel, tpot: TargetModel, capacity: number): T
 }
 
 /** Without levels, the trees have learned that all servers are at 0, and so they stay. */
-function connectLevels({ slotLevels = ALL_ALIKE }: TargetModel, { values, capacity }: Evaluator) {
-  const columns = TARGETS.filter((target) => slotLevels[target].servers.size > 0).map((target) => {
-    const start = LEVEL_FEATURES[target] * capacity;
-    return { levels: slotLevels[target], into: values.subarray(start, start + capacity) };
+function connectLevels({ slotOffsets = ALL_ALIKE }: TargetModel, { values, capacity }: Evaluator) {
+  const columns = TARGETS.filter((target) => slotOffsets[target].servers.size > 0).map((target) => {
+    const start = OFFSET_FEATURES[target] * capacity;
+    return { levels: slotOffsets[target], into: values.subarray(start, start + capacity) };
   });
   return (count: number, tell: TellLevels) => {
     for (const { levels, into } of columns) tell(levels, into, count);

@@ -1,4 +1,4 @@
-import { levelOf, type ServerLevels } from '../model/server-levels.ts';
+import { readServerOffset, type ServerOffsets } from '../model/server-offsets.ts';
 import type { ServerIndex } from '../schema/server-index.ts';
 import type { AskedRows } from './asked-rows.ts';
 
@@ -14,7 +14,7 @@ export interface LiveLevels {
   forget(server: number): void;
 }
 
-export function createLiveLevels(learned: ServerLevels, podType: string, index: ServerIndex): LiveLevels {
+export function createLiveLevels(learned: ServerOffsets, podType: string, index: ServerIndex): LiveLevels {
   const { servers, podTypes } = learned;
   const common = podTypes.get(podType) ?? 0;
   const isFlat = servers.size === 0;
@@ -25,7 +25,8 @@ export function createLiveLevels(learned: ServerLevels, podType: string, index: 
     const known = levels[server]!;
     if (!Number.isNaN(known)) return known;
     const address = index.addressOf(server);
-    levels[server] = address === undefined ? common : levelOf(learned, Buffer.from(address).toString(), podType);
+    levels[server] =
+      address === undefined ? common : readServerOffset(learned, Buffer.from(address).toString(), podType);
     return levels[server]!;
   }
 
@@ -46,13 +47,13 @@ export function createLiveLevels(learned: ServerLevels, podType: string, index: 
 
 /** Levels as they are asked for here, each made when it is first asked. */
 export interface LiveLevelsCache {
-  of(levels: ServerLevels): LiveLevels;
+  of(levels: ServerOffsets): LiveLevels;
   forget(server: number): void;
   clear(): void;
 }
 
 export function createLiveLevelsCache(podType: string, index: ServerIndex): LiveLevelsCache {
-  const cache = new Map<ServerLevels, LiveLevels>();
+  const cache = new Map<ServerOffsets, LiveLevels>();
   return {
     of(levels) {
       const known = cache.get(levels) ?? createLiveLevels(levels, podType, index);
@@ -67,7 +68,7 @@ export function createLiveLevelsCache(podType: string, index: ServerIndex): Live
 }
 
 /** So that a server has its level from the first call on. Not more than there is room for: others were heard of later. */
-export function introduceServers({ servers }: ServerLevels, index: ServerIndex): void {
+export function introduceServers({ servers }: ServerOffsets, index: ServerIndex): void {
   for (const address of servers.keys()) {
     if (index.count >= index.capacity) return;
     index.ensure(Buffer.from(address));

@@ -140,7 +140,7 @@ export function createLiveModel(initial: LatencyModel): LiveModel {
   /** Servers and pod types that the model knows, before the first of their requests. */
   function introduceLevels({ whole, slots: bySlot }: LatencyModel): void {
     for (const { ttft, tpot } of [whole, ...bySlot.values()])
-      for (const { levels } of [ttft, tpot].filter((target) => target !== undefined)) {
+      for (const { offsets: levels } of [ttft, tpot].filter((target) => target !== undefined)) {
         for (const podType of levels.podTypes.keys()) registerPodType(podType);
         introduceServers(levels, state.servers);
       }

@@ -69,7 +69,7 @@ export function createLiveTarget(target: Target, { state, podType, initial }: Li
   const signals = target === 'ttft' ? { physics: 0, trees: 1 } : { physics: 2, trees: 3 };
   const corrected = listCorrected(signals);
   const foreseenMs = new Float64Array(1);
-  let levels = createLiveLevels(initial.levels, podType, state.servers);
+  let levels = createLiveLevels(initial.offsets, podType, state.servers);
 
   /** Fills the times of these rows with what the experts say together. */
   function mix(said: TargetAnswers, asked: AskedRows, timesMs: Float64Array): void {
@@ -111,7 +111,7 @@ export function createLiveTarget(target: Target, { state, podType, initial }: Li
     },
     replaceModel(next) {
       scatter.replaceCalibration(next.calibration);
-      levels = createLiveLevels(next.levels, podType, state.servers);
+      levels = createLiveLevels(next.offsets, podType, state.servers);
     },
     forgetServer(server) {
       levels.forget(server);

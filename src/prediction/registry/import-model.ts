@@ -7,7 +7,7 @@ import { type Statistic, unknownCalibration } from '../model/calibration.ts';
 import { INPUT_FEATURE_NAMES, isInputFeature } from '../model/features.ts';
 import type { FeatureSource, ImportedTrees, TimeUnit, Transform } from '../model/imported-trees.ts';
 import type { LatencyModel, SlotModels, TargetModel } from '../model/model.ts';
-import { NO_LEVELS } from '../model/server-levels.ts';
+import { NO_OFFSETS } from '../model/server-offsets.ts';
 import { createPriorPhysics } from '../physics/physics.ts';
 import type { Target } from '../schema/observation-table.ts';
 import { normalizePodType } from '../schema/pod-type.ts';
@@ -83,7 +83,7 @@ export function placeImported(base: LatencyModel, imported: ImportedTrees, place
   const { target, podType, statistic } = placement;
   const answering: TargetModel = {
     rows: 0,
-    levels: NO_LEVELS,
+    offsets: NO_OFFSETS,
     physics: createPriorPhysics(target),
     forest: undefined,
     treeBaseMs: 0,

@@ -118,7 +118,7 @@ function readLevels({ whole, slots }: LatencyModel): Map<string, Levels> {
   const byServer = new Map<string, Levels>();
   for (const part of [whole, ...slots.values()])
     for (const target of TARGETS)
-      for (const [server, level] of part[target]?.levels.servers ?? [])
+      for (const [server, level] of part[target]?.offsets.servers ?? [])
         byServer.set(server, { ...byServer.get(server), [target]: Math.exp(level) });
   return byServer;
 }

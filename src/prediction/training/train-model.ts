@@ -10,18 +10,18 @@ import {
   constrainTrees,
   FEATURE_COUNT,
   type FeatureMatrix,
-  LEVEL_FEATURES,
+  OFFSET_FEATURES,
 } from '../model/features.ts';
 import type {
   LatencyModel,
   LearningParameters,
-  SlotLevels,
   SlotModels,
+  SlotOffsets,
   TargetModel,
   Validation,
 } from '../model/model.ts';
 import { MAX_POD_TYPE_MODELS } from '../model/model-header.ts';
-import { fitServerLevels, NO_LEVELS, readLevels, type ServerLevels } from '../model/server-levels.ts';
+import { fitServerOffsets, NO_OFFSETS, readRowOffsets, type ServerOffsets } from '../model/server-offsets.ts';
 import { evaluatePhysics, fitPhysics, type PhysicsModel } from '../physics/physics.ts';
 import { clampMs } from '../schema/milliseconds.ts';
 import {
@@ -111,17 +111,17 @@ function trainSlot(
   const learned = splitRows(table, (i) => !isHeldOut(i));
   const heldOut = splitRows(table, isHeldOut);
   const keepsTrial = table.count > MAX_REFIT_ROWS;
-  const trialLevels = fitSlotLevels(learned);
+  const trialOffsets = fitSlotOffsets(learned);
   // Those of all targets that are served are the ones that their trees were told.
-  const slotLevels = keepsTrial ? trialLevels : fitSlotLevels(all);
-  const binning = fitBinning(toColumns(computeMatrix(table, slotLevels)));
+  const slotOffsets = keepsTrial ? trialOffsets : fitSlotOffsets(all);
+  const binning = fitBinning(toColumns(computeMatrix(table, slotOffsets)));
   const settings = { binning, trees: parameters.trees, keepsTrial };
   const models: Partial<Record<Target, TargetModel>> = {};
   for (const target of TARGETS) {
     if (all[target].count === 0) continue;
     onTarget(target);
-    const samples = computeSamples(target, all[target], slotLevels);
-    const split = [learned, heldOut].map((part) => computeSamples(target, part[target], trialLevels));
+    const samples = computeSamples(target, all[target], slotOffsets);
+    const split = [learned, heldOut].map((part) => computeSamples(target, part[target], trialOffsets));
     models[target] = trainTarget(target, { samples, learned: split[0]!, heldOut: split[1]! }, settings);
   }
   return models;
@@ -140,10 +140,10 @@ function splitRows(table: ObservationTable, isPicked: (position: number) => bool
   return { ttft: pick('ttft'), tpot: pick('tpot') };
 }
 
-function fitSlotLevels(rows: TargetRows): SlotLevels {
+function fitSlotOffsets(rows: TargetRows): SlotOffsets {
   const fit = (target: Target) => {
     const table = rows[target];
-    return fitServerLevels({ target, table, observed: observedTimes(table, target).slice(0, table.count) });
+    return fitServerOffsets({ target, table, observed: observedTimes(table, target).slice(0, table.count) });
   };
   return { ttft: fit('ttft'), tpot: fit('tpot') };
 }
@@ -151,7 +151,7 @@ function fitSlotLevels(rows: TargetRows): SlotLevels {
 /** Rows of one target, ready to learn from. */
 interface Samples {
   readonly table: ObservationTable;
-  readonly slotLevels: SlotLevels;
+  readonly slotOffsets: SlotOffsets;
   readonly features: FeatureMatrix;
   readonly observed: Float64Array;
 }
@@ -169,12 +169,13 @@ interface TreeSettings {
   readonly keepsTrial: boolean;
 }
 
-export function computeMatrix(table: ObservationTable, slotLevels?: SlotLevels): FeatureMatrix {
+export function computeMatrix(table: ObservationTable, slotOffsets?: SlotOffsets): FeatureMatrix {
   const count = table.count;
   const values = new Float32Array(FEATURE_COUNT * count);
   computeFeatures(table, values, count);
-  if (slotLevels !== undefined)
-    for (const target of TARGETS) values.set(readLevels(slotLevels[target], table), LEVEL_FEATURES[target] * count);
+  if (slotOffsets !== undefined)
+    for (const target of TARGETS)
+      values.set(readRowOffsets(slotOffsets[target], table), OFFSET_FEATURES[target] * count);
   return { values, stride: count, count };
 }
 
@@ -187,7 +188,7 @@ function trainTarget(target: Target, { samples, learned, heldOut }: SplitSamples
   if (rows < MIN_FOREST_ROWS) {
     const physics = fitPhysics(target, samples.table, samples.observed);
     const calibration = calibrate(predictPhysics(physics, samples), samples.observed);
-    const layers = { levels: NO_LEVELS, physics, forest: undefined, treeBaseMs: 0, forestShare: 0 };
+    const layers = { offsets: NO_OFFSETS, physics, forest: undefined, treeBaseMs: 0, forestShare: 0 };
     return { rows, ...layers, calibration, validation: undefined };
   }
   const trial = fitLayers(target, learned, settings, heldOut);
@@ -208,8 +209,8 @@ function validate(predicted: Float64Array, observed: Float64Array): Validation {
 }
 
 interface Layers {
-  readonly levels: ServerLevels;
-  readonly slotLevels: SlotLevels;
+  readonly offsets: ServerOffsets;
+  readonly slotOffsets: SlotOffsets;
   readonly physics: PhysicsModel;
   readonly treeBaseMs: number;
   readonly forest: Forest;
@@ -217,16 +218,16 @@ interface Layers {
 
 /** With held-out rows, trees are added only as long as these get better. */
 function fitLayers(target: Target, samples: Samples, { binning, trees }: TreeSettings, heldOut?: Samples): Layers {
-  const { table, slotLevels } = samples;
-  const levels = slotLevels[target];
-  const level = readLevels(levels, table);
-  const observed = samples.observed.map((value, i) => value * Math.exp(-level[i]!));
+  const { table, slotOffsets } = samples;
+  const offsets = slotOffsets[target];
+  const offset = readRowOffsets(offsets, table);
+  const observed = samples.observed.map((value, i) => value * Math.exp(-offset[i]!));
   const physics = fitPhysics(target, table, observed);
-  const base = { levels, physics, treeBaseMs: chooseTreeBase(physics, samples) };
+  const base = { offsets, physics, treeBaseMs: chooseTreeBase(physics, samples) };
   const stopping = heldOut && { validation: prepareRows(base, heldOut, binning), patience: PATIENCE };
   const options = { ...trees, ...constrainTrees(target) };
   const forest = trainForest(prepareRows(base, samples, binning), options, stopping);
-  return { ...base, slotLevels, forest };
+  return { ...base, slotOffsets, forest };
 }
 
 /** Twice what physics says of a nearly idle server. Larger ones serve short times better, and busy servers worse. */
@@ -236,15 +237,15 @@ function chooseTreeBase(physics: PhysicsModel, samples: Samples): number {
   return 2 * predicted[Math.floor(0.02 * predicted.length)]!;
 }
 
-/** What trees learn: the logarithm of what physics at the server's level missed. */
+/** What trees learn: the logarithm of what physics at the server's offset missed. */
 function prepareRows(
-  layers: Pick<Layers, 'levels' | 'physics' | 'treeBaseMs'>,
+  layers: Pick<Layers, 'offsets' | 'physics' | 'treeBaseMs'>,
   samples: Samples,
   binning: Binning,
 ): TrainingSet {
-  const level = readLevels(layers.levels, samples.table);
+  const offset = readRowOffsets(layers.offsets, samples.table);
   const expected = predictPhysics(layers.physics, samples);
-  const target = samples.observed.map((value, i) => Math.log(value / (expected[i]! + layers.treeBaseMs)) - level[i]!);
+  const target = samples.observed.map((value, i) => Math.log(value / (expected[i]! + layers.treeBaseMs)) - offset[i]!);
   return { rows: binRows(binning, toColumns(samples.features)), target, weights: target.map(weighRatio) };
 }
 
@@ -268,10 +269,10 @@ function chooseShare(layers: Layers, heldOut: Samples): number {
   return best.share;
 }
 
-function predictWith({ levels, physics, treeBaseMs, forest }: Layers, share: number, samples: Samples): Float64Array {
-  const level = readLevels(levels, samples.table);
+function predictWith({ offsets, physics, treeBaseMs, forest }: Layers, share: number, samples: Samples): Float64Array {
+  const offset = readRowOffsets(offsets, samples.table);
   const byPhysics = predictPhysics(physics, samples);
-  const predicted = byPhysics.map((value, i) => clampMs(value * Math.exp(level[i]!)));
+  const predicted = byPhysics.map((value, i) => clampMs(value * Math.exp(offset[i]!)));
   const { count } = samples.table;
   if (count === 0 || share === 0) return predicted;
   const evaluator = createEvaluator([forest], { capacity: count });
@@ -297,7 +298,7 @@ function isHeldOut(position: number): boolean {
   return (position * GOLDEN_RATIO) % 1 < VALIDATION_SHARE;
 }
 
-function computeSamples(target: Target, table: ObservationTable, slotLevels: SlotLevels): Samples {
+function computeSamples(target: Target, table: ObservationTable, slotOffsets: SlotOffsets): Samples {
   const observed = observedTimes(table, target).slice(0, table.count);
-  return { table, slotLevels, features: computeMatrix(table, slotLevels), observed };
+  return { table, slotOffsets, features: computeMatrix(table, slotOffsets), observed };
 }

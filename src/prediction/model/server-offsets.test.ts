@@ -8,20 +8,21 @@ import type { Observation } from '../schema/observation.ts';
 import { observedTimes } from '../schema/observation-table.ts';
 import { trainModel } from '../training/train-model.ts';
 import { decodeModel, encodeModel } from './model-codec.ts';
-import { fitServerLevels, levelOf, type ServerLevels } from './server-levels.ts';
+import { fitServerOffsets, readServerOffset, type ServerOffsets } from './server-offsets.ts';
 
-function fitLevels(rows: readonly Observation[]): ServerLevels {
+function fitOffsets(rows: readonly Observation[]): ServerOffsets {
   const table = tabulate(rows);
   const observed = observedTimes(table, 'tpot').slice(0, table.count);
-  return fitServerLevels({ target: 'tpot', table, observed });
+  return fitServerOffsets({ target: 'tpot', table, observed });
 }
 
-const factorOf = (levels: ServerLevels, server: number) => Math.exp(levelOf(levels, `10.0.0.${server}`, ''));
+const factorOf = (offsets: ServerOffsets, server: number) =>
+  Math.exp(readServerOffset(offsets, `10.0.0.${server}`, ''));
 
-test('servers three times apart get levels three times apart, and one that was not seen the level of the pool', () => {
-  const levels = fitLevels(observePool({ rows: 600, servers: [1, 3] }));
-  assert.ok(Math.abs(factorOf(levels, 1) / factorOf(levels, 0) - 3) < 0.15);
-  assert.equal(factorOf(levels, 9), 1);
+test('servers three times apart get offsets three times apart, and one that was not seen the offset of the pool', () => {
+  const offsets = fitOffsets(observePool({ rows: 600, servers: [1, 3] }));
+  assert.ok(Math.abs(factorOf(offsets, 1) / factorOf(offsets, 0) - 3) < 0.15);
+  assert.equal(factorOf(offsets, 9), 1);
 });
 
 const alike: [title: string, pool: PoolOptions][] = [
@@ -29,12 +30,12 @@ const alike: [title: string, pool: PoolOptions][] = [
   ['fewer rows than say anything', { rows: 39, servers: [1, 3] }],
 ];
 for (const [title, pool] of alike)
-  test(`${title} has no levels`, () => assert.equal(fitLevels(observePool(pool)).servers.size, 0));
+  test(`${title} has no offsets`, () => assert.equal(fitOffsets(observePool(pool)).servers.size, 0));
 
-test('levels of like servers all but vanish', () => {
+test('offsets of like servers all but vanish', () => {
   for (const seed of [1, 2, 3, 4, 5]) {
-    const levels = fitLevels(observePool({ rows: 800, seed, servers: [1, 1, 1, 1] }));
-    for (const level of levels.servers.values()) assert.ok(Math.abs(level) < 0.02, `seed ${seed}: ${level}`);
+    const offsets = fitOffsets(observePool({ rows: 800, seed, servers: [1, 1, 1, 1] }));
+    for (const offset of offsets.servers.values()) assert.ok(Math.abs(offset) < 0.02, `seed ${seed}: ${offset}`);
   }
 });
 
@@ -45,37 +46,37 @@ test('a server with few rows among scattered ones stays nearer to the pool than 
     ...row,
     input: { ...row.input, serverIp: '10.0.0.4' },
   }));
-  const levels = fitLevels([...few, ...many]);
-  assert.ok(factorOf(levels, 3) > 1.4);
-  assert.ok(factorOf(levels, 4) < 1 + 0.8 * (factorOf(levels, 3) - 1), `${factorOf(levels, 4)}`);
+  const offsets = fitOffsets([...few, ...many]);
+  assert.ok(factorOf(offsets, 3) > 1.4);
+  assert.ok(factorOf(offsets, 4) < 1 + 0.8 * (factorOf(offsets, 3) - 1), `${factorOf(offsets, 4)}`);
 });
 
-test('recordings that stand one after the other have levels, though the last servers were not seen before them', () => {
+test('recordings that stand one after the other have offsets, though the last servers were not seen before them', () => {
   const recordings = [1, 4, 4, 4, 2].flatMap((slowness, server) =>
     observePool({ rows: 150, seed: server + 1, servers: [slowness] }).map((row) => ({
       ...row,
       input: { ...row.input, serverIp: `10.0.0.${server}` },
     })),
   );
-  const levels = fitLevels(recordings);
-  assert.ok(Math.abs(factorOf(levels, 1) / factorOf(levels, 0) - 4) < 0.4);
+  const offsets = fitOffsets(recordings);
+  assert.ok(Math.abs(factorOf(offsets, 1) / factorOf(offsets, 0) - 4) < 0.4);
 });
 
-test('levels that the newest rows contradict are not kept', () => {
+test('offsets that the newest rows contradict are not kept', () => {
   const before = observePool({ rows: 480, servers: [1, 2] });
   const after = observePool({ rows: 120, seed: 2, servers: [2, 1] });
-  assert.equal(fitLevels([...before, ...after]).servers.size, 0);
+  assert.equal(fitOffsets([...before, ...after]).servers.size, 0);
 });
 
-test('a server that was not seen has the level of its pod type', () => {
+test('a server that was not seen has the offset of its pod type', () => {
   const decode = observePool({ rows: 300, servers: [3], podType: 'decode' });
   const prefill = observePool({ rows: 300, servers: [1, 1.2], podType: 'prefill' });
   const rows = [...decode, ...prefill].map((row, i) => ({
     ...row,
     input: { ...row.input, serverIp: `${row.input.podType}-${i % 2}` },
   }));
-  const levels = fitLevels(rows.sort((a, b) => a.atMs! - b.atMs!));
-  const [slow, fast] = ['decode', 'prefill'].map((podType) => levelOf(levels, 'new', podType));
+  const offsets = fitOffsets(rows.sort((a, b) => a.atMs! - b.atMs!));
+  const [slow, fast] = ['decode', 'prefill'].map((podType) => readServerOffset(offsets, 'new', podType));
   assert.ok(Math.abs(Math.exp(slow! - fast!) - 3 / 1.1) < 0.3);
 });
 
@@ -92,14 +93,16 @@ const recordings = [
   })),
 );
 
-test('a server that was not seen has the level of those of the same name in other recordings', () => {
-  const levels = fitLevels(recordings);
-  const [slow, fast, other] = ['e/slow', 'e/fast', 'e/other'].map((server) => Math.exp(levelOf(levels, server, '')));
+test('a server that was not seen has the offset of those of the same name in other recordings', () => {
+  const offsets = fitOffsets(recordings);
+  const [slow, fast, other] = ['e/slow', 'e/fast', 'e/other'].map((server) =>
+    Math.exp(readServerOffset(offsets, server, '')),
+  );
   assert.ok(Math.abs(slow! / fast! - 2.8) < 0.3, `${slow! / fast!}`);
   assert.equal(other, 1);
 });
 
-test('a model answers at the level of a kind, and the same once it was written and read', () => {
+test('a model answers at the offset of a kind, and the same once it was written and read', () => {
   const model = trainModel('m@1', tabulate(recordings));
   const predict = (of: typeof model, server: string) => {
     const live = createLiveModel(of);
@@ -125,7 +128,7 @@ function predictTpot(live: LiveModel, { input }: Observation, server: string): n
 
 const pool = observePool({ rows: 900, servers: [1, 3] });
 
-test('a model answers for each server at its level, before any report, and the same once it was written and read', () => {
+test('a model answers for each server at its offset, before any report, and the same once it was written and read', () => {
   const model = trainModel('m@1', tabulate(pool));
   const live = createLiveModel(model);
   const back = createLiveModel(decodeModel(encodeModel(model)));
@@ -170,17 +173,17 @@ test('what one server has shown is taken up again after a restart, quantiles inc
   assert.ok(predictTpot(back, pool[0]!, '10.0.0.1') > 1.5 * predictTpot(fresh, pool[0]!, '10.0.0.1'));
 });
 
-test('a new version brings its levels, and what was reported goes on from them', () => {
+test('a new version brings its offsets, and what was reported goes on from them', () => {
   const live = createLiveModel(trainModel('m@1', tabulate(observePool({ rows: 300 }))));
   const [row] = pool;
   const before = predictTpot(live, row!, '10.0.0.1');
   live.replaceModel(trainModel('m@2', tabulate(pool)));
-  const leveled = predictTpot(live, row!, '10.0.0.1');
-  assert.ok(leveled > 2 * before);
+  const adjusted = predictTpot(live, row!, '10.0.0.1');
+  assert.ok(adjusted > 2 * before);
   const columns = tabulate([row!]);
   for (let i = 0; i < 40; i++) {
     const foreseen = live.foresee(columns, '', Buffer.from('10.0.0.1'));
     live.observe(foreseen, 'tpot', foreseen.tpot.medianMs);
   }
-  assert.ok(Math.abs(predictTpot(live, row!, '10.0.0.1') / leveled - 1) < 0.05);
+  assert.ok(Math.abs(predictTpot(live, row!, '10.0.0.1') / adjusted - 1) < 0.05);
 });

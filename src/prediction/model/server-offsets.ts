@@ -1,8 +1,8 @@
 /**
  * How much slower or faster than its pool each server is, as the logarithm of a factor. A model is learned from times
- * divided by it, so that the load explains what is left and not the hardware, and answers are multiplied by it. Levels
+ * divided by it, so that the load explains what is left and not the hardware, and answers are multiplied by it. Offsets
  * are pulled towards the pod type's, and these towards the pool's, as strongly as servers seem alike beside the
- * scatter of single rows: those of like servers vanish. A server that was not seen has the level of its pod type.
+ * scatter of single rows: those of like servers vanish. A server that was not seen has the offset of its pod type.
  */
 
 import { evaluatePhysics, fitPhysics, type PhysicsModel } from '../physics/physics.ts';
@@ -11,7 +11,7 @@ import { type ObservationTable, selectRows, type Target } from '../schema/observ
 import { normalizePodType } from '../schema/pod-type.ts';
 import { median } from './calibration.ts';
 
-export interface ServerLevels {
+export interface ServerOffsets {
   /** By `server_ip`. */
   readonly servers: ReadonlyMap<string, number>;
   /** By the last part of a `server_ip` like `run/server`, where several servers share one. */
@@ -19,10 +19,10 @@ export interface ServerLevels {
   readonly podTypes: ReadonlyMap<string, number>;
 }
 
-export const NO_LEVELS: ServerLevels = { servers: new Map(), kinds: new Map(), podTypes: new Map() };
+export const NO_OFFSETS: ServerOffsets = { servers: new Map(), kinds: new Map(), podTypes: new Map() };
 
 /** What a row is multiplied with. */
-export function levelOf({ servers, kinds, podTypes }: ServerLevels, server: string, podType: string): number {
+export function readServerOffset({ servers, kinds, podTypes }: ServerOffsets, server: string, podType: string): number {
   return servers.get(server) ?? kinds.get(kindOf(server)) ?? podTypes.get(normalizePodType(podType)) ?? 0;
 }
 
@@ -34,42 +34,47 @@ function kindOf(server: string): string {
   return server.slice(server.lastIndexOf('/') + 1);
 }
 
-/** The level of each row's server, or of these rows'. */
-export function readLevels(levels: ServerLevels, table: ObservationTable, rows?: ArrayLike<number>): Float64Array {
+/** The offset of each row's server, or of these rows'. */
+export function readRowOffsets(
+  offsets: ServerOffsets,
+  table: ObservationTable,
+  rows?: ArrayLike<number>,
+): Float64Array {
   const known = new Map<number, number>();
   return Float64Array.from({ length: rows?.length ?? table.count }, (_, i) => {
     const row = rows?.[i] ?? i;
     const key = table.server[row]! * table.podTypes.length + table.podType[row]!;
-    const level =
-      known.get(key) ?? levelOf(levels, table.servers[table.server[row]!]!, table.podTypes[table.podType[row]!]!);
-    known.set(key, level);
-    return level;
+    const offset =
+      known.get(key) ??
+      readServerOffset(offsets, table.servers[table.server[row]!]!, table.podTypes[table.podType[row]!]!);
+    known.set(key, offset);
+    return offset;
   });
 }
 
-/** Levels and prices depend on each other: they are fitted in turn, each time from the last. */
+/** Offsets and prices depend on each other: they are fitted in turn, each time from the last. */
 const ROUNDS = 10;
-/** So many rows settle the prices; the levels are then those of all rows. */
+/** So many rows settle the prices; the offsets are then those of all rows. */
 const MAX_FITTED_ROWS = 3000;
-/** The newest part of each server's rows, on which levels must prove themselves. */
+/** The newest part of each server's rows, on which offsets must prove themselves. */
 const JUDGED_SHARE = 0.2;
 const MIN_ROWS = 40;
 
 /** Rows that all have this target, in the order of time. */
-export interface LeveledRows {
+export interface ObservedRows {
   readonly target: Target;
   readonly table: ObservationTable;
   readonly observed: Float64Array;
 }
 
 /** None when there is one server, or when they would not have made the newest rows of each better. */
-export function fitServerLevels(rows: LeveledRows): ServerLevels {
+export function fitServerOffsets(rows: ObservedRows): ServerOffsets {
   const { count, server } = rows.table;
-  if (count < MIN_ROWS || new Set(server.subarray(0, count)).size < 2) return NO_LEVELS;
+  if (count < MIN_ROWS || new Set(server.subarray(0, count)).size < 2) return NO_OFFSETS;
   const { learned, judged } = splitByAge(server.subarray(0, count));
   const trial = alternate(pickRows(rows, learned));
-  if (!isBetter(trial, pickRows(rows, judged))) return NO_LEVELS;
-  return alternate(rows).levels;
+  if (!isBetter(trial, pickRows(rows, judged))) return NO_OFFSETS;
+  return alternate(rows).offsets;
 }
 
 /** Not the newest rows of all: recordings that stand one after the other end with servers that nobody had seen before. */
@@ -87,62 +92,62 @@ function splitByAge(server: ArrayLike<number>): { readonly learned: number[]; re
   return { learned, judged };
 }
 
-function pickRows({ target, table, observed }: LeveledRows, picked: readonly number[]): LeveledRows {
+function pickRows({ target, table, observed }: ObservedRows, picked: readonly number[]): ObservedRows {
   return { target, table: selectRows(table, picked), observed: Float64Array.from(picked, (row) => observed[row]!) };
 }
 
 interface Trial {
-  /** Prices of the pool, without levels and with them. */
+  /** Prices of the pool, without offsets and with them. */
   readonly alone: PhysicsModel;
-  readonly leveled: PhysicsModel;
-  readonly levels: ServerLevels;
+  readonly adjusted: PhysicsModel;
+  readonly offsets: ServerOffsets;
 }
 
-function isBetter({ alone, leveled, levels }: Trial, judged: LeveledRows): boolean {
-  const level = readLevels(levels, judged.table);
-  const withLevels = logRatios(leveled, judged);
+function isBetter({ alone, adjusted, offsets }: Trial, judged: ObservedRows): boolean {
+  const offset = readRowOffsets(offsets, judged.table);
+  const withOffsets = logRatios(adjusted, judged);
   const without = logRatios(alone, judged);
   let gain = 0;
-  for (let row = 0; row < level.length; row++)
-    gain += Math.abs(without[row]!) - Math.abs(withLevels[row]! - level[row]!);
+  for (let row = 0; row < offset.length; row++)
+    gain += Math.abs(without[row]!) - Math.abs(withOffsets[row]! - offset[row]!);
   return gain > 0;
 }
 
-function alternate(rows: LeveledRows): Trial {
+function alternate(rows: ObservedRows): Trial {
   const step = Math.max(1, rows.table.count / MAX_FITTED_ROWS);
   const sample = pickRows(
     rows,
     Array.from({ length: Math.floor(rows.table.count / step) }, (_, i) => Math.floor(i * step)),
   );
   const alone = fitPhysics(rows.target, sample.table, sample.observed);
-  let leveled = alone;
+  let adjusted = alone;
   for (let round = 0; round < ROUNDS; round++) {
-    const level = readLevels(measureLevels(sample.table, logRatios(leveled, sample)), sample.table);
-    const observed = sample.observed.map((value, i) => value * Math.exp(-level[i]!));
-    const start = { coefficients: leveled.coefficients, rounds: 1 };
-    leveled = fitPhysics(rows.target, sample.table, observed, { start });
+    const offset = readRowOffsets(measureServerOffsets(sample.table, logRatios(adjusted, sample)), sample.table);
+    const observed = sample.observed.map((value, i) => value * Math.exp(-offset[i]!));
+    const start = { coefficients: adjusted.coefficients, rounds: 1 };
+    adjusted = fitPhysics(rows.target, sample.table, observed, { start });
   }
-  return { alone, leveled, levels: measureLevels(rows.table, logRatios(leveled, rows)) };
+  return { alone, adjusted, offsets: measureServerOffsets(rows.table, logRatios(adjusted, rows)) };
 }
 
-function logRatios(physics: PhysicsModel, { table, observed }: LeveledRows): Float64Array {
+function logRatios(physics: PhysicsModel, { table, observed }: ObservedRows): Float64Array {
   const predicted = new Float64Array(table.count);
   evaluatePhysics(physics, table, table.count, predicted);
-  // A load beyond all numbers is predicted at infinity, and a level of that would be one for every load.
+  // A load beyond all numbers is predicted at infinity, and an offset of that would be one for every load.
   return predicted.map((value, row) => Math.log(observed[row]! / clampMs(value)));
 }
 
-/** Servers around their kinds, these around their pod types, and pod types around the pool, whose level is 0. */
-export function measureLevels(table: ObservationTable, ratios: Float64Array): ServerLevels {
+/** Servers around their kinds, these around their pod types, and pod types around the pool, whose offset is 0. */
+export function measureServerOffsets(table: ObservationTable, ratios: Float64Array): ServerOffsets {
   const rows = Array.from({ length: table.count }, (_, row) => row);
   const pool = median(ratios.slice().sort());
   const left = ratios.map((ratio) => ratio - pool);
   const kindOfServer = listKinds(table.servers);
   const podTypeOf = (row: number) => normalizePodType(table.podTypes[table.podType[row]!]!);
   const kindOfRow = (row: number) => kindOfServer[table.server[row]!]!;
-  const podTypes = takeLevels(rows, left, podTypeOf);
-  const ofKinds = takeLevels(rows, left, kindOfRow);
-  const ofServers = takeLevels(rows, left, (row) => table.servers[table.server[row]!]!);
+  const podTypes = takeOffsets(rows, left, podTypeOf);
+  const ofKinds = takeOffsets(rows, left, kindOfRow);
+  const ofServers = takeOffsets(rows, left, (row) => table.servers[table.server[row]!]!);
   const servers = new Map<string, number>();
   const kinds = new Map<string, number>();
   for (let row = 0; row < table.count; row++) {
@@ -163,14 +168,14 @@ function listKinds(servers: readonly string[]): string[] {
 }
 
 /** What the groups have in common is taken off the rows, which then are around their groups. */
-function takeLevels(
+function takeOffsets(
   rows: readonly number[],
   left: Float64Array,
   groupOf: (row: number) => string,
 ): Map<string, number> {
-  const levels = shrinkGroups(Map.groupBy(rows, groupOf), (row) => left[row]!);
-  for (const row of rows) left[row]! -= levels.get(groupOf(row))!;
-  return levels;
+  const offsets = shrinkGroups(Map.groupBy(rows, groupOf), (row) => left[row]!);
+  for (const row of rows) left[row]! -= offsets.get(groupOf(row))!;
+  return offsets;
 }
 
 /** The variance of a median of normal values is this many times that of their mean. */
