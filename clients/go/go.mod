@@ -1,0 +1,3 @@
+module trivet
+
+go 1.19

@@ -1,0 +1,164 @@
+package router
+
+import (
+	"math"
+
+	predictionv1 "trivet/gen/prediction/v1"
+)
+
+const (
+	// Weight of the time to the first token beside the rest of the answer.
+	ttftWeight = 6
+	// Scores this close count as equal.
+	tie = 1.05
+	// A server that got none of this many requests for each server gets the next one, so that it is measured again.
+	exploreAfter = 50
+)
+
+// server is what this router knows of one server.
+type server struct {
+	metrics          Metrics
+	hasMetrics       bool
+	sentSinceMetrics int32
+	underWay         int32
+	tokens           int32
+	lastSent         int
+}
+
+// waiting is the queue when it was read, and what was sent since then and is still there.
+func (s *server) waiting() int32 {
+	if !s.hasMetrics {
+		return 0
+	}
+	if s.underWay < s.sentSinceMetrics {
+		return s.metrics.Waiting + s.underWay
+	}
+	return s.metrics.Waiting + s.sentSinceMetrics
+}
+
+// load counts what this router has sent: these numbers are fresh when those of a server are old.
+type load struct {
+	servers          map[string]*server
+	sent             int
+	meanOutputTokens float64
+}
+
+func newLoad() *load {
+	return &load{servers: map[string]*server{}, meanOutputTokens: 200}
+}
+
+func (l *load) of(address string) *server {
+	known, ok := l.servers[address]
+	if !ok {
+		known = &server{lastSent: l.sent}
+		l.servers[address] = known
+	}
+	return known
+}
+
+// question asks about each candidate twice: as loaded as it is, and idle. Input i is candidate i, input i + n is the
+// same candidate idle.
+func (l *load) question(promptTokens int32, candidates []Candidate) []*predictionv1.PredictInput {
+	n := len(candidates)
+	inputs := make([]*predictionv1.PredictInput, 2*n)
+	for i, candidate := range candidates {
+		inputs[i+n] = idleInput(int32(i+n), promptTokens, candidate)
+		inputs[i] = l.loadedInput(int32(i), promptTokens, candidate)
+	}
+	return inputs
+}
+
+func idleInput(id, promptTokens int32, candidate Candidate) *predictionv1.PredictInput {
+	return &predictionv1.PredictInput{
+		InputId:          id,
+		ServerIp:         candidate.Address,
+		PodType:          candidate.PodType,
+		InputTokenLength: promptTokens,
+		PrefixCacheScore: candidate.PrefixCacheScore,
+	}
+}
+
+func (l *load) loadedInput(id, promptTokens int32, candidate Candidate) *predictionv1.PredictInput {
+	server := l.of(candidate.Address)
+	input := idleInput(id, promptTokens, candidate)
+	input.NumRequestWaiting = server.waiting()
+	input.NumRequestRunning = server.underWay
+	input.KvCacheUsage = server.metrics.KVCacheUsage
+	input.InflightTokens = server.tokens
+	return input
+}
+
+// leastScore is the score of docs/routing.md: the time of the request itself, and what it costs those who are there.
+func (l *load) leastScore(candidates []Candidate, outputs []*predictionv1.PredictOutput) int {
+	if neglected := l.neglected(candidates); neglected >= 0 {
+		return neglected
+	}
+	scores := make([]float64, len(candidates))
+	least := math.Inf(1)
+	for i, candidate := range candidates {
+		loaded, idle := outputs[i], outputs[i+len(candidates)]
+		scores[i] = l.score(loaded, idle, l.of(candidate.Address).underWay)
+		least = math.Min(least, scores[i])
+	}
+	return l.leastSent(candidates, func(i int) bool { return scores[i] <= least*tie })
+}
+
+func (l *load) score(loaded, idle *predictionv1.PredictOutput, underWay int32) float64 {
+	own := ttftWeight*loaded.PredictedTtftMillis + l.meanOutputTokens*loaded.PredictedTpotMillis
+	slowdown := math.Max(1, loaded.PredictedTpotMillis/idle.PredictedTpotMillis)
+	return own + float64(underWay)*idle.PredictedTtftMillis*slowdown
+}
+
+// leastSent is the candidate to which the fewest requests went since its metrics were read, of those that are allowed.
+func (l *load) leastSent(candidates []Candidate, allowed func(int) bool) int {
+	best := -1
+	for i, candidate := range candidates {
+		if !allowed(i) {
+			continue
+		}
+		if best < 0 || l.of(candidate.Address).sentSinceMetrics < l.of(candidates[best].Address).sentSinceMetrics {
+			best = i
+		}
+	}
+	return best
+}
+
+// neglected is a candidate that was not chosen for long, or -1.
+func (l *load) neglected(candidates []Candidate) int {
+	for i, candidate := range candidates {
+		if l.sent-l.of(candidate.Address).lastSent > exploreAfter*len(candidates) {
+			return i
+		}
+	}
+	return -1
+}
+
+// leastLoaded chooses without predictions: the fewest requests, waiting and under way.
+func (l *load) leastLoaded(candidates []Candidate) int {
+	best, least := 0, int32(math.MaxInt32)
+	for i, candidate := range candidates {
+		server := l.of(candidate.Address)
+		if requests := server.metrics.Waiting + server.underWay; requests < least {
+			best, least = i, requests
+		}
+	}
+	return best
+}
+
+func (l *load) dispatched(candidates []Candidate, index int, promptTokens int32) {
+	l.sent++
+	server := l.of(candidates[index].Address)
+	server.lastSent = l.sent
+	server.sentSinceMetrics++
+	server.underWay++
+	server.tokens += promptTokens
+}
+
+func (l *load) ended(address string, promptTokens, outputTokens int32) {
+	server := l.of(address)
+	server.underWay--
+	server.tokens -= promptTokens
+	if outputTokens > 0 {
+		l.meanOutputTokens += (float64(outputTokens) - l.meanOutputTokens) / 100
+	}
+}

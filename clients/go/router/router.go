@@ -1,0 +1,176 @@
+// Package router chooses a server for each request by predicted latency, and reports what then happened.
+//
+// It needs nothing but a connection: predictions start with a prior, and the service learns from the reports.
+// When the service does not answer within the deadline, the router falls back to the server with the fewest requests.
+package router
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+
+	predictionv1 "trivet/gen/prediction/v1"
+)
+
+// DefaultDeadline bounds what a prediction may add to a request.
+const DefaultDeadline = 50 * time.Millisecond
+
+// ErrNoCandidates is returned by Choose when there is no server to choose.
+var ErrNoCandidates = errors.New("cannot choose a server: there are no candidates")
+
+// Options of a router.
+type Options struct {
+	// Model is the name under which the service learns, for example "qwen3-32b".
+	Model string
+	// Deadline of one prediction; DefaultDeadline if 0.
+	Deadline time.Duration
+}
+
+// Candidate is a server that can take the request.
+type Candidate struct {
+	// Address identifies the server.
+	Address string
+	// PodType is "" or "aggregate", "prefill" or "decode".
+	PodType string
+	// PrefixCacheScore is the share of the prompt that the server's prefix cache holds, 0 to 1.
+	PrefixCacheScore float64
+}
+
+// Metrics are numbers that a server publishes about itself.
+type Metrics struct {
+	// Waiting is the length of the queue.
+	Waiting int32
+	// KVCacheUsage is the share of the KV cache in use, 0 to 1.
+	KVCacheUsage float64
+}
+
+// Router is safe for concurrent use.
+type Router struct {
+	client   predictionv1.PredictionServiceClient
+	reporter *reporter
+	options  Options
+
+	mu   sync.Mutex
+	load *load
+}
+
+// New returns a router on a connection that the caller closes after Close.
+func New(connection grpc.ClientConnInterface, options Options) *Router {
+	if options.Deadline == 0 {
+		options.Deadline = DefaultDeadline
+	}
+	return &Router{
+		client:   predictionv1.NewPredictionServiceClient(connection),
+		reporter: startReporter(connection),
+		options:  options,
+		load:     newLoad(),
+	}
+}
+
+// SetMetrics takes what was read from a server just now.
+func (r *Router) SetMetrics(address string, metrics Metrics) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	server := r.load.of(address)
+	server.metrics, server.hasMetrics = metrics, true
+	server.sentSinceMetrics = 0
+}
+
+// Choose asks for predictions and returns the best candidate. It fails only when there are no candidates: without an
+// answer within the deadline, Choice.ModelVersion is empty and Choice.Err says why.
+func (r *Router) Choose(ctx context.Context, promptTokens int32, candidates []Candidate) (*Choice, error) {
+	if len(candidates) == 0 {
+		return nil, ErrNoCandidates
+	}
+	r.mu.Lock()
+	question := r.load.question(promptTokens, candidates)
+	r.mu.Unlock()
+
+	answer, err := r.predict(ctx, question)
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	index, version := r.load.leastLoaded(candidates), ""
+	if err == nil {
+		index = r.load.leastScore(candidates, answer.GetOutputs())
+		version = answer.GetMetadata().GetModelVersion()
+	}
+	input := question[index]
+	r.load.dispatched(candidates, index, promptTokens)
+	choice := &Choice{Candidate: candidates[index], ModelVersion: version, Err: err, router: r, id: newID(), promptTokens: promptTokens}
+	r.reporter.dispatched(choice.id, r.options.Model, input)
+	return choice, nil
+}
+
+func (r *Router) predict(ctx context.Context, inputs []*predictionv1.PredictInput) (*predictionv1.PredictResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.options.Deadline)
+	defer cancel()
+	answer, err := r.client.Predict(ctx, &predictionv1.PredictRequest{TargetModel: r.options.Model, Inputs: inputs})
+	if err != nil {
+		return nil, err
+	}
+	if len(answer.GetOutputs()) != len(inputs) {
+		return nil, errors.New("the answer omits inputs: a number is negative or not finite")
+	}
+	return answer, nil
+}
+
+// Close sends the reports that wait and returns how many events the service took and refused.
+func (r *Router) Close() (Reported, error) {
+	return r.reporter.close()
+}
+
+// Choice is one request on its way to a server. Call FirstToken and Finished, or Failed.
+type Choice struct {
+	Candidate
+	// ModelVersion answered; empty after a fallback.
+	ModelVersion string
+	// Err is why there was no prediction; nil when there was one.
+	Err error
+
+	router       *Router
+	id           string
+	promptTokens int32
+	end          sync.Once
+}
+
+// FirstToken reports the time from dispatch to the first token.
+func (c *Choice) FirstToken(ttft time.Duration) {
+	c.router.reporter.firstToken(c.id, millis(ttft))
+}
+
+// Finished reports the end of the answer; elapsed is the time from the first token to the last one.
+func (c *Choice) Finished(elapsed time.Duration, outputTokens int32) {
+	c.end.Do(func() {
+		c.leave(outputTokens)
+		c.router.reporter.finished(c.id, millis(elapsed), outputTokens)
+	})
+}
+
+// Failed ends a request that has no times to learn from.
+func (c *Choice) Failed() {
+	c.end.Do(func() { c.leave(0) })
+}
+
+func (c *Choice) leave(outputTokens int32) {
+	c.router.mu.Lock()
+	defer c.router.mu.Unlock()
+	c.router.load.ended(c.Address, c.promptTokens, outputTokens)
+}
+
+func millis(duration time.Duration) float64 {
+	return float64(duration) / float64(time.Millisecond)
+}
+
+func newID() string {
+	var bytes [12]byte
+	if _, err := rand.Read(bytes[:]); err != nil {
+		panic(err) // The system has no randomness.
+	}
+	return hex.EncodeToString(bytes[:])
+}

@@ -1,0 +1,132 @@
+package router
+
+import (
+	"context"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+var pool = []Candidate{{Address: "10.0.0.1"}, {Address: "10.0.0.2"}}
+
+func connect(t *testing.T, address string) *grpc.ClientConn {
+	t.Helper()
+	connection, err := grpc.Dial(address, grpc.WithInsecure())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { connection.Close() })
+	return connection
+}
+
+func choose(t *testing.T, router *Router, promptTokens int32) *Choice {
+	t.Helper()
+	choice, err := router.Choose(context.Background(), promptTokens, pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return choice
+}
+
+// A service that accepts connections and never answers.
+func listenSilently(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	return listener.Addr().String()
+}
+
+func TestChooseFallsBackToTheFewestRequestsWhenNothingAnswers(t *testing.T) {
+	router := New(connect(t, listenSilently(t)), Options{Model: "qwen3-32b", Deadline: 20 * time.Millisecond})
+	router.SetMetrics("10.0.0.1", Metrics{Waiting: 3})
+	choice := choose(t, router, 1000)
+	if choice.Address != "10.0.0.2" || choice.ModelVersion != "" {
+		t.Errorf("chose %q by %q", choice.Address, choice.ModelVersion)
+	}
+	if code := status.Code(choice.Err); code != codes.DeadlineExceeded && code != codes.Unavailable {
+		t.Errorf("the reason is %v", choice.Err)
+	}
+}
+
+func TestChooseNeedsACandidate(t *testing.T) {
+	router := New(connect(t, listenSilently(t)), Options{Model: "qwen3-32b"})
+	if _, err := router.Choose(context.Background(), 1000, nil); err != ErrNoCandidates {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestChooseSendsARequestToAServerThatGotNoneForLong(t *testing.T) {
+	load := newLoad()
+	load.dispatched(pool, 1, 10)
+	for i := 0; i <= exploreAfter*len(pool); i++ {
+		load.dispatched(pool, 0, 10)
+	}
+	if index := load.neglected(pool); index != 1 {
+		t.Errorf("chose %d", index)
+	}
+}
+
+func TestTheEndOfARequestIsCountedOnce(t *testing.T) {
+	router := New(connect(t, listenSilently(t)), Options{Model: "qwen3-32b", Deadline: time.Millisecond})
+	choice := choose(t, router, 1000)
+	choice.Finished(time.Second, 20)
+	choice.Finished(time.Second, 20)
+	choice.Failed()
+	if server := router.load.of(choice.Address); server.underWay != 0 || server.tokens != 0 {
+		t.Errorf("left %+v", server)
+	}
+}
+
+// The rest needs the service: TRIVET_GRPC_ADDRESS=127.0.0.1:50051, or unix:///path of its socket.
+func service(t *testing.T) *Router {
+	t.Helper()
+	address := os.Getenv("TRIVET_GRPC_ADDRESS")
+	if address == "" {
+		t.Skip("TRIVET_GRPC_ADDRESS is not set")
+	}
+	return New(connect(t, address), Options{Model: "qwen3-32b", Deadline: 30 * time.Second})
+}
+
+func TestTheServicePredictsAndTakesEveryReport(t *testing.T) {
+	router := service(t)
+	for i := 0; i < 60; i++ {
+		choice := choose(t, router, int32(500+10*i))
+		if choice.Err != nil || choice.ModelVersion == "" {
+			t.Fatalf("no prediction: %v", choice.Err)
+		}
+		choice.FirstToken(120 * time.Millisecond)
+		choice.Finished(2*time.Second, 181)
+	}
+	reported, err := router.Close()
+	if err != nil || reported.Accepted != 180 || reported.Refused != 0 || reported.Dropped != 0 {
+		t.Errorf("reported %+v, %v", reported, err)
+	}
+}
+
+func TestAQueueSendsRequestsElsewhere(t *testing.T) {
+	router := service(t)
+	router.SetMetrics("10.0.0.1", Metrics{Waiting: 40, KVCacheUsage: 0.9})
+	if choice := choose(t, router, 1000); choice.Address != "10.0.0.2" {
+		t.Errorf("chose %q", choice.Address)
+	}
+}
+
+func TestTheServiceNamesWhatItRefuses(t *testing.T) {
+	router := service(t)
+	choose(t, router, 1000).FirstToken(-time.Second)
+	reported, err := router.Close()
+	if err != nil || reported.Accepted != 1 || reported.Refused != 1 {
+		t.Fatalf("reported %+v, %v", reported, err)
+	}
+	if reason := reported.Reasons[0]; reason != "ttft_millis must be more than 0 and at most a day, got -1000" {
+		t.Errorf("the reason is %q", reason)
+	}
+}

@@ -1,0 +1,66 @@
+/** `clients/go` with Debian's Go and grpc-go, without a network, against the running program. */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { skipWithout } from '../support/client-tools.ts';
+import { createDataDir, startProgram } from '../support/start-program.ts';
+
+const skip = skipWithout(
+  'golang-go golang-google-grpc-dev golang-github-golang-protobuf-1-5-dev protoc-gen-go protoc-gen-go-grpc protobuf-compiler',
+  ['go', 'version'],
+  ['protoc-gen-go', '--version'],
+  ['protoc-gen-go-grpc', '--version'],
+  ['ls', '/usr/share/gocode/src/google.golang.org/grpc'],
+);
+/** A GOPATH of its own beside that of Debian: what the packages there are built with, without a download. */
+const folder = mkdtempSync(join(tmpdir(), 'trivet-go-'));
+const sources = join(folder, 'src', 'trivet');
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+function run(program: string, args: readonly string[], environment: Readonly<Record<string, string>> = {}): string {
+  return execFileSync(program, args, {
+    cwd: sources,
+    encoding: 'utf8',
+    stdio: 'pipe',
+    env: { ...process.env, GO111MODULE: 'off', GOPATH: `${folder}:/usr/share/gocode`, GOFLAGS: '', ...environment },
+  });
+}
+
+before(() => {
+  if (skip !== false) return;
+  // As in a clone, where proto/ lies two folders above.
+  cpSync('clients/go', sources, { recursive: true });
+  cpSync('proto', join(folder, 'proto'), { recursive: true });
+  run('./generate.sh', []);
+  run('go', ['vet', './router', './example']);
+  run('go', ['test', '-c', '-o', 'router.test', './router']);
+  run('go', ['build', '-o', 'example.out', './example']);
+});
+
+test('the Go code is formatted as gofmt formats it', { skip }, () => {
+  assert.equal(run('gofmt', ['-l', 'router', 'example']), '');
+});
+
+test('the Go router predicts, reports and falls back, over TCP and a unix socket', { skip }, async () => {
+  const dataDir = createDataDir();
+  const socket = join(dataDir, 'prediction.sock');
+  await using program = await startProgram({ PARTS: 'prediction', GRPC_UNIX_SOCKET: socket }, dataDir);
+  for (const address of [program.grpcAddress, `unix://${socket}`])
+    run('./router.test', [], { TRIVET_GRPC_ADDRESS: address });
+  const metrics = await (await fetch(`${program.httpUrl}/metrics`)).text();
+  assert.match(metrics, /trivet_prediction_observed_total\{model="qwen3-32b",target="ttft"\} 120\n/);
+  assert.match(metrics, /trivet_prediction_observed_total\{model="qwen3-32b",target="tpot"\} 120\n/);
+
+  const output = run('./example.out', ['-address', program.grpcAddress, '-requests', '40']);
+  assert.match(output, /reported: \{Accepted:120 Refused:0 Dropped:0 /);
+});
+
+test('the Go example routes every request when no service is there', { skip }, () => {
+  assert.throws(
+    () => run('./example.out', ['-address', '127.0.0.1:1', '-requests', '40']),
+    (error: { stdout: string }) => /by model version: map\[fallback:40\]\nreported: \{Accepted:0 /.test(error.stdout),
+  );
+});
