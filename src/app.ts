@@ -139,7 +139,7 @@ export async function startApp(config: Config, world: World = realWorld): Promis
   };
 }
 
-/** The link goes here and not into the log: somebody has to see it, and logs are kept. */
+/** Prints the link to standard output, not to the log: a person must see it, and logs are kept. */
 function writeBanner(to: {
   readonly http: string;
   readonly grpc: string;

@@ -26,7 +26,7 @@ export async function measureDrain(place: Place, healthy: number, slow: number):
   const hooks = createHooks(receiver.ports);
   const engine = await startEngine(place, hooks);
   const [slowHooks, healthyHooks] = partition(hooks, (hook) => new URL(hook.url).port === slowPort);
-  // The slow ones first: whoever has no fairness is stuck behind them.
+  // The slow endpoints first: a sender without fairness is stuck behind them.
   await engine.ask({ kind: 'enqueue', jobs: [...createJobs(slowHooks, slow), ...createJobs(healthyHooks, healthy)] });
   const readMicros = startStopwatch([engine.pid, place.databasePid, receiver.pid]);
   const startMs = performance.timeOrigin + performance.now();

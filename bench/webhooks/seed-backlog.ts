@@ -54,7 +54,7 @@ function openSeedStore({ dataDir, databaseUrl }: EngineOptions): Promise<Store> 
   return openStore({ dataDir, databaseUrl, poolSize: 2, migrations, world: realWorld, log });
 }
 
-/** Loopback is a whole /8, and nobody listens there. */
+/** Loopback is a whole /8, and no process listens there. */
 function createDeadHook(index: number): BenchHook {
   const url = `http://127.9.${Math.floor(index / 200)}.${(index % 200) + 1}:9999/hook`;
   return { id: FIRST_DEAD_HOOK + index, url, ownerId: `dead-${index % 50}` };

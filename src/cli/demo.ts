@@ -44,7 +44,7 @@ async function runDemo(options: { readonly exit?: boolean }): Promise<void> {
   }
 }
 
-/** The usual ports, or any free ones when somebody has them. */
+/** The usual ports, or free ports when they are in use. */
 async function startOnFreePorts(environment: Readonly<Record<string, string | undefined>>): Promise<App> {
   const { startApp } = await import('../app.ts');
   try {

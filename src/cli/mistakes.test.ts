@@ -42,7 +42,7 @@ for (const [argv, code, message] of mistakes)
     assert.match(ended.stderr, message);
   });
 
-test('a command ends quietly when nobody reads its answer any more', () => {
+test('a command ends quietly when its output is closed', () => {
   const program = fileURLToPath(new URL('trivet.ts', import.meta.url));
   const argv = [...process.execArgv, program, 'repo', 'list', 'ada', '--json'];
   const line = [process.execPath, ...argv].map((word) => `'${word}'`).join(' ');

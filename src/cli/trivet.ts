@@ -43,7 +43,7 @@ function describeUnexpected(error: unknown): string {
   return `Unexpected: ${(error as Error).stack ?? describeError(error)}`;
 }
 
-/** Whoever reads the answer may have enough of it, like `| head`. A service goes on without a reader. */
+/** The reader of the output may close the pipe early, like `| head`. A service goes on without a reader. */
 function endWithReader(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EPIPE') throw error;
   process.exit();

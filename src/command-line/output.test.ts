@@ -29,7 +29,7 @@ test('on a terminal the answer takes the place of the progress', { skip: !isTerm
   assert.ok(stdout.endsWith(`${CLEAR_LINE}Took 600 observations\r\n`), stdout);
 });
 
-test('where nobody watches, no line takes the place of another', () => {
+test('without a terminal, no progress line replaces another', () => {
   const { stdout, stderr } = spawnSync(argv[0]!, argv.slice(1), { env, encoding: 'utf8' });
   assert.equal(stdout, 'Took 600 observations\n');
   assert.ok(!stderr.includes('\r'), stderr);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** One setting: its environment variable, what it means, how it is read and what it is when nobody says. */
+/** One setting: its environment variable, its meaning, its parser and its default. */
 export interface Setting<T> {
   readonly env: string;
   readonly about: string;

@@ -86,7 +86,7 @@ export const settings = {
     maxConnections: setting({
       env: 'GRPC_MAX_CONNECTIONS',
       about:
-        'Connections of gRPC at a time, at most half of the open files that the system allows. A new one takes the place of the one that is longest without a call.',
+        'Connections of gRPC at a time, at most half of the open files that the system allows. At the limit, a new connection replaces the connection that has been idle for longest.',
       schema: integer(1, 1_000_000),
       fallback: '1000',
     }),
@@ -195,7 +195,7 @@ export const settings = {
     }),
     refreshIdleDays: setting({
       env: 'REFRESH_IDLE_DAYS',
-      about: 'How long a refresh token that nobody uses lives, in days.',
+      about: 'Days after which an unused refresh token expires.',
       schema: integer(1, 3650),
       fallback: '90',
     }),
@@ -250,7 +250,7 @@ export const settings = {
     upstreamSignUp: setting({
       env: 'UPSTREAM_SIGN_UP',
       about:
-        'Whether somebody whom the provider knows and nobody here has linked gets an account (`open`) or is refused (`closed`).',
+        'Whether a person of the provider who has no linked account here gets a new account (`open`) or is refused (`closed`).',
       schema: choice('closed', 'open'),
       fallback: 'closed',
     }),
@@ -266,7 +266,7 @@ export const settings = {
     unknownModel: setting({
       env: 'PREDICTION_UNKNOWN_MODEL',
       about:
-        'What to do for a target model nobody trained: `prior` answers from the prior, `reject` answers NOT_FOUND.',
+        'What to do for a target model that has no trained version: `prior` answers from the prior, `reject` answers NOT_FOUND.',
       schema: choice('prior', 'reject'),
       fallback: 'prior',
     }),

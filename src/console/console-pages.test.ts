@@ -57,7 +57,7 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     await press('Create repository');
     await press('New webhook', 'link');
     await page.getByLabel('Address').fill(`${receiver.url}/fail`);
-    await page.getByLabel('somebody comments').focus();
+    await page.getByLabel('a comment is written').focus();
     await page.keyboard.press('Space');
     await press('Create webhook');
     assert.match(await readText(page), /The webhook is created/);

@@ -22,7 +22,7 @@ export interface Reached {
 
 export interface HookRoutesParts {
   readonly admin: HookAdmin;
-  /** A key nobody can guess, to begin a new hook with. */
+  /** A random secret to prefill the form of a new hook. */
   readonly createKey: () => string;
 }
 

@@ -1,4 +1,4 @@
-/** What the pages about models are handed. Percent and milliseconds where a name says so; the rest are plain counts. */
+/** What the pages about models need. Names end in percent or milliseconds; all other numbers are plain counts. */
 
 export interface ModelAdmin {
   readonly listModels: () => Promise<readonly ModelEntry[]>;

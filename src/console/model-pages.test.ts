@@ -34,7 +34,7 @@ async function waitFor(client: FormClient, path: string, pattern: RegExp): Promi
 
 test('a version is promoted and rolled back, each after a page that says what will change', async (t) => {
   const { service, client } = await start(t);
-  assert.match(await readText(client, '/models'), /No model was trained and nothing was observed yet/);
+  assert.match(await readText(client, '/models'), /No model has been trained and nothing has been observed yet/);
   const name = 'Qwen/Qwen3 32B?';
   for (let count = 0; count < 2; count += 1)
     await saveTestVersion(service.store, name, { files: ['a.jsonl'], rows: 300 });
@@ -42,11 +42,11 @@ test('a version is promoted and rolled back, each after a page that says what wi
   const page = pathOf(name);
   assert.match(
     await readText(client, page),
-    /Qwen3 32B\?@2 Made 2026-06-02 .*after Qwen\/Qwen3 32B\?@1 · held-out MAPE TTFT/,
+    /Qwen3 32B\?@2 Created 2026-06-02 .*after Qwen\/Qwen3 32B\?@1 · held-out MAPE TTFT/,
   );
   assert.match(
     await readText(client, page),
-    /Files a\.jsonl Rows 300 What answers mean p50 Trees at most 200 .*Learning rate 0\.2.* Loss absolute /,
+    /Files a\.jsonl Rows 300 Statistic of the answers p50 Maximum trees 200 .*Learning rate 0\.2.* Loss absolute /,
   );
 
   const promote = async (version: string) => {

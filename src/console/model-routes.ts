@@ -27,7 +27,7 @@ export function addModelRoutes({ page, form }: Visits, admin: ModelAdmin): void 
   addRollback({ page: adminPage, form: adminForm }, admin);
 }
 
-/** Throws `not_found`: whoever may not see a page need not learn that it is there. */
+/** Throws `not_found`, not `forbidden`: a person without access does not learn that the page exists. */
 function checkAdmin<V extends Visit>(visit: V): V {
   if (!visit.session.user.isAdmin) throw new Failure('not_found', texts.error.notFound);
   return visit;
@@ -77,7 +77,7 @@ function addRollback({ page, form }: Visits, admin: ModelAdmin): void {
   });
 }
 
-/** A version may be gone by the time that somebody confirms. */
+/** The version may be gone by the time the form is confirmed. */
 async function changeServed(
   submission: Submission,
   admin: ModelAdmin,

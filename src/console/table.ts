@@ -3,7 +3,7 @@ import type { Html } from '../pages/layout.ts';
 import { texts } from './texts.ts';
 
 export interface Table {
-  /** What it is a table of, for whoever cannot see where it stands. */
+  /** What the table lists, for screen readers. */
   readonly label: string;
   readonly columns: readonly string[];
   readonly rows: readonly (readonly (string | Html)[])[];

@@ -5,7 +5,7 @@ import type { Procedure, Row, SqlValue, Statement, Step } from './store.ts';
 export interface Engine {
   readonly name: EngineName;
   read(statement: Statement<object>, parameters: readonly SqlValue[]): Promise<Row[]>;
-  /** The same answer, which may be one that is known to be true still. */
+  /** The same answer, possibly from the read cache while it is known to be current. */
   recall(statement: Statement<object>, parameters: readonly SqlValue[]): Promise<Row[]>;
   /** The steps in one transaction; a single one is atomic by itself. */
   writeAll(steps: readonly Step[]): Promise<Row[][]>;

@@ -59,7 +59,7 @@ export function createIdSource(table: StripeTable, world: Pick<World, 'nowMs' | 
         if (run === undefined) await ensureClaim();
         else for (let index = 0; index < run.count; index += 1) ids.push(run.firstId + index);
       }
-      // Whoever comes later need not wait. When it fails now, it is tried again when it is needed.
+      // Reserved ahead, so that later callers need not wait. A failure here is retried when a stripe is needed.
       if (isHalfOver()) ensureClaim().catch(() => {});
       return ids;
     },
@@ -85,7 +85,7 @@ export interface ClaimRequest {
   readonly random: () => number;
 }
 
-/** Any stripe that is free at that time, or else the one that becomes free first: its ids are then of a later time. */
+/** Any stripe that is free at that time, or else the stripe that becomes free first; its ids then carry a later time. */
 export async function claimStripe(table: StripeTable, { fromMs, random }: ClaimRequest): Promise<Claim> {
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
     const stripes = await table.list();

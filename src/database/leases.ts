@@ -33,7 +33,7 @@ export const acquireLeaseStatement: Statement<EpochRow> = statement(
    RETURNING epoch`,
 );
 
-// Also after its end, as long as nobody else took it: the epoch tells. Not after a release.
+// A holder may renew after the lease ended if no other process took it: the epoch decides. Not after a release.
 const renewLeaseStatement: Statement<EpochRow> = statement(
   'lease_renew',
   `UPDATE leases SET expires_at_ms = $1
@@ -54,7 +54,7 @@ export interface LeaseRequest {
   readonly durationMs: number;
 }
 
-/** The lease, or nothing while somebody has it (this owner too: who has it renews it). */
+/** Takes the lease, or returns undefined while any owner holds it. The holder renews it instead. */
 export async function acquireLease(store: Store, request: LeaseRequest): Promise<Lease | undefined> {
   const { name, owner, nowMs, durationMs } = request;
   const expiresAtMs = nowMs + durationMs;
@@ -74,8 +74,8 @@ export async function releaseLease(store: Store, lease: Lease): Promise<void> {
 }
 
 /**
- * Does the work if nobody else has the lease, renews it meanwhile and releases it. The signal tells that it was lost:
- * somebody else may have begun the same work, so what was written under it must hold without it, or compare the epoch.
+ * Does the work if the lease is free, renews it meanwhile and releases it. The signal aborts when the lease is lost:
+ * another process may have begun the same work, so its writes must be correct without the lease, or compare the epoch.
  */
 export async function runUnderLease(
   { store, world }: { readonly store: Store; readonly world: World },

@@ -11,7 +11,7 @@ export interface AppliedMigration {
   readonly checksum: string;
 }
 
-/** Made before any migration, by whoever comes first. */
+/** Created before any migration, by the first process to start. */
 export const FOUNDATION: readonly string[] = [
   `CREATE TABLE IF NOT EXISTS schema_migrations (
      id {INT} NOT NULL PRIMARY KEY,

@@ -5,7 +5,7 @@ import type { SqlValue } from './store.ts';
 
 export type EngineName = 'sqlite' | 'postgres';
 
-// A text column of PostgreSQL sorts by the database's locale unless told otherwise; SQLite sorts by bytes.
+// A text column of PostgreSQL sorts by the database's locale by default; SQLite sorts by bytes.
 const TYPES: Record<EngineName, Record<string, string>> = {
   sqlite: { INT: 'INTEGER', REAL: 'REAL', TEXT: 'TEXT', BLOB: 'BLOB' },
   postgres: { INT: 'BIGINT', REAL: 'DOUBLE PRECISION', TEXT: 'TEXT COLLATE "C"', BLOB: 'BYTEA' },

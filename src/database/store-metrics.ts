@@ -39,5 +39,5 @@ export function createStoreMetrics(metrics: Metrics, engine: Engine): StoreMetri
   };
 }
 
-/** For commands, which nobody scrapes. */
+/** For commands, whose metrics are never scraped. */
 export const noStoreMetrics: StoreMetrics = { time: (work) => work() };

@@ -95,7 +95,7 @@ export interface Store {
   read<R extends object>(statement: Statement<R>, parameters?: readonly SqlValue[]): Promise<R[]>;
   /**
    * The same answer as `read`, for what is asked again and again. On SQLite it comes from a bounded memory for as long as
-   * nobody has committed anything; on PostgreSQL nothing tells that without asking, so it is read. The rows are shared.
+   * no commit has happened; PostgreSQL cannot report that without a query, so it is read. The rows are shared.
    */
   recall<R extends object>(statement: Statement<R>, parameters?: readonly SqlValue[]): Promise<readonly Readonly<R>[]>;
   /** One statement, atomic by itself. */
@@ -114,7 +114,7 @@ export interface Store {
    * integers below 2^53 that follow the time (`idAtMs`).
    */
   makeIds(count: number): Promise<number[]>;
-  /** The step that tells the watchers of `topic`; put it into the unit that makes the change. */
+  /** The step that notifies the watchers of `topic`; put it into the unit that makes the change. */
   touch(topic: string, nowMs: number): Step;
   [Symbol.asyncDispose](): Promise<void>;
 }

@@ -1,6 +1,6 @@
 /**
  * A body as named fields. What begins with a brace is JSON, whatever its type says: `curl -d '{…}'` calls it a form. The
- * body is kept, so whoever looks for a token in it leaves it to the handler.
+ * body is kept, so a reader that looks for a token in it leaves it to the handler.
  */
 import { Failure, isFailure } from '../errors.ts';
 import type { Call } from './endpoint.ts';
@@ -18,7 +18,7 @@ export async function readBodyFields(call: Pick<Call, 'header' | 'text' | 'form'
   return Object.fromEntries(parsePairs(body));
 }
 
-/** Whether a body of this type has fields at all, and is not a file that somebody uploads. */
+/** Whether a body of this type has fields, and is not a file upload. */
 export function mayHoldFields(type: string): boolean {
   return (
     type === '' ||

@@ -46,7 +46,7 @@ function findClient(socket: Hop, forwarded: string, readHop: ReadHop): string {
   return client.address;
 }
 
-/** Some hundred kilobytes; one more, and they are read anew. */
+/** Some hundred kilobytes; beyond it the cache is cleared. */
 const MAX_KNOWN_HOPS = 1000;
 /** The longest spelling of an IPv6 address without a zone. */
 const MAX_KNOWN_LENGTH = 45;

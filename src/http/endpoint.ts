@@ -22,17 +22,17 @@ export interface Endpoint {
 /** One request. */
 export interface Call {
   readonly method: string;
-  /** With its question mark; empty when there is none. */
+  /** With its question mark; empty without a query. */
   readonly query: string;
   readonly traceId: string;
   readonly log: Log;
-  /** As far as the configured proxies are trusted; `-` when nobody can say. */
+  /** The client's address by the configured trusted proxies; `-` when it is unknown. */
   readonly clientAddress: string;
   /** `name` in lower case. */
   header(name: string): string | undefined;
   /** The body, of at most `FORM_MAX_BYTES`; rejects with `too_large` when it is longer. */
   text(): Promise<string>;
-  /** The fields of a body that is a form, url-encoded or multipart; rejects when it is none. */
+  /** The fields of a form body, url-encoded or multipart; rejects any other body. */
   form(): Promise<Iterable<readonly [string, unknown]>>;
   /** A header of the answer, whether it will be a refusal or not. */
   setHeader(name: string, value: string): void;
@@ -81,7 +81,7 @@ interface Body {
   arrayBuffer(): Promise<ArrayBuffer>;
 }
 
-/** The fields of a form, from a body whose bytes stay readable for whoever comes after. */
+/** The fields of a form. The body's bytes stay readable for later readers. */
 export async function readForm(contentType: string, body: Body): Promise<Iterable<readonly [string, unknown]>> {
   if (contentType.split(';', 1)[0]?.trim().toLowerCase() === 'application/x-www-form-urlencoded')
     return parsePairs(await body.text());

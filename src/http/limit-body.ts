@@ -56,7 +56,7 @@ function isChunked(request: HonoRequest): boolean {
   return request.header('transfer-encoding') !== undefined;
 }
 
-/** What nobody reads must be discarded: cancelling would close the connection before the refusal is written. */
+/** An unread body must be discarded: cancelling would close the connection before the refusal is written. */
 function limitStream(source: ReadableStream<Uint8Array>, maxBytes: number) {
   const reader = source.getReader();
   let size = 0;

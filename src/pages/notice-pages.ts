@@ -6,7 +6,7 @@ import { frameTexts as texts } from './texts.ts';
 export interface ErrorView {
   readonly title?: string | undefined;
   readonly message: string;
-  /** Further facts in plain words, for whoever built the application. */
+  /** Further facts in plain words, for the application's developer. */
   readonly details?: string | undefined;
   readonly traceId?: string | undefined;
 }
@@ -41,7 +41,7 @@ export function renderLeavePage(view: {
 
 /**
  * Goes on to `url` by a link and by itself: for private-use schemes (`cursor://…`), which browsers
- * refuse as the end of a form's redirects whatever `form-action` says. `target` is what the person is told.
+ * refuse as the end of a form's redirects whatever `form-action` says. `target` is the address that the person sees.
  */
 export function renderGoOnPage(view: { readonly url: string; readonly target: string }): Html {
   const t = texts.goOn;

@@ -1,8 +1,8 @@
-/** What the frame of every page says; each area has the words of its own pages, in one place as here. */
+/** The texts of the frame of every page. Each area has the texts of its own pages. */
 export const frameTexts = {
   language: 'en',
   product: 'Trivet',
-  footer: 'Trivet signs you in and asks you before anybody else may act for you.',
+  footer: 'Trivet signs you in and asks you before an application may act for you.',
   skipToContent: 'Skip to content',
   navigation: 'Console',
   start: 'Home',
@@ -14,11 +14,11 @@ export const frameTexts = {
   remove: 'Remove',
   never: 'Never',
   unknown: 'Unknown',
-  mistakes: 'Please look again',
+  mistakes: 'Please correct this',
   goOn: {
-    title: 'Going on',
-    lead: (target: string) => `You are being sent on to ${target}.`,
-    link: 'Go on now',
+    title: 'Redirecting',
+    lead: (target: string) => `You are being redirected to ${target}.`,
+    link: 'Continue now',
   },
   leave: {
     title: 'Leave this service?',
@@ -29,7 +29,7 @@ export const frameTexts = {
   error: {
     title: 'This did not work',
     notFound: 'There is no such page',
-    trace: 'For support, name this trace:',
-    home: 'To the start page',
+    trace: 'For support, quote this trace id:',
+    home: 'Back to the start page',
   },
 } as const;

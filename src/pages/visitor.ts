@@ -1,4 +1,4 @@
-/** Somebody who is signed in, as far as every page needs to know. */
+/** A signed-in person, as every page needs them. */
 export interface Visitor {
   readonly user: { readonly id: string; readonly login: string; readonly name: string; readonly isAdmin: boolean };
   /** Goes into the hidden field `csrf_token` of every form. */

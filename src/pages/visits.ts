@@ -8,7 +8,7 @@ import { type PageOptions, respondPage } from './page-response.ts';
 import { readForm } from './page-routes.ts';
 import type { Visitor } from './visitor.ts';
 
-/** Lets people in. Whoever signs people in provides it; pages elsewhere are handed it. */
+/** Lets people in. The room that signs people in provides it; pages elsewhere receive it. */
 export interface Gate<V extends Visitor = Visitor> {
   readonly currentVisitor: (c: Context<HttpEnv>) => Promise<V | undefined>;
   /** Throws `forbidden` unless the form came from a page of this session and of this site. */
@@ -21,7 +21,7 @@ export interface Gate<V extends Visitor = Visitor> {
 
 type Page = Omit<ConsolePage, 'visitor' | 'sections'>;
 
-/** One request of somebody who is signed in. */
+/** One request of a signed-in person. */
 export interface Visit<V extends Visitor = Visitor> {
   readonly c: Context<HttpEnv>;
   readonly session: V;
@@ -34,7 +34,7 @@ export interface Submission<V extends Visitor = Visitor> extends Visit<V> {
 }
 
 export interface Visits<V extends Visitor = Visitor> {
-  /** A page; whoever is not signed in is asked to, and comes back. */
+  /** A page. A person who is not signed in is sent to sign in, and returns. */
   readonly page: (path: string, handle: (visit: Visit<V>) => Promise<Response>) => void;
   /** A form's target; checked to come from a page of this session. */
   readonly form: (path: string, handle: (submission: Submission<V>) => Promise<Response>) => void;

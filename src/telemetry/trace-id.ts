@@ -7,7 +7,7 @@ export interface Caller {
   readonly traceId: string;
   /** 16 lower-case hex digits. */
   readonly spanId: string;
-  /** The caller records this trace, and so should whoever works for it. */
+  /** The caller records this trace, so callees should record it too. */
   readonly isSampled: boolean;
 }
 

@@ -10,7 +10,7 @@ import { Failure } from '../errors.ts';
 import type { World } from '../world.ts';
 
 export interface Vault {
-  /** What every box that is sealed now begins with; one that begins otherwise is under a former key. */
+  /** The prefix of every box that is sealed now; a box with another prefix is sealed under a former key. */
   readonly mark: Uint8Array;
   /** `binding` names the row, for example `hook:123`; the same must be given to open. */
   seal(secret: string | Uint8Array, binding: string): Uint8Array;

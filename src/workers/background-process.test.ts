@@ -60,7 +60,7 @@ test('it ends with the process that started it, however that ends', async () => 
   await ended(pid);
 });
 
-test('an idle one keeps nobody from ending', async () => {
+test('an idle background process does not keep its parent alive', async () => {
   using started = startOwner('');
   assert.deepEqual(await once(started.owner, 'exit'), [0, null]);
 });

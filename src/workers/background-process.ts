@@ -18,7 +18,7 @@ export interface BackgroundProcess {
   stop(): void;
 }
 
-/** A tenth of a processor that others want too: enough to come to an end some day, and whoever answers takes it back at once. */
+/** A tenth of a contended processor: enough to finish at last, and the serving process takes it back at once. */
 const NICENESS = 10;
 /** Enough of what it said last to know why it ended. */
 const KEPT_WORDS = 2000;
@@ -86,7 +86,7 @@ async function exchange(asked: Running, order: object): Promise<Outcome> {
   return await promise.finally(() => child.off('message', resolve).off('error', reject).off('close', end));
 }
 
-/** Whoever waits for an answer waits for it to the end; an idle one keeps nobody from ending. */
+/** A pending answer keeps the process alive; an idle worker does not. */
 function keepAwake({ child, stderr }: Running): void {
   child.ref();
   child.channel?.ref();
@@ -99,7 +99,7 @@ function letExit({ child, stderr }: Running): void {
   stderr.unref();
 }
 
-/** The far end: answers one order after the other, and ends with whoever gives them. */
+/** The child's side: answers one request after the other, and ends with its parent. */
 export function answerOrders<Order, Answer>(answer: (order: Order) => Promise<Answer>): void {
   // Of a terminal they come to all its processes at once; who stops first is for the other one to say.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => {});

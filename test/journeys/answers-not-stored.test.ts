@@ -1,4 +1,4 @@
-/** No cache on the way may keep what a token was answered with, and hand it to somebody without one. */
+/** No cache on the path may store an answer to a token, and serve it to a client without a token. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { HOOKS, useWebhookJourney } from '../support/webhook-journey.ts';

@@ -38,7 +38,7 @@ interface Reporter {
 }
 
 /**
- * Goes on until the program dies; with enough reports it only looks at the answers. Reports that nobody acknowledged are
+ * Goes on until the program dies; with enough reports it only looks at the answers. Reports that were not acknowledged are
  * sent again in the next life.
  */
 async function keepReporting(program: Program, reporter: Reporter): Promise<void> {
@@ -77,7 +77,7 @@ function createEvent(model: string, length: number) {
   };
 }
 
-/** Undefined when the program is gone: whether the call took place nobody here knows. */
+/** Undefined when the program is gone: the outcome of the call is then unknown. */
 async function post(program: Program, path: string, body: object): Promise<unknown> {
   try {
     const response = await fetch(`${program.httpUrl}/${path}`, {

@@ -61,7 +61,7 @@ async function keepRefreshing(program: Program, chain: Chain, refusals: string[]
       chain.token = String(answer.json.refresh_token);
       chain.acknowledged += 1;
     } catch {
-      // The connection broke: the program is gone, and whether this refresh took place nobody here knows.
+      // The connection broke: the program is gone, and the outcome of this refresh is unknown.
       return;
     }
   }

@@ -23,7 +23,7 @@ async function readRefusal(environment: ProgramEnvironment, dataDir?: string): P
 test('a data folder that cannot be written is named', () => {
   const dataDir = createDataDir();
   chmodSync(dataDir, 0o555);
-  // Root may write anywhere, so the program runs as somebody else.
+  // Root may write anywhere, so the program runs as another user.
   const account = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : undefined;
   if (account !== undefined) chownSync(dataDir, account.uid, account.gid);
   const env = { PATH: process.env.PATH, HTTP_PORT: '0', GRPC_PORT: '0', TRIVET_DATA_DIR: dataDir };

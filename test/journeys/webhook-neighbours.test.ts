@@ -151,7 +151,7 @@ test("Debian's webhook receiver accepts signed and password deliveries and refus
       assert.equal(tested.result_code, code, JSON.stringify(hook));
       assert.match(tested.result, result);
     });
-  // Somebody in between who changes one byte of a signed delivery.
+  // A proxy that changes one byte of a signed delivery.
   const body = Buffer.from(JSON.stringify(push));
   const tampered = await fetch(url('signed'), {
     method: 'POST',

@@ -44,7 +44,7 @@ for (const [language, file, command] of LANGUAGES)
     assert.equal(check(KEY, '', BODY), 1);
   });
 
-/** The gate installs them all; elsewhere the ones that nobody put there are left out. */
+/** The gate installs all of them; elsewhere, languages that are not installed are left out. */
 function isMissing(command: string): string | false {
   if (process.env.CI === 'true') return false;
   try {

@@ -19,7 +19,7 @@ export interface ConsoleService {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** Nobody has an account in it yet. Deliveries to loopback are allowed. */
+/** A service without accounts. Deliveries to loopback are allowed. */
 export async function startConsoleService(environment: Readonly<Record<string, string>> = {}): Promise<ConsoleService> {
   await using undo = new AsyncDisposableStack();
   const place = await createStorePlace('sqlite');

@@ -73,7 +73,7 @@ export const takeNoteOnce = conditionalProcedure(
   },
 );
 
-/** Write skew, if nobody prevents it: everyone adds one more while the sum is below the limit. */
+/** Write skew, unless it is prevented: every caller adds one more while the sum is below the limit. */
 export const insertWithinLimit = procedure(
   import.meta.url,
   'insertWithinLimit',

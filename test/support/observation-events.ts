@@ -4,7 +4,7 @@ import { messageType } from './proto-messages.ts';
 
 export const EventMessage = messageType('observation.v1.Event');
 
-/** The clock of whoever reads them: the time of an event that names none. */
+/** The reader's clock: the time of an event without a time of its own. */
 export const NOW_MS = Date.UTC(2026, 0, 2, 3, 4, 5);
 
 export const input = {

@@ -41,7 +41,7 @@ export interface PageServiceOptions {
 
 export const PASSWORD = 'correct horse battery';
 
-/** Nobody has an account in it yet. */
+/** A service without accounts. */
 export async function startPageService({
   hostname = '127.0.0.1',
   baseUrl,

@@ -186,7 +186,7 @@ async function waitUntilReady(folder: string): Promise<void> {
   }
 }
 
-/** Makes a schema nobody uses yet and returns the URL that leads into it. */
+/** Creates an unused schema and returns a URL that selects it. */
 export async function createTestDatabase(socketDir: string, name: string): Promise<string> {
   const client = new pg.Client({ host: socketDir, user: 'postgres', database: 'postgres' });
   await client.connect();

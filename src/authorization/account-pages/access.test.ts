@@ -23,7 +23,7 @@ async function makeApplication({ store, world }: PageService, userId: string) {
   return (await createApplication(store, world, { form: { ...form, redirectUris }, actor: { userId } })).application;
 }
 
-test('nobody sees or changes an application, a token or a session of somebody else', async (t) => {
+test('a person cannot see or change an application, a token or a session of another person', async (t) => {
   const service = await servePages(t);
   const { store, world } = service;
   const ada = await addUser(service, 'ada');

@@ -9,7 +9,7 @@ import type { Console, Visit } from './console.ts';
 
 const PAGE_SIZE = 50;
 
-/** The audit log: one's own for everybody, all of it for administrators. */
+/** The audit log: people see their own events, administrators see all. */
 export function addActivityRoutes({ kit, page }: Console): void {
   page('/account/activity', (visit) =>
     showEvents(kit, visit, { userId: visit.session.user.id, here: '/account/activity' }),
@@ -21,7 +21,7 @@ export function addActivityRoutes({ kit, page }: Console): void {
   });
 }
 
-/** Throws `not_found`: whoever may not see a page need not learn that it is there. */
+/** Throws `not_found`, not `forbidden`: a person without access does not learn that the page exists. */
 export function checkAdmin({ session }: Visit): void {
   if (!session.user.isAdmin) throw new Failure('not_found', texts.error.notFound);
 }

@@ -21,7 +21,7 @@ export interface ApplicationValues {
   readonly name: string;
   readonly homepage: string;
   readonly description: string;
-  /** One a line. */
+  /** One URI per line. */
   readonly redirectUris: string;
   readonly isPublic: boolean;
   readonly mayActAlone: boolean;

@@ -1,4 +1,4 @@
-/** OAuth applications of one's own: registered, changed, given and relieved of secrets, deleted. */
+/** A person's own OAuth applications: register, change, add and remove secrets, delete. */
 import type { Context } from 'hono';
 import { Failure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';
@@ -139,7 +139,7 @@ function addSecrets({ kit, form }: Console): void {
   });
 }
 
-/** Throws `not_found` for an application of somebody else, as for one that is not there. */
+/** Throws `not_found` for another person's application, as for one that does not exist. */
 async function findOwn(kit: Console['kit'], { c, session }: Visit): Promise<Application> {
   const application = await findApplication(kit.store, c.req.param('clientId') ?? '');
   if (application === undefined || application.ownerId !== session.user.id)
@@ -199,7 +199,7 @@ function toForm(values: ApplicationValues): ApplicationForm {
     description,
     isPublic,
     redirectUris,
-    // Without any other way to a token, the missing redirect address is what is wrong.
+    // Without a redirect address and without another grant, the application could never get a token.
     grantTypes: asksNobody ? ['authorization_code', 'refresh_token'] : grantTypes,
     authenticatedRefresh: authenticatedRefresh && !isPublic,
   };

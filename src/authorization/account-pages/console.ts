@@ -1,4 +1,4 @@
-/** The account pages of somebody who is signed in, and what they ask for a recent sign-in. */
+/** The account pages of a signed-in person, and the check for a recent sign-in. */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { HttpEnv } from '../../http/context.ts';
 import {
@@ -25,8 +25,8 @@ export function createConsole(routes: OpenAPIHono<HttpEnv>, kit: SignInKit, gate
 const FRESH_MS = 30 * 60_000;
 
 /**
- * Adding a way to sign in is for somebody who signed in within the last half hour: an abandoned browser must not be
- * enough. Answers with the way to the sign-in page, or undefined to go on.
+ * Adding a way to sign in requires a sign-in within the last half hour: an abandoned browser must not be
+ * enough. Returns the redirect to the sign-in page, or undefined when the sign-in is recent.
  */
 export function askToSignInAgain({ c, session }: Visit, kit: SignInKit, returnTo: string): Response | undefined {
   if (isFresh(session, kit)) return undefined;

@@ -1,4 +1,4 @@
-/** Who is let in to the pages, and what the navigation shows them. */
+/** Lets signed-in people in to the pages, and chooses what the navigation shows. */
 import type { Context } from 'hono';
 import type { HttpEnv } from '../../http/context.ts';
 import type { NavigationSection } from '../../pages/navigation.ts';

@@ -36,7 +36,7 @@ export function addHomeRoutes({ kit, page, form }: Console): void {
   });
 }
 
-/** The one thing that would protect the account better, if there is one. */
+/** The next step that would protect the account better; undefined when all are done. */
 async function findAdvice(store: Console['kit']['store'], user: User): Promise<string | undefined> {
   const [totp, left, passkeys] = await Promise.all([
     hasTotp(store, user.id),

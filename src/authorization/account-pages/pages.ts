@@ -1,4 +1,4 @@
-/** The console: every page for somebody who is signed in, and the files that pages load. */
+/** Every page for signed-in people, and the assets that pages load. */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { HttpEnv } from '../../http/context.ts';
 import { addAssetRoutes, icon, styleSheet } from '../../pages/assets.ts';

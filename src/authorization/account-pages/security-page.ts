@@ -16,7 +16,7 @@ import type { User } from '../accounts/user-store.ts';
 import { texts } from '../messages/messages.ts';
 import { renderQrCode } from './qr-code.ts';
 
-/** Everything the page shows. Of its forms one may come back with a mistake. */
+/** Everything the page shows. At most one of its forms carries a mistake. */
 export interface SecurityView {
   readonly user: User;
   readonly csrfToken: string;

@@ -1,4 +1,4 @@
-/** Password, second step, passkeys and linked accounts. Whatever opens another way in asks for a recent sign-in. */
+/** Password, second step, passkeys and linked accounts. Every action that adds a way to sign in requires a recent sign-in. */
 import type { Step } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import { readField, toMistake } from '../../pages/page-routes.ts';
@@ -101,7 +101,7 @@ function addPasswordForm({ kit, form }: Console): void {
       passwordHash: await hashPassword(password),
       nowMs,
       steps: [
-        // Whoever knew the old password is out (S10).
+        // All other sessions end: an intruder who knew the old password is signed out (S10).
         keepSessionStep(session.id, user.id),
         endOtherSessionsStep(user.id, session.id),
         ...(revokesTokens ? revokePersonalTokensSteps(user.id, nowMs) : []),

@@ -10,7 +10,7 @@ import { listAuthorizedApplications, revokeConsent } from '../oauth/protocol/con
 import { clientAddress } from '../sign-in/client-address.ts';
 import type { Console } from './console.ts';
 
-/** What is signed in, and what may act for somebody: to look at, and to end. */
+/** Lists a person's sessions and the applications that act for them, and ends them. */
 export function addSessionRoutes(console: Console): void {
   addSessions(console);
   addAuthorizations(console);
@@ -70,7 +70,7 @@ const SYSTEMS = [
   ['Linux', 'Linux'],
 ] as const;
 
-/** Names enough for its owner to know it again; the order of the lists is from special to general. */
+/** Names browser and system so that the owner recognizes the session. Each list goes from special to general. */
 export function describeBrowser(userAgent: string): string {
   const browser = BROWSERS.find(([mark]) => userAgent.includes(`${mark}/`))?.[1];
   const system = SYSTEMS.find(([mark]) => userAgent.includes(mark))?.[1];

@@ -15,9 +15,9 @@ interface Waiting {
 }
 
 export interface ShownOnce {
-  /** What the redirect brought; empty for a visit without it. */
+  /** The secrets that the redirect carried; empty without a redirect. */
   readonly texts: readonly string[];
-  /** The page was loaded again. */
+  /** The page was reloaded. */
   readonly isSpent: boolean;
 }
 

@@ -22,7 +22,7 @@ import { redirectWithSecret, takeOnce } from './shown-once.ts';
 
 const DAY_MS = 86_400_000;
 const LIFETIMES_DAYS = [7, 30, 90, 365];
-/** `openid` signs people in to applications; a token of one's own has no use for it. */
+/** `openid` signs people in to applications; a personal token has no use for it. */
 const OFFERED = SCOPES.filter((scope) => scope !== 'openid');
 
 interface TokenValues {

@@ -9,7 +9,7 @@ import { beginUpstream } from '../sign-in/upstream-routes.ts';
 import { askToSignInAgain, type Console } from './console.ts';
 import { isLastWayIn, SECURITY, showSecurity } from './security-routes.ts';
 
-/** Linking one's account at the upstream provider, and letting go of it. */
+/** Links a person's account at the upstream provider, and unlinks it. */
 export function addUpstreamLinkRoutes({ kit, form }: Console, provider: UpstreamProvider): void {
   form(`${SECURITY}/upstream/link`, async (submission) => {
     const { c, session } = submission;

@@ -32,7 +32,7 @@ const HERE = '/admin/users';
 const PAGE_SIZE = 50;
 const BLANK = { login: '', name: '', email: '' };
 
-/** Everybody with an account, for administrators. */
+/** All people with an account, for administrators. */
 export function addUserRoutes({ kit, page, form }: Console): void {
   page(HERE, async (visit) => {
     checkAdmin(visit);

@@ -1,5 +1,5 @@
 /**
- * Counts attempts to prove who one is. An attempt is counted before it is judged and forgiven when it succeeds: many
+ * Counts attempts to authenticate. An attempt is counted before it is checked and forgiven when it succeeds: many
  * guesses sent at once are many counts, not one.
  */
 import { type Procedure, procedure, type Store, statement, type Transaction } from '../../database/store.ts';
@@ -36,7 +36,7 @@ interface Attempt {
   readonly nowMs: number;
 }
 
-/** Counts the attempt for every subject and answers 0, or counts nothing and answers how long to wait. */
+/** Counts the attempt for every subject and returns 0, or counts nothing and returns the time to wait. */
 export const reserveAttempt: Procedure<Attempt, number> = procedure(
   import.meta.url,
   'reserveAttempt',
@@ -46,7 +46,7 @@ export const reserveAttempt: Procedure<Attempt, number> = procedure(
     const waitMs = waitOfAttempt(counts);
     for (const { key, policy, debtMs, isAhead } of counts) {
       if (waitMs === 0) await transaction.run(countAttempt, [key, debtMs + policy.forgetOneMs, nowMs]);
-      // A clock that was set back must not make anybody wait for it to come round again (S14).
+      // After the clock was set back, the wait must not last until it reaches the old time again (S14).
       else if (isAhead) await transaction.run(countAttempt, [key, debtMs, nowMs]);
     }
     return waitMs;
@@ -69,7 +69,7 @@ export async function checkAttempt(store: Store, attempt: Attempt): Promise<void
   throw new Failure('too_many', `Too many attempts: try again in ${retryAfterSeconds} seconds`, { retryAfterSeconds });
 }
 
-/** After a success: the account's failures here are forgotten, and what strangers share gets this one attempt back. */
+/** After a success: clears the account's failures from this network, and takes this attempt back from the counts that strangers share. */
 export async function forgiveAttempt(store: Store, subjects: readonly AttemptSubject[]): Promise<void> {
   await store.writeAll(
     subjects.map(({ key, policy, isOwn }) =>
@@ -80,7 +80,7 @@ export async function forgiveAttempt(store: Store, subjects: readonly AttemptSub
   );
 }
 
-/** Removes at most `limit` counts that are forgotten anyway; returns how many. */
+/** Removes at most `limit` counts that have run down; returns how many. */
 export async function sweepForgottenAttempts(store: Store, nowMs: number, limit: number): Promise<number> {
   return (await store.write(sweepAttempts, [nowMs - FORGET_AFTER_MS, limit])).length;
 }

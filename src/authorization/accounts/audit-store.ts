@@ -49,7 +49,7 @@ export interface AuditEvent {
   readonly kind: AuditKind;
   /** Whose account it touches. */
   readonly userId?: string | undefined;
-  /** Who did it, when that is somebody else. */
+  /** The actor, when it is another person. */
   readonly actorId?: string | undefined;
   readonly clientId?: string | undefined;
   readonly address?: string | undefined;

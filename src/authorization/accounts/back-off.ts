@@ -51,17 +51,17 @@ const ACCOUNT: BackOffPolicy = {
   forgetOneMs: 2 * MINUTE_MS,
 };
 const ACCOUNT_ON_DEVICE: BackOffPolicy = { free: 5, longestWaitMs: 15 * MINUTE_MS, forgetOneMs: HOUR_MS };
-/** Whoever guesses here has the password: shutting the account is right, and a million codes are soon tried. */
+/** A guesser of codes has the password already: locking the account is right, since a million codes are soon tried. */
 const SECOND_STEP: BackOffPolicy = { free: 10, longestWaitMs: 15 * MINUTE_MS, forgetOneMs: HOUR_MS };
 /** A company behind one address mistypes every few minutes and must not wait for it. */
 const NETWORK: BackOffPolicy = { free: 30, longestWaitMs: 5 * MINUTE_MS, forgetOneMs: MINUTE_MS };
 const SITE: BackOffPolicy = { free: 300, longestWaitMs: MINUTE_MS, forgetOneMs: 10_000 };
-/** Asking for a challenge proves nothing wrong; it only leaves a row. */
+/** A request for a challenge is no failed guess; it only leaves a row. */
 const VISIT: BackOffPolicy = { free: 300, longestWaitMs: 10_000, forgetOneMs: 10_000 };
 const VISIT_OF_SITE: BackOffPolicy = { free: 3000, longestWaitMs: 10_000, forgetOneMs: 1000 };
 
 /**
- * Failures are kept as a debt of time that runs down by itself, so that forgetting is exact however often somebody
+ * Failures are kept as a debt of time that runs down by itself, so that forgetting is exact however often a client
  * tries. `debtMs` was owed `agoMs` ago.
  */
 export function debtAfter(debtMs: number, agoMs: number): number {
@@ -129,7 +129,7 @@ export function addressSubjects(kind: string, address: string): AttemptSubject[]
   return countNetworks(kind, address, { ofNetwork: NETWORK, ofSite: SITE });
 }
 
-/** A visitor who begins a sign-in that another proof will decide. */
+/** Begins a sign-in that another proof decides later. */
 export function visitSubjects(kind: string, address: string): AttemptSubject[] {
   return countNetworks(kind, address, { ofNetwork: VISIT, ofSite: VISIT_OF_SITE });
 }

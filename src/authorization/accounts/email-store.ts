@@ -1,4 +1,4 @@
-/** Email addresses that are verified. Of two people only one can have an address so. */
+/** Verified email addresses. At most one person has a given verified address. */
 import { type Procedure, procedure, type Step, type Store, statement, type Transaction } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 
@@ -59,7 +59,7 @@ export const verifyEmailOnce: Procedure<EmailVerification, boolean> = procedure(
   },
 );
 
-/** Sets the address, for which the caller vouches. Throws `conflict` when it is verified for another account. */
+/** Sets the address as verified, on the caller's word. Throws `conflict` when it is verified for another account. */
 export async function verifyEmail(store: Store, verification: EmailVerification): Promise<void> {
   checkEmail(verification.email);
   if (!(await store.call(verifyEmailOnce, verification))) throw refuseEmail(verification.email);

@@ -4,7 +4,7 @@ import type { World } from '../../world.ts';
 /** What stands for a person or an organization in paths: `ada`, `grace-hopper`, `acme_2`. */
 const LOGIN = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$/;
 
-/** Throws `invalid` unless `login` can stand in a path and be told apart by eye. */
+/** Throws `invalid` unless `login` can stand in a path and is not easily mistaken for another. */
 export function checkLogin(login: string): void {
   if (LOGIN.test(login) && !login.includes('..')) return;
   throw new Failure(

@@ -138,7 +138,7 @@ export const insertOrganizationOnce: Procedure<OrganizationInsert, 'created' | '
   },
 );
 
-/** Throws `invalid` for a login nobody can have, `conflict` for one that a person or an organization has. */
+/** Throws `invalid` for a login that is not allowed, `conflict` for a login that a person or an organization has. */
 export async function createOrganization(
   store: Store,
   world: World,
@@ -173,7 +173,7 @@ export async function setMember(store: Store, change: MemberChange, role: Member
   ]);
 }
 
-/** The last owner stays: an organization that nobody administers could never be handed on. */
+/** The last owner cannot be removed: an organization without an owner could never be handed over. */
 export const deleteMemberUnlessLast: Procedure<MemberChange, 'removed' | 'absent' | 'last_owner'> = procedure(
   import.meta.url,
   'deleteMemberUnlessLast',
@@ -189,7 +189,7 @@ export const deleteMemberUnlessLast: Procedure<MemberChange, 'removed' | 'absent
   },
 );
 
-/** Throws `conflict` for the last owner, `not_found` for somebody who is no member. */
+/** Throws `conflict` for the last owner, `not_found` for a person who is not a member. */
 export async function removeMember(store: Store, change: MemberChange): Promise<void> {
   const outcome = await store.call(deleteMemberUnlessLast, change);
   if (outcome === 'last_owner')

@@ -36,7 +36,7 @@ const insertPasskey = statement<{ id: string }>(
   `INSERT INTO passkeys (id, user_id, name, public_key, counter, transports, created_at_ms)
    VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (id) DO NOTHING RETURNING id`,
 );
-// WebAuthn §6.1.1: a counter that does not rise tells of a copy; authenticators without one always say 0.
+// WebAuthn §6.1.1: a counter that does not rise reveals a copy; authenticators without a counter always send 0.
 const usePasskeyStatement = statement<{ id: string }>(
   'use-passkey',
   `UPDATE passkeys SET counter = $2, last_used_at_ms = $3

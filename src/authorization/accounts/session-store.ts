@@ -1,6 +1,6 @@
 /**
  * Sessions of signed-in browsers. The cookie holds 256 random bits; the table keeps their SHA-256 only, so that a copy
- * of the database signs nobody in. A session ends 12 hours after it was last seen, and 14 days after the sign-in.
+ * of the database cannot sign in. A session ends 12 hours after it was last seen, and 14 days after the sign-in.
  */
 import { createHash } from 'node:crypto';
 import { type Step, type Store, statement } from '../../database/store.ts';
@@ -13,7 +13,7 @@ const LONGEST_MS = 14 * 24 * 3_600_000;
 /** A page view within this time of the last one is not written down. */
 const SEEN_STEP_MS = 5 * 60_000;
 
-/** How somebody proved who they are. */
+/** How the person authenticated. */
 export type SignInMethod = 'password' | 'password+totp' | 'password+recovery' | 'passkey' | 'upstream' | 'setup';
 
 export interface StoredSession {
@@ -71,7 +71,7 @@ const sessionsOfUser = statement<EntryRow>(
    FROM sessions s JOIN users u ON u.id = s.user_id AND u.epoch = s.user_epoch
    WHERE s.user_id = $1 AND s.last_seen_at_ms > $2 AND s.auth_time_ms > $3 ORDER BY s.last_seen_at_ms DESC, s.id`,
 );
-// The user is named too: nobody ends a session of somebody else by guessing its id.
+// The user is named too: a guessed id cannot end another person's session.
 const deleteSession = statement<{ id: string }>(
   'delete-session',
   'DELETE FROM sessions WHERE id = $1 AND user_id = $2 RETURNING id',

@@ -9,7 +9,7 @@ export const MAX_SKEW_MS = 60_000;
 
 /**
  * A world whose clock does not jump at once. When the machine's clock jumps, in either direction, time goes on by the
- * monotonic clock; what the machine says counts once it has said so for a minute. So a jump that is taken back changes
+ * monotonic clock; the machine's new time counts once it has lasted for a minute. So a jump that is taken back changes
  * nothing, and a correction is followed.
  */
 export function withSteadyClock(world: World): World {

@@ -1,7 +1,7 @@
 /**
  * Tickets: short-lived proofs that are taken once (the set-up link, the second step of a sign-in, the challenge of a
  * passkey, a sign-in under way at an upstream provider, a secret to show once). A ticket has a kind and is found under no other; its
- * content is sealed to its digest, so a copy of the table tells and opens nothing.
+ * content is sealed to its digest, so a copy of the table reveals nothing and signs in no one.
  */
 import { createHash } from 'node:crypto';
 import { type Store, statement } from '../../database/store.ts';
@@ -63,13 +63,13 @@ export async function issueTicket(
   return token;
 }
 
-/** Looks without taking. */
+/** Reads the ticket without taking it. */
 export async function findTicket<T>(parts: TicketParts, kind: TicketKind, token: string): Promise<T | undefined> {
   const rows = await parts.store.read(readTicket, [hashTicket(token), kind, parts.world.nowMs()]);
   return openTicket<T>(parts, kind, token, rows);
 }
 
-/** Takes it: whoever comes second finds nothing. */
+/** Takes the ticket. A second caller finds nothing. */
 export async function takeTicket<T>(parts: TicketParts, kind: TicketKind, token: string): Promise<T | undefined> {
   const rows = await parts.store.write(takeTicketStatement, [hashTicket(token), kind, parts.world.nowMs()]);
   return openTicket<T>(parts, kind, token, rows);

@@ -1,4 +1,4 @@
-/** Which account at an upstream provider signs in whom here. One account there is one person here, never two. */
+/** Links accounts at an upstream provider to people here. One account there is one person here, never two. */
 import { type Step, type Store, statement } from '../../database/store.ts';
 
 export interface UpstreamAccount {
@@ -66,7 +66,7 @@ export function linkNewUserStep({ issuer, subject, userId, label, linkedAtMs }: 
   return { statement: linkNewUser, parameters: [issuer, subject, userId, label, linkedAtMs] };
 }
 
-/** False when that account is linked already, to whomever. */
+/** False when that account is already linked to any person. */
 export async function linkUpstreamAccount(store: Store, account: UpstreamAccount): Promise<boolean> {
   const { issuer, subject, userId, label, linkedAtMs } = account;
   return (await store.write(linkUpstream, [issuer, subject, userId, label, linkedAtMs])).length > 0;

@@ -59,7 +59,7 @@ forEachEngine('of twenty who ask for one login at once, one gets it', async (sto
   }
 });
 
-forEachEngine('a login nobody can have is refused with its field', async (store) => {
+forEachEngine('a login that is not allowed is refused with its field', async (store) => {
   for (const login of ['', '-a', 'a-', 'a/b', 'a b', 'a..b', 'ä', 'a'.repeat(65), '../x'])
     await assert.rejects(createUser(store, realWorld, { ...ada, login }), hasCode('invalid', 'login'), login);
 });

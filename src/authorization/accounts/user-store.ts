@@ -167,7 +167,7 @@ export interface UserInsert extends NewUser {
   readonly id: string;
   readonly steps: readonly Step[];
   readonly nowMs: number;
-  /** Refuse when anybody exists: the one-time set-up makes the first person only. */
+  /** Refuse when any person exists: the one-time set-up creates the first person only. */
   readonly onlyFirst: boolean;
 }
 
@@ -200,7 +200,7 @@ export const insertUserOnce: Procedure<UserInsert, 'created' | 'taken' | 'not_fi
   },
 );
 
-/** Throws `invalid` for a login nobody can have, `conflict` for one that a person or an organization has. */
+/** Throws `invalid` for a login that is not allowed, `conflict` for a login that a person or an organization has. */
 export async function createUser(
   store: Store,
   world: World,
@@ -211,7 +211,7 @@ export async function createUser(
   return create(store, world, { ...user, id, steps: stepsFor(id), onlyFirst: false });
 }
 
-/** The administrator of a fresh service. Throws `conflict` when anybody exists. */
+/** Creates the administrator of a fresh service. Throws `conflict` when any person exists. */
 export async function createFirstUser(store: Store, world: World, user: Omit<NewUser, 'isAdmin'>): Promise<User> {
   return create(store, world, { ...user, id: createOwnerId(world), steps: [], isAdmin: true, onlyFirst: true });
 }

@@ -213,7 +213,7 @@ function addSecretRoutes(routes: OpenAPIHono<IdentityEnv>, parts: ProtocolParts,
   );
 }
 
-/** Somebody else's application does not exist for the caller. */
+/** Throws `not_found` for another person's application. */
 async function findOwn(parts: ProtocolParts, identity: Identity, clientId: string): Promise<Application> {
   const application = await findApplication(parts.store, clientId);
   if (application !== undefined && application.ownerId === identity.userId) return application;

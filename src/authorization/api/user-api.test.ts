@@ -174,7 +174,7 @@ const cases: Case[] = [
     },
   ],
   [
-    'S11 an application, whose id is no user id, is registered, changed, given a second secret and deleted by API; nobody else sees it',
+    'S11 an application, whose id is no user id, is registered, changed, given a second secret and deleted by API; other people cannot see it',
     async (bench) => {
       const { server } = bench;
       const personal = await makePersonal(bench, (await prepareTokens(bench)).person);

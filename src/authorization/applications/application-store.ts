@@ -6,7 +6,7 @@ export type GrantType = 'authorization_code' | 'refresh_token' | 'client_credent
 export interface Application {
   readonly clientId: string;
   readonly name: string;
-  /** Undefined for one that the service itself registered. */
+  /** Undefined for an application that the service itself registered. */
   readonly ownerId: string | undefined;
   readonly homepage: string;
   readonly description: string;

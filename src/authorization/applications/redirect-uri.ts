@@ -7,7 +7,7 @@ export interface RedirectUriPolicy {
 
 const MAX_LENGTH = 2000;
 const LOOPBACK_HOSTS = new Set(['127.0.0.1', '[::1]', 'localhost']);
-/** RFC 8252 §7.1: a private scheme is a reversed domain name, so that nobody else's application takes it by chance. */
+/** RFC 8252 §7.1: a private scheme is a reversed domain name, so that no other application takes it by chance. */
 const PRIVATE_SCHEME = /^[a-z][a-z0-9+-]*\.[a-z0-9+.-]+:$/;
 /** Parts that a loopback URI is compared by; the port is free (RFC 8252 §7.3). No user information. */
 const LOOPBACK_IP = /^http:\/\/(127\.0\.0\.1|\[::1\])(?::(\d{1,5}))?([/?][^#]*)?$/;

@@ -1,4 +1,4 @@
-/** `trivet app`: OAuth applications, for whoever runs the service. Works whether the service is up or down. */
+/** `trivet app`: OAuth applications, for operators. Works whether the service is up or down. */
 import { Command, Option } from 'commander';
 import { type CliStore, openCliStore } from '../../command-line/open-cli-store.ts';
 import { formatTable, print, printJson, remark } from '../../command-line/output.ts';
@@ -122,7 +122,8 @@ function checkGrants(names: readonly string[]): GrantType[] {
 
 async function findUserId(store: Store, login: string): Promise<string> {
   const user = await findUserByLogin(store, login);
-  if (user === undefined) throw new Failure('not_found', `Cannot register: there is nobody with the login "${login}"`);
+  if (user === undefined)
+    throw new Failure('not_found', `Cannot register: there is no person with the login "${login}"`);
   return user.id;
 }
 

@@ -25,7 +25,8 @@ export function createAuditCommand(): Command {
 async function audit({ user: login, limit, json }: AuditOptions): Promise<void> {
   await using cli = await openCliStore();
   const user = login === undefined ? undefined : await findUserByLogin(cli.store, login);
-  if (login !== undefined && user === undefined) throw new Failure('not_found', `Nobody has the login "${login}"`);
+  if (login !== undefined && user === undefined)
+    throw new Failure('not_found', `There is no person with the login "${login}"`);
   const events = await listEvents(cli.store, { userId: user?.id, limit });
   if (json) {
     for (const event of events) printJson({ ...event, at: new Date(event.atMs).toISOString() });

@@ -82,7 +82,7 @@ async function remove(organization: string, login: string): Promise<void> {
 
 async function findUser({ store }: CliStore, login: string): Promise<User> {
   const user = await findUserByLogin(store, login);
-  if (user === undefined) throw new Failure('not_found', `Nobody has the login "${login}"`);
+  if (user === undefined) throw new Failure('not_found', `There is no person with the login "${login}"`);
   return user;
 }
 

@@ -1,4 +1,4 @@
-/** `trivet token`: personal access tokens, for whoever runs the service. Works whether the service is up or down. */
+/** `trivet token`: personal access tokens, for operators. Works whether the service is up or down. */
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { type CliStore, openCliStore } from '../../command-line/open-cli-store.ts';
 import { formatTable, print, printJson } from '../../command-line/output.ts';

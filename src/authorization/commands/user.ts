@@ -1,4 +1,4 @@
-/** `trivet user`: people, for whoever runs the service. Works whether the service is up or down. */
+/** `trivet user`: people, for operators. Works whether the service is up or down. */
 import { text } from 'node:stream/consumers';
 import { Command } from 'commander';
 import { type CliStore, openCliStore } from '../../command-line/open-cli-store.ts';
@@ -172,5 +172,5 @@ async function change(login: string, kind: UserEvent, stepsFor: (user: User, cli
 async function requireUser({ store }: CliStore, login: string): Promise<User> {
   const user = await findUserByLogin(store, login);
   if (user !== undefined) return user;
-  throw new Failure('not_found', `Cannot change the user: nobody has the login "${login}"`);
+  throw new Failure('not_found', `Cannot change the user: there is no person with the login "${login}"`);
 }

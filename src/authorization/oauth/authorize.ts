@@ -100,7 +100,7 @@ async function isOfAdministrator({ store }: AuthorizeParts, { ownerId }: Applica
   return ownerId === undefined || (await findUserById(store, ownerId))?.isAdmin === true;
 }
 
-/** A state that came twice is nobody's. */
+/** A state that came twice is not sent back: which one is the client's is unknown. */
 function readState({ values, repeated }: AuthorizeQuery): string | undefined {
   return repeated.has('state') ? undefined : values.get('state');
 }
@@ -208,7 +208,7 @@ async function postAuthorization(parts: AuthorizeParts, c: Context<HttpEnv>): Pr
   const application = await findApplication(parts.store, request.clientId);
   checkTarget(parseAuthorizeQuery([['redirect_uri', request.redirectUri]]), application);
   const kept = readChosenScopes(form, request.scopes);
-  // Whoever leaves nothing chosen and presses Allow has allowed nothing.
+  // A person who clears every box and presses Allow has allowed nothing.
   const isAllowed = form.get('decision') === 'allow' && kept.length > 0;
   return isAllowed ? allow(parts, c, { request, session, kept }) : deny(parts, c, { request, session });
 }

@@ -33,7 +33,7 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     await page.goto(oauth.nativeUrl());
     await fillSignIn(page);
     await page.getByRole('button', { name: 'Allow', exact: true }).click();
-    const link = await page.getByRole('link', { name: 'Go on now' }).getAttribute('href');
+    const link = await page.getByRole('link', { name: 'Continue now' }).getAttribute('href');
     assert.match(link ?? '', /^com\.example\.app:\/callback\?code=tvt_/);
     assert.deepEqual(await findFlaws(page), []);
   });

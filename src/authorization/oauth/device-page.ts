@@ -12,7 +12,7 @@ export interface DeviceView {
   readonly mistake?: Mistake | undefined;
 }
 
-/** RFC 8628 §3.3: where somebody types the code that a device shows. */
+/** RFC 8628 §3.3: the page where a person types the code that a device shows. */
 export function renderDevicePage(view: DeviceView): Html {
   const t = texts.device;
   const content = html`<div class="card stack">

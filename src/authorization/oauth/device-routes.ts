@@ -71,7 +71,7 @@ interface Typed {
   readonly typed: string;
 }
 
-/** §5.1: a code is short, so that guesses are limited for whoever guesses. */
+/** §5.1: a code is short, so guesses are limited by person and network. */
 async function showRequest(parts: DeviceParts, c: Context<HttpEnv>, { session, typed }: Typed): Promise<Response> {
   const subjects = [session.user.id, clientAddress(c)];
   for (const subject of subjects) parts.limits.check('user_code', subject);

@@ -1,4 +1,4 @@
-/** RFC 7009. The answer is the same for a token that was revoked, one that never was, and somebody else's. */
+/** RFC 7009. The answer is the same for a revoked token, an unknown token, and a token of another client. */
 import { type Call, type Reply, replyJson } from '../../http/endpoint.ts';
 import { hashSecret, isSecretOf } from '../accounts/secret-text.ts';
 import type { ProtocolParts } from '../tokens/parts.ts';

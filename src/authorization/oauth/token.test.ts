@@ -130,7 +130,7 @@ const cases: Case[] = [
       }
       assert.equal(await announceBody(tokenUrl, 1_100_000), 413);
       const scoped = await postForm(tokenUrl, { ...exchange, 'scope[a]': 'b' });
-      assert.equal(scoped.status, 200, 'a name nobody knows is ignored (T28)');
+      assert.equal(scoped.status, 200, 'an unknown name is ignored (T28)');
     },
   ],
   [
@@ -176,7 +176,7 @@ const cases: Case[] = [
     },
   ],
   [
-    'T28 parameters nobody knows are ignored, even twice when another specification allows that (§3.2)',
+    'T28 unknown parameters are ignored, even twice when another specification allows that (§3.2)',
     async (bench) => {
       const { exchange, tokenUrl } = await prepareExchange(bench);
       const fields = new URLSearchParams({ ...exchange, audience: 'a', foo: 'bar' });

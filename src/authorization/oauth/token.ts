@@ -20,7 +20,7 @@ export const GRANTS: ReadonlyMap<string, Grant> = new Map([
   [DEVICE_GRANT, exchangeDeviceCode],
 ]);
 
-/** RFC 6749 §5.1: whoever keeps this answer keeps credentials. */
+/** RFC 6749 §5.1: a stored copy of this answer would be a stored credential. */
 export const NO_STORE = { 'Cache-Control': 'no-store', Pragma: 'no-cache' } as const;
 
 export async function answerTokenRequest(parts: ProtocolParts, call: Call): Promise<Reply> {

@@ -16,7 +16,7 @@ export async function answerUserinfo(parts: ProtocolParts, call: Call): Promise<
   const user = await findUserById(parts.store, userId);
   if (user === undefined) throw refuseToken();
   const { name, login, email, isEmailVerified } = user;
-  // Relying parties match people by it: an address that anybody may have typed is not said.
+  // Relying parties match people by email: only a verified address is returned.
   const verified = isEmailVerified ? { email, email_verified: true } : {};
   const profile = { name, preferred_username: login, ...verified };
   return replyJson({ sub: user.id, ...(scopes.includes('all_user') ? profile : {}) }, NO_STORE);

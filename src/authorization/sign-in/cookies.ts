@@ -76,6 +76,6 @@ function isOwnOrigin(origin: string, baseUrl: string, host: string | undefined):
   if (origin === own.origin) return true;
   if (!URL.canParse(origin) || host === undefined) return false;
   const { protocol, host: sentHost } = new URL(origin);
-  // A page that came over plain http may have been written by anybody on the way.
+  // Anyone on the network path can write a page that came over plain http.
   return sentHost === host && (own.protocol !== 'https:' || protocol === 'https:');
 }

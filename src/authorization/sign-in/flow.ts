@@ -38,7 +38,7 @@ function toFlow(returnTo: string, sealed: string | undefined): Flow {
   };
 }
 
-/** The flow as a query, `''` for one that leads home. */
+/** The flow as a query; `''` when it leads home. */
 export function formatFlow(flow: Flow, more: Readonly<Record<string, string | undefined>> = {}): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries({ ...flow.hidden, ...more })) if (value) query.set(name, value);

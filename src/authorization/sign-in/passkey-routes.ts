@@ -12,7 +12,7 @@ import type { SignInKit } from './sign-in-kit.ts';
 export function addPasskeyRoutes(routes: OpenAPIHono<HttpEnv>, kit: SignInKit): void {
   routes.post('/sign-in/passkey/options', async (c) => {
     kit.checkOpenForm(c, await readForm(c));
-    // Each challenge is a row: whoever asks for many of them waits.
+    // Each challenge is a row: a client that asks for many has to wait.
     const subjects = visitSubjects('passkey', clientAddress(c));
     await checkAttempt(kit.store, { subjects, nowMs: kit.world.nowMs() });
     c.header('Cache-Control', 'no-store');

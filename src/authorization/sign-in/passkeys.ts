@@ -93,14 +93,14 @@ export async function finishRegistration(
 
 export async function beginSignIn(kit: SignInKit) {
   const { rpID } = relyingParty(kit.baseUrl);
-  // No list of credentials: the browser offers what it has, and we tell nobody who has a passkey here.
+  // No list of credentials: the browser offers its own, and the answer does not reveal who has a passkey here.
   const options = await generateAuthenticationOptions({ rpID, userVerification: 'required' });
   const content = { challenge: options.challenge };
   const ticket = await issueTicket(kit, 'passkey-sign-in', { content, lifetimeMs: CHALLENGE_MS });
   return { ticket, options } satisfies Ceremony<typeof options>;
 }
 
-/** Who answered, or undefined. A passkey is something one has and, verified, something one is or knows: both steps. */
+/** The person who answered, or undefined. A verified passkey counts as both steps: possession, and a biometric or PIN. */
 export async function finishSignIn(kit: SignInKit, answer: CeremonyAnswer): Promise<User | undefined> {
   const asked = await takeTicket<{ challenge: string }>(kit, 'passkey-sign-in', answer.ticket);
   const response = parseCredential<AuthenticationResponseJSON>(answer.credential);

@@ -14,8 +14,8 @@ export function countHashes(): number {
   return hashes;
 }
 
-/** What an unknown person's password is compared with, so that their refusal takes as long as any other. */
-let nobodysHash: Promise<string> | undefined;
+/** The hash that an unknown login's password is compared with, so that its refusal takes as long as any other. */
+let unknownLoginHash: Promise<string> | undefined;
 
 /** Throws `invalid` for a password that is too short, endless, or says who it belongs to (NIST SP 800-63B §3.1.1). */
 export function checkNewPassword(password: string, owner: { readonly login: string }): void {
@@ -43,9 +43,9 @@ export async function hashPassword(password: string): Promise<string> {
 
 /** Takes the same time whether or not there is a hash to compare with. */
 export async function isPassword(passwordHash: string | null | undefined, password: string): Promise<boolean> {
-  nobodysHash ??= hashPassword('nobody has this password');
+  unknownLoginHash ??= hashPassword('no account has this password');
   hashes += 1;
-  const matches = await verify(passwordHash ?? (await nobodysHash), normalize(password.slice(0, 4 * MAX_LENGTH)));
+  const matches = await verify(passwordHash ?? (await unknownLoginHash), normalize(password.slice(0, 4 * MAX_LENGTH)));
   return matches && typeof passwordHash === 'string';
 }
 

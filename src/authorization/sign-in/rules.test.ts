@@ -71,7 +71,7 @@ test('S07 the wait starts after the free failures, doubles, and ends at the long
   assert.deepEqual(waits, [0, 0, 0, 1000, 2000, 4000, 6000, 6000, 6000]);
 });
 
-test('S07 failures are forgotten one by one, however often somebody tries meanwhile', () => {
+test('S07 failures are forgotten one by one, however often a client tries meanwhile', () => {
   const policy = { free: 3, longestWaitMs: 6000, forgetOneMs: 60_000 };
   const owed = debtAfter(5 * policy.forgetOneMs, 0);
   assert.equal(failuresOf(owed, policy), 5);

@@ -1,5 +1,5 @@
 /**
- * The second step: digits of an authenticator app, or a recovery code. Between the steps nobody is signed in; the
+ * The second step: digits of an authenticator app, or a recovery code. Between the steps the person is not signed in; the
  * browser holds a ticket that is good for ten minutes, for one person, and for nothing but this step.
  */
 import type { OpenAPIHono } from '@hono/zod-openapi';

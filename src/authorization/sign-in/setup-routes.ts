@@ -1,4 +1,4 @@
-/** The first start: nobody has an account, so a one-time link lets whoever reads the service's output make the first. */
+/** The first start: no account exists, so a one-time link in the service's output lets the operator create the first. */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { Failure } from '../../errors.ts';
@@ -17,7 +17,7 @@ import { renderSetupPage } from './sign-in-page.ts';
 
 const LIFETIME_MS = 24 * 3_600_000;
 
-/** The link that sets up a service without anybody in it; undefined once somebody is. */
+/** The link that sets up a service without accounts; undefined once an account exists. */
 export async function createSetupLink(
   kit: Pick<SignInKit, 'store' | 'world' | 'vault' | 'baseUrl'>,
 ): Promise<string | undefined> {

@@ -39,14 +39,14 @@ export interface SignInKit {
   readonly currentSession: (c: Context<HttpEnv>) => Promise<Session | undefined>;
   /** Throws `forbidden` unless the form came from a page of this session and of this site. */
   readonly checkForm: (c: Context<HttpEnv>, form: FormFields) => void;
-  /** The token of a form that is shown before anybody is signed in; makes its cookie. */
+  /** The token of a form that is shown before sign-in; sets its cookie. */
   readonly openForm: (c: Context<HttpEnv>) => string;
   /** The same check for such a form. */
   readonly checkOpenForm: (c: Context<HttpEnv>, form: FormFields) => void;
   readonly finishSignIn: (c: Context<HttpEnv>, proof: Proof) => Promise<Response>;
 }
 
-/** Somebody has proved who they are. */
+/** A person who has authenticated. */
 export interface Proof {
   readonly user: User;
   readonly method: SignInMethod;
@@ -61,7 +61,7 @@ export interface KitParts {
   readonly vault: Vault;
   readonly baseUrl: string;
   readonly upstream?: UpstreamConfig | undefined;
-  /** Shared with the protocol's endpoints; one of its own when absent. */
+  /** Shared with the protocol's endpoints; created here when absent. */
   readonly refusals?: RefusalLog;
 }
 
@@ -97,7 +97,7 @@ export function createSignInKit(parts: KitParts): SignInKit {
     async finishSignIn(c, { user, method, flow, steps = [] }) {
       const address = clientAddress(c);
       const userAgent = c.req.header('user-agent') ?? '';
-      // Always a fresh session: one that was planted before the sign-in is worth nothing after it (S04).
+      // Always a fresh session: a session id planted before the sign-in is useless after it (S04).
       const before = await currentSession(c);
       const ends = before === undefined ? [] : [endSessionStep(before.id, before.user.id)];
       const session = { user, method, address, userAgent, steps: [...ends, ...steps] };

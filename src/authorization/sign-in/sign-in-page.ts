@@ -11,7 +11,7 @@ export interface SignInView {
   readonly login: string;
   readonly mistake?: Mistake | undefined;
   readonly done?: string | undefined;
-  /** Somebody is signed in already and may simply go on. */
+  /** The person is signed in already and may continue. */
   readonly current?: { readonly login: string; readonly path: string } | undefined;
   readonly canUsePasskeys: boolean;
   /** Name of the upstream provider and where its sign-in starts. */

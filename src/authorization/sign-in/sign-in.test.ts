@@ -19,7 +19,7 @@ test('a right password signs in, answers 303 and leads home', async (t) => {
   assert.match((await client.get('/')).body, /Hello, Ada Lovelace/);
 });
 
-test('whoever is not signed in is asked to, and comes back to the page', async (t) => {
+test('a person who is not signed in is sent to sign in, and returns to the page', async (t) => {
   const service = await servePages(t);
   await addUser(service, 'ada');
   const client = createFormClient(service.url);
@@ -214,7 +214,7 @@ test('S12 sign-ins, refused ones too, and sign-outs are in the audit log with th
   );
 });
 
-test('the set-up link works once, while nobody has an account', async (t) => {
+test('the set-up link works once, while no account exists', async (t) => {
   const service = await servePages(t);
   const { search } = new URL((await createSetupLink(service.signIn.kit))!);
   const second = new URL((await createSetupLink(service.signIn.kit))!);

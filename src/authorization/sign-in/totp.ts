@@ -19,7 +19,7 @@ export function formatTotpUri(seed: string, label: { readonly issuer: string; re
   return new TOTP({ issuer: label.issuer, label: label.login, secret: seed, period: PERIOD_SECONDS }).toString();
 }
 
-/** The time step whose digits these are, or undefined. Whoever accepts it must spend the step. */
+/** The time step whose digits these are, or undefined. The caller that accepts it must spend the step. */
 export function findTimeStep(seed: string, digits: string, nowMs: number): number | undefined {
   const token = digits.replace(/\s/g, '');
   if (!/^\d{6}$/.test(token)) return undefined;

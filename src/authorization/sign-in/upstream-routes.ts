@@ -23,7 +23,7 @@ export const UPSTREAM_CALLBACK = '/sign-in/upstream/callback';
 interface UpstreamAttempt extends UpstreamProof {
   readonly returnTo: string;
   readonly browser: string;
-  /** Somebody signed in who links the account, instead of signing in with it. */
+  /** The signed-in person who links the account; absent for a sign-in. */
   readonly linkUserId?: string | undefined;
 }
 
@@ -57,7 +57,7 @@ export function addUpstreamRoutes(routes: OpenAPIHono<HttpEnv>, kit: SignInKit, 
     const attempt = await takeTicket<UpstreamAttempt>(kit, 'upstream', state);
     const cookie = kit.cookies.read(c, 'upstream');
     kit.cookies.drop(c, 'upstream');
-    // Otherwise somebody could finish their own sign-in in the browser of another.
+    // Otherwise an attacker could complete their own sign-in in a victim's browser.
     if (attempt === undefined || cookie === undefined || !isSameText(attempt.browser, formToken(cookie)))
       throw new Failure('forbidden', texts.secondStep.tooLate);
     try {

@@ -78,14 +78,14 @@ async function visit(service: PageService, client: FormClient, login: string, pa
   return { back: back.slice(service.url.length), answer: await client.get(back.slice(service.url.length)) };
 }
 
-test('an account of the provider that nobody linked is refused unless sign-up is open', async (t) => {
+test('an account of the provider that is not linked is refused unless sign-up is open', async (t) => {
   const service = await start(t, 'closed');
   await addUser(service, 'grace');
   const client = createFormClient(service.url);
   assert.match((await client.get('/sign-in')).body, /Sign in with Company/);
   const { answer } = await visit(service, client, 'grace');
   assert.equal(answer.status, 404);
-  assert.match(answer.body, /Nobody here has linked this account of Company/);
+  assert.match(answer.body, /This Company account is not linked to an account here/);
   assert.equal((await client.get('/account')).status, 303);
 });
 
@@ -105,7 +105,7 @@ test('with open sign-up a first visit makes an account and a second one finds it
   assert.equal((await findUserByLogin(service.store, 'unverified'))?.email, null);
 });
 
-test('somebody signed in links the account, signs in with it, and lets it go', async (t) => {
+test('a signed-in person links the account, signs in with it, and unlinks it', async (t) => {
   const service = await start(t, 'closed');
   await addUser(service, 'ada');
   const client = createFormClient(service.url);

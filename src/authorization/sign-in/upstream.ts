@@ -20,7 +20,7 @@ export interface UpstreamConfig {
   readonly clientId: string;
   readonly clientSecret: string | undefined;
   readonly scope: string;
-  /** Whether an account there that nobody here has linked makes an account here. */
+  /** Whether an upstream account that is not linked yet creates an account here. */
   readonly signUp: 'open' | 'closed';
 }
 
@@ -105,7 +105,7 @@ function createDiscovery(config: UpstreamConfig): () => Promise<Configuration> {
 function toPerson(claims: Readonly<Record<string, unknown>>): UpstreamPerson {
   const text = (name: string) => (typeof claims[name] === 'string' && claims[name] !== '' ? claims[name] : undefined);
   const subject = text('sub');
-  if (subject === undefined) throw new Failure('forbidden', 'The provider named nobody');
+  if (subject === undefined) throw new Failure('forbidden', 'The provider sent no subject');
   return {
     subject,
     login: text('preferred_username') ?? text('nickname'),

@@ -27,7 +27,7 @@ export interface PersonalTokenForm {
   readonly address?: string | undefined;
 }
 
-/** What the pages and the API offer when nobody says. */
+/** The default that pages and the API offer. */
 export const DEFAULT_PERSONAL_TOKEN_DAYS = 30;
 
 /** The token's text is in the answer and nowhere else. Throws `invalid` with the field. */

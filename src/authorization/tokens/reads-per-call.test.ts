@@ -1,4 +1,4 @@
-/** What the calls that clients make all the time ask of SQLite while nobody commits. */
+/** How often the most frequent calls query SQLite while no commit happens. */
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { StatementSync } from 'node:sqlite';

@@ -40,7 +40,7 @@ export async function identifyFor(scope: string, call: Call, verifyToken: Verify
   return identity;
 }
 
-/** Who calls; throws what RFC 6750 §3.1 says when nobody can tell. */
+/** Returns the caller; throws the error of RFC 6750 §3.1 when the caller is unknown. */
 export async function identify(call: Call, verifyToken: VerifyToken): Promise<Identity> {
   // For a cache that keeps what it must not: an answer to one token is not the answer to another, or to none.
   call.setHeader('Vary', 'Authorization, Private-Token');

@@ -44,7 +44,7 @@ export async function listSigningKeys(store: Store, nowMs: number): Promise<Stor
   }));
 }
 
-/** Adds a key and forgets those nobody needs any more. */
+/** Adds a key and removes the keys that no live token needs. */
 export function insertSigningKeySteps(key: StoredKey): Step[] {
   const { kid, publicJwk, sealedPrivateKey, createdAtMs, expiresAtMs } = key;
   return [

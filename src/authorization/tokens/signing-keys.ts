@@ -18,7 +18,7 @@ export interface SigningKey {
 }
 
 export interface SigningKeys {
-  /** The one that signs now. Makes the first one when there is none. */
+  /** The key that signs now. Creates the first key when the store has none. */
   findCurrent(): Promise<SigningKey>;
   /** What the JWKS shows. */
   listPublic(): Promise<JWK[]>;

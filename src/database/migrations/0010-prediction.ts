@@ -66,7 +66,7 @@ export const prediction: Migration = {
       tpot_ms {REAL}
     )`,
     'CREATE INDEX samples_by_model ON samples (target_model, id)',
-    // How far each model has learned, whoever did it.
+    // How far each model has learned, whichever process trained it.
     `CREATE TABLE trainings (
       target_model {TEXT} NOT NULL PRIMARY KEY,
       last_sample_id {INT} NOT NULL,

@@ -1,6 +1,6 @@
 import type { Migration } from '../store.ts';
 
-/** The address in lower case, once it is verified: nobody else can have it verified then. */
+/** The address in lower case, once it is verified. A unique index keeps it from being verified for another person. */
 export const verifiedEmails: Migration = {
   id: 23,
   name: 'verified-emails',

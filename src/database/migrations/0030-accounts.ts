@@ -37,7 +37,7 @@ export const accounts: Migration = {
       PRIMARY KEY (organization_id, user_id)
     )`,
     'CREATE INDEX organization_members_by_user ON organization_members (user_id)',
-    // Only the digest of the cookie is kept: the table signs nobody in.
+    // Only the digest of the cookie is kept: a copy of the table cannot sign in.
     `CREATE TABLE sessions (
       id {TEXT} NOT NULL PRIMARY KEY,
       token_hash {TEXT} NOT NULL UNIQUE,

@@ -27,7 +27,7 @@ const WAIT_MS = 200;
 
 /**
  * Brings the database up to date. Processes that start at once take turns by a lease row; each migration commits by
- * itself and first renews the lease in its own transaction, so whoever lost it commits nothing.
+ * itself and first renews the lease in its own transaction, so a process that lost the lease commits nothing.
  */
 export async function migratePostgres(options: PostgresMigrationOptions): Promise<void> {
   const client = await options.pool.connect();
@@ -127,7 +127,7 @@ async function applyOne(
   }
 }
 
-// The row stays locked until the commit, so nobody can take the lease in between, however long it takes.
+// The row stays locked until the commit, so no other process can take the lease in between, however long it takes.
 async function renew(client: pg.PoolClient, held: Held, nowMs: number): Promise<void> {
   const { rowCount } = await client.query(
     'UPDATE leases SET expires_at_ms = $1 WHERE name = $2 AND owner = $3 AND epoch = $4',

@@ -64,7 +64,7 @@ test('a connection that is lost in a transaction fails the caller alone', { skip
   const calls = Promise.allSettled(Array.from({ length: 40 }, (_, index) => store.call(insertPair, `pair-${index}`)));
   await endOtherConnections();
   const outcomes = await calls;
-  // What was lost before its commit was sent is done again; only in the middle of one nobody knows.
+  // A transaction lost before its commit was sent is retried; only during the commit is its outcome unknown.
   for (const outcome of outcomes)
     if (outcome.status === 'rejected') assert.equal((outcome.reason as Failure).details.isUnknown, true);
   const ids = (await store.read(listNotes)).map((row) => row.id);

@@ -61,7 +61,7 @@ export function openPostgresEngine(options: PostgresOptions): PostgresEngine {
     });
   };
 
-  // Whoever has waited in vain asks whether the server is gone for all; if so the next ones need not wait.
+  // A call that timed out probes whether the server is gone; if so, later calls fail without waiting.
   const reconnect = (): Promise<pg.PoolClient> =>
     retryWhile(isConnectionLost, RECONNECT_DELAYS_MS, world, connect).catch((error: unknown) => {
       if (!isConnectionLost(error)) throw error;
@@ -196,7 +196,7 @@ async function commit(client: pg.PoolClient): Promise<void> {
   if (command === 'ROLLBACK') throw new Failure('internal', 'Cannot commit: the transaction had failed');
 }
 
-// When the connection breaks in the middle of a commit, nobody here can say whether it took place.
+// When the connection breaks in the middle of a commit, its outcome is unknown.
 async function guardOutcome<Result>(work: () => Promise<Result>): Promise<Result> {
   try {
     return await work();

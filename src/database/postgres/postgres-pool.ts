@@ -34,7 +34,7 @@ export async function askPostgres(databaseUrl: string): Promise<void> {
 export function createPostgresPool(databaseUrl: string, poolSize: number, log: Log): pg.Pool {
   const pool = new pg.Pool({ ...describeConnection(databaseUrl), max: poolSize });
   pool.on('error', (error) => log.warn({ err: error }, 'a connection to PostgreSQL was lost'));
-  // The pool listens only while a connection is idle; one that is lost in use would end the process.
+  // The pool handles errors of idle connections only; an error of a connection in use would end the process.
   pool.on('connect', (client) => {
     client.on('error', () => {});
   });

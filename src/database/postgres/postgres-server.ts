@@ -15,7 +15,7 @@ const SETTINGS = `SELECT current_setting('server_version_num') AS version, curre
 
 const OLDEST = 150_000;
 
-/** Refuses a database that cannot hold every text, and warns of one that may lose what it acknowledged. */
+/** Refuses a database whose encoding cannot hold every text, and warns when its settings may lose acknowledged commits. */
 export async function checkPostgresServer(pool: pg.Pool, log: Log): Promise<void> {
   const { rows } = await pool.query<ServerSettings>(SETTINGS);
   const [server] = rows;

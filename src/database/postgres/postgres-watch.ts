@@ -1,8 +1,8 @@
 /**
- * Tells a server that is slow from one that is gone: refusing, frozen, or behind a network that swallows packets. In the
+ * Distinguishes a slow server from a lost one: refusing, frozen, or behind a network that swallows packets. In the
  * last two cases connections stay open and nothing answers, so that a query would wait for ever. When a query has waited
  * long, a connection of the watch's own asks whether anybody is there; if not, all that wait are let go. Until the server
- * answers again every call is refused at once, and nobody stands in line for it.
+ * answers again every call is refused at once, and no call queues for it.
  */
 import type pg from 'pg';
 import { Failure } from '../../errors.ts';
@@ -13,7 +13,7 @@ import { isConnectionLost } from './postgres-pool.ts';
 export interface PostgresWatch {
   /** Throws `unavailable` while the server is away. */
   checkPresent(): void;
-  /** Runs a query, or several, of a connection; they are ended when nobody answers. */
+  /** Runs one or more queries of a connection, and ends them when the server does not answer. */
   guard<Result>(client: pg.PoolClient, work: () => Promise<Result>): Promise<Result>;
   /** Connections are lost or refused: looks now whether that is so for all. */
   suspect(): void;

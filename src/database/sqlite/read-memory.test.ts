@@ -60,7 +60,7 @@ async function withMemory(
   try {
     const commit = async () => {
       writer.execute('CREATE TABLE IF NOT EXISTS t (a); INSERT INTO t VALUES (1)');
-      // As whoever hears of a commit does: from outside, and so in a turn of its own.
+      // As a caller that learns of a commit does: from outside, and so in a later turn.
       await new Promise(setImmediate);
     };
     await run(createReadMemory(counted, maxAnswers), { count: () => reads, countQuestions: () => questions, commit });

@@ -1,18 +1,18 @@
 /**
- * What statements answered, for as long as nobody commits. SQLite itself says whether anybody did, this process's own
+ * Caches answers of statements until the next commit. SQLite's data version reports every commit, this process's own
  * writer or another process, in less time than most statements take: so an answer from memory is as true as a fresh one,
- * and nobody has to be told of a change.
+ * and no change has to be announced.
  */
 
 import type { Row, SqlValue, Statement } from '../store.ts';
 import type { SqliteConnection } from './sqlite-connection.ts';
 
 export interface ReadMemory {
-  /** The rows are shared: nobody may change them. */
+  /** The rows are shared: callers must not change them. */
   recall(statement: Statement<object>, parameters: readonly SqlValue[]): Row[];
 }
 
-/** Some megabytes; one more, and it begins anew. */
+/** Some megabytes; beyond it the cache is cleared. */
 const MAX_ANSWERS = 10_000;
 /** Digests and ids are far shorter; strangers choose client ids, and would fill the memory with long ones. */
 const MAX_KEY_LENGTH = 300;
@@ -31,7 +31,7 @@ export function createReadMemory(connection: SqliteConnection, maxAnswers = MAX_
     if (current !== version) answers.clear();
     version = current;
     isChecked = true;
-    // It holds until the promises that go on now come to rest. Nothing is received before that, so that nobody who heard of
+    // Valid until the current microtasks end. Nothing is received before that, so that no caller who learned of
     // a later commit can have asked yet: the several look-ups of one request share one question. Node runs ticks before
     // promises: the first tick may come before those that go on from this very look-up.
     process.nextTick(afterPromises, forget);

@@ -1,7 +1,7 @@
 /**
  * The one writer of a process. Everything that waits when a transaction begins goes into it: each unit in its own
  * savepoint, one commit and so one flush of the disk for all, and only then the answers. A unit that fails takes
- * nothing else with it; a commit that fails takes all, and says so to all.
+ * nothing else with it; a commit that fails rejects all of its writes.
  */
 import { type MessagePort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { Failure } from '../../errors.ts';
@@ -31,7 +31,7 @@ const MAX_BATCH_MS = 25;
 
 const { path, port } = workerData as WriterThreadData;
 const connection = openSqliteConnection(path, 'write');
-// Prepared like all others: parsing them anew took longer than most of what they surround.
+// Prepared like all others: parsing them each time took longer than most transactions.
 const BEGIN = { name: 'begin', text: 'BEGIN IMMEDIATE' };
 const COMMIT = { name: 'commit', text: 'COMMIT' };
 const SAVE = { name: 'save', text: 'SAVEPOINT unit' };
@@ -169,7 +169,7 @@ async function callProcedure(unit: ProcedureUnit): Promise<unknown> {
 }
 
 /**
- * Rejects in the next turn of the event loop. A procedure that is done before has awaited statements only; one that
+ * Rejects in the next turn of the event loop. A procedure that has ended by then awaited statements only; a procedure that
  * is not would hold the transaction, and every other writer with it, for as long as it likes.
  */
 function refuseToWait(name: string): { readonly refusal: Promise<never>; readonly timer: NodeJS.Immediate } {

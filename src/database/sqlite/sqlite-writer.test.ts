@@ -86,14 +86,17 @@ testWriter('when the thread ends its callers are told, and the next write starts
   assert.deepEqual(await listIds(store), ['d', 'e-a', 'e-b']);
 });
 
-testWriter('what nobody waited for is stored and answered before the writer is closed', async (writer, store) => {
-  const writes = Array.from({ length: 5_000 }, (_, index) => insert(writer, `n${index}`));
-  const outcomes = Promise.allSettled(writes);
-  await writer.close();
-  assert.ok((await outcomes).every((outcome) => outcome.status === 'fulfilled'));
-  assert.equal((await listIds(store)).length, 5_000);
-  await assert.rejects(insert(writer, 'late'), { code: 'unavailable' });
-});
+testWriter(
+  'a write that no caller awaits is stored and answered before the writer is closed',
+  async (writer, store) => {
+    const writes = Array.from({ length: 5_000 }, (_, index) => insert(writer, `n${index}`));
+    const outcomes = Promise.allSettled(writes);
+    await writer.close();
+    assert.ok((await outcomes).every((outcome) => outcome.status === 'fulfilled'));
+    assert.equal((await listIds(store)).length, 5_000);
+    await assert.rejects(insert(writer, 'late'), { code: 'unavailable' });
+  },
+);
 
 testWriter('an input that cannot be cloned fails alone', async (writer, store) => {
   const [before, refused, after] = await Promise.allSettled([

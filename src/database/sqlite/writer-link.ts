@@ -42,7 +42,7 @@ export function startWriterLink(
     cause = error instanceof Error ? error : new Error(String(error));
   });
   const ended = new Promise<void>((resolve) => thread.once('exit', () => resolve())).then(() => {
-    // The exit may be heard of before answers that were sent earlier.
+    // The exit event may arrive before answers that were sent earlier.
     for (let last = receiveMessageOnPort(port); last; last = receiveMessageOnPort(port))
       settle((last.message as WriterReply).outcomes);
     port.close();

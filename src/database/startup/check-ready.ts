@@ -3,7 +3,7 @@ import { type Store, statement } from '../store.ts';
 
 const ready = statement('database_ready', 'SELECT 1 AS ready');
 
-/** Whoever asks gives up soon: a probe's usual patience is a second or two. */
+/** A probe gives up after a second or two. */
 const DEADLINE_MS = 2000;
 
 /** Rejects when the database does not answer. */

@@ -18,7 +18,7 @@ test('ensureDataDir() makes the folder for its owner alone, with the folders abo
   rmSync(folder, { recursive: true });
 });
 
-test('ensureDataDir() refuses at once where nobody can make a folder', () => {
+test('ensureDataDir() refuses at once where no folder can be created', () => {
   assert.throws(() => ensureDataDir('/proc/trivet/data'), /Cannot use the data folder "\/proc\/trivet\/data"/);
 });
 

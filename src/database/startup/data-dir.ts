@@ -22,7 +22,7 @@ const NETWORK_FILE_SYSTEMS: Readonly<Record<number, string>> = {
   3133910204: 'a folder shared with the host',
 };
 
-/** Makes the folder when it is absent, for its owner alone, and refuses one that is not on a local disk. */
+/** Creates the folder when it is absent, readable by its owner alone, and refuses a folder that is not on a local disk. */
 export function ensureDataDir(dataDir: string): void {
   try {
     makeFolder(resolve(dataDir));

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 
 /** For the client to read the last answers and close its side. */
 const END_MS = 5000;
-/** How long our last words may take: then the connection is gone, whoever did not read them. */
+/** How long the final GOAWAY may take to be sent before the connection is destroyed. */
 const LINGER_MS = 500;
 /** A client that goes on sending meanwhile does not want to hear them. */
 const DISCARD_BYTES = 1_048_576;
@@ -21,7 +21,7 @@ export function endSocketSoon(socket: Socket): void {
 }
 
 /**
- * What still comes is thrown away for a moment: closing on bytes that nobody read resets the connection
+ * Late bytes are read and discarded for a moment: closing with unread bytes resets the connection
  * (RFC 1122 §4.2.2.13), and could take our last words from the client.
  */
 export function endSocketAfterFault(socket: Socket): void {

@@ -55,7 +55,7 @@ function assertAnswered(client: FlowClient, streamId: number): void {
   assert.match(String(client.endOf(streamId)?.payload), /grpc-status.0/s);
 }
 
-test('calls that wait behind answers nobody reads keep nothing once they are reset', async () => {
+test('calls that wait behind unread answers keep nothing once they are reset', async () => {
   await using running = await startGrpcServer(methods, LIMITS);
   const client = await FlowClient.connect(running.server.port);
   client.send(frame(SETTINGS, 0, 0, Buffer.from('000400000000', 'hex')));

@@ -2,7 +2,7 @@
  * One budget for the bytes that the transport keeps: requests that are not used yet and answers that wait for a window.
  * When it is exceeded, calls of the network that keeps most for longest are ended until there is room again, so that
  * those who keep little, or only for a moment, do not notice. Size alone would not do: many connections that each keep
- * a little for ever would push out one that has a large request for some milliseconds.
+ * a little for ever would push out a connection that holds a large request for some milliseconds.
  */
 import type { NetworkUse } from './network-use.ts';
 

@@ -63,7 +63,7 @@ export class BaseCall implements GrpcCall, StreamListener {
   #room: { readonly bytes: number; readonly room: Room } | undefined;
   #admission: Promise<void> | undefined;
   #timeoutMs: number | undefined;
-  /** The head of a message, written anew for each: the stream copies it at once. */
+  /** The prefix of a message, overwritten for each: the stream copies it at once. */
   static readonly #head = Buffer.alloc(5);
   #controller: AbortController | undefined;
   #deadline: NodeJS.Timeout | undefined;

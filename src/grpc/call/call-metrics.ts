@@ -6,7 +6,7 @@ import { statusNameOf } from './status.ts';
 export type CountCall = (code: number) => void;
 
 /**
- * `trivet_grpc_calls_total`. Calls are counted in plain arrays and handed to the registry when somebody scrapes:
+ * `trivet_grpc_calls_total`. Calls are counted in plain arrays and handed to the registry on each scrape:
  * a labelled counter would hash its labels on every call.
  */
 export function createCallCounter(metrics: Metrics): (service: string, method: string) => CountCall {

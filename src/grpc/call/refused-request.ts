@@ -4,7 +4,7 @@ import type { Http2Stream, StreamListener } from '../http2/stream.ts';
 
 /** A longer request is reset (RFC 9113 §8.1): its rest would be read for nothing. */
 const MAX_REQUEST_BYTES = 16_384;
-/** So is one that takes longer: it would hold a place among the streams and the connections. */
+/** So is a request that takes longer: it would keep a stream and a connection occupied. */
 const MAX_REQUEST_MS = 3000;
 const NOTHING = Buffer.alloc(0);
 

@@ -8,7 +8,7 @@ import type { GrpcMethod } from './service.ts';
 const identity = { userId: 'u', login: 'ada', isAdmin: false, scopes: [], tokenKind: 'access' } as const;
 const verifyToken = (token: string) => Promise.resolve(token === 'good' ? identity : undefined);
 
-test('a caller on loopback needs no token in mode auto, unless a proxy speaks for somebody else', async () => {
+test('a caller on loopback needs no token in mode auto, unless a proxy forwards another client', async () => {
   const guard = requireCaller({ mode: 'auto', verifyToken });
   const { methods } = guard({ name: SERVICE, methods: [echo] });
   await using running = await startGrpcServer([...methods]);
@@ -17,7 +17,7 @@ test('a caller on loopback needs no token in mode auto, unless a proxy speaks fo
   await assert.rejects(running.client.unary(ECHO_PATH, HELLO, { metadata }), { code: status.UNAUTHENTICATED });
 });
 
-test('a caller that needs a token is answered only with one that is valid, on every kind of method', async () => {
+test('a caller that needs a token is answered only with a valid token, on every kind of method', async () => {
   const guard = requireCaller({ mode: 'on', verifyToken });
   const join: GrpcMethod = { kind: 'client-stream', name: 'Join', handle: async () => HELLO };
   const shared = Buffer.alloc(5);

@@ -17,7 +17,7 @@ export interface Caller {
   readonly isLoopback: boolean;
 }
 
-/** Set by proxies: the one behind the loopback address is then somebody else. */
+/** Headers set by proxies: the real client is then not on loopback. */
 const PROXY_HEADERS = ['forwarded', 'x-forwarded-for', 'x-real-ip', 'via'];
 
 export function needsToken(mode: CallerMode, caller: Caller): boolean {

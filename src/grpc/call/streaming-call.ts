@@ -33,7 +33,7 @@ export class StreamingCall extends BaseCall {
     super.onReset();
   }
 
-  /** The server drains: no more messages, and the method is told to end. */
+  /** The server drains: no more messages, and the method is asked to end. */
   stop(): void {
     this.#isStopped = true;
     this.#wake?.();

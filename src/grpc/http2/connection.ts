@@ -184,7 +184,7 @@ export class Http2Connection {
     this.#drainTimer = setTimeout(() => this.#finishDrain(), DRAIN_PING_MS).unref();
   }
 
-  /** Waits no longer: the calls under way fail, and their callers are told before the connection ends. */
+  /** Stops waiting: the calls under way fail, and their callers get the reason before the connection ends. */
   cut(): void {
     for (const stream of this.#streams) stream.listener?.onCut();
     endSocketSoon(this.socket);
@@ -249,7 +249,7 @@ export class Http2Connection {
     this.#drainTimer = setTimeout(() => this.#streams.cutUnfinished(), DRAIN_REQUEST_MS).unref();
   }
 
-  /** A read that can not go on: says why, and ends. */
+  /** Reports an error that ends the connection, and ends it. */
   #fail(error: unknown): void {
     const { socket } = this;
     this.#reads.stop();

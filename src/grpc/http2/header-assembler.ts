@@ -18,7 +18,7 @@ export class HeaderAssembler {
   #parts: Buffer[] = [];
   #length = 0;
 
-  /** The stream whose block is not whole yet: nothing but its continuation may come. Undefined when there is none. */
+  /** The stream whose block is incomplete: only its CONTINUATION may come. Undefined between blocks. */
   get openStreamId(): number | undefined {
     return this.#parts.length === 0 ? undefined : this.#streamId;
   }

@@ -39,7 +39,7 @@ const ENTRY_OVERHEAD = 32;
 const TABLE_BYTES = 4096;
 const MAX_LIST_BYTES = 32_768;
 
-/** A fault of the block; the connection can not go on. */
+/** A compression error (RFC 9113 §4.3), which ends the connection. */
 export class HpackError extends Error {}
 
 export class HpackDecoder {

@@ -1,4 +1,4 @@
-/** Who opens many connections keeps nobody out who has few, with calls or without. */
+/** A network with many connections cannot keep out a network with few, with calls or without. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -45,7 +45,7 @@ test('an idle connection of an address that has few is not closed for one that h
   for (const client of [idle, ...clients]) client.socket.destroy();
 });
 
-test('TLS connections that do not begin are few, and keep nobody out', async () => {
+test('TLS connections that never start a handshake are limited, and keep no client out', async () => {
   const files = createCertificate();
   await using running = await startGrpcServer(echoMethods, { maxConnections: 40, tls: files });
   const { port } = running.server;

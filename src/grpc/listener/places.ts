@@ -3,7 +3,7 @@ import type { Http2Connection } from '../http2/connection.ts';
 
 /**
  * The connections there may be. When all places are taken, a newcomer gets one of the network that has most, if that is
- * its own or has more than its own: connections cost an attacker nothing, so nobody keeps others out, or takes the place
+ * its own or has more than its own: connections cost an attacker nothing, so no network keeps others out, or takes the place
  * of those who have few, by opening many.
  */
 export class Places {
@@ -19,7 +19,7 @@ export class Places {
     return this.#connections.keys();
   }
 
-  /** Makes a place if there is none. Undefined when the newcomer cannot have one. */
+  /** Frees a place when all are taken. Undefined when the new connection must be refused. */
   enter(network: string): NetworkUse | undefined {
     if (this.#connections.size >= this.#maxConnections && !this.#makePlace(network)) return undefined;
     return this.#networks.enter(network);
@@ -49,7 +49,7 @@ export class Places {
     const most = Math.max(own, ...this.#networks.counts());
     const crowd = [...this.#connections.keys()].filter((connection) => connection.network.connections === most);
     const idle = findLongestIdle(crowd);
-    // One more for the newcomer must not make its network the one that has most.
+    // The new connection must not make its own network the largest.
     return idle ?? (most > own + 1 ? crowd.at(-1) : undefined);
   }
 }

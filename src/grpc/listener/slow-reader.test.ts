@@ -1,4 +1,4 @@
-/** Answers are written into memory that all connections share: whoever reads late, or leaves, must spoil none of another. */
+/** Answers are written into memory that all connections share: a client that reads late, or leaves, must not corrupt the answers of another. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';

@@ -17,7 +17,7 @@ export interface TlsOptions {
   readonly ca?: Buffer;
 }
 
-/** Throws when a file can not be read, or the key is not the certificate's. */
+/** Throws when a file cannot be read, or the key does not belong to the certificate. */
 export function readTls({ certFile, keyFile, clientCaFile }: TlsFiles): TlsOptions {
   const pair = { cert: readPem(certFile), key: readPem(keyFile) };
   const options = clientCaFile === undefined ? pair : { ...pair, ca: readPem(clientCaFile) };

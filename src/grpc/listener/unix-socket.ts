@@ -2,7 +2,7 @@ import { existsSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import { Failure } from '../../errors.ts';
 
-/** Makes place for a listener: a socket file that nobody listens on any more is removed. */
+/** Prepares the path for a listener: removes a socket file that no process listens on any more. */
 export async function clearUnixSocket(path: string): Promise<void> {
   if (!existsSync(path)) return;
   if (await isListening(path)) throw new Failure('conflict', `Cannot listen on "${path}": another program does`);

@@ -20,7 +20,7 @@ export class WireReader {
     this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   }
 
-  /** Starts anew on other bytes, so that a hot caller needs one reader only. */
+  /** Restarts on other bytes, so that a hot caller needs one reader only. */
   reset(bytes: Uint8Array): void {
     this.bytes = bytes;
     this.position = 0;

@@ -71,7 +71,7 @@ function writeAnswer(response: WireWriter, question: Question, index: Index): Wi
     return response.message(4, writeFiles(index.fileByName.get(question.text), question, index));
   if (question.fieldNumber === FILE_CONTAINING_SYMBOL)
     return response.message(4, writeFiles(index.fileBySymbol.get(question.text), question, index));
-  throw new Failure('not_found', 'Cannot describe extensions: there are none');
+  throw new Failure('not_found', 'Cannot describe extensions: this server has no extensions');
 }
 
 function listServices(index: Index): WireWriter {

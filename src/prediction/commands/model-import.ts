@@ -27,7 +27,7 @@ interface ImportOptions {
 
 export function createImportCommand(): Command {
   return new Command('import')
-    .description('Take a version from a file: one that was exported, JSON of XGBoost or text of LightGBM')
+    .description('Import a version from a file: an exported version, XGBoost JSON or LightGBM text')
     .argument('<file>', 'what to take')
     .option('--model <name>', 'the name to keep it under; that of an exported model when left out')
     .option('--no-promote', 'keep it without serving it')

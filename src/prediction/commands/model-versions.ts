@@ -13,7 +13,7 @@ export type OpenedStore = Awaited<ReturnType<typeof openCliStore>>['store'];
 export function addVersionCommands(model: Command): void {
   model
     .command('list')
-    .description('List the versions of every model; the one that is served is marked')
+    .description('List the versions of every model; the served version is marked')
     .option('--model <name>', 'only this model')
     .option('--json', 'print JSON')
     .action(listVersions);

@@ -1,4 +1,4 @@
-/** How `trivet simulate` is told of its servers: which there are, how fast, and when one of them changes its speed. */
+/** The server options of `trivet simulate`: their number, their speed, and when a server changes its speed. */
 import { existsSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { InvalidArgumentError } from 'commander';

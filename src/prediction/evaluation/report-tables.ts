@@ -18,7 +18,7 @@ export function renderOverall(answers: Answers): string {
   return renderTable('Errors', [''], rows);
 }
 
-/** More would be a list that nobody reads. */
+/** A longer list is not readable. */
 const MAX_GROUPS = 40;
 
 export function renderGroups(table: ObservationTable, answers: Answers): string {

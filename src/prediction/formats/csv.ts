@@ -5,7 +5,7 @@ import type { Line } from './lines.ts';
 
 export interface NumberedRecord {
   readonly line: number;
-  /** Undefined when the line is none. */
+  /** Undefined when the line is not a record. */
   readonly record: RawRecord | undefined;
   readonly problem?: string;
 }

@@ -28,7 +28,7 @@ const FIELDS: Readonly<Record<FieldNames, ReadonlySet<string>>> = {
   'llm-d': new Set([...OWN_FIELDS.flatMap((name) => REPLACED.get(name) ?? [name]), ...TOLERATED_FIELDS]),
 };
 
-/** For whoever used other names. */
+/** Aliases of other tools. */
 export const KNOWN_FIELDS: readonly string[] = OWN_FIELDS;
 
 /** `inputTokenLength`, as JSON of our messages spells it: `input_token_length`. */
@@ -53,7 +53,7 @@ function isRecord(value: unknown): value is RawRecord {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The fields of a record that nothing is made of: misspelt, or of somebody else. */
+/** The fields of a record that are not used: misspelt, or of another tool. */
 export function listIgnoredFields(record: RawRecord, names = detectFieldNames(record)): string[] {
   return Object.keys(record).filter((name) => !FIELDS[names].has(name));
 }

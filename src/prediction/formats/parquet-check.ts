@@ -1,6 +1,6 @@
 /**
  * What a Parquet file declares, held against what it has, before the library believes it: the library makes room for
- * whatever number it reads. Only files that somebody names on the command line come here.
+ * whatever number it reads. Only files named on the command line come here.
  */
 import type { AsyncBuffer, ColumnMetaData, FileMetaData, PageHeader, RowGroup, SchemaElement } from 'hyparquet';
 import { parquetHeader } from 'hyparquet/src/column.js';

@@ -103,7 +103,7 @@ async function checkGroup(file: AsyncBuffer, group: RowGroup, { nullable, allowa
     const chunk = await file.slice(start, start + Number(column.total_compressed_size));
     const { codec } = column;
     const decompress = codec === 'UNCOMPRESSED' ? (page: Uint8Array) => page : compressors[codec];
-    if (decompress === undefined) throw new RangeError(`its compression must be one that is known, got ${codec}`);
+    if (decompress === undefined) throw new RangeError(`unsupported compression ${codec}`);
     checkPages(chunk, column, { isNullable: nullable[c]!, allowance, decompress });
   }
 }

@@ -1,4 +1,4 @@
-/** Observations out of files and streams, row by row; a row that can not be learned from comes with its line and why. */
+/** Observations out of files and streams, row by row. A row that cannot be used comes with its line and the reason. */
 import { createReadStream } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { describeError, Failure } from '../../errors.ts';

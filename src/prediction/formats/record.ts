@@ -5,7 +5,7 @@ import { findInputMistake, findMistake, type Observation } from '../schema/obser
 import type { ObservedInput } from '../schema/observation-event.ts';
 import { detectFieldNames, type FieldNames, type RawRecord } from './field-names.ts';
 
-/** A row that can be learned from, or why it can not. */
+/** A usable row, or the reason why it cannot be used. */
 export type ParsedRecord = { readonly observation: Observation } | { readonly refusal: string };
 
 /** `targetModel` stands in where the record names none. */

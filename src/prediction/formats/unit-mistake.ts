@@ -4,7 +4,7 @@ import { type ObservationTable, observedTimes, rowsWith, type Target } from '../
 
 /** No server is known whose requests typically have a first token within a millisecond, or 5,000 tokens a second each. */
 const LEAST_MS: Readonly<Record<Target, number>> = { ttft: 1, tpot: 0.2 };
-/** Nobody waits so long for each token. */
+/** No real server takes this long for each token. */
 const MOST_TPOT_MS = 5000;
 
 /** A sentence about it; undefined when the times may well be milliseconds. */
@@ -17,7 +17,7 @@ export function findUnitMistake(table: ObservationTable): string | undefined {
   return undefined;
 }
 
-/** The median; NaN when nobody observed any. */
+/** The median; NaN without observations. */
 function typicalMs(table: ObservationTable, target: Target): number {
   const observed = observedTimes(table, target);
   const rows = rowsWith(table, target);

@@ -1,6 +1,6 @@
 /**
  * Boosting of symmetric trees as slow and plain as it can be said: real values, every cut tried, every sum taken
- * anew, recursion instead of tables. Nothing serves with it; tests compare the fast engine with it.
+ * again for each node, recursion instead of tables. Nothing serves with it; tests compare the fast engine with it.
  */
 
 export interface ReferenceLevel {

@@ -7,7 +7,7 @@ import { promoteModel, readModelFile, saveModelVersion, takeVersionNumber } from
 import { learnFromSamples } from './learn-from-samples.ts';
 
 forEachEngine(
-  'a served version that this program cannot read is learned anew from all samples',
+  'a served version that this program cannot read is retrained from all samples',
   async (store, { place }) => {
     const samples = observePool({ rows: 200 }).map((observation, id) =>
       insertSampleStep({ id: id + 1, observation: { ...observation, atMs: id } }),

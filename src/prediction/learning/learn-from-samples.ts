@@ -39,7 +39,7 @@ export async function learnFromSamples({ place, targetModel }: TrainingOrder): P
 }
 
 /**
- * Undefined when this program cannot read it, as after an upgrade that computes other features: it answers nobody any
+ * Undefined when this program cannot read it, as after an upgrade that computes other features: it answers no calls any
  * more, so the new model is held against the prior. Else nothing would ever be learned again.
  */
 async function readChampion(store: Store, { name, version }: ModelVersion): Promise<LatencyModel | undefined> {
@@ -52,7 +52,7 @@ async function readChampion(store: Store, { name, version }: ModelVersion): Prom
   }
 }
 
-/** Where the samples end that the version has learned from; 0 for one that was not learned from samples. */
+/** The newest sample that the version was trained on; 0 for a version that was not trained on samples. */
 function findLastSampleId(version: ModelVersion | undefined): number {
   if (version === undefined) return 0;
   const { source } = JSON.parse(version.lineage) as { readonly source?: { readonly lastSampleId?: number } };

@@ -110,7 +110,7 @@ function encodeSlotForests(slot: SlotModels): Uint8Array {
   return forests.length === 0 ? new Uint8Array(0) : encodeForests(forests);
 }
 
-/** The digest that tells two files apart; it is also the file's own end. */
+/** The digest that distinguishes two files; it is also the file's own end. */
 export function checksumOf(file: Uint8Array): string {
   return Buffer.from(file.subarray(-CHECKSUM_BYTES)).toString('hex');
 }

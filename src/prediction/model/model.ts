@@ -45,7 +45,7 @@ export interface Validation {
   readonly mdape: number;
 }
 
-/** The models of one pod type; a target nobody observed there is absent. */
+/** The models of one pod type; a target without observations is absent. */
 export type SlotModels = Partial<Readonly<Record<Target, TargetModel>>>;
 
 /** By what a model was learned: the same rows and parameters give the same model. */

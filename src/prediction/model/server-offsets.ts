@@ -77,7 +77,7 @@ export function fitServerOffsets(rows: ObservedRows): ServerOffsets {
   return alternate(rows).offsets;
 }
 
-/** Not the newest rows of all: recordings that stand one after the other end with servers that nobody had seen before. */
+/** Not the newest rows of all: concatenated recordings end with servers that were not seen before. */
 function splitByAge(server: ArrayLike<number>): { readonly learned: number[]; readonly judged: number[] } {
   const left = new Map<number, number>();
   for (let row = 0; row < server.length; row++) left.set(server[row]!, (left.get(server[row]!) ?? 0) + 1);

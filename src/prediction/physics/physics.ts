@@ -107,7 +107,7 @@ function listRows(
   return rows;
 }
 
-/** A row a thousand times off the scaled prior is a mistake of whoever wrote it; one with a huge load would bend the fit. */
+/** A row a thousand times off the scaled prior is an error of its writer, and with a huge load it would bend the fit. */
 function isPossible({ terms, observedMs }: Row, prior: Float64Array): boolean {
   return Math.abs(Math.log(observedMs / multiply(prior, terms))) <= MAX_LOG_RATIO;
 }

@@ -36,7 +36,7 @@ export interface ImportOrder {
 export function importTrees(order: ImportOrder): ImportedTrees {
   const { forest, featureNames } =
     order.kind === 'XGBoost' ? parseXgboostJson(order.text) : parseLightgbmText(order.text);
-  // A Poisson or gamma objective takes the logarithm itself: nobody wants that of a logarithm.
+  // A Poisson or gamma objective takes the logarithm itself; a second logarithm would be a mistake.
   if (forest.link === 'exp' && order.transform !== 'identity')
     throw refuse(
       `--transform must be identity for an objective that predicts times by itself, got "${order.transform}"`,

@@ -94,7 +94,7 @@ forEachEngine(
   },
 );
 
-forEachEngine('a model that nobody made is not rolled back', async (store) => {
+forEachEngine('an unknown model cannot be rolled back', async (store) => {
   await assert.rejects(rollBackModel(store, 'nobody', 1), { code: 'not_found' });
 });
 

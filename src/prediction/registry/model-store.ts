@@ -174,7 +174,7 @@ export const promoteProcedure: Procedure<Promotion, boolean> = procedure(
 );
 
 interface Rollback extends Omit<Promotion, 'version' | 'reason'> {
-  /** The version that somebody was told it leads to. */
+  /** The version that the caller was shown as the target. */
   readonly expectedVersion?: number;
 }
 
@@ -206,7 +206,7 @@ export async function rollBackModel(store: Store, name: string, nowMs: number): 
   return await store.call(rollbackProcedure, { name, nowMs, touch: store.touch(MODELS_TOPIC, nowMs) });
 }
 
-/** The same, but only to the version that somebody has confirmed; throws `conflict` when it would lead elsewhere by now. */
+/** The same, but only to the version that the caller confirmed; throws `conflict` when it would now lead to another. */
 export async function rollBackModelTo(
   store: Store,
   confirmed: { readonly name: string; readonly version: number; readonly nowMs: number },

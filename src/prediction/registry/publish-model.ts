@@ -31,7 +31,7 @@ export function packModel(model: LatencyModel): PackedModel {
 export interface Publication {
   readonly name: string;
   readonly packed: PackedModel;
-  /** Where its rows came from: kept beside the model for whoever asks later. */
+  /** The origin of its rows, kept with the model. */
   readonly source: Readonly<Record<string, unknown>>;
   readonly promotion: 'promote' | 'keep';
   readonly reason: string;

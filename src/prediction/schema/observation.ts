@@ -15,7 +15,7 @@ export interface Observation {
   readonly run?: string;
 }
 
-/** Why this row can not be learned from, in words that name the field; undefined when it can. */
+/** The reason why this row cannot be used, naming the field; undefined for a usable row. */
 export function findMistake(row: Observation): string | undefined {
   const mistake = findInputMistake(row.input);
   if (mistake !== undefined) return mistake;

@@ -1,6 +1,6 @@
 /**
  * The key-value memory of one server: blocks of a prompt are shared by requests with the same beginning, unshared
- * tokens belong to one request, and blocks that nobody uses stay as cache until their room is needed (least recently
+ * tokens belong to one request, and unused blocks stay as cache until their room is needed (least recently
  * used first), as in vLLM's automatic prefix caching.
  */
 
@@ -10,7 +10,7 @@ export interface PrefixCache {
   usedTokens(): number;
   /** How many leading blocks of a prompt are there. */
   countMatching(blocks: readonly number[]): number;
-  /** Takes the room for these blocks and `ownTokens` more; false, and nothing taken, when there is none. */
+  /** Takes the room for these blocks and `ownTokens` more; false, and nothing taken, when there is not enough. */
   acquire(blocks: readonly number[], ownTokens: number): boolean;
   /** Only the first `computedTokens` of the blocks hold anything that is worth remembering. */
   release(blocks: readonly number[], ownTokens: number, computedTokens: number): void;

@@ -20,14 +20,14 @@ export interface Candidate {
   readonly bandwidthUtilization: number;
   /** Requests that the gateway has sent there and that have not ended: counted by itself, so never old. */
   readonly underWay: number;
-  /** Those among them that the metrics can not show yet. */
+  /** Those among them that the metrics cannot show yet. */
   readonly sentSinceScrape: number;
 }
 
-/** Routes requests; may learn from what it is told. */
+/** Routes requests; may learn from what happened to them. */
 export type RoutingPolicy = Policy<number, void>;
 
-/** One that asks somebody else. Simulated time stands still until the answer is there. */
+/** A policy that asks another process. Simulated time stands still until the answer is there. */
 export type RemotePolicy = Policy<Promise<number>, Promise<void>>;
 
 interface Policy<Choice, Told> {

@@ -2,7 +2,7 @@
  * Keeps deliveries out of private networks. A target is vetted when a hook is written and again at every attempt: its
  * text by `address-rules.ts`, then its name is resolved here, every answer must be public, and the connection is made to
  * the address that was vetted, never to the name. So there is no moment between check and connection in which DNS could
- * answer anew, and a literal address, for which Node calls no `lookup`, takes the same way.
+ * answer again, and a literal address, for which Node calls no `lookup`, takes the same path.
  */
 import { Resolver } from 'node:dns/promises';
 import { isIP } from 'node:net';
@@ -48,7 +48,7 @@ export interface NameResolver {
   resolve6(name: string): Promise<string[]>;
 }
 
-/** What the operator is told of a refusal, and the caller is not. */
+/** What the operator's log says about a refusal, and the caller does not see. */
 export interface ExplainedRefusal {
   readonly cause: RefusalCause | 'no answer';
   /** With the port; empty when the URL could not be read. */
@@ -71,7 +71,7 @@ export interface AddressGuard {
   vet(url: string): Promise<Vetting>;
   /**
    * Throws `invalid` with what is wrong with the text of the URL. For what a name resolves to there is one reason, so that
-   * nobody can map a network by reading refusals.
+   * refusals cannot be used to map a network.
    */
   checkTarget(url: string): Promise<VettedTarget>;
   /** Asked again about the other end of a connection once it stands. */
@@ -146,7 +146,7 @@ async function vetTarget(text: ReturnType<typeof parseTargetUrl>, policy: Policy
   const found = await policy.resolve(name);
   if ('reason' in found) return { kind: 'unresolved', reason: found.reason };
   const { addresses } = found;
-  // A private name says nothing about a public address: whoever owns that may answer to any name.
+  // A private name proves nothing about a public address: its owner may answer to any name.
   const fits = addresses.every(isPrivate ? policy.isConfigured : policy.isAllowed);
   return fits && addresses.length <= MAX_ADDRESSES ? allow(url, addresses) : UNRESOLVED;
 }

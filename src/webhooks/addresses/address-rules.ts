@@ -1,7 +1,7 @@
 /**
  * Which addresses a delivery may go to, as rules over values: what a URL may look like and which IP addresses are
  * public. Parsers disagree about odd spellings (octal, hex, one number, full-width digits, a backslash before an `@`),
- * and whoever checks with one and connects with another is fooled; so every spelling but the plain one is refused.
+ * and a program that checks with one parser and connects with another is fooled; so every spelling but the plain one is refused.
  */
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
@@ -146,7 +146,7 @@ export function isConfiguredAddress(text: string, allowed: readonly Cidr[]): boo
   return ipaddr.isValid(text) && isWithin(ipaddr.parse(text), allowed);
 }
 
-/** Whether this machine may connect there: a public unicast address, or one that the server's configuration allows. */
+/** Whether this machine may connect there: a public unicast address, or an address that the configuration allows. */
 export function isAllowedAddress(text: string, allowed: readonly Cidr[]): boolean {
   if (!ipaddr.isValid(text)) return false;
   const address = ipaddr.parse(text);

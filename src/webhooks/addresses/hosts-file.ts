@@ -27,7 +27,7 @@ export function createHostsFile(path: string = DEFAULT_PATH): HostsFile {
   };
 }
 
-/** Changes when the file does; empty when there is none, or none that a person wrote. */
+/** Changes when the file does; empty when the file is absent or was generated. */
 function readVersion(path: string): string {
   const stat = statSync(path, { throwIfNoEntry: false });
   return stat?.isFile() && stat.size <= MAX_BYTES ? `${stat.ino} ${stat.mtimeMs} ${stat.size}` : '';

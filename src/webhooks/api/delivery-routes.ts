@@ -87,7 +87,7 @@ function describeRoutes(registry: OpenAPIHono['openAPIRegistry']): void {
     method: 'get',
     path: `${path}/deliveries`,
     summary: 'List the deliveries of a webhook',
-    description: 'The newest first. The log is kept for 30 days. A parameter that is not listed here is refused.',
+    description: 'Newest first. The log is kept for 30 days. A parameter that is not listed here is refused.',
     tags,
     request: { params: hookPath, query: listParameters },
     responses: { 200: asJson('A page', z.array(deliveryJson)) },
@@ -112,7 +112,7 @@ function describeRoutes(registry: OpenAPIHono['openAPIRegistry']): void {
   registry.registerPath({
     method: 'post',
     path: `${path}/replay`,
-    summary: 'Send again what failed for good',
+    summary: 'Send permanently failed deliveries again',
     description: 'Deliveries created since then that are dead, blocked or expired.',
     tags,
     request: { params: hookPath, query: replayParameters },

@@ -38,7 +38,7 @@ function addCreation(routes: OpenAPIHono<IdentityEnv>, parts: ManagementParts): 
   routes.post('/user/repos', parts.requireScope(SCOPE), async (c) => {
     const identity = c.get('identity');
     const owner = await parts.owners.findOwner(identity.login);
-    // An application that acts for itself goes by its client id, and somebody may have that as a login.
+    // An application that acts for itself is identified by its client id, and a person may have that as a login.
     if (owner === undefined || owner.id !== identity.userId) throw refuseOwner(identity.login);
     return c.json(await create(parts, owner, await readParameters(c)), 201);
   });

@@ -17,7 +17,7 @@ export interface Bridge {
   translate(header: ReadHeader, payload: Json): EventInput | undefined;
 }
 
-/** A JSON object nobody has checked yet; what is read from it is checked by the event's schema in the end. */
+/** An unchecked JSON object; the event's schema checks what is read from it. */
 // biome-ignore lint/suspicious/noExplicitAny: payloads of strangers have no type, and every field may be absent
 export type Json = any;
 
@@ -26,7 +26,7 @@ export function verifyHexHmac(secret: Buffer, body: Buffer, signature: string | 
   return isEqual(Buffer.from(expected), Buffer.from((signature ?? '').toLowerCase()));
 }
 
-/** In a time that tells nothing about where they differ. */
+/** Compares in a time that does not depend on where they differ. */
 export function isEqual(expected: Buffer, given: Buffer): boolean {
   return expected.length === given.length && timingSafeEqual(expected, given);
 }

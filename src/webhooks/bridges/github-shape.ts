@@ -97,7 +97,7 @@ function toTarget(payload: Json): InputOf<'note'>['target'] {
   };
 }
 
-/** GitHub tells what was (`from`); what is stands in the subject. */
+/** GitHub sends the old value (`from`); the new value is in the subject. */
 function toChanges(changes: Json, subject: Json) {
   return Object.fromEntries(
     Object.entries((changes ?? {}) as Record<string, Json>)

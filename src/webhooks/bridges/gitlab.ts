@@ -55,7 +55,7 @@ const TRANSLATORS = Object.entries<Translate>({
 });
 const TRANSLATE_OF: ReadonlyMap<unknown, Translate> = new Map(TRANSLATORS);
 
-/** Undefined for a comment on what nobody can subscribe to, like a snippet or an epic. */
+/** Undefined for a comment on a kind without events here, like a snippet or an epic. */
 function translateNote(payload: Json): InputOf<'note'> | undefined {
   const target = toTarget(payload);
   if (target === undefined) return undefined;

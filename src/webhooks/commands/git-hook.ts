@@ -101,13 +101,13 @@ function remarkRefused(report: SendReport): void {
   for (const reason of report.refused) remark(`trivet: the service refused an event: ${reason}`);
 }
 
-/** Goes on after the push has ended; there is at most one that sends. */
+/** Continues after the push has ended; at most one process sends. */
 function startSender({ url, tokenFile }: Connection, gitDir: string): void {
   const argv = ['git-hook', 'send', '--git-dir', gitDir, '--hours', '24'];
   if (url !== undefined) argv.push('--url', url);
   if (tokenFile !== undefined) argv.push('--token-file', resolve(tokenFile));
   const program = process.argv[1] ?? '';
-  // Git waits until nobody holds the hook's output any more.
+  // Git waits until no process holds the hook's output any more.
   spawn(process.execPath, [...process.execArgv, program, ...argv], { detached: true, stdio: 'ignore' }).unref();
 }
 

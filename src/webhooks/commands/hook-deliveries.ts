@@ -36,7 +36,7 @@ export function addDeliveryCommands(command: Command, open: OpenWebhooks): void 
     .action(sendAgain.bind(undefined, open));
   command
     .command('replay <owner/name> <id>')
-    .description('Send again all deliveries that failed for good since a time; the service does it, when it is up')
+    .description('Send all deliveries again that failed permanently since a time; the running service sends them')
     .requiredOption('--since <time>', 'an ISO 8601 time with Z or an offset, as in 2026-03-01T10:00:00Z')
     .action(sendFailedAgain.bind(undefined, open));
 }

@@ -36,7 +36,7 @@ export async function openWebhooks(createOwners: (store: Store) => Owners): Prom
   return { cli, guard, management, [Symbol.asyncDispose]: () => cli[Symbol.asyncDispose]() };
 }
 
-/** Who runs commands here may know what callers of the API are not told. */
+/** An operator on this machine may see details that callers of the API do not get. */
 function explainRefusal({ host, cause, reason }: ExplainedRefusal): void {
   const advice = ADVICE_OF[cause];
   if (cause === 'no answer') remark(`"${host}" cannot be resolved: ${reason}`);

@@ -1,6 +1,6 @@
 /**
  * How much an event may hold. The API refuses what is longer, since its caller can mend it. Git and the bridges shorten
- * it instead: there the push has happened, and an event that is refused would be announced to nobody.
+ * it instead: there the push has happened, and a refused event would never be delivered.
  */
 export const LIMITS = {
   /** Characters of a name, a title or an e-mail address. */
@@ -46,7 +46,7 @@ export function clampSeconds(seconds: number): number {
 
 const ISO_TIME = /^([+-]?\d{4,9})-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?$/;
 
-/** ISO 8601 of any time that another host writes (`2026-03-01 10:28:03 UTC` among them); undefined if it is none. */
+/** ISO 8601 of any time that another host writes (`2026-03-01 10:28:03 UTC` among them); undefined if it is not a time. */
 export function parseTime(text: string): string | undefined {
   const year = Number(ISO_TIME.exec(text)?.[1]);
   if (year > 9999) return formatTime(LAST_SECOND, '');

@@ -1,9 +1,9 @@
-/** Events to try a receiver with: complete, plausible, about nobody. */
+/** Sample events to try a receiver with: complete, plausible, without real people. */
 import { createHash } from 'node:crypto';
 import { type Event, type EventInput, eventSchema } from './event.ts';
 import type { EventKind } from './event-kind.ts';
 
-/** Whoever tries. */
+/** The person who sends the test. */
 export interface SampleActor {
   readonly id?: number;
   readonly username: string;

@@ -1,5 +1,5 @@
 /**
- * From what `post-receive` is told (old id, new id, reference) to events with real commits. The references have moved
+ * From the input of `post-receive` (old id, new id, reference) to events with real commits. The references have moved
  * already, so commits that are new to the repository are those that no reference outside this push reaches.
  *
  * What git has taken is announced whatever it looks like: where a part cannot be read, the event goes out without it.
@@ -22,7 +22,7 @@ export interface RefUpdate {
 export interface PushParts {
   readonly git: RunGit;
   readonly updates: readonly RefUpdate[];
-  /** Who pushed, as far as anybody told. */
+  /** The pusher, if the host named one. */
   readonly actor: { readonly username: string; readonly name: string; readonly email?: string };
   readonly pushOptions: readonly string[];
   /** Told what an event had to do without. */
@@ -61,7 +61,7 @@ interface Reading {
   readonly shared: Pick<PushInput, 'actor' | 'push_options'>;
   /** Asked when a branch is new; read once. */
   readonly listOthers: () => Promise<readonly string[]>;
-  /** The reference of the default branch; empty when there is none. Asked for tags; read once. */
+  /** The reference of the default branch; empty without one. Needed for tags; read once. */
   readonly findDefault: () => Promise<string>;
   readonly onFailure: (error: unknown) => void;
   /** The value, or when it cannot be read what the event can do with instead. */

@@ -5,7 +5,7 @@ import { KEY_USED } from '../intake/draft-event.ts';
 import { fitEvent } from './fit-event.ts';
 import type { Spool, SpoolEntry, SpooledEntry } from './spool.ts';
 
-/** `later`: nobody there, or not now. `refused`: this event will never be taken. */
+/** `later`: the service did not answer, or asked to wait. `refused`: it will never take this event. */
 export type SendOutcome =
   | { readonly kind: 'sent' }
   | { readonly kind: 'later'; readonly reason: string }

@@ -31,7 +31,7 @@ export interface Spool {
   append(entries: readonly SpoolEntry[]): Promise<void>;
   list(): SpooledEntry[];
   remove(file: string): void;
-  /** Puts one that can never be sent aside, where somebody may look at it. */
+  /** Sets an event that can never be sent aside, for an operator to inspect. */
   setAside(file: string): void;
   /** Undefined while another process sends. */
   lock(): { [Symbol.dispose](): void } | undefined;

@@ -101,7 +101,7 @@ const holdsOfRepository: Statement<HoldRow> = statement(
 export interface EndpointHold {
   /** The hook is disabled. */
   readonly isHeld: boolean;
-  /** Undefined when there is none now, which includes one that has just ended. */
+  /** Undefined without a pause, also when it has just ended. */
   readonly pause: Pause | undefined;
 }
 
@@ -110,7 +110,7 @@ export async function readHold(store: Store, hookId: number, nowMs: number): Pro
   return { isHeld: row !== undefined && row.held_since_ms !== null, pause: row && toPause(row, nowMs) };
 }
 
-/** By the hook's id; one that is not paused is absent. */
+/** By the hook's id; hooks without a pause are absent. */
 export async function readPauses(store: Store, repositoryId: number, nowMs: number): Promise<Map<number, Pause>> {
   const pauses = new Map<number, Pause>();
   for (const row of await store.read(holdsOfRepository, [repositoryId])) {

@@ -86,7 +86,7 @@ export interface KeyChange {
   readonly nowMs: number;
 }
 
-/** No key contains it, so it tells a list from the one former key that earlier versions sealed as it is. */
+/** No key contains it, so it distinguishes a list from the single former key that earlier versions sealed. */
 const LIST_MARK = '\0';
 
 function renderFormer(former: readonly FormerKey[]): string {

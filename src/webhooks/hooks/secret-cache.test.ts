@@ -24,7 +24,7 @@ function change(from: string, ...keys: string[]): SealedSecrets {
 
 const formerOf = ({ former }: HookSecrets) => former.map(({ key }) => key.toString());
 
-test('an unchanged box is opened once, a changed one anew', () => {
+test('an unchanged box is opened once, a changed box again', () => {
   const read = createSecretCache(vault);
   const sealed = seal('one');
   const first = read(1, sealed, 0);

@@ -1,6 +1,6 @@
 /**
  * The secrets of hooks that are being delivered to, opened once: opening a box and making its key ready costs as much as
- * all the rest of a signature. A changed box is noticed, since every delivery reads it anew.
+ * all the rest of a signature. A changed box is noticed, since every delivery reads it again.
  */
 import type { Vault } from '../../vault/vault.ts';
 import { type HookSecrets, openSecrets, type SealedSecrets } from './hook.ts';

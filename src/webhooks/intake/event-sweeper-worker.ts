@@ -1,4 +1,4 @@
-/** Forgets, a few times an hour, events and keys that nobody will ask for again. */
+/** Deletes, a few times an hour, events and idempotency keys past their retention. */
 import { runUnderLease } from '../../database/leases.ts';
 import type { Store } from '../../database/store.ts';
 import type { Log } from '../../telemetry/log.ts';

@@ -1,6 +1,6 @@
 /**
  * Where every event comes in. An event and one delivery for every hook that wants its kind commit together, before
- * anybody is told that they did; and with them those of the other events that came in meanwhile.
+ * the caller gets its answer. Events that arrive meanwhile share the commit.
  */
 import type { Store } from '../../database/store.ts';
 import { Failure, isFailure } from '../../errors.ts';

@@ -20,7 +20,8 @@ export const deliveryJson = z
     created_at: z.string(),
     attempted_at: z.string().nullable(),
     next_attempt_at: z.string().nullable().openapi({
-      description: 'Not before then; the present when nothing but its turn is waited for. Null when there is none.',
+      description:
+        'The earliest time of the next attempt; now when the delivery only waits for its turn. Null without a next attempt.',
     }),
     waits_for: z.enum(['turn', 'schedule', 'pause']).nullable().openapi({
       description:
@@ -39,7 +40,7 @@ export const attemptJson = z
     status_code: z.int(),
     reason: z.string().nullable().openapi({ description: 'Why there was no answer.' }),
     remote_address: z.string().nullable(),
-    request_headers: headersJson.openapi({ description: 'What proves the sender is redacted.' }),
+    request_headers: headersJson.openapi({ description: 'Signatures and passwords are redacted.' }),
     response_headers: headersJson,
     response_body: z.string().openapi({ description: 'The first 8 KiB.' }),
     timings_ms: z.object({

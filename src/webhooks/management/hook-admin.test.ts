@@ -49,7 +49,7 @@ forEachEngine(
 );
 
 forEachEngine(
-  'somebody sees the own repositories and those of owned organizations, with what ails their hooks',
+  'a person sees their own repositories and those of their organizations, with the state of their hooks',
   async (store) => {
     await using server = await startManagement(store);
     const { admin } = server;

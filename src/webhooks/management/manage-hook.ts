@@ -97,7 +97,7 @@ export async function updateHook(
   stored: StoredHook,
   parameters: HookChangeParameters,
 ): Promise<StoredHook> {
-  // Whoever's address is gone, or is not allowed any more, can still switch the hook off.
+  // A hook whose address is not allowed any more can still be switched off.
   if (parameters.active !== false || parameters.url !== stored.hook.url) await parts.guard.checkTarget(parameters.url);
   const nowMs = parts.world.nowMs();
   const change: HookChange = {

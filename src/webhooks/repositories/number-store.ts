@@ -6,7 +6,7 @@ const takeNumber = statement<{ value: number }>(
    ON CONFLICT (name) DO UPDATE SET value = webhook_numbers.value + 1 RETURNING value`,
 );
 
-/** The next of the small numbers that clients see as `id`; one that is not used leaves a gap. */
+/** The next of the small numbers that clients see as `id`; an unused number leaves a gap. */
 export async function nextNumber(store: Store, name: 'repository' | 'hook'): Promise<number> {
   const [row] = await store.write(takeNumber, [name]);
   return row?.value ?? 0;

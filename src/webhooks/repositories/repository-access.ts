@@ -7,7 +7,7 @@ import type { RepositoryStore } from './repository-store.ts';
 type Caller = Pick<Identity, 'userId' | 'isAdmin'>;
 
 export interface RepositoryAccess {
-  /** 404 when there is none or the caller may not see it, 403 when it may see but not administer it. */
+  /** 404 when it does not exist or the caller may not see it, 403 when the caller may see but not administer it. */
   findAdministered(caller: Caller, owner: string, path: string): Promise<Repository>;
   /** A public one is seen by everybody. */
   findVisible(caller: Caller, owner: string, path: string): Promise<Repository>;

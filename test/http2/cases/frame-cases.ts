@@ -40,7 +40,7 @@ const MAX_INCREMENT = hex('7fffffff');
 const settings = (text: string, flags = 0, streamId = 0) => frame(SETTINGS, flags, streamId, hex(text));
 const grow = (streamId: number, increment: string) => frame(WINDOW_UPDATE, 0, streamId, hex(increment));
 const open = headers(1, withPath(NEVER_PATH));
-/** Messages of no bytes, 5 bytes each, which nobody takes: 16,000 bytes a frame. */
+/** Empty messages, 5 bytes each, which the method never takes: 16,000 bytes a frame. */
 const emptyMessages = Buffer.concat(Array.from({ length: 3200 }, () => frameMessage(Buffer.alloc(0))));
 const CONTENT_WITH_PADDING = Buffer.concat([Buffer.of(6), MESSAGE, Buffer.alloc(6)]);
 

@@ -22,7 +22,7 @@ export interface PresentedClient {
 
 export interface AuthenticatedClient {
   readonly application: Client;
-  /** False for a public client, and for a confidential one that only named itself. */
+  /** False for a public client, and for a confidential client that sent its id without a secret. */
   readonly isAuthenticated: boolean;
 }
 
@@ -53,7 +53,7 @@ function readBasic(
   return { clientId: decodeForm(text.slice(0, colonAt)), secret: secret === '' ? undefined : secret };
 }
 
-/** §2.3.1: both are form-encoded inside of Basic; one that is not, is taken as it stands. */
+/** §2.3.1: both are form-encoded inside Basic; a value that is not is taken unchanged. */
 function decodeForm(text: string): string {
   try {
     const decoded = decodeURIComponent(text.replaceAll('+', ' '));
@@ -118,7 +118,7 @@ interface SecretUse {
 
 const HOUR_MS = 3_600_000;
 
-/** Coarse on purpose, and not waited for: a remark for the owner must not cost every exchange a write. */
+/** Coarse and not awaited: this note for the owner must not cost a write in every exchange. */
 function noteUse(parts: ProtocolParts, { credentials, slot, isInQuery, address }: SecretUse): void {
   const { application, secrets } = credentials;
   const { clientId, ownerId } = application;

@@ -23,7 +23,7 @@ export interface NewCode extends PersonOrigin {
   readonly expiresAtMs: number;
 }
 
-/** What an exchange is checked against. None of it ever changes, so it may be read before the redemption. */
+/** What an exchange is checked against. It never changes, so it may be read before the redemption. */
 export interface IssuedCode {
   readonly clientId: string;
   readonly userId: string;
@@ -44,7 +44,7 @@ interface CodeRow {
   readonly auth_time_ms: number;
 }
 
-/** After this many wrong verifiers a code is dead: nobody guesses one, and no honest client needs more. */
+/** After this many wrong verifiers a code is dead: an honest client needs no more. */
 const MAX_FAILED_ATTEMPTS = 5;
 
 const insertCode = statement(
@@ -106,7 +106,7 @@ export interface AllowedCode {
   readonly audit: Step;
 }
 
-/** What a person decided, and the code that comes of it. */
+/** A person's decision, and the code that results from it. */
 export const insertAllowedCode: Procedure<AllowedCode, void> = procedure(
   import.meta.url,
   'insertAllowedCode',

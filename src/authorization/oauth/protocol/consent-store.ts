@@ -1,4 +1,4 @@
-/** What each user has allowed each application, once and for all until it is taken back. */
+/** What each user allows each application, until the user revokes it. */
 import { type Store, statement, type Transaction } from '../../../database/store.ts';
 import { auditStep } from '../../accounts/audit-store.ts';
 import { formatScope, isWithin, readScopes, type Scope, uniteScopes } from '../../applications/scope.ts';
@@ -85,7 +85,7 @@ export interface ConsentDecision {
   readonly asked: readonly Scope[];
   /** What the person left of it. */
   readonly kept: readonly Scope[];
-  /** Used for a first consent, and for one that allows less than the one before. */
+  /** The id of a new grant: for a first consent, and for a consent that allows less than before. */
   readonly newGrantId: string;
   readonly nowMs: number;
 }

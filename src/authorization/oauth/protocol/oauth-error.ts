@@ -38,7 +38,7 @@ export function createOAuthFailure(
   return new Failure(CODE_OF[oauthError] ?? 'invalid', description, details);
 }
 
-/** One description for every reason: who guesses must not learn which check failed. */
+/** One description for every reason: a guesser must not learn which check failed. */
 export function refuseGrant(): Failure {
   return createOAuthFailure('invalid_grant', 'The grant is invalid, expired, revoked or was issued to another client');
 }

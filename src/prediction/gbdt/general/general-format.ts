@@ -2,7 +2,7 @@ import { copyNative, toLittleEndian } from '../native-arrays.ts';
 import { checkForest, type GeneralForest } from './general-tree.ts';
 
 /**
- * A forest of any shape as bytes, little-endian: what it is, then its arrays, one after the other. Whoever keeps the
+ * A forest of any shape as bytes, little-endian: a header, then its arrays, one after the other. A caller that keeps the
  * bytes knows by its own checksum that they are whole; a reader still refuses nodes that point nowhere.
  */
 

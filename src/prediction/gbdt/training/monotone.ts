@@ -82,7 +82,7 @@ function poolViolators({ order, below }: LeafOrder, { values, weights }: Weighte
       for (let i = 0; i < blockOf.length; i++) if (blockOf[i] === other) blockOf[i] = leaf;
     }
 
-  /** The block below with the highest mean above that of this one; this one when there is none. */
+  /** The block below with the highest mean above that of this block; this block itself without such a block. */
   function findHighest(leaf: number): number {
     let highest = leaf;
     for (const neighbour of neighbours[leaf]!) {

@@ -4,7 +4,7 @@ import { tossCoins } from '../random.ts';
 export interface Sample {
   /** The weight of every row; 0 for those that are left out. */
   readonly weights: Float64Array;
-  /** Draws anew, for the next tree. */
+  /** Draws a new sample, for the next tree. */
   draw(): void;
 }
 
