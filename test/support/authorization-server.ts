@@ -41,6 +41,8 @@ export interface ServerOptions {
   /** The name both of two processes go by; this server's own address unless given. */
   readonly issuer?: string;
   readonly log?: Log;
+  /** Time passes by `advance` only, however slow the machine is. */
+  readonly isStill?: boolean;
 }
 
 const TEST_KEY = new Uint8Array(32).fill(7);
@@ -50,10 +52,11 @@ export async function startAuthorizationServer(
   options: ServerOptions = {},
 ): Promise<AuthorizationServer> {
   const clock = options.clock ?? { offsetMs: 0, stepMs: 0 };
+  const [startMs, startMonotonicMs] = [Date.now(), performance.now()];
   const world: World = {
     ...realWorld,
-    nowMs: () => Date.now() + clock.offsetMs + clock.stepMs,
-    monotonicMs: () => performance.now() + clock.offsetMs,
+    nowMs: () => (options.isStill ? startMs : Date.now()) + clock.offsetMs + clock.stepMs,
+    monotonicMs: () => (options.isStill ? startMonotonicMs : performance.now()) + clock.offsetMs,
   };
   const lines: string[] = [];
   const log = options.log ?? createLog('info', { write: (line: string) => void lines.push(line) });

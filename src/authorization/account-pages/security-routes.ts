@@ -16,7 +16,7 @@ import { texts } from '../messages/messages.ts';
 import { clientAddress } from '../sign-in/client-address.ts';
 import { passkeyScript } from '../sign-in/passkey-script.ts';
 import { beginRegistration, canUsePasskeys, finishRegistration } from '../sign-in/passkeys.ts';
-import { checkNewPassword, hashPassword, isPassword } from '../sign-in/password.ts';
+import { checkHashPlace, checkNewPassword, hashPassword, isPassword } from '../sign-in/password.ts';
 import { deletePersonalTokensStep } from '../tokens/personal-token-store.ts';
 import { askToSignInAgain, type Console, isFresh, type Submission, type Visit } from './console.ts';
 import { renderSecurity, type SecurityView } from './security-page.ts';
@@ -72,9 +72,11 @@ export async function checkCurrentPassword(
   // The session proves that this browser is the person's: strangers' failures do not make it wait.
   const attempt = { kind: 'password', account: login, address: clientAddress(c), deviceId: session.id } as const;
   const subjects = attemptSubjects(attempt);
+  const caller = { key: session.id, isKnown: true };
+  checkHashPlace(caller);
   await checkAttempt(kit.store, { subjects, nowMs: kit.world.nowMs() });
   const credentials = await findCredentials(kit.store, login);
-  if (!(await isPassword(credentials?.passwordHash, readField(form, field))))
+  if (!(await isPassword(credentials?.passwordHash, readField(form, field), caller)))
     throw new Failure('invalid', texts.security.wrongCurrent.replace(/\.$/, ''), { field });
   await forgiveAttempt(kit.store, subjects);
 }
@@ -98,7 +100,7 @@ function addPasswordForm({ kit, form }: Console): void {
     const isChanged = await kit.store.call(changePasswordOnce, {
       userId: user.id,
       epoch: user.epoch,
-      passwordHash: await hashPassword(password),
+      passwordHash: await hashPassword(password, { key: session.id, isKnown: true }),
       nowMs,
       steps: [
         // All other sessions end: an intruder who knew the old password is signed out (S10).

@@ -73,7 +73,7 @@ async function makeUser(
 ): Promise<void> {
   const password = readField(form, 'password');
   checkNewPassword(password, values);
-  const passwordHash = await hashPassword(password);
+  const passwordHash = await hashPassword(password, { key: session.id, isKnown: true });
   const event = { kind: 'user_created', actorId: session.user.id, address: clientAddress(c) } as const;
   const user = {
     ...values,

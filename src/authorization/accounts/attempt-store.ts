@@ -80,6 +80,13 @@ export async function forgiveAttempt(store: Store, subjects: readonly AttemptSub
   );
 }
 
+/** It was not judged: everything counted is taken back, and no earlier failure is forgotten. */
+export async function takeBackAttempt(store: Store, subjects: readonly AttemptSubject[]): Promise<void> {
+  await store.writeAll(
+    subjects.map(({ key, policy }) => ({ statement: forgiveOne, parameters: [key, policy.forgetOneMs] })),
+  );
+}
+
 /** Removes at most `limit` counts that have run down; returns how many. */
 export async function sweepForgottenAttempts(store: Store, nowMs: number, limit: number): Promise<number> {
   return (await store.write(sweepAttempts, [nowMs - FORGET_AFTER_MS, limit])).length;

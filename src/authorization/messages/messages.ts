@@ -132,6 +132,7 @@ export const texts = {
     wrong: 'Wrong login or password.',
     current: (login: string) => `You are signed in as ${login}.`,
     goOn: 'Continue',
+    busy: (seconds: number) => `Too many people are signing in right now. Try again in ${seconds} seconds.`,
     wait: (seconds: number) =>
       `Too many attempts. Try again in ${seconds < 90 ? `${seconds} seconds` : `${Math.ceil(seconds / 60)} minutes`}.`,
     ended: 'You have signed out.',

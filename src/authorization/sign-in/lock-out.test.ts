@@ -8,14 +8,14 @@ import { isFailure } from '../../errors.ts';
 import { checkAttempt, forgiveAttempt } from '../accounts/attempt-store.ts';
 import { attemptSubjects } from '../accounts/back-off.ts';
 import { createUser } from '../accounts/user-store.ts';
-import { hashPassword } from './password.ts';
+import { hashPassword, isPassword } from './password.ts';
 
 const PASSWORD = 'correct horse battery';
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 
 async function startWithAda(store: Store): Promise<AuthorizationServer> {
-  const server = await startAuthorizationServer(store);
+  const server = await startAuthorizationServer(store, { isStill: true });
   const passwordHash = await hashPassword(PASSWORD);
   const ada = { login: 'ada', name: 'Ada', email: null, isAdmin: false, passwordHash };
   await createUser(store, server.world, ada);
@@ -140,4 +140,42 @@ forEachEngine('a success gives strangers no new guesses', async (store) => {
   assert.equal(await isJudged(store, owner, later), true);
   await forgiveAttempt(store, owner);
   assert.ok((await countJudged(store, 450, later)) <= 5);
+});
+
+/** As many networks as find a place, each of which tries again at once, as long as `work` takes. */
+async function duringFlood<T>(work: () => Promise<T>): Promise<T> {
+  let isOver = false;
+  const guess = async (network: string) => {
+    while (!isOver) {
+      await isPassword(null, 'wrong', { key: network, isKnown: false }).catch(() => {});
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  };
+  const guessers = Array.from({ length: 100 }, (_, index) => guess(`flood ${index}`));
+  try {
+    return await work();
+  } finally {
+    isOver = true;
+    await Promise.all(guessers);
+  }
+}
+
+forEachEngine('a flood of passwords is refused with 503, and lets a known device in', async (store) => {
+  await using server = await startWithAda(store);
+  const device = openAt(server, '198.51.100.7');
+  assert.equal(await tryPassword(device, PASSWORD), 303);
+  const known = new Map([...device.jar].filter(([name]) => name.endsWith('device')));
+  await duringFlood(async () => {
+    const stranger = openAt(server, '203.0.113.9');
+    let answer = await stranger.submit('/sign-in', '/sign-in', { login: 'grace', password: 'wrong' });
+    // Between two hashes a place may be free. What was judged is counted, so each try is of another network.
+    for (let host = 10; answer.status !== 503; host += 1)
+      answer = await openAt(server, `203.0.113.${host}`).submit('/sign-in', '/sign-in', {
+        login: 'grace',
+        password: 'wrong',
+      });
+    assert.equal(answer.headers.get('retry-after'), '2');
+    assert.match(answer.body, /Too many people are signing in right now/);
+    assert.equal(await tryPassword(openAt(server, '198.51.100.7', known), PASSWORD), 303);
+  });
 });

@@ -1,11 +1,12 @@
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { isFailure } from '../../errors.ts';
+import { networkOf } from '../../http/client-address.ts';
 import type { HttpEnv } from '../../http/context.ts';
 import { respondPage } from '../../pages/page-response.ts';
 import { readField, readForm } from '../../pages/page-routes.ts';
 import type { Mistake } from '../../pages/parts.ts';
-import { checkAttempt, forgiveAttempt } from '../accounts/attempt-store.ts';
+import { checkAttempt, forgiveAttempt, takeBackAttempt } from '../accounts/attempt-store.ts';
 import { type AttemptSubject, attemptSubjects } from '../accounts/back-off.ts';
 import { endSession } from '../accounts/session-store.ts';
 import { hasTotp } from '../accounts/totp-store.ts';
@@ -13,9 +14,10 @@ import { findCredentials, rehashPassword, type User } from '../accounts/user-sto
 import { texts } from '../messages/messages.ts';
 import { clientAddress } from './client-address.ts';
 import { type Flow, formatFlow, readFlow } from './flow.ts';
+import { type HashCaller, isBusy } from './hash-queue.ts';
 import { findDeviceId } from './known-device.ts';
 import { canUsePasskeys } from './passkeys.ts';
-import { hashPassword, isPassword, needsRehash } from './password.ts';
+import { checkHashPlace, hashPassword, isPassword, needsRehash } from './password.ts';
 import { askSecondStep } from './second-step-routes.ts';
 import type { SignInKit } from './sign-in-kit.ts';
 import { renderSignInPage } from './sign-in-page.ts';
@@ -51,15 +53,25 @@ export function addPasswordRoutes(
     const login = readField(form, 'login').trim().slice(0, 64);
     const again = { kit, upstream, flow, login };
     const deviceId = findDeviceId(kit, c, login);
-    const subjects = attemptSubjects({ kind: 'password', account: login, address: clientAddress(c), deviceId });
+    const address = clientAddress(c);
+    const subjects = attemptSubjects({ kind: 'password', account: login, address, deviceId });
+    const caller = { key: deviceId ?? networkOf(address), isKnown: deviceId !== undefined };
     try {
+      checkHashPlace(caller);
       await checkAttempt(kit.store, { subjects, nowMs: kit.world.nowMs() });
     } catch (error) {
       return showWait(c, again, error);
     }
-    const user = await checkPassword(c, kit, { login, password: readField(form, 'password') });
-    if (user === undefined) return showSignIn(c, { ...again, mistake: { message: texts.signIn.wrong } });
-    return goOn(c, kit, { user, flow, subjects });
+    const given = { login, password: readField(form, 'password'), caller };
+    try {
+      const user = await checkPassword(c, kit, given);
+      if (user === undefined) return showSignIn(c, { ...again, mistake: { message: texts.signIn.wrong } });
+      return await goOn(c, kit, { user, flow, subjects });
+    } catch (error) {
+      if (!isBusy(error)) throw error;
+      await takeBackAttempt(kit.store, subjects);
+      return showWait(c, again, error);
+    }
   });
 
   routes.post('/sign-out', async (c) => {
@@ -89,11 +101,11 @@ async function goOn(
 async function checkPassword(
   c: Context<HttpEnv>,
   { store, refusals }: SignInKit,
-  given: { readonly login: string; readonly password: string },
+  given: { readonly login: string; readonly password: string; readonly caller: HashCaller },
 ): Promise<User | undefined> {
   const credentials = await findCredentials(store, given.login);
   const hash = credentials?.passwordHash;
-  const isRight = await isPassword(hash, given.password);
+  const isRight = await isPassword(hash, given.password, given.caller);
   if (!isRight || credentials === undefined || credentials.user.disabledAtMs !== null) {
     const reason = credentials === undefined ? 'unknown login' : isRight ? 'disabled' : 'wrong password';
     const event = { kind: 'sign_in_failed', userId: credentials?.user.id, address: clientAddress(c) } as const;
@@ -101,7 +113,7 @@ async function checkPassword(
     return undefined;
   }
   if (typeof hash === 'string' && needsRehash(hash))
-    await rehashPassword(store, credentials.user.id, hash, await hashPassword(given.password));
+    await rehashPassword(store, credentials.user.id, hash, await hashPassword(given.password, given.caller));
   return credentials.user;
 }
 
@@ -114,7 +126,7 @@ interface SignInShown {
   readonly done?: string | undefined;
 }
 
-async function showSignIn(c: Context<HttpEnv>, shown: SignInShown, status?: 429): Promise<Response> {
+async function showSignIn(c: Context<HttpEnv>, shown: SignInShown, status?: 429 | 503): Promise<Response> {
   const { kit, upstream, flow, login, mistake, done } = shown;
   const session = await kit.currentSession(c);
   const page = renderSignInPage({
@@ -138,5 +150,6 @@ function showWait(c: Context<HttpEnv>, shown: SignInShown, error: unknown): Prom
   const seconds = isFailure(error) ? error.details.retryAfterSeconds : undefined;
   if (seconds === undefined) throw error;
   c.header('Retry-After', String(seconds));
-  return showSignIn(c, { ...shown, mistake: { message: texts.signIn.wait(seconds) } }, 429);
+  const message = isBusy(error) ? texts.signIn.busy(seconds) : texts.signIn.wait(seconds);
+  return showSignIn(c, { ...shown, mistake: { message } }, isBusy(error) ? 503 : 429);
 }

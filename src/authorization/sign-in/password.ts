@@ -1,11 +1,18 @@
 import { hash, type Options, parseOptions, verify } from '@node-rs/argon2';
 import { Failure } from '../../errors.ts';
+import { createHashQueue, type HashCaller } from './hash-queue.ts';
 
 /** Argon2id by OWASP's Password Storage Cheat Sheet: 19 MiB, two passes, one lane (the library's algorithm is id). */
 const PARAMETERS: Options = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 
 const MIN_LENGTH = 10;
 const MAX_LENGTH = 256;
+
+/** One for the process, whose threads and memory it shares out. */
+const queue = createHashQueue();
+
+/** The command line is alone in its process. */
+const COMMAND: HashCaller = { key: 'command', isKnown: true };
 
 let hashes = 0;
 
@@ -36,16 +43,32 @@ function normalize(password: string): string {
   return password.normalize('NFKC');
 }
 
-export async function hashPassword(password: string): Promise<string> {
+/** Throws `unavailable` when the caller would have to wait for too many; so does `isPassword`. */
+export function hashPassword(password: string, caller: HashCaller = COMMAND): Promise<string> {
+  return queue.run(caller, () => makeHash(password));
+}
+
+function makeHash(password: string): Promise<string> {
   hashes += 1;
   return hash(normalize(password), PARAMETERS);
 }
 
+/** Throws `unavailable` when there is no place for the caller, before anything is counted against it. */
+export function checkHashPlace(caller: HashCaller): void {
+  queue.check(caller);
+}
+
 /** Takes the same time whether or not there is a hash to compare with. */
-export async function isPassword(passwordHash: string | null | undefined, password: string): Promise<boolean> {
-  unknownLoginHash ??= hashPassword('no account has this password');
-  hashes += 1;
-  const matches = await verify(passwordHash ?? (await unknownLoginHash), normalize(password.slice(0, 4 * MAX_LENGTH)));
+export async function isPassword(
+  passwordHash: string | null | undefined,
+  password: string,
+  caller: HashCaller,
+): Promise<boolean> {
+  const matches = await queue.run(caller, async () => {
+    unknownLoginHash ??= makeHash('no account has this password');
+    hashes += 1;
+    return await verify(passwordHash ?? (await unknownLoginHash), normalize(password.slice(0, 4 * MAX_LENGTH)));
+  });
   return matches && typeof passwordHash === 'string';
 }
 

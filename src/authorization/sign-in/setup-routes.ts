@@ -64,7 +64,7 @@ async function setUp(
 ): Promise<Response> {
   const { login, name, email, token, password } = given;
   checkNewPassword(password, { login });
-  const passwordHash = await hashPassword(password);
+  const passwordHash = await hashPassword(password, { key: 'set-up', isKnown: true });
   const user = await createFirstUser(kit.store, kit.world, {
     login,
     name,
