@@ -125,3 +125,28 @@ test('a merge lists what it brought, and what it changed against its first paren
   assert.equal(merge.parents.length, 2);
   assert.deepEqual(merge.added, ['side.txt']);
 });
+
+test('commits are announced as they are stored, whatever refs/replace shows in their place', async (t) => {
+  const { commit, push, git, intake } = await preparePushes(t);
+  const real = commit('a.txt', 'What was pushed');
+  git('checkout', '-q', '--orphan', 'other');
+  const other = commit('b.txt', 'What was never pushed to main');
+  git('checkout', '-q', 'main');
+  await push(`${other}:refs/replace/${real}`);
+  await push('main');
+  const [event] = intake.announced.map((announced) => announced.event);
+  assert.equal(event.commits[0].id, real);
+  assert.equal(event.commits[0].message.trim(), 'What was pushed');
+});
+
+test('a commit that only a reference without events held is new to the branch that brings it', async (t) => {
+  const { commit, push, git, intake } = await preparePushes(t);
+  commit('a.txt', 'base');
+  await push('main');
+  const own = commit('a.txt', 'own');
+  await push('main:refs/hidden/first');
+  git('branch', 'feature');
+  await push('feature');
+  const event = intake.announced.at(-1)?.event;
+  assert.deepEqual([event.ref, event.total_commits, event.commits[0]?.id], ['refs/heads/feature', 1, own]);
+});

@@ -1,7 +1,7 @@
 /** What happens to a push when the service is away, slow, or does not want it: nothing is refused, nothing is lost. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { readdirSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { preparePushes, startIntake } from '../support/pushed-repository.ts';
@@ -63,6 +63,49 @@ test('a service that takes small requests only is told less of the push', async 
   assert.equal(intake.announced[0]?.event.after, id);
   assert.equal(intake.announced[0]?.event.total_commits, 1);
 });
+
+test('a spool that cannot be written does not keep a push from the service', async (t) => {
+  const { commit, push, intake, bare } = await preparePushes(t);
+  writeFileSync(join(bare, 'trivet-spool'), 'in the place of the folder');
+  const id = commit('a.txt', 'one');
+  assert.match(await push('main'), /without the spool, which cannot be written/);
+  assert.deepEqual(
+    intake.announced.map(({ event }) => event.after),
+    [id],
+  );
+  intake.status = 503;
+  commit('a.txt', 'two');
+  assert.match(await push('main'), /cannot announce this push: 1 of 1 events are lost: 503/);
+});
+
+test('pushes while the service is away leave one process in the background', async (t) => {
+  const { commit, push, intake, bare, waiting } = await preparePushes(t);
+  await intake.close();
+  const hook = join(bare, 'hooks', 'post-receive');
+  writeFileSync(hook, readFileSync(hook, 'utf8').replace(' --no-background', ''));
+  const countSenders = () =>
+    readdirSync('/proc').filter((pid) => /^\d+$/.test(pid) && readCommand(pid).includes(`send\0--git-dir\0${bare}`))
+      .length;
+  for (let count = 1; count <= 4; count += 1) {
+    commit('a.txt', `commit ${count}`);
+    await push('main');
+  }
+  // Those that find another at work end by themselves; the one that is left ends with the spool.
+  while (countSenders() > 1) await new Promise((resolve) => setTimeout(resolve, 50));
+  assert.equal(waiting().length, 4);
+  const again = await startIntake(intake.port);
+  t.after(() => again.close());
+  while (waiting().length > 0 || countSenders() > 0) await new Promise((resolve) => setTimeout(resolve, 50));
+  assert.equal(again.announced.length, 4);
+});
+
+function readCommand(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+  } catch {
+    return '';
+  }
+}
 
 test('two pushes at once are both announced', async (t) => {
   const { commit, push, git, intake, bare, waiting } = await preparePushes(t);

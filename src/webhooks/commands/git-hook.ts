@@ -13,8 +13,10 @@ import { wholeNumber } from '../../command-line/whole-number.ts';
 import { describeError, Failure } from '../../errors.ts';
 import { realWorld } from '../../world.ts';
 import { LIMITS } from '../events/event-limits.ts';
+import { createHttpSender, type ServiceAddress } from '../git/http-sender.ts';
 import { handlePostReceive } from '../git/post-receive.ts';
-import { createHttpSender, type SendReport, type ServiceAddress, sendPatiently, sendSpool } from '../git/send-spool.ts';
+import { isRepositoryName } from '../git/read-entry.ts';
+import { type SendReport, sendPatiently, sendSpool } from '../git/send-spool.ts';
 import { openSpool } from '../git/spool.ts';
 
 const SETTINGS_FILE = 'trivet.json';
@@ -73,9 +75,11 @@ async function announcePush(
     onGap: (reason) => remark(`trivet: an event of this push is not complete: ${reason}`),
     // Read when it is needed: without an address the events wait in the spool like without a service.
     send: (entry, signal) => createHttpSender(readAddress(options))(entry, signal),
+    onSpoolFailure: (reason) =>
+      remark(`trivet: this push is sent without the spool, which cannot be written: ${reason}`),
     world: realWorld,
   });
-  remarkRefused(report);
+  remarkTroubles(report);
   if (report.waiting === undefined) return;
   remark(`trivet: the webhooks of this push wait for the service (${report.waiting})`);
   if (options.background) startSender(options, gitDir);
@@ -97,11 +101,12 @@ async function readPushOptions(): Promise<string[]> {
   return Array.from({ length: count }, (_, index) => environment[`GIT_PUSH_OPTION_${index}`] ?? '');
 }
 
-function remarkRefused(report: SendReport): void {
-  for (const reason of report.refused) remark(`trivet: the service refused an event: ${reason}`);
+function remarkTroubles({ refused, stuck }: SendReport): void {
+  for (const reason of refused) remark(`trivet: ${reason}`);
+  for (const [file, reason] of stuck) remark(`trivet: "${file}" stays in trivet-spool: ${reason}`);
 }
 
-/** Continues after the push has ended; at most one process sends. */
+/** Continues after the push has ended; a process that finds another at work ends at once. */
 function startSender({ url, tokenFile }: Connection, gitDir: string): void {
   const argv = ['git-hook', 'send', '--git-dir', gitDir, '--hours', '24'];
   if (url !== undefined) argv.push('--url', url);
@@ -125,7 +130,7 @@ function createSend(): Command {
               world: realWorld,
             })
           : await sendSpool(spool, send, AbortSignal.timeout(SEND_ONCE_TIMEOUT_MS));
-      remarkRefused(report);
+      remarkTroubles(report);
       print(`${report.sent} sent, ${spool.list().length} waiting${report.waiting ? ` (${report.waiting})` : ''}`);
     });
 }
@@ -149,7 +154,10 @@ function install(folder: string, options: { repo: string; url: string; tokenFile
   if (existsSync(hook) && readFileSync(hook, 'utf8') !== script)
     throw new Failure('conflict', `Cannot install the hook: "${hook}" exists; add to it: ${hookLine(options.repo)}`);
   const settings = { url: options.url, token: readToken(options.tokenFile) };
-  writeFileSync(join(folder, SETTINGS_FILE), `${JSON.stringify(settings)}\n`, { mode: 0o600 });
+  const file = join(folder, SETTINGS_FILE);
+  // One that is there may be readable for all, and keeps its rights when it is written.
+  if (existsSync(file)) chmodSync(file, 0o600);
+  writeFileSync(file, `${JSON.stringify(settings)}\n`, { mode: 0o600 });
   writeFileSync(hook, script);
   chmodSync(hook, 0o755);
   takePushOptions(folder);
@@ -188,6 +196,6 @@ function readToken(file: string): string {
 }
 
 function parseRepository(value: string): string {
-  if (/^[^/\s]+\/[^/\s]+$/.test(value)) return value;
+  if (isRepositoryName(value)) return value;
   throw new Failure('invalid', `Cannot announce: --repo must be owner/name, got "${value}"`);
 }

@@ -1,9 +1,11 @@
+import { describeError, Failure } from '../../errors.ts';
 import type { World } from '../../world.ts';
 import { fitEvent } from './fit-event.ts';
+import type { SendEntry } from './http-sender.ts';
 import { type PushParts, parseUpdates, readPush } from './read-push.ts';
 import { createGit } from './run-git.ts';
-import { type SendEntry, type SendReport, sendSpool } from './send-spool.ts';
-import { openSpool } from './spool.ts';
+import { type SendReport, sendSpool } from './send-spool.ts';
+import { openSpool, type SpoolEntry } from './spool.ts';
 
 export interface PostReceiveOptions extends Pick<PushParts, 'actor' | 'pushOptions' | 'onGap'> {
   /** The bare repository. */
@@ -13,6 +15,8 @@ export interface PostReceiveOptions extends Pick<PushParts, 'actor' | 'pushOptio
   /** What git wrote to the hook: a line for every reference. */
   readonly input: Buffer;
   readonly send: SendEntry;
+  /** Told that the spool cannot be written; the events are sent without it. */
+  readonly onSpoolFailure: (reason: string) => void;
   readonly world: World;
 }
 
@@ -23,8 +27,37 @@ const PATIENCE_MS = 2000;
 export async function handlePostReceive(options: PostReceiveOptions): Promise<SendReport> {
   const { gitDir, repository, world } = options;
   const events = await readPush({ ...options, git: createGit(gitDir), updates: parseUpdates(options.input) });
+  const entries = events.map((event) => ({ repository, key: `git:${world.uuid()}`, event: fitEvent(event) }));
   const spool = openSpool(gitDir, world);
-  if (events.length > 0)
-    await spool.append(events.map((event) => ({ repository, key: `git:${world.uuid()}`, event: fitEvent(event) })));
-  return await sendSpool(spool, options.send, AbortSignal.timeout(PATIENCE_MS));
+  const signal = AbortSignal.timeout(PATIENCE_MS);
+  if (entries.length === 0) return await sendSpool(spool, options.send, signal);
+  try {
+    await spool.append(entries);
+  } catch (error) {
+    options.onSpoolFailure(describeError(error));
+    return await sendWithoutSpool(entries, options.send, signal);
+  }
+  return await sendSpool(spool, options.send, signal);
+}
+
+/** A full disk, or a folder of another user, loses no event while the service is there. */
+async function sendWithoutSpool(
+  entries: readonly SpoolEntry[],
+  send: SendEntry,
+  signal: AbortSignal,
+): Promise<SendReport> {
+  const refused: string[] = [];
+  for (const [sent, entry] of entries.entries()) {
+    const outcome = await send(entry, signal).catch((error: unknown) => ({
+      kind: 'later' as const,
+      reason: describeError(error),
+    }));
+    if (outcome.kind === 'later')
+      throw new Failure(
+        'unavailable',
+        `${entries.length - sent} of ${entries.length} events are lost: ${outcome.reason}`,
+      );
+    if (outcome.kind === 'refused') refused.push(`the service refused an event: ${outcome.reason}`);
+  }
+  return { sent: entries.length - refused.length, waiting: undefined, refused, stuck: new Map() };
 }

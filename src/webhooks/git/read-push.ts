@@ -140,7 +140,10 @@ async function isRewritten(git: RunGit, before: string, after: string): Promise<
   return !(await askGit(git, 'merge-base', '--is-ancestor', before, after));
 }
 
-/** What the references held before this push: those that it did not move, and the former ids of those that it did. */
+/**
+ * What branches and tags held before this push: those that it did not move, and the former ids of those that it did. What
+ * only another reference held was never announced, and is new.
+ */
 async function listOthers(git: RunGit, moved: readonly RefUpdate[]): Promise<readonly string[]> {
   const movedRefs = new Set(moved.map(({ ref }) => ref));
   const ids = new Set(moved.map(({ before }) => before).filter((id) => !isZero(id)));
@@ -152,7 +155,7 @@ async function listOthers(git: RunGit, moved: readonly RefUpdate[]): Promise<rea
     splitter.push(chunk);
     return true;
   };
-  await git({ argv: ['for-each-ref', '--format=%(objectname) %(refname)'], onOutput });
+  await git({ argv: ['for-each-ref', '--format=%(objectname) %(refname)', 'refs/heads', 'refs/tags'], onOutput });
   return [...ids];
 }
 

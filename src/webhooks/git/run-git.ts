@@ -22,7 +22,9 @@ export type RunGit = (call: GitCall) => Promise<void>;
 export function createGit(gitDir: string): RunGit {
   return (call) =>
     new Promise((resolve, reject) => {
-      const git = spawn('git', ['--git-dir=.', ...call.argv], { cwd: gitDir, timeout: TIMEOUT_MS });
+      // A reference below refs/replace, which anyone who may push can push, would show another commit under the same id.
+      const argv = ['--git-dir=.', '--no-replace-objects', ...call.argv];
+      const git = spawn('git', argv, { cwd: gitDir, timeout: TIMEOUT_MS });
       let hasEnough = false;
       let complaint = '';
       git.stdout.on('data', (chunk: Buffer) => {

@@ -1,60 +1,140 @@
 import { describeError } from '../../errors.ts';
 import type { World } from '../../world.ts';
-import type { EventInput } from '../events/event.ts';
-import { KEY_USED } from '../intake/draft-event.ts';
-import { fitEvent } from './fit-event.ts';
-import type { Spool, SpoolEntry, SpooledEntry } from './spool.ts';
-
-/** `later`: the service did not answer, or asked to wait. `refused`: it will never take this event. */
-export type SendOutcome =
-  | { readonly kind: 'sent' }
-  | { readonly kind: 'later'; readonly reason: string }
-  | { readonly kind: 'refused'; readonly reason: string };
-
-export type SendEntry = (entry: SpoolEntry, signal: AbortSignal) => Promise<SendOutcome>;
+import type { SendEntry, SendOutcome } from './http-sender.ts';
+import { isFileOf, type Spool, type SpoolEntry } from './spool.ts';
 
 export interface SendReport {
   readonly sent: number;
-  /** Undefined when nothing is left. */
+  /** Undefined when nothing waits for the service. */
   readonly waiting: string | undefined;
   readonly refused: readonly string[];
+  /** Files that stay in the spool because they cannot be read or moved, and why. */
+  readonly stuck: ReadonlyMap<string, string>;
 }
 
-/** Sends what waits, in order, until it is empty, one must wait, or the time is up. */
+interface Round {
+  readonly spool: Spool;
+  readonly send: SendEntry;
+  readonly signal: AbortSignal;
+  sent: number;
+  waiting: string | undefined;
+  readonly refused: string[];
+  readonly stuck: Map<string, string>;
+  /** Repositories of which an entry must wait: their later ones wait behind it, those of others do not. */
+  readonly waitingRepositories: Set<string>;
+}
+
+/** What came of one file: `stop` when no other can be sent now either. */
+type Progress = 'next' | 'stop';
+
+/** Sends what waits, the entries of a repository in order, until it is empty, the service is away, or the time is up. */
 export async function sendSpool(spool: Spool, send: SendEntry, signal: AbortSignal): Promise<SendReport> {
-  using lock = spool.lock();
-  if (lock === undefined) return { sent: 0, waiting: 'another process is sending', refused: [] };
-  const refused: string[] = [];
-  let sent = 0;
-  // What came in while sending is listed by the next round.
-  for (let entries = spool.list(); entries.length > 0; entries = spool.list()) {
-    for (const spooled of entries) {
-      const outcome = await trySend(send, spooled, signal);
-      if (outcome.kind === 'later') return { sent, waiting: outcome.reason, refused };
-      if (outcome.kind === 'sent') sent += 1;
-      else refused.push(outcome.reason);
-      settle(spool, spooled.file, outcome);
-    }
+  const round: Round = {
+    spool,
+    send,
+    signal,
+    sent: 0,
+    waiting: undefined,
+    refused: [],
+    stuck: new Map(),
+    waitingRepositories: new Set(),
+  };
+  try {
+    using lock = spool.lock('send');
+    if (lock === undefined) round.waiting = ANOTHER_SENDS;
+    else await sendAll(round);
+  } catch (error) {
+    round.waiting = describeError(error);
   }
-  return { sent, waiting: undefined, refused };
+  return round;
 }
 
-async function trySend(send: SendEntry, { entry }: SpooledEntry, signal: AbortSignal): Promise<SendOutcome> {
+async function sendAll(round: Round): Promise<void> {
+  // What came in while sending is listed by the next pass.
+  for (let files = listSendable(round); files.length > 0; files = listSendable(round))
+    for (const file of files) {
+      if (isBehindAnother(round, file)) continue;
+      if ((await sendFile(round, file)) === 'stop') return;
+    }
+}
+
+function listSendable(round: Round): string[] {
+  return round.spool.list().filter((file) => !round.stuck.has(file) && !isBehindAnother(round, file));
+}
+
+function isBehindAnother({ waitingRepositories }: Round, file: string): boolean {
+  for (const repository of waitingRepositories) if (isFileOf(repository, file)) return true;
+  return false;
+}
+
+async function sendFile(round: Round, file: string): Promise<Progress> {
+  const { spool } = round;
+  const reading = spool.read(file);
+  if (reading.kind === 'gone') return 'next';
+  if (reading.kind === 'unreadable') {
+    round.stuck.set(file, reading.reason);
+    return 'next';
+  }
+  if (reading.kind === 'malformed') {
+    round.refused.push(`"${file}" in trivet-spool is not an event, and is set aside: ${reading.reason}`);
+    settle(round, file, () => spool.setAside(file));
+    return 'next';
+  }
+  const { entry } = reading;
+  if (round.waitingRepositories.has(entry.repository)) {
+    // The name does not tell its repository: an earlier version wrote it.
+    round.stuck.set(file, round.waiting ?? '');
+    return 'next';
+  }
+  return takeOutcome(round, { file, entry }, await trySend(round, entry));
+}
+
+function takeOutcome(
+  round: Round,
+  { file, entry }: { readonly file: string; readonly entry: SpoolEntry },
+  outcome: SendOutcome,
+): Progress {
+  const { spool } = round;
+  if (outcome.kind === 'sent') {
+    round.sent += 1;
+    settle(round, file, () => spool.remove(file));
+    return 'next';
+  }
+  if (outcome.kind === 'refused') {
+    round.refused.push(`the service refused an event: ${outcome.reason}`);
+    settle(round, file, () => spool.setAside(file));
+    return 'next';
+  }
+  round.waiting ??= outcome.reason;
+  if (outcome.scope === 'service') return 'stop';
+  round.waitingRepositories.add(entry.repository);
+  if (!isFileOf(entry.repository, file)) round.stuck.set(file, outcome.reason);
+  return 'next';
+}
+
+async function trySend({ send, signal }: Round, entry: SpoolEntry): Promise<SendOutcome> {
   try {
     signal.throwIfAborted();
     return await send(entry, signal);
   } catch (error) {
-    return { kind: 'later', reason: describeError(error) };
+    return { kind: 'later', scope: 'service', reason: describeError(error) };
   }
 }
 
-function settle(spool: Spool, file: string, outcome: SendOutcome): void {
-  if (outcome.kind === 'sent') spool.remove(file);
-  else spool.setAside(file);
+/** A file that cannot be removed or moved would be sent again and again. */
+function settle(round: Round, file: string, change: () => void): void {
+  try {
+    change();
+  } catch (error) {
+    round.stuck.set(file, describeError(error));
+  }
 }
 
+const ANOTHER_SENDS = 'another process is sending';
 const FIRST_WAIT_MS = 1000;
 const LONGEST_WAIT_MS = 60_000;
+/** Node refuses a timer of more than 49 days. */
+const LONGEST_TIMER_MS = 24 * 3_600_000;
 /** One announcement may take this long. */
 const SEND_TIMEOUT_MS = 30_000;
 
@@ -64,12 +144,27 @@ export interface PatientOptions {
   readonly world: Pick<World, 'nowMs' | 'sleep' | 'random'>;
 }
 
-/** Goes on until everything is sent or the time is up. Returns at once while another process sends. */
+/**
+ * Goes on until everything is sent or the time is up. Returns at once while another process does: every push that must
+ * wait starts one, and a service may be away for many pushes.
+ */
 export async function sendPatiently(spool: Spool, send: SendEntry, options: PatientOptions): Promise<SendReport> {
+  for (;;) {
+    const report = await sendAsTheOnlyOne(spool, send, options);
+    // A push may have left an entry between the last look and the end of the lock, and its process have found it taken.
+    const isEmpty = spool.list().every((file) => report.stuck.has(file));
+    if (report.waiting !== undefined || isEmpty) return report;
+  }
+}
+
+async function sendAsTheOnlyOne(spool: Spool, send: SendEntry, options: PatientOptions): Promise<SendReport> {
   const { untilMs, world } = options;
+  using lock = spool.lock('background');
+  if (lock === undefined) return { sent: 0, waiting: ANOTHER_SENDS, refused: [], stuck: new Map() };
   for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
-    const report = await sendSpool(spool, withTimeout(send), AbortSignal.timeout(Math.max(1, untilMs - world.nowMs())));
-    if (report.waiting === undefined || report.waiting === 'another process is sending') return report;
+    const leftMs = Math.min(Math.max(1, untilMs - world.nowMs()), LONGEST_TIMER_MS);
+    const report = await sendSpool(spool, withTimeout(send), AbortSignal.timeout(leftMs));
+    if (report.waiting === undefined) return report;
     if (world.nowMs() + waitMs >= untilMs) return report;
     await world.sleep(waitMs * (0.5 + world.random()));
   }
@@ -77,54 +172,4 @@ export async function sendPatiently(spool: Spool, send: SendEntry, options: Pati
 
 function withTimeout(send: SendEntry): SendEntry {
   return (entry, signal) => send(entry, AbortSignal.any([signal, AbortSignal.timeout(SEND_TIMEOUT_MS)]));
-}
-
-export interface ServiceAddress {
-  /** Address of the resource API. */
-  readonly url: string;
-  readonly token: string;
-}
-
-/** These will be refused for ever; anything else may be mended: a token renewed, a repository created, a service started. */
-const FINAL_STATUSES = new Set([400, 413, 422]);
-
-/** Tried in turn at a service that takes no large request. */
-const SMALLER_EVENT_BYTES = [100_000, 10_000, 1000];
-
-export function createHttpSender({ url, token }: ServiceAddress): SendEntry {
-  const post = ({ repository, key }: SpoolEntry, event: EventInput, signal: AbortSignal) =>
-    fetch(`${url}/api/v5/repos/${repository}/events`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', 'idempotency-key': key },
-      body: JSON.stringify(event),
-      signal,
-    });
-  return async (entry, signal) => {
-    let response = await post(entry, entry.event, signal);
-    for (const maxBytes of SMALLER_EVENT_BYTES) {
-      if (response.status !== 413) break;
-      await response.text();
-      response = await post(entry, fitEvent(entry.event, maxBytes), signal);
-    }
-    const text = await response.text();
-    if (response.ok) return { kind: 'sent' };
-    const { message, error_code_name: name } = readRefusal(text);
-    // Keys are random: an event of this entry was stored before, perhaps in another length, and the answer was lost.
-    if (response.status === 409 && name === KEY_USED) return { kind: 'sent' };
-    const reason = `${response.status} ${message ?? ''}`;
-    return { kind: FINAL_STATUSES.has(response.status) ? 'refused' : 'later', reason };
-  };
-}
-
-interface Refusal {
-  readonly message?: string;
-  readonly error_code_name?: string;
-}
-
-function readRefusal(text: string): Refusal {
-  try {
-    return JSON.parse(text) as Refusal;
-  } catch {
-    return { message: text.slice(0, 200) };
-  }
 }

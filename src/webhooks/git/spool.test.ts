@@ -1,25 +1,50 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { startReceiver } from '../../../test/support/receiver.ts';
 import { createStillWorld } from '../../../test/support/still-world.ts';
 import { createSampleEvent } from '../events/sample-event.ts';
-import { createHttpSender } from './send-spool.ts';
-import { openSpool } from './spool.ts';
+import { createHttpSender, type SendEntry } from './http-sender.ts';
+import { sendPatiently, sendSpool } from './send-spool.ts';
+import { openSpool, type Spool } from './spool.ts';
 
 const event = createSampleEvent('push', { username: 'grace', name: 'Grace' }, 'main', 0);
-const entryOf = (key: string) => ({ repository: 'grace/doors', key, event });
+const entryOf = (key: string, repository = 'grace/doors') => ({ repository, key, event });
+const signal = () => AbortSignal.timeout(30_000);
+
+function createSpool(t: TestContext): Spool {
+  const gitDir = mkdtempSync(join(tmpdir(), 'trivet-spool-'));
+  t.after(() => rmSync(gitDir, { recursive: true }));
+  return openSpool(gitDir, createStillWorld());
+}
+
+function readKeys(spool: Spool): string[] {
+  return spool.list().map((file) => {
+    const reading = spool.read(file);
+    assert.ok(reading.kind === 'entry');
+    return reading.entry.key;
+  });
+}
+
+/** Takes everything, and keeps what it took. */
+function createTaker(): { readonly taken: string[]; readonly send: SendEntry } {
+  const taken: string[] = [];
+  const send: SendEntry = async ({ key }) => {
+    taken.push(key);
+    return { kind: 'sent' };
+  };
+  return { taken, send };
+}
 
 test('pushes that are spooled in the same millisecond by several processes are all kept, each in its order', async () => {
   const gitDir = mkdtempSync(join(tmpdir(), 'trivet-spool-'));
   const world = createStillWorld();
   const pushes = Array.from({ length: 20 }, (_, push) => [`${push}-a`, `${push}-b`, `${push}-c`]);
-  await Promise.all(pushes.map((keys) => openSpool(gitDir, world).append(keys.map(entryOf))));
-  const keys = openSpool(gitDir, world)
-    .list()
-    .map(({ entry }) => entry.key);
+  await Promise.all(pushes.map((keys) => openSpool(gitDir, world).append(keys.map((key) => entryOf(key)))));
+  const keys = readKeys(openSpool(gitDir, world));
   assert.deepEqual(keys.toSorted(), pushes.flat().toSorted());
   for (const [push, own] of pushes.entries())
     assert.deepEqual(
@@ -34,14 +59,11 @@ test('what an earlier version has spooled is sent first', async () => {
   const world = createStillWorld();
   const spool = openSpool(gitDir, world);
   await spool.append([entryOf('new')]);
-  const [{ file } = { file: '' }] = spool.list();
+  const [file = ''] = spool.list();
   const oldName = `${String(Number(file.slice(0, 16)) - 4096).padStart(16, '0')}.json`;
   const text = readFileSync(join(spool.folder, file), 'utf8');
   writeFileSync(join(spool.folder, oldName), text.replace('"new"', '"old"'));
-  assert.deepEqual(
-    spool.list().map(({ entry }) => entry.key),
-    ['old', 'new'],
-  );
+  assert.deepEqual(readKeys(spool), ['old', 'new']);
   rmSync(gitDir, { recursive: true });
 });
 
@@ -58,5 +80,112 @@ for (const [title, status, name, kind] of answers)
       response.end(JSON.stringify({ error_code_name: name, message: 'no' }));
     });
     const send = createHttpSender({ url: new URL(service.url).origin, token: 't' });
-    assert.equal((await send(entryOf('git:1'), AbortSignal.timeout(30_000))).kind, kind);
+    assert.equal((await send(entryOf('git:1'), signal())).kind, kind);
   });
+
+const hostileFiles: [title: string, put: (path: string) => void][] = [
+  ['null', (path) => writeFileSync(path, 'null')],
+  ['a number', (path) => writeFileSync(path, '7')],
+  ['no JSON', (path) => writeFileSync(path, '{')],
+  ['nothing', (path) => writeFileSync(path, '')],
+  ['an entry without an event', (path) => writeFileSync(path, '{"repository":"a/b","key":"k"}')],
+  ['an entry of another path', (path) => writeFileSync(path, JSON.stringify(entryOf('k', '../..')))],
+  ['a key with a line break', (path) => writeFileSync(path, JSON.stringify(entryOf('k\r\nx: y')))],
+  ['a link to a file without an end', (path) => symlinkSync('/dev/zero', path)],
+  ['a link to nowhere', (path) => symlinkSync('/nowhere', path)],
+  ['a pipe that nobody writes to', (path) => execFileSync('mkfifo', [path])],
+  ['a folder', (path) => mkdirSync(path)],
+  ['a file of a terabyte', (path) => execFileSync('truncate', ['-s', '1T', path])],
+];
+for (const [title, put] of hostileFiles)
+  test(`${title} in the spool is set aside, and the entries behind it are sent`, async (t) => {
+    const spool = createSpool(t);
+    await spool.append([entryOf('first'), entryOf('second')]);
+    put(join(spool.folder, '0000000000000001.json'));
+    const { taken, send } = createTaker();
+    const { waiting, refused } = await sendSpool(spool, send, signal());
+    assert.deepEqual(taken, ['first', 'second']);
+    assert.equal(waiting, undefined);
+    assert.match(refused.join(), /"0000000000000001.json" in trivet-spool is not an event/);
+    assert.deepEqual(readdirSync(join(spool.folder, 'refused')), ['0000000000000001.json']);
+  });
+
+test('an entry that can be neither read nor moved stays, and the entries behind it are sent', async (t) => {
+  const spool = createSpool(t);
+  await spool.append([entryOf('first')]);
+  writeFileSync(join(spool.folder, '0000000000000001.json'), 'null');
+  writeFileSync(join(spool.folder, 'refused'), 'in the place of the folder');
+  const { taken, send } = createTaker();
+  const { waiting, stuck } = await sendSpool(spool, send, signal());
+  assert.deepEqual(taken, ['first']);
+  assert.equal(waiting, undefined);
+  assert.deepEqual([...stuck.keys()], ['0000000000000001.json']);
+});
+
+test('an entry that waits for its repository holds back no other repository, and is the only one of its own read', async (t) => {
+  const spool = createSpool(t);
+  await spool.append([entryOf('gone-1', 'grace/old'), entryOf('gone-2', 'grace/old'), entryOf('new')]);
+  const tried: string[] = [];
+  const send: SendEntry = async ({ key }) => {
+    tried.push(key);
+    return key === 'new' ? { kind: 'sent' } : { kind: 'later', scope: 'repository', reason: '404' };
+  };
+  const reads: string[] = [];
+  const watched: Spool = {
+    ...spool,
+    read: (file) => {
+      reads.push(file);
+      return spool.read(file);
+    },
+  };
+  assert.equal((await sendSpool(watched, send, signal())).waiting, '404');
+  assert.deepEqual(tried, ['gone-1', 'new']);
+  assert.equal(reads.length, 2);
+  assert.deepEqual(readKeys(spool), ['gone-1', 'gone-2']);
+});
+
+test('a push reads one entry of a long spool while the service is away', async (t) => {
+  const spool = createSpool(t);
+  await spool.append(Array.from({ length: 200 }, (_, index) => entryOf(`k${index}`)));
+  let reads = 0;
+  const read: Spool['read'] = (file) => {
+    reads += 1;
+    return spool.read(file);
+  };
+  const send: SendEntry = async () => ({ kind: 'later', scope: 'service', reason: '503' });
+  assert.equal((await sendSpool({ ...spool, read }, send, signal())).waiting, '503');
+  assert.equal(reads, 1);
+});
+
+test('a lock file that is no lock is named, and not taken for another sender', async (t) => {
+  const spool = createSpool(t);
+  await spool.append([entryOf('first')]);
+  writeFileSync(join(spool.folder, 'send.lock'), 'x'.repeat(5000));
+  const { waiting } = await sendSpool(spool, createTaker().send, signal());
+  assert.match(waiting ?? '', /Cannot lock the spool with ".*send\.lock"/);
+});
+
+test('one process at a time goes on trying, and what comes in as it ends is sent', async (t) => {
+  const spool = createSpool(t);
+  await spool.append([entryOf('first')]);
+  const untilMs = Date.UTC(2100, 0);
+  const asleep = Promise.withResolvers<void>();
+  const woken = Promise.withResolvers<void>();
+  const sleep = async () => {
+    asleep.resolve();
+    await woken.promise;
+  };
+  let isThere = false;
+  const { taken, send } = createTaker();
+  const sendWhenThere: SendEntry = async (entry, aborted) =>
+    isThere ? await send(entry, aborted) : { kind: 'later', scope: 'service', reason: '503' };
+  const world = { ...createStillWorld(), sleep };
+  const patient = sendPatiently(spool, sendWhenThere, { untilMs, world });
+  await asleep.promise;
+  const second = await sendPatiently(spool, sendWhenThere, { untilMs, world });
+  assert.equal(second.waiting, 'another process is sending');
+  isThere = true;
+  woken.resolve();
+  assert.equal((await patient).waiting, undefined);
+  assert.deepEqual(taken, ['first']);
+});

@@ -1,16 +1,18 @@
 /**
  * Events that wait to be sent, one file each in a folder beside the repository's objects. A file is written under another
- * name, flushed and renamed, so there are whole ones only. Names rise with time, so order survives a crash, and end in
- * something random, so that two pushes at once never write one file. Who sends holds a lock of the system's that ends
- * with its process.
+ * name, flushed and renamed, so there are whole ones only. Names rise with time, so order survives a crash; then comes
+ * something random, so that two pushes at once never write one file, and a digest of the repository's name, so that the
+ * entries of a repository can be passed over without being read.
  */
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { hash } from 'node:crypto';
+import { mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { idAtMs } from '../../database/ids.ts';
 import type { World } from '../../world.ts';
 import type { EventInput } from '../events/event.ts';
+import { type EntryReading, readEntry } from './read-entry.ts';
+import { lockFile } from './spool-lock.ts';
 
 export interface SpoolEntry {
   /** `owner/name` */
@@ -20,25 +22,22 @@ export interface SpoolEntry {
   readonly event: EventInput;
 }
 
-export interface SpooledEntry {
-  readonly file: string;
-  readonly entry: SpoolEntry;
-}
-
 export interface Spool {
   readonly folder: string;
   /** Durable when it resolves; in the order given. */
   append(entries: readonly SpoolEntry[]): Promise<void>;
-  list(): SpooledEntry[];
+  /** The names of the files, oldest first; none is read. */
+  list(): string[];
+  read(file: string): EntryReading;
   remove(file: string): void;
   /** Sets an event that can never be sent aside, for an operator to inspect. */
   setAside(file: string): void;
-  /** Undefined while another process sends. */
-  lock(): { [Symbol.dispose](): void } | undefined;
+  /** `send`: sends now. `background`: goes on trying. Undefined while another process has the lock. */
+  lock(name: 'send' | 'background'): Disposable | undefined;
 }
 
-/** A name without the random end is of an earlier version. */
-const ENTRY = /^\d{16}(-[\da-f]{12})?\.json$/;
+/** A name without the digest, or without the random part too, is of an earlier version. */
+const ENTRY = /^\d{16}(-[\da-f]{12}(-[\da-f]{8})?)?\.json$/;
 const REFUSED = 'refused';
 
 export function openSpool(gitDir: string, world: Pick<World, 'nowMs' | 'uuid'>): Spool {
@@ -48,21 +47,27 @@ export function openSpool(gitDir: string, world: Pick<World, 'nowMs' | 'uuid'>):
     folder,
     append: async (entries) => {
       mkdirSync(folder, { recursive: true, mode: 0o700 });
-      for (const entry of entries) await writeEntry(folder, createName(), entry);
+      for (const entry of entries) await writeEntry(folder, `${createName()}-${digestOf(entry.repository)}`, entry);
       await flush(folder);
     },
-    list: () =>
-      listFiles(folder).flatMap((file) => {
-        const entry = readEntry(join(folder, file));
-        return entry === undefined ? [] : [{ file, entry }];
-      }),
+    list: () => listFiles(folder),
+    read: (file) => readEntry(join(folder, file)),
     remove: (file) => rmSync(join(folder, file), { force: true }),
     setAside: (file) => {
       mkdirSync(join(folder, REFUSED), { recursive: true, mode: 0o700 });
       renameSync(join(folder, file), join(folder, REFUSED, file));
     },
-    lock: () => lockFolder(folder),
+    lock: (name) => lockFile(folder, `${name}.lock`),
   };
+}
+
+function digestOf(repository: string): string {
+  return hash('sha256', repository).slice(0, 8);
+}
+
+/** Whether the name tells that it is of that repository. */
+export function isFileOf(repository: string, file: string): boolean {
+  return file.endsWith(`-${digestOf(repository)}.json`);
 }
 
 function createRisingNames(world: Pick<World, 'nowMs' | 'uuid'>): () => string {
@@ -83,17 +88,19 @@ function listFiles(folder: string): string[] {
   }
 }
 
-/** Gone when another process has sent it meanwhile. */
-function readEntry(path: string): SpoolEntry | undefined {
+async function writeEntry(folder: string, name: string, entry: SpoolEntry): Promise<void> {
+  const draft = join(folder, `.${name}.draft`);
   try {
-    return JSON.parse(readFileSync(path, 'utf8')) as SpoolEntry;
-  } catch {
-    return undefined;
+    await writeDraft(draft, entry);
+    renameSync(draft, join(folder, `${name}.json`));
+  } catch (error) {
+    // A full disk gets the room back.
+    rmSync(draft, { force: true });
+    throw error;
   }
 }
 
-async function writeEntry(folder: string, name: string, entry: SpoolEntry): Promise<void> {
-  const draft = join(folder, `.${name}.draft`);
+async function writeDraft(draft: string, entry: SpoolEntry): Promise<void> {
   const handle = await open(draft, 'w', 0o600);
   try {
     await handle.writeFile(JSON.stringify(entry));
@@ -101,7 +108,6 @@ async function writeEntry(folder: string, name: string, entry: SpoolEntry): Prom
   } finally {
     await handle.close();
   }
-  renameSync(draft, join(folder, `${name}.json`));
 }
 
 /** A rename is durable once its folder is. */
@@ -111,17 +117,5 @@ async function flush(folder: string): Promise<void> {
     await handle.sync();
   } finally {
     await handle.close();
-  }
-}
-
-function lockFolder(folder: string): { [Symbol.dispose](): void } | undefined {
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const database = new DatabaseSync(join(folder, 'send.lock'), { timeout: 0 });
-  try {
-    database.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE');
-    return { [Symbol.dispose]: () => database.close() };
-  } catch {
-    database.close();
-    return undefined;
   }
 }

@@ -1,0 +1,80 @@
+import type { EventInput } from '../events/event.ts';
+import { KEY_USED } from '../intake/draft-event.ts';
+import { fitEvent } from './fit-event.ts';
+import type { SpoolEntry } from './spool.ts';
+
+/** `later`: the service did not answer, or asked to wait. `refused`: it will never take this event. */
+export type SendOutcome =
+  | { readonly kind: 'sent' }
+  /** `repository`: the service refuses events of this repository. `service`: it takes none. */
+  | { readonly kind: 'later'; readonly scope: 'repository' | 'service'; readonly reason: string }
+  | { readonly kind: 'refused'; readonly reason: string };
+
+export type SendEntry = (entry: SpoolEntry, signal: AbortSignal) => Promise<SendOutcome>;
+
+export interface ServiceAddress {
+  /** Address of the resource API. */
+  readonly url: string;
+  readonly token: string;
+}
+
+/** These will be refused for ever; anything else may be mended: a token renewed, a repository created, a service started. */
+const FINAL_STATUSES = new Set([400, 413, 422]);
+/** The token or the repository is not the right one: with another repository it may be. */
+const REPOSITORY_STATUSES = new Set([401, 403, 404, 409]);
+
+/** Tried in turn at a service that takes no large request. */
+const SMALLER_EVENT_BYTES = [100_000, 10_000, 1000];
+
+export function createHttpSender({ url, token }: ServiceAddress): SendEntry {
+  const post = ({ repository, key }: SpoolEntry, event: EventInput, signal: AbortSignal) =>
+    fetch(`${url}/api/v5/repos/${repository.split('/').map(encodeURIComponent).join('/')}/events`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', 'idempotency-key': key },
+      body: JSON.stringify(event),
+      signal,
+    });
+  return async (entry, signal) => {
+    let response = await post(entry, entry.event, signal);
+    for (const maxBytes of SMALLER_EVENT_BYTES) {
+      if (response.status !== 413) break;
+      await response.text();
+      const smaller = tryFit(entry.event, maxBytes);
+      if (smaller === undefined) return { kind: 'refused', reason: 'the event is malformed, and too large' };
+      response = await post(entry, smaller, signal);
+    }
+    return judgeAnswer(response.status, await response.text());
+  };
+}
+
+/** Undefined when the file held something else than events of ours. */
+function tryFit(event: EventInput, maxBytes: number): EventInput | undefined {
+  try {
+    return fitEvent(event, maxBytes);
+  } catch {
+    return undefined;
+  }
+}
+
+function judgeAnswer(status: number, text: string): SendOutcome {
+  if (status >= 200 && status < 300) return { kind: 'sent' };
+  const { message, error_code_name: name } = readRefusal(text);
+  // Keys are random: an event of this entry was stored before, perhaps in another length, and the answer was lost.
+  if (status === 409 && name === KEY_USED) return { kind: 'sent' };
+  const reason = `${status} ${message ?? ''}`;
+  if (FINAL_STATUSES.has(status)) return { kind: 'refused', reason };
+  return { kind: 'later', scope: REPOSITORY_STATUSES.has(status) ? 'repository' : 'service', reason };
+}
+
+interface Refusal {
+  readonly message?: string;
+  readonly error_code_name?: string;
+}
+
+function readRefusal(text: string): Refusal {
+  try {
+    return (JSON.parse(text) as Refusal | null) ?? {};
+  } catch {
+    return { message: text.slice(0, 200) };
+  }
+}
