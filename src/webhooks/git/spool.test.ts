@@ -1,6 +1,15 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -83,6 +92,11 @@ for (const [title, status, name, kind] of answers)
     assert.equal((await send(entryOf('git:1'), signal())).kind, kind);
   });
 
+function writeLongFile(path: string): void {
+  writeFileSync(path, '');
+  truncateSync(path, 2 ** 40);
+}
+
 const hostileFiles: [title: string, put: (path: string) => void][] = [
   ['null', (path) => writeFileSync(path, 'null')],
   ['a number', (path) => writeFileSync(path, '7')],
@@ -95,7 +109,7 @@ const hostileFiles: [title: string, put: (path: string) => void][] = [
   ['a link to nowhere', (path) => symlinkSync('/nowhere', path)],
   ['a pipe that nobody writes to', (path) => execFileSync('mkfifo', [path])],
   ['a folder', (path) => mkdirSync(path)],
-  ['a file of a terabyte', (path) => execFileSync('truncate', ['-s', '1T', path])],
+  ['a file of a terabyte', (path) => writeLongFile(path)],
 ];
 for (const [title, put] of hostileFiles)
   test(`${title} in the spool is set aside, and the entries behind it are sent`, async (t) => {
