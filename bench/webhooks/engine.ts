@@ -91,7 +91,7 @@ async function openTrivet(options: EngineOptions): Promise<Engine> {
           waiting.push(
             enqueue(store, hook, body).then((id) => {
               committed.push([id, performance.timeOrigin + performance.now()]);
-              worker.poke([hook.id]);
+              worker.wake([hook.id]);
             }),
           );
         }

@@ -65,12 +65,12 @@ export function createWebhooksArea(parts: WebhooksParts): WebhooksArea {
     owners,
     baseUrl,
     guard,
-    pokeDeliveries: (hookIds) => deliveries.poke(hookIds),
+    wakeDeliveries: (hookIds) => deliveries.wake(hookIds),
   });
   const managed = {
     ...management,
     requireScope,
-    urgent: deliveries.urgent,
+    manual: deliveries.manual,
   };
   const routes = createRoutes<IdentityEnv>();
   routes.route('/', createRepositoryRoutes(managed));

@@ -1,14 +1,13 @@
 /**
- * Deliveries in virtual time: the scheduler, the breakers and the control of endpoints as the worker runs them, with rows
- * in memory for the store and functions for the receivers. The same seed gives the same run.
+ * Deliveries in virtual time: the worker's table of endpoints with its scheduler and breakers, with rows in memory for the
+ * store and functions for the receivers. The same seed gives the same run.
  */
-import { createLog } from '../../src/telemetry/log.ts';
 import type { DueEndpoint } from '../../src/webhooks/delivery/queue/delivery-queue-store.ts';
+import type { EndpointChange, HealthChange } from '../../src/webhooks/delivery/queue/endpoint-change-store.ts';
 import { nextStep, type Outcome } from '../../src/webhooks/delivery/schedule/delivery.ts';
-import { createScheduler, type Job, type Lane } from '../../src/webhooks/delivery/schedule/scheduler.ts';
-import { CAPS } from '../../src/webhooks/delivery/schedule/slots.ts';
-import { createEndpointBook } from '../../src/webhooks/delivery/worker/endpoint-book.ts';
-import { createEndpointControl } from '../../src/webhooks/delivery/worker/endpoint-control.ts';
+import type { Job, Lane } from '../../src/webhooks/delivery/schedule/scheduler.ts';
+import { recordConnection, recordOutcome, takeDue } from '../../src/webhooks/delivery/worker/endpoint-outcomes.ts';
+import { admit, createEndpointTable, markStored, pickJob } from '../../src/webhooks/delivery/worker/endpoint-table.ts';
 import { realWorld } from '../../src/world.ts';
 
 export interface SimulatedHook {
@@ -62,74 +61,62 @@ export function createSimulation(hooks: readonly SimulatedHook[], seed = 1) {
   const world = { ...realWorld, nowMs: () => nowMs, monotonicMs: () => nowMs, random };
   const endpoints = new Map(hooks.map((hook) => [hook.hookId, createEndpoint(hook)]));
   const timeline = createTimeline();
-  const book = createEndpointBook();
-  const scheduler = createScheduler<Job>({
-    caps: CAPS,
-    limitsOfOrigin: (origin) => book.limitsOfOrigin(origin, nowMs),
-    allowedOfHook: (hookId) => book.allowedOfHook(hookId, nowMs),
-  });
-  const control = createEndpointControl({
-    world,
-    log: createLog('error'),
-    book,
-    scheduler,
-    lookSoon: () => {},
-    settler: {
-      change: ({ hookId, fails, failingSinceMs, openings, pause }) => {
-        const endpoint = endpoints.get(hookId)!;
-        endpoint.row = {
-          ...endpoint.row,
-          fails,
-          failing_since_ms: failingSinceMs,
-          openings,
-          parked: pause === null ? 0 : 1,
-          next_at_ms: pause?.untilMs ?? nowMs,
-          paused_since_ms: pause?.sinceMs ?? null,
-          pause_reason: pause?.reason ?? null,
-        };
-        timeline.add(endpoint.row.next_at_ms, () => {});
-      },
-      also: ({ statement, parameters }) => {
-        if (statement.name !== 'endpoint_wake_origin') return;
-        for (const one of endpoints.values())
-          if (one.hook.origin === parameters?.[0] && one.row.pause_reason === 'no_connection')
-            one.row = { ...one.row, parked: 0, next_at_ms: nowMs };
-      },
-      disable: () => {},
-    },
-  });
+  const table = createEndpointTable(world);
+  const { scheduler } = table;
+
+  const commit = (changes: readonly EndpointChange[]): void => {
+    for (const change of changes) {
+      if (change.kind === 'health') storeHealth(change);
+      if (change.kind === 'wake origin') wakeOrigin(change.origin);
+    }
+  };
+  const storeHealth = ({ hookId, fails, failingSinceMs, openings, pause }: HealthChange): void => {
+    const endpoint = endpoints.get(hookId)!;
+    endpoint.row = {
+      ...endpoint.row,
+      fails,
+      failing_since_ms: failingSinceMs,
+      openings,
+      parked: pause === null ? 0 : 1,
+      next_at_ms: pause?.untilMs ?? nowMs,
+      paused_since_ms: pause?.sinceMs ?? null,
+      pause_reason: pause?.reason ?? null,
+    };
+    timeline.add(endpoint.row.next_at_ms, () => {});
+  };
+  const wakeOrigin = (origin: string): void => {
+    for (const one of endpoints.values())
+      if (one.hook.origin === origin && one.row.pause_reason === 'no_connection')
+        one.row = { ...one.row, parked: 0, next_at_ms: nowMs };
+  };
 
   const load = (): void => {
     for (const { hook, row, pending } of endpoints.values()) {
       if (row.next_at_ms > nowMs || !pending.some((one) => one.dueAtMs <= nowMs)) continue;
-      const endpoint = book.note(row);
-      if (endpoint === undefined) continue;
-      control.pauseIfKeptBack(endpoint);
-      if (endpoint.isClosed || scheduler.countWaiting(hook.hookId, 'first') >= FETCH / 4) continue;
+      commit(takeDue(table, [row]));
+      const endpoint = table.endpoints.get(hook.hookId);
+      if (endpoint === undefined || endpoint.isClosed || scheduler.countWaiting(hook.hookId, 'first') >= FETCH / 4)
+        continue;
       const waiting = pending.filter((one) => one.dueAtMs <= nowMs && !endpoint.known.has(one.id)).slice(0, FETCH);
-      for (const { id, lane } of waiting) {
-        endpoint.known.add(id);
-        scheduler.add({ id, hookId: hook.hookId, origin: hook.origin, ownerId: hook.ownerId, lane, bodyBytes: 100 });
-      }
+      for (const { id, lane } of waiting)
+        admit(table, endpoint, { id, hook_id: hook.hookId, lane: lane === 'first' ? 0 : 1, body_bytes: 100 });
     }
   };
 
   const send = (job: Job): void => {
     const { hook, all, attemptsAtMs } = endpoints.get(job.hookId)!;
-    const endpoint = book.endpoints.get(job.hookId)!;
-    book.begin(endpoint, { nowMs, random: random() });
+    const endpoint = table.endpoints.get(job.hookId)!;
     const delivery = all.find((one) => one.id === job.id)!;
     delivery.firstAttemptAtMs ??= nowMs;
     attemptsAtMs.push(nowMs);
     const { outcome, afterMs } = hook.answer({ nowMs, random: random() });
     const isConnected = outcome.kind !== 'unreachable' || outcome.stage === 'answer';
-    if (isConnected) timeline.add(nowMs + CONNECT_MS, () => control.learnOfConnection(endpoint));
+    if (isConnected) timeline.add(nowMs + CONNECT_MS, () => commit(recordConnection(table, endpoint)));
     timeline.add(nowMs + Math.min(ATTEMPT_MS, CONNECT_MS + afterMs), () => {
       scheduler.finish(job);
       settle(delivery, outcome);
-      endpoint.known.delete(job.id);
-      control.learn(endpoint, outcome);
-      control.forgetWhenDone(endpoint);
+      commit(recordOutcome(table, endpoint, outcome));
+      markStored(table, [{ hookId: job.hookId, deliveryId: job.id, epoch: 1 }], []);
       scheduler.recheck(hook.origin, hook.hookId);
     });
   };
@@ -168,7 +155,7 @@ export function createSimulation(hooks: readonly SimulatedHook[], seed = 1) {
         nowMs = moment.atMs;
         for (const act of moment.acts) act();
         load();
-        for (let job = scheduler.next(); job !== undefined; job = scheduler.next()) send(job);
+        for (let job = pickJob(table); job !== undefined; job = pickJob(table)) send(job);
         look(nowMs);
       }
       nowMs = untilMs;

@@ -81,11 +81,11 @@ function toOwner(login: string): Owner {
   return { kind: login.startsWith('org-') ? 'organization' : 'user', id: `id-${login}`, login, name: login };
 }
 
-/** Only with `urgent`, as a delivery worker has it, is anything sent. */
+/** Only with `manual`, as a delivery worker has it, is anything sent. */
 export async function startManagement(
   store: Store,
   world: World = realWorld,
-  urgent?: SendingParts['urgent'],
+  manual?: SendingParts['manual'],
 ): Promise<ManagementServer> {
   const http = await listenHttp({ host: '127.0.0.1', port: 0 });
   const attempts: number[] = [];
@@ -96,9 +96,9 @@ export async function startManagement(
     owners,
     baseUrl: http.url,
     guard: createAddressGuard({ allowCidrs: ['127.0.0.0/8'] }),
-    pokeDeliveries: () => {},
+    wakeDeliveries: () => {},
   });
-  const sending = { ...management, urgent: urgent ?? createRecorder(attempts) };
+  const sending = { ...management, manual: manual ?? createRecorder(attempts) };
   serve(http, sending, world);
   return {
     url: http.url,
@@ -110,7 +110,7 @@ export async function startManagement(
   };
 }
 
-function createRecorder(attempts: number[]): SendingParts['urgent'] {
+function createRecorder(attempts: number[]): SendingParts['manual'] {
   const record = async (id: number) => {
     attempts.push(id);
     return undefined;

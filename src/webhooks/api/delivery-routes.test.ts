@@ -35,7 +35,7 @@ interface Scene {
   readonly url: string;
 }
 
-/** A hook of a repository, a receiver behind it, and a worker that sends what is urgent, but does no rounds. */
+/** A hook of a repository, a receiver behind it, and a worker that makes manual attempts, but was not started. */
 function withHook(title: string, run: (scene: Scene) => Promise<void>): void {
   forEachEngine(title, async (store) => {
     let words = 'ok';
@@ -48,7 +48,7 @@ function withHook(title: string, run: (scene: Scene) => Promise<void>): void {
       vault: createVault([Buffer.alloc(32, 7)], realWorld),
       guard: createAddressGuard({ allowCidrs: ['127.0.0.0/8'] }),
     });
-    await using server = await startManagement(store, realWorld, worker.urgent);
+    await using server = await startManagement(store, realWorld, worker.manual);
     await server.call('POST', '/user/repos', { json: { name: 'doors' } });
     const { url } = receiver;
     const { body } = await server.call('POST', HOOKS, { json: { url, password: SECRET, encryption_type: 1 } });

@@ -10,8 +10,8 @@ import type { Json } from '../bridges/bridge.ts';
 import { findBridge, type RecognisedBridge, translateWebhook } from '../bridges/bridges.ts';
 import { eventSchema, foreignEventSchema } from '../events/event.ts';
 import { bridgeBinding } from '../intake/bridge-store.ts';
-import { announce } from '../management/announce.ts';
 import type { ManagementParts } from '../management/management.ts';
+import { publishEvent } from '../management/publish-event.ts';
 import { parseParameters } from '../parameters/parameters.ts';
 import type { Repository } from '../repositories/repository.ts';
 import { REFUSED, repositoryPath } from './api-documents.ts';
@@ -42,7 +42,7 @@ export function createEventRoutes(parts: ManagementParts): OpenAPIHono<IdentityE
     const payload = parseJsonObject(await c.req.text(), c.req.header('content-type') ?? '');
     const event = parseParameters(eventSchema, payload, 'announce the event');
     const idempotencyKey = readKey(c.req.header('idempotency-key'));
-    return c.json(await announce(parts, { repository, event, source: 'api', idempotencyKey }), 202);
+    return c.json(await publishEvent(parts, { repository, event, source: 'api', idempotencyKey }), 202);
   });
   return routes;
 }
@@ -65,7 +65,7 @@ async function takeFromBridge(
   const event = parseParameters(foreignEventSchema, translated, `translate the event from ${name}`);
   const deliveryId = readKey(bridge.deliveryId(header));
   const idempotencyKey = deliveryId && `${name}:${deliveryId}`;
-  return c.json(await announce(parts, { repository, event, source: name, idempotencyKey }), 202);
+  return c.json(await publishEvent(parts, { repository, event, source: name, idempotencyKey }), 202);
 }
 
 /** Code hosts can also send a form whose field `payload` holds the JSON. */

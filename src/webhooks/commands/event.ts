@@ -7,7 +7,7 @@ import { Failure } from '../../errors.ts';
 import { type Event, eventSchema } from '../events/event.ts';
 import { EVENT_KINDS, type EventKind } from '../events/event-kind.ts';
 import { createSampleEvent } from '../events/sample-event.ts';
-import { announce } from '../management/announce.ts';
+import { publishEvent } from '../management/publish-event.ts';
 import { type Parameters, parseParameters } from '../parameters/parameters.ts';
 import type { Repository } from '../repositories/repository.ts';
 import { findRepository, type OpenWebhooks } from './open-webhooks.ts';
@@ -48,7 +48,7 @@ async function send(open: OpenWebhooks, text: string, options: SendOptions): Pro
   let deliveries = 0;
   for (let index = 0; index < options.count; index++) {
     const idempotencyKey = options.key && (options.count === 1 ? options.key : `${options.key}-${index}`);
-    const answer = await announce(webhooks.management, { repository, event, source: 'cli', idempotencyKey });
+    const answer = await publishEvent(webhooks.management, { repository, event, source: 'cli', idempotencyKey });
     deliveries += answer.deliveries.length;
     if (options.json) printJson(answer);
   }

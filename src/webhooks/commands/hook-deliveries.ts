@@ -8,9 +8,9 @@ import { findDelivery, listDeliveries } from '../delivery/queue/delivery-log-sto
 import { createDeliveryWorker, type DeliveryWorker } from '../delivery/worker/delivery-worker.ts';
 import { createSampleEvent } from '../events/sample-event.ts';
 import { readHold } from '../hooks/hook-status-store.ts';
-import { announceTest } from '../management/announce.ts';
 import { toAttemptJson, toDeliveryJson } from '../management/delivery-json.ts';
 import { replaySince } from '../management/manage-delivery.ts';
+import { publishTest } from '../management/publish-event.ts';
 import { describePause } from './hook-pause.ts';
 import { type CliWebhooks, findWebhook, type OpenWebhooks, parseId } from './open-webhooks.ts';
 
@@ -48,12 +48,12 @@ async function test(open: OpenWebhooks, text: string, id: string): Promise<void>
   await guard.checkTarget(hook.url);
   const actor = { username: repository.ownerLogin, name: repository.ownerLogin };
   const event = createSampleEvent('push', actor, repository.defaultBranch, cli.world.nowMs());
-  const deliveryId = await announceTest(
+  const deliveryId = await publishTest(
     management,
     { repository, event, source: 'test', idempotencyKey: undefined },
     hook,
   );
-  await withWorker(webhooks, ({ urgent }) => urgent.test(deliveryId, cli.world.nowMs() + TEST_DEADLINE_MS));
+  await withWorker(webhooks, ({ manual }) => manual.test(deliveryId, cli.world.nowMs() + TEST_DEADLINE_MS));
   const isAccepted = await reportAttempt(webhooks, hook.id, deliveryId);
   if (!isAccepted) throw new Failure('unavailable', 'The receiver did not accept the test');
 }
@@ -132,8 +132,8 @@ async function sendAgain(open: OpenWebhooks, text: string, id: string, deliveryI
   const { hook } = await findWebhook(webhooks, text, id);
   await webhooks.guard.checkTarget(hook.url);
   const number = parseId(deliveryId);
-  const isSent = await withWorker(webhooks, async ({ urgent }) => {
-    const redelivery = await urgent.redeliver(hook.id, number);
+  const isSent = await withWorker(webhooks, async ({ manual }) => {
+    const redelivery = await manual.redeliver(hook.id, number);
     if (redelivery === undefined)
       throw new Failure('not_found', `Delivery not found: the webhook has no ${deliveryId}`);
     return (await redelivery.attempt) !== undefined;

@@ -27,7 +27,7 @@ test('a paused webhook says since when, until when, why, and what ends the pause
   {
     await using worker = startTestWorker(store);
     for (let count = 0; count < 8; count += 1) await enqueueTestDelivery(store, { hookId: 1, url: receiver.url });
-    worker.poke();
+    worker.wake();
     await waitForEndpoint(store, 1, (row) => row.parked === 1);
   }
 

@@ -31,7 +31,7 @@ export async function openWebhooks(createOwners: (store: Store) => Owners): Prom
     baseUrl: server.baseUrl ?? `http://${server.host}:${server.httpPort}`,
     guard,
     // The workers of the service look a few times a second by themselves.
-    pokeDeliveries: () => {},
+    wakeDeliveries: () => {},
   });
   return { cli, guard, management, [Symbol.asyncDispose]: () => cli[Symbol.asyncDispose]() };
 }

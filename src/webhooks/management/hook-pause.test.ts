@@ -24,12 +24,12 @@ interface Scene {
 /** A hook with twenty deliveries that wait, and a worker that sends them. */
 async function withWaiting(store: Store, url: string, run: (scene: Scene) => Promise<void>): Promise<void> {
   await using worker = startTestWorker(store);
-  await using server = await startManagement(store, realWorld, worker.urgent);
+  await using server = await startManagement(store, realWorld, worker.manual);
   await server.call('POST', '/user/repos', { json: { name: 'doors' } });
   const { body } = await server.call('POST', HOOKS, { json: { url } });
   const ids: number[] = [];
   for (let count = 0; count < 20; count += 1) ids.push(await enqueueTestDelivery(store, { hookId: body.id, url }));
-  worker.poke();
+  worker.wake();
   await run({ server, store, hook: `${HOOKS}/${body.id}`, hookId: body.id, ids });
 }
 
@@ -95,7 +95,7 @@ forEachEngine('a test by another process ends the pause of what could not be con
     const paused = await waitForEndpoint(store, hookId, (row) => row.next_at_ms > realWorld.nowMs() + 15_000);
     await using _receiver = await startReceiver(undefined, Number(new URL(url).port));
     await using other = createTestWorker(store);
-    await using elsewhere = await startManagement(store, realWorld, other.urgent);
+    await using elsewhere = await startManagement(store, realWorld, other.manual);
     assert.equal((await elsewhere.call('POST', `${hook}/tests`)).status, 204);
     await Promise.all(ids.map((id) => waitForDelivery(store, id, ({ attempts }) => attempts > 0)));
     // The next probe would be a second before what the row says of the hook that made the last one.
@@ -111,15 +111,15 @@ forEachEngine(
       response.writeHead(index === 0 ? 500 : 200).end(),
     );
     await using worker = startTestWorker(store);
-    await using server = await startManagement(store, realWorld, worker.urgent);
+    await using server = await startManagement(store, realWorld, worker.manual);
     await server.call('POST', '/user/repos', { json: { name: 'doors' } });
     const { url } = receiver;
     const { body: made } = await server.call('POST', HOOKS, { json: { url } });
     const ids = [await enqueueTestDelivery(store, { hookId: made.id, url })];
-    worker.poke();
+    worker.wake();
     const failed = await waitForDelivery(store, ids[0]!, ({ attempts }) => attempts === 1);
     ids.push(await enqueueTestDelivery(store, { hookId: made.id, url }));
-    worker.poke();
+    worker.wake();
     await waitForDelivery(store, ids[1]!);
     const read = async (id: number) => (await server.call('GET', `${HOOKS}/${made.id}/deliveries/${id}`)).body;
     const [first, second] = [await read(ids[0]!), await read(ids[1]!)];

@@ -122,7 +122,7 @@ export async function readDelivery(
 export async function sendAgain(parts: SendingParts, hook: Hook, id: string): Promise<DeliveryJson> {
   await parts.guard.checkTarget(hook.url);
   const deliveryId = await findDeliveryId(parts, hook.id, id);
-  const redelivery = await parts.urgent.redeliver(hook.id, deliveryId);
+  const redelivery = await parts.manual.redeliver(hook.id, deliveryId);
   const found = redelivery && (await findDelivery(parts.store, hook.id, deliveryId));
   if (found === undefined) throw refuseUnknownDelivery(id);
   const nowMs = parts.world.nowMs();
@@ -134,7 +134,7 @@ export async function replaySince(parts: Management, hook: Hook, values: Paramet
   const { since } = parseKnownParameters(replayParameters, values, 'replay the deliveries');
   await parts.guard.checkTarget(hook.url);
   const replayed = await replay(parts.store, hook.id, since, parts.world.nowMs());
-  parts.pokeDeliveries();
+  parts.wakeDeliveries();
   return replayed;
 }
 

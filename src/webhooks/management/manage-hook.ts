@@ -113,7 +113,7 @@ export async function updateHook(
   // Deleted, or another change of the key came first: then this one begins again from there.
   if (updated === undefined)
     return await updateHook(parts, repository, await findHook(parts, repository, stored.hook.id), parameters);
-  parts.pokeDeliveries();
+  parts.wakeDeliveries();
   return updated;
 }
 

@@ -5,7 +5,7 @@ import type { Owners } from '../../identity.ts';
 import type { Vault } from '../../vault/vault.ts';
 import type { World } from '../../world.ts';
 import type { AddressGuard } from '../addresses/address-guard.ts';
-import type { UrgentAttempts } from '../delivery/worker/urgent-attempts.ts';
+import type { ManualAttempts } from '../delivery/worker/manual-attempts.ts';
 import { createEventStore, type EventStore } from '../events/event-store.ts';
 import { createHookStore, type HookStore } from '../hooks/hook-store.ts';
 import { type BridgeStore, createBridgeStore } from '../intake/bridge-store.ts';
@@ -22,7 +22,7 @@ export interface Management {
   readonly baseUrl: string;
   readonly guard: Pick<AddressGuard, 'checkTarget'>;
   /** Tells the workers of this process that there is something to send. */
-  readonly pokeDeliveries: (hookIds?: readonly number[]) => void;
+  readonly wakeDeliveries: (hookIds?: readonly number[]) => void;
   readonly repositories: RepositoryStore;
   readonly hooks: HookStore;
   readonly events: EventStore;
@@ -31,7 +31,7 @@ export interface Management {
   readonly access: RepositoryAccess;
 }
 
-type Given = Pick<Management, 'store' | 'world' | 'vault' | 'owners' | 'baseUrl' | 'guard' | 'pokeDeliveries'>;
+type Given = Pick<Management, 'store' | 'world' | 'vault' | 'owners' | 'baseUrl' | 'guard' | 'wakeDeliveries'>;
 
 export function createManagement(given: Given): Management {
   const repositories = createRepositoryStore(given.store);
@@ -49,7 +49,7 @@ export function createManagement(given: Given): Management {
 
 /** Also sends by itself. */
 export interface SendingParts extends Management {
-  readonly urgent: Pick<UrgentAttempts, 'test' | 'redeliver'>;
+  readonly manual: Pick<ManualAttempts, 'test' | 'redeliver'>;
 }
 
 export interface ManagementParts extends Management {

@@ -3,8 +3,8 @@ import type { Identity } from '../../identity.ts';
 import { createSampleEvent } from '../events/sample-event.ts';
 import type { Hook } from '../hooks/hook.ts';
 import type { Repository } from '../repositories/repository.ts';
-import { announceTest } from './announce.ts';
 import type { Management, SendingParts } from './management.ts';
+import { publishTest } from './publish-event.ts';
 
 const MAX_TESTS_AN_HOUR = 60;
 const TEST_DEADLINE_MS = 10_000;
@@ -23,8 +23,8 @@ export async function testHook(parts: SendingParts, { caller, repository, hook }
   const actor = { username: caller.login, name: caller.login };
   const event = createSampleEvent('push', actor, repository.defaultBranch, parts.world.nowMs());
   const announcement = { repository, event, source: 'test', idempotencyKey: undefined };
-  const deliveryId = await announceTest(parts, announcement, hook);
-  await parts.urgent.test(deliveryId, parts.world.nowMs() + TEST_DEADLINE_MS);
+  const deliveryId = await publishTest(parts, announcement, hook);
+  await parts.manual.test(deliveryId, parts.world.nowMs() + TEST_DEADLINE_MS);
   return deliveryId;
 }
 

@@ -13,7 +13,8 @@ import {
   releaseEndpointStep,
   shardOf,
 } from './delivery-store.ts';
-import { endpointSteps, restSteps, type Settlement, settleSteps } from './settlement-store.ts';
+import { changeSteps, type HealthChange, restSteps } from './endpoint-change-store.ts';
+import { type Settlement, settleSteps } from './settlement-store.ts';
 import { beat, forgetWorkers, releaseShards, takeShards } from './shard-store.ts';
 
 const ORIGIN = 'http://127.0.0.1:9';
@@ -154,6 +155,11 @@ forEachEngine('an endpoint with nothing left sleeps until it is enqueued to', as
 });
 
 const FINE = { fails: 0, failingSinceMs: null, openings: 0, pause: null };
+const endpointSteps = (changes: readonly Omit<HealthChange, 'kind'>[]) =>
+  changeSteps(
+    changes.map((change) => ({ kind: 'health', ...change })),
+    NOW,
+  );
 const pauseFor = (reason: PauseReason) => ({ sinceMs: NOW - 1000, untilMs: NOW + 9000, reason });
 
 forEachEngine('a paused endpoint is not woken by an enqueue', async (store) => {

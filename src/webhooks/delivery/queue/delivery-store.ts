@@ -71,7 +71,7 @@ const wakeOnEnqueue = wideStatement<Row>(
 
 /**
  * The steps that make deliveries; in the unit that stores their events, at its end: every enqueue to an endpoint waits
- * for its row from here to the commit. Follow it with `pokeDeliveries()`.
+ * for its row from here to the commit. Follow it with `wakeDeliveries()`.
  */
 export function enqueueSteps(deliveries: readonly NewDelivery[]): Step[] {
   const contents = deliveries.map(({ id, hookId, eventId, uuid, body }) => [id, hookId, eventId, uuid, body]);

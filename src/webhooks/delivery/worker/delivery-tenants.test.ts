@@ -46,12 +46,12 @@ for (const [title, fail] of failures)
     for (const { hookId, ...hook } of [failing, healthy]) await insertTestHook(store, { id: hookId, ...hook });
     await using worker = startTestWorker(store);
     await enqueueMany(store, failing, 30);
-    worker.poke();
+    worker.wake();
     const paused = await waitForEndpoint(store, FAILING, (row) => row.parked === 1);
     const attempts = () => receiver.received.filter(({ path }) => path === '/failing').length;
     const before = attempts();
     for (const id of await enqueueMany(store, healthy, 20)) {
-      worker.poke([HEALTHY]);
+      worker.wake([HEALTHY]);
       const row = await waitForDelivery(store, id);
       assert.deepEqual([row.state, row.attempts], ['succeeded', 1]);
     }
@@ -71,10 +71,10 @@ forEachEngine('a path that never answers takes no place from another owner at th
   for (const hookId of silent)
     waiting.push(...(await enqueueMany(store, { hookId, url: `${origin}/failing`, ownerId: 'owner-1' }, 5)));
   await using worker = startTestWorker(store);
-  worker.poke();
+  worker.wake();
   await receiver.waitFor(8);
   for (const id of await enqueueMany(store, { hookId: 99, url: `${origin}/healthy`, ownerId: 'owner-2' }, 20)) {
-    worker.poke([99]);
+    worker.wake([99]);
     assert.equal((await waitForDelivery(store, id)).attempts, 1);
   }
   // The answers that never come end the test sooner than fifteen seconds.
@@ -106,7 +106,7 @@ forEachEngine('a hook that moves to where nobody listens pauses no other at the 
   for (const { hookId, ...hook } of [moving, healthy]) await insertTestHook(store, { id: hookId, ...hook });
   await enqueueMany(store, moving, 60);
   await using worker = startTestWorker(store);
-  worker.poke();
+  worker.wake();
   await receiver.waitFor(4);
   // The other 56 wait in memory for their turn at the origin that the hook leaves.
   await moveHook(store, 1, `http://127.0.0.1:${await findFreePort()}/`);
@@ -114,7 +114,7 @@ forEachEngine('a hook that moves to where nobody listens pauses no other at the 
   for (const answer of answers) answer();
   await waitForEndpoint(store, 1, (row) => row.parked === 1);
   const id = (await enqueueMany(store, healthy, 1))[0]!;
-  worker.poke([2]);
+  worker.wake([2]);
   const paused = waitForEndpoint(store, 2, (row) => row.parked === 1).then(() => 'paused');
   const sent = waitForDelivery(store, id).then(({ state }) => state);
   assert.equal(await Promise.race([paused, sent]), 'succeeded');
@@ -125,7 +125,7 @@ forEachEngine('an endpoint that is stored under an origin which its hook has lef
   await insertTestHook(store, { id: 1, url: receiver.url });
   const id = await enqueueTestDelivery(store, { hookId: 1, url: 'http://127.0.0.1:1024/' });
   await using worker = startTestWorker(store);
-  worker.poke();
+  worker.wake();
   assert.equal((await waitForDelivery(store, id)).state, 'succeeded');
   assert.equal((await waitForEndpoint(store, 1)).origin, new URL(receiver.url).origin);
 });
@@ -137,11 +137,11 @@ forEachEngine('redeliveries that fail one after the other lengthen no pause of a
   for (const { hookId, ...hook } of [asking, waiting]) await insertTestHook(store, { id: hookId, ...hook });
   const ids = await enqueueMany(store, asking, 20);
   await using worker = startTestWorker(store);
-  worker.poke();
+  worker.wake();
   await waitForEndpoint(store, 1, (row) => row.parked === 1);
-  for (const id of ids.slice(-10)) await (await worker.urgent.redeliver(1, id))?.attempt;
+  for (const id of ids.slice(-10)) await (await worker.manual.redeliver(1, id))?.attempt;
   await enqueueMany(store, waiting, 1);
-  worker.poke([2]);
+  worker.wake([2]);
   const { next_at_ms: untilMs } = await waitForEndpoint(store, 2, (row) => row.parked === 1);
   // Five seconds at first. Ten more failed probes would make it five minutes.
   assert.ok(untilMs - realWorld.nowMs() < 60_000);
@@ -166,7 +166,7 @@ for (const [share, seed] of [
     await insertTestHook(store, { id: 1, url });
     await enqueueMany(store, { hookId: 1, url, ownerId: 'owner' }, count);
     await using worker = startTestWorker(store);
-    worker.poke();
+    worker.wake();
     // At one a second, as after a collapse, it would take twenty minutes.
     const timeout = new Promise<string>((end) => setTimeout(() => end(`${seen.size} of ${count}`), 60_000).unref());
     assert.equal(await Promise.race([allSeen, timeout]), 'all');

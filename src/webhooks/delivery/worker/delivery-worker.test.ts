@@ -30,7 +30,7 @@ forEachEngine('a delivery is sent with its stored bytes, signed, and logged', as
   await using worker = startTestWorker(store);
   const body = Buffer.from('{"text":"grüß"}');
   const id = await enqueueTestDelivery(store, { hookId: 1, url, body });
-  worker.poke();
+  worker.wake();
   const row = await waitForDelivery(store, id);
   assert.deepEqual([row.state, row.attempts, row.status], ['succeeded', 1, 200]);
   const [request] = receiver.received;
@@ -62,7 +62,7 @@ forEachEngine('a thousand deliveries to many hooks arrive once each', async (sto
     }),
   );
   await using worker = startTestWorker(store);
-  worker.poke();
+  worker.wake();
   for (const id of ids) assert.equal((await waitForDelivery(store, id)).attempts, 1);
   assert.equal(receiver.received.length, 1000);
   assert.equal(new Set(receiver.received.map((request) => request.headers['x-gitcode-delivery'])).size, 1000);
@@ -77,7 +77,7 @@ forEachEngine('a refused delivery is tried again with the same bytes and the sam
   await insertTestHook(store, { id: 1, url });
   await using worker = startTestWorker(store);
   const id = await enqueueTestDelivery(store, { hookId: 1, url });
-  worker.poke();
+  worker.wake();
   const refused = await waitForDelivery(store, id, (row) => row.attempts === 1);
   assert.equal(refused.state, 'pending');
   assert.deepEqual(await waitForHook(store, 1, (hook) => hook.result !== null), {
@@ -104,13 +104,13 @@ forEachEngine('410 Gone ends the delivery, disables the hook and holds the rest'
   await insertTestHook(store, { id: 1, url });
   await using worker = startTestWorker(store);
   const id = await enqueueTestDelivery(store, { hookId: 1, url });
-  worker.poke();
+  worker.wake();
   assert.equal((await waitForDelivery(store, id)).state, 'dead');
   const hook = await waitForHook(store, 1, (row) => row.disabled_at_ms !== null);
   assert.equal(hook.disabled_reason, 'The receiver answered 410 Gone');
   assert.notEqual((await waitForEndpoint(store, 1)).held_since_ms, null);
   const later = await enqueueTestDelivery(store, { hookId: 1, url });
-  worker.poke();
+  worker.wake();
   await realWorld.sleep(300);
   assert.equal((await readDelivery(store, later)).attempts, 0);
 });
@@ -123,7 +123,7 @@ forEachEngine('a destination that is down gets few attempts, and the rest of its
   const ids: number[] = [];
   for (let count = 0; count < 100; count += 1) ids.push(await enqueueTestDelivery(store, { hookId: 1, url }));
   await using worker = startTestWorker(store);
-  worker.poke();
+  worker.wake();
   await waitForDelivery(store, ids[0]!, (row) => row.attempts > 0);
   await realWorld.sleep(500);
   const rows = await Promise.all(ids.map((id) => readDelivery(store, id)));
@@ -150,7 +150,7 @@ forEachEngine('a hook that is enabled while a worker is about to hold it is not 
   };
   await using worker = startTestWorker(hesitant);
   const id = await enqueueTestDelivery(store, { hookId: 1, url });
-  worker.poke();
+  worker.wake();
   await isHolding.promise;
   await store.writeAll([
     releaseEndpointStep(1, realWorld.nowMs()),
@@ -170,7 +170,7 @@ forEachEngine('a hook that was disabled behind our back is held, and one that is
   await enqueueTestDelivery(store, { hookId: 1, url });
   await enqueueTestDelivery(store, { hookId: 2, url });
   await using worker = startTestWorker(store);
-  worker.poke();
+  worker.wake();
   const counts = statement<{ held: number; canceled: number }>(
     'test-held-canceled',
     'SELECT COUNT(held_since_ms) AS held, COUNT(canceled_at_ms) AS canceled FROM endpoint_queue',
@@ -197,12 +197,12 @@ forEachEngine('what is enqueued while its endpoint is looked into is found witho
     const rows = await store.read(asked, parameters);
     if (asked.name.startsWith('delivery_waiting') && rows.length > 0 && second === undefined) {
       second = await enqueueTestDelivery(store, { hookId: 1, url });
-      worker.poke([1]);
+      worker.wake([1]);
     }
     return rows;
   };
   await using worker = startTestWorker({ ...store, read });
-  worker.poke();
+  worker.wake();
   await waitForDelivery(store, first);
   while (second === undefined) await realWorld.sleep(10);
   assert.equal((await waitForDelivery(store, second)).state, 'succeeded');
@@ -218,7 +218,7 @@ forEachEngine('an endpoint with nothing left is put to rest, and wakes for what 
     const ids: number[] = [];
     for (let count = 0; count < 2; count += 1) {
       ids.push(await enqueueTestDelivery(store, { hookId: 1, url }));
-      worker.poke([1]);
+      worker.wake([1]);
       await receiver.waitFor(2 * round + ids.length);
     }
     for (const id of ids) assert.equal((await waitForDelivery(store, id)).state, 'succeeded');
@@ -233,7 +233,7 @@ forEachEngine('a stop lets the attempt under way end and stores it', async (stor
   const worker = startTestWorker(store);
   const ids: number[] = [];
   for (let count = 0; count < 10; count += 1) ids.push(await enqueueTestDelivery(store, { hookId: 1, url }));
-  worker.poke();
+  worker.wake();
   await receiver.waitFor(4);
   await worker.stop();
   await worker.stop();
@@ -280,12 +280,12 @@ forEachEngine('a success that was another answer does not stay: the delivery is 
   await insertTestHook(store, { id: 1, url });
   await using worker = startTestWorker(store);
   const first = await enqueueTestDelivery(store, { hookId: 1, url });
-  worker.poke();
+  worker.wake();
   await waitForDelivery(store, first);
   // Until the connection has rested.
   await realWorld.sleep(20);
   const second = await enqueueTestDelivery(store, { hookId: 1, url });
-  worker.poke();
+  worker.wake();
   const row = await waitForDelivery(store, second, ({ attempts }) => attempts === 2);
   assert.deepEqual([row.state, row.status], ['pending', 404]);
   assert.equal((await readDelivery(store, first)).attempts, 1);

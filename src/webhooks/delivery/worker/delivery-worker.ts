@@ -1,9 +1,10 @@
 /**
- * The worker that sends deliveries: rounds that follow each other as long as there is work, the heartbeat that keeps its
- * shards, and a stop that loses nothing. A round begins when something was enqueued, when an attempt has ended or its
- * result is stored, and a few times a second, which is when retries and the enqueues of other processes are seen.
+ * The worker that sends deliveries: a loop of dispatch cycles for as long as there is work, a loop that renews the leases of
+ * its shards, and a stop that loses nothing. A cycle begins when something was enqueued, when an attempt has ended or its
+ * result is stored, and a few times a second, which is when retries and enqueues of other processes are seen.
  */
 
+import { createInFlight } from '../../../database/in-flight.ts';
 import type { Store } from '../../../database/store.ts';
 import { describeError } from '../../../errors.ts';
 import type { Log } from '../../../telemetry/log.ts';
@@ -16,22 +17,20 @@ import { countPauses } from '../../hooks/hook-status-store.ts';
 import { createSecretCache } from '../../hooks/secret-cache.ts';
 import { doubtSuccess } from '../queue/delivery-restart-store.ts';
 import { countPendingDeliveries } from '../queue/delivery-store.ts';
-import { createScheduler, type Job } from '../schedule/scheduler.ts';
-import { CAPS } from '../schedule/slots.ts';
 import { createSender } from '../send/send.ts';
 import { createAttempts } from './attempt.ts';
 import { createDeliveryMetrics } from './delivery-metrics.ts';
-import { createDeliveryRound } from './delivery-round.ts';
-import { createDueLook } from './due-look.ts';
-import { createEndpointBook } from './endpoint-book.ts';
-import { createEndpointControl } from './endpoint-control.ts';
-import { createSettler } from './settler.ts';
-import { BEAT_MS, createShardKeeper } from './shard-keeper.ts';
-import { createUrgentAttempts, type UrgentAttempts } from './urgent-attempts.ts';
+import { runDispatchCycle } from './dispatch-cycle.ts';
+import { createDueScan } from './due-scan.ts';
+import { createEndpointTable, type EndpointTable, listEndpoints, noteEnqueue, stopLoading } from './endpoint-table.ts';
+import { createManualAttempts, type ManualAttempts } from './manual-attempts.ts';
+import { createResultWriter } from './result-writer.ts';
+import { createShardLeases, RENEW_EVERY_MS } from './shard-leases.ts';
+import { createWakeSignal } from './wake-signal.ts';
 
 const POLL_MS = 200;
-/** Under load, so that a round has several to read and to send. */
-const ROUND_EVERY_MS = 2;
+/** Under load, so that a cycle has several to read and to send. */
+const CYCLE_EVERY_MS = 2;
 const STOP_GIVE_UP_MS = 3000;
 
 export interface DeliveryWorkerParts {
@@ -46,171 +45,148 @@ export interface DeliveryWorkerParts {
 }
 
 export interface DeliveryWorker extends Worker {
-  /** Something was enqueued by this process, to these hooks or to any. */
-  poke(hookIds?: readonly number[]): void;
-  /** What a person wants now; also without a start. */
-  readonly urgent: Pick<UrgentAttempts, 'test' | 'redeliver'>;
+  /** This process enqueued something, to these hooks or to any. */
+  wake(hookIds?: readonly number[]): void;
+  /** Attempts that a person asks for; a worker that was not started makes them too. */
+  readonly manual: Pick<ManualAttempts, 'test' | 'redeliver'>;
 }
 
-export function createDeliveryWorker(parts: DeliveryWorkerParts): DeliveryWorker {
-  const { store, world, log } = parts;
-  const book = createEndpointBook();
-  const keeper = createShardKeeper(store, world);
-  const scheduler = createScheduler<Job>({
-    caps: CAPS,
-    limitsOfOrigin: (origin) => book.limitsOfOrigin(origin, world.nowMs()),
-    allowedOfHook: (hookId) => book.allowedOfHook(hookId, world.nowMs()),
-  });
-  const sender = createSender({
-    guard: parts.guard,
-    nowMs: () => world.nowMs(),
-    monotonicMs: () => world.monotonicMs(),
-    onDoubt: (ids, origin) => void doubt(ids, origin),
-    ca: parts.ca,
-  });
-  const metrics = createDeliveryMetrics(parts.metrics, {
-    countPending: () => countPendingDeliveries(store),
-    countUnderWay: () => round.unsettled,
-    listOriginBreakers: () => book.listOriginBreakers(),
-    countPaused: () => countPauses(store, world.nowMs()),
-  });
-  const makeAttempt = createAttempts({ world, log, metrics, sender, readSecrets: createSecretCache(parts.vault) });
-  const settler = createSettler({
-    store,
-    world,
-    log,
-    owner: keeper.owner,
-    chooseRests: (settled) => round.chooseRests(settled),
-    onStored: (settled, rests) => round.onStored(settled, rests),
-  });
-  const control = createEndpointControl({ world, log, book, scheduler, settler, lookSoon: () => dueLook.want() });
-  const dueLook = createDueLook({ store, world, keeper, book, control });
-  const round = createDeliveryRound({
-    store,
-    world,
-    keeper,
-    book,
-    scheduler,
-    settler,
-    control,
-    dueLook,
-    makeAttempt,
-    onEnd: () => wake(),
-  });
-  const urgent = createUrgentAttempts({ store, world, log, settler, control, makeAttempt, poke });
-
-  let isStopping = false;
-  let isAwake = false;
-  let lastRoundMs = Number.NEGATIVE_INFINITY;
-  let endWait: (() => void) | undefined;
-  let loop: Promise<void> | undefined;
-  let heart: Promise<void> | undefined;
-  const stopSignal = new AbortController();
-
-  function wake(): void {
-    isAwake = true;
-    endWait?.();
-  }
-
-  function poke(hookIds?: readonly number[]): void {
-    const areInHand = hookIds?.map((hookId) => book.refresh(hookId)) ?? [false];
-    if (!areInHand.every(Boolean)) dueLook.want();
-    wake();
-  }
-
-  async function doubt(deliveryIds: readonly number[], origin: string): Promise<void> {
-    try {
-      await settler.flush();
-      const count = await doubtSuccess(store, deliveryIds, world.nowMs());
-      const message = 'A receiver answered more than it was asked; what that may have touched is sent again';
-      log.warn({ origin, count }, message);
-      poke();
-    } catch (error) {
-      log.error({ err: error, origin }, 'Doubtful deliveries were not sent again');
-    }
-  }
-
-  async function pace(): Promise<void> {
-    const waitMs = lastRoundMs + ROUND_EVERY_MS - world.monotonicMs();
-    if (waitMs > 0) await world.sleep(waitMs);
-    // What input and output have brought gets its turn in any case.
-    else await new Promise(setImmediate);
-    lastRoundMs = world.monotonicMs();
-  }
-
-  async function runLoop(): Promise<void> {
-    while (!isStopping) {
-      await pace();
-      isAwake = false;
-      try {
-        await round.run();
-      } catch (error) {
-        log.warn({ reason: describeError(error) }, 'A round of deliveries failed');
-        await world.sleep(POLL_MS);
-      }
-      if (!isAwake) await waitForWork();
-    }
-  }
-
-  function waitForWork(): Promise<void> {
-    return new Promise((resolve) => {
-      const done = () => {
-        clearTimeout(timer);
-        endWait = undefined;
-        resolve();
-      };
-      const timer = setTimeout(
-        () => {
-          dueLook.want();
-          done();
-        },
-        Math.min(POLL_MS, dueLook.waitMs() ?? POLL_MS),
-      );
-      endWait = done;
-    });
-  }
-
-  async function runHeart(): Promise<void> {
-    while (!isStopping) {
-      await keeper.beat(isShardBusy).catch((error: unknown) => {
-        log.warn({ reason: describeError(error) }, 'The leases of deliveries were not renewed');
-      });
-      for (const endpoint of book.list((one) => keeper.epochOf(one.shard) === undefined)) control.stopLoading(endpoint);
-      poke();
-      await world.sleep(BEAT_MS, stopSignal.signal).catch(() => {});
-    }
-  }
-
-  function isShardBusy(shard: number): boolean {
-    return book.list((endpoint) => endpoint.shard === shard && endpoint.known.size > 0, 1).length > 0;
-  }
-
-  async function stop(): Promise<void> {
-    isStopping = true;
-    stopSignal.abort();
-    wake();
-    await Promise.all([loop, heart, urgent.stop()]);
-    // What waits in memory only is still pending in its row; what is under way ends, and is stored.
-    while (scheduler.underWay > 0) await world.sleep(10);
-    const giveUp = setTimeout(() => settler.abandon(), STOP_GIVE_UP_MS);
-    await settler.flush();
-    clearTimeout(giveUp);
-    await sender.close();
-    if (loop !== undefined) await keeper.release().catch(() => {});
-  }
-
-  let stopping: Promise<void> | undefined;
+export function createDeliveryWorker(given: DeliveryWorkerParts): DeliveryWorker {
+  const parts = createParts(given);
+  const stopping = new AbortController();
+  let loops: Promise<void>[] = [];
+  let stopped: Promise<void> | undefined;
   return {
     name: 'deliveries',
     start: () => {
-      heart = runHeart();
-      loop = runLoop();
+      loops = [runLeaseLoop(parts, stopping.signal), runDispatchLoop(parts, stopping.signal)];
     },
     stop: () => {
-      stopping ??= stop();
-      return stopping;
+      stopping.abort();
+      parts.signal.wake();
+      stopped ??= stopParts(parts, loops);
+      return stopped;
     },
-    poke,
-    urgent,
+    wake: (hookIds) => wakeFor(parts, hookIds),
+    manual: parts.manual,
   };
+}
+
+type Parts = ReturnType<typeof createParts>;
+
+/** Each part is given only parts that are built before it. */
+function createParts(given: DeliveryWorkerParts) {
+  const { store, world, log } = given;
+  const signal = createWakeSignal();
+  const leases = createShardLeases(store, world);
+  const table = createEndpointTable(world);
+  const scan = createDueScan({ store, world, leases, signal });
+  const writer = createResultWriter({ store, world, log, owner: leases.owner, table, scan, signal });
+  const doubts = { store, world, log, writer, scan };
+  const sender = createSender({
+    guard: given.guard,
+    nowMs: () => world.nowMs(),
+    monotonicMs: () => world.monotonicMs(),
+    onDoubt: (deliveryIds, origin) => void resendDoubtful(doubts, deliveryIds, origin),
+    ca: given.ca,
+  });
+  const makeAttempt = createAttempts({
+    world,
+    log,
+    metrics: createMetrics(given, table),
+    sender,
+    readSecrets: createSecretCache(given.vault),
+  });
+  const manual = createManualAttempts({ store, world, log, table, writer, scan, makeAttempt });
+  const sends = createInFlight();
+  return { store, world, log, signal, leases, table, scan, writer, sender, makeAttempt, manual, sends };
+}
+
+function createMetrics({ store, world, metrics }: DeliveryWorkerParts, table: EndpointTable) {
+  return createDeliveryMetrics(metrics, {
+    countPending: () => countPendingDeliveries(store),
+    countUnderWay: () => table.unsettled,
+    listOriginBreakers: () => table.origins.list(),
+    countPaused: () => countPauses(store, world.nowMs()),
+  });
+}
+
+/** Endpoints in memory are read without a scan. */
+function wakeFor({ table, scan, signal }: Parts, hookIds: readonly number[] | undefined): void {
+  const areInMemory = hookIds?.map((hookId) => noteEnqueue(table, hookId)) ?? [false];
+  if (areInMemory.every(Boolean)) signal.wake();
+  else scan.request();
+}
+
+/** A receiver answered more often than it was asked, so the answers of these deliveries may have been wrong. */
+async function resendDoubtful(
+  { store, world, log, writer, scan }: Pick<Parts, 'store' | 'world' | 'log' | 'writer' | 'scan'>,
+  deliveryIds: readonly number[],
+  origin: string,
+): Promise<void> {
+  try {
+    await writer.flush();
+    const count = await doubtSuccess(store, deliveryIds, world.nowMs());
+    log.warn({ origin, count }, 'A receiver sent a response without a request; sending affected deliveries again');
+    scan.request();
+  } catch (error) {
+    log.error({ err: error, origin }, 'Failed to requeue deliveries with unverified responses');
+  }
+}
+
+async function runDispatchLoop(parts: Parts, stopping: AbortSignal): Promise<void> {
+  const { world, log, signal, scan, sends } = parts;
+  const pace = createPace(world);
+  while (!stopping.aborted) {
+    await pace();
+    signal.clear();
+    try {
+      for (const sent of await runDispatchCycle(parts)) void sends.track(() => sent);
+    } catch (error) {
+      log.warn({ reason: describeError(error) }, 'A dispatch cycle of deliveries failed');
+      await world.sleep(POLL_MS);
+    }
+    const waitMs = Math.min(POLL_MS, scan.waitMs() ?? POLL_MS);
+    if (!stopping.aborted && !(await signal.wait(waitMs))) scan.request();
+  }
+}
+
+function createPace(world: World): () => Promise<void> {
+  let lastMs = Number.NEGATIVE_INFINITY;
+  return async () => {
+    const waitMs = lastMs + CYCLE_EVERY_MS - world.monotonicMs();
+    if (waitMs > 0) await world.sleep(waitMs);
+    // Pending input and output get their turn in any case.
+    else await new Promise(setImmediate);
+    lastMs = world.monotonicMs();
+  };
+}
+
+async function runLeaseLoop(parts: Parts, stopping: AbortSignal): Promise<void> {
+  const { world, log, leases, table, scan } = parts;
+  while (!stopping.aborted) {
+    await leases.renew(createBusyTest(table)).catch((error: unknown) => {
+      log.warn({ reason: describeError(error) }, 'Failed to renew the leases of deliveries');
+    });
+    for (const endpoint of listEndpoints(table, (one) => leases.epochOf(one.shard) === undefined))
+      stopLoading(table, endpoint);
+    scan.request();
+    await world.sleep(RENEW_EVERY_MS, stopping).catch(() => {});
+  }
+}
+
+function createBusyTest(table: EndpointTable): (shard: number) => boolean {
+  return (shard) => listEndpoints(table, (one) => one.shard === shard && one.known.size > 0, 1).length > 0;
+}
+
+/** Deliveries that wait in memory are still pending in their rows; attempts under way end, and are stored. */
+async function stopParts(parts: Parts, loops: readonly Promise<void>[]): Promise<void> {
+  const { leases, sends, writer, sender, manual } = parts;
+  await Promise.all([...loops, manual.stop()]);
+  await sends.settle();
+  const giveUp = setTimeout(() => writer.abandon(), STOP_GIVE_UP_MS);
+  await writer.flush();
+  clearTimeout(giveUp);
+  await sender.close();
+  if (loops.length > 0) await leases.release().catch(() => {});
 }

@@ -24,7 +24,7 @@ forEachEngine('a test is attempted at once without a running worker, and once on
   await using worker = createTestWorker(store);
   const nowMs = realWorld.nowMs();
   const id = await enqueueTestDelivery(store, { hookId: 1, url, dueAtMs: nowMs + 30_000 });
-  const [first, second] = await Promise.all([1, 2].map(() => worker.urgent.test(id, nowMs + 10_000)));
+  const [first, second] = await Promise.all([1, 2].map(() => worker.manual.test(id, nowMs + 10_000)));
   assert.equal([first, second].filter((report) => report !== undefined).length, 1);
   assert.equal((await readDelivery(store, id)).state, 'succeeded');
   const hook = await waitForHook(store, 1);
@@ -43,7 +43,7 @@ forEachEngine('a test that fails is attempted once, on a disabled hook too', asy
   await using worker = createTestWorker(store);
   const nowMs = realWorld.nowMs();
   const id = await enqueueTestDelivery(store, { hookId: 1, url, dueAtMs: nowMs + 30_000 });
-  assert.equal((await worker.urgent.test(id, nowMs + 10_000))?.status, 503);
+  assert.equal((await worker.manual.test(id, nowMs + 10_000))?.status, 503);
   const { state, attempts } = await readDelivery(store, id);
   assert.deepEqual([state, attempts], ['dead', 1]);
   assert.equal(receiver.received.length, 1);
@@ -61,14 +61,14 @@ forEachEngine(
     const ids: number[] = [];
     for (let count = 0; count < 30; count += 1) ids.push(await enqueueTestDelivery(store, { hookId: 1, url }));
     await using worker = startTestWorker(store);
-    worker.poke();
+    worker.wake();
     await waitForEndpoint(store, 1, (row) => row.parked === 1);
-    const failing = await worker.urgent.redeliver(1, ids[29]!);
+    const failing = await worker.manual.redeliver(1, ids[29]!);
     assert.equal((await failing?.attempt)?.status, 503);
     assert.equal((await readDelivery(store, ids[29]!)).attempts, 1);
     assert.equal((await waitForEndpoint(store, 1)).parked, 1);
     status = 200;
-    const working = await worker.urgent.redeliver(1, ids[28]!);
+    const working = await worker.manual.redeliver(1, ids[28]!);
     assert.equal((await working?.attempt)?.status, 200);
     assert.equal((await readDelivery(store, ids[28]!)).state, 'succeeded');
     await waitForEndpoint(store, 1, (row) => row.parked === 0);
@@ -89,7 +89,7 @@ forEachEngine('of many redeliveries of a hook four go at once, the others in the
   for (let count = 0; count < 6; count += 1) ids.push(await enqueueTestDelivery(store, { hookId: 1, url }));
   await using worker = createTestWorker(store);
   const redeliveries = [];
-  for (const id of ids) redeliveries.push(await worker.urgent.redeliver(1, id));
+  for (const id of ids) redeliveries.push(await worker.manual.redeliver(1, id));
   await receiver.waitFor(4);
   for (const redelivery of redeliveries.slice(4)) assert.equal(await redelivery?.attempt, undefined);
   assert.equal(receiver.received.length, 4);
@@ -107,9 +107,9 @@ forEachEngine('what is redelivered while a worker sends it is logged under two n
   await insertTestHook(store, { id: 1, url });
   const id = await enqueueTestDelivery(store, { hookId: 1, url });
   await using worker = startTestWorker(store);
-  worker.poke();
+  worker.wake();
   await receiver.waitFor(1);
-  const redelivery = await worker.urgent.redeliver(1, id);
+  const redelivery = await worker.manual.redeliver(1, id);
   await receiver.waitFor(2);
   for (const answer of waiting) answer();
   await redelivery?.attempt;
@@ -129,8 +129,8 @@ forEachEngine('a redelivery of a held or unknown delivery sends nothing', async 
   await store.write(statement('test-disable', 'UPDATE hooks SET disabled_at_ms = 1 WHERE id = 1'));
   const id = await enqueueTestDelivery(store, { hookId: 1, url });
   await using worker = createTestWorker(store);
-  assert.equal(await worker.urgent.redeliver(1, id + 1), undefined);
-  assert.equal(await (await worker.urgent.redeliver(1, id))?.attempt, undefined);
+  assert.equal(await worker.manual.redeliver(1, id + 1), undefined);
+  assert.equal(await (await worker.manual.redeliver(1, id))?.attempt, undefined);
   assert.equal(receiver.received.length, 0);
   assert.equal((await readDelivery(store, id)).state, 'pending');
 });

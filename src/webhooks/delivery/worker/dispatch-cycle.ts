@@ -1,0 +1,153 @@
+/**
+ * One dispatch cycle, in four stages of one statement each: scan which endpoints are due, admit the first few deliveries of
+ * each to memory, pick those whose turn it is and read what they carry, and send. What the stages return goes to the result
+ * writer, the one loop that commits.
+ *
+ * Never more than the scheduler's cap for the worker is sent and not yet stored, so a crash repeats at most that.
+ */
+import type { Store } from '../../../database/store.ts';
+import type { World } from '../../../world.ts';
+import { type ContentRow, readContents, readWaiting } from '../queue/delivery-queue-store.ts';
+import type { EndpointChange } from '../queue/endpoint-change-store.ts';
+import type { Job } from '../schedule/scheduler.ts';
+import { ATTEMPT_DEADLINE_MS } from '../send/send.ts';
+import { describeSettlement, type MakeAttempt } from './attempt.ts';
+import type { DueScan } from './due-scan.ts';
+import type { Endpoint } from './endpoint.ts';
+import { recordConnection, recordOutcome, takeDue } from './endpoint-outcomes.ts';
+import { admit, type EndpointTable, hasRest, listHungry, pickJobs, putBack, stopLoading } from './endpoint-table.ts';
+import type { Results } from './result-batch.ts';
+import type { ResultWriter } from './result-writer.ts';
+import type { ShardLeases } from './shard-leases.ts';
+import type { WakeSignal } from './wake-signal.ts';
+
+/** Deliveries of one endpoint and lane that one read brings. */
+const READ_LIMIT = 64;
+/** Endpoints that get more in one cycle. */
+const MAX_READS = 256;
+
+export interface DispatchParts {
+  readonly store: Store;
+  readonly world: World;
+  readonly leases: ShardLeases;
+  readonly table: EndpointTable;
+  readonly scan: DueScan;
+  readonly writer: Pick<ResultWriter, 'add' | 'wake'>;
+  readonly makeAttempt: MakeAttempt;
+  /** Of the loop that runs the cycles. */
+  readonly signal: WakeSignal;
+}
+
+/** Resolves with the attempts that it began, each of which resolves once its results are queued. */
+export async function runDispatchCycle(parts: DispatchParts): Promise<Promise<void>[]> {
+  const { scan, table, writer } = parts;
+  if (scan.waitMs() === 0) writer.add({ changes: await scanDue(parts) });
+  await admitWaiting(parts);
+  if (hasRest(table)) writer.wake();
+  const picked = await pickDeliveries(parts);
+  return picked.map(async (one) => {
+    writer.add(await sendDelivery(parts, one));
+    parts.signal.wake();
+  });
+}
+
+export async function scanDue({ scan, table }: DispatchParts): Promise<EndpointChange[]> {
+  const rows = await scan.read();
+  const changes = takeDue(table, rows);
+  scan.end();
+  return changes;
+}
+
+export async function admitWaiting({ store, world, table }: DispatchParts): Promise<void> {
+  const reads = listHungry(table, MAX_READS).map(describeRead);
+  if (reads.length === 0) return;
+  const rows = Map.groupBy(await readWaiting(store, reads, world.nowMs()), (row) => row.hook_id);
+  for (const { endpoint, limit, enqueues } of reads) {
+    const found = rows.get(endpoint.hookId) ?? [];
+    const retries = found.filter((row) => row.lane === 1).length;
+    endpoint.isDry = retries < limit && found.length - retries < limit && endpoint.enqueues === enqueues;
+    for (const row of found) admit(table, endpoint, row);
+  }
+}
+
+function describeRead(endpoint: Endpoint) {
+  const { hookId, enqueues, known } = endpoint;
+  // Known deliveries are read again, since they are still pending in their rows.
+  return { endpoint, hookId, enqueues, limit: READ_LIMIT + known.size };
+}
+
+interface PickedDelivery {
+  readonly job: Job;
+  /** Undefined when the delivery is not pending any more. */
+  readonly content: ContentRow | undefined;
+  /** The row of the attempt in the log. */
+  readonly attemptId: number;
+}
+
+export async function pickDeliveries({ store, table }: DispatchParts): Promise<PickedDelivery[]> {
+  const jobs = pickJobs(table);
+  if (jobs.length === 0) return [];
+  try {
+    const [contents, attemptIds] = await Promise.all([readContents(store, jobs), store.makeIds(jobs.length)]);
+    const contentById = new Map(contents.map((content) => [content.id, content]));
+    return jobs.map((job, index) => ({ job, content: contentById.get(job.id), attemptId: attemptIds[index]! }));
+  } catch (error) {
+    for (const job of jobs) putBack(table, job);
+    throw error;
+  }
+}
+
+/** Makes one attempt, unless something has changed since the delivery was picked. */
+export async function sendDelivery(parts: DispatchParts, picked: PickedDelivery): Promise<Results> {
+  const { table, leases, world } = parts;
+  const { job, content } = picked;
+  const endpoint = table.endpoints.get(job.hookId);
+  const epoch = endpoint && leases.epochOf(endpoint.shard);
+  // A delivery that is due later was taken by a manual attempt.
+  if (endpoint === undefined || content === undefined || epoch === undefined || content.due_at_ms > world.nowMs()) {
+    putBack(table, job);
+    return { changes: [] };
+  }
+  const obstacle = findObstacle(content, endpoint);
+  if (obstacle === undefined) return await attemptDelivery(parts, { ...picked, endpoint, content, epoch });
+  putBack(table, job);
+  stopLoading(table, endpoint);
+  return { changes: [obstacle] };
+}
+
+interface SendableDelivery extends PickedDelivery {
+  readonly content: ContentRow;
+  readonly endpoint: Endpoint;
+  readonly epoch: number;
+}
+
+async function attemptDelivery(parts: DispatchParts, sendable: SendableDelivery): Promise<Results> {
+  const { table, writer, signal, makeAttempt, world } = parts;
+  const { job, content, endpoint, epoch, attemptId } = sendable;
+  const attempt = await makeAttempt(content, ATTEMPT_DEADLINE_MS, () => {
+    writer.add({ changes: recordConnection(table, endpoint) });
+    signal.wake();
+  });
+  const { report } = attempt;
+  table.scheduler.finish(job);
+  const settlement = describeSettlement(attempt, { shard: endpoint.shard, epoch, attemptId }, world);
+  const changes = recordOutcome(table, endpoint, report.outcome);
+  table.scheduler.recheck(endpoint.origin, endpoint.hookId);
+  return { attempt: { settlement, report }, changes };
+}
+
+/** What the hook has become since its endpoint was found, if nothing may be sent there. */
+function findObstacle(content: ContentRow, endpoint: Endpoint): EndpointChange | undefined {
+  const { hookId, version } = endpoint;
+  const origin = findOtherOrigin(content, endpoint);
+  if (origin !== undefined) return { kind: 'move', hookId, origin };
+  if (content.url === null) return { kind: 'cancel', hookId };
+  return content.disabled_at_ms === null ? undefined : { kind: 'hold', hookId, version };
+}
+
+/** The outcome of an attempt would count for the wrong origin when the URL has changed since. */
+function findOtherOrigin({ url }: ContentRow, endpoint: Endpoint): string | undefined {
+  if (url === null || !URL.canParse(url)) return undefined;
+  const { origin } = new URL(url);
+  return origin === endpoint.origin ? undefined : origin;
+}

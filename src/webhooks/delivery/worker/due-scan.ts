@@ -1,0 +1,58 @@
+/** Reads which endpoints are due, a page at a time. After a full page the next scan goes on behind it, so that all come in turn. */
+import type { Store } from '../../../database/store.ts';
+import type { World } from '../../../world.ts';
+import { type DueEndpoint, readDueEndpoints } from '../queue/delivery-queue-store.ts';
+import type { ShardLeases } from './shard-leases.ts';
+import type { WakeSignal } from './wake-signal.ts';
+
+const PAGE = 2000;
+const START = { afterMs: -1, afterHookId: -1 };
+/** Rest after a scan, in lengths of the scan: scans of many endpoints take at most a quarter of the time. */
+const REST_SHARE = 3;
+
+export interface DueScan {
+  /** Something may have become due: asks for a scan and wakes the dispatch loop. */
+  request(): void;
+  /** In how many milliseconds the next scan may begin; undefined when none was requested. */
+  waitMs(): number | undefined;
+  /** Due endpoints of this worker's shards. */
+  read(): Promise<DueEndpoint[]>;
+  /** Ends the scan: its rows are taken in. */
+  end(): void;
+}
+
+export interface DueScanParts {
+  readonly store: Store;
+  readonly world: World;
+  readonly leases: ShardLeases;
+  readonly signal: WakeSignal;
+}
+
+export function createDueScan({ store, world, leases, signal }: DueScanParts): DueScan {
+  let isRequested = true;
+  let startMs = 0;
+  let notBeforeMs = 0;
+  let place = START;
+
+  return {
+    request: () => {
+      isRequested = true;
+      signal.wake();
+    },
+    waitMs: () => (isRequested ? Math.max(0, notBeforeMs - world.monotonicMs()) : undefined),
+    read: async () => {
+      isRequested = false;
+      startMs = world.monotonicMs();
+      const page = { owner: leases.owner, nowMs: world.nowMs(), ...place, limit: PAGE };
+      const rows = await readDueEndpoints(store, page);
+      const last = rows.length === PAGE ? rows.at(-1) : undefined;
+      isRequested ||= last !== undefined || place !== START;
+      place = last === undefined ? START : { afterMs: last.next_at_ms, afterHookId: last.hook_id };
+      return rows.filter((row) => leases.epochOf(row.shard) !== undefined);
+    },
+    end: () => {
+      const endMs = world.monotonicMs();
+      notBeforeMs = endMs + REST_SHARE * (endMs - startMs);
+    },
+  };
+}

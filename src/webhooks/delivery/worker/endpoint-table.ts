@@ -1,0 +1,194 @@
+/**
+ * The endpoints that a worker has in memory, the deliveries of each that wait, and what may be sent next. Every stage of
+ * the worker reads and changes this one table; what has to be stored, its functions return as values. A row of
+ * `endpoint_queue` has as much as is needed to begin again after a crash.
+ */
+import type { World } from '../../../world.ts';
+import type { DueEndpoint, WaitingRow } from '../queue/delivery-queue-store.ts';
+import type { Rest } from '../queue/endpoint-change-store.ts';
+import { OUTSIDE_SHARDS, type Settlement } from '../queue/settlement-store.ts';
+import { allowedAttempts, type BreakerMoment, CLOSED_BREAKER } from '../schedule/breaker.ts';
+import { createOriginBreakers, type OriginBreakers } from '../schedule/origin-breakers.ts';
+import { createScheduler, type Job, type Scheduler } from '../schedule/scheduler.ts';
+import { CAPS } from '../schedule/slots.ts';
+import { advanceHook, createEndpoint, type Endpoint } from './endpoint.ts';
+
+/** Below so many waiting deliveries an endpoint gets more. */
+const LOW_WATER = 16;
+/** An endpoint stays in memory for so long after its last delivery: to rest it and to find it again costs more. */
+const LINGER_MS = 250;
+
+export interface EndpointTable {
+  readonly world: Pick<World, 'nowMs' | 'monotonicMs' | 'random'>;
+  /** By the id of the hook. */
+  readonly endpoints: Map<number, Endpoint>;
+  readonly origins: OriginBreakers;
+  readonly scheduler: Scheduler<Job>;
+  /** Deliveries that are being sent, or whose results are not stored. */
+  unsettled: number;
+}
+
+export function createEndpointTable(world: EndpointTable['world']): EndpointTable {
+  const endpoints = new Map<number, Endpoint>();
+  const origins = createOriginBreakers();
+  const scheduler = createScheduler<Job>({
+    caps: CAPS,
+    limitsOfOrigin: (origin) => origins.limits(origin, world.nowMs()),
+    allowedOfHook: (hookId) => allowedAttempts(endpoints.get(hookId)?.breaker ?? CLOSED_BREAKER, world.nowMs()),
+  });
+  return { world, endpoints, origins, scheduler, unsettled: 0 };
+}
+
+export function takeMoment({ world }: EndpointTable): BreakerMoment {
+  return { nowMs: world.nowMs(), random: world.random() };
+}
+
+/** Endpoints for which `test` is true, `limit` at most. */
+export function listEndpoints(
+  { endpoints }: EndpointTable,
+  test: (endpoint: Endpoint) => boolean,
+  limit = Number.POSITIVE_INFINITY,
+): Endpoint[] {
+  const found: Endpoint[] = [];
+  for (const endpoint of endpoints.values()) {
+    if (found.length >= limit) break;
+    if (test(endpoint)) found.push(endpoint);
+  }
+  return found;
+}
+
+/** Takes a due row in. Undefined while an earlier entry of the endpoint, which is closed or moved, has deliveries under way. */
+export function noteDue({ endpoints }: EndpointTable, row: DueEndpoint): Endpoint | undefined {
+  const found = endpoints.get(row.hook_id);
+  if (found === undefined || (found.isClosed && found.known.size === 0)) {
+    const endpoint = createEndpoint(row);
+    endpoints.set(row.hook_id, endpoint);
+    return endpoint;
+  }
+  if (found.isClosed || found.origin !== row.origin) return undefined;
+  if (found.version !== row.version) {
+    found.version = row.version;
+    found.isDry = false;
+  }
+  return found;
+}
+
+/** Something was enqueued to the hook. False when its endpoint is not in memory. */
+export function noteEnqueue({ endpoints }: EndpointTable, hookId: number): boolean {
+  const found = endpoints.get(hookId);
+  if (found === undefined) return false;
+  found.enqueues += 1;
+  found.isDry = false;
+  return true;
+}
+
+/** Endpoints that need more deliveries in memory, `limit` at most. */
+export function listHungry(table: EndpointTable, limit: number): Endpoint[] {
+  const countWaiting = ({ hookId }: Endpoint) =>
+    table.scheduler.countWaiting(hookId, 'first') + table.scheduler.countWaiting(hookId, 'retry');
+  return listEndpoints(table, (one) => !one.isDry && !one.isClosed && countWaiting(one) < LOW_WATER, limit);
+}
+
+/** Queues a delivery in memory, unless it is there already. */
+export function admit({ scheduler, world }: EndpointTable, endpoint: Endpoint, row: WaitingRow): void {
+  if (endpoint.isClosed || endpoint.known.has(row.id)) return;
+  const { hookId, origin, ownerId } = endpoint;
+  endpoint.known.add(row.id);
+  endpoint.lastFoundMs = world.monotonicMs();
+  const lane = row.lane === 0 ? 'first' : 'retry';
+  scheduler.add({ id: row.id, hookId, origin, ownerId, lane, bodyBytes: row.body_bytes });
+}
+
+/** The deliveries whose turn it is. */
+export function pickJobs(table: EndpointTable): Job[] {
+  const jobs: Job[] = [];
+  for (let job = pickJob(table); job !== undefined; job = pickJob(table)) jobs.push(job);
+  return jobs;
+}
+
+/** The next delivery; it counts as unsettled from now on. */
+export function pickJob(table: EndpointTable): Job | undefined {
+  if (table.unsettled >= CAPS.worker) return undefined;
+  const job = table.scheduler.next();
+  if (job === undefined) return undefined;
+  table.unsettled += 1;
+  beginAttempt(table, job);
+  return job;
+}
+
+/** Tells the breakers, which may count it as a probe. */
+function beginAttempt(table: EndpointTable, { hookId }: Pick<Job, 'hookId'>): void {
+  const endpoint = table.endpoints.get(hookId);
+  if (endpoint === undefined) return;
+  const moment = takeMoment(table);
+  advanceHook(endpoint, { kind: 'begin' }, moment);
+  table.origins.record(endpoint.origin, { kind: 'begin' }, moment);
+}
+
+/** The job was not sent: it is as if it had never been picked. */
+export function putBack(table: EndpointTable, job: Job): void {
+  table.unsettled -= 1;
+  table.scheduler.finish(job);
+  const endpoint = table.endpoints.get(job.hookId);
+  if (endpoint === undefined) return;
+  endpoint.known.delete(job.id);
+  endpoint.isDry = false;
+  forgetWhenDone(table, endpoint);
+}
+
+/** Forgets what waits in memory; it is still pending in its rows. */
+export function stopLoading(table: EndpointTable, endpoint: Endpoint): void {
+  endpoint.isClosed = true;
+  for (const job of table.scheduler.drop(endpoint.hookId)) endpoint.known.delete(job.id);
+  forgetWhenDone(table, endpoint);
+}
+
+function forgetWhenDone(table: EndpointTable, endpoint: Endpoint): void {
+  if (endpoint.isClosed && endpoint.known.size === 0) forget(table, endpoint);
+}
+
+function forget({ endpoints }: EndpointTable, endpoint: Endpoint): void {
+  if (endpoints.get(endpoint.hookId) === endpoint) endpoints.delete(endpoint.hookId);
+}
+
+/** Endpoints that may rest once `settled` are stored: those without any other delivery that is due. */
+export function listRests(table: EndpointTable, settled: readonly Settlement[]): Rest[] {
+  return listRestable(table, settled).map(({ hookId, version }) => ({ hookId, version }));
+}
+
+/** Whether some endpoint may rest now. */
+export function hasRest(table: EndpointTable): boolean {
+  return listRestable(table, [], 1).length > 0;
+}
+
+function listRestable(table: EndpointTable, settled: readonly Settlement[], limit?: number): Endpoint[] {
+  const settledIds = new Set(settled.map((one) => one.deliveryId));
+  const lastFoundBeforeMs = table.world.monotonicMs() - LINGER_MS;
+  const isRestable = (one: Endpoint) =>
+    one.isDry && !one.isClosed && one.lastFoundMs <= lastFoundBeforeMs && isWithin(one.known, settledIds);
+  return listEndpoints(table, isRestable, limit);
+}
+
+function isWithin(some: ReadonlySet<number>, all: ReadonlySet<number>): boolean {
+  if (some.size > all.size) return false;
+  for (const id of some) if (!all.has(id)) return false;
+  return true;
+}
+
+type Settled = Pick<Settlement, 'hookId' | 'deliveryId' | 'epoch'>;
+
+/** Results and rests are stored: forgets these deliveries, and the endpoints that rest. */
+export function markStored(table: EndpointTable, settled: readonly Settled[], rests: readonly Rest[]): void {
+  for (const { hookId, deliveryId, epoch } of settled) {
+    if (epoch !== OUTSIDE_SHARDS.epoch) table.unsettled -= 1;
+    const endpoint = table.endpoints.get(hookId);
+    if (endpoint === undefined) continue;
+    endpoint.known.delete(deliveryId);
+    forgetWhenDone(table, endpoint);
+  }
+  for (const { hookId } of rests) {
+    const endpoint = table.endpoints.get(hookId);
+    // An enqueue meanwhile has made its row due again, and only an endpoint in memory is read without a scan.
+    if (endpoint?.isDry && endpoint.known.size === 0) forget(table, endpoint);
+  }
+}

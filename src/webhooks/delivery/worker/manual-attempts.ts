@@ -1,0 +1,176 @@
+/**
+ * Attempts that a person asks for. This process makes them at once, whatever shard the endpoint belongs to and whatever pause
+ * or breaker keeps it back: one attempt does no harm, and it shows whether the endpoint works again. Its result is stored
+ * like any other; a success ends the pause, a failure does not lengthen it.
+ */
+import { createInFlight, type InFlight } from '../../../database/in-flight.ts';
+import type { Store } from '../../../database/store.ts';
+import { Failure, isFailure } from '../../../errors.ts';
+import type { Log } from '../../../telemetry/log.ts';
+import type { World } from '../../../world.ts';
+import { readContents } from '../queue/delivery-queue-store.ts';
+import { giveBack, restart, takeAgain, takeTest } from '../queue/delivery-restart-store.ts';
+import { OUTSIDE_SHARDS, type Settlement } from '../queue/settlement-store.ts';
+import { ATTEMPT_DEADLINE_MS } from '../send/send.ts';
+import type { SendReport } from '../send/send-report.ts';
+import { type Attempt, describeSettlement, type MakeAttempt } from './attempt.ts';
+import type { DueScan } from './due-scan.ts';
+import { recordManualOutcome } from './endpoint-outcomes.ts';
+import type { EndpointTable } from './endpoint-table.ts';
+import type { ResultWriter } from './result-writer.ts';
+
+/** A delivery falls to the workers so long after the deadline of its attempt. */
+const GRACE_MS = 10_000;
+/** At once in this process, and of one hook; more redeliveries wait for their turn like any delivery. */
+const MAX_AT_ONCE = 32;
+const MAX_OF_HOOK = 4;
+
+export interface ManualAttempts {
+  /**
+   * Makes the one attempt of a test's delivery, which was enqueued for later, until `deadlineMs` (since the epoch). A
+   * disabled hook is tested too: that is how its owner learns that it works again. Undefined when the delivery was taken
+   * already or this process stops.
+   */
+  test(deliveryId: number, deadlineMs: number): Promise<SendReport | undefined>;
+  /**
+   * Starts the schedule of a delivery anew, with an attempt at once. Undefined when there is no such delivery; else, once
+   * that is stored, `attempt`, which resolves when the attempt has ended. Throws `conflict` while an earlier request for
+   * the delivery is under way: each request is sent once.
+   */
+  redeliver(hookId: number, deliveryId: number): Promise<Redelivery | undefined>;
+  /** Resolves when nothing is under way; afterwards nothing begins. */
+  stop(): Promise<void>;
+}
+
+export interface Redelivery {
+  /** Undefined when nothing is sent now: the hook is disabled, too many are under way, or this process stops. */
+  readonly attempt: Promise<SendReport | undefined>;
+}
+
+export interface ManualAttemptsParts {
+  readonly store: Store;
+  readonly world: World;
+  readonly log: Log;
+  readonly table: EndpointTable;
+  readonly writer: Pick<ResultWriter, 'add' | 'flush'>;
+  /** Finds what is left to the workers. */
+  readonly scan: Pick<DueScan, 'request'>;
+  readonly makeAttempt: MakeAttempt;
+}
+
+export function createManualAttempts(parts: ManualAttemptsParts): ManualAttempts {
+  const inFlight = createInFlight();
+  const slots = createSlots();
+  let isStopping = false;
+  return {
+    test: (deliveryId, deadlineMs) =>
+      inFlight.track(async () => (isStopping ? undefined : await testOnce(parts, deliveryId, deadlineMs))),
+    redeliver: async (hookId, deliveryId) => {
+      const leaveSlot = isStopping ? undefined : slots.take(hookId);
+      if (leaveSlot === undefined) return await leaveToWorkers(parts, hookId, deliveryId);
+      const begun = redeliverNow(parts, { hookId, id: deliveryId }, inFlight);
+      void begun
+        .then((redelivery) => redelivery?.attempt)
+        .catch((error: unknown) => reportFailure(parts.log, error))
+        .finally(leaveSlot);
+      return await begun;
+    },
+    stop: async () => {
+      isStopping = true;
+      await inFlight.settle();
+    },
+  };
+}
+
+interface Asked {
+  readonly hookId: number;
+  readonly id: number;
+}
+
+async function testOnce(parts: ManualAttemptsParts, id: number, deadlineMs: number): Promise<SendReport | undefined> {
+  const hookId = await takeTest(parts.store, id, deadlineMs + GRACE_MS);
+  return hookId === undefined ? undefined : await attempt(parts, { hookId, id, isTest: true }, deadlineMs);
+}
+
+async function redeliverNow(
+  parts: ManualAttemptsParts,
+  { hookId, id }: Asked,
+  inFlight: InFlight,
+): Promise<Redelivery | undefined> {
+  const nowMs = parts.world.nowMs();
+  const deadlineMs = nowMs + ATTEMPT_DEADLINE_MS;
+  const outcome = await takeAgain(parts.store, [hookId, id], { nowMs, untilMs: deadlineMs + GRACE_MS });
+  if (outcome === 'asked') throw refuseSecond(id);
+  if (outcome === 'absent') return undefined;
+  return { attempt: inFlight.track(() => attempt(parts, { hookId, id, isTest: false }, deadlineMs)) };
+}
+
+async function leaveToWorkers(parts: ManualAttemptsParts, hookId: number, id: number): Promise<Redelivery | undefined> {
+  const outcome = await restart(parts.store, [hookId, id], parts.world.nowMs());
+  if (outcome === 'asked') throw refuseSecond(id);
+  if (outcome === 'absent') return undefined;
+  parts.scan.request();
+  return { attempt: Promise.resolve(undefined) };
+}
+
+async function attempt(
+  parts: ManualAttemptsParts,
+  { hookId, id, isTest }: Asked & { readonly isTest: boolean },
+  deadlineMs: number,
+): Promise<SendReport | undefined> {
+  const { store, world, writer } = parts;
+  const [content] = await readContents(store, [{ hookId, id }]);
+  if (content === undefined || content.url === null) return undefined;
+  if (content.disabled_at_ms !== null && !isTest) return await leaveHeld(parts, hookId, id);
+  const [attemptId = 0] = await store.makeIds(1);
+  const leftMs = Math.max(1, Math.min(ATTEMPT_DEADLINE_MS, deadlineMs - world.nowMs()));
+  const made = await parts.makeAttempt(content, leftMs);
+  const settlement = describeSettlement(made, { ...OUTSIDE_SHARDS, attemptId }, world);
+  writer.add(describeResults(parts.table, made, isTest ? endWithAttempt(settlement) : settlement));
+  await writer.flush();
+  return made.report;
+}
+
+/** The workers send it when its hook is enabled. */
+async function leaveHeld({ store, world }: ManualAttemptsParts, hookId: number, id: number): Promise<undefined> {
+  await giveBack(store, [hookId, id], world.nowMs());
+}
+
+function describeResults(table: EndpointTable, { content, report }: Attempt, settlement: Settlement) {
+  const place = { hookId: content.hook_id, origin: new URL(content.url ?? '').origin };
+  return { attempt: { settlement, report }, changes: recordManualOutcome(table, place, report.outcome) };
+}
+
+function reportFailure(log: Log, error: unknown): void {
+  if (isFailure(error) && error.code === 'conflict') return;
+  log.warn({ err: error }, 'A redelivery failed or is left to the workers');
+}
+
+function refuseSecond(deliveryId: number): Failure {
+  const message = `Cannot redeliver ${deliveryId}: it is being sent, or waits to be, as was asked for before`;
+  return new Failure('conflict', message);
+}
+
+/** A test stands for no event: a failed one is not sent again days later. */
+function endWithAttempt(settlement: Settlement): Settlement {
+  return settlement.state === 'pending' ? { ...settlement, state: 'dead' } : settlement;
+}
+
+/** Counts what is under way. `take` returns a function that leaves the slot again, or undefined when all are taken. */
+function createSlots() {
+  const counts = new Map<number, number>();
+  let total = 0;
+  const change = (hookId: number, by: 1 | -1): void => {
+    total += by;
+    const count = (counts.get(hookId) ?? 0) + by;
+    if (count === 0) counts.delete(hookId);
+    else counts.set(hookId, count);
+  };
+  return {
+    take: (hookId: number): (() => void) | undefined => {
+      if (total >= MAX_AT_ONCE || (counts.get(hookId) ?? 0) >= MAX_OF_HOOK) return undefined;
+      change(hookId, 1);
+      return () => change(hookId, -1);
+    },
+  };
+}

@@ -1,0 +1,34 @@
+/** Ends the wait of a loop. A wake that comes before the wait counts, so none is lost between the two. */
+export interface WakeSignal {
+  wake(): void;
+  /** Forgets wakes up to now: what they announced is about to be handled. */
+  clear(): void;
+  /** Resolves at the next wake, or after `maxMs`; whether it was woken. */
+  wait(maxMs: number): Promise<boolean>;
+}
+
+export function createWakeSignal(): WakeSignal {
+  let isAwake = false;
+  let endWait: ((isWoken: boolean) => void) | undefined;
+  return {
+    wake: () => {
+      isAwake = true;
+      endWait?.(true);
+    },
+    clear: () => {
+      isAwake = false;
+    },
+    wait: async (maxMs) => {
+      if (isAwake) return true;
+      const { promise, resolve } = Promise.withResolvers<boolean>();
+      endWait = resolve;
+      const timer = setTimeout(resolve, maxMs, false);
+      try {
+        return await promise;
+      } finally {
+        clearTimeout(timer);
+        endWait = undefined;
+      }
+    },
+  };
+}
