@@ -65,7 +65,7 @@ const RECORDING_SEED = 1009;
 const SELFISH = 'selfish oracle';
 /** Tells what the score is worth without learning from what happens. */
 const SCORED = 'trees, same score';
-/** The other score of docs/prediction.md: even load and early ends for the slowest, at the expense of the median. */
+/** The other score of docs/how-to/route.md: even load and early ends for the slowest, at the expense of the median. */
 const TAILS = 'trivet, tails';
 
 type Runner = (scenario: Scenario, seed: number) => SimulatedObservation[] | Promise<SimulatedObservation[]>;

@@ -1,5 +1,5 @@
 /**
- * Writes the files that are made from the code: `docs/configuration.md` from the settings, `docs/openapi.json`
+ * Writes the files that are made from the code: `docs/reference/configuration.md` from the settings, `docs/reference/openapi.json`
  * from the routes. With `--check` it writes
  * nothing and fails when one differs.
  */
@@ -9,8 +9,8 @@ import { readOpenApi } from './read-openapi.ts';
 
 const isCheck = process.argv.includes('--check');
 const generated: Readonly<Record<string, string>> = {
-  'docs/configuration.md': describeConfiguration(),
-  'docs/openapi.json': await readOpenApi(),
+  'docs/reference/configuration.md': describeConfiguration(),
+  'docs/reference/openapi.json': await readOpenApi(),
 };
 
 const stale = Object.entries(generated).filter(

@@ -15,7 +15,7 @@ import {
   type SourceFile,
 } from './support/rooms.ts';
 
-/** The import rules of docs/architecture.md, executed; and each of them broken by a made-up program, to see that it can fail. */
+/** The import rules of docs/how-it-works/architecture.md, executed; and each of them broken by a made-up program, to see that it can fail. */
 
 const program = globSync('src/**/*.ts')
   .filter((path) => !/\.test\.ts$|\.d\.ts$|\/assembly\//.test(path))

@@ -1,13 +1,12 @@
 /** Commands that the documentation shows exist, with their options. */
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import type { Command } from 'commander';
 import { loadCommands } from '../src/cli/commands.ts';
+import { listPages } from './support/pages.ts';
 
-const FILES = ['README.md', ...readdirSync('docs').map((name) => `docs/${name}`)].filter((name) =>
-  name.endsWith('.md'),
-);
+const FILES = listPages();
 
 /** The words of each `trivet …` in the shell blocks of a page, up to what the shell does with it. */
 function listCalls(file: string): string[][] {

@@ -1,5 +1,5 @@
 /**
- * What a gateway asks, and what it makes of the answer: the score of docs/routing.md, "How a gateway should use the
+ * What a gateway asks, and what it makes of the answer: the score of docs/how-to/route.md, "How a gateway should use the
  * answer". It knows nothing but its own counts, scraped metrics, and what Predict says.
  */
 import type { METRIC_COLUMNS } from '../../src/prediction/schema/columns.ts';

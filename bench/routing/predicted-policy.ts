@@ -46,7 +46,7 @@ export function createTrivetPolicy(name = 'trivet', score = scoreServer): Routin
   };
 }
 
-/** The score of docs/routing.md by a model that is told of nothing: what the score alone is worth. */
+/** The score of docs/how-to/route.md by a model that is told of nothing: what the score alone is worth. */
 export function createScoredPolicy(name: string, live: LiveModel, score = scoreServer): RoutingPolicy {
   const length = estimateLength();
   const pickServer = createServerPicker();

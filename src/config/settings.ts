@@ -4,7 +4,7 @@ import { choice, flag, httpOrigin, httpUrl, integer, key, list, optional, settin
 
 /**
  * Every setting there is, by section. The section and the name, in snake case, are its place in `trivet.toml`;
- * `docs/configuration.md` is generated from this table.
+ * `docs/reference/configuration.md` is generated from this table.
  */
 export const settings = {
   server: {

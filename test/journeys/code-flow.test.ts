@@ -1,4 +1,4 @@
-/** The code flow that docs/authorization.md shows runs as it stands there, with a person in a real browser in the middle. */
+/** The code flow that docs/start/sign-in.md shows runs as it stands there, with a person in a real browser in the middle. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,7 +13,7 @@ import { startOAuthJourney } from '../support/oauth-journey.ts';
 const SHOWN_CALLBACK = 'http://127.0.0.1:9000/callback';
 
 function readBlocks(): string[] {
-  const page = readFileSync('docs/authorization.md', 'utf8');
+  const page = readFileSync('docs/start/sign-in.md', 'utf8');
   const [, section = ''] = /## A code flow from start to end\n([\s\S]*?)\n## /.exec(page) ?? [];
   return [...section.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block = '']) => block);
 }

@@ -1,4 +1,4 @@
-/** The programs that docs/webhooks.md shows are run as they stand there, and its example is recomputed. */
+/** Runs the programs of docs/how-to/verify-deliveries.md, and recomputes the examples of the pages beside it. */
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -8,12 +8,13 @@ import { test } from 'node:test';
 import { eventSchema } from '../../src/webhooks/events/event.ts';
 import { signBody } from '../../src/webhooks/profiles/signature.ts';
 
-const page = readFileSync('docs/webhooks.md', 'utf8');
-const section = page.slice(page.indexOf('## Checking a delivery'));
+const section = readFileSync('docs/how-to/verify-deliveries.md', 'utf8');
+const wire = readFileSync('docs/reference/deliveries.md', 'utf8');
+const events = readFileSync('docs/how-to/send-events.md', 'utf8');
 
 function readSnippet(text: string, language: string): string {
   const match = new RegExp(`\`\`\`${language}\n([\\s\\S]*?)\`\`\``).exec(text);
-  assert.ok(match?.[1], `docs/webhooks.md shows no ${language}`);
+  assert.ok(match?.[1], `the page shows no ${language}`);
   return match[1];
 }
 
@@ -55,13 +56,13 @@ function isMissing(command: string): string | false {
   }
 }
 
-test("the page's example of a signature is right", () => {
-  const row = /\| `(It's[^`]*)` \| `([^`]*)` \| `(sha256=[0-9a-f]{64})` \|/.exec(page);
+test('the example signature of docs/reference/deliveries.md is right', () => {
+  const row = /\| `(It's[^`]*)` \| `([^`]*)` \| `(sha256=[0-9a-f]{64})` \|/.exec(wire);
   assert.ok(row);
   assert.equal(signBody(Buffer.from(row[1] ?? ''), Buffer.from(row[2] ?? '')), row[3]);
 });
 
-test("the page's smallest event is one", () => {
-  const event = eventSchema.parse(JSON.parse(readSnippet(page, 'json')));
+test('the smallest event of docs/how-to/send-events.md is valid', () => {
+  const event = eventSchema.parse(JSON.parse(readSnippet(events, 'json')));
   assert.equal(event.kind, 'push');
 });

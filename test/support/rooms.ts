@@ -1,4 +1,4 @@
-/** The import rules of docs/architecture.md as functions over a list of files, so that a made-up program can break each. */
+/** The import rules of docs/how-it-works/architecture.md as functions over a list of files, so that a made-up program can break each. */
 import { dirname } from 'node:path';
 
 export interface SourceFile {

@@ -88,7 +88,7 @@ func (l *load) loadedInput(id, promptTokens int32, candidate Candidate) *predict
 	return input
 }
 
-// leastScore is the score of docs/routing.md: the time of the request itself, and what it costs those who are there.
+// leastScore is the score of docs/how-to/route.md: the time of the request itself, and what it costs those who are there.
 func (l *load) leastScore(candidates []Candidate, outputs []*predictionv1.PredictOutput) int {
 	if neglected := l.neglected(candidates); neglected >= 0 {
 		return neglected

@@ -34,7 +34,7 @@ const probing = advance(open, [begin], NOW + 5000);
 const ramping = advance(probing, [success]);
 const nearlyUp = advance(ramping, times(14, success));
 
-/** The whole machine: `docs/delivery.md` has the same table with reasons. The pause is from `NOW`. */
+/** The whole machine: `docs/how-it-works/delivery.md` has the same table with reasons. The pause is from `NOW`. */
 const table: [from: string, before: Breaker, event: BreakerEvent, state: BreakerState, pauseMs?: number][] = [
   ['closed', CLOSED_BREAKER, begin, 'closed'],
   ['closed', CLOSED_BREAKER, success, 'closed'],

@@ -4,7 +4,7 @@
  *
  * A breaker judges a share of failures, not failures in a row: a receiver with one bad server of five fails five times in
  * a row every few seconds at 150 deliveries a second, and it is not down. For the same reason one failure on the ramp
- * does not open it again. `docs/delivery.md` has the table of `TRANSITIONS` with its reasons.
+ * does not open it again. `docs/how-it-works/delivery.md` has the table of `TRANSITIONS` with its reasons.
  */
 export interface BreakerRules {
   /** The ramp ends after this step: it doubles from 1. */
