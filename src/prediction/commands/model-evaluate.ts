@@ -18,7 +18,14 @@ import { FORMATS, type Format } from '../formats/read-observations.ts';
 import { readTable } from '../formats/read-table.ts';
 import { TARGETS } from '../schema/observation-table.ts';
 import { DEFAULT_TRAINING } from '../training/train-model.ts';
-import { checkAnyRow, createKvCapacityOption, formatRefusals, warnOfIgnored, warnOfUnits } from './read-rows.ts';
+import {
+  checkAnyRow,
+  createKvCapacityOption,
+  formatRefusals,
+  warnOfCopies,
+  warnOfIgnored,
+  warnOfUnits,
+} from './read-rows.ts';
 
 interface EvaluateOptions {
   readonly input: readonly string[];
@@ -59,6 +66,10 @@ export function createEvaluateCommand(): Command {
 }
 
 async function runEvaluation(options: EvaluateOptions): Promise<void> {
+  if (options.holdOut !== undefined && options.protocol !== 'leave-run-out')
+    throw new Failure('invalid', `Cannot hold runs out with --protocol ${options.protocol}: it must be leave-run-out`);
+  if (options.age !== undefined && options.protocol !== 'stale-metrics')
+    throw new Failure('invalid', `Cannot use --age with --protocol ${options.protocol}: it must be stale-metrics`);
   if (options.report !== undefined) await checkWritable(options.report);
   const showProgress = createProgress(() => realWorld.monotonicMs());
   const read = await readTable(options.input, {
@@ -77,6 +88,7 @@ async function runEvaluation(options: EvaluateOptions): Promise<void> {
   if (table.models.length > 1)
     remark(`All of ${table.models.length} target models are judged as one; --model takes one`);
   if (refusals.length > 0) remark(`Rows left out\n${formatRefusals(refusals)}`);
+  warnOfCopies(table);
   const answers = evaluate(options.protocol, table, {
     parameters: DEFAULT_TRAINING,
     onProgress: showProgress,

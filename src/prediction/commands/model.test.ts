@@ -230,3 +230,17 @@ test('a log with another name for a column is refused with the names that are kn
   assert.match(stderr, /30 +output_tokens must be present/);
   assert.match(stderr, /Fields that are known: run, server, start_ms,/);
 });
+
+const ROW = '{"input_token_length": 10, "ttft_millis": 100, "tpot_millis": 10}\n';
+
+test('runs to hold out are refused where no run is held out', async () => {
+  const argv = ['model', 'evaluate', '--input', '-', '--protocol', 'time', '--hold-out', 'a'];
+  const { code, stderr } = await runTrivet(argv, { env, input: ROW.repeat(40) });
+  assert.equal(code, 2);
+  assert.match(stderr, /Cannot hold runs out with --protocol time: it must be leave-run-out/);
+});
+
+test('copies of rows are named, since errors of copies say nothing', async () => {
+  const { stderr } = await runTrivet(['model', 'evaluate', '--input', '-'], { env, input: ROW.repeat(40) });
+  assert.match(stderr, /39 of 40 rows are copies of another one/);
+});

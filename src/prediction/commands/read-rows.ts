@@ -3,7 +3,7 @@ import { formatTable, remark } from '../../command-line/output.ts';
 import { Failure } from '../../errors.ts';
 import type { IgnoredField, ReadTable, Refusals } from '../formats/read-table.ts';
 import { findUnitMistake } from '../formats/unit-mistake.ts';
-import type { ObservationTable } from '../schema/observation-table.ts';
+import { countCopies, type ObservationTable } from '../schema/observation-table.ts';
 
 /** What `--format requests` needs. */
 export function createKvCapacityOption(): Option {
@@ -50,6 +50,16 @@ export function warnOfIgnored(fields: readonly IgnoredField[]): void {
 export function warnOfUnits(table: ObservationTable): void {
   const mistake = findUnitMistake(table);
   if (mistake !== undefined) remark(mistake);
+}
+
+/** A row that was learned from is no test: errors of its copies say nothing. */
+export function warnOfCopies(table: ObservationTable): void {
+  const copies = countCopies(table);
+  if (copies === 0) return;
+  const rows = copies === 1 ? 'row is a copy' : 'rows are copies';
+  remark(
+    `${copies} of ${table.count} ${rows} of another one: where one is learned from and the other judged, errors are too small`,
+  );
 }
 
 /** Throws unless there are rows, saying what was read instead. The action is "train", "evaluate", …. */

@@ -1,7 +1,7 @@
 import { findTargetModel, type LatencyModel } from '../model/model.ts';
 import { readRowOffsets, readServerOffset } from '../model/server-offsets.ts';
 import { createSlotEvaluator, readMedian, type SlotEvaluator, toStatistic } from '../model/slot-evaluator.ts';
-import { METRIC_COLUMNS } from '../schema/columns.ts';
+import { MODEL_COLUMNS } from '../schema/columns.ts';
 import { clampMs } from '../schema/milliseconds.ts';
 import { type MetricColumns, type ObservationTable, observedTimes, TARGETS } from '../schema/observation-table.ts';
 import type { Answers } from './accuracy.ts';
@@ -52,6 +52,6 @@ function groupByPodType(table: ObservationTable, rows: readonly number[]): Map<n
 
 function selectMetrics(table: ObservationTable, rows: readonly number[]): MetricColumns {
   const columns = { count: rows.length } as MetricColumns;
-  for (const name of METRIC_COLUMNS) columns[name] = Float64Array.from(rows, (row) => table[name][row]!);
+  for (const name of MODEL_COLUMNS) columns[name] = Float64Array.from(rows, (row) => table[name][row]!);
   return columns;
 }

@@ -49,7 +49,7 @@ function answerAfterChange(table: ObservationTable): Answers {
     trainModel('m@1', selectRows(table, rows.slice(0, cut)), { ...DEFAULT_TRAINING, trees }),
   );
   const answers: Answers = { ttft: [], tpot: [] };
-  createLiveAnswerer(live, table, answers)(rows.slice(cut));
+  createLiveAnswerer(live, table, { answers })(rows.slice(cut));
   return answers;
 }
 

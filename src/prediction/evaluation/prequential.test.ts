@@ -5,7 +5,8 @@ import { createPriorModel } from '../model/model.ts';
 import { createLiveModel } from '../online/live-model.ts';
 import type { Observation } from '../schema/observation.ts';
 import type { Answers } from './accuracy.ts';
-import { createLiveAnswerer, listRefits, selectKnown } from './prequential.ts';
+import { createLiveAnswerer, listRefits, selectKnownBy } from './prequential.ts';
+import { createKnownAt } from './report-times.ts';
 
 /** Requests that start together: none of their times is known when the next one starts. */
 function startTogether(rows: readonly Observation[]): Observation[] {
@@ -14,7 +15,7 @@ function startTogether(rows: readonly Observation[]): Observation[] {
 
 function predictAll(rows: readonly Observation[]): number[] {
   const answers: Answers = { ttft: [], tpot: [] };
-  const answer = createLiveAnswerer(createLiveModel(createPriorModel()), tabulate(rows), answers);
+  const answer = createLiveAnswerer(createLiveModel(createPriorModel()), tabulate(rows), { answers });
   answer(rows.map((_, i) => i));
   return answers.ttft.map(({ predictedMs }) => predictedMs);
 }
@@ -38,12 +39,11 @@ test('a refit learns only from times that were known', () => {
   const rows = startTogether(observations);
   const table = tabulate(rows);
   const all = rows.map((_, i) => i);
-  assert.ok(selectKnown(table, all, rows[59]!.atMs!).ttftMs.subarray(0, 60).every(Number.isNaN));
-  assert.ok(
-    selectKnown(table, all, 1_800_000_000_000)
-      .ttftMs.subarray(0, 60)
-      .every((value) => value > 0),
-  );
+  const knownAt = createKnownAt(table);
+  const timesKnownAt = (nowMs: number) =>
+    selectKnownBy(table, all, { knownAt, nowMsOfRun: () => nowMs }).ttftMs.subarray(0, 60);
+  assert.ok(timesKnownAt(rows[59]!.atMs!).every(Number.isNaN));
+  assert.ok(timesKnownAt(1_800_000_000_000).every((value) => value > 0));
 });
 
 test('refits come after 30, 60 and every 100 rows, and in a long recording with every fiftieth part more', () => {

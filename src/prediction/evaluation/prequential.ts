@@ -1,7 +1,7 @@
 import { createPriorModel } from '../model/model.ts';
 import { createLiveModel, type Foreseen, type LiveModel } from '../online/live-model.ts';
 import { promisedP90 } from '../online/live-target.ts';
-import { METRIC_COLUMNS } from '../schema/columns.ts';
+import { MODEL_COLUMNS } from '../schema/columns.ts';
 import {
   type MetricColumns,
   type ObservationTable,
@@ -13,6 +13,7 @@ import {
 import { createEventQueue } from '../simulator/event-queue.ts';
 import { type TrainParameters, trainModel } from '../training/train-model.ts';
 import type { Answers } from './accuracy.ts';
+import { createKnownAt, type KnownAt, type Reporting } from './report-times.ts';
 
 const REFIT_EVERY = 100;
 /** Of long recordings: each refit costs as much as it has rows, and 100 more of 100,000 teach nothing. */
@@ -28,19 +29,23 @@ export function answerPrequentially(
     parameters,
     onProgress,
     answers,
+    reporting,
   }: {
     readonly parameters: TrainParameters;
     readonly onProgress: (text: string) => void;
     readonly answers: Answers;
+    readonly reporting?: Reporting | undefined;
   },
 ): void {
+  const knownAt = createKnownAt(table, reporting);
   const live = createLiveModel(createPriorModel());
-  const answer = createLiveAnswerer(live, table, answers);
+  const answer = createLiveAnswerer(live, table, { answers, knownAt });
   const refits = listRefits(rows.length);
   for (const [i, at] of refits.entries()) {
     onProgress(`prequential: ${at} of ${rows.length} rows`);
     if (at > 0) {
-      const known = selectKnown(table, rows.slice(0, at), table.atMs[rows[at] ?? 0]!);
+      const nowMs = table.atMs[rows[at] ?? 0]!;
+      const known = selectKnownBy(table, rows.slice(0, at), { knownAt, nowMsOfRun: () => nowMs });
       live.replaceModel(trainModel('evaluated@1', known, parameters));
     }
     answer(rows.slice(at, refits[i + 1] ?? rows.length));
@@ -53,35 +58,22 @@ export function listRefits(rowCount: number): number[] {
   return refits;
 }
 
-/** A row as a service knew it at that moment: times that only came later are not in it yet. */
-export function selectKnown(table: ObservationTable, rows: readonly number[], nowMs: number): ObservationTable {
-  return selectKnownBy(table, rows, () => nowMs);
-}
-
-/** The same where each run had come to a time of its own. */
+/** Rows as a service knew them when each run had come to a time: those that only came later are not in it yet. */
 export function selectKnownBy(
   table: ObservationTable,
   rows: readonly number[],
-  nowMsOfRun: (run: number) => number,
+  { knownAt, nowMsOfRun }: { readonly knownAt: KnownAt; readonly nowMsOfRun: (run: number) => number },
 ): ObservationTable {
   const known = selectRows(table, rows);
   for (const [i, row] of rows.entries())
     for (const target of TARGETS)
-      if (knownAt(table, row, target) > nowMsOfRun(table.run[row]!)) observedTimes(known, target)[i] = Number.NaN;
+      if (isUnknown(knownAt(row, target), nowMsOfRun(table.run[row]!))) observedTimes(known, target)[i] = Number.NaN;
   return known;
 }
 
-/** Tokens that a request is taken to have generated when its end is not known. */
-const TYPICAL_TOKENS = 200;
-
-/** When this time of this row was known; -Infinity when the source has no times: then its rows stand in that order. */
-function knownAt(table: ObservationTable, row: number, target: Target): number {
-  const atMs = table.atMs[row]!;
-  if (Number.isNaN(atMs)) return Number.NEGATIVE_INFINITY;
-  const firstTokenMs = Number.isNaN(table.ttftMs[row]!) ? atMs : atMs + table.ttftMs[row]!;
-  if (target === 'ttft') return firstTokenMs;
-  const endMs = table.endMs[row]!;
-  return Number.isNaN(endMs) ? firstTokenMs + table.tpotMs[row]! * TYPICAL_TOKENS : endMs;
+/** Without times, all but what is never known. */
+function isUnknown(knownMs: number, nowMs: number): boolean {
+  return knownMs > nowMs || knownMs === Number.POSITIVE_INFINITY;
 }
 
 interface Coming {
@@ -97,10 +89,10 @@ interface Coming {
 export function createLiveAnswerer(
   live: LiveModel,
   table: ObservationTable,
-  answers: Answers,
+  { answers, knownAt = createKnownAt(table) }: { readonly answers: Answers; readonly knownAt?: KnownAt },
 ): (rows: readonly number[]) => void {
   const columns = { count: 1 } as MetricColumns;
-  for (const name of METRIC_COLUMNS) columns[name] = new Float64Array(1);
+  for (const name of MODEL_COLUMNS) columns[name] = new Float64Array(1);
   const addresses = table.servers.map((server) => Buffer.from(server));
   const coming = createEventQueue<Coming>();
   const learnUntil = (nowMs: number) => {
@@ -112,7 +104,7 @@ export function createLiveAnswerer(
   const answerRow = (row: number) => {
     const atMs = table.atMs[row]!;
     learnUntil(Number.isNaN(atMs) ? Number.NEGATIVE_INFINITY : atMs);
-    for (const name of METRIC_COLUMNS) columns[name][0] = table[name][row]!;
+    for (const name of MODEL_COLUMNS) columns[name][0] = table[name][row]!;
     const podType = table.podTypes[table.podType[row]!]!;
     const foreseen = live.foresee(columns, podType, addresses[table.server[row]!]!);
     for (const target of TARGETS) {
@@ -121,7 +113,8 @@ export function createLiveAnswerer(
       const { medianMs } = foreseen[target];
       const p90Ms = promisedP90(foreseen[target]);
       answers[target].push({ row, observedMs, predictedMs: medianMs, p90Ms });
-      coming.push(knownAt(table, row, target), { foreseen, target, observedMs });
+      const knownMs = knownAt(row, target);
+      if (knownMs < Number.POSITIVE_INFINITY) coming.push(knownMs, { foreseen, target, observedMs });
     }
   };
   return (rows) => rows.forEach(answerRow);

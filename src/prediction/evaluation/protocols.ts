@@ -9,6 +9,7 @@ import { type TrainParameters, trainModel } from '../training/train-model.ts';
 import type { Answers } from './accuracy.ts';
 import { answerRows } from './answer-rows.ts';
 import { answerPrequentially, createLiveAnswerer, selectKnownBy } from './prequential.ts';
+import { createKnownAt, type Reporting, retellHistory } from './report-times.ts';
 import { type Age, ageMetrics } from './stale-metrics.ts';
 
 export const PROTOCOLS = [
@@ -29,6 +30,8 @@ export interface EvaluateOptions {
   readonly holdOut?: readonly string[] | undefined;
   /** How old the metrics are that `stale-metrics` predicts by; a second, or ten rows where rows have no times. */
   readonly age?: Age | undefined;
+  /** How late, how seldom and how incompletely times are reported; at once when undefined. */
+  readonly reporting?: Reporting | undefined;
 }
 
 interface Fold {
@@ -36,7 +39,8 @@ interface Fold {
   readonly judge: readonly number[];
 }
 
-export function evaluate(protocol: Protocol, table: ObservationTable, options: EvaluateOptions): Answers {
+export function evaluate(protocol: Protocol, asReported: ObservationTable, options: EvaluateOptions): Answers {
+  const table = options.reporting === undefined ? asReported : retellHistory(asReported, options.reporting);
   if (table.count < MIN_ROWS)
     throw new Failure('invalid', `Cannot evaluate: at least ${MIN_ROWS} rows are needed, got ${table.count}`);
   const answers: Answers = { ttft: [], tpot: [] };
@@ -83,7 +87,7 @@ const FOLDS_OF: Readonly<Record<FoldedProtocol, (table: ObservationTable) => Fol
 function answerInTime(
   table: ObservationTable,
   asSeen: ObservationTable,
-  { parameters, onProgress }: EvaluateOptions,
+  { parameters, onProgress, reporting }: EvaluateOptions,
   answers: Answers,
 ): void {
   const cutOfRun = new Map<number, { readonly rows: readonly number[]; readonly cut: number }>();
@@ -91,14 +95,15 @@ function answerInTime(
     cutOfRun.set(run, { rows, cut: Math.floor(0.7 * rows.length) });
   const runs = [...cutOfRun.values()];
   onProgress('learning from the first 70 %');
+  const knownAt = createKnownAt(table, reporting);
   const learned = selectKnownBy(
     table,
     runs.flatMap(({ rows, cut }) => rows.slice(0, cut)),
-    (run) => table.atMs[cutOfRun.get(run)!.rows[cutOfRun.get(run)!.cut]!]!,
+    { knownAt, nowMsOfRun: (run) => table.atMs[cutOfRun.get(run)!.rows[cutOfRun.get(run)!.cut]!]! },
   );
   const judged = new Set(runs.flatMap(({ rows, cut }) => rows.slice(cut)));
   const live = createLiveModel(trainModel('evaluated@1', learned, parameters));
-  createLiveAnswerer(live, asSeen, answers)(listRows(table).filter((row) => judged.has(row)));
+  createLiveAnswerer(live, asSeen, { answers, knownAt })(listRows(table).filter((row) => judged.has(row)));
 }
 
 const TYPICAL_AGE_MS = 1000;
@@ -123,7 +128,9 @@ function answerHeldOutRuns(table: ObservationTable, options: EvaluateOptions, an
     options.onProgress(`leave-run-out: part ${i + 1} of ${folds.length}`);
     const judged = new Set(judge);
     const live = createLiveModel(trainModel('evaluated@1', selectRows(table, learn), options.parameters));
-    createLiveAnswerer(live, table, answers)(inTime.filter((row) => judged.has(row)));
+    createLiveAnswerer(live, table, { answers, knownAt: createKnownAt(table, options.reporting) })(
+      inTime.filter((row) => judged.has(row)),
+    );
   }
 }
 

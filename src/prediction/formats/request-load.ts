@@ -1,7 +1,7 @@
 /**
  * What a server looked like when each request started, worked out from the requests that had been sent to it. Only
- * what had happened by then counts, the same instant included: starts, first tokens, and the lengths of requests that
- * had already ended. Changing anything that happens later changes nothing here. O(n log n).
+ * what had happened by then counts: earlier starts, and first tokens and the lengths of ended requests up to the same
+ * instant. Changing anything that happens later changes nothing here. O(n log n).
  */
 import { type LoggedRequest, tpotOf } from './request-log.ts';
 
@@ -38,15 +38,14 @@ function replayServer(
   let answered = 0;
   let ended = 0;
   for (const row of starts) {
-    const self = requests[row]!;
-    const nowMs = self.startMs;
-    // Requests that start at the same instant see each other: which of them was first, a log need not say.
-    while (started < rows.length && requests[starts[started]!]!.startMs <= nowMs)
+    const nowMs = requests[row]!.startMs;
+    // Requests that start at the same instant do not see each other: which of them was first, a log need not say.
+    while (started < rows.length && requests[starts[started]!]!.startMs < nowMs)
       server.start(requests[starts[started++]!]!);
     while (answered < rows.length && requests[firstTokens[answered]!]!.firstTokenMs <= nowMs)
       server.answer(requests[firstTokens[answered++]!]!);
     while (ended < rows.length && requests[ends[ended]!]!.endMs <= nowMs) server.end(requests[ends[ended++]!]!);
-    loads[row] = server.describe(self, kvCapacityTokens);
+    loads[row] = server.describe(nowMs, kvCapacityTokens);
   }
 }
 
@@ -91,13 +90,12 @@ function createServerLoad(originMs: number) {
       const ownMs = tpotOf(request);
       if (ownMs !== undefined) tpotMs = tpotMs === undefined ? ownMs : tpotMs + TPOT_WEIGHT * (ownMs - tpotMs);
     },
-    /** As the others than this request make it. */
-    describe(self: LoggedRequest, kvCapacityTokens: number): Load {
-      const heldTokens = runningTokens + estimateGenerated(self.startMs);
+    describe(nowMs: number, kvCapacityTokens: number): Load {
+      const heldTokens = runningTokens + estimateGenerated(nowMs);
       return {
-        waiting: waiting - 1,
+        waiting,
         running,
-        inflightTokens: Math.max(0, waitingTokens - self.inputTokens) + heldTokens,
+        inflightTokens: waitingTokens + heldTokens,
         kvCacheUsage: heldTokens / kvCapacityTokens,
       };
     },

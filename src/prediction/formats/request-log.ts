@@ -16,6 +16,8 @@ export interface LoggedRequest {
   readonly firstTokenMs: number;
   readonly endMs: number;
   readonly inputTokens: number;
+  /** Of these, the ones that were found in the prefix cache; 0 when the log does not say. */
+  readonly cachedTokens: number;
   readonly outputTokens: number;
 }
 
@@ -31,6 +33,8 @@ export const REQUEST_FIELDS = [
   'input_tokens',
   'output_tokens',
 ] as const;
+/** A log may have it. */
+export const OPTIONAL_REQUEST_FIELDS = ['cached_tokens'] as const;
 
 export function parseRequest(record: RawRecord): ParsedRequest {
   const missing = REQUEST_FIELDS.find((name) => record[name] === undefined);
@@ -43,22 +47,25 @@ export function parseRequest(record: RawRecord): ParsedRequest {
     firstTokenMs: number('first_token_ms') ?? Number.NaN,
     endMs: number('end_ms') ?? Number.NaN,
     inputTokens: number('input_tokens') ?? Number.NaN,
+    cachedTokens: number('cached_tokens') ?? 0,
     outputTokens: number('output_tokens') ?? Number.NaN,
   };
   const mistake = problems[0] ?? findMistake(request);
   return mistake === undefined ? { request } : { refusal: mistake };
 }
 
-function findMistake({ run, server, startMs, firstTokenMs, endMs, inputTokens, outputTokens }: LoggedRequest) {
+function findMistake(request: LoggedRequest): string | undefined {
+  const { run, server, startMs, firstTokenMs, endMs, inputTokens, cachedTokens, outputTokens } = request;
   if (run === '') return 'run must be present';
   if (server === '') return 'server must be present';
-  const numbers = { startMs, firstTokenMs, endMs, inputTokens, outputTokens };
+  const numbers = { startMs, firstTokenMs, endMs, inputTokens, cachedTokens, outputTokens };
   for (const [key, value] of Object.entries(numbers))
     if (!Number.isFinite(value)) return `${COLUMN_OF[key as keyof typeof numbers]} must be a finite number`;
   for (const [key, limit] of Object.entries(LIMITS))
     if (Math.abs(numbers[key as keyof typeof LIMITS]) > limit)
       return `${COLUMN_OF[key as keyof typeof LIMITS]} must be at most ${limit}`;
   if (inputTokens < 0) return 'input_tokens must be 0 or more';
+  if (!(cachedTokens >= 0 && cachedTokens <= inputTokens)) return 'cached_tokens must be 0 to input_tokens';
   if (outputTokens < 1) return 'output_tokens must be 1 or more';
   if (firstTokenMs <= startMs) return 'first_token_ms must be after start_ms';
   if (firstTokenMs - startMs < MIN_OBSERVED_MS)
@@ -79,6 +86,7 @@ const LIMITS = {
   firstTokenMs: MAX_TIME_MS,
   endMs: MAX_TIME_MS,
   inputTokens: MAX_COUNT,
+  cachedTokens: MAX_COUNT,
   outputTokens: MAX_COUNT,
 } as const;
 
@@ -87,6 +95,7 @@ const COLUMN_OF = {
   firstTokenMs: 'first_token_ms',
   endMs: 'end_ms',
   inputTokens: 'input_tokens',
+  cachedTokens: 'cached_tokens',
   outputTokens: 'output_tokens',
 } as const;
 

@@ -3,6 +3,7 @@ import { Readable } from 'node:stream';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { evaluate } from '../evaluation/protocols.ts';
+import { HISTORY_COLUMNS } from '../schema/columns.ts';
 import type { ObservationTable } from '../schema/observation-table.ts';
 import { DEFAULT_TRAINING } from '../training/train-model.ts';
 import { readTable } from './read-table.ts';
@@ -98,11 +99,28 @@ test('what comes later never changes the load of an earlier start', async () => 
         }));
       const [before, after] = [(await rebuild(all)).table, (await rebuild(other)).table];
       for (let i = 0; i < after.count; i++)
-        for (const name of ['numRequestWaiting', 'numRequestRunning', 'kvCacheUsage', 'inflightTokens'] as const)
+        for (const name of [
+          'numRequestWaiting',
+          'numRequestRunning',
+          'kvCacheUsage',
+          'inflightTokens',
+          ...HISTORY_COLUMNS,
+        ] as const)
           assert.equal(after[name][i], before[name][i]);
     }),
     { numRuns: 40 },
   );
+});
+
+test('requests that start at the same instant do not see each other', async () => {
+  const { table } = await rebuild([request(100, 200, 900), request(100, 300, 900), request(101, 300, 900)]);
+  assert.deepEqual([...table.numRequestWaiting.subarray(0, 3)], [0, 0, 2]);
+  assert.deepEqual([...table.waitingTokens.subarray(0, 3)], [Number.NaN, Number.NaN, 2000]);
+});
+
+test('cached tokens of a log are the share of the prompt that is in the prefix cache', async () => {
+  const { table } = await rebuild([{ ...request(0, 10, 90), cached_tokens: 250 }, request(20, 30, 90)]);
+  assert.deepEqual([...table.prefixCacheScore.subarray(0, 2)], [0.25, 0]);
 });
 
 test('runs that are held out are judged, and an unknown run is refused', async () => {

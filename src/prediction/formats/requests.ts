@@ -3,11 +3,19 @@
  * load at a start is reconstructed from what had happened by then on the same server of the same run, never from what
  * came after: a request under way counts by its age, not by its end.
  */
+import { type ReplayedRequest, replayHistory } from '../history/replay-history.ts';
 import { findMistake, type Observation } from '../schema/observation.ts';
 import type { NumberedRecord } from './csv.ts';
 import type { ReadRow } from './read-observations.ts';
 import { type Load, reconstructLoads } from './request-load.ts';
-import { type LoggedRequest, parseRequest, REQUEST_FIELDS, tpotOf, ttftOf } from './request-log.ts';
+import {
+  type LoggedRequest,
+  OPTIONAL_REQUEST_FIELDS,
+  parseRequest,
+  REQUEST_FIELDS,
+  tpotOf,
+  ttftOf,
+} from './request-log.ts';
 
 export interface RequestsOptions {
   /** Tokens that the KV cache of one server holds. */
@@ -21,7 +29,7 @@ interface NumberedRequest extends LoggedRequest {
   readonly line: number;
 }
 
-const KNOWN: ReadonlySet<string> = new Set(REQUEST_FIELDS);
+const KNOWN: ReadonlySet<string> = new Set([...REQUEST_FIELDS, ...OPTIONAL_REQUEST_FIELDS]);
 
 /** A smaller start is no time since the epoch, but one since the run began. */
 const FIRST_EPOCH_MS = 1e11;
@@ -39,9 +47,10 @@ export async function* readRequests(
     else requests.push({ ...parsed.request, line });
   }
   const loads = reconstructLoads(requests, options.kvCapacityTokens);
+  const histories = replayHistory(requests.map(toReplayed));
   for (const row of sortByStart(requests)) {
     const request = requests[row]!;
-    const observation = toObservation(request, loads[row]!, options.targetModel);
+    const observation = toObservation(request, loads[row]!, options.targetModel, histories[row]!);
     // Many long requests at once can add up to more than an input may say.
     const mistake = findMistake(observation);
     yield mistake === undefined ? { line: request.line, observation } : { line: request.line, refusal: mistake };
@@ -59,13 +68,24 @@ function sortByStart(requests: readonly NumberedRequest[]): number[] {
 }
 
 /** What a log does not say stays 0, as with callers who do not know it. */
-function toObservation(request: LoggedRequest, load: Load, targetModel: string): Observation {
+/** Servers of different runs are different servers, whatever they are called. */
+function nameServer({ run, server }: LoggedRequest): string {
+  return `${run}/${server}`;
+}
+
+function toReplayed(request: LoggedRequest): ReplayedRequest {
+  const { startMs: atMs, firstTokenMs } = request;
+  const tokens = request.inputTokens - request.cachedTokens;
+  return { server: nameServer(request), atMs, firstTokenMs, tokens };
+}
+
+function toObservation(request: LoggedRequest, load: Load, targetModel: string, history: Float64Array): Observation {
   return {
     targetModel,
     input: {
       podType: '',
       inputTokenLength: request.inputTokens,
-      prefixCacheScore: 0,
+      prefixCacheScore: request.inputTokens === 0 ? 0 : request.cachedTokens / request.inputTokens,
       numRequestWaiting: load.waiting,
       numRequestRunning: load.running,
       kvCacheUsage: load.kvCacheUsage,
@@ -73,9 +93,9 @@ function toObservation(request: LoggedRequest, load: Load, targetModel: string):
       hbmUtilization: 0,
       aiCoreUtilization: 0,
       bandwidthUtilization: 0,
-      // Servers of different runs are different servers, whatever they are called.
-      serverIp: `${request.run}/${request.server}`,
+      serverIp: nameServer(request),
     },
+    history,
     atMs: request.startMs,
     ttftMs: ttftOf(request),
     tpotMs: tpotOf(request),

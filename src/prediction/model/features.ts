@@ -3,7 +3,7 @@
  * is asked with. Values lie feature by feature: feature `f` of row `i` is `values[f * stride + i]`, in 32-bit floats
  * because that is what trees are learned from and evaluated on.
  */
-import { METRIC_FIELDS } from '../schema/columns.ts';
+import { HISTORY_COLUMNS, METRIC_FIELDS } from '../schema/columns.ts';
 import type { MetricColumns, Target } from '../schema/observation-table.ts';
 
 /** What an input says: trees of other libraries may ask for it too. */
@@ -20,13 +20,28 @@ export const INPUT_FEATURE_NAMES = [
  * Names are part of the model file; a model is served only while each of its features is still computed here. The
  * offsets tell the trees which servers are of one kind: a load does not cost each of them the same share more.
  */
-export const FEATURE_NAMES = [...INPUT_FEATURE_NAMES, 'server_ttft_level', 'server_tpot_level'] as const;
+export const FEATURE_NAMES = [
+  ...INPUT_FEATURE_NAMES,
+  'since_first_token_ms',
+  'first_token_gap_ms',
+  'waiting_tokens',
+  'oldest_waiting_ms',
+  'expected_wait_ms',
+  'since_dispatch_ms',
+  'since_earlier_dispatch_ms',
+  'server_ttft_level',
+  'server_tpot_level',
+] as const;
 
 /** Where the offset of each target stands among the features. */
 export const OFFSET_FEATURES: Readonly<Record<Target, number>> = {
   ttft: FEATURE_NAMES.indexOf('server_ttft_level'),
   tpot: FEATURE_NAMES.indexOf('server_tpot_level'),
 };
+
+const FIRST_HISTORY = FEATURE_NAMES.indexOf('since_first_token_ms');
+/** Where the columns of `HISTORY_COLUMNS` stand among the features. */
+export const HISTORY_FEATURES: readonly number[] = HISTORY_COLUMNS.map((_, h) => FIRST_HISTORY + h);
 
 /**
  * How TTFT may move with each feature, so that it never falls with the length of the prompt, the waiting requests or the
@@ -50,8 +65,9 @@ export function constrainTrees(target: Target): {
   readonly monotone: readonly number[];
   readonly unused: readonly number[];
 } {
-  // TPOT is left free: candidates are told apart by their first tokens.
-  const signs = FEATURE_NAMES.map((name) => (target === 'ttft' ? (TTFT_SIGNS[name] ?? 0) : 0));
+  // TPOT is left free: candidates are told apart by their first tokens. What waits now says little of later tokens.
+  if (target === 'tpot') return { monotone: FEATURE_NAMES.map(() => 0), unused: HISTORY_FEATURES };
+  const signs = FEATURE_NAMES.map((name) => TTFT_SIGNS[name] ?? 0);
   return {
     monotone: signs.map((sign) => (sign === 'unused' ? 0 : sign)),
     unused: signs.flatMap((sign, feature) => (sign === 'unused' ? [feature] : [])),
@@ -90,6 +106,22 @@ export function computeFeatures(columns: MetricColumns, values: Float32Array | F
     // Some servers count waiting requests among the running ones: the difference is the batch.
     values[at + 3 * stride] = running - waiting;
     values[at + 4 * stride] = columns.kvCacheUsage[i]! / (running + 1);
+  }
+  copyHistory(columns, values, stride);
+}
+
+/** What is not known of a server's past: below all that can be, so that one split tells it from the rest. */
+export const MISSING_HISTORY = -1;
+
+function copyHistory(columns: MetricColumns, values: Float32Array | Float64Array, stride: number): void {
+  const { count } = columns;
+  for (let h = 0; h < HISTORY_COLUMNS.length; h++) {
+    const column = columns[HISTORY_COLUMNS[h]!];
+    const at = (FIRST_HISTORY + h) * stride;
+    for (let i = 0; i < count; i++) {
+      const value = column[i]!;
+      values[at + i] = value >= 0 ? value : MISSING_HISTORY;
+    }
   }
 }
 

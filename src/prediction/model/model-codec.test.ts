@@ -2,7 +2,10 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import { observePool, tabulate } from '../../../test/support/observed-pool.ts';
+import { encodeForests } from '../gbdt/forest-format.ts';
+import { TARGETS } from '../schema/observation-table.ts';
 import { trainModel } from '../training/train-model.ts';
+import { FEATURE_NAMES, HISTORY_FEATURES } from './features.ts';
 import type { LatencyModel } from './model.ts';
 import { decodeModel, encodeModel } from './model-codec.ts';
 
@@ -28,6 +31,33 @@ test('decodeModel() reads a file of format 1, whose trees correct physics itself
   const decoded = decodeModel(writeAs(1, former)).whole.ttft!;
   assert.equal(decoded.treeBaseMs, 0);
   assert.deepEqual(decoded.forest, ttft!.forest);
+});
+
+/** The file as a program without the history of servers would have written it. */
+function writeWithoutHistory(written: LatencyModel): Uint8Array {
+  const kept = FEATURE_NAMES.filter((_, feature) => !HISTORY_FEATURES.includes(feature));
+  const forests = TARGETS.map((target) => written.whole[target]!.forest!).map((forest) => ({
+    ...forest,
+    features: forest.features.map((feature) => kept.indexOf(FEATURE_NAMES[feature]!)),
+  }));
+  const { edges } = forests[0]!.binning;
+  const binning = { edges: edges.filter((_, feature) => !HISTORY_FEATURES.includes(feature)) };
+  const bytes = encodeForests(forests.map((forest) => ({ ...forest, binning })));
+  const file = Buffer.from(encodeModel(written));
+  const header = JSON.parse(file.toString('utf8', 16, 16 + file.readUInt32LE(12)));
+  header.features = kept;
+  header.slots[0].forestBytes = bytes.length;
+  const text = Buffer.from(JSON.stringify(header));
+  const start = Buffer.from(file.subarray(0, 16));
+  start.writeUInt32LE(text.length, 12);
+  const content = Buffer.concat([start, text, bytes]);
+  return Buffer.concat([content, createHash('sha256').update(content).digest()]);
+}
+
+test('decodeModel() reads a model that was learned from fewer features', () => {
+  const decoded = decodeModel(writeWithoutHistory(model));
+  assert.deepEqual(decoded.whole.ttft!.forest, model.whole.ttft!.forest);
+  assert.equal(decoded.whole.ttft!.forest!.binning, decoded.whole.tpot!.forest!.binning);
 });
 
 test('decodeModel() refuses the file of a later program by its format', () => {

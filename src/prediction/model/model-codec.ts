@@ -172,7 +172,8 @@ function restoreModel({ header, rest }: OpenedFile): LatencyModel {
       if (at > rest.length) throw new RangeError('it ends too early');
       return rest.subarray(at - length, at);
     };
-    const forests = slot.forestBytes === 0 ? [] : decodeForests(takeBytes(slot.forestBytes));
+    const forests =
+      slot.forestBytes === 0 ? [] : placeFeatures(decodeForests(takeBytes(slot.forestBytes)), header.features);
     return [slot.podType, restoreSlot(slot, forests, takeBytes)];
   });
   if (at !== rest.length) throw new RangeError('there is more in it than its header says');
@@ -181,6 +182,17 @@ function restoreModel({ header, rest }: OpenedFile): LatencyModel {
   const { id, statistic, parameters } = header;
   const learnedBy = parameters === undefined ? {} : { parameters };
   return { id, statistic, ...learnedBy, whole: whole![1], slots: new Map(named) };
+}
+
+/** The same forests of one binning with each feature where this program computes it; it may compute more. */
+function placeFeatures(forests: Forest[], names: readonly string[]): Forest[] {
+  const { edges } = forests[0]?.binning ?? { edges: [] };
+  if (forests.length > 0 && edges.length !== names.length)
+    throw new RangeError('its trees have another number of features than it says');
+  const binning = { edges: FEATURE_NAMES.map((name) => edges[names.indexOf(name)] ?? new Float32Array(0)) };
+  const known: readonly string[] = FEATURE_NAMES;
+  const places = names.map((name) => known.indexOf(name));
+  return forests.map((forest) => ({ ...forest, binning, features: forest.features.map((f) => places[f]!) }));
 }
 
 function restoreSlot(
@@ -205,8 +217,6 @@ function restoreSlot(
 }
 
 function restoreTarget(target: Target, header: TargetHeader, forest: Forest | undefined): Omit<TargetModel, 'offsets'> {
-  if (forest !== undefined && forest.binning.edges.length !== FEATURE_NAMES.length)
-    throw new RangeError('its trees have another number of features than it says');
   if (forest === undefined && header.hasForest) throw new RangeError('it lacks a forest that its header says');
   const names = listTermNames(target);
   // A term that a later program adds was not learned: it adds nothing.

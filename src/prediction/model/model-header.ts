@@ -111,6 +111,10 @@ export type ModelHeader = z.infer<typeof header>;
 export type SlotHeader = ModelHeader['slots'][number];
 export type TargetHeader = NonNullable<SlotHeader['targets']['ttft']>;
 
+function isComputed(feature: string, position: number, features: readonly string[]): boolean {
+  return FEATURE_NAMES.some((name) => name === feature) && features.indexOf(feature) === position;
+}
+
 /** Throws a RangeError that names the first field that cannot be. */
 export function checkHeader(value: unknown): ModelHeader {
   const parsed = header.safeParse(value);
@@ -119,7 +123,7 @@ export function checkHeader(value: unknown): ModelHeader {
     throw new RangeError(`its header is not well formed: ${[...path, ''].join('.').slice(0, 200)} ${message}`);
   }
   const hasForests = parsed.data.slots.some((part) => part.forestBytes > 0);
-  if (hasForests && parsed.data.features.join() !== FEATURE_NAMES.join())
+  if (hasForests && !parsed.data.features.every(isComputed))
     throw new RangeError('it was learned from other features than this program computes, train it again');
   return parsed.data;
 }

@@ -6,7 +6,7 @@
 
 import { findTargetModel, type LatencyModel } from '../model/model.ts';
 import { createSlotEvaluator, readSaid, type SlotEvaluator, type TellLevels } from '../model/slot-evaluator.ts';
-import { createPredictColumns, METRIC_COLUMNS, type PredictColumns, type PredictedColumns } from '../schema/columns.ts';
+import { createPredictColumns, MODEL_COLUMNS, type PredictColumns, type PredictedColumns } from '../schema/columns.ts';
 import type { MetricColumns, Target } from '../schema/observation-table.ts';
 import { normalizePodType, numberOfPodType } from '../schema/pod-type.ts';
 import type { ServerIndex } from '../schema/server-index.ts';
@@ -35,7 +35,7 @@ export interface LiveModel {
 export interface Foreseen {
   readonly place: Place;
   readonly podType: string;
-  /** In the order of METRIC_COLUMNS. */
+  /** In the order of MODEL_COLUMNS. */
   readonly metrics: readonly number[];
   readonly ttft: Foresight;
   readonly tpot: Foresight;
@@ -188,7 +188,7 @@ export function createLiveModel(initial: LatencyModel): LiveModel {
   function recallRows(rows: readonly RecentRow[]): void {
     told.count = rows.length;
     for (const [i, { metrics }] of rows.entries())
-      for (const [m, name] of METRIC_COLUMNS.entries()) told[name][i] = metrics[m]!;
+      for (const [m, name] of MODEL_COLUMNS.entries()) told[name][i] = metrics[m]!;
     const slotsOfRows = rows.map(({ podType }) => findSlot(podType, rows.length));
     for (const [i, { place }] of rows.entries()) serverOfRow[i] = place.server;
     for (const slot of new Set(slotsOfRows)) slot.evaluator.evaluate(told, slot.tell);
@@ -235,7 +235,7 @@ export function createLiveModel(initial: LatencyModel): LiveModel {
       return {
         place,
         podType,
-        metrics: METRIC_COLUMNS.map((name) => columns[name][0]!),
+        metrics: MODEL_COLUMNS.map((name) => columns[name][0]!),
         ttft: slot.ttft.foresee(slot.evaluator.ttft, askedOnce),
         tpot: slot.tpot.foresee(slot.evaluator.tpot, askedOnce),
       };

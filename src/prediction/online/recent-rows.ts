@@ -5,7 +5,7 @@ import type { Place } from './server-state.ts';
 export interface RecentRow {
   readonly place: Place;
   readonly podType: string;
-  /** In the order of METRIC_COLUMNS. */
+  /** In the order of MODEL_COLUMNS. */
   readonly metrics: readonly number[];
   readonly target: Target;
   readonly observedMs: number;

@@ -19,6 +19,14 @@ export interface PredictColumns {
   hbmUtilization: Float64Array;
   aiCoreUtilization: Float64Array;
   bandwidthUtilization: Float64Array;
+  /** What was known of the server's past when it was asked; NaN when it was not. See `HISTORY_COLUMNS`. */
+  sinceFirstTokenMs: Float64Array;
+  firstTokenGapMs: Float64Array;
+  waitingTokens: Float64Array;
+  oldestWaitingMs: Float64Array;
+  expectedWaitMs: Float64Array;
+  sinceDispatchMs: Float64Array;
+  sinceEarlierDispatchMs: Float64Array;
   /** The UTF-8 of `server_ip` is `source[serverIpStart[i] … + serverIpLength[i])`; never made into a string on the hot path. */
   source: Uint8Array;
   serverIpStart: Int32Array;
@@ -38,7 +46,21 @@ export const METRIC_COLUMNS = [
   'bandwidthUtilization',
 ] as const satisfies readonly (keyof PredictColumns)[];
 
-/** The same as the proto file spells them. */
+/** What the reported events of a server say of its past; no caller sends them. NaN is missing. */
+export const HISTORY_COLUMNS = [
+  'sinceFirstTokenMs',
+  'firstTokenGapMs',
+  'waitingTokens',
+  'oldestWaitingMs',
+  'expectedWaitMs',
+  'sinceDispatchMs',
+  'sinceEarlierDispatchMs',
+] as const satisfies readonly (keyof PredictColumns)[];
+
+/** All numeric columns that a model is asked with. */
+export const MODEL_COLUMNS = [...METRIC_COLUMNS, ...HISTORY_COLUMNS] as const;
+
+/** `METRIC_COLUMNS` as the proto file spells them. */
 export const METRIC_FIELDS = [
   'input_token_length',
   'prefix_cache_score',
@@ -80,6 +102,13 @@ export function createPredictColumns(capacity: number): PredictColumns {
     hbmUtilization: new Float64Array(capacity),
     aiCoreUtilization: new Float64Array(capacity),
     bandwidthUtilization: new Float64Array(capacity),
+    sinceFirstTokenMs: new Float64Array(capacity).fill(Number.NaN),
+    firstTokenGapMs: new Float64Array(capacity).fill(Number.NaN),
+    waitingTokens: new Float64Array(capacity).fill(Number.NaN),
+    oldestWaitingMs: new Float64Array(capacity).fill(Number.NaN),
+    expectedWaitMs: new Float64Array(capacity).fill(Number.NaN),
+    sinceDispatchMs: new Float64Array(capacity).fill(Number.NaN),
+    sinceEarlierDispatchMs: new Float64Array(capacity).fill(Number.NaN),
     source: new Uint8Array(0),
     serverIpStart: new Int32Array(capacity),
     serverIpLength: new Int32Array(capacity),

@@ -2,11 +2,11 @@
  * Observations as columns, growing: what training, evaluation and the sample store hand to the feature computation,
  * which reads the same columns of a Predict call. Rows stand in the order of time.
  */
-import { METRIC_COLUMNS, type PredictColumns } from './columns.ts';
+import { HISTORY_COLUMNS, METRIC_COLUMNS, MODEL_COLUMNS, type PredictColumns } from './columns.ts';
 import type { Observation } from './observation.ts';
 
 /** The numeric columns that features are computed from, of a call or of a table. */
-export type MetricColumns = Pick<PredictColumns, 'count' | (typeof METRIC_COLUMNS)[number]>;
+export type MetricColumns = Pick<PredictColumns, 'count' | (typeof MODEL_COLUMNS)[number]>;
 
 export interface ObservationTable extends MetricColumns {
   readonly podTypes: string[];
@@ -36,7 +36,7 @@ export const TARGETS: readonly Target[] = ['ttft', 'tpot'];
 
 export function createObservationTable(capacity = 1024): ObservationTable {
   const table = { count: 0, podTypes: [], servers: [], models: [], runs: [] } as unknown as ObservationTable;
-  for (const name of [...METRIC_COLUMNS, 'atMs', 'endMs', 'ttftMs', 'tpotMs'] as const)
+  for (const name of [...MODEL_COLUMNS, 'atMs', 'endMs', 'ttftMs', 'tpotMs'] as const)
     table[name] = new Float64Array(capacity);
   table.podType = new Uint16Array(capacity);
   table.model = new Uint16Array(capacity);
@@ -49,6 +49,7 @@ export function appendObservation(table: ObservationTable, row: Observation): vo
   if (table.count === table.atMs.length) grow(table, table.count * 2);
   const at = table.count++;
   for (const name of METRIC_COLUMNS) table[name][at] = row.input[name];
+  for (const [i, name] of HISTORY_COLUMNS.entries()) table[name][at] = row.history?.[i] ?? Number.NaN;
   table.podType[at] = internName(table.podTypes, row.input.podType);
   table.server[at] = internName(table.servers, row.input.serverIp);
   table.model[at] = internName(table.models, row.targetModel);
@@ -84,6 +85,14 @@ export function observedTimes(table: ObservationTable, target: Target): Float64A
   return target === 'ttft' ? table.ttftMs : table.tpotMs;
 }
 
+/** Rows that say the same as an earlier one, their times included. */
+export function countCopies(table: ObservationTable): number {
+  const seen = new Set<string>();
+  const columns = [...METRIC_COLUMNS, 'atMs', 'ttftMs', 'tpotMs', 'podType', 'model', 'server', 'run'] as const;
+  for (let row = 0; row < table.count; row++) seen.add(columns.map((name) => table[name][row]).join());
+  return table.count - seen.size;
+}
+
 /** Names are few (pod types, models) or looked up once per row while reading (servers): a map by table. */
 const INDEX_OF = new WeakMap<string[], Map<string, number>>();
 
@@ -101,7 +110,7 @@ function internName(names: string[], name: string): number {
 }
 
 const ALL_COLUMNS = [
-  ...METRIC_COLUMNS,
+  ...MODEL_COLUMNS,
   'atMs',
   'endMs',
   'ttftMs',

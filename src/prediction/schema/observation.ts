@@ -11,6 +11,8 @@ export interface Observation {
   readonly tpotMs: number | undefined;
   /** When the request ended and its TPOT was known; estimated when undefined. */
   readonly endMs?: number;
+  /** What was known of the server's past when it was asked, in the order of `HISTORY_COLUMNS`; missing when undefined. */
+  readonly history?: ArrayLike<number>;
   /** Which experiment it is of, where a log has several. */
   readonly run?: string;
 }

@@ -20,7 +20,10 @@ export function toObservationLine({ candidate, outcome, ttftMs, tpotMs }: Simula
   };
 }
 
-/** A line of a request-level log, which knows nothing of metrics. `run` names the recording. */
+/**
+ * A line of a request-level log, which knows nothing of metrics. `run` names the recording; the cached tokens are those
+ * that the gateway expected when it chose.
+ */
 export function toRequestLine({ candidate, outcome }: SimulatedObservation, run: string): object {
   return {
     run,
@@ -29,6 +32,7 @@ export function toRequestLine({ candidate, outcome }: SimulatedObservation, run:
     first_token_ms: outcome.firstTokenMs,
     end_ms: outcome.finishedMs,
     input_tokens: outcome.request.inputTokens,
+    cached_tokens: Math.round(candidate.prefixCacheScore * outcome.request.inputTokens),
     output_tokens: outcome.request.outputTokens,
   };
 }

@@ -5,13 +5,7 @@ import { createEvaluator } from '../gbdt/evaluate.ts';
 import { type BoostOptions, DEFAULT_BOOST_OPTIONS, type TrainingSet, trainForest } from '../gbdt/training/boost.ts';
 import type { Forest } from '../gbdt/tree.ts';
 import { calibrate, median, type Statistic } from '../model/calibration.ts';
-import {
-  computeFeatures,
-  constrainTrees,
-  FEATURE_COUNT,
-  type FeatureMatrix,
-  OFFSET_FEATURES,
-} from '../model/features.ts';
+import { constrainTrees } from '../model/features.ts';
 import type {
   LatencyModel,
   LearningParameters,
@@ -33,6 +27,7 @@ import {
   type Target,
 } from '../schema/observation-table.ts';
 import { normalizePodType } from '../schema/pod-type.ts';
+import { blankHistory, computeMatrix, computeSamples, type Samples, toColumns } from './samples.ts';
 
 export interface TrainParameters {
   readonly statistic: Statistic;
@@ -120,9 +115,10 @@ function trainSlot(
   for (const target of TARGETS) {
     if (all[target].count === 0) continue;
     onTarget(target);
-    const samples = computeSamples(target, all[target], slotOffsets);
-    const split = [learned, heldOut].map((part) => computeSamples(target, part[target], trialOffsets));
-    models[target] = trainTarget(target, { samples, learned: split[0]!, heldOut: split[1]! }, settings);
+    const samples = blankHistory(computeSamples(target, all[target], slotOffsets));
+    const trial = blankHistory(computeSamples(target, learned[target], trialOffsets));
+    const judged = computeSamples(target, heldOut[target], trialOffsets);
+    models[target] = trainTarget(target, { samples, learned: trial, heldOut: judged }, settings);
   }
   return models;
 }
@@ -148,14 +144,6 @@ function fitSlotOffsets(rows: TargetRows): SlotOffsets {
   return { ttft: fit('ttft'), tpot: fit('tpot') };
 }
 
-/** Rows of one target, ready to learn from. */
-interface Samples {
-  readonly table: ObservationTable;
-  readonly slotOffsets: SlotOffsets;
-  readonly features: FeatureMatrix;
-  readonly observed: Float64Array;
-}
-
 interface SplitSamples {
   readonly samples: Samples;
   readonly learned: Samples;
@@ -167,20 +155,6 @@ interface TreeSettings {
   readonly trees: Partial<BoostOptions>;
   /** Instead of learning once more from all rows. */
   readonly keepsTrial: boolean;
-}
-
-export function computeMatrix(table: ObservationTable, slotOffsets?: SlotOffsets): FeatureMatrix {
-  const count = table.count;
-  const values = new Float32Array(FEATURE_COUNT * count);
-  computeFeatures(table, values, count);
-  if (slotOffsets !== undefined)
-    for (const target of TARGETS)
-      values.set(readRowOffsets(slotOffsets[target], table), OFFSET_FEATURES[target] * count);
-  return { values, stride: count, count };
-}
-
-function toColumns({ values, stride, count }: FeatureMatrix): Float32Array[] {
-  return Array.from({ length: FEATURE_COUNT }, (_, f) => values.subarray(f * stride, f * stride + count));
 }
 
 function trainTarget(target: Target, { samples, learned, heldOut }: SplitSamples, settings: TreeSettings): TargetModel {
@@ -296,9 +270,4 @@ function predictPhysics(physics: PhysicsModel, { table }: Samples): Float64Array
  */
 function isHeldOut(position: number): boolean {
   return (position * GOLDEN_RATIO) % 1 < VALIDATION_SHARE;
-}
-
-function computeSamples(target: Target, table: ObservationTable, slotOffsets: SlotOffsets): Samples {
-  const observed = observedTimes(table, target).slice(0, table.count);
-  return { table, slotOffsets, features: computeMatrix(table, slotOffsets), observed };
 }

@@ -1,0 +1,67 @@
+/** When a service hears of what happened: at once, or as late, as seldom and as incompletely as callers report it. */
+import { replayHistory } from '../history/replay-history.ts';
+import { HISTORY_COLUMNS } from '../schema/columns.ts';
+import { type ObservationTable, selectRows, type Target } from '../schema/observation-table.ts';
+
+export interface Reporting {
+  /** Each report comes so much later. */
+  readonly delayMs: number;
+  /** Reports are sent together, so often; 0 for each alone. */
+  readonly batchMs: number;
+  /** This share of the requests is never reported. */
+  readonly lostShare: number;
+}
+
+export const PROMPT_REPORTING: Reporting = { delayMs: 0, batchMs: 0, lostShare: 0 };
+
+/** When a target of a row was known; infinity for never, and -Infinity when the source has no times. */
+export type KnownAt = (row: number, target: Target) => number;
+
+/** Tokens that a request is taken to have generated when its end is not known. */
+const TYPICAL_TOKENS = 200;
+
+export function createKnownAt(table: ObservationTable, reporting: Reporting = PROMPT_REPORTING): KnownAt {
+  return (row, target) => {
+    const atMs = table.atMs[row]!;
+    if (isLost(row, reporting)) return Number.POSITIVE_INFINITY;
+    return Number.isNaN(atMs) ? Number.NEGATIVE_INFINITY : reportAt(happenedAt(table, row, target), reporting);
+  };
+}
+
+function happenedAt(table: ObservationTable, row: number, target: Target): number {
+  const atMs = table.atMs[row]!;
+  const firstTokenMs = Number.isNaN(table.ttftMs[row]!) ? atMs : atMs + table.ttftMs[row]!;
+  if (target === 'ttft') return firstTokenMs;
+  const endMs = table.endMs[row]!;
+  return Number.isNaN(endMs) ? firstTokenMs + table.tpotMs[row]! * TYPICAL_TOKENS : endMs;
+}
+
+function reportAt(eventMs: number, { delayMs, batchMs }: Reporting): number {
+  const sentMs = batchMs > 0 ? Math.ceil(eventMs / batchMs) * batchMs : eventMs;
+  return sentMs + delayMs;
+}
+
+const GOLDEN_RATIO = (Math.sqrt(5) - 1) / 2;
+
+function isLost(row: number, { lostShare }: Reporting): boolean {
+  return (row * GOLDEN_RATIO) % 1 < lostShare;
+}
+
+/** The same rows with the history that was known of their servers by such reports; as it is without any history. */
+export function retellHistory(table: ObservationTable, reporting: Reporting): ObservationTable {
+  const rows = Array.from({ length: table.count }, (_, row) => row);
+  const hasHistory = rows.some((row) => table.sinceDispatchMs[row]! >= 0);
+  if (!hasHistory) return table;
+  const retold = selectRows(table, rows);
+  const requests = rows.map((row) => ({
+    server: String(table.server[row]),
+    atMs: table.atMs[row]!,
+    firstTokenMs: table.atMs[row]! + table.ttftMs[row]!,
+    tokens: table.inputTokenLength[row]! * Math.max(0, 1 - table.prefixCacheScore[row]!),
+  }));
+  const histories = replayHistory(requests, (eventMs, row) =>
+    isLost(row, reporting) ? Number.POSITIVE_INFINITY : reportAt(eventMs, reporting),
+  );
+  for (const row of rows) for (const [h, name] of HISTORY_COLUMNS.entries()) retold[name][row] = histories[row]![h]!;
+  return retold;
+}

@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { HISTORY_COLUMNS } from '../schema/columns.ts';
+import { createServerHistory, HISTORY_SIZE, type ServerHistory } from './server-history.ts';
+
+function read(history: ServerHistory, nowMs: number): Record<string, number> {
+  const known = new Float64Array(HISTORY_SIZE);
+  history.read(nowMs, known);
+  return Object.fromEntries(HISTORY_COLUMNS.map((name, h) => [name, known[h]!]));
+}
+
+test('a server that was never heard of has no history', () => {
+  assert.ok(Object.values(read(createServerHistory(), 1000)).every(Number.isNaN));
+});
+
+test('dispatches and first tokens say what waits, since when, and how fast first tokens come', () => {
+  const history = createServerHistory();
+  for (const [i, atMs] of [0, 100, 200, 300].entries()) history.dispatch(`r${i}`, { atMs, tokens: 1000 + i });
+  history.firstToken('r0', 400);
+  history.firstToken('r1', 450);
+  assert.deepEqual(read(history, 500), {
+    sinceFirstTokenMs: 50,
+    firstTokenGapMs: 50,
+    waitingTokens: 2005,
+    oldestWaitingMs: 300,
+    expectedWaitMs: 100,
+    sinceDispatchMs: 200,
+    sinceEarlierDispatchMs: 300,
+  });
+});
+
+test('first tokens of one step are no gap', () => {
+  const history = createServerHistory();
+  for (const request of ['a', 'b', 'c']) history.dispatch(request, { atMs: 0, tokens: 1 });
+  history.firstToken('a', 100);
+  history.firstToken('b', 101);
+  assert.ok(Number.isNaN(read(history, 102).firstTokenGapMs!));
+  history.firstToken('c', 131);
+  assert.equal(read(history, 140).firstTokenGapMs, 30);
+});
+
+test('what is longer ago than a minute is missing', () => {
+  const history = createServerHistory();
+  history.dispatch('a', { atMs: 0, tokens: 1 });
+  history.firstToken('a', 50);
+  assert.equal(read(history, 60_000).sinceFirstTokenMs, 59_950);
+  assert.ok(Object.values(read(history, 60_051)).every(Number.isNaN));
+});
+
+test('a request whose first token was never reported does not wait for ever', () => {
+  const history = createServerHistory();
+  history.dispatch('lost', { atMs: 0, tokens: 500 });
+  for (let i = 1; i <= 16; i++) {
+    history.dispatch(`r${i}`, { atMs: 10 * i, tokens: 1 });
+    assert.equal(read(history, 10 * i).waitingTokens, 501);
+    history.firstToken(`r${i}`, 10 * i + 5);
+  }
+  assert.equal(read(history, 200).waitingTokens, 0);
+  history.dispatch('last', { atMs: 300, tokens: 7 });
+  assert.equal(read(history, 120_300).waitingTokens, 7);
+  assert.ok(Number.isNaN(read(history, 120_301).waitingTokens!));
+});
+
+test('a request that ends without a first token does not wait any more', () => {
+  const history = createServerHistory();
+  history.dispatch('a', { atMs: 0, tokens: 9 });
+  history.end('a');
+  assert.equal(read(history, 10).waitingTokens, 0);
+});
