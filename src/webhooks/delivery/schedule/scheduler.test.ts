@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { createScheduler, type Job, type Lane } from './scheduler.ts';
+import { createScheduler } from './scheduler.ts';
 import type { Caps } from './slots.ts';
+import type { Job, Lane } from './turn-tree.ts';
 
 const WIDE: Caps = { worker: 10_000, owner: 1000, origin: 10_000, share: 1000, hook: 1000 };
 

@@ -1,9 +1,9 @@
 /**
- * Sends one attempt and reports what came of it; never throws. One absolute deadline covers name resolution, connection,
- * request and answer, whatever trickles in. The status decides as soon as the head is there; of the body 64 KiB are read
+ * Sends one attempt and reports its outcome; never throws. One absolute deadline covers name resolution, connection, request
+ * and answer, however slowly bytes arrive. The status decides as soon as the head is complete; 64 KiB of the body are read
  * and 8 KiB kept, for the log only. Redirects are not followed and nothing is inflated.
  */
-import { errors } from 'undici';
+import { type Dispatcher, errors } from 'undici';
 import type { AddressGuard, VettedTarget } from '../../addresses/address-guard.ts';
 import { type Connection, type ConnectionPool, createConnectionPool } from './delivery-connection.ts';
 import { ForbiddenAddress } from './delivery-socket.ts';
@@ -30,7 +30,7 @@ export interface SendRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array;
   readonly deadlineMs?: number;
-  /** A connection was made for it; not called for one that was kept, which may have ended meanwhile. */
+  /** A new connection was made. Not called for a kept connection, which may have ended meanwhile. */
   readonly onConnected?: (() => void) | undefined;
 }
 
@@ -57,37 +57,51 @@ export function createSender(options: SenderOptions): Sender {
     onDoubt: options.onDoubt ?? (() => {}),
   });
 
-  const send = async (request: SendRequest): Promise<SendReport> => {
-    const startMs = monotonicMs();
-    const elapsed = () => monotonicMs() - startMs;
-    const progress = createProgress();
-    const deadline = new AbortController();
-    const timer = setTimeout(() => deadline.abort(new DeadlinePassed()), request.deadlineMs ?? ATTEMPT_DEADLINE_MS);
-    try {
-      const vetting = await raceDeadline(guard.vet(request.url), deadline.signal);
-      progress.dns = elapsed();
-      if (vetting.kind === 'refused') return reportBlocked(progress, elapsed());
-      if (vetting.kind === 'unresolved') return reportUnreachable(vetting.reason, progress, elapsed());
-      await exchange(request, vetting.target, { pool, progress, elapsed, signal: deadline.signal });
-      return reportAnswer(progress, elapsed(), options.nowMs());
-    } catch (error) {
-      if (progress.connection !== undefined) pool.discard(progress.connection);
-      if (error instanceof ForbiddenAddress) return reportBlocked(progress, elapsed());
-      // The head was whole: the receiver has decided, only its body did not end well.
-      if (progress.status >= 200) return reportAnswer(progress, elapsed(), options.nowMs());
-      return reportUnreachable(describeFailure(error, progress), progress, elapsed());
-    } finally {
-      clearTimeout(timer);
-    }
-  };
-
   return {
-    send,
+    send: (request) => send({ ...options, pool }, request),
     close: () => pool.close(),
     get connections() {
       return pool.size;
     },
   };
+}
+
+interface SendParts extends SenderOptions {
+  readonly pool: ConnectionPool;
+}
+
+async function send(parts: SendParts, request: SendRequest): Promise<SendReport> {
+  const { guard, pool, nowMs, monotonicMs } = parts;
+  const startMs = monotonicMs();
+  const elapsed = () => monotonicMs() - startMs;
+  const progress = createProgress();
+  const deadline = new AbortController();
+  const timer = setTimeout(() => deadline.abort(new DeadlinePassed()), request.deadlineMs ?? ATTEMPT_DEADLINE_MS);
+  try {
+    const vetting = await raceDeadline(guard.vet(request.url), deadline.signal);
+    progress.dns = elapsed();
+    if (vetting.kind === 'refused') return reportBlocked(progress, elapsed());
+    if (vetting.kind === 'unresolved') return reportUnreachable(vetting.reason, progress, elapsed());
+    await exchange(request, vetting.target, { pool, progress, elapsed, signal: deadline.signal });
+    return reportAnswer(progress, elapsed(), nowMs());
+  } catch (error) {
+    if (progress.connection !== undefined) pool.discard(progress.connection);
+    return reportError(error, progress, { totalMs: elapsed(), nowMs: nowMs() });
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+interface EndOfAttempt {
+  readonly totalMs: number;
+  readonly nowMs: number;
+}
+
+function reportError(error: unknown, progress: Progress, { totalMs, nowMs }: EndOfAttempt): SendReport {
+  if (error instanceof ForbiddenAddress) return reportBlocked(progress, totalMs);
+  // The head was complete: the receiver has decided, only its body did not end well.
+  if (progress.status >= 200) return reportAnswer(progress, totalMs, nowMs);
+  return reportUnreachable(describeFailure(error, progress), progress, totalMs);
 }
 
 function raceDeadline<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
@@ -116,7 +130,7 @@ async function exchange(request: SendRequest, target: VettedTarget, parts: Excha
   connection.expectAnswer();
   try {
     await readAnswer(request, target, connection, parts);
-    // Who says more than the answer is not listened to twice.
+    // After interim answers the connection is not used again.
     if (progress.interim > 0) pool.discard(connection);
     else pool.release(connection);
   } catch (error) {
@@ -126,7 +140,7 @@ async function exchange(request: SendRequest, target: VettedTarget, parts: Excha
   }
 }
 
-/** A receiver may close a kept connection at the very moment in which it is used again: that is no answer of its. */
+/** The receiver closed a kept connection just as it was used again, which is not an answer. */
 function wasClosedMeanwhile(error: unknown, progress: Progress): boolean {
   if (!progress.isKept || progress.status !== 0) return false;
   const code = (error as NodeJS.ErrnoException).code;
@@ -137,56 +151,72 @@ function readAnswer(
   request: SendRequest,
   { url }: VettedTarget,
   connection: Connection,
-  { progress, elapsed, signal }: Exchange,
+  parts: Exchange,
 ): Promise<void> {
-  return new Promise((resolve, reject) => {
-    let readBytes = 0;
-    let abort: ((reason: Error) => void) | undefined;
-    const give = (reason: Error) => {
-      abort?.(reason);
-      reject(reason);
-    };
-    signal.addEventListener('abort', () => give(signal.reason as Error), { once: true });
-    connection.client.dispatch(
-      {
-        method: 'POST',
-        path: url.pathname + url.search,
-        headers: listHeaders(request.headers),
-        body: request.body,
-      },
-      {
-        onRequestStart: (controller) => {
-          abort = (reason) => controller.abort(reason);
-          if (signal.aborted) give(signal.reason as Error);
-        },
-        onResponseStart: (_, status, headers) => {
-          if (status < 200) {
-            progress.interim += 1;
-            if (progress.interim > MAX_INTERIM_ANSWERS) give(new TooManyInterimAnswers());
-            return;
-          }
-          progress.firstByte = elapsed();
-          progress.status = status;
-          progress.headers = headers as Record<string, string | string[]>;
-        },
-        onResponseData: (_, chunk) => {
-          readBytes += chunk.byteLength;
-          keepBody(progress, chunk);
-          if (readBytes > MAX_READ_BYTES) give(new EnoughRead());
-        },
-        onResponseEnd: () => {
-          connection.isAsked = false;
-          resolve();
-        },
-        onResponseError: (_, error) => reject(error),
-      },
-    );
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const reader = createAnswerReader(parts, {
+    onEnd: () => {
+      connection.isAsked = false;
+      resolve();
+    },
+    onError: reject,
   });
+  connection.client.dispatch(
+    { method: 'POST', path: url.pathname + url.search, headers: listHeaders(request.headers), body: request.body },
+    reader,
+  );
+  return promise;
+}
+
+interface AnswerEnd {
+  readonly onEnd: () => void;
+  readonly onError: (error: Error) => void;
+}
+
+/** Takes status, headers and the first of the body; gives up at the signal and at the limits. */
+function createAnswerReader({ progress, elapsed, signal }: Exchange, { onEnd, onError }: AnswerEnd) {
+  let readBytes = 0;
+  let abort: ((reason: Error) => void) | undefined;
+  const giveUp = (reason: Error) => {
+    abort?.(reason);
+    onError(reason);
+  };
+  signal.addEventListener('abort', () => giveUp(signal.reason as Error), { once: true });
+  return {
+    onRequestStart: (controller: Dispatcher.DispatchController) => {
+      abort = (reason) => controller.abort(reason);
+      if (signal.aborted) giveUp(signal.reason as Error);
+    },
+    onResponseStart: (_: Dispatcher.DispatchController, status: number, headers: object) => {
+      if (status >= 200) return noteHead(progress, { status, headers, atMs: elapsed() });
+      progress.interim += 1;
+      if (progress.interim > MAX_INTERIM_ANSWERS) giveUp(new TooManyInterimAnswers());
+    },
+    onResponseData: (_: Dispatcher.DispatchController, chunk: Uint8Array) => {
+      readBytes += chunk.byteLength;
+      keepBody(progress, chunk);
+      if (readBytes > MAX_READ_BYTES) giveUp(new EnoughRead());
+    },
+    onResponseEnd: onEnd,
+    onResponseError: (_: Dispatcher.DispatchController, error: Error) => onError(error),
+  };
+}
+
+interface AnswerHead {
+  readonly status: number;
+  readonly headers: object;
+  readonly atMs: number;
+}
+
+function noteHead(progress: Progress, { status, headers, atMs }: AnswerHead): void {
+  progress.firstByte = atMs;
+  progress.status = status;
+  progress.headers = headers as Progress['headers'];
 }
 
 class EnoughRead extends Error {}
 
-/** What belongs to the connection is ours alone to say. */
+/** Headers of the connection, which the sender alone sets. */
 const CONNECTION_HEADERS = new Set([
   'host',
   'connection',

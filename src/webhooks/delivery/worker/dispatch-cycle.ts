@@ -9,7 +9,7 @@ import type { Store } from '../../../database/store.ts';
 import type { World } from '../../../world.ts';
 import { type ContentRow, readContents, readWaiting } from '../queue/delivery-queue-store.ts';
 import type { EndpointChange } from '../queue/endpoint-change-store.ts';
-import type { Job } from '../schedule/scheduler.ts';
+import type { Job } from '../schedule/turn-tree.ts';
 import { ATTEMPT_DEADLINE_MS } from '../send/send.ts';
 import { describeSettlement, type MakeAttempt } from './attempt.ts';
 import type { DueScan } from './due-scan.ts';

@@ -9,8 +9,9 @@ import type { Rest } from '../queue/endpoint-change-store.ts';
 import { OUTSIDE_SHARDS, type Settlement } from '../queue/settlement-store.ts';
 import { allowedAttempts, type BreakerMoment, CLOSED_BREAKER } from '../schedule/breaker.ts';
 import { createOriginBreakers, type OriginBreakers } from '../schedule/origin-breakers.ts';
-import { createScheduler, type Job, type Scheduler } from '../schedule/scheduler.ts';
+import { createScheduler, type Scheduler } from '../schedule/scheduler.ts';
 import { CAPS } from '../schedule/slots.ts';
+import type { Job } from '../schedule/turn-tree.ts';
 import { advanceHook, createEndpoint, type Endpoint } from './endpoint.ts';
 
 /** Below so many waiting deliveries an endpoint gets more. */

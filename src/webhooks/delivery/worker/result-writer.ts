@@ -15,6 +15,7 @@ import {
   batchSteps,
   createResultQueue,
   hasResults,
+  type ResultQueue,
   type Results,
   takeBatch,
 } from './result-batch.ts';
@@ -51,80 +52,100 @@ export interface ResultWriterParts {
   readonly signal: WakeSignal;
 }
 
+interface WriterState {
+  readonly queue: ResultQueue;
+  readonly abandoning: AbortController;
+  readonly reportTurn: ReportTurn;
+  running: Promise<void> | undefined;
+  isRequested: boolean;
+  lastBatchMs: number;
+}
+
 export function createResultWriter(parts: ResultWriterParts): ResultWriter {
-  const { world, log } = parts;
-  const queue = createResultQueue();
-  const abandoning = new AbortController();
-  const turn = createReportTurn(world, () => wake());
-  let running: Promise<void> | undefined;
-  let isRequested = false;
-  let lastBatchMs = Number.NEGATIVE_INFINITY;
-
-  const waitForMore = async (): Promise<void> => {
-    const waitMs = lastBatchMs + BATCH_EVERY_MS - world.monotonicMs();
-    if (waitMs > 0 && queue.settlements.length < FULL_BATCH) await world.sleep(waitMs);
-    lastBatchMs = world.monotonicMs();
+  const state: WriterState = {
+    queue: createResultQueue(),
+    abandoning: new AbortController(),
+    reportTurn: createReportTurn(parts.world, () => wake()),
+    running: undefined,
+    isRequested: false,
+    lastBatchMs: Number.NEGATIVE_INFINITY,
   };
-  const run = async (isLast: boolean): Promise<void> => {
-    do {
-      if (!isLast) await waitForMore();
-      isRequested = false;
-      const withReports = queue.reports.size > 0 && (isLast || turn.take());
-      await commitBatch(parts, takeBatch(queue, { withReports }), abandoning.signal);
-    } while (hasResults(queue) || isRequested);
-  };
-  const start = (isLast = false): Promise<void> => {
-    running ??= Promise.resolve()
-      .then(() => run(isLast))
-      .catch((error: unknown) => log.error({ err: error }, 'Failed to store a batch of delivery results'))
-      .finally(() => {
-        running = undefined;
-      });
-    return running;
-  };
+  const { queue, abandoning } = state;
   const wake = (): void => {
-    isRequested = true;
-    void start();
+    state.isRequested = true;
+    void startRun(parts, state, 'paced');
   };
-
   return {
     add: (results) => {
       addResults(queue, results);
-      if (hasResults(queue)) void start();
+      if (hasResults(queue)) void startRun(parts, state, 'paced');
     },
     wake,
     flush: async () => {
       do {
-        await running;
-        turn.cancel();
-        await start(true);
+        await state.running;
+        state.reportTurn.cancel();
+        await startRun(parts, state, 'at once');
       } while (queue.reports.size > 0 && !abandoning.signal.aborted);
     },
     abandon: () => abandoning.abort(),
   };
 }
 
-/** Whether the last answers of hooks may be stored now; when it is too early, `onTurn` is called in time. */
-function createReportTurn(world: World, onTurn: () => void) {
+/** A run at once waits neither for more results nor for the turn of the reports. */
+type Pace = 'paced' | 'at once';
+
+/** Unless a run is under way, which takes in all that comes meanwhile. */
+function startRun(parts: ResultWriterParts, state: WriterState, pace: Pace): Promise<void> {
+  state.running ??= Promise.resolve()
+    .then(() => runBatches(parts, state, pace))
+    .catch((error: unknown) => parts.log.error({ err: error }, 'Failed to store a batch of delivery results'))
+    .finally(() => {
+      state.running = undefined;
+    });
+  return state.running;
+}
+
+async function runBatches(parts: ResultWriterParts, state: WriterState, pace: Pace): Promise<void> {
+  const { queue, reportTurn, abandoning } = state;
+  do {
+    if (pace === 'paced') await waitForMore(parts.world, state);
+    state.isRequested = false;
+    const withReports = queue.reports.size > 0 && (pace === 'at once' || reportTurn.take());
+    await commitBatch(parts, takeBatch(queue, { withReports }), abandoning.signal);
+  } while (hasResults(queue) || state.isRequested);
+}
+
+async function waitForMore(world: World, state: WriterState): Promise<void> {
+  const waitMs = state.lastBatchMs + BATCH_EVERY_MS - world.monotonicMs();
+  if (waitMs > 0 && state.queue.settlements.length < FULL_BATCH) await world.sleep(waitMs);
+  state.lastBatchMs = world.monotonicMs();
+}
+
+interface ReportTurn {
+  /** Whether the last answers of hooks may be stored now. */
+  take(): boolean;
+  cancel(): void;
+}
+
+/** When it is too early for a turn, `onTurn` is called in time. */
+function createReportTurn(world: World, onTurn: () => void): ReportTurn {
   let lastMs = Number.NEGATIVE_INFINITY;
   let timer: NodeJS.Timeout | undefined;
-  const cancel = (): void => {
-    clearTimeout(timer);
+  const endWait = (): void => {
     timer = undefined;
+    onTurn();
   };
   return {
-    cancel,
-    take: (): boolean => {
+    cancel: () => {
+      clearTimeout(timer);
+      timer = undefined;
+    },
+    take: () => {
       const waitMs = lastMs + REPORTS_EVERY_MS - world.monotonicMs();
-      if (waitMs <= 0) {
-        lastMs = world.monotonicMs();
-        return true;
-      }
-      timer ??= setTimeout(() => {
-        timer = undefined;
-        onTurn();
-      }, waitMs);
-      return false;
+      if (waitMs > 0) timer ??= setTimeout(endWait, waitMs);
+      else lastMs = world.monotonicMs();
+      return waitMs <= 0;
     },
   };
 }

@@ -20,48 +20,56 @@ export interface ShardLeases {
   release(): Promise<void>;
 }
 
+interface LeaseState {
+  readonly store: Store;
+  readonly owner: string;
+  epochs: Map<number, number>;
+  leasedUntilMs: number;
+  isFirst: boolean;
+}
+
 export function createShardLeases(store: Store, world: World): ShardLeases {
   const owner = world.uuid();
-  let epochs = new Map<number, number>();
-  let leasedUntilMs = 0;
-  // The embedded store belongs to one process: an earlier owner of the shards is dead, and its leases need not run out.
-  const isAlone = store.engine === 'sqlite';
-  let isFirst = true;
-
-  const giveBack = async (surplus: number, isBusy: (shard: number) => boolean): Promise<void> => {
-    const idle = [...epochs].filter(([shard]) => !isBusy(shard)).slice(0, surplus);
-    for (const [shard] of idle) epochs.delete(shard);
-    await releaseShards(store, owner, idle.map(toOwned));
-  };
-  const takeShare = async (nowMs: number, workers: number): Promise<number> => {
-    const share = isAlone ? SHARD_COUNT : Math.ceil(SHARD_COUNT / workers);
-    const expiresAtMs = nowMs + LEASE_MS;
-    const expiredMs = isAlone && isFirst ? expiresAtMs : nowMs;
-    const taken = await takeShards(store, { owner, nowMs: expiredMs, expiresAtMs }, share - epochs.size);
-    isFirst = false;
-    for (const { shard, epoch } of taken) epochs.set(shard, epoch);
-    return share;
-  };
-
+  const state: LeaseState = { store, owner, epochs: new Map(), leasedUntilMs: 0, isFirst: true };
   return {
     owner,
-    epochOf: (shard) => (world.monotonicMs() < leasedUntilMs ? epochs.get(shard) : undefined),
+    epochOf: (shard) => (world.monotonicMs() < state.leasedUntilMs ? state.epochs.get(shard) : undefined),
     renew: async (isBusy) => {
       const startMs = world.monotonicMs();
-      const nowMs = world.nowMs();
-      const { owned, workers } = await beat(store, { owner, nowMs, expiresAtMs: nowMs + LEASE_MS });
-      epochs = new Map(owned.map(({ shard, epoch }) => [shard, epoch]));
-      const share = await takeShare(nowMs, workers);
-      leasedUntilMs = startMs + LEASE_MS;
-      if (epochs.size > share) await giveBack(epochs.size - share, isBusy);
+      const share = await renewAndTake(state, world.nowMs());
+      state.leasedUntilMs = startMs + LEASE_MS;
+      await giveBack(state, state.epochs.size - share, isBusy);
     },
     release: async () => {
-      const all = [...epochs].map(toOwned);
-      epochs.clear();
+      const all = [...state.epochs].map(toOwned);
+      state.epochs.clear();
       await releaseShards(store, owner, all);
       await forgetWorkers(store, owner, world.nowMs() - FORGET_MS);
     },
   };
+}
+
+/** Returns how many shards are this worker's share. */
+async function renewAndTake(state: LeaseState, nowMs: number): Promise<number> {
+  const { store, owner } = state;
+  const expiresAtMs = nowMs + LEASE_MS;
+  const { owned, workers } = await beat(store, { owner, nowMs, expiresAtMs });
+  state.epochs = new Map(owned.map(({ shard, epoch }) => [shard, epoch]));
+  // The embedded store belongs to one process: an earlier owner of the shards is dead, and its leases need not run out.
+  const isAlone = store.engine === 'sqlite';
+  const share = isAlone ? SHARD_COUNT : Math.ceil(SHARD_COUNT / workers);
+  const expiredMs = isAlone && state.isFirst ? expiresAtMs : nowMs;
+  const taken = await takeShards(store, { owner, nowMs: expiredMs, expiresAtMs }, share - state.epochs.size);
+  state.isFirst = false;
+  for (const { shard, epoch } of taken) state.epochs.set(shard, epoch);
+  return share;
+}
+
+async function giveBack({ store, owner, epochs }: LeaseState, surplus: number, isBusy: (shard: number) => boolean) {
+  if (surplus <= 0) return;
+  const idle = [...epochs].filter(([shard]) => !isBusy(shard)).slice(0, surplus);
+  for (const [shard] of idle) epochs.delete(shard);
+  await releaseShards(store, owner, idle.map(toOwned));
 }
 
 function toOwned([shard, epoch]: [number, number]): OwnedShard {
