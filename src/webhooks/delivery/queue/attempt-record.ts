@@ -1,4 +1,4 @@
-/** What the delivery log keeps of an attempt, and what the hook shows as its last answer. */
+/** What the delivery log stores of an attempt, and what the hook shows as its last answer. */
 
 import type { SendReport } from '../send/send-report.ts';
 import type { AttemptRecord } from './settlement-store.ts';
@@ -37,14 +37,14 @@ export function recordAttempt({ id, startedAtMs, requestHeaders, report }: Attem
   };
 }
 
-/** The names of what was sent stay, what would let a reader forge a delivery does not. */
+/** Keeps the names of headers, and hides values that would let a reader forge a delivery. */
 function redactHeaders(headers: Readonly<Record<string, string>>): Record<string, string> {
   const redacted: Record<string, string> = {};
   for (const name in headers) redacted[name] = SECRET_HEADER.test(name) ? REDACTED : (headers[name] ?? '');
   return redacted;
 }
 
-/** The receiver's words, or why there were none. No engine stores the character NUL in a text. */
+/** The body of the answer, or why there was none. No engine stores the character NUL in a text. */
 export function describeResult(report: SendReport): string {
   if (report.status === 0) return report.reason ?? '';
   return decodeText(report.responseBody);

@@ -1,4 +1,4 @@
-/** The delivery log as its readers see it. */
+/** Reads the delivery log. */
 import { type Statement, type Store, statement } from '../../../database/store.ts';
 import type { EventKind } from '../../events/event-kind.ts';
 import type { StoredState } from '../schedule/delivery.ts';
@@ -62,10 +62,10 @@ export interface LogFilter {
   readonly uuid?: string | undefined;
   readonly sinceMs: number;
   readonly untilMs: number;
-  /** Only what has a smaller id: where the page before ended. */
+  /** Only smaller ids: where the page before ended. */
   readonly beforeId: number;
   readonly limit: number;
-  /** How many of them are left out. */
+  /** How many of the first are left out. */
   readonly offset?: number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * What a worker reads, always for many at once: the endpoints that are due in its shards, the first few deliveries of
- * each, and what they carry.
+ * Reads of a worker, many rows at once: the endpoints that are due in its shards, the first few deliveries of each, and
+ * their contents.
  */
 import { type Statement, type Step, type Store, statement } from '../../../database/store.ts';
 import { renderValueRows, wideStatement, wideSteps } from '../../../database/value-rows.ts';
@@ -86,7 +86,7 @@ export async function readWaiting(
   return await readSteps(store, wideSteps(waiting, rows, [nowMs], NOTHING));
 }
 
-/** All that one attempt needs. `url` is null when the hook is gone. */
+/** Everything that one attempt needs. `url` is null when the hook was deleted. */
 export interface ContentRow extends SealedSecrets {
   readonly id: number;
   readonly hook_id: number;
@@ -103,7 +103,7 @@ export interface ContentRow extends SealedSecrets {
   readonly disabled_at_ms: number | null;
 }
 
-/** Fills up a statement that reads: no such hook, and none of it. */
+/** Fills up a statement that reads: a hook that does not exist, and a limit of 0. */
 const NOTHING = [0, 0] as const;
 
 const CONTENT_COLUMNS = `d.id, d.hook_id, d.attempts, d.schedule_from, d.due_at_ms, d.created_at_ms, d.event_kind, c.uuid, c.body,
@@ -117,7 +117,7 @@ const contents = wideStatement<ContentRow>(
      WHERE d.hook_id = v.column1 AND d.id = v.column2 AND ${isStillPending('d')}`,
 );
 
-/** What is to be sent, as far as it is still pending. */
+/** Contents of the deliveries that are still pending. */
 export async function readContents(
   store: Store,
   deliveries: readonly { readonly hookId: number; readonly id: number }[],

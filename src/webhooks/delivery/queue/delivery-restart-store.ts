@@ -1,4 +1,4 @@
-/** What sets deliveries going again that had ended, or wait for longer than somebody wants to. */
+/** Restarts deliveries that have ended, or that wait for a retry or behind a pause. */
 import { type Row, type Statement, type Step, type Store, statement } from '../../../database/store.ts';
 import { renderValueRows, wideStatement, wideSteps } from '../../../database/value-rows.ts';
 import { RECONNECTED } from '../schedule/pause.ts';
@@ -6,9 +6,8 @@ import { RECONNECTED } from '../schedule/pause.ts';
 // A new schedule begins: its attempts are counted from here.
 const restartIn = (lane: 0 | 1) => `state = 'pending', lane = ${lane}, due_at_ms = $3, schedule_from = attempts`;
 
-// An attempt outside of the rounds has its delivery for itself until a time beyond its own deadline; after that, should
-// it have come to nothing, the delivery falls to the workers. Only such a delivery waits in the lane of retries without
-// an attempt in its schedule.
+// A manual attempt owns its delivery until a time beyond its own deadline; if no result is stored by then, the workers send
+// it. Only such a delivery waits in the lane of retries without an attempt in its schedule.
 const isTaken = (now: string) => `(state = 'pending' AND lane = 1 AND attempts = schedule_from AND due_at_ms > ${now})`;
 
 // Of two that take it at once one waits for the row, and finds it taken.
@@ -18,7 +17,7 @@ const restartTaken: Statement<{ id: number }> = statement(
    WHERE hook_id = $1 AND id = $2 AND state <> 'canceled' AND NOT ${isTaken('$4')} RETURNING id`,
 );
 
-// After its first attempt a delivery waits in the lane of first attempts only because somebody has asked for it.
+// After its first attempt a delivery waits in the lane of first attempts only because a person has asked for it.
 const restartWaiting: Statement<{ id: number }> = statement(
   'delivery_restart',
   `UPDATE deliveries SET ${restartIn(0)}
@@ -52,12 +51,12 @@ export async function takeTest(store: Store, id: number, untilMs: number): Promi
   return row?.hook_id;
 }
 
-/** `absent`: there is no such delivery, or its hook was deleted. `asked`: it is being sent, or waits for it, as asked before. */
+/** `absent`: there is no such delivery, or its hook was deleted. `asked`: an earlier request for it is under way. */
 export type Restarted = 'restarted' | 'absent' | 'asked';
 
 export interface Taking {
   readonly nowMs: number;
-  /** Until then it is nobody else's. */
+  /** The workers do not send it before then. */
   readonly untilMs: number;
 }
 
@@ -77,7 +76,7 @@ const giveBackTaken: Statement<Row> = statement(
   `UPDATE deliveries SET due_at_ms = $3 WHERE hook_id = $1 AND id = $2 AND ${isTaken('$3')}`,
 );
 
-/** It was taken and is not attempted: the workers may have it. */
+/** A taken delivery is not attempted after all: the workers may send it. */
 export async function giveBack(store: Store, place: Place, nowMs: number): Promise<void> {
   await store.write(giveBackTaken, [...place, nowMs]);
 }
@@ -87,24 +86,24 @@ async function nameOutcome(store: Store, place: Place, rows: readonly Row[] = []
   return (await store.read(stillThere, place)).length > 0 ? 'asked' : 'absent';
 }
 
-// A person asks: what waits out a failure waits no longer. What is held stays so.
-const hurryEndpoint: Statement<Row> = statement(
-  'endpoint_hurry',
+// A person asks, so the pause ends. A held endpoint stays held.
+const endPause: Statement<Row> = statement(
+  'endpoint_end_pause',
   `UPDATE endpoint_queue SET parked = 0, paused_since_ms = NULL, pause_reason = NULL, next_at_ms = $2,
      version = version + 1
    WHERE hook_id = $1 AND held_since_ms IS NULL AND canceled_at_ms IS NULL`,
 );
 
-/** The same for the workers, which take it in its turn, but without a pause. */
+/** Starts a schedule anew and ends the pause of the endpoint; the workers send the delivery in its turn. */
 export async function restart(store: Store, place: Place, nowMs: number): Promise<Restarted> {
   const [rows] = await store.writeAll([
     { statement: restartWaiting, parameters: [...place, nowMs] },
-    { statement: hurryEndpoint, parameters: [place[0], nowMs] },
+    { statement: endPause, parameters: [place[0], nowMs] },
   ]);
   return await nameOutcome(store, place, rows);
 }
 
-// A test's event never happened: what failed of it is not made up for.
+// The event of a test never happened, so a failed test is not sent again.
 const restartSome: Statement<{ id: number }> = statement(
   'delivery_restart_some',
   `UPDATE deliveries SET ${restartIn(0)} WHERE hook_id = $1 AND id IN
@@ -118,13 +117,13 @@ const restartSome: Statement<{ id: number }> = statement(
 
 const REPLAY_PAGE = 500;
 
-/** Sends again what failed for good since then, a page at a time; returns how many. */
+/** Sends deliveries again that failed for good since then, a page at a time; returns how many. */
 export async function replay(store: Store, hookId: number, sinceMs: number, nowMs: number): Promise<number> {
   let count = 0;
   for (let afterId = 0; ; ) {
     const [rows = []] = await store.writeAll([
       { statement: restartSome, parameters: [hookId, afterId, nowMs, sinceMs, REPLAY_PAGE] },
-      { statement: hurryEndpoint, parameters: [hookId, nowMs] },
+      { statement: endPause, parameters: [hookId, nowMs] },
     ]);
     count += rows.length;
     if (rows.length < REPLAY_PAGE) return count;
@@ -140,7 +139,7 @@ const recoverEndpoint: Statement = statement(
    WHERE hook_id = $1 AND held_since_ms IS NULL AND canceled_at_ms IS NULL`,
 );
 
-/** It accepted an attempt outside of the rounds: what waited out its failures waits no longer. */
+/** The endpoint accepted a manual attempt: its pause ends. */
 export function recoverEndpointStep(hookId: number, nowMs: number): Step {
   return { statement: recoverEndpoint, parameters: [hookId, nowMs] };
 }
@@ -152,7 +151,7 @@ const countFailure: Statement = statement(
    WHERE hook_id = $1`,
 );
 
-/** It failed outside of the rounds, which counts like any other failure. */
+/** A manual attempt failed, which counts like any other failure. */
 export function countFailureStep(hookId: number, nowMs: number): Step {
   return { statement: countFailure, parameters: [hookId, nowMs] };
 }
@@ -163,7 +162,7 @@ const wakeOrigin: Statement = statement(
    WHERE origin = $1 AND parked = 1 AND pause_reason = 'no_connection' AND held_since_ms IS NULL AND canceled_at_ms IS NULL`,
 );
 
-/** A destination can be connected to again: what waited only for that may go. */
+/** The origin can be connected to again: endpoints that were paused only for that are due. */
 export function wakeOriginStep(origin: string, nowMs: number): Step {
   return { statement: wakeOrigin, parameters: [origin, nowMs] };
 }
@@ -178,7 +177,7 @@ const doubtDeliveries = wideStatement<{ hook_id: number }>(
      RETURNING deliveries.hook_id`,
 );
 
-/** Deliveries whose answers were perhaps not theirs are sent again. */
+/** Deliveries whose answers may have belonged to other requests are sent again; returns how many. */
 export async function doubtSuccess(store: Store, deliveryIds: readonly number[], nowMs: number): Promise<number> {
   const steps = wideSteps(
     doubtDeliveries,

@@ -1,7 +1,6 @@
 /**
- * Deliveries and the queue of endpoints, as those who make, hold, move and cancel deliveries see them. The steps are made
- * to be put into the caller's own unit. A unit locks rows of `endpoint_queue` in ascending order of hook ids and before
- * those of `hooks`, so that two of them never wait for each other.
+ * Makes, holds, moves and cancels deliveries: steps for the caller's own unit. A unit locks rows of `endpoint_queue` in
+ * ascending order of hook ids and before those of `hooks`, so that no two units wait for each other.
  *
  * The queue schedules endpoints, not jobs: one row per hook says when it has something to do next, its deliveries hang
  * below by (hook, lane, due time). A dead endpoint with a million deliveries costs one row update a back-off step.
@@ -13,16 +12,15 @@ import type { EventKind } from '../../events/event-kind.ts';
 
 export const SHARD_COUNT = 256;
 
-// Said so that PostgreSQL cannot make too much of it. Without statistics, and no table is as its statistics say an hour
-// after a burst, it takes a plain `state = 'pending'` or `… IS NULL` to be true of very few rows, and would rather read
-// through all of them than look up the rows that are named.
+// CASE and COALESCE keep PostgreSQL from preferring these predicates to the lookup by id. Without fresh statistics, as after
+// every burst, it expects a plain `state = 'pending'` or `… IS NULL` to hold for very few rows, and scans all of them.
 /** A delivery that is named by its ids is still to be sent. */
 export const isStillPending = (deliveries: string): string =>
   `CASE ${deliveries}.state WHEN 'pending' THEN 1 ELSE 0 END > 0`;
 /** An endpoint that is named by its id is neither held nor cancelled. */
 export const isOpen = 'COALESCE(endpoint_queue.held_since_ms, endpoint_queue.canceled_at_ms, 0) < 1';
 
-/** Later than any time: the endpoint has nothing to do until somebody wakes it. */
+/** Later than any time: the endpoint has nothing to do until it is woken. */
 export const NEVER_MS = 8_640_000_000_000_000;
 
 export interface NewDelivery {
@@ -39,7 +37,7 @@ export interface NewDelivery {
   /** Whose fair share it takes: the owner of the repository. */
   readonly ownerId: string;
   readonly nowMs: number;
-  /** Not before then; now unless given. A test sends by itself and gives the workers a time after its own deadline. */
+  /** Now unless given. The caller of a test sends it, and gives the workers a time after its own deadline. */
   readonly dueAtMs?: number;
 }
 
@@ -56,8 +54,8 @@ const insertDeliveries = wideStatement<Row>(
      VALUES ${renderInsertRows(11, width)}`,
 );
 
-// The row lock that this takes orders enqueues of one endpoint; whoever rests the endpoint compares the version. Not
-// even an endpoint that is due is passed over: a worker that does not see the delivery yet might put it to rest.
+// The row lock that this takes orders enqueues of one endpoint; a worker that rests the endpoint compares the version. An
+// endpoint that is due already counts up too: a worker that does not see the delivery yet might put it to rest.
 const wakeOnEnqueue = wideStatement<Row>(
   'endpoint_wake_on_enqueue',
   (width) =>
@@ -106,7 +104,7 @@ function listWakes(deliveries: readonly NewDelivery[]): SqlValue[][] {
   });
 }
 
-/** All endpoints of one destination fall to one worker, which can so keep its limits. */
+/** All endpoints of one origin belong to one worker, so that it can keep the origin's limits. */
 export function shardOf(origin: string): number {
   return hash('sha256', origin, 'buffer').readUInt8(0) % SHARD_COUNT;
 }
@@ -129,8 +127,8 @@ const holdSeenEndpoint: Statement = statement(
 );
 
 /**
- * The same for whoever read that the hook is disabled, which may be over when this is stored: enabling it has counted up
- * the version. An endpoint that is not held stays due, and is looked at again.
+ * The same after a read of the disabled hook. Enabling the hook since then has counted up the version; the endpoint is not
+ * held then, stays due, and is read again.
  */
 export function holdSeenEndpointStep(hookId: number, version: number, nowMs: number): Step {
   return { statement: holdSeenEndpoint, parameters: [hookId, nowMs, NEVER_MS, version] };
@@ -153,7 +151,7 @@ const moveEndpoint: Statement = statement(
   `UPDATE endpoint_queue SET origin = $2, shard = $3, version = version + 1 WHERE hook_id = $1`,
 );
 
-/** The hook has another url: from now on its deliveries go to that origin's worker. */
+/** The hook has another URL: from now on the worker of that origin sends its deliveries. */
 export function moveEndpointStep(hookId: number, origin: string): Step {
   return { statement: moveEndpoint, parameters: [hookId, origin, shardOf(origin)] };
 }
@@ -179,7 +177,7 @@ const countPending: Statement<CountRow> = statement(
   `SELECT COUNT(*) AS count FROM (SELECT 1 FROM deliveries WHERE state = 'pending' LIMIT $1) AS waiting`,
 );
 
-/** How many deliveries wait; counted to 100,000 only, since it is asked often. */
+/** How many deliveries are pending; counted to 100,000 only, since metrics read it often. */
 export async function countPendingDeliveries(store: Store): Promise<number> {
   const [row] = await store.read(countPending, [PENDING_COUNT_LIMIT]);
   return row?.count ?? 0;

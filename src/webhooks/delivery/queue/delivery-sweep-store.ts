@@ -1,4 +1,4 @@
-/** Clearing away, a bounded number of rows a statement, so that no sweep stands in the way of deliveries. */
+/** Ends and deletes old deliveries, a bounded number of rows a statement, so that no sweep delays deliveries. */
 import {
   conditionalProcedure,
   type Procedure,
@@ -28,7 +28,7 @@ const END = (state: string, condition: string) =>
 const expireSome: Statement<{ id: number }> = statement('sweep_expire', END('expired', 'AND f.created_at_ms < $2'));
 const cancelSome: Statement<{ id: number }> = statement('sweep_cancel', END('canceled', ''));
 
-/** What has been held since before then, and is older itself, is given up. */
+/** Expires deliveries that are older, of endpoints that have been held since before then. */
 export async function expireHeld(store: Store, beforeMs: number): Promise<number> {
   let count = 0;
   for (const { hook_id } of await store.read(heldEndpoints, [beforeMs]))
@@ -36,7 +36,7 @@ export async function expireHeld(store: Store, beforeMs: number): Promise<number
   return count;
 }
 
-/** What waited for hooks that are deleted. */
+/** Cancels pending deliveries of deleted hooks. */
 export async function cancelDeleted(store: Store): Promise<number> {
   let count = 0;
   for (const { hook_id } of await store.read(canceledEndpoints))
@@ -78,7 +78,7 @@ interface DeleteInput {
   readonly beforeId: number;
 }
 
-/** A page of old deliveries with all that hangs on them, in one transaction: neither stays without the other. */
+/** Deletes a page of old deliveries with their attempts and contents in one transaction, so that none stays alone. */
 export const deleteOldDeliveries: Procedure<DeleteInput, number> = conditionalProcedure(
   import.meta.url,
   'deleteOldDeliveries',
@@ -91,7 +91,7 @@ export const deleteOldDeliveries: Procedure<DeleteInput, number> = conditionalPr
   },
 );
 
-/** The log before an id: ids rise with time. */
+/** Deletes the log before an id: ids rise with time. */
 export async function deleteLogBefore(store: Store, beforeId: number): Promise<number> {
   let count = 0;
   for (const { hook_id } of await store.read(endpointsWithOld, [beforeId]))
@@ -109,7 +109,7 @@ const forgetEndpoints: Statement<Row> = statement(
      AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.hook_id = endpoint_queue.hook_id)`,
 );
 
-/** Endpoints of deleted hooks, once their log is gone. */
+/** Deletes endpoints of deleted hooks, once their log is gone. */
 export async function forgetDeletedEndpoints(store: Store, beforeMs: number): Promise<void> {
   await store.write(forgetEndpoints, [beforeMs]);
 }

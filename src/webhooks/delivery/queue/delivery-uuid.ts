@@ -19,7 +19,7 @@ export function isUuid(text: string): boolean {
   return UUID.test(text);
 }
 
-/** A delivery is stored soon after its UUID is made; more is for clocks that were set. */
+/** A delivery is stored soon after its UUID is made; the rest allows for clocks that were set. */
 const TOLERANCE_MS = 60_000;
 
 export interface Period {
@@ -27,7 +27,7 @@ export interface Period {
   readonly untilMs: number;
 }
 
-/** When a delivery of that UUID was created; all times for a UUID of another version, which former deliveries have. */
+/** When a delivery of that UUID was created; all times for a UUID of another version, which old deliveries have. */
 export function periodOfUuid(uuid: string): Period {
   if (UUID.exec(uuid)?.[1] !== '7') return { sinceMs: 0, untilMs: Number.MAX_SAFE_INTEGER };
   const ms = Number.parseInt(uuid.slice(0, 8) + uuid.slice(9, 13), 16);

@@ -1,6 +1,6 @@
 /**
- * Which worker owns which of the 256 shards of destinations: leases, so that when a worker dies its shards are taken by
- * others once they have run out. The epoch rises when a shard gets another owner and fences what the old one still writes.
+ * Which worker owns which of the 256 shards of destinations: leases, so that other workers take the shards of a dead worker
+ * once these have run out. The epoch rises with every change of owner and fences late writes of the old owner.
  */
 import { type Statement, type Store, statement } from '../../../database/store.ts';
 import { renderValueRows, wideStatement, wideSteps } from '../../../database/value-rows.ts';
@@ -22,7 +22,8 @@ const register: Statement = statement(
    ON CONFLICT (owner) DO UPDATE SET expires_at_ms = excluded.expires_at_ms`,
 );
 
-// Also what had run out, as long as nobody took it: nothing was sent for it by another, so its epoch still fences well.
+// Also leases that had run out, as long as no worker took them: no other worker has sent for the shard, so its epoch still
+// fences results.
 const renew: Statement<OwnedShard> = statement(
   'delivery_shard_renew',
   `UPDATE delivery_shards SET expires_at_ms = $2 WHERE owner = $1 RETURNING shard, epoch`,
@@ -54,7 +55,7 @@ const forgetWorker: Statement = statement(
   `DELETE FROM delivery_workers WHERE owner = $1 OR expires_at_ms < $2`,
 );
 
-/** Says that this worker lives; returns its shards and how many workers live. */
+/** Renews this worker's entry and leases; returns its shards and how many workers are alive. */
 export async function beat(store: Store, { owner, nowMs, expiresAtMs }: Beat) {
   const [, renewed] = await store.writeAll([
     { statement: register, parameters: [owner, expiresAtMs] },
@@ -64,7 +65,7 @@ export async function beat(store: Store, { owner, nowMs, expiresAtMs }: Beat) {
   return { owned: (renewed ?? []) as unknown as OwnedShard[], workers: Math.max(1, workers?.count ?? 1) };
 }
 
-/** Up to `count` shards that nobody has. */
+/** Takes up to `count` shards without an owner. */
 export async function takeShards(
   store: Store,
   { owner, nowMs, expiresAtMs }: Beat,
@@ -78,7 +79,7 @@ export async function releaseShards(store: Store, owner: string, shards: readonl
   if (rows.length > 0) await store.writeAll(wideSteps(release, rows, [owner]));
 }
 
-/** The worker has ended, and so have those that have not been heard of for long. */
+/** Deletes the entry of a worker that ends, and those of workers that have long stopped renewing. */
 export async function forgetWorkers(store: Store, owner: string, beforeMs: number): Promise<void> {
   await store.write(forgetWorker, [owner, beforeMs]);
 }

@@ -1,6 +1,6 @@
 /**
  * Stops sending to what is down, and starts again step by step. The same machine serves a hook and an origin; what counts
- * as a success and a failure for each of them is in `evidence.ts`. Values only: no clock, no input or output.
+ * as a success and a failure for each is in `evidence.ts`. Values only: no clock, no input or output.
  *
  * A breaker judges a share of failures, not failures in a row: a receiver with one bad server of five fails five times in
  * a row every few seconds at 150 deliveries a second, and it is not down. For the same reason one failure on the ramp
@@ -18,7 +18,7 @@ export const ORIGIN_RULES: BreakerRules = { rampTop: 8 };
 /** How many of the last attempts are judged. */
 const WINDOW = 20;
 const WINDOW_BITS = 2 ** WINDOW - 1;
-/** Fewer failures than that say nothing. */
+/** Fewer failures do not open a breaker. */
 export const MIN_FAILURES = 5;
 /** 18 of 20: a receiver that refuses half at random gets there once in 5,000 attempts, and one that refuses less hardly ever. */
 const OPEN_SHARE = 0.9;
@@ -90,7 +90,7 @@ export const TRANSITIONS: Readonly<Record<BreakerState, Readonly<Record<BreakerE
   open: {
     // The first attempt after the pause is the probe.
     begin: (breaker, { nowMs }) => (breaker.untilMs <= nowMs ? { ...breaker, state: 'probing' } : breaker),
-    // What was still under way when it opened says nothing about now.
+    // Attempts that were under way when it opened show the state before.
     success: stay,
     failure: stay,
     asked: (breaker, context) => {
@@ -133,9 +133,9 @@ export function pauseMs(openings: number, random: number): number {
   return Math.round(Math.min(FIRST_PAUSE_MS * 2 ** doublings, MAX_PAUSE_MS) * (0.8 + 0.4 * random));
 }
 
-/** What the row of an endpoint keeps of its hook's breaker. */
+/** The hook's breaker in the row of its endpoint. */
 export interface StoredBreaker {
-  /** It waits out failures, or a wait that its receiver asked for. */
+  /** It is paused after failures, or because its receiver asked to wait. */
   readonly isPaused: boolean;
   /** Failed attempts since the last that was accepted. */
   readonly fails: number;
@@ -172,7 +172,7 @@ function openForLonger(breaker: Breaker, context: Context): Breaker {
   return open(breaker, context, { openings, forMs: Math.max(plannedMs, askedMs), isAsked: askedMs > plannedMs });
 }
 
-/** A receiver that limits rates works: its wishes do not double the pause. */
+/** A receiver that limits rates works: the waits that it asks for do not double the pause. */
 function openAsAsked(breaker: Breaker, context: Context): Breaker {
   return open(breaker, context, { openings: breaker.openings, forMs: askedPauseMs(context), isAsked: true });
 }

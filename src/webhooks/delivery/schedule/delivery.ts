@@ -1,5 +1,5 @@
 /**
- * The states of a delivery and what an attempt makes of it; values only.
+ * The states of a delivery, and the next state after an attempt; values only.
  *
  * ```
  * pending ─claim→ in flight ─2xx→ succeeded
@@ -10,30 +10,30 @@
  *    └ lease ended ─┘ └─ stop requested: the attempt finishes; it never counts as failed
  * pending ─hook disabled→ held ─enabled→ pending (or expired after 7 days)      any ─hook deleted→ canceled
  * ```
- * Two of these are never written into a delivery's row. `in flight` is covered by the lease of the shard that the
- * endpoint belongs to: a row per claim would double the writes and say nothing that the lease does not. `held` is a mark
- * on the endpoint: a hook with a million deliveries is held and let go by one update.
+ * Two of these are never written into a delivery's row. `in flight` is covered by the lease of the endpoint's shard: a row
+ * for each claim would double the writes and add nothing to the lease. `held` is a mark on the endpoint: one update holds or
+ * releases a hook with a million deliveries.
  */
 import { MAX_ATTEMPTS, planRetryMs } from './retry-policy.ts';
 
 export const STORED_STATES = ['pending', 'succeeded', 'dead', 'blocked', 'expired', 'canceled'] as const;
-/** What a delivery's row says. */
+/** The states in a delivery's row. */
 export type StoredState = (typeof STORED_STATES)[number];
 
-/** What is shown to people. */
+/** The states that people see. */
 export const DELIVERY_STATES = [...STORED_STATES, 'held'] as const;
 export const HOLD_MS = 7 * 24 * 3600 * 1000;
 export const KEEP_LOG_MS = 30 * 24 * 3600 * 1000;
-/** An endpoint that did nothing but fail for so long, and so often, is disabled. */
+/** A hook is disabled after failures only, for so long and so many. */
 export const DISABLE_AFTER_MS = 5 * 24 * 3600 * 1000;
 export const DISABLE_AFTER_FAILS = 20;
 
-/** What came of one attempt. */
+/** The outcome of one attempt. */
 export type Outcome =
   | { readonly kind: 'accepted'; readonly status: number }
   | { readonly kind: 'gone'; readonly status: 410 }
   | { readonly kind: 'refused'; readonly status: number; readonly retryAfterMs?: number | undefined }
-  /** `stage`: where it ended, before anything was sent, without a connection, or with one but without an answer. */
+  /** `stage`: whether it ended before anything was sent, without a connection, or without an answer. */
   | { readonly kind: 'unreachable'; readonly reason: string; readonly stage: 'prepare' | 'connect' | 'answer' }
   | { readonly kind: 'blocked' };
 
@@ -67,14 +67,14 @@ export function nextStep(outcome: Outcome, { attempt, nowMs, random }: AttemptMo
   }
 }
 
-/** The outcome behind a status code. Redirects are not followed, so they are refusals as well. */
+/** The outcome for a status code. Redirects are not followed, so they are refusals. */
 export function judgeStatus(status: number, retryAfterMs?: number): Outcome {
   if (status >= 200 && status < 300) return { kind: 'accepted', status };
   if (status === 410) return { kind: 'gone', status };
   return { kind: 'refused', status, retryAfterMs };
 }
 
-/** How an endpoint has fared: what decides that its hook is disabled. */
+/** Failures of an endpoint, which decide whether its hook is disabled. */
 export interface EndpointHealth {
   /** Failed attempts since the last that was accepted. */
   readonly fails: number;

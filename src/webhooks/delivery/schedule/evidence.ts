@@ -1,5 +1,5 @@
 /**
- * What the outcome of an attempt says about the hook and about its origin.
+ * Which breaker event the outcome of an attempt is, for the hook and for its origin.
  *
  * An answer comes from one path, so it is evidence about that hook alone, whatever its status: many owners may have hooks
  * at one Jenkins or one gateway, and no answer to one of them may stop another. Only what happens before a request is
@@ -10,7 +10,7 @@ import type { BreakerEvent } from './breaker.ts';
 import type { Outcome } from './delivery.ts';
 
 export interface Evidence {
-  /** Undefined: it says nothing. */
+  /** Undefined: no evidence. */
   readonly ofHook: BreakerEvent | undefined;
   readonly ofOrigin: BreakerEvent | undefined;
 }
@@ -25,12 +25,12 @@ const EVIDENCE_OF: EvidenceOf = {
   refused: (outcome) => ({ ofHook: judgeRefusal(outcome), ofOrigin: SUCCESS }),
   gone: () => ({ ofHook: FAILURE, ofOrigin: SUCCESS }),
   unreachable: ({ stage }) => EVIDENCE_OF_STAGE[stage],
-  // Nothing was asked.
+  // The receiver was not asked.
   blocked: () => ({ ofHook: FAILURE, ofOrigin: undefined }),
 };
 
 const EVIDENCE_OF_STAGE: Readonly<Record<Extract<Outcome, { kind: 'unreachable' }>['stage'], Evidence>> = {
-  // Our own fault: the receiver was not asked.
+  // The sender's own fault: the receiver was not asked.
   prepare: { ofHook: FAILURE, ofOrigin: undefined },
   connect: { ofHook: undefined, ofOrigin: FAILURE },
   // One path may stay silent while the others answer.

@@ -1,4 +1,4 @@
-/** The breakers of the origins that a worker sends to. Memory only: a fresh process finds out by itself. */
+/** The breakers of the origins that a worker sends to. Memory only: a new process learns them from its attempts. */
 import {
   advanceBreaker,
   allowedAttempts,

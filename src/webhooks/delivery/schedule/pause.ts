@@ -1,8 +1,8 @@
-/** Why nothing is sent to an endpoint for a while; as stored and as the API shows it. */
+/** Why an endpoint is paused; as stored and as the API shows it. */
 export const PAUSE_REASONS = ['failures', 'no_connection', 'retry_after'] as const;
 export type PauseReason = (typeof PAUSE_REASONS)[number];
 
-/** In the place of a reason: another process got an answer where no connection could be made, and the pause is over. */
+/** In place of a reason: another process got an answer from an origin without connections, and the pause is over. */
 export const RECONNECTED = 'reconnected';
 
 export interface Pause {

@@ -27,13 +27,13 @@ export interface RetryMoment {
   readonly attempt: number;
   /** Uniform in [0, 1): spreads what failed together. */
   readonly random: number;
-  /** What the receiver asked for, from the end of the attempt. */
+  /** The wait that the receiver asked for, from the end of the attempt. */
   readonly retryAfterMs?: number | undefined;
 }
 
 /**
- * The wait before the next attempt, or undefined when there is none. A receiver's wish counts between the planned wait
- * and twice that, and by an hour at most: it may ask for patience, not for oblivion.
+ * The wait before the next attempt, or undefined after the last. A wait that the receiver asks for counts between the planned
+ * wait and twice that, and adds an hour at most.
  */
 export function planRetryMs({ attempt, random, retryAfterMs = 0 }: RetryMoment): number | undefined {
   const delayMs = DELAYS_MS[attempt - 1];
@@ -42,7 +42,7 @@ export function planRetryMs({ attempt, random, retryAfterMs = 0 }: RetryMoment):
   return Math.min(Math.max(plannedMs, retryAfterMs), 2 * plannedMs, plannedMs + MAX_EXTRA_MS);
 }
 
-/** `Retry-After` of RFC 9110 §10.2.3: seconds or a date. What cannot be read is as if it were not there. */
+/** `Retry-After` of RFC 9110 §10.2.3: seconds or a date. A value that cannot be parsed is ignored. */
 export function parseRetryAfterMs(value: string | undefined, nowMs: number): number | undefined {
   const text = value?.trim() ?? '';
   if (/^\d{1,15}$/.test(text)) return Number(text) * SECOND_MS;

@@ -1,5 +1,5 @@
 /**
- * How much may be under way at once: of the worker, of an owner, of an origin, of one owner at an origin, and of a hook.
+ * How many deliveries may be under way at once: of the worker, an owner, an origin, one owner at an origin, and a hook.
  *
  * Where owners share (the worker, an origin) an owner may take no more than what is still free, besides its own cap. So
  * one owner that takes all it can leaves as much to others, and n such owners come to leave one part of n + 1 (the dynamic
@@ -27,7 +27,7 @@ export interface SlotHolder {
 
 export interface SlotOptions {
   readonly caps: Caps;
-  /** Below the caps where a breaker demands it; asked at every choice. */
+  /** Below the caps where a breaker demands it; read at every choice. */
   readonly limitsOfOrigin?: (origin: string) => OriginLimits;
   readonly allowedOfHook?: (hookId: number) => number;
 }
@@ -82,7 +82,7 @@ export function createSlots({ caps, limitsOfOrigin, allowedOfHook }: SlotOptions
   };
 }
 
-/** Never below one: the last place is for whoever has none. */
+/** Never below one: the last place is for an owner that has none. */
 function fairLimit(cap: number, free: number): number {
   return Math.min(cap, Math.max(1, free));
 }

@@ -5,13 +5,13 @@ import { describeError, Failure } from '../../../errors.ts';
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
-/** The authorities that receivers may have their certificates from: the public ones and those of a file (PEM). */
+/** The authorities whose certificates receivers may have: the public ones and those of a file (PEM). */
 export function readAuthorities(file: string | undefined): readonly string[] | undefined {
   if (file === undefined) return undefined;
   return [...getCACertificates('default'), ...readCertificates(file)];
 }
 
-/** Throws `invalid` when the file holds none: nothing else would say so until deliveries fail. */
+/** Throws `invalid` when the file has none: otherwise only failing deliveries would show it. */
 function readCertificates(file: string): string[] {
   try {
     const certificates = readFileSync(file, 'utf8').match(CERTIFICATE) ?? [];

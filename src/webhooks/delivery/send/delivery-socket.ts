@@ -3,7 +3,7 @@ import { type ConnectionOptions, connect as connectTls, createSecureContext, typ
 import type { VettedTarget } from '../../addresses/address-guard.ts';
 import { trimBrackets } from '../../addresses/address-rules.ts';
 
-/** Opens the socket of a delivery: to an address that was vetted, and checks at its end that it is there. */
+/** Opens the socket of a delivery to a vetted address, and checks the peer's address once it is connected. */
 
 export interface SocketTimings {
   readonly connectMs: number;
@@ -16,19 +16,19 @@ export interface OpenSocket {
 }
 
 export interface SocketOptions {
-  /** Asked about the other end once the connection stands. */
+  /** Called with the peer's address once the socket is connected. */
   readonly isAllowed: (address: string) => boolean;
   readonly monotonicMs: () => number;
   /** Roots to trust; those of Node unless given. */
   readonly ca?: readonly string[] | undefined;
 }
 
-/** The far end of an open connection is not where it may be. */
+/** The peer of an open connection has an address that is not allowed. */
 export class ForbiddenAddress extends Error {}
 
 const MAX_TRIED = 3;
 
-/** Tries the addresses in turn, each with its part of the time. The signal ends it at once. */
+/** Tries the addresses in turn. The signal ends it at once. */
 export async function openSocket(
   target: VettedTarget,
   options: SocketOptions,
@@ -67,7 +67,7 @@ async function openSocketTo(
   return { socket: tls, timings: { connectMs, tlsMs: options.monotonicMs() - startMs - connectMs } };
 }
 
-/** The certificate must be the name's, whatever address the name had; an address has no server name (RFC 6066 §3). */
+/** The certificate must match the name, whatever its address; an address has no server name (RFC 6066 §3). */
 function describeTls(url: URL): ConnectionOptions {
   const host = trimBrackets(url.hostname);
   const name = isIP(host) === 0 ? { servername: host } : {};
@@ -76,7 +76,7 @@ function describeTls(url: URL): ConnectionOptions {
 
 const contextByRoots = new Map<readonly string[] | undefined, SecureContext>();
 
-/** One for all connections: each holds tens of kilobytes outside of the heap, where no collection is hurried by them. */
+/** One for all connections: each holds tens of kilobytes outside the heap, which the garbage collector does not see. */
 function secureContextFor(ca: readonly string[] | undefined): SecureContext {
   const known = contextByRoots.get(ca);
   if (known !== undefined) return known;

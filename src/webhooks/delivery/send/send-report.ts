@@ -1,4 +1,4 @@
-/** What an attempt learns on its way, and the report that becomes of it. */
+/** The progress of an attempt, and the report of its end. */
 import { errors } from 'undici';
 import { judgeStatus, type Outcome } from '../schedule/delivery.ts';
 import { parseRetryAfterMs } from '../schedule/retry-policy.ts';
@@ -9,7 +9,7 @@ const MAX_KEPT_BYTES = 8192;
 
 export interface SendTimings {
   readonly dns: number | null;
-  /** Null on a connection that was kept. */
+  /** Null on a kept connection. */
   readonly connect: number | null;
   readonly tls: number | null;
   readonly firstByte: number | null;
@@ -27,7 +27,7 @@ export interface SendReport {
   readonly responseBody: Uint8Array;
 }
 
-/** What is known while an attempt goes on. */
+/** What is known while the attempt is under way. */
 export interface Progress {
   dns: number | null;
   connection: Connection | undefined;
@@ -37,7 +37,7 @@ export interface Progress {
   headers: Record<string, string | string[]>;
   kept: Uint8Array[];
   keptBytes: number;
-  /** Answers of 1xx before the true one. */
+  /** Answers of 1xx before the final one. */
   interim: number;
 }
 
@@ -58,7 +58,7 @@ export function createProgress(): Progress {
 export class DeadlinePassed extends Error {}
 export class TooManyInterimAnswers extends Error {}
 
-/** The first of the body, for the log. */
+/** Keeps the beginning of the body, for the log. */
 export function keepBody(progress: Progress, chunk: Uint8Array): void {
   const room = MAX_KEPT_BYTES - progress.keptBytes;
   if (room <= 0) return;
@@ -74,7 +74,7 @@ export function reportAnswer(progress: Progress, totalMs: number, nowMs: number)
   return report(judgeStatus(progress.status, retryAfterMs), null, progress, totalMs);
 }
 
-/** An attempt that did not even begin. */
+/** The report of an attempt that could not begin. */
 export function reportUnsent(reason: string): SendReport {
   return report({ kind: 'unreachable', reason, stage: 'prepare' }, reason, createProgress(), 0);
 }
@@ -112,7 +112,7 @@ function round(ms: number | null | undefined): number | null {
   return ms === null || ms === undefined ? null : Math.round(ms * 100) / 100;
 }
 
-/** A few words for the owner of the hook; nothing about our side of the network. */
+/** A few words for the owner of the hook; nothing about this side of the network. */
 export function describeFailure(error: unknown, progress: Progress): string {
   if (error instanceof DeadlinePassed)
     return progress.connection === undefined ? 'connect timeout' : 'response timeout';

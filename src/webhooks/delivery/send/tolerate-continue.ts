@@ -8,12 +8,12 @@ import type { Socket } from 'node:net';
 
 const STATUS_LINE = Buffer.from('HTTP/1.1 1');
 const ZERO = '0'.charCodeAt(0);
-/** 102 (Processing) says as little as 100 does where nothing was asked. */
+/** 102 (Processing) means as little as 100 (Continue) that was not requested. */
 const LAST_DIGIT = '2'.charCodeAt(0);
 const MINOR_VERSION_AT = 'HTTP/1.'.length;
 const HEAD_END = Buffer.from('\r\n\r\n');
 
-/** Returns what has to be called before every request on the socket. */
+/** Returns a function to call before every request on the socket. */
 export function tolerateContinue(socket: Socket): () => void {
   const responses = createInterimReader();
   const read = socket.read.bind(socket);
@@ -25,10 +25,10 @@ export function tolerateContinue(socket: Socket): () => void {
   return responses.restart;
 }
 
-/** Follows the heads of interim responses up to the first response that is none. */
+/** Follows the heads of interim responses up to the first final response. */
 function createInterimReader() {
   let place: 'status line' | 'head' | 'elsewhere' = 'elsewhere';
-  /** Bytes of the status line, or of the end of the head, that have come. */
+  /** Bytes of the status line, or of the end of the head, that have arrived. */
   let matched = 0;
   /** The second digit of the status is 0. */
   let hasZero = false;

@@ -1,4 +1,4 @@
-/** One attempt: what the store holds of a delivery becomes a signed request, and what came of it a settlement. */
+/** One attempt: signs and sends the stored delivery, and describes its result as a settlement. */
 import type { Log } from '../../../telemetry/log.ts';
 import type { World } from '../../../world.ts';
 import type { EncryptionType, ProfileName } from '../../hooks/hook.ts';
@@ -64,7 +64,7 @@ function prepare(content: ContentRow, startedAtMs: number, parts: AttemptParts):
   }
 }
 
-/** Where an attempt was made: in a shard that the worker owns, or outside of any. */
+/** The place of an attempt: a shard that the worker owns, or none. */
 export interface AttemptPlace extends Pick<Settlement, 'shard' | 'epoch'> {
   /** From `store.makeIds()`: its row in the log. */
   readonly attemptId: number;

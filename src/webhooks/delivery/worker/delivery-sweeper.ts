@@ -1,4 +1,4 @@
-/** Ends what was held too long or whose hook is gone, and deletes the log after its time; one process at a time. */
+/** Expires held deliveries, cancels those of deleted hooks, and deletes the log after its time; one process at a time. */
 import { idAtMs } from '../../../database/ids.ts';
 import { runUnderLease } from '../../../database/leases.ts';
 import type { Store } from '../../../database/store.ts';
@@ -23,12 +23,12 @@ export function createDeliverySweeper(parts: SweeperParts): Worker {
   const round = () =>
     runUnderLease(parts, LEASE, async () => {
       const swept = await sweepDeliveries(store, world.nowMs());
-      if (Object.values(swept).some((count) => count > 0)) log.info(swept, 'Deliveries were swept');
+      if (Object.values(swept).some((count) => count > 0)) log.info(swept, 'Swept deliveries');
     });
   return createRoundWorker({ name: 'delivery-sweeper', restMs: REST_MS, world, log, round });
 }
 
-/** One sweep. Every statement of it may be run by two at once without harm; the lease saves the work. */
+/** One sweep. Two processes may run it at once without harm; the lease only saves the work. */
 export async function sweepDeliveries(store: Store, nowMs: number) {
   const expired = await expireHeld(store, nowMs - HOLD_MS);
   const canceled = await cancelDeleted(store);
