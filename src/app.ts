@@ -147,7 +147,7 @@ function writeBanner(to: {
 }): string {
   const banner = `Trivet is ready\n  HTTP  ${to.http}\n  gRPC  ${to.grpc}`;
   if (to.setupLink === undefined) return banner;
-  return `${banner}\n\nNobody has an account yet. Create the first one within a day:\n  ${to.setupLink}`;
+  return `${banner}\n\nNo account exists yet. Create the first one within a day:\n  ${to.setupLink}`;
 }
 
 /** Listeners and workers end at the same time, so that all of it fits into one deadline. */
