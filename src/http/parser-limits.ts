@@ -46,7 +46,7 @@ const [QUOTE, BACKSLASH] = [0x22, 0x5c];
 const [OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [0x5b, 0x5d, 0x7b, 0x7d];
 
 /** Brackets inside of strings do not count. */
-function isNestedDeeperThan(text: string, limit: number): boolean {
+export function isNestedDeeperThan(text: string, limit: number): boolean {
   let depth = 0;
   let isInString = false;
   for (let index = 0; index < text.length; index++) {

@@ -21,6 +21,7 @@ import { DEFAULT_TRAINING } from '../training/train-model.ts';
 import {
   checkAnyRow,
   createKvCapacityOption,
+  createServerOption,
   formatRefusals,
   warnOfCopies,
   warnOfIgnored,
@@ -35,6 +36,7 @@ interface EvaluateOptions {
   readonly json?: boolean;
   readonly report?: string;
   readonly kvCapacityTokens?: number;
+  readonly server?: string;
   readonly holdOut?: readonly string[];
   readonly age?: Age;
 }
@@ -54,6 +56,7 @@ export function createEvaluateCommand(): Command {
         .default('random'),
     )
     .addOption(createKvCapacityOption())
+    .addOption(createServerOption())
     .option('--hold-out <runs>', 'runs that leave-run-out judges, with commas; each in turn when left out', splitList)
     .option(
       '--age <age>',
@@ -76,6 +79,7 @@ async function runEvaluation(options: EvaluateOptions): Promise<void> {
     format: options.format,
     targetModel: options.model ?? '',
     kvCapacityTokens: options.kvCapacityTokens,
+    server: options.server,
     stdin: process.stdin,
     onProgress: (rows) => showProgress(`Reading: ${rows} rows`),
     check: ({ targetModel }) =>

@@ -13,13 +13,21 @@ import { checkModelName } from '../schema/model-name.ts';
 import { type ObservationTable, rowsWith, selectRows } from '../schema/observation-table.ts';
 import { DEFAULT_TRAINING, type TrainParameters, trainModel } from '../training/train-model.ts';
 import { formatSummaries } from './model-summaries.ts';
-import { checkAnyRow, createKvCapacityOption, formatRefusals, warnOfIgnored, warnOfUnits } from './read-rows.ts';
+import {
+  checkAnyRow,
+  createKvCapacityOption,
+  createServerOption,
+  formatRefusals,
+  warnOfIgnored,
+  warnOfUnits,
+} from './read-rows.ts';
 
 interface TrainOptions {
   readonly model: string;
   readonly input: readonly string[];
   readonly format?: Format;
   readonly kvCapacityTokens?: number;
+  readonly server?: string;
   readonly statistic: Statistic;
   readonly anyModel?: boolean;
   readonly promote: string;
@@ -32,10 +40,11 @@ export function createTrainCommand(): Command {
     .requiredOption('--model <name>', 'the target model that callers ask for')
     .requiredOption(
       '--input <file...>',
-      'observations: JSON lines of ours or of llm-d, CSV or Parquet; "-" is standard input',
+      'observations: JSON lines of ours or of llm-d, CSV, Parquet, or what a benchmark wrote; "-" is standard input',
     )
     .addOption(new Option('--format <name>', 'what the input is; detected when left out').choices(FORMATS))
     .addOption(createKvCapacityOption())
+    .addOption(createServerOption())
     .addOption(new Option('--statistic <name>', 'what predictions mean').choices(STATISTICS).default('p50'))
     .option('--any-model', 'also learn from rows that name another target model')
     .addOption(
@@ -54,6 +63,7 @@ async function train(options: TrainOptions): Promise<void> {
     format: options.format,
     targetModel: options.model,
     kvCapacityTokens: options.kvCapacityTokens,
+    server: options.server,
     stdin: process.stdin,
     onProgress: (rows) => showProgress(`Reading: ${rows} rows`),
     check: ({ targetModel }) =>

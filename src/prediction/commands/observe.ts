@@ -1,18 +1,25 @@
 import { Command, Option } from 'commander';
 import { type CliStore, openCliStore } from '../../command-line/open-cli-store.ts';
 import { createProgress, print, printJson } from '../../command-line/output.ts';
-import { FORMATS, type Format, readObservations } from '../formats/read-observations.ts';
+import { describePlace, FORMATS, type Format, readObservations } from '../formats/read-observations.ts';
 import { countRefusal, type Refusals } from '../formats/read-table.ts';
 import { insertSampleStep } from '../observations/sample-store.ts';
 import { checkModelName } from '../schema/model-name.ts';
 import type { Observation } from '../schema/observation.ts';
-import { createFieldCounter, createKvCapacityOption, formatRefusals, warnOfIgnored } from './read-rows.ts';
+import {
+  createFieldCounter,
+  createKvCapacityOption,
+  createServerOption,
+  formatRefusals,
+  warnOfIgnored,
+} from './read-rows.ts';
 
 interface ObserveOptions {
   readonly input: readonly string[];
   readonly model?: string;
   readonly format?: Format;
   readonly kvCapacityTokens?: number;
+  readonly server?: string;
   readonly json?: boolean;
 }
 
@@ -25,6 +32,7 @@ export function createObserveCommand(): Command {
     .option('--model <name>', 'the target model of rows that name none')
     .addOption(new Option('--format <name>', 'what the input is; detected when left out').choices(FORMATS))
     .addOption(createKvCapacityOption())
+    .addOption(createServerOption())
     .option('--json', 'print the summary as JSON')
     .action(observe);
 }
@@ -51,8 +59,7 @@ async function observe(options: ObserveOptions): Promise<void> {
       stdin: process.stdin,
     })) {
       const refusal = 'refusal' in row ? row.refusal : findMissingModel(row.observation);
-      if (refusal !== undefined)
-        countRefusal(refused, refusal, `${path === '-' ? 'standard input' : path}:${row.line}`);
+      if (refusal !== undefined) countRefusal(refused, refusal, describePlace(path, row));
       else if ('observation' in row && waiting.push(row.observation) >= ROWS_AT_ONCE) await flush();
     }
   await flush();
@@ -63,8 +70,8 @@ async function observe(options: ObserveOptions): Promise<void> {
   if (refusals.length > 0) print(`\nRows left out\n${formatRefusals(refusals)}`);
 }
 
-function readOptions({ format, model, kvCapacityTokens }: ObserveOptions) {
-  return { format, kvCapacityTokens, targetModel: model ?? '' };
+function readOptions({ format, model, kvCapacityTokens, server }: ObserveOptions) {
+  return { format, kvCapacityTokens, server, targetModel: model ?? '' };
 }
 
 function findMissingModel({ targetModel }: Observation): string | undefined {

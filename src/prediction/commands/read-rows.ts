@@ -5,15 +5,21 @@ import type { IgnoredField, ReadTable, Refusals } from '../formats/read-table.ts
 import { findUnitMistake } from '../formats/unit-mistake.ts';
 import { countCopies, type ObservationTable } from '../schema/observation-table.ts';
 
-/** What `--format requests` needs. */
+/** What logs of requests and files of benchmarks need. */
 export function createKvCapacityOption(): Option {
-  return new Option('--kv-capacity-tokens <tokens>', 'with --format requests: tokens that one server holds').argParser(
-    (text) => {
-      const tokens = Number(text);
-      if (!(tokens > 0)) throw new InvalidArgumentError('it must be a number above 0.');
-      return tokens;
-    },
-  );
+  return new Option(
+    '--kv-capacity-tokens <tokens>',
+    'for logs of requests and benchmarks: tokens that the KV cache of one server holds',
+  ).argParser((text) => {
+    const tokens = Number(text);
+    if (!(tokens > 0)) throw new InvalidArgumentError('it must be a number above 0.');
+    return tokens;
+  });
+}
+
+/** What files of benchmarks need. */
+export function createServerOption(): Option {
+  return new Option('--server <name>', 'for benchmarks: the server that was measured, as callers name it in server_ip');
 }
 
 export function formatRefusals(refusals: readonly Refusals[]): string {

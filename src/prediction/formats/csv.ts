@@ -8,6 +8,8 @@ export interface NumberedRecord {
   /** Undefined when the line is not a record. */
   readonly record: RawRecord | undefined;
   readonly problem?: string;
+  /** Where the record stands, when the number of a line does not say it. */
+  readonly place?: string;
 }
 
 /** Of one file; more than any source of observations has. */
@@ -43,7 +45,7 @@ export async function* readCsvRecords(lines: AsyncIterable<Line>): AsyncGenerato
 }
 
 /** Undefined when a quoted field has no end, or goes on behind it. */
-function splitFields(text: string): string[] | undefined {
+export function splitFields(text: string): string[] | undefined {
   if (!text.includes('"')) return text.split(',');
   const fields: string[] = [];
   for (let at = 0; ; at++) {

@@ -1,47 +1,64 @@
 /** Observations out of files and streams, row by row. A row that cannot be used comes with its line and the reason. */
-import { createReadStream } from 'node:fs';
-import { open } from 'node:fs/promises';
-import { describeError, Failure } from '../../errors.ts';
+import { Failure } from '../../errors.ts';
 import type { Observation } from '../schema/observation.ts';
+import { BENCHMARK_FORMATS, type BenchmarkFormat, toFileWords } from './benchmarks/benchmarks.ts';
+import { type ByteSource, openBytes } from './byte-source.ts';
 import { type NumberedRecord, readCsvRecords } from './csv.ts';
+import { detectText, HEAD_BYTES } from './detect-format.ts';
 import { type FieldNames, listIgnoredFields, type RawRecord, toOwnNames } from './field-names.ts';
 import { type Line, readLines } from './lines.ts';
 import { readParquetRecords } from './parquet.ts';
+import { readBenchmark } from './read-benchmark.ts';
 import { parseRecord } from './record.ts';
 import { type RequestsOptions, readRequests } from './requests.ts';
 
 /** `jsonl` and `llm-d` are JSON lines with our field names or llm-d's; CSV and Parquet may have either. */
 export const TABLE_FORMATS = ['jsonl', 'llm-d', 'csv', 'parquet'] as const;
 export type TableFormat = (typeof TABLE_FORMATS)[number];
-/** Of a log of requests, rows are made. */
-export const FORMATS = [...TABLE_FORMATS, 'requests'] as const;
+/** Of a log of requests, and of what benchmarks write about requests, rows are made. */
+export const FORMATS = [...TABLE_FORMATS, 'requests', ...BENCHMARK_FORMATS] as const;
 export type Format = (typeof FORMATS)[number];
 
-export type ReadRow =
-  | { readonly line: number; readonly observation: Observation }
-  | { readonly line: number; readonly refusal: string };
+export type ReadRow = RowPlace & ({ readonly observation: Observation } | { readonly refusal: string });
+
+export interface RowPlace {
+  readonly line: number;
+  /** Where the row stands, when the number of a line does not say it. */
+  readonly place?: string;
+}
 
 export interface ReadOptions {
   /** Detected when undefined. */
   readonly format: Format | undefined;
-  /** The target model of rows that name none. */
+  /** The target model of rows that name none; of all rows of a benchmark, unless empty. */
   readonly targetModel: string;
-  /** Tokens that the KV cache of one server holds: what `requests` needs to know the cache's use. */
+  /** Tokens that the KV cache of one server holds: needed to know the cache's use at each request. */
   readonly kvCapacityTokens?: number | undefined;
+  /** The server that a benchmark measured. */
+  readonly server?: string | undefined;
   /** What `-` reads. */
   readonly stdin: AsyncIterable<Uint8Array>;
-  /** Hears of each field of each row that nothing is made of. */
+  /** Is called for each field of each row that nothing is made of. */
   readonly onIgnoredField?: (name: string) => void;
 }
 
 /** `path` may be `-`. */
 export async function* readObservations(path: string, options: ReadOptions): AsyncGenerator<ReadRow> {
-  if (options.format === 'requests') {
-    yield* readRequests(await openRecords(path, options), readRequestsOptions(options));
+  const source = await openBytes(path, { stdin: options.stdin, headBytes: HEAD_BYTES });
+  const format = options.format ?? detectSource(source, path);
+  if (format === 'requests') {
+    const records = openTable(path, source, detectSource(source, path));
+    yield* readRequests(records, readRequestsOptions(options, format));
     return;
   }
-  const names = FIELD_NAMES[options.format ?? 'csv'];
-  for await (const { line, record: raw, problem } of await openRecords(path, options)) {
+  if (isBenchmark(format)) {
+    const records = readBenchmark(source.chunks, { format, path: describePath(path), server: options.server });
+    for await (const row of readRequests(records, readRequestsOptions(options, format)))
+      yield 'refusal' in row ? { ...row, refusal: toFileWords(format, row.refusal) } : row;
+    return;
+  }
+  const names = FIELD_NAMES[options.format as TableFormat];
+  for await (const { line, record: raw, problem } of openTable(path, source, format)) {
     if (raw === undefined) {
       yield { line, refusal: problem ?? 'not a record' };
       continue;
@@ -52,73 +69,70 @@ export async function* readObservations(path: string, options: ReadOptions): Asy
   }
 }
 
-function readRequestsOptions({ kvCapacityTokens, targetModel, onIgnoredField }: ReadOptions): RequestsOptions {
+/** `file:line`, for a message. */
+export function describePlace(path: string, { line, place }: RowPlace): string {
+  return `${describePath(path)}:${place ?? line}`;
+}
+
+function describePath(path: string): string {
+  return path === '-' ? 'standard input' : path;
+}
+
+function readRequestsOptions(options: ReadOptions, format: Format): RequestsOptions {
+  const { kvCapacityTokens, targetModel, onIgnoredField } = options;
   if (kvCapacityTokens === undefined)
-    throw new Failure('invalid', 'Cannot read requests: --kv-capacity-tokens must say how many a server holds');
+    throw new Failure(
+      'invalid',
+      `Cannot read ${format}: --kv-capacity-tokens must say how many tokens the KV cache of one server holds`,
+    );
   return { kvCapacityTokens, targetModel, onIgnoredField };
 }
 
-const FIELD_NAMES: Readonly<Record<Format, FieldNames | undefined>> = {
+const FIELD_NAMES: Readonly<Record<TableFormat, FieldNames | undefined>> = {
   jsonl: 'trivet',
   'llm-d': 'llm-d',
   csv: undefined,
   parquet: undefined,
-  requests: undefined,
 };
+
+function isBenchmark(format: Format | 'json'): format is BenchmarkFormat {
+  return (BENCHMARK_FORMATS as readonly string[]).includes(format);
+}
+
+/** Also of a format that is to be detected: most files are tables. */
+export function isTableFormat(format: Format | undefined): boolean {
+  return format === undefined || (TABLE_FORMATS as readonly string[]).includes(format);
+}
 
 /** The records of a file or of standard input, before anything is made of them. */
 export async function openRecords(
   path: string,
-  { format, stdin }: { readonly format: Format | undefined; readonly stdin: AsyncIterable<Uint8Array> },
+  { format, stdin }: { readonly format: TableFormat | undefined; readonly stdin: AsyncIterable<Uint8Array> },
 ): Promise<AsyncIterable<NumberedRecord>> {
-  if (path === '-') return openStream(stdin, format);
-  const detected = format === undefined || format === 'requests' ? await detectFormat(path) : format;
-  if (detected === 'parquet') return readParquetRecords(path);
-  const lines = readLines(createReadStream(path));
-  return detected === 'csv' ? readCsvRecords(lines) : readJsonRecords(lines);
+  const source = await openBytes(path, { stdin, headBytes: HEAD_BYTES });
+  return openTable(path, source, format ?? detectSource(source, path));
 }
 
-function openStream(stdin: AsyncIterable<Uint8Array>, format: Format | undefined): AsyncIterable<NumberedRecord> {
-  if (format === 'parquet')
+type Detected = 'json' | TableFormat | BenchmarkFormat;
+
+function openTable(path: string, source: ByteSource, format: Detected): AsyncIterable<NumberedRecord> {
+  if (format === 'parquet') return openParquet(path);
+  const lines = readLines(source.chunks);
+  return format === 'csv' || format === 'lmbench' ? readCsvRecords(lines) : readJsonRecords(lines);
+}
+
+function openParquet(path: string): AsyncIterable<NumberedRecord> {
+  if (path === '-')
     throw new Failure('invalid', 'Cannot read Parquet from standard input: it must be a file, its index is at the end');
-  const lines = readLines(stdin);
-  if (format !== undefined && format !== 'requests')
-    return format === 'csv' ? readCsvRecords(lines) : readJsonRecords(lines);
-  return detectByFirstLine(lines);
+  return readParquetRecords(path);
 }
 
-async function* detectByFirstLine(lines: AsyncGenerator<Line>): AsyncGenerator<NumberedRecord> {
-  const first = await lines.next();
-  if (first.done) return;
-  const again = (async function* () {
-    yield first.value;
-    yield* lines;
-  })();
-  yield* detectText(first.value.text, 'standard input') === 'json' ? readJsonRecords(again) : readCsvRecords(again);
+function detectSource({ head }: ByteSource, path: string): Exclude<Detected, 'jsonl' | 'llm-d'> {
+  if (Buffer.from(head.subarray(0, 4)).equals(PARQUET_MAGIC)) return 'parquet';
+  return detectText(new TextDecoder().decode(head), describePath(path));
 }
 
-async function detectFormat(path: string): Promise<'json' | 'csv' | 'parquet'> {
-  const head = await readHead(path);
-  if (head.startsWith('PAR1')) return 'parquet';
-  return detectText(head, path);
-}
-
-function detectText(head: string, path: string): 'json' | 'csv' {
-  const start = head.trimStart();
-  if (start.startsWith('['))
-    throw new Failure('invalid', `Cannot read "${path}": it is a JSON array, it must have one JSON object a line`);
-  return start.startsWith('{') ? 'json' : 'csv';
-}
-
-async function readHead(path: string): Promise<string> {
-  try {
-    await using file = await open(path);
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(64), 0, 64, 0);
-    return buffer.toString('latin1', 0, bytesRead).replace(/^\u00EF\u00BB\u00BF/, '');
-  } catch (error) {
-    throw new Failure('invalid', `Cannot read "${path}": ${describeError(error)}`);
-  }
-}
+const PARQUET_MAGIC = Buffer.from('PAR1');
 
 async function* readJsonRecords(lines: AsyncIterable<Line>): AsyncGenerator<NumberedRecord> {
   for await (const { number, text } of lines) {

@@ -1,7 +1,7 @@
 import type { Observation } from '../schema/observation.ts';
 import { appendObservation, createObservationTable, type ObservationTable } from '../schema/observation-table.ts';
 import { KNOWN_FIELDS } from './field-names.ts';
-import { type Format, readObservations } from './read-observations.ts';
+import { describePlace, type Format, isTableFormat, readObservations } from './read-observations.ts';
 import { REQUEST_FIELDS } from './request-log.ts';
 
 /** Why rows were refused: how many for each reason, and where the first of them stands. */
@@ -30,6 +30,7 @@ export interface ReadTableOptions {
   readonly format: Format | undefined;
   readonly targetModel: string;
   readonly kvCapacityTokens?: number | undefined;
+  readonly server?: string | undefined;
   readonly stdin: AsyncIterable<Uint8Array>;
   /** Rows for which it says no are refused with what it answers. */
   readonly check?: (observation: Observation) => string | undefined;
@@ -46,11 +47,11 @@ export async function readTable(paths: readonly string[], options: ReadTableOpti
     for await (const row of readObservations(path, { ...options, onIgnoredField })) {
       const refusal = 'refusal' in row ? row.refusal : options.check?.(row.observation);
       if (refusal === undefined && 'observation' in row) appendObservation(table, row.observation);
-      else countRefusal(byReason, refusal ?? '', `${path === '-' ? 'standard input' : path}:${row.line}`);
+      else countRefusal(byReason, refusal ?? '', describePlace(path, row));
       if (row.line % 10_000 === 0) options.onProgress?.(table.count);
     }
   const ignoredFields = Array.from(ignored, ([name, rows]) => ({ name, rows }));
-  const knownFields = options.format === 'requests' ? REQUEST_FIELDS : KNOWN_FIELDS;
+  const knownFields = isTableFormat(options.format) ? KNOWN_FIELDS : REQUEST_FIELDS;
   return { table, ignoredFields, knownFields, refusals: [...byReason.values()].sort((a, b) => b.rows - a.rows) };
 }
 

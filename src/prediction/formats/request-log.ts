@@ -19,6 +19,10 @@ export interface LoggedRequest {
   /** Of these, the ones that were found in the prefix cache; 0 when the log does not say. */
   readonly cachedTokens: number;
   readonly outputTokens: number;
+  /** Empty when the log does not name it. */
+  readonly targetModel?: string;
+  /** How callers name the server; the server of the run when it is undefined. */
+  readonly serverIp?: string;
 }
 
 export type ParsedRequest = { readonly request: LoggedRequest } | { readonly refusal: string };
@@ -33,13 +37,13 @@ export const REQUEST_FIELDS = [
   'input_tokens',
   'output_tokens',
 ] as const;
-/** A log may have it. */
-export const OPTIONAL_REQUEST_FIELDS = ['cached_tokens'] as const;
+/** Fields that a row may have. */
+export const OPTIONAL_REQUEST_FIELDS = ['cached_tokens', 'target_model', 'server_ip'] as const;
 
 export function parseRequest(record: RawRecord): ParsedRequest {
   const missing = REQUEST_FIELDS.find((name) => record[name] === undefined);
   if (missing !== undefined) return { refusal: `${missing} must be present` };
-  const { number, name, problems } = openFields(record);
+  const { number, name, text, problems } = openFields(record);
   const request: LoggedRequest = {
     run: name('run'),
     server: name('server'),
@@ -49,6 +53,8 @@ export function parseRequest(record: RawRecord): ParsedRequest {
     inputTokens: number('input_tokens') ?? Number.NaN,
     cachedTokens: number('cached_tokens') ?? 0,
     outputTokens: number('output_tokens') ?? Number.NaN,
+    ...(record.target_model === undefined ? {} : { targetModel: text('target_model') }),
+    ...(record.server_ip === undefined ? {} : { serverIp: text('server_ip') }),
   };
   const mistake = problems[0] ?? findMistake(request);
   return mistake === undefined ? { request } : { refusal: mistake };

@@ -27,6 +27,7 @@ export interface RequestsOptions {
 
 interface NumberedRequest extends LoggedRequest {
   readonly line: number;
+  readonly place?: string;
 }
 
 const KNOWN: ReadonlySet<string> = new Set([...REQUEST_FIELDS, ...OPTIONAL_REQUEST_FIELDS]);
@@ -40,20 +41,26 @@ export async function* readRequests(
   options: RequestsOptions,
 ): AsyncGenerator<ReadRow> {
   const requests: NumberedRequest[] = [];
-  for await (const { line, record, problem } of records) {
+  for await (const { line, place, record, problem } of records) {
+    const at = place === undefined ? { line } : { line, place };
     for (const name of Object.keys(record ?? {})) if (!KNOWN.has(name)) options.onIgnoredField?.(name);
     const parsed = record === undefined ? { refusal: problem ?? 'not a record' } : parseRequest(record);
-    if ('refusal' in parsed) yield { line, refusal: parsed.refusal };
-    else requests.push({ ...parsed.request, line });
+    if ('refusal' in parsed) yield { ...at, refusal: parsed.refusal };
+    else requests.push({ ...parsed.request, ...at });
   }
   const loads = reconstructLoads(requests, options.kvCapacityTokens);
   const histories = replayHistory(requests.map(toReplayed));
   for (const row of sortByStart(requests)) {
     const request = requests[row]!;
-    const observation = toObservation(request, loads[row]!, options.targetModel, histories[row]!);
+    const observation = {
+        ...toObservation(request, loads[row]!, options.targetModel),
+        history: histories[row]!,
+      };
     // Many long requests at once can add up to more than an input may say.
     const mistake = findMistake(observation);
-    yield mistake === undefined ? { line: request.line, observation } : { line: request.line, refusal: mistake };
+    const { line, place } = request;
+    const at = place === undefined ? { line } : { line, place };
+    yield mistake === undefined ? { ...at, observation } : { ...at, refusal: mistake };
   }
 }
 
@@ -67,7 +74,6 @@ function sortByStart(requests: readonly NumberedRequest[]): number[] {
   );
 }
 
-/** What a log does not say stays 0, as with callers who do not know it. */
 /** Servers of different runs are different servers, whatever they are called. */
 function nameServer({ run, server }: LoggedRequest): string {
   return `${run}/${server}`;
@@ -79,9 +85,10 @@ function toReplayed(request: LoggedRequest): ReplayedRequest {
   return { server: nameServer(request), atMs, firstTokenMs, tokens };
 }
 
-function toObservation(request: LoggedRequest, load: Load, targetModel: string, history: Float64Array): Observation {
+/** What a log does not say stays 0, as with callers who do not know it. */
+export function toObservation(request: LoggedRequest, load: Load, targetModel: string): Observation {
   return {
-    targetModel,
+    targetModel: targetModel || (request.targetModel ?? ''),
     input: {
       podType: '',
       inputTokenLength: request.inputTokens,
@@ -93,9 +100,8 @@ function toObservation(request: LoggedRequest, load: Load, targetModel: string, 
       hbmUtilization: 0,
       aiCoreUtilization: 0,
       bandwidthUtilization: 0,
-      serverIp: nameServer(request),
+      serverIp: request.serverIp ?? nameServer(request),
     },
-    history,
     atMs: request.startMs,
     ttftMs: ttftOf(request),
     tpotMs: tpotOf(request),

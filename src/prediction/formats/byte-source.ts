@@ -1,0 +1,40 @@
+/** The bytes of a file or of standard input, whose first ones can be looked at before they are read. */
+import { createReadStream } from 'node:fs';
+import { describeError, Failure } from '../../errors.ts';
+
+export interface ByteSource {
+  /** At least `bytes` of the start, unless there are fewer. */
+  readonly head: Uint8Array;
+  /** All bytes, the head too. Can be read once. */
+  readonly chunks: AsyncIterable<Uint8Array>;
+}
+
+/** `-` is standard input. */
+export async function openBytes(
+  path: string,
+  { stdin, headBytes }: { readonly stdin: AsyncIterable<Uint8Array>; readonly headBytes: number },
+): Promise<ByteSource> {
+  const source = path === '-' ? stdin : createReadStream(path);
+  const rest = source[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>;
+  const first: Uint8Array[] = [];
+  try {
+    for (let length = 0; length < headBytes; ) {
+      const next = await rest.next();
+      if (next.done === true) break;
+      first.push(next.value);
+      length += next.value.length;
+    }
+  } catch (error) {
+    throw new Failure('invalid', `Cannot read "${path}": ${describeError(error)}`);
+  }
+  return { head: Buffer.concat(first).subarray(0, headBytes), chunks: chain(first, rest) };
+}
+
+async function* chain(first: readonly Uint8Array[], rest: AsyncIterator<Uint8Array>): AsyncGenerator<Uint8Array> {
+  try {
+    yield* first;
+    for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value;
+  } finally {
+    await rest.return?.();
+  }
+}

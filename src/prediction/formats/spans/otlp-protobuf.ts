@@ -1,0 +1,116 @@
+/** `ExportTraceServiceRequest` in protobuf. Field numbers are those of opentelemetry/proto/trace/v1/trace.proto. */
+import { WireReader } from '../../../grpc/protobuf/wire-reader.ts';
+import { type Attributes, type AttributeValue, type Span, STATUS_ERROR } from './span.ts';
+
+const [VARINT, FIXED64, BYTES] = [0, 1, 2];
+const tag = (field: number, wireType: number): number => (field << 3) | wireType;
+
+/** Throws `invalid` for bytes that are not such a message. */
+export function readOtlpProtobuf(bytes: Uint8Array): Span[] {
+  const reader = new WireReader(bytes);
+  const spans: Span[] = [];
+  eachField(reader, {
+    [tag(1, BYTES)]: () => reader.readMessage(() => readResourceSpans(reader, spans)),
+  });
+  return spans;
+}
+
+type FieldReaders = Readonly<Record<number, () => void>>;
+
+/** Unknown fields are passed over. */
+function eachField(reader: WireReader, readers: FieldReaders): void {
+  while (reader.hasMore()) {
+    const fieldTag = reader.readTag();
+    const read = readers[fieldTag];
+    if (read === undefined) reader.skip(fieldTag);
+    else read();
+  }
+}
+
+function readResourceSpans(reader: WireReader, spans: Span[]): void {
+  const resource = new Map<string, AttributeValue>();
+  eachField(reader, {
+    [tag(1, BYTES)]: () =>
+      reader.readMessage(() => eachField(reader, { [tag(1, BYTES)]: () => readAttribute(reader, resource) })),
+    [tag(2, BYTES)]: () =>
+      reader.readMessage(() =>
+        eachField(reader, { [tag(2, BYTES)]: () => spans.push(reader.readMessage(() => readSpan(reader, resource))) }),
+      ),
+  });
+}
+
+function readSpan(reader: WireReader, resource: Attributes): Span {
+  const attributes = new Map<string, AttributeValue>();
+  let [traceId, spanId, startMs, code] = ['', '', 0, 0];
+  eachField(reader, {
+    [tag(1, BYTES)]: () => {
+      traceId = readHex(reader);
+    },
+    [tag(2, BYTES)]: () => {
+      spanId = readHex(reader);
+    },
+    [tag(7, FIXED64)]: () => {
+      startMs = readFixed64(reader) / 1e6;
+    },
+    [tag(9, BYTES)]: () => readAttribute(reader, attributes),
+    [tag(15, BYTES)]: () =>
+      reader.readMessage(() =>
+        eachField(reader, {
+          [tag(3, VARINT)]: () => {
+            code = reader.readInt32();
+          },
+        }),
+      ),
+  });
+  return { traceId, spanId, startMs, isFailed: code === STATUS_ERROR, attributes, resource };
+}
+
+function readAttribute(reader: WireReader, into: Map<string, AttributeValue>): void {
+  let key = '';
+  let value: AttributeValue | undefined;
+  reader.readMessage(() =>
+    eachField(reader, {
+      [tag(1, BYTES)]: () => {
+        key = reader.readString();
+      },
+      [tag(2, BYTES)]: () => {
+        value = reader.readMessage(() => readValue(reader));
+      },
+    }),
+  );
+  if (value !== undefined) into.set(key, value);
+}
+
+/** Undefined for arrays, maps and bytes: no attribute that is read has such a value. */
+function readValue(reader: WireReader): AttributeValue | undefined {
+  let value: AttributeValue | undefined;
+  eachField(reader, {
+    [tag(1, BYTES)]: () => {
+      value = reader.readString();
+    },
+    [tag(2, VARINT)]: () => {
+      value = reader.readInt64() !== 0;
+    },
+    [tag(3, VARINT)]: () => {
+      value = reader.readInt64();
+    },
+    [tag(4, FIXED64)]: () => {
+      value = reader.readDouble();
+    },
+  });
+  return value;
+}
+
+function readHex(reader: WireReader): string {
+  const length = reader.readLength();
+  const start = reader.position;
+  reader.position = start + length;
+  return Buffer.from(reader.bytes.subarray(start, start + length)).toString('hex');
+}
+
+function readFixed64(reader: WireReader): number {
+  const start = reader.position;
+  // Checks that all eight bytes are there.
+  reader.readDouble();
+  return Number(reader.view.getBigUint64(start, true));
+}

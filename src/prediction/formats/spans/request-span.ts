@@ -1,0 +1,65 @@
+/** What vLLM says about a request in its span (`--otlp-traces-endpoint`). Times in attributes are seconds. */
+import type { Attributes, Span } from './span.ts';
+
+/** A request-level record, as `formats/request-log.ts` reads it, without its run. */
+export interface RequestSpan {
+  readonly requestId: string;
+  readonly targetModel: string;
+  /** Empty when no attribute of the resource names it. */
+  readonly server: string;
+  readonly startMs: number;
+  readonly firstTokenMs: number;
+  readonly endMs: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+}
+
+export type ParsedSpan = { readonly request: RequestSpan } | { readonly refusal: string } | undefined;
+
+const TTFT = 'gen_ai.latency.time_to_first_token';
+const E2E = 'gen_ai.latency.e2e';
+const INPUT = 'gen_ai.usage.prompt_tokens';
+const OUTPUT = 'gen_ai.usage.completion_tokens';
+/** Several answers to one prompt: their tokens are added up, so the time of one cannot be told. */
+const SEQUENCES = ['gen_ai.request.n', 'gen_ai.usage.num_sequences'];
+
+/** Attributes of a resource that name a server, the most exact first. */
+const SERVER_ATTRIBUTES = ['server.address', 'k8s.pod.ip', 'service.instance.id', 'k8s.pod.name', 'host.name'];
+
+/** Undefined for a span that is not of a request of vLLM, as those of other programs in the same trace. */
+export function parseRequestSpan(span: Span): ParsedSpan {
+  const { attributes } = span;
+  if (!attributes.has(TTFT) && !attributes.has(E2E)) return undefined;
+  if (span.isFailed) return { refusal: 'the request failed' };
+  const missing = [TTFT, E2E, INPUT, OUTPUT].find((name) => !isNumber(attributes, name));
+  if (missing !== undefined) return { refusal: `${missing} must be a finite number` };
+  const several = SEQUENCES.find((name) => Number(attributes.get(name) ?? 1) > 1);
+  if (several !== undefined) return { refusal: `${several} must be 1` };
+  const number = (name: string) => Number(attributes.get(name));
+  if (!(number(TTFT) > 0)) return { refusal: `${TTFT} must be more than 0` };
+  return {
+    request: {
+      requestId: String(attributes.get('gen_ai.request.id') ?? ''),
+      targetModel: String(attributes.get('gen_ai.response.model') ?? ''),
+      server: findServer(span.resource),
+      startMs: span.startMs,
+      firstTokenMs: span.startMs + number(TTFT) * 1000,
+      endMs: span.startMs + number(E2E) * 1000,
+      inputTokens: number(INPUT),
+      outputTokens: number(OUTPUT),
+    },
+  };
+}
+
+function isNumber(attributes: Attributes, name: string): boolean {
+  const value = attributes.get(name);
+  return typeof value === 'number' && Number.isFinite(value);
+}
+
+/** With its port, where the resource names one. */
+function findServer(resource: Attributes): string {
+  const name = SERVER_ATTRIBUTES.find((candidate) => Boolean(resource.get(candidate)));
+  if (name === undefined) return '';
+  const port = resource.get('server.port');
+  return port === undefined || name !== 'server.address' ? String(resource.get(name)) : `${resource.get(name)}:${port}`;
+}

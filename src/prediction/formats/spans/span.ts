@@ -1,0 +1,18 @@
+/** A span of a trace, as OTLP carries it in JSON or protobuf: the parts that say how a request went. */
+export type AttributeValue = string | number | boolean;
+export type Attributes = ReadonlyMap<string, AttributeValue>;
+
+export interface Span {
+  /** In hexadecimal digits; both may be empty. */
+  readonly traceId: string;
+  readonly spanId: string;
+  /** Milliseconds since the epoch. */
+  readonly startMs: number;
+  readonly isFailed: boolean;
+  readonly attributes: Attributes;
+  /** What sent the span: the attributes of its resource. */
+  readonly resource: Attributes;
+}
+
+/** `status.code` of a span that failed: STATUS_CODE_ERROR. */
+export const STATUS_ERROR = 2;
