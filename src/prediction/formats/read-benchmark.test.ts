@@ -219,15 +219,15 @@ test('a document of more than 256 MiB is refused while it is read', async () => 
   );
 });
 
-test('200,000 lines that are not of the format are counted in linear time', async () => {
+test('20,000 lines that are not of the format are counted in linear time', async () => {
   const before = process.cpuUsage();
-  const { refusals: found } = await readText('{"metadata":{"request_start_ns":1}}\n[]\n'.repeat(100_000), {
+  const { refusals: found } = await readText('{"metadata":{"request_start_ns":1}}\n[]\n'.repeat(10_000), {
     format: 'aiperf',
   });
   assert.deepEqual(
     found.map(({ rows }) => rows),
-    [100_000, 100_000],
+    [10_000, 10_000],
   );
   const { user, system } = process.cpuUsage(before);
-  assert.ok(user + system < 10e6, `${(user + system) / 1e6} s of a processor`);
+  assert.ok(user + system < 3e6, `${(user + system) / 1e6} s of a processor`);
 });
