@@ -103,7 +103,7 @@ test('a file names its target model, unless one is given', async () => {
 
 test('GuideLLM says how much of a prompt was cached', async () => {
   const { table } = await read(pathOf('guidellm'));
-  assert.deepEqual([...table.prefixCacheScore.slice(0, 3)], [0.5, 0.5, 0.5]);
+  assert.deepEqual(Array.from(table.prefixCacheScore.slice(0, 3)), [0.5, 0.5, 0.5]);
 });
 
 test('spans name their server; a benchmark needs --server', async () => {
