@@ -288,6 +288,19 @@ export const settings = {
       schema: integer(1, 86_400),
       fallback: '300',
     }),
+    tracesKvCapacityTokens: optional({
+      env: 'PREDICTION_TRACES_KV_CAPACITY_TOKENS',
+      about:
+        'Tokens that the KV cache of one vLLM server holds, by which the load at each request of a trace is worked out. `POST /v1/traces` takes spans only with it.',
+      schema: integer(1, 2_147_483_647),
+    }),
+    tracesHoldSeconds: setting({
+      env: 'PREDICTION_TRACES_HOLD_SECONDS',
+      about:
+        'How long after its start a request of a trace is learned, in seconds. Requests that take longer do not count as load of those that started after them.',
+      schema: integer(1, 3600),
+      fallback: '120',
+    }),
   },
   webhooks: {
     allowCidrs: setting({

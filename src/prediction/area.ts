@@ -21,6 +21,8 @@ import { createPredictor } from './online/predictor.ts';
 import { createLiveStateKeeper } from './registry/live-state-worker.ts';
 import { createModelAdmin, type ModelAdmin } from './registry/model-admin.ts';
 import { createModelLoader } from './registry/model-loader.ts';
+import { createSpanQueue } from './traces/span-queue.ts';
+import { createTraceRoutes } from './traces/trace-routes.ts';
 
 export interface PredictionParts {
   readonly store: Store;
@@ -78,6 +80,11 @@ export function createPredictionArea(parts: PredictionParts): PredictionArea {
   const observations = createObservationService({ sink, world });
   const service = createPredictionService({ predictor, unknownModel: config.unknownModel, metrics, world });
   const rule: CallerRule = { mode: config.auth, verifyToken: parts.verifyToken };
+  const { tracesKvCapacityTokens: kvCapacityTokens, tracesHoldSeconds } = config;
+  const spans =
+    kvCapacityTokens === undefined
+      ? undefined
+      : createSpanQueue({ store, world, log, metrics, sink, kvCapacityTokens, holdMs: tracesHoldSeconds * 1000 });
   return {
     admin: createModelAdmin({ store, world, predictor, accuracy }),
     routes: [
@@ -89,9 +96,10 @@ export function createPredictionArea(parts: PredictionParts): PredictionArea {
         errors: 'rpc',
         routes: createObservationRoutes(observations, rule),
       },
+      { path: '/v1/traces', errors: 'rpc', routes: createTraceRoutes({ rule, queue: spans, nowMs: world.nowMs }) },
     ],
     services: [...service.grpc, observations.grpc].map(requireCaller(rule)),
-    workers: [loader, keeper, samples, ...(config.learning ? [trainer] : [])],
+    workers: [loader, keeper, samples, ...(spans === undefined ? [] : [spans]), ...(config.learning ? [trainer] : [])],
     async loadModels() {
       await loader.load();
       await keeper.restore();

@@ -10,6 +10,7 @@ import { hooks } from './0040-hooks.ts';
 import { deliveries } from './0050-deliveries.ts';
 import { idStripes } from './0051-id-stripes.ts';
 import { pauses } from './0054-pauses.ts';
+import { waitingSpans } from './0061-waiting-spans.ts';
 
 /**
  * Every migration, in the order in which they run. A number only names a migration; a new one goes to the end, because
@@ -27,4 +28,5 @@ export const migrations: readonly Migration[] = [
   verifiedEmails,
   pauses,
   idStripes,
+  waitingSpans,
 ];

@@ -56,11 +56,12 @@ export function parseRequest(record: RawRecord): ParsedRequest {
     ...(record.target_model === undefined ? {} : { targetModel: text('target_model') }),
     ...(record.server_ip === undefined ? {} : { serverIp: text('server_ip') }),
   };
-  const mistake = problems[0] ?? findMistake(request);
+  const mistake = problems[0] ?? findRequestMistake(request);
   return mistake === undefined ? { request } : { refusal: mistake };
 }
 
-function findMistake(request: LoggedRequest): string | undefined {
+/** Why this cannot have happened, by the name of the column; undefined when it can. */
+export function findRequestMistake(request: LoggedRequest): string | undefined {
   const { run, server, startMs, firstTokenMs, endMs, inputTokens, cachedTokens, outputTokens } = request;
   if (run === '') return 'run must be present';
   if (server === '') return 'server must be present';

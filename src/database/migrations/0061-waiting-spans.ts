@@ -1,0 +1,24 @@
+import type { Migration } from '../store.ts';
+
+/** Requests that traces told of: they wait until those that overlap them have ended, and then count as their load. */
+export const waitingSpans: Migration = {
+  id: 61,
+  name: 'waiting-spans',
+  statements: [
+    `CREATE TABLE waiting_spans (
+      request_id {TEXT} NOT NULL PRIMARY KEY,
+      target_model {TEXT} NOT NULL,
+      server {TEXT} NOT NULL,
+      start_ms {REAL} NOT NULL,
+      first_token_ms {REAL} NOT NULL,
+      end_ms {REAL} NOT NULL,
+      input_tokens {INT} NOT NULL,
+      output_tokens {INT} NOT NULL,
+      is_learned {INT} NOT NULL
+    )`,
+    // What to learn next, in the order of the starts.
+    'CREATE INDEX waiting_spans_by_start ON waiting_spans (is_learned, start_ms)',
+    // What was under way at a start, and what is over for good.
+    'CREATE INDEX waiting_spans_by_end ON waiting_spans (end_ms)',
+  ],
+};

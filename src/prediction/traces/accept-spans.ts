@@ -1,0 +1,58 @@
+/** Which spans of an export can be learned from, and why the others cannot. */
+import { findTextFault } from '../../database/storable-text.ts';
+import { findRequestMistake } from '../formats/request-log.ts';
+import { parseRequestSpan } from '../formats/spans/request-span.ts';
+import type { Span } from '../formats/spans/span.ts';
+import type { WaitingSpan } from './span-store.ts';
+
+export interface AcceptedSpans {
+  readonly spans: readonly WaitingSpan[];
+  /** Spans of requests that cannot be learned from. Spans of other things, and of requests that failed, are not among them. */
+  readonly rejected: number;
+  /** Why the first of them was rejected; empty if none was. */
+  readonly reason: string;
+}
+
+export function acceptSpans(spans: Iterable<Span>, nowMs: number): AcceptedSpans {
+  const accepted: WaitingSpan[] = [];
+  const reasons: string[] = [];
+  let index = 0;
+  for (const span of spans) {
+    const result = span.isFailed ? undefined : acceptSpan(span, nowMs);
+    if (typeof result === 'string') reasons.push(`span ${index}: ${result}`);
+    else if (result !== undefined) accepted.push(result);
+    index++;
+  }
+  return { spans: accepted, rejected: reasons.length, reason: reasons[0] ?? '' };
+}
+
+/** Of each name: samples and the state of servers keep them. */
+const MAX_NAME_BYTES = 256;
+/** Of the clock of a server. */
+const MAX_AHEAD_MS = 86_400_000;
+
+/** The request, why it cannot be learned from, or undefined for a span of something else. */
+function acceptSpan(span: Span, nowMs: number): WaitingSpan | string | undefined {
+  const parsed = parseRequestSpan(span);
+  if (parsed === undefined) return undefined;
+  if ('refusal' in parsed) return parsed.refusal;
+  const { request } = parsed;
+  if (span.spanId === '') return 'spanId must be present';
+  const waiting = { ...request, requestId: `span:${span.traceId}:${span.spanId}`, run: 'traces' };
+  const mistake =
+    findNameMistake('spanId', waiting.requestId) ??
+    findNameMistake('gen_ai.response.model', request.targetModel) ??
+    findNameMistake('service.instance.id', request.server) ??
+    findRequestMistake(waiting);
+  if (mistake !== undefined) return mistake;
+  if (request.startMs < 0 || request.startMs > nowMs + MAX_AHEAD_MS)
+    return 'startTimeUnixNano must be after 1970 and at most a day ahead';
+  return waiting;
+}
+
+function findNameMistake(name: string, value: string): string | undefined {
+  if (value === '') return `${name} must be present`;
+  if (Buffer.byteLength(value) > MAX_NAME_BYTES) return `${name} must have at most ${MAX_NAME_BYTES} bytes`;
+  const fault = findTextFault(value);
+  return fault === undefined ? undefined : `${name} ${fault}`;
+}

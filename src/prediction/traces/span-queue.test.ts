@@ -1,0 +1,145 @@
+import assert from 'node:assert/strict';
+import { Registry } from 'prom-client';
+import { forEachEngine } from '../../../test/support/engines.ts';
+import { createStillWorld } from '../../../test/support/still-world.ts';
+import type { Store } from '../../database/store.ts';
+import { createLog } from '../../telemetry/log.ts';
+import type { Attributes, Span } from '../formats/spans/span.ts';
+import { createObservationSink } from '../observations/observation-sink.ts';
+import { listSamples } from '../observations/sample-store.ts';
+import { createPredictor } from '../online/predictor.ts';
+import { acceptSpans } from './accept-spans.ts';
+import { createSpanQueue } from './span-queue.ts';
+import { countWaitingSpans } from './span-store.ts';
+
+const never = new AbortController().signal;
+const HOLD_MS = 10_000;
+
+function openQueue(store: Store) {
+  const world = createStillWorld();
+  const metrics = new Registry();
+  const log = createLog('silent');
+  const nothing = () => {};
+  const sink = createObservationSink({
+    store,
+    world,
+    metrics,
+    predictor: createPredictor(),
+    onDrift: nothing,
+    onObserved: nothing,
+  });
+  const queue = createSpanQueue({ store, world, log, metrics, sink, kvCapacityTokens: 1000, holdMs: HOLD_MS });
+  return { queue, world };
+}
+
+interface Request {
+  readonly id: string;
+  readonly startMs: number;
+  readonly ttftMs: number;
+  readonly latencyMs: number;
+  readonly server?: string;
+  readonly more?: readonly (readonly [string, string | number])[];
+}
+
+function spanOf({ id, startMs, ttftMs, latencyMs, server = 's1', more = [] }: Request): Span {
+  const attributes: Attributes = new Map<string, string | number>([
+    ['gen_ai.response.model', 'm'],
+    ['gen_ai.usage.prompt_tokens', 100],
+    ['gen_ai.usage.completion_tokens', 11],
+    ['gen_ai.latency.time_to_first_token', ttftMs / 1000],
+    ['gen_ai.latency.e2e', latencyMs / 1000],
+    ...more,
+  ]);
+  return {
+    traceId: 't',
+    spanId: id,
+    startMs,
+    isFailed: false,
+    attributes,
+    resource: new Map([['service.instance.id', server]]),
+  };
+}
+
+async function listLearned(store: Store) {
+  const samples = await listSamples(store, 'm', 100);
+  return samples
+    .map(({ observation: { atMs, input, ttftMs, tpotMs } }) => [
+      atMs,
+      input.serverIp,
+      input.numRequestWaiting,
+      input.numRequestRunning,
+      ttftMs,
+      tpotMs,
+    ])
+    .sort((a, b) => Number(a[0]) - Number(b[0]));
+}
+
+forEachEngine('a request is learned with the load of requests that ended after it', async (store) => {
+  const { queue, world } = openQueue(store);
+  const at = world.nowMs();
+  // Exported as they end: the long request that was there first comes last.
+  const exports = [
+    [spanOf({ id: 'b', startMs: at + 1000, ttftMs: 100, latencyMs: 600 })],
+    [spanOf({ id: 'other', startMs: at + 1100, ttftMs: 100, latencyMs: 600, server: 's2' })],
+    [spanOf({ id: 'a', startMs: at, ttftMs: 500, latencyMs: 8000 })],
+  ];
+  for (const spans of exports) await queue.add(acceptSpans(spans, at).spans);
+  await queue.learnDue(never);
+  assert.deepEqual(await listLearned(store), [], 'none has waited long enough');
+  world.moveMs(HOLD_MS + 1100);
+  await queue.learnDue(never);
+  assert.deepEqual(await listLearned(store), [
+    [at, 's1', 0, 0, 500, 750],
+    [at + 1000, 's1', 0, 1, 100, 50],
+    [at + 1100, 's2', 0, 0, 100, 50],
+  ]);
+});
+
+forEachEngine('a span that is sent twice is learned once, also after it was learned', async (store) => {
+  const { queue, world } = openQueue(store);
+  const { spans } = acceptSpans([spanOf({ id: 'a', startMs: world.nowMs(), ttftMs: 100, latencyMs: 600 })], 1e15);
+  await queue.add(spans);
+  await queue.add(spans);
+  world.moveMs(HOLD_MS);
+  await queue.learnDue(never);
+  await queue.add(spans);
+  await queue.learnDue(never);
+  assert.equal((await listLearned(store)).length, 1);
+  world.moveMs(61_000);
+  await queue.learnDue(never);
+  assert.equal(await countWaitingSpans(store), 0, 'what is over is deleted');
+  // After that, the request id of the observation is what refuses it.
+  await queue.add(spans);
+  await queue.learnDue(never);
+  assert.equal((await listLearned(store)).length, 1);
+});
+
+const rejected: [title: string, span: Span, reason: RegExp][] = [
+  [
+    'a missing model',
+    spanOf({ ...request(), more: [['gen_ai.response.model', '']] }),
+    /response.model must be present/,
+  ],
+  ['no server', { ...spanOf(request()), resource: new Map() }, /service.instance.id must be present/],
+  ['no id', { ...spanOf(request()), spanId: '' }, /spanId must be present/],
+  ['a TTFT of 0', spanOf({ ...request(), ttftMs: 0 }), /time_to_first_token must be more than 0/],
+  ['an end before the first token', spanOf({ ...request(), latencyMs: 50 }), /end_ms must not be before/],
+  ['a NUL', spanOf({ ...request(), more: [['gen_ai.response.model', 'a\0']] }), /must not contain the character NUL/],
+  ['a time that is not a number', spanOf({ ...request(), ttftMs: Number.NaN }), /must be a finite number/],
+  ['a start in another year', spanOf({ ...request(), startMs: 9e15 }), /must be at most/],
+  ['a long name', spanOf({ ...request(), server: 'x'.repeat(300) }), /must have at most 256 bytes/],
+];
+
+function request(): Request {
+  return { id: 'a', startMs: 1000, ttftMs: 100, latencyMs: 600 };
+}
+
+for (const [title, span, reason] of rejected)
+  forEachEngine(`a span with ${title} is rejected, the others are taken`, async (store) => {
+    const { queue } = openQueue(store);
+    const accepted = acceptSpans([span, spanOf({ ...request(), id: 'good' })], 1e12);
+    assert.match(accepted.reason, reason);
+    assert.equal(accepted.rejected, 1);
+    await queue.add(accepted.spans);
+    assert.equal(await countWaitingSpans(store), 1);
+  });

@@ -1,0 +1,141 @@
+/**
+ * Requests of traces on their way to observations. A span is exported when its request has ended, and the load at its
+ * start is made by requests that may end much later. So spans are durable at once and wait: a request is learned when
+ * those that were under way at its start have had the time to end.
+ */
+import { Counter, Gauge } from 'prom-client';
+import type { Store } from '../../database/store.ts';
+import { Failure } from '../../errors.ts';
+import type { Log } from '../../telemetry/log.ts';
+import type { Metrics } from '../../telemetry/metrics.ts';
+import { createRoundWorker } from '../../workers/round-worker.ts';
+import type { Worker } from '../../workers/worker.ts';
+import type { World } from '../../world.ts';
+import { reconstructLoads } from '../formats/request-load.ts';
+import { toObservation } from '../formats/requests.ts';
+import { findMistake } from '../schema/observation.ts';
+import type { ObservationSink, WholeObservation } from '../schema/observation-event.ts';
+import {
+  countWaitingSpans,
+  deleteSpansOver,
+  listDueSpans,
+  listSpansUnderWay,
+  markSpansLearned,
+  storeSpans,
+  type WaitingSpan,
+} from './span-store.ts';
+
+export interface SpanQueue extends Worker {
+  /** Resolves when all of them are durable. Throws `unavailable` when too many wait. */
+  add(spans: readonly WaitingSpan[]): Promise<void>;
+  /** Learns what is due now. */
+  learnDue(signal: AbortSignal): Promise<void>;
+}
+
+export interface SpanQueueParts {
+  readonly store: Store;
+  readonly world: World;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly sink: ObservationSink;
+  /** Tokens that the KV cache of one server holds. */
+  readonly kvCapacityTokens: number;
+  /** How long after its start a request is learned: longer than nearly all requests take. */
+  readonly holdMs: number;
+}
+
+const REST_MS = 5000;
+const MAX_WAITING = 200_000;
+const MAX_DUE = 500;
+/** Requests that can be under way or have just ended at the starts of those. */
+const MAX_CONTEXT = 50_000;
+/** Requests that have ended still tell the pace of their server for a while. */
+const KEPT_AFTER_END_MS = 60_000;
+
+export function createSpanQueue(parts: SpanQueueParts): SpanQueue {
+  const { store, world, log, sink, holdMs } = parts;
+  const { learned, waiting } = createSpanMetrics(parts.metrics);
+  let waitingCount = 0;
+
+  async function learn(due: readonly WaitingSpan[]): Promise<void> {
+    const events = toEvents(due, await listContext(store, due), parts.kvCapacityTokens);
+    // What was learned before a crash is refused here by its request id.
+    const { accepted } = await sink.report(events);
+    await markSpansLearned(
+      store,
+      due.map((span) => span.requestId),
+    );
+    learned.inc(accepted);
+  }
+
+  async function learnDue(signal: AbortSignal): Promise<void> {
+    const startedByMs = world.nowMs() - holdMs;
+    for (;;) {
+      const due = await listDueSpans(store, startedByMs, MAX_DUE);
+      if (due.length > 0) await learn(due);
+      if (due.length < MAX_DUE || signal.aborted) break;
+    }
+    await deleteSpansOver(store, startedByMs - KEPT_AFTER_END_MS);
+    waitingCount = await countWaitingSpans(store);
+    waiting.set(waitingCount);
+  }
+
+  return {
+    ...createRoundWorker({ name: 'traces', restMs: REST_MS, world, log, round: learnDue }),
+    learnDue,
+    async add(spans) {
+      if (waitingCount + spans.length > MAX_WAITING)
+        throw new Failure('unavailable', `Cannot take traces: ${MAX_WAITING} requests wait already`, {
+          retryAfterSeconds: 30,
+        });
+      if (spans.length === 0) return;
+      await storeSpans(store, spans);
+      waitingCount += spans.length;
+      waiting.set(waitingCount);
+    },
+  };
+}
+
+/** Those due, and all that were under way or had ended shortly before one of them started. */
+async function listContext(store: Store, due: readonly WaitingSpan[]): Promise<WaitingSpan[]> {
+  const context = await listSpansUnderWay(store, {
+    fromMs: due[0]!.startMs - KEPT_AFTER_END_MS,
+    toMs: due.at(-1)!.startMs,
+    limit: MAX_CONTEXT,
+  });
+  const ids = new Set(context.map((span) => span.requestId));
+  return [...context, ...due.filter((span) => !ids.has(span.requestId))];
+}
+
+function toEvents(
+  due: readonly WaitingSpan[],
+  context: readonly WaitingSpan[],
+  kvCapacityTokens: number,
+): WholeObservation[] {
+  const loads = reconstructLoads(context, kvCapacityTokens);
+  const dueIds = new Set(due.map((span) => span.requestId));
+  return [...context.entries()].flatMap(([i, span]) => {
+    if (!dueIds.has(span.requestId)) return [];
+    const { targetModel, requestId, outputTokens } = span;
+    const observation = toObservation(span, loads[i]!, targetModel);
+    // Many long requests at once can add up to more than an input may say.
+    if (findMistake(observation) !== undefined) return [];
+    const { input, ttftMs, tpotMs } = observation;
+    return [{ kind: 'observation', requestId, targetModel, input, atMs: span.startMs, ttftMs, tpotMs, outputTokens }];
+  });
+}
+
+function createSpanMetrics(metrics: Metrics) {
+  return {
+    learned: new Counter({
+      name: 'trivet_prediction_trace_requests_total',
+      help: 'Requests of traces that were made observations.',
+      registers: [metrics],
+    }),
+    waiting: new Gauge({
+      name: 'trivet_prediction_trace_requests_waiting',
+      help: 'Requests of traces that are kept because others may still have been under way at their start.',
+      registers: [metrics],
+    }),
+  };
+}

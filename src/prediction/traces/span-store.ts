@@ -1,0 +1,101 @@
+/** Requests out of spans, until the load at their start is known. */
+import type { Step, Store } from '../../database/store.ts';
+import { statement } from '../../database/store.ts';
+import type { LoggedRequest } from '../formats/request-log.ts';
+
+export interface WaitingSpan extends LoggedRequest {
+  /** `span:`, the trace and the span. */
+  readonly requestId: string;
+  readonly targetModel: string;
+}
+
+interface SpanRow {
+  readonly request_id: string;
+  readonly target_model: string;
+  readonly server: string;
+  readonly start_ms: number;
+  readonly first_token_ms: number;
+  readonly end_ms: number;
+  readonly input_tokens: number;
+  readonly output_tokens: number;
+}
+
+const COLUMNS = 'request_id, target_model, server, start_ms, first_token_ms, end_ms, input_tokens, output_tokens';
+
+// A collector that got no answer sends the same spans again.
+const insertSpan = statement(
+  'waiting-span-insert',
+  `INSERT INTO waiting_spans (${COLUMNS}, is_learned) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0)
+   ON CONFLICT (request_id) DO NOTHING`,
+);
+const dueSpans = statement<SpanRow>(
+  'waiting-span-due',
+  `SELECT ${COLUMNS} FROM waiting_spans WHERE is_learned = 0 AND start_ms <= $1 ORDER BY start_ms LIMIT $2`,
+);
+// By the index of the ends: few have ended later than the oldest start that is to be learned.
+const spansUnderWay = statement<SpanRow>(
+  'waiting-span-under-way',
+  `SELECT ${COLUMNS} FROM waiting_spans WHERE end_ms >= $1 AND start_ms <= $2 ORDER BY end_ms LIMIT $3`,
+);
+const markLearned = statement('waiting-span-learned', 'UPDATE waiting_spans SET is_learned = 1 WHERE request_id = $1');
+const deleteOver = statement('waiting-span-delete', 'DELETE FROM waiting_spans WHERE end_ms < $1 AND is_learned = 1');
+const countSpans = statement<{ count: number }>('waiting-span-count', 'SELECT COUNT(*) AS count FROM waiting_spans');
+
+/** In one transaction: all of them are durable when it resolves, or none is stored. */
+export async function storeSpans(store: Store, spans: readonly WaitingSpan[]): Promise<void> {
+  await store.writeAll(
+    spans.map((span) => ({
+      statement: insertSpan,
+      parameters: [
+        span.requestId,
+        span.targetModel,
+        span.server,
+        span.startMs,
+        span.firstTokenMs,
+        span.endMs,
+        Math.round(span.inputTokens),
+        Math.round(span.outputTokens),
+      ],
+    })),
+  );
+}
+
+/** Those that are to be learned and started by then, the oldest first. */
+export async function listDueSpans(store: Store, startedByMs: number, limit: number): Promise<WaitingSpan[]> {
+  return (await store.read(dueSpans, [startedByMs, limit])).map(toSpan);
+}
+
+export async function listSpansUnderWay(
+  store: Store,
+  { fromMs, toMs, limit }: { readonly fromMs: number; readonly toMs: number; readonly limit: number },
+): Promise<WaitingSpan[]> {
+  return (await store.read(spansUnderWay, [fromMs, toMs, limit])).map(toSpan);
+}
+
+export async function markSpansLearned(store: Store, requestIds: readonly string[]): Promise<void> {
+  await store.writeAll(requestIds.map((id): Step => ({ statement: markLearned, parameters: [id] })));
+}
+
+export async function deleteSpansOver(store: Store, endedBeforeMs: number): Promise<void> {
+  await store.write(deleteOver, [endedBeforeMs]);
+}
+
+export async function countWaitingSpans(store: Store): Promise<number> {
+  const [row] = await store.read(countSpans, []);
+  return row?.count ?? 0;
+}
+
+function toSpan(row: SpanRow): WaitingSpan {
+  return {
+    requestId: row.request_id,
+    targetModel: row.target_model,
+    run: '',
+    server: row.server,
+    serverIp: row.server,
+    startMs: row.start_ms,
+    firstTokenMs: row.first_token_ms,
+    endMs: row.end_ms,
+    inputTokens: row.input_tokens,
+    outputTokens: row.output_tokens,
+  };
+}
