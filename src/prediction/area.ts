@@ -96,7 +96,7 @@ export function createPredictionArea(parts: PredictionParts): PredictionArea {
         errors: 'rpc',
         routes: createObservationRoutes(observations, rule),
       },
-      { path: '/v1/traces', errors: 'rpc', routes: createTraceRoutes({ rule, queue: spans, nowMs: world.nowMs }) },
+      { path: '/v1/traces', errors: 'rpc', routes: createTraceRoutes({ rule, queue: spans, world }) },
     ],
     services: [...service.grpc, observations.grpc].map(requireCaller(rule)),
     workers: [loader, keeper, samples, ...(spans === undefined ? [] : [spans]), ...(config.learning ? [trainer] : [])],

@@ -10,6 +10,7 @@ import { type GrpcStatusName, statusCodeOf } from '../../grpc/call/status.ts';
 import type { HttpEnv } from '../../http/context.ts';
 import { respondToError } from '../../http/failure-response.ts';
 import { createRoutes } from '../../http/routes.ts';
+import type { World } from '../../world.ts';
 import { requireHttpCaller } from '../api/predict-routes.ts';
 import { acceptSpans } from './accept-spans.ts';
 import type { SpanQueue } from './span-queue.ts';
@@ -21,11 +22,11 @@ export interface TraceRouteParts {
   readonly rule: CallerRule;
   /** Undefined when the size of the KV caches is not configured: then no load could be worked out. */
   readonly queue: SpanQueue | undefined;
-  readonly nowMs: () => number;
+  readonly world: Pick<World, 'nowMs'>;
 }
 
 /** To be mounted at `/v1/traces`, with errors in the style `rpc`. */
-export function createTraceRoutes({ rule, queue, nowMs }: TraceRouteParts): OpenAPIHono<HttpEnv> {
+export function createTraceRoutes({ rule, queue, world }: TraceRouteParts): OpenAPIHono<HttpEnv> {
   const routes = createRoutes();
   describeTraces(routes);
   routes.onError(respondWithStatus);
@@ -37,7 +38,7 @@ export function createTraceRoutes({ rule, queue, nowMs }: TraceRouteParts): Open
         'not_found',
         'Cannot take traces: PREDICTION_TRACES_KV_CAPACITY_TOKENS must say how many tokens the KV cache of one server holds',
       );
-    const accepted = acceptSpans(await readSpans(c, encoding), nowMs());
+    const accepted = acceptSpans(await readSpans(c, encoding), world.nowMs());
     await queue.add(accepted.spans);
     return respond(c, 200, answerExport(accepted, encoding));
   });
