@@ -288,6 +288,30 @@ export const settings = {
       schema: integer(1, 86_400),
       fallback: '300',
     }),
+    scrape: optional({
+      env: 'PREDICTION_SCRAPE',
+      about:
+        'Servers whose load this process reads by itself, for rows that bring none: `http://host:port/metrics` or `NAME=http://host:port/metrics` with commas between them, or the path of a file that has them. NAME is what callers send as server_ip; the address stands for it otherwise.',
+      schema: text,
+    }),
+    scrapeIntervalMs: setting({
+      env: 'PREDICTION_SCRAPE_INTERVAL_MS',
+      about: 'How long to wait between two scrapes of all servers, in milliseconds.',
+      schema: integer(50, 60_000),
+      fallback: '500',
+    }),
+    scrapeTimeoutMs: setting({
+      env: 'PREDICTION_SCRAPE_TIMEOUT_MS',
+      about: 'How long a scrape of one server may take, in milliseconds.',
+      schema: integer(50, 60_000),
+      fallback: '1000',
+    }),
+    scrapeStaleMs: setting({
+      env: 'PREDICTION_SCRAPE_STALE_MS',
+      about: 'How old scraped numbers may be, in milliseconds. Rows that need older ones are omitted from the answer.',
+      schema: integer(100, 600_000),
+      fallback: '5000',
+    }),
     tracesKvCapacityTokens: optional({
       env: 'PREDICTION_TRACES_KV_CAPACITY_TOKENS',
       about:

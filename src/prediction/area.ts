@@ -21,6 +21,7 @@ import { createPredictor } from './online/predictor.ts';
 import { createLiveStateKeeper } from './registry/live-state-worker.ts';
 import { createModelAdmin, type ModelAdmin } from './registry/model-admin.ts';
 import { createModelLoader } from './registry/model-loader.ts';
+import { createScraper, type Scraper } from './scraper/scraper.ts';
 import { createSpanQueue } from './traces/span-queue.ts';
 import { createTraceRoutes } from './traces/trace-routes.ts';
 
@@ -59,7 +60,8 @@ export function createPredictionArea(parts: PredictionParts): PredictionArea {
     onTrained: (model) => samples.thin(model),
   });
   const keeper = createLiveStateKeeper({ store, world, log, metrics, predictor });
-  const sink = createObservationSink({
+  const scraper = openScraper(parts);
+  const joined = createObservationSink({
     store,
     world,
     metrics,
@@ -77,14 +79,24 @@ export function createPredictionArea(parts: PredictionParts): PredictionArea {
       trainer.countObserved(model);
     },
   });
+  const sink = scraper?.fillReports(joined) ?? joined;
   const observations = createObservationService({ sink, world });
-  const service = createPredictionService({ predictor, unknownModel: config.unknownModel, metrics, world });
+  const { unknownModel } = config;
+  const service = createPredictionService({ predictor, fillLoad: scraper?.fillLoad, unknownModel, metrics, world });
   const rule: CallerRule = { mode: config.auth, verifyToken: parts.verifyToken };
   const { tracesKvCapacityTokens: kvCapacityTokens, tracesHoldSeconds } = config;
   const spans =
     kvCapacityTokens === undefined
       ? undefined
-      : createSpanQueue({ store, world, log, metrics, sink, kvCapacityTokens, holdMs: tracesHoldSeconds * 1000 });
+      : createSpanQueue({
+          store,
+          world,
+          log,
+          metrics,
+          sink: joined,
+          kvCapacityTokens,
+          holdMs: tracesHoldSeconds * 1000,
+        });
   return {
     admin: createModelAdmin({ store, world, predictor, accuracy }),
     routes: [
@@ -99,10 +111,25 @@ export function createPredictionArea(parts: PredictionParts): PredictionArea {
       { path: '/v1/traces', errors: 'rpc', routes: createTraceRoutes({ rule, queue: spans, world }) },
     ],
     services: [...service.grpc, observations.grpc].map(requireCaller(rule)),
-    workers: [loader, keeper, samples, ...(spans === undefined ? [] : [spans]), ...(config.learning ? [trainer] : [])],
+    workers: [
+      loader,
+      keeper,
+      samples,
+      ...(scraper === undefined ? [] : [scraper.worker]),
+      ...(spans === undefined ? [] : [spans]),
+      ...(config.learning ? [trainer] : []),
+    ],
     async loadModels() {
       await loader.load();
       await keeper.restore();
+      await scraper?.readList();
     },
   };
+}
+
+/** Undefined, and free of any cost, unless servers are listed. */
+function openScraper({ config, world, log, metrics }: PredictionParts): Scraper | undefined {
+  if (config.scrape === undefined) return undefined;
+  const { scrape: source, scrapeIntervalMs: intervalMs, scrapeTimeoutMs: timeoutMs, scrapeStaleMs } = config;
+  return createScraper({ source, intervalMs, timeoutMs, staleAfterMs: scrapeStaleMs, world, log, metrics });
 }

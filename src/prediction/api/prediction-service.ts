@@ -17,6 +17,8 @@ import { type JsonPredictResponse, readJsonRequest, toJsonResponse } from './pre
 
 export interface PredictionServiceParts {
   readonly predictor: Predictor;
+  /** Gives rows that bring no load the load of their server. */
+  readonly fillLoad?: ((columns: PredictColumns) => void) | undefined;
   /** Whether a target model that nobody trained is answered from the prior or refused. */
   readonly unknownModel: 'prior' | 'reject';
   readonly metrics: Metrics;
@@ -72,11 +74,12 @@ interface CallColumns {
   readonly predicted: PredictedColumns;
 }
 
-function answer(targetModel: string, call: CallColumns, { predictor, unknownModel }: PredictionServiceParts) {
+function answer(targetModel: string, call: CallColumns, { predictor, fillLoad, unknownModel }: PredictionServiceParts) {
   if (targetModel === '')
     throw new Failure('invalid', 'Cannot predict: target_model must not be empty', { field: 'target_model' });
   if (unknownModel === 'reject' && !predictor.hasModel(targetModel))
     throw new Failure('not_found', `Cannot predict: nothing was learned yet about target_model "${targetModel}"`);
+  fillLoad?.(call.columns);
   const omittedInputs = omitUnusableRows(call.columns);
   const modelVersion = predictor.predict(targetModel, call.columns, call.predicted);
   return { targetModel, modelVersion, omittedInputs } satisfies PredictSummary;

@@ -1,0 +1,50 @@
+/** One request for the metrics of a server, within bounds of time and bytes. Redirects are not followed. */
+import { Agent, request } from 'undici';
+import { Failure } from '../../errors.ts';
+import { parseLoad, type ScrapedLoad } from './gauges.ts';
+import type { ScrapeTarget } from './scrape-targets.ts';
+
+export interface ServerScraper {
+  /** Rejects when there is no whole answer in time, or it does not show a load. */
+  scrape(target: ScrapeTarget): Promise<ScrapedLoad>;
+  close(): Promise<void>;
+}
+
+/** vLLM exposes some 100 KiB. */
+const MAX_BYTES = 2_097_152;
+
+export function createServerScraper(timeoutMs: number): ServerScraper {
+  const agent = new Agent({
+    connections: 1,
+    pipelining: 1,
+    maxResponseSize: MAX_BYTES,
+    connect: { timeout: timeoutMs },
+  });
+  return {
+    async scrape({ url, host }) {
+      // Nothing is expanded: what is sent is what is read.
+      const headers = { host, accept: 'text/plain', 'accept-encoding': 'identity' };
+      const signal = AbortSignal.timeout(timeoutMs);
+      const { statusCode, body } = await request(url, { dispatcher: agent, headers, signal });
+      if (statusCode !== 200) {
+        // Unread, it is given up with an error.
+        body.on('error', () => {}).destroy();
+        throw new Failure('invalid', `Cannot scrape: the answer must be 200, got ${statusCode}`);
+      }
+      return parseLoad(await readBounded(body));
+    },
+    close: () => agent.destroy(),
+  };
+}
+
+async function readBounded(body: AsyncIterable<Buffer>): Promise<string> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of body) {
+    length += chunk.length;
+    if (length > MAX_BYTES)
+      throw new Failure('invalid', `Cannot scrape: the answer must have at most ${MAX_BYTES} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('latin1');
+}

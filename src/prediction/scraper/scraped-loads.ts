@@ -1,0 +1,103 @@
+/**
+ * The loads of servers as last scraped, found by the bytes of a row's `server_ip` without making a string.
+ *
+ * Proto3 cannot tell a 0 from nothing. So the rule is by row: a row whose waiting, running, KV cache use and tokens in
+ * flight are all 0 brings no load, and takes the scraped one. A gateway that counts by itself sends all zeros only for a
+ * server that it thinks idle, where the scraped numbers are as good.
+ */
+import type { PredictColumns } from '../schema/columns.ts';
+import type { ObservedInput } from '../schema/observation-event.ts';
+import { createServerIndex, type ServerIndex } from '../schema/server-index.ts';
+import type { ScrapedLoad } from './gauges.ts';
+
+export interface ScrapedServer {
+  /** The first is shown. */
+  readonly names: readonly string[];
+  load: ScrapedLoad | undefined;
+  /** When the last good scrape began, by a clock that never steps back. */
+  atMs: number;
+}
+
+export type FilledInput = { readonly input: ObservedInput } | { readonly staleMs: number };
+
+export interface ScrapedLoads {
+  readonly servers: readonly ScrapedServer[];
+  /** These servers from now on; what is known of a server stays. */
+  replaceServers(namesOfServers: readonly (readonly string[])[]): void;
+  /** Fills rows that bring no load. A row whose server has only old numbers becomes one that is omitted; returns how many. */
+  fillColumns(columns: PredictColumns, nowMs: number): number;
+  /** The same for the candidate of a report. */
+  fillInput(input: ObservedInput, nowMs: number): FilledInput;
+}
+
+export function createScrapedLoads(staleAfterMs: number): ScrapedLoads {
+  let servers: readonly ScrapedServer[] = [];
+  let byName: readonly ScrapedServer[] = [];
+  let index: ServerIndex = createServerIndex(1, () => {});
+
+  function isStale({ load, atMs }: ScrapedServer, nowMs: number): boolean {
+    return load === undefined || nowMs - atMs > staleAfterMs;
+  }
+
+  function fillRow(columns: PredictColumns, row: number, nowMs: number): boolean {
+    const found = index.find(columns.source, columns.serverIpStart[row]!, columns.serverIpLength[row]!);
+    const server = found === -1 ? undefined : byName[found]!;
+    if (server === undefined) return true;
+    if (isStale(server, nowMs)) {
+      // No server has such a use: the row is left out, as one that nothing can be said about.
+      columns.kvCacheUsage[row] = Number.NaN;
+      return false;
+    }
+    const { waiting, running, kvCacheUsage, inflightTokens } = server.load!;
+    columns.numRequestWaiting[row] = waiting;
+    columns.numRequestRunning[row] = running;
+    columns.kvCacheUsage[row] = kvCacheUsage;
+    columns.inflightTokens[row] = inflightTokens;
+    return true;
+  }
+
+  return {
+    get servers() {
+      return servers;
+    },
+    replaceServers(namesOfServers) {
+      const known = new Map(servers.flatMap((server) => server.names.map((name) => [name, server] as const)));
+      servers = namesOfServers.map((names) => {
+        const before = known.get(names[0]!);
+        return { names, load: before?.load, atMs: before?.atMs ?? Number.NEGATIVE_INFINITY };
+      });
+      const named = servers.flatMap((server) => server.names.map((name) => [name, server] as const));
+      index = createServerIndex(Math.max(1, named.length), () => {});
+      const numbered: ScrapedServer[] = [];
+      for (const [name, server] of named) numbered[index.ensure(Buffer.from(name))] = server;
+      byName = numbered;
+    },
+    fillColumns(columns, nowMs) {
+      let stale = 0;
+      for (let row = 0; row < columns.count; row++) {
+        if (
+          columns.numRequestWaiting[row] === 0 &&
+          columns.numRequestRunning[row] === 0 &&
+          columns.kvCacheUsage[row] === 0 &&
+          columns.inflightTokens[row] === 0 &&
+          !fillRow(columns, row, nowMs)
+        )
+          stale++;
+      }
+      return stale;
+    },
+    fillInput(input, nowMs) {
+      if (input.numRequestWaiting + input.numRequestRunning + input.kvCacheUsage + input.inflightTokens > 0)
+        return { input };
+      const name = Buffer.from(input.serverIp);
+      const found = index.find(name, 0, name.length);
+      const server = found === -1 ? undefined : byName[found]!;
+      if (server === undefined) return { input };
+      if (isStale(server, nowMs)) return { staleMs: nowMs - server.atMs };
+      const { waiting, running, kvCacheUsage, inflightTokens } = server.load!;
+      return {
+        input: { ...input, numRequestWaiting: waiting, numRequestRunning: running, kvCacheUsage, inflightTokens },
+      };
+    },
+  };
+}

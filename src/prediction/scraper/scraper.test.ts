@@ -1,0 +1,259 @@
+/** Servers are real HTTP servers here, good and bad. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { Registry } from 'prom-client';
+import { createLog } from '../../telemetry/log.ts';
+import { realWorld, type World } from '../../world.ts';
+import { createPredictColumns } from '../schema/columns.ts';
+import type { DispatchedEvent, ObservationEvent, ObservedInput } from '../schema/observation-event.ts';
+import { parseScrapeList } from './scrape-list.ts';
+import { createServerScraper } from './scrape-server.ts';
+import { createTargetList } from './scrape-targets.ts';
+import { createScrapeWorker } from './scrape-worker.ts';
+import { createScrapedLoads } from './scraped-loads.ts';
+import { createScraper } from './scraper.ts';
+
+const METRICS = 'vllm:num_requests_running 12\nvllm:num_requests_waiting 3\nvllm:kv_cache_usage_perc 0.25\n';
+const never = new AbortController().signal;
+
+interface TestServer extends AsyncDisposable {
+  readonly server: Server;
+  readonly url: string;
+  readonly port: number;
+}
+
+async function startServer(answer: RequestListener): Promise<TestServer> {
+  const server = createServer(answer).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    server,
+    port,
+    url: `http://127.0.0.1:${port}/metrics`,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+const TIMEOUT_MS = 500;
+const STALE_MS = 5000;
+
+function open(source: string, world: World = realWorld) {
+  const metrics = new Registry();
+  const log = createLog('silent');
+  const loads = createScrapedLoads(STALE_MS);
+  const scraper = createServerScraper(TIMEOUT_MS);
+  const list = createTargetList({ source, world, log });
+  const worker = createScrapeWorker({ list, loads, scraper, intervalMs: 100, world, log, metrics });
+  return { loads, worker, metrics, [Symbol.asyncDispose]: () => worker.stop() };
+}
+
+async function readOutcomes(metrics: Registry): Promise<Record<string, number>> {
+  const metric = await metrics.getSingleMetric('trivet_prediction_scrapes_total')!.get();
+  return Object.fromEntries(metric.values.map(({ labels, value }) => [String(labels.outcome), value]));
+}
+
+function askAbout(names: readonly string[]) {
+  const columns = createPredictColumns(names.length);
+  columns.count = names.length;
+  columns.source = Buffer.from(names.join(''));
+  let start = 0;
+  for (const [row, name] of names.entries()) {
+    columns.serverIpStart[row] = start;
+    columns.serverIpLength[row] = name.length;
+    start += name.length;
+  }
+  return columns;
+}
+
+test('a server that tells its load has it in rows that bring none, under each of its names', async () => {
+  await using good = await startServer((_request, response) => response.end(METRICS));
+  await using opened = open(good.url);
+  await opened.worker.scrapeAll(never);
+  const columns = askAbout([`127.0.0.1:${good.port}`, '127.0.0.1', 'another', '127.0.0.1']);
+  columns.numRequestRunning[3] = 1;
+  assert.equal(opened.loads.fillColumns(columns, realWorld.monotonicMs()), 0);
+  assert.deepEqual(Array.from(columns.numRequestRunning), [12, 12, 0, 1], 'a row that brings a load keeps it');
+  assert.deepEqual(Array.from(columns.numRequestWaiting), [3, 3, 0, 0]);
+  assert.deepEqual(Array.from(columns.kvCacheUsage), [0.25, 0.25, 0, 0]);
+});
+
+const bad: [title: string, answer: RequestListener][] = [
+  ['hangs', () => {}],
+  ['stops in the middle', (_request, response) => void response.write(METRICS)],
+  ['answers 500', (_request, response) => void response.writeHead(500).end(METRICS)],
+  ['redirects', (_request, response) => void response.writeHead(302, { location: '/elsewhere' }).end()],
+  ['says NaN', (_request, response) => void response.end(METRICS.replace('12', 'NaN'))],
+  ['says 1e308', (_request, response) => void response.end(METRICS.replace('12', '1e308'))],
+  ['says less than nothing', (_request, response) => void response.end(METRICS.replace('0.25', '-1'))],
+  ['declares 100 MB', (_request, response) => void response.writeHead(200, { 'content-length': 1e8 }).end(METRICS)],
+  [
+    'sends 100 MB',
+    (_request, response) => {
+      const chunk = Buffer.alloc(1e6, 'x');
+      let sent = 0;
+      const more = (): void => {
+        while (sent++ < 100) if (!response.write(chunk)) return void response.once('drain', more);
+        response.end();
+      };
+      more();
+    },
+  ],
+  ['closes', (request) => void request.socket.destroy()],
+];
+for (const [title, answer] of bad)
+  test(`a server that ${title} fails by itself, and the others are scraped`, async () => {
+    let asked = 0;
+    await using evil = await startServer((request, response) => {
+      asked++;
+      return answer(request, response);
+    });
+    await using good = await startServer((_request, response) => response.end(METRICS));
+    await using opened = open(`evil=${evil.url},good=${good.url}`);
+    await opened.worker.scrapeAll(never);
+    assert.deepEqual(await readOutcomes(opened.metrics), { ok: 1, failed: 1 });
+    assert.deepEqual(
+      opened.loads.servers.map(({ names, load }) => [names, load?.running]),
+      [
+        [['evil'], undefined],
+        [['good'], 12],
+      ],
+    );
+    assert.equal(asked, 1);
+  });
+
+test('numbers that are too old leave rows out, until the server answers again', async () => {
+  let isUp = true;
+  await using server = await startServer(
+    (_request, response) => void (isUp ? response.end(METRICS) : response.destroy()),
+  );
+  let nowMs = 1000;
+  await using opened = open(`s=${server.url}`, { ...realWorld, monotonicMs: () => nowMs });
+  const fill = () => {
+    const columns = askAbout(['s']);
+    return [opened.loads.fillColumns(columns, nowMs), columns.kvCacheUsage[0]];
+  };
+  await opened.worker.readList();
+  assert.deepEqual(fill(), [1, Number.NaN], 'nothing is known yet');
+  await opened.worker.scrapeAll(never);
+  assert.deepEqual(fill(), [0, 0.25]);
+  isUp = false;
+  nowMs += STALE_MS;
+  await opened.worker.scrapeAll(never);
+  assert.deepEqual(fill(), [0, 0.25]);
+  nowMs += 1;
+  assert.deepEqual(fill(), [1, Number.NaN]);
+  const text = await opened.metrics.metrics();
+  assert.match(text, /trivet_prediction_scrape_age_seconds\{server="s"\} 5\.001/);
+  isUp = true;
+  await opened.worker.scrapeAll(never);
+  assert.deepEqual(fill(), [0, 0.25]);
+});
+
+test('a file is read again when it changes; what cannot be read leaves the servers of before', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'trivet-test-'));
+  try {
+    const file = join(folder, 'servers');
+    await using server = await startServer((_request, response) => response.end(METRICS));
+    writeFileSync(file, `# our servers\na=${server.url}\n\n`);
+    await using opened = open(file);
+    const names = () => opened.loads.servers.map((each) => each.names[0]);
+    await opened.worker.scrapeAll(never);
+    assert.deepEqual(names(), ['a']);
+    writeFileSync(file, `a=${server.url} # the first\nbcd=${server.url}\n`);
+    await opened.worker.scrapeAll(never);
+    assert.deepEqual(names(), ['a', 'bcd']);
+    writeFileSync(file, 'ftp://nowhere\n');
+    await opened.worker.scrapeAll(never);
+    assert.deepEqual(names(), ['a', 'bcd']);
+    rmSync(file);
+    await opened.worker.scrapeAll(never);
+    assert.deepEqual(names(), ['a', 'bcd']);
+    await assert.rejects(open(file).worker.readList(), /the file ".*servers" must be readable/);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test('a name is resolved, and stands for its address too', async () => {
+  await using server = await startServer((_request, response) => response.end(METRICS));
+  await using opened = open(`http://localhost:${server.port}/metrics`);
+  await opened.worker.scrapeAll(never);
+  const found = opened.loads.servers.find(({ load }) => load !== undefined);
+  assert.ok(found?.names.includes(`127.0.0.1:${server.port}`));
+});
+
+const lists: [title: string, text: string, message: RegExp][] = [
+  ['another scheme', 'ftp://a/metrics', /must be http:\/\/host:port\/metrics or NAME=.*got "ftp:\/\/a\/metrics"/],
+  ['no address', 'vllm-0', /a server must be/],
+  ['a password', 'http://a:b@c/metrics', /a server must be/],
+  ['a name twice', 'a=http://b/metrics,a=http://c/metrics', /"a" must name one server, got several/],
+  ['too many', 'http://a/metrics,'.repeat(4097), /at most 4096 servers/],
+];
+for (const [title, text, message] of lists)
+  test(`parseScrapeList() refuses ${title}`, () => assert.throws(() => parseScrapeList(text), message));
+
+const input: ObservedInput = {
+  podType: '',
+  inputTokenLength: 100,
+  prefixCacheScore: 0,
+  numRequestWaiting: 0,
+  numRequestRunning: 0,
+  kvCacheUsage: 0,
+  inflightTokens: 0,
+  hbmUtilization: 0,
+  aiCoreUtilization: 0,
+  bandwidthUtilization: 0,
+  serverIp: 'up',
+};
+
+test('reports are filled as the calls before them were; without fresh numbers they are refused', async () => {
+  await using server = await startServer((_request, response) => response.end(METRICS));
+  const scraper = createScraper({
+    source: `up=${server.url},down=http://127.0.0.1:1/metrics`,
+    intervalMs: 100,
+    timeoutMs: TIMEOUT_MS,
+    staleAfterMs: STALE_MS,
+    world: realWorld,
+    log: createLog('silent'),
+    metrics: new Registry(),
+  });
+  await scraper.readList();
+  scraper.worker.start();
+  while (scraper.loads.servers[0]?.load === undefined) await new Promise((resolve) => setImmediate(resolve));
+  const reported: ObservationEvent[] = [];
+  const sink = scraper.fillReports({
+    report: async (events) => {
+      reported.push(...events);
+      return { accepted: events.length - 1, refusals: [{ index: 1, reason: 'no room' }] };
+    },
+  });
+  const dispatched = (serverIp: string): DispatchedEvent => ({
+    kind: 'dispatched',
+    requestId: serverIp,
+    targetModel: 'm',
+    input: { ...input, serverIp },
+    atMs: 1,
+  });
+  const result = await sink.report([dispatched('down'), dispatched('up'), dispatched('unknown')]);
+  await scraper.worker.stop();
+  assert.deepEqual(
+    reported.map((event) => (event.kind === 'dispatched' ? event.input.numRequestRunning : 0)),
+    [12, 0],
+  );
+  assert.deepEqual(result, {
+    accepted: 1,
+    refusals: [
+      { index: 0, reason: 'input must bring a load: the scraped numbers of its server were never read' },
+      { index: 2, reason: 'no room' },
+    ],
+  });
+});
