@@ -13,6 +13,7 @@ export const waitingSpans: Migration = {
       first_token_ms {REAL} NOT NULL,
       end_ms {REAL} NOT NULL,
       input_tokens {INT} NOT NULL,
+      cached_tokens {INT} NOT NULL,
       output_tokens {INT} NOT NULL,
       is_learned {INT} NOT NULL
     )`,

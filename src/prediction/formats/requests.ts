@@ -53,9 +53,9 @@ export async function* readRequests(
   for (const row of sortByStart(requests)) {
     const request = requests[row]!;
     const observation = {
-        ...toObservation(request, loads[row]!, options.targetModel),
-        history: histories[row]!,
-      };
+      ...toObservation(request, loads[row]!, options.targetModel),
+      history: histories[row]!,
+    };
     // Many long requests at once can add up to more than an input may say.
     const mistake = findMistake(observation);
     const { line, place } = request;

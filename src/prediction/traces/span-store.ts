@@ -17,15 +17,17 @@ interface SpanRow {
   readonly first_token_ms: number;
   readonly end_ms: number;
   readonly input_tokens: number;
+  readonly cached_tokens: number;
   readonly output_tokens: number;
 }
 
-const COLUMNS = 'request_id, target_model, server, start_ms, first_token_ms, end_ms, input_tokens, output_tokens';
+const COLUMNS =
+  'request_id, target_model, server, start_ms, first_token_ms, end_ms, input_tokens, cached_tokens, output_tokens';
 
 // A collector that got no answer sends the same spans again.
 const insertSpan = statement(
   'waiting-span-insert',
-  `INSERT INTO waiting_spans (${COLUMNS}, is_learned) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0)
+  `INSERT INTO waiting_spans (${COLUMNS}, is_learned) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0)
    ON CONFLICT (request_id) DO NOTHING`,
 );
 const dueSpans = statement<SpanRow>(
@@ -54,6 +56,7 @@ export async function storeSpans(store: Store, spans: readonly WaitingSpan[]): P
         span.firstTokenMs,
         span.endMs,
         Math.round(span.inputTokens),
+        Math.round(span.cachedTokens),
         Math.round(span.outputTokens),
       ],
     })),
@@ -96,6 +99,7 @@ function toSpan(row: SpanRow): WaitingSpan {
     firstTokenMs: row.first_token_ms,
     endMs: row.end_ms,
     inputTokens: row.input_tokens,
+    cachedTokens: row.cached_tokens,
     outputTokens: row.output_tokens,
   };
 }

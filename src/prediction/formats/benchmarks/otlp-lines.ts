@@ -44,6 +44,7 @@ function toRow(span: Span, { run, server, line }: BenchmarkContext, place: strin
     first_token_ms: request.firstTokenMs,
     end_ms: request.endMs,
     input_tokens: request.inputTokens,
+    cached_tokens: request.cachedTokens,
     output_tokens: request.outputTokens,
   };
   return { line, place, record };

@@ -11,6 +11,8 @@ export interface RequestSpan {
   readonly firstTokenMs: number;
   readonly endMs: number;
   readonly inputTokens: number;
+  /** 0 when the span does not say. */
+  readonly cachedTokens: number;
   readonly outputTokens: number;
 }
 
@@ -19,6 +21,8 @@ export type ParsedSpan = { readonly request: RequestSpan } | { readonly refusal:
 const TTFT = 'gen_ai.latency.time_to_first_token';
 const E2E = 'gen_ai.latency.e2e';
 const INPUT = 'gen_ai.usage.prompt_tokens';
+/** Not in every version. */
+const CACHED = 'gen_ai.usage.cached_tokens';
 const OUTPUT = 'gen_ai.usage.completion_tokens';
 /** Several answers to one prompt: their tokens are added up, so the time of one cannot be told. */
 const SEQUENCES = ['gen_ai.request.n', 'gen_ai.usage.num_sequences'];
@@ -46,6 +50,7 @@ export function parseRequestSpan(span: Span): ParsedSpan {
       firstTokenMs: span.startMs + number(TTFT) * 1000,
       endMs: span.startMs + number(E2E) * 1000,
       inputTokens: number(INPUT),
+      cachedTokens: isNumber(attributes, CACHED) ? number(CACHED) : 0,
       outputTokens: number(OUTPUT),
     },
   };
