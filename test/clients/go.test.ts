@@ -1,11 +1,10 @@
 /** `clients/go` with Debian's Go and grpc-go, without a network, against the running program. */
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { skipWithout } from '../support/client-tools.ts';
+import { runTool, skipWithout } from '../support/client-tools.ts';
 import { createDataDir, startProgram } from '../support/start-program.ts';
 
 const skip = skipWithout(
@@ -20,28 +19,31 @@ const folder = mkdtempSync(join(tmpdir(), 'trivet-go-'));
 const sources = join(folder, 'src', 'trivet');
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-function run(program: string, args: readonly string[], environment: Readonly<Record<string, string>> = {}): string {
-  return execFileSync(program, args, {
-    cwd: sources,
-    encoding: 'utf8',
-    stdio: 'pipe',
-    env: { ...process.env, GO111MODULE: 'off', GOPATH: `${folder}:/usr/share/gocode`, GOFLAGS: '', ...environment },
+function run(
+  command: readonly [string, ...string[]],
+  environment: Readonly<Record<string, string>> = {},
+): Promise<string> {
+  return runTool(sources, command, {
+    GO111MODULE: 'off',
+    GOPATH: `${folder}:/usr/share/gocode`,
+    GOFLAGS: '',
+    ...environment,
   });
 }
 
-before(() => {
+before(async () => {
   if (skip !== false) return;
   // As in a clone, where proto/ lies two folders above.
   cpSync('clients/go', sources, { recursive: true });
   cpSync('proto', join(folder, 'proto'), { recursive: true });
-  run('./generate.sh', []);
-  run('go', ['vet', './router', './example']);
-  run('go', ['test', '-c', '-o', 'router.test', './router']);
-  run('go', ['build', '-o', 'example.out', './example']);
+  await run(['./generate.sh']);
+  await run(['go', 'vet', './router', './example']);
+  await run(['go', 'test', '-c', '-o', 'router.test', './router']);
+  await run(['go', 'build', '-o', 'example.out', './example']);
 });
 
-test('the Go code is formatted as gofmt formats it', { skip }, () => {
-  assert.equal(run('gofmt', ['-l', 'router', 'example']), '');
+test('the Go code is formatted as gofmt formats it', { skip }, async () => {
+  assert.equal(await run(['gofmt', '-l', 'router', 'example']), '');
 });
 
 test('the Go router predicts, reports and falls back, over TCP and a unix socket', { skip }, async () => {
@@ -49,18 +51,18 @@ test('the Go router predicts, reports and falls back, over TCP and a unix socket
   const socket = join(dataDir, 'prediction.sock');
   await using program = await startProgram({ PARTS: 'prediction', GRPC_UNIX_SOCKET: socket }, dataDir);
   for (const address of [program.grpcAddress, `unix://${socket}`])
-    run('./router.test', [], { TRIVET_GRPC_ADDRESS: address });
+    await run(['./router.test'], { TRIVET_GRPC_ADDRESS: address });
   const metrics = await (await fetch(`${program.httpUrl}/metrics`)).text();
   assert.match(metrics, /trivet_prediction_observed_total\{model="qwen3-32b",target="ttft"\} 120\n/);
   assert.match(metrics, /trivet_prediction_observed_total\{model="qwen3-32b",target="tpot"\} 120\n/);
 
-  const output = run('./example.out', ['-address', program.grpcAddress, '-requests', '40']);
+  const output = await run(['./example.out', '-address', program.grpcAddress, '-requests', '40']);
   assert.match(output, /reported: \{Accepted:120 Refused:0 Dropped:0 /);
 });
 
-test('the Go example routes every request when no service is there', { skip }, () => {
-  assert.throws(
-    () => run('./example.out', ['-address', '127.0.0.1:1', '-requests', '40']),
+test('the Go example routes every request when no service is there', { skip }, async () => {
+  await assert.rejects(
+    () => run(['./example.out', '-address', '127.0.0.1:1', '-requests', '40']),
     (error: { stdout: string }) => /by model version: map\[fallback:40\]\nreported: \{Accepted:0 /.test(error.stdout),
   );
 });

@@ -1,5 +1,6 @@
 /** The tools that the example clients are built and run with, as Debian packages them. */
-import { spawnSync } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
+import { promisify } from 'node:util';
 
 /** Why a test that needs these programs is skipped; false when they are there, and where the gate runs, which has to have them. */
 export function skipWithout(
@@ -8,4 +9,17 @@ export function skipWithout(
 ): string | false {
   const isThere = programs.every(([program, ...args]) => spawnSync(program, args).status === 0);
   return isThere || process.env.CI === 'true' ? false : `not installed: ${packages}`;
+}
+
+/**
+ * What a tool prints. It does not block: the program under test writes its log to this process, and would stop at a full pipe.
+ * A tool that fails rejects, with its output as `stdout` and `stderr`.
+ */
+export async function runTool(
+  cwd: string,
+  [program, ...args]: readonly [program: string, ...args: string[]],
+  environment: Readonly<Record<string, string>> = {},
+): Promise<string> {
+  const env = { ...process.env, ...environment };
+  return (await promisify(execFile)(program, args, { cwd, env, encoding: 'utf8' })).stdout;
 }

@@ -1,0 +1,4 @@
+import logging
+
+callbacks = []
+verbose_logger = logging.getLogger("LiteLLM")

@@ -1,0 +1,109 @@
+import http.server
+import threading
+import time
+import unittest
+import uuid
+
+from trivet import Client, Input, TrivetError
+from trivet.messages import at, dispatched, finished, first_token
+
+from .service import URL, Silent, needs_service
+
+
+class ClientTest(unittest.TestCase):
+    def test_a_service_that_never_answers_is_unavailable_after_the_deadline(self):
+        with Silent() as url:
+            with self.assertRaises(TrivetError) as raised:
+                Client(url, deadline=0.02).predict("qwen3-32b", [Input()])
+        self.assertEqual(raised.exception.code, "unavailable")
+
+    def test_a_closed_port_is_unavailable(self):
+        with self.assertRaises(TrivetError) as raised:
+            Client("http://127.0.0.1:1").predict("qwen3-32b", [Input()])
+        self.assertEqual(raised.exception.code, "unavailable")
+
+    def test_an_address_without_a_host_is_refused(self):
+        for url in ("127.0.0.1:8080", "ftp://host", "http://"):
+            with self.subTest(url), self.assertRaises(ValueError):
+                Client(url)
+
+    def test_an_answer_that_is_not_json_is_an_error(self):
+        with Answers(b"<html>") as url, self.assertRaises(TrivetError) as raised:
+            Client(url, deadline=10).predict("qwen3-32b", [Input()])
+        self.assertIn("is not JSON", str(raised.exception))
+
+    def test_a_connection_that_the_service_closed_is_replaced(self):
+        body = b'{"outputs": [], "metadata": {"modelVersion": "prior@1", "omittedInputs": 0}}'
+        with Answers(body) as url:
+            client = Client(url, deadline=10)
+            for _ in range(3):
+                self.assertEqual(client.predict("qwen3-32b", []).model_version, "prior@1")
+            client.close()
+
+
+@needs_service
+class ServiceTest(unittest.TestCase):
+    def setUp(self):
+        self.client = Client(URL, deadline=30)
+        self.addCleanup(self.client.close)
+
+    def test_predicts_for_each_input_in_its_order(self):
+        inputs = [
+            Input(input_id=7, server_ip="10.0.0.1", input_token_length=500),
+            Input(input_id=-1, server_ip="10.0.0.2", input_token_length=5000, num_request_waiting=9),
+        ]
+        answer = self.client.predict("python-client", inputs)
+        self.assertEqual([(one.input_id, one.server_ip) for one in answer.predictions], [(7, "10.0.0.1"), (-1, "10.0.0.2")])
+        self.assertLess(answer.predictions[0].ttft_millis, answer.predictions[1].ttft_millis)
+        self.assertEqual((answer.model_version, answer.omitted_inputs), ("prior@1", 0))
+
+    def test_counts_inputs_that_cannot_be_true(self):
+        answer = self.client.predict("python-client", [Input(kv_cache_usage=-1), Input(kv_cache_usage=0.5)])
+        self.assertEqual((len(answer.predictions), answer.omitted_inputs), (1, 1))
+
+    def test_raises_what_the_service_refuses(self):
+        with self.assertRaises(TrivetError) as raised:
+            self.client.predict("", [Input()])
+        self.assertEqual(raised.exception.code, "invalid_argument")
+        self.assertIn("target_model must not be empty", str(raised.exception))
+
+    def test_reports_events_and_names_what_is_refused(self):
+        name = uuid.uuid4().hex
+        events = [
+            dispatched(name, "python-client", Input(server_ip="10.0.0.1", input_token_length=500), at(time.time())),
+            first_token(name, 0.2),
+            first_token(name, -0.2),
+            finished(name, 1.0, 21),
+        ]
+        reported = self.client.report(events)
+        self.assertEqual((reported.accepted, reported.refused), (3, 1))
+        self.assertEqual(reported.reasons, ["ttft_millis must be more than 0 and at most a day, got -200"])
+
+
+class Answers:
+    """Answers every call with the same bytes and closes the connection after each."""
+
+    def __init__(self, body):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                self.rfile.read(int(self.headers["Content-Length"]))
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+                self.close_connection = True
+
+            def log_message(self, *_):
+                pass
+
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+
+    def __enter__(self):
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    def __exit__(self, *_):
+        self._server.shutdown()
+        self._server.server_close()

@@ -1,0 +1,189 @@
+import asyncio
+import unittest
+
+from trivet import Answer, Candidate, Client, Prediction, Reported, Reporter, Router, TrivetError
+from trivet.load import EXPLORE_AFTER, Load
+
+from .service import URL, Silent, needs_service
+
+POOL = ["10.0.0.1", "10.0.0.2"]
+
+
+class Recorder:
+    """A client that answers as it is told and keeps what it is asked and told."""
+
+    deadline = 5.0
+
+    def __init__(self, tpot_by_server=None, error=None):
+        self.tpot_by_server, self.error = tpot_by_server or {}, error
+        self.asked, self.events = [], []
+
+    def predict(self, model, inputs):
+        self.asked.append(inputs)
+        if self.error is not None:
+            raise self.error
+        outputs = [
+            Prediction(one.input_id, one.server_ip, 100.0, self.tpot_by_server[one.server_ip])
+            for one in inputs
+            if one.server_ip in self.tpot_by_server
+        ]
+        return Answer(outputs, "qwen3-32b@1", len(inputs) - len(outputs))
+
+    def report(self, events):
+        self.events.extend(events)
+        return Reported(len(events), 0)
+
+
+def create_router(client, test):
+    router = Router(client, "qwen3-32b", reporter=Reporter(client, interval=0.01))
+    test.addCleanup(router.close)
+    return router
+
+
+class RouterTest(unittest.TestCase):
+    def test_chooses_the_least_score_and_reports_what_it_asked(self):
+        client = Recorder({"10.0.0.1": 30.0, "10.0.0.2": 10.0})
+        router = create_router(client, self)
+        router.set_metrics("10.0.0.2", waiting=3, kv_cache_usage=0.5)
+        choice = router.choose(1200, POOL)
+        self.assertEqual((choice.address, choice.model_version, choice.error), ("10.0.0.2", "qwen3-32b@1", None))
+        choice.first_token(0.25)
+        choice.finished(output_tokens=101, elapsed=2.0)
+        reported = router.close()
+        self.assertEqual((reported.accepted, router.reporter.dropped), (3, 0))
+        dispatched, first, finished = client.events
+        self.assertEqual(dispatched["dispatched"]["targetModel"], "qwen3-32b")
+        self.assertEqual(
+            dispatched["dispatched"]["input"],
+            {"input_id": 1, "input_token_length": 1200, "num_request_waiting": 3, "kv_cache_usage": 0.5, "server_ip": "10.0.0.2"},
+        )
+        self.assertEqual(first["firstToken"]["ttftMillis"], 250.0)
+        self.assertEqual((finished["finished"]["tpotMillis"], finished["finished"]["outputTokens"]), (20.0, 101))
+
+    def test_asks_about_each_server_loaded_and_idle_with_what_it_has_sent_itself(self):
+        client = Recorder({"10.0.0.1": 10.0})
+        router = create_router(client, self)
+        router.choose(1000, POOL[:1])
+        router.choose(500, POOL[:1])
+        loaded, idle = client.asked[1]
+        self.assertEqual((loaded.num_request_running, loaded.inflight_tokens, loaded.num_request_waiting), (1, 1000, 0))
+        self.assertEqual((idle.num_request_running, idle.inflight_tokens, idle.input_token_length), (0, 0, 500))
+
+    def test_a_request_that_failed_is_not_reported_and_not_counted(self):
+        client = Recorder({"10.0.0.1": 10.0})
+        router = create_router(client, self)
+        choice = router.choose(1000, POOL[:1])
+        choice.failed()
+        choice.finished(10)
+        router.choose(1000, POOL[:1])
+        self.assertEqual(client.asked[1][0].num_request_running, 0)
+        router.close()
+        self.assertEqual(client.events, [])
+
+    def test_a_candidate_without_a_prediction_comes_last(self):
+        router = create_router(Recorder({"10.0.0.2": 10.0}), self)
+        self.assertEqual([one.address for one in router.rank(1000, POOL).candidates], ["10.0.0.2", "10.0.0.1"])
+
+    def test_falls_back_to_the_fewest_requests(self):
+        for error in (TrivetError("unavailable", "away"), TrivetError("unauthenticated", "a token is needed")):
+            with self.subTest(error.code):
+                router = create_router(Recorder(error=error), self)
+                router.set_metrics("10.0.0.1", waiting=2)
+                choice = router.choose(1000, POOL)
+                self.assertEqual((choice.address, choice.model_version, choice.error), ("10.0.0.2", "", error))
+
+    def test_stops_asking_for_a_while_after_failures(self):
+        client = Recorder(error=TrivetError("unavailable", "away"))
+        router = create_router(client, self)
+        for _ in range(10):
+            router.choose(1000, POOL)
+        self.assertEqual(len(client.asked), 3)
+
+    def test_the_event_loop_gets_a_choice_when_nothing_answers(self):
+        with Silent() as url:
+            router = create_router(Client(url, deadline=0.02), self)
+            choice = asyncio.run(router.choose_async(1000, [Candidate("10.0.0.1")]))
+        self.assertIn(choice.error.code, ("unavailable", "deadline_exceeded"))
+
+    def test_needs_a_candidate_and_possible_metrics(self):
+        router = create_router(Recorder(), self)
+        with self.assertRaisesRegex(ValueError, "there are no candidates"):
+            router.choose(1000, [])
+        for value in (-1, float("nan"), float("inf")):
+            with self.subTest(value), self.assertRaisesRegex(ValueError, "kv_cache_usage must be a number of 0 or more"):
+                router.set_metrics("10.0.0.1", kv_cache_usage=value)
+
+
+class LoadTest(unittest.TestCase):
+    def test_a_server_that_got_no_request_for_long_gets_the_next(self):
+        load, candidates = Load(), [Candidate(one) for one in POOL]
+        load.of("10.0.0.2")
+        for _ in range(EXPLORE_AFTER * len(POOL) + 1):
+            load.dispatched("10.0.0.1", 10)(5)
+        predictions = {i: Prediction(i, "", 100.0 if i % 2 == 0 else 900.0, 10.0) for i in range(4)}
+        self.assertEqual(load.rank(candidates, predictions), [1, 0])
+
+    def test_equal_servers_take_turns(self):
+        load, candidates = Load(), [Candidate(one) for one in POOL]
+        equal = {i: Prediction(i, "", 100.0, 10.0) for i in range(4)}
+        chosen = []
+        for _ in range(4):
+            chosen.append(load.rank(candidates, equal)[0])
+            load.dispatched(POOL[chosen[-1]], 10)(5)
+        self.assertEqual(chosen, [0, 1, 0, 1])
+
+
+class ReporterTest(unittest.TestCase):
+    def test_keeps_events_while_the_service_is_away(self):
+        client = Away(failures=2)
+        reporter = Reporter(client, interval=0.01)
+        reporter.send([{"finished": {}}])
+        self.assertEqual((reporter.close().accepted, reporter.dropped), (1, 0))
+
+    def test_drops_and_counts_events_beyond_its_capacity_and_after_its_end(self):
+        client = Away(failures=10**6)
+        reporter = Reporter(client, interval=0.01, capacity=3)
+        reporter.send([{"finished": {}}] * 5)
+        self.assertEqual(reporter.dropped, 2)
+        reporter.close(timeout=0.05)
+        reporter.send([{"finished": {}}])
+        self.assertEqual((reporter.dropped, reporter.reported.accepted), (6, 0))
+
+    def test_a_batch_that_is_refused_as_a_whole_is_dropped_with_its_reason(self):
+        client = Away(failures=1, code="unauthenticated")
+        reporter = Reporter(client, interval=0.01)
+        reporter.send([{"finished": {}}])
+        reported = reporter.close()
+        self.assertEqual((reported.accepted, reporter.dropped), (0, 1))
+        self.assertEqual(reported.reasons, ["unauthenticated: away"])
+
+
+class Away:
+    deadline = 1.0
+
+    def __init__(self, failures, code="unavailable"):
+        self.failures, self.code = failures, code
+
+    def report(self, events):
+        if self.failures > 0:
+            self.failures -= 1
+            raise TrivetError(self.code, "away")
+        return Reported(len(events), 0)
+
+
+@needs_service
+class ServiceTest(unittest.TestCase):
+    def test_the_service_takes_every_report_of_a_router(self):
+        router = create_router(Client(URL, deadline=30), self)
+        for i in range(60):
+            choice = router.choose(500 + 10 * i, POOL)
+            self.assertIsNone(choice.error)
+            choice.first_token(0.12)
+            choice.finished(181, 2.0)
+        reported = router.close()
+        self.assertEqual((reported.accepted, reported.refused, router.reporter.dropped), (180, 0, 0))
+
+    def test_a_queue_sends_requests_elsewhere(self):
+        router = create_router(Client(URL, deadline=30), self)
+        router.set_metrics("10.0.0.1", waiting=40, kv_cache_usage=0.9)
+        self.assertEqual(asyncio.run(router.choose_async(1000, POOL)).address, "10.0.0.2")

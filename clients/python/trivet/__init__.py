@@ -1,0 +1,21 @@
+"""Choose an LLM server by predicted latency, and report what then happened. Needs the standard library only."""
+
+from .client import Client, TrivetError
+from .load import Candidate
+from .messages import Answer, Input, Prediction, Reported
+from .reporter import Reporter
+from .router import Choice, Ranking, Router
+
+__all__ = [
+    "Answer",
+    "Candidate",
+    "Choice",
+    "Client",
+    "Input",
+    "Prediction",
+    "Ranking",
+    "Reported",
+    "Reporter",
+    "Router",
+    "TrivetError",
+]

@@ -1,0 +1,121 @@
+"""Predict and ReportBatch over HTTP, with the standard library."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import queue
+import time
+from typing import Any, Dict, Optional, Sequence
+from urllib.parse import urlsplit
+
+from .messages import Answer, Event, Input, Reported
+
+_PREDICT = "/prediction.v1.PredictionService/Predict"
+_REPORT = "/observation.v1.ObservationService/ReportBatch"
+_REPORT_SECONDS = 10.0
+
+
+class TrivetError(Exception):
+    """The service refused, or did not answer within the deadline. `code` is that of the Connect protocol."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code = code
+
+
+class Client:
+    """A thread-safe client that keeps its connections open.
+
+    `deadline` is in seconds and bounds each step of a prediction: to connect, and to wait for the answer.
+    """
+
+    def __init__(
+        self, url: str = "http://127.0.0.1:8080", *, token: Optional[str] = None, deadline: float = 0.05
+    ) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"url must be http://host:port or https://host:port, got {url!r}")
+        self.deadline = deadline
+        self._parts = parts
+        self._headers: Dict[str, str] = {} if token is None else {"Authorization": f"Bearer {token}"}
+        self._idle: queue.LifoQueue[http.client.HTTPConnection] = queue.LifoQueue()
+
+    def predict(self, model: str, inputs: Sequence[Input]) -> Answer:
+        """Predicts for every input; raises TrivetError."""
+        body = json.dumps({"targetModel": model, "inputs": [one.to_json() for one in inputs]})
+        return Answer.from_json(self._call(_PREDICT, "application/json", body, self.deadline))
+
+    def report(self, events: Sequence[Event]) -> Reported:
+        """Reports up to 10,000 events; returns once they are durable, or raises TrivetError."""
+        body = "\n".join(json.dumps(event) for event in events)
+        return Reported.from_json(self._call(_REPORT, "application/jsonl", body, _REPORT_SECONDS))
+
+    def close(self) -> None:
+        """Closes idle connections."""
+        while True:
+            try:
+                self._idle.get_nowait().close()
+            except queue.Empty:
+                return
+
+    def _call(self, path: str, content_type: str, body: str, seconds: float) -> Any:
+        end = time.monotonic() + seconds
+        try:
+            status, content = self._exchange(path, content_type, body.encode(), end)
+        except (OSError, http.client.HTTPException) as error:
+            raise TrivetError("unavailable", f"no answer from {self._parts.netloc}: {error!r}") from error
+        return _read(status, content)
+
+    def _exchange(self, path: str, content_type: str, body: bytes, end: float) -> Any:
+        try:
+            connection = self._idle.get_nowait()
+        except queue.Empty:
+            return self._send(self._connect(end), path, content_type, body, end)
+        try:
+            return self._send(connection, path, content_type, body, end)
+        except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
+            # The service closed a connection that had been idle. It has not begun the call.
+            return self._send(self._connect(end), path, content_type, body, end)
+
+    def _connect(self, end: float) -> http.client.HTTPConnection:
+        host, port = self._parts.hostname or "", self._parts.port
+        if self._parts.scheme == "https":
+            return http.client.HTTPSConnection(host, port, timeout=_left(end))
+        return http.client.HTTPConnection(host, port, timeout=_left(end))
+
+    def _send(
+        self, connection: http.client.HTTPConnection, path: str, content_type: str, body: bytes, end: float
+    ) -> Any:
+        try:
+            if connection.sock is not None:
+                connection.sock.settimeout(_left(end))
+            prefix = self._parts.path.rstrip("/")
+            connection.request("POST", prefix + path, body, {"Content-Type": content_type, **self._headers})
+            if connection.sock is not None:
+                connection.sock.settimeout(_left(end))
+            response = connection.getresponse()
+            content = response.read()
+        except BaseException:
+            connection.close()
+            raise
+        self._idle.put(connection)
+        return response.status, content
+
+
+def _left(end: float) -> float:
+    left = end - time.monotonic()
+    if left <= 0:
+        raise TimeoutError("the deadline passed")
+    return left
+
+
+def _read(status: int, content: bytes) -> Any:
+    try:
+        value = json.loads(content)
+    except ValueError as error:
+        raise TrivetError("unknown", f"the answer with status {status} is not JSON") from error
+    if status == 200:
+        return value
+    code = value.get("code", "unknown") if isinstance(value, dict) else "unknown"
+    raise TrivetError(code, str(value.get("message", value)) if isinstance(value, dict) else str(value))

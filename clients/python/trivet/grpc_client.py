@@ -1,0 +1,66 @@
+"""The same client over gRPC, with grpcio and the messages that protoc generates from the project's proto folder."""
+
+from __future__ import annotations
+
+from typing import Any, Optional, Sequence
+
+import grpc
+from google.protobuf import json_format
+
+from .client import TrivetError
+from .messages import Answer, Event, Input, Prediction, Reported
+
+
+class GrpcClient:
+    """Takes a channel and the modules prediction_pb2 and observation_pb2.
+
+    ``GrpcClient(grpc.insecure_channel("127.0.0.1:50051"), prediction_pb2, observation_pb2)``
+    """
+
+    def __init__(
+        self,
+        channel: grpc.Channel,
+        prediction: Any,
+        observation: Any,
+        *,
+        token: Optional[str] = None,
+        deadline: float = 0.05,
+    ) -> None:
+        self.deadline = deadline
+        self._metadata = () if token is None else (("authorization", f"Bearer {token}"),)
+        self._prediction = prediction
+        self._observation = observation
+        self._predict = channel.unary_unary(
+            "/prediction.v1.PredictionService/Predict",
+            request_serializer=prediction.PredictRequest.SerializeToString,
+            response_deserializer=prediction.PredictResponse.FromString,
+        )
+        self._report = channel.unary_unary(
+            "/observation.v1.ObservationService/ReportBatch",
+            request_serializer=observation.ReportBatchRequest.SerializeToString,
+            response_deserializer=observation.ReportResponse.FromString,
+        )
+
+    def predict(self, model: str, inputs: Sequence[Input]) -> Answer:
+        """Predicts for every input; raises TrivetError."""
+        request = self._prediction.PredictRequest(
+            target_model=model, inputs=[self._prediction.PredictInput(**one.to_json()) for one in inputs]
+        )
+        answer = self._call(self._predict, request, self.deadline)
+        predictions = [
+            Prediction(one.input_id, one.server_ip, one.predicted_ttft_millis, one.predicted_tpot_millis)
+            for one in answer.outputs
+        ]
+        return Answer(predictions, answer.metadata.model_version, answer.metadata.omitted_inputs)
+
+    def report(self, events: Sequence[Event]) -> Reported:
+        """Reports up to 10,000 events; returns once they are durable, or raises TrivetError."""
+        batch = [json_format.ParseDict(event, self._observation.Event()) for event in events]
+        answer = self._call(self._report, self._observation.ReportBatchRequest(events=batch), 10.0)
+        return Reported(answer.accepted, answer.refused, [refusal.reason for refusal in answer.refusals])
+
+    def _call(self, method: Any, request: Any, seconds: float) -> Any:
+        try:
+            return method(request, timeout=seconds, metadata=self._metadata)
+        except grpc.RpcError as error:
+            raise TrivetError(error.code().name.lower(), error.details() or "") from error

@@ -1,0 +1,162 @@
+"""A routing strategy for LiteLLM: `TrivetStrategy(router, Router(Client(), "qwen3-32b")).install()`.
+
+It is built on the interfaces that LiteLLM documents: `CustomRoutingStrategyBase` with
+`Router.set_custom_routing_strategy()`, and `CustomLogger`, which learns when a request ends.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from typing import Any, Callable, Dict, List, Optional, Union
+
+import litellm
+from litellm.integrations.custom_logger import CustomLogger
+from litellm.types.router import CustomRoutingStrategyBase
+
+from .router import Choice, Router
+
+_MARK = "trivet_request_id"
+_MAX_UNDER_WAY = 100_000
+
+
+class TrivetStrategy(CustomRoutingStrategyBase):  # type: ignore[misc]
+    """Chooses a healthy deployment of the requested model by predicted latency.
+
+    `server_of` names the server of a deployment, by default its `api_base`; deployments of one server share its load.
+    `count_tokens` gives the length of a prompt, by default a quarter of its characters.
+    Whatever fails, the strategy that the LiteLLM router was made with chooses.
+    """
+
+    def __init__(
+        self,
+        router: Any,
+        trivet: Router,
+        *,
+        server_of: Optional[Callable[[Dict[str, Any]], str]] = None,
+        count_tokens: Optional[Callable[[Any], int]] = None,
+    ) -> None:
+        self.logger = TrivetLogger()
+        self._router = router
+        self._trivet = trivet
+        self._server_of = server_of if server_of is not None else _api_base
+        self._count_tokens = count_tokens if count_tokens is not None else estimate_tokens
+        # The methods that install() replaces.
+        self._choose_otherwise = router.get_available_deployment
+        self._choose_otherwise_async = router.async_get_available_deployment
+
+    def install(self) -> None:
+        """Makes the LiteLLM router choose by predictions, and learn from what it then sees."""
+        self._router.set_custom_routing_strategy(self)
+        litellm.callbacks.append(self.logger)
+
+    async def async_get_available_deployment(
+        self,
+        model: str,
+        messages: Optional[List[Dict[str, str]]] = None,
+        input: Optional[Union[str, List[Any]]] = None,  # noqa: A002 (the name is LiteLLM's)
+        specific_deployment: Optional[bool] = False,
+        request_kwargs: Optional[Dict[str, Any]] = None,
+        **others: Any,
+    ) -> Any:
+        """Returns an element of the router's model_list."""
+        request: Dict[str, Any] = {
+            "model": model,
+            "messages": messages,
+            "input": input,
+            "specific_deployment": specific_deployment,
+            "request_kwargs": request_kwargs,
+            **others,
+        }
+        self.logger.forget(request_kwargs)
+        try:
+            healthy = await self._router.async_get_healthy_deployments(parent_otel_span=None, **request)
+            if isinstance(healthy, list) and healthy:
+                return await self._choose(healthy, request)
+        except Exception:  # noqa: BLE001 (a request must not fail because of a prediction)
+            litellm.verbose_logger.exception("trivet: no prediction")
+        return await self._choose_otherwise_async(**request)
+
+    def get_available_deployment(self, model: str, *args: Any, **kwargs: Any) -> Any:
+        """Blocking calls are not predicted: the router's own strategy chooses."""
+        return self._choose_otherwise(model, *args, **kwargs)
+
+    async def _choose(self, healthy: List[Dict[str, Any]], request: Dict[str, Any]) -> Dict[str, Any]:
+        by_server = {self._server_of(deployment): deployment for deployment in healthy}
+        prompt = request["messages"] if request["messages"] is not None else request["input"]
+        choice = await self._trivet.choose_async(self._count_tokens(prompt), list(by_server))
+        self.logger.follow(choice, request["request_kwargs"])
+        return by_server[choice.address]
+
+
+class TrivetLogger(CustomLogger):  # type: ignore[misc]
+    """Reports the time to the first token and per output token of requests that stream.
+
+    A request that does not stream has no time to its first token: it ends without a report.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._under_way: OrderedDict[str, Choice] = OrderedDict()
+
+    def forget(self, request_kwargs: Optional[Dict[str, Any]]) -> None:
+        """Ends the choice of a former attempt at the same request."""
+        metadata = (request_kwargs or {}).get("metadata") or {}
+        self._finish(metadata.get(_MARK))
+
+    def follow(self, choice: Choice, request_kwargs: Optional[Dict[str, Any]]) -> None:
+        """Marks a request, so that its end is recognized. A request without kwargs cannot be marked."""
+        if request_kwargs is None:
+            return choice.failed()
+        if not isinstance(request_kwargs.get("metadata"), dict):
+            request_kwargs["metadata"] = {}
+        request_kwargs["metadata"][_MARK] = choice.request_id
+        self._under_way[choice.request_id] = choice
+        while len(self._under_way) > _MAX_UNDER_WAY:
+            self._under_way.popitem(last=False)[1].failed()
+        return None
+
+    async def async_log_success_event(self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any) -> None:
+        """LiteLLM calls it once, at the end of a request that was answered."""
+        choice = self._under_way.pop(_mark_of(kwargs), None)
+        if choice is None:
+            return
+        payload = kwargs.get("standard_logging_object") or {}
+        first, end = payload.get("completionStartTime"), payload.get("endTime")
+        tokens = payload.get("completion_tokens", 0)
+        if not payload.get("stream") or payload.get("cache_hit") or not first or not end or tokens < 1:
+            return choice.failed()
+        # LiteLLM counts from the arrival at its router; what a server took begins with the choice.
+        choice.first_token(max(first - choice.started_at, 0.0))
+        return choice.finished(tokens, max(end - first, 0.0))
+
+    async def async_log_failure_event(self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any) -> None:
+        """LiteLLM calls it when an attempt failed."""
+        self._finish(_mark_of(kwargs))
+
+    def _finish(self, request_id: Optional[str]) -> None:
+        choice = self._under_way.pop(request_id or "", None)
+        if choice is not None:
+            choice.failed()
+
+
+def estimate_tokens(prompt: Any) -> int:
+    """A quarter of the characters of messages or texts: enough to tell long prompts from short ones."""
+    if isinstance(prompt, str):
+        return len(prompt) // 4
+    if isinstance(prompt, dict):
+        return estimate_tokens(prompt.get("content") or prompt.get("text") or "")
+    if isinstance(prompt, list):
+        return sum(estimate_tokens(part) for part in prompt)
+    return 0
+
+
+def _api_base(deployment: Dict[str, Any]) -> str:
+    parameters = deployment["litellm_params"]
+    return str(parameters.get("api_base") or deployment.get("model_info", {}).get("id") or parameters["model"])
+
+
+def _mark_of(kwargs: Dict[str, Any]) -> str:
+    parameters = kwargs.get("litellm_params") or {}
+    metadata = parameters.get("metadata") or kwargs.get("metadata") or {}
+    return str(metadata.get(_MARK, ""))

@@ -1,0 +1,124 @@
+"""The messages of prediction.v1 and observation.v1 as values, and as the JSON of proto3."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field, fields
+from datetime import datetime, timezone
+from typing import Any, Dict, List, Mapping, Protocol, Sequence
+
+
+@dataclass(frozen=True)
+class Input:
+    """One candidate server: the request as that server would see it, and the load of the server."""
+
+    input_id: int = 0
+    pod_type: str = ""
+    input_token_length: int = 0
+    prefix_cache_score: float = 0.0
+    num_request_waiting: int = 0
+    num_request_running: int = 0
+    kv_cache_usage: float = 0.0
+    inflight_tokens: int = 0
+    hbm_utilization: float = 0.0
+    ai_core_utilization: float = 0.0
+    bandwidth_utilization: float = 0.0
+    server_ip: str = ""
+
+    def to_json(self) -> Dict[str, Any]:
+        """The fields that are not 0 or empty. The names are those of the proto file, which the service takes as well."""
+        values = ((entry.name, getattr(self, entry.name)) for entry in fields(self))
+        return {name: value for name, value in values if value}
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The prediction for one input, in milliseconds."""
+
+    input_id: int
+    server_ip: str
+    ttft_millis: float
+    tpot_millis: float
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Predictions in the order of the inputs, and what answered."""
+
+    predictions: Sequence[Prediction]
+    model_version: str
+    omitted_inputs: int
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> Answer:
+        """Reads the answer of Predict."""
+        metadata = value["metadata"]
+        predictions = [
+            Prediction(
+                output["inputId"], output["serverIp"], output["predictedTtftMillis"], output["predictedTpotMillis"]
+            )
+            for output in value["outputs"]
+        ]
+        return Answer(predictions, metadata["modelVersion"], metadata["omittedInputs"])
+
+
+@dataclass
+class Reported:
+    """What became of reported events. `reasons` has one line for each of the first refused events."""
+
+    accepted: int = 0
+    refused: int = 0
+    reasons: List[str] = field(default_factory=list)
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> Reported:
+        """Reads the answer of ReportBatch, whose counts are 64-bit numbers and therefore texts."""
+        reasons = [refusal["reason"] for refusal in value["refusals"]]
+        return Reported(int(value["accepted"]), int(value["refused"]), reasons)
+
+
+#: An event of observation.v1 as JSON: one key of dispatched, firstToken, finished, observation.
+Event = Dict[str, Any]
+
+
+class Asker(Protocol):
+    """What a router needs of a client, over HTTP or gRPC."""
+
+    deadline: float
+
+    def predict(self, model: str, inputs: Sequence[Input]) -> Answer:
+        """Answers every input, or raises TrivetError."""
+
+    def report(self, events: Sequence[Event]) -> Reported:
+        """Returns once every accepted event is durable, or raises TrivetError."""
+
+
+def at(seconds: float) -> str:
+    """A moment in seconds since the epoch, as events carry it. Events have it because they can wait before they are sent."""
+    return datetime.fromtimestamp(seconds, timezone.utc).isoformat()
+
+
+def dispatched(request_id: str, model: str, chosen: Input, moment: str) -> Event:
+    """A request was sent to a server."""
+    return {"dispatched": {"requestId": request_id, "targetModel": model, "input": chosen.to_json(), "at": moment}}
+
+
+def first_token(request_id: str, ttft_seconds: float) -> Event:
+    """The first token arrived just now."""
+    return {"firstToken": {"requestId": request_id, "ttftMillis": ttft_seconds * 1000, "at": at(time.time())}}
+
+
+def finished(request_id: str, elapsed_seconds: float, output_tokens: int) -> Event:
+    """The answer ended just now, `elapsed_seconds` after its first token."""
+    event: Event = {"requestId": request_id, "outputTokens": output_tokens, "at": at(time.time())}
+    if output_tokens > 1:
+        event["tpotMillis"] = elapsed_seconds * 1000 / (output_tokens - 1)
+    return {"finished": event}
+
+
+def check_amount(name: str, value: float) -> float:
+    """Returns a count or share that can be true; raises ValueError for others."""
+    if not math.isfinite(value) or value < 0:
+        raise ValueError(f"{name} must be a number of 0 or more, got {value}")
+    return value

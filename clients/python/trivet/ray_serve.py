@@ -1,0 +1,130 @@
+"""A request router for Ray Serve LLM, and the measurement of its replicas.
+
+The router asks for predictions, ranks the replicas and reports each dispatch. A replica reports when its first token and
+its end came, under the same request id (`time_stream`): the service joins the events of several processes.
+
+Ray Serve marks this interface as alpha: `RequestRouter.choose_replicas()`, `initialize_state()`, `on_request_routed()`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from typing import Any, AsyncIterator, Callable, Dict, List, Optional, TypeVar
+
+from ray.serve.request_router import PendingRequest, ReplicaID, ReplicaResult, RequestRouter, RunningReplica
+
+from . import messages
+from .client import Client
+from .reporter import Reporter
+from .router import Ranking, Router
+
+Chunk = TypeVar("Chunk")
+_MAX_PENDING = 10_000
+
+
+class TrivetRequestRouter(RequestRouter):  # type: ignore[misc]
+    """Set it in `RequestRouterConfig(request_router_class="trivet.ray_serve:TrivetRequestRouter", request_router_kwargs=...)`."""
+
+    def initialize_state(
+        self,
+        model: str = "",
+        url: str = "http://127.0.0.1:8080",
+        token: Optional[str] = None,
+        deadline: float = 0.05,
+        waiting_stat: str = "num_requests_waiting",
+        kv_cache_stat: str = "kv_cache_usage",
+        **_others: Any,
+    ) -> None:
+        """Takes `request_router_kwargs`. The two stats are names in what the replica's record_routing_stats() returns."""
+        if not model:
+            raise ValueError("request_router_kwargs must name the model, for example {'model': 'qwen3-32b'}")
+        self._trivet = Router(Client(url, token=token, deadline=deadline), model)
+        self._stats = (waiting_stat, kv_cache_stat)
+        self._seen_stats: Dict[str, Any] = {}
+        self._rankings: OrderedDict[str, Ranking] = OrderedDict()
+
+    async def choose_replicas(
+        self,
+        candidate_replicas: List[RunningReplica],
+        pending_request: Optional[PendingRequest] = None,
+    ) -> List[List[RunningReplica]]:
+        """Each replica is a rank of its own, best first: Ray takes the first that has room."""
+        if not candidate_replicas:
+            return []
+        if pending_request is None:
+            return [candidate_replicas]
+        by_name = {_name(replica.replica_id): replica for replica in candidate_replicas}
+        for name, replica in by_name.items():
+            self._take_stats(name, replica.routing_stats)
+        ranking = await self._trivet.rank_async(count_tokens(pending_request), list(by_name))
+        self._rankings[pending_request.metadata.request_id] = ranking
+        while len(self._rankings) > _MAX_PENDING:
+            self._rankings.popitem(last=False)
+        return [[by_name[candidate.address]] for candidate in ranking.candidates]
+
+    def on_request_routed(self, pending_request: PendingRequest, replica_id: ReplicaID, result: ReplicaResult) -> None:
+        """Ray calls it once a replica has taken the request."""
+        request_id = pending_request.metadata.request_id
+        ranking = self._rankings.pop(request_id, None)
+        name = _name(replica_id)
+        if ranking is None or all(candidate.address != name for candidate in ranking.candidates):
+            return
+        choice = ranking.dispatch(name, request_id)
+        choice.dispatched()
+        result.add_done_callback(lambda _result: choice.failed())
+
+    def _take_stats(self, name: str, stats: Dict[str, Any]) -> None:
+        if not stats or self._seen_stats.get(name) == stats:
+            return
+        self._seen_stats[name] = dict(stats)
+        waiting, kv_cache = self._stats
+        self._trivet.set_metrics(name, waiting=int(stats.get(waiting, 0)), kv_cache_usage=float(stats.get(kv_cache, 0)))
+
+
+def count_tokens(pending_request: PendingRequest) -> int:
+    """A quarter of the characters of the request's messages or prompt: enough to tell long prompts from short ones."""
+    for argument in pending_request.args:
+        content = getattr(argument, "messages", None) or getattr(argument, "prompt", None)
+        if content:
+            return _count_characters(content) // 4
+    return 0
+
+
+async def time_stream(
+    stream: AsyncIterator[Chunk],
+    *,
+    request_id: str,
+    reporter: Reporter,
+    count: Callable[[Chunk], int] = lambda _chunk: 1,
+) -> AsyncIterator[Chunk]:
+    """In a replica: passes a stream through, and reports its first token and its end.
+
+    `count` gives the tokens in a chunk. With batched streaming a chunk has several; one token a chunk would be wrong.
+    """
+    started_at = time.monotonic()
+    first_at: Optional[float] = None
+    tokens = 0
+    async for chunk in stream:
+        counted = count(chunk)
+        if first_at is None and counted > 0:
+            first_at = time.monotonic()
+            reporter.send([messages.first_token(request_id, first_at - started_at)])
+        tokens += counted
+        yield chunk
+    if first_at is not None:
+        reporter.send([messages.finished(request_id, time.monotonic() - first_at, tokens)])
+
+
+def _name(replica_id: Any) -> str:
+    return str(getattr(replica_id, "unique_id", replica_id))
+
+
+def _count_characters(content: Any) -> int:
+    if isinstance(content, str):
+        return len(content)
+    if isinstance(content, list):
+        return sum(_count_characters(part) for part in content)
+    if isinstance(content, dict):
+        return _count_characters(content.get("content") or content.get("text") or "")
+    return _count_characters(getattr(content, "content", ""))

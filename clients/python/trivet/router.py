@@ -1,0 +1,197 @@
+"""Chooses a server for each request by predicted latency, and reports what then happened."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from typing import Callable, List, Optional, Sequence, Tuple, Union
+
+from . import messages
+from .client import TrivetError
+from .load import Candidate, Load
+from .messages import Answer, Asker, Input, Reported
+from .reporter import Reporter
+
+#: After this many predictions that failed one after the other, the router stops to ask for _PAUSE seconds.
+_FAILURES = 3
+_PAUSE = 1.0
+
+
+class Router:
+    """Thread-safe. Without a prediction it chooses the server with the fewest requests; it never fails a request."""
+
+    def __init__(self, client: Asker, model: str, *, reporter: Optional[Reporter] = None) -> None:
+        self.model = model
+        self.client = client
+        self.reporter = reporter if reporter is not None else Reporter(client)
+        self._load = Load()
+        self._lock = threading.Lock()
+        self._failures = 0
+        self._ask_again_at = 0.0
+        self._threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="trivet-predict")
+
+    def set_metrics(self, address: str, *, waiting: int = 0, kv_cache_usage: float = 0.0) -> None:
+        """Takes what was read from a server just now: the length of its queue, the share of its KV cache in use."""
+        messages.check_amount("waiting", waiting)
+        messages.check_amount("kv_cache_usage", kv_cache_usage)
+        with self._lock:
+            self._load.set_metrics(address, waiting, kv_cache_usage)
+
+    def choose(self, prompt_tokens: int, candidates: Sequence[Union[str, Candidate]]) -> Choice:
+        """Chooses a server and counts the request as sent to it. Raises ValueError when there are no candidates."""
+        ranking = self.rank(prompt_tokens, candidates)
+        return ranking.dispatch(ranking.candidates[0].address)
+
+    async def choose_async(self, prompt_tokens: int, candidates: Sequence[Union[str, Candidate]]) -> Choice:
+        """As choose(), without blocking the event loop."""
+        ranking = await self.rank_async(prompt_tokens, candidates)
+        return ranking.dispatch(ranking.candidates[0].address)
+
+    def rank(self, prompt_tokens: int, candidates: Sequence[Union[str, Candidate]]) -> Ranking:
+        """Ranks the candidates, best first, and counts nothing."""
+        named, inputs = self._prepare(prompt_tokens, candidates)
+        try:
+            answer: Union[Answer, TrivetError] = self._predict(inputs)
+        except TrivetError as error:
+            answer = error
+        return self._settle(prompt_tokens, named, inputs, answer)
+
+    async def rank_async(self, prompt_tokens: int, candidates: Sequence[Union[str, Candidate]]) -> Ranking:
+        """As rank(), without blocking the event loop, and with a deadline for all of it."""
+        named, inputs = self._prepare(prompt_tokens, candidates)
+        loop = asyncio.get_running_loop()
+        answer: Union[Answer, TrivetError]
+        try:
+            asked = loop.run_in_executor(self._threads, self._predict, inputs)
+            answer = await asyncio.wait_for(asked, self.client.deadline)
+        except asyncio.TimeoutError:
+            answer = TrivetError("deadline_exceeded", f"no prediction within {self.client.deadline} s")
+        except TrivetError as error:
+            answer = error
+        return self._settle(prompt_tokens, named, inputs, answer)
+
+    def close(self) -> Reported:
+        """Sends the reports that wait; returns what became of all of them."""
+        self._threads.shutdown(wait=False)
+        return self.reporter.close()
+
+    def _prepare(
+        self, prompt_tokens: int, candidates: Sequence[Union[str, Candidate]]
+    ) -> Tuple[List[Candidate], List[Input]]:
+        if not candidates:
+            raise ValueError("Cannot choose a server: there are no candidates")
+        named = [Candidate(one) if isinstance(one, str) else one for one in candidates]
+        with self._lock:
+            return named, self._load.ask(prompt_tokens, named)
+
+    def _predict(self, inputs: Sequence[Input]) -> Answer:
+        if time.monotonic() < self._ask_again_at:
+            raise TrivetError("unavailable", "the last predictions failed")
+        try:
+            answer = self.client.predict(self.model, inputs)
+        except TrivetError:
+            self._failures += 1
+            if self._failures >= _FAILURES:
+                self._ask_again_at = time.monotonic() + _PAUSE
+            raise
+        self._failures = 0
+        return answer
+
+    def _settle(
+        self,
+        prompt_tokens: int,
+        candidates: List[Candidate],
+        inputs: List[Input],
+        answer: Union[Answer, TrivetError],
+    ) -> Ranking:
+        with self._lock:
+            if isinstance(answer, TrivetError):
+                order = self._load.rank_by_load(candidates)
+                return Ranking(self, prompt_tokens, [candidates[i] for i in order], [inputs[i] for i in order], error=answer)
+            predictions = {prediction.input_id: prediction for prediction in answer.predictions}
+            order = self._load.rank(candidates, predictions)
+            ranked = [candidates[i] for i in order]
+            return Ranking(self, prompt_tokens, ranked, [inputs[i] for i in order], version=answer.model_version)
+
+    def _count(self, address: str, prompt_tokens: int) -> Callable[[int], None]:
+        with self._lock:
+            return self._load.dispatched(address, prompt_tokens)
+
+
+class Ranking:
+    """Candidates, best first. `model_version` is empty and `error` is set when there was no prediction."""
+
+    def __init__(
+        self,
+        router: Router,
+        prompt_tokens: int,
+        candidates: List[Candidate],
+        inputs: List[Input],
+        *,
+        version: str = "",
+        error: Optional[TrivetError] = None,
+    ) -> None:
+        self.candidates = candidates
+        self.model_version = version
+        self.error = error
+        self._router = router
+        self._prompt_tokens = prompt_tokens
+        self._input_by_address = {one.server_ip: one for one in inputs}
+
+    def dispatch(self, address: str, request_id: Optional[str] = None) -> Choice:
+        """Counts the request as sent to the server of this address."""
+        return Choice(self._router, self, self._input_by_address[address], self._prompt_tokens, request_id)
+
+
+class Choice:
+    """One request on its way to a server. Call first_token() and finished(), or failed()."""
+
+    def __init__(
+        self, router: Router, ranking: Ranking, chosen: Input, prompt_tokens: int, request_id: Optional[str]
+    ) -> None:
+        self.address = chosen.server_ip
+        self.model_version = ranking.model_version
+        self.error = ranking.error
+        self.request_id = request_id if request_id is not None else uuid.uuid4().hex
+        self._router = router
+        self._input = chosen
+        self._ended = router._count(self.address, prompt_tokens)
+        self._lock = threading.Lock()
+        self._is_over = False
+        #: When the request was sent, in seconds since the epoch.
+        self.started_at = time.time()
+        self._started_at = time.monotonic()
+        self._first_token_at = 0.0
+
+    def dispatched(self) -> None:
+        """Reports the dispatch now. first_token() does it otherwise, so that a request that fails is not reported."""
+        self._router.reporter.send([messages.dispatched(self.request_id, self._router.model, self._input, messages.at(self.started_at))])
+
+    def first_token(self, ttft: Optional[float] = None) -> None:
+        """Reports the dispatch, and the time from it to the first token: `ttft` seconds, or the time until now."""
+        self._first_token_at = time.monotonic()
+        seconds = self._first_token_at - self._started_at if ttft is None else ttft
+        self.dispatched()
+        self._router.reporter.send([messages.first_token(self.request_id, seconds)])
+
+    def finished(self, output_tokens: int, elapsed: Optional[float] = None) -> None:
+        """Reports the end of the answer, `elapsed` seconds after its first token, or now."""
+        seconds = time.monotonic() - self._first_token_at if elapsed is None else elapsed
+        if self._end(output_tokens):
+            self._router.reporter.send([messages.finished(self.request_id, seconds, output_tokens)])
+
+    def failed(self) -> None:
+        """Ends a request that has no times to learn from."""
+        self._end(0)
+
+    def _end(self, output_tokens: int) -> bool:
+        with self._lock:
+            if self._is_over:
+                return False
+            self._is_over = True
+        with self._router._lock:
+            self._ended(output_tokens)
+        return True

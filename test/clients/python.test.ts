@@ -1,0 +1,64 @@
+/** `clients/python` with Debian's Python: its own tests and its example, over HTTP and gRPC, against the running program. */
+import assert from 'node:assert/strict';
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { runTool, skipWithout } from '../support/client-tools.ts';
+import { createDataDir, startProgram } from '../support/start-program.ts';
+
+const PYTHON = '/usr/bin/python3';
+const skip = skipWithout(
+  'python3-grpcio python3-protobuf protobuf-compiler mypy',
+  [PYTHON, '-c', 'import grpc, google.protobuf'],
+  ['/usr/bin/protoc', '--version'],
+  ['/usr/bin/mypy', '--version'],
+);
+const folder = mkdtempSync(join(tmpdir(), 'trivet-python-client-'));
+const sources = join(folder, 'clients', 'python');
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+function run(
+  command: readonly [string, ...string[]],
+  environment: Readonly<Record<string, string>> = {},
+): Promise<string> {
+  return runTool(sources, command, { PYTHONDONTWRITEBYTECODE: '1', ...environment });
+}
+
+before(async () => {
+  if (skip !== false) return;
+  // As in a clone, where proto/ lies two folders above.
+  cpSync('clients/python', sources, { recursive: true });
+  cpSync('proto', join(folder, 'proto'), { recursive: true });
+  await run(['./generate.sh']);
+});
+
+test('the Python package has the types that it declares, for Python 3.9', { skip }, async () => {
+  const options = ['--strict', '--ignore-missing-imports', '--python-version', '3.9', '--disable-error-code', 'import'];
+  await run(['/usr/bin/mypy', ...options, '--cache-dir', join(folder, 'mypy'), 'trivet']);
+});
+
+test('the Python package passes its own tests against the service', { skip }, async () => {
+  await using program = await startProgram({ PARTS: 'prediction' });
+  await run([PYTHON, '-m', 'unittest', 'discover', '-t', '.', '-s', 'tests'], { TRIVET_URL: program.httpUrl });
+});
+
+test('the Python example routes, over HTTP, gRPC and a unix socket', { skip }, async () => {
+  const dataDir = createDataDir();
+  const socket = join(dataDir, 'prediction.sock');
+  await using program = await startProgram({ PARTS: 'prediction', GRPC_UNIX_SOCKET: socket }, dataDir);
+  for (const way of [
+    ['--http', program.httpUrl],
+    ['--grpc', program.grpcAddress],
+    ['--grpc', `unix://${socket}`],
+  ])
+    assert.match(
+      await run([PYTHON, 'examples/gateway.py', ...way, '--requests', '40']),
+      /reported: accepted 120, refused 0, dropped 0\n/,
+    );
+});
+
+test('the Python example routes every request when no service is there', { skip }, async () => {
+  const output = await run([PYTHON, 'examples/gateway.py', '--http', 'http://127.0.0.1:1', '--requests', '40']);
+  assert.match(output, /by model version: \{'fallback': 40\}\nreported: accepted 0, refused 0, dropped 120\n/);
+});
