@@ -48,9 +48,9 @@ function createCall(): PredictColumns {
 function observeOnce(live: LiveModel, row: PredictColumns, i: number): void {
   row.inputTokenLength[0] = 500 + ((i * 71) % 3000);
   row.numRequestRunning[0] = i % 23;
-  const foreseen = live.foresee(row, 'decode', Buffer.from(`10.12.0.${i % SERVERS}`));
-  live.observe(foreseen, 'ttft', 100 + ((i * 13) % 200));
-  live.observe(foreseen, 'tpot', 10 + ((i * 7) % 12));
+  const forecast = live.forecast(row, 'decode', Buffer.from(`10.12.0.${i % SERVERS}`));
+  live.observe(forecast, 'ttft', 100 + ((i * 13) % 200));
+  live.observe(forecast, 'tpot', 10 + ((i * 7) % 12));
 }
 
 const model = trainSyntheticModel(5000);
@@ -78,7 +78,7 @@ const rows = [
   { what: `predict ${CANDIDATES} rows, nothing observed`, micros: staticMicros },
   { what: `predict ${CANDIDATES} rows, live`, micros: liveMicros },
   { what: `predict ${CANDIDATES} rows, live, p90`, micros: quantileMicros },
-  { what: 'foresee a request, observe its TTFT and TPOT', micros: requestMicros },
+  { what: 'forecast a request, observe its TTFT and TPOT', micros: requestMicros },
   { what: `the same, and then predict ${CANDIDATES} rows, live`, micros: streamMicros },
   { what: 'swap the model', micros: swapMicros },
 ];

@@ -1,7 +1,7 @@
 /** Policies that ask a model in this process. */
 
 import { createPriorModel, type LatencyModel } from '../../src/prediction/model/model.ts';
-import { createLiveModel, type Foreseen, type LiveModel } from '../../src/prediction/online/live-model.ts';
+import { createLiveModel, type Forecast, type LiveModel } from '../../src/prediction/online/live-model.ts';
 import { createPredictColumns, METRIC_COLUMNS, type PredictColumns } from '../../src/prediction/schema/columns.ts';
 import { createRandom, type Random } from '../../src/prediction/simulator/random.ts';
 import type { RoutingPolicy } from '../../src/prediction/simulator/simulate.ts';
@@ -21,25 +21,25 @@ export function createTrivetPolicy(name = 'trivet', score = scoreServer): Routin
   const live = createLiveModel(createPriorModel());
   const learner = createLearner((model) => live.replaceModel(model));
   const scored = createScoredPolicy(name, live, score);
-  const underWay = new Map<number, { readonly input: GatewayInput; readonly foreseen: Foreseen; ttftMs: number }>();
+  const underWay = new Map<number, { readonly input: GatewayInput; readonly forecast: Forecast; ttftMs: number }>();
   return {
     name: scored.name,
     choose(request, candidates, nowMs) {
       const chosen = scored.choose(request, candidates, nowMs);
       const input = describeInput(candidates[chosen]!);
-      const foreseen = live.foresee(fillColumns([input]), '', Buffer.from(input.server));
-      underWay.set(request.id, { input, foreseen, ttftMs: Number.NaN });
+      const forecast = live.forecast(fillColumns([input]), '', Buffer.from(input.server));
+      underWay.set(request.id, { input, forecast, ttftMs: Number.NaN });
       return chosen;
     },
     onFirstToken(request, _candidate, ttftMs) {
       const known = underWay.get(request.id)!;
       known.ttftMs = ttftMs;
-      live.observe(known.foreseen, 'ttft', ttftMs);
+      live.observe(known.forecast, 'ttft', ttftMs);
     },
     onFinished(request, candidate, tpotMs, nowMs) {
-      const { input, foreseen, ttftMs } = underWay.get(request.id)!;
+      const { input, forecast, ttftMs } = underWay.get(request.id)!;
       underWay.delete(request.id);
-      if (tpotMs !== undefined) live.observe(foreseen, 'tpot', tpotMs);
+      if (tpotMs !== undefined) live.observe(forecast, 'tpot', tpotMs);
       scored.onFinished?.(request, candidate, tpotMs, nowMs);
       learner.add({ input, atMs: request.arrivalMs, ttftMs, tpotMs });
     },

@@ -93,7 +93,7 @@ function createAsker(model: LatencyModel): (line: number, input: ObservedInput) 
     columns.source = Buffer.from(input.serverIp);
     columns.serverIpLength[0] = columns.source.length;
     // One that the model has not seen then has the level of its kind.
-    served.state.servers.ensure(columns.source);
+    served.servers.ensure(columns.source);
     served.predict(columns, predicted);
     return { line, serverIp: input.serverIp, ttft: predicted.ttftMs[0]!, tpot: predicted.tpotMs[0]!, columns };
   };

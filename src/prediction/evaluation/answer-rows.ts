@@ -1,10 +1,16 @@
-import { findTargetModel, type LatencyModel } from '../model/model.ts';
-import { readRowOffsets, readServerOffset } from '../model/server-offsets.ts';
-import { createSlotEvaluator, readMedian, type SlotEvaluator, toStatistic } from '../model/slot-evaluator.ts';
+import { findTargetModel, type LatencyModel, type TargetModel } from '../model/model.ts';
+import { readRowOffsets } from '../model/server-offsets.ts';
+import {
+  createSlotEvaluator,
+  readMedian,
+  type SlotEvaluator,
+  type TargetEstimates,
+  toStatistic,
+} from '../model/slot-evaluator.ts';
 import { MODEL_COLUMNS } from '../schema/columns.ts';
 import { clampMs } from '../schema/milliseconds.ts';
 import { type MetricColumns, type ObservationTable, observedTimes, TARGETS } from '../schema/observation-table.ts';
-import type { Answers } from './accuracy.ts';
+import type { Answer, Answers } from './accuracy.ts';
 
 const ROWS_AT_ONCE = 1024;
 
@@ -18,8 +24,10 @@ export function answerRows(model: LatencyModel, table: ObservationTable, rows: r
         evaluator = createPodTypeEvaluator(model, table.podTypes[podType]!);
         evaluators.set(podType, evaluator);
       }
-      evaluator.evaluate(selectMetrics(table, part), (offsets, into) => into.set(readRowOffsets(offsets, table, part)));
-      collectAnswers(evaluator, table, part, answers);
+      const offsetColumns = evaluator.offsetInputs.map((offsets) => readRowOffsets(offsets, table, part));
+      const estimates = evaluator.evaluate(selectMetrics(table, part), offsetColumns);
+      for (const target of TARGETS)
+        answers[target].push(...listAnswers(evaluator.models[target], estimates[target], { table, rows: part }));
     }
 }
 
@@ -28,22 +36,19 @@ function createPodTypeEvaluator(model: LatencyModel, podType: string): SlotEvalu
   return createSlotEvaluator(ttft, findTargetModel(model, podType, 'tpot'), ROWS_AT_ONCE);
 }
 
-function collectAnswers(evaluator: SlotEvaluator, table: ObservationTable, rows: readonly number[], answers: Answers) {
-  for (const target of TARGETS) {
-    const observed = observedTimes(table, target);
-    const { model } = evaluator[target];
-    for (const [i, row] of rows.entries()) {
-      if (!(observed[row]! > 0)) continue;
-      const offset = readServerOffset(
-        model.offsets,
-        table.servers[table.server[row]!]!,
-        table.podTypes[table.podType[row]!]!,
-      );
-      const predictedMs = clampMs(readMedian(evaluator[target], i) * Math.exp(offset));
-      const p90Ms = toStatistic(model, 'p90', predictedMs);
-      answers[target].push({ row, observedMs: observed[row]!, predictedMs, p90Ms });
-    }
-  }
+interface TableRows {
+  readonly table: ObservationTable;
+  readonly rows: readonly number[];
+}
+
+function listAnswers(model: TargetModel, estimates: TargetEstimates, { table, rows }: TableRows): Answer[] {
+  const observed = observedTimes(table, model.physics.target);
+  const offsets = readRowOffsets(model.offsets, table, rows);
+  return rows.flatMap((row, i) => {
+    if (!(observed[row]! > 0)) return [];
+    const predictedMs = clampMs(readMedian(estimates, i) * Math.exp(offsets[i]!));
+    return [{ row, observedMs: observed[row]!, predictedMs, p90Ms: toStatistic(model, 'p90', predictedMs) }];
+  });
 }
 
 function groupByPodType(table: ObservationTable, rows: readonly number[]): Map<number, number[]> {

@@ -1,6 +1,6 @@
 import { createPriorModel } from '../model/model.ts';
-import { createLiveModel, type Foreseen, type LiveModel } from '../online/live-model.ts';
-import { promisedP90 } from '../online/live-target.ts';
+import { createLiveModel, type Forecast, type LiveModel } from '../online/live-model.ts';
+import { forecastP90Ms } from '../online/live-target.ts';
 import { MODEL_COLUMNS } from '../schema/columns.ts';
 import {
   type MetricColumns,
@@ -77,7 +77,7 @@ function isUnknown(knownMs: number, nowMs: number): boolean {
 }
 
 interface Coming {
-  readonly foreseen: Foreseen;
+  readonly forecast: Forecast;
   readonly target: Target;
   readonly observedMs: number;
 }
@@ -97,8 +97,8 @@ export function createLiveAnswerer(
   const coming = createEventQueue<Coming>();
   const learnUntil = (nowMs: number) => {
     while (coming.nextMs()! <= nowMs) {
-      const { foreseen, target, observedMs } = coming.pop()!.event;
-      live.observe(foreseen, target, observedMs);
+      const { forecast, target, observedMs } = coming.pop()!.event;
+      live.observe(forecast, target, observedMs);
     }
   };
   const answerRow = (row: number) => {
@@ -106,15 +106,15 @@ export function createLiveAnswerer(
     learnUntil(Number.isNaN(atMs) ? Number.NEGATIVE_INFINITY : atMs);
     for (const name of MODEL_COLUMNS) columns[name][0] = table[name][row]!;
     const podType = table.podTypes[table.podType[row]!]!;
-    const foreseen = live.foresee(columns, podType, addresses[table.server[row]!]!);
+    const forecast = live.forecast(columns, podType, addresses[table.server[row]!]!);
     for (const target of TARGETS) {
       const observedMs = observedTimes(table, target)[row]!;
       if (!(observedMs > 0)) continue;
-      const { medianMs } = foreseen[target];
-      const p90Ms = promisedP90(foreseen[target]);
+      const { medianMs } = forecast[target];
+      const p90Ms = forecastP90Ms(forecast[target]);
       answers[target].push({ row, observedMs, predictedMs: medianMs, p90Ms });
       const knownMs = knownAt(row, target);
-      if (knownMs < Number.POSITIVE_INFINITY) coming.push(knownMs, { foreseen, target, observedMs });
+      if (knownMs < Number.POSITIVE_INFINITY) coming.push(knownMs, { forecast, target, observedMs });
     }
   };
   return (rows) => rows.forEach(answerRow);

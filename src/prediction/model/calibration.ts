@@ -3,6 +3,7 @@
  * as logarithms, apart for low, middle and high predictions because errors grow and shrink with the load.
  */
 
+import type { AnswerStatistic } from '../schema/columns.ts';
 import type { Target } from '../schema/observation-table.ts';
 
 export const LEVELS = [0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99] as const;
@@ -18,8 +19,8 @@ export interface Calibration {
   readonly rows: number;
 }
 
-/** What an answer is: a quantile of the times to expect, or their mean. */
-export type Statistic = 'mean' | 'p50' | 'p90' | 'p95' | 'p99';
+/** What a model may answer with. p10 is only a lower bound beside one of these. */
+export type Statistic = Exclude<AnswerStatistic, 'p10'>;
 export const STATISTICS: readonly Statistic[] = ['p50', 'mean', 'p90', 'p95', 'p99'];
 const LEVEL_OF = { p50: 0.5, p90: 0.9, p95: 0.95, p99: 0.99 } as const;
 

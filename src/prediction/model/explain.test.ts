@@ -18,18 +18,19 @@ test('physics terms times the factors of trees and server are the prediction, to
   const evaluator = createSlotEvaluator(ttft!, tpot!, 1);
   for (const row of [0, 7, 100]) {
     const single = selectRows(table, [row]);
-    evaluator.evaluate(single, (offsets, into) => into.set(readRowOffsets(offsets, single)));
+    const offsetColumns = evaluator.offsetInputs.map((offsets) => readRowOffsets(offsets, single));
+    const estimates = evaluator.evaluate(single, offsetColumns);
     const [offset] = readRowOffsets(ttft!.offsets, single);
     const serverIp = single.servers[single.server[0]!]!;
     const { physics, treeFactors, serverFactor } = explainPrediction(ttft!, single, { serverIp, podType: '' });
     const sum = Object.values(physics).reduce((total, term) => total + term, 0);
     const product = Object.values(treeFactors).reduce((total, factor) => total * factor, 1);
-    assert.ok(Math.abs((sum * product) / readMedian(evaluator.ttft, 0) - 1) < 1e-9);
+    assert.ok(Math.abs((sum * product) / readMedian(estimates.ttft, 0) - 1) < 1e-9);
     assert.equal(serverFactor, Math.exp(offset!));
   }
 });
 
-test('where a pod type has a model of its own for one target only, each answer is by the offsets that its trees were told', () => {
+test('where a pod type has a model of its own for one target only, each answer is by the offsets that its trees take as inputs', () => {
   const prefill = observePool({ rows: 300, servers: [1, 3], podType: 'prefill' }).map((row) => ({
     ...row,
     tpotMs: undefined,
@@ -78,11 +79,11 @@ for (const [file, kind, transform, unit] of files)
     const table = tabulate(observePool({ rows: 100 }));
     for (const row of [0, 7, 99]) {
       const single = selectRows(table, [row]);
-      evaluator.evaluate(single, () => {});
+      const estimates = evaluator.evaluate(single, []);
       const { treeFactors, treeMilliseconds } = explainPrediction(ttft!, single, { serverIp: '', podType: '' });
       const added = Object.values(treeMilliseconds ?? {}).reduce((sum, part) => sum + part, 0);
       const factors = Object.values(treeFactors);
       const explained = added + (factors.length === 0 ? 0 : factors.reduce((product, factor) => product * factor, 1));
-      assert.ok(Math.abs(explained / readMedian(evaluator.ttft, 0) - 1) < 1e-9);
+      assert.ok(Math.abs(explained / readMedian(estimates.ttft, 0) - 1) < 1e-9);
     }
   });

@@ -209,9 +209,9 @@ function isServed(file: Buffer): boolean {
     live.predict(columns, predicted);
     for (const times of [predicted.ttftMs, predicted.tpotMs])
       assert.ok(times.every((ms) => ms > 0 && Number.isFinite(ms)));
-    const foreseen = live.foresee(columns, '', Buffer.from('10.0.0.0'));
-    live.observe(foreseen, 'ttft', 100);
-    live.observe(foreseen, 'tpot', 20);
+    const forecast = live.forecast(columns, '', Buffer.from('10.0.0.0'));
+    live.observe(forecast, 'ttft', 100);
+    live.observe(forecast, 'tpot', 20);
   }
   return true;
 }

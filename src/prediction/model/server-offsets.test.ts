@@ -106,7 +106,7 @@ test('a model answers at the offset of a kind, and the same once it was written 
   const model = trainModel('m@1', tabulate(recordings));
   const predict = (of: typeof model, server: string) => {
     const live = createLiveModel(of);
-    live.state.servers.ensure(Buffer.from(server));
+    live.servers.ensure(Buffer.from(server));
     return predictTpot(live, recordings[0]!, server);
   };
   const [slow, fast] = ['e/slow', 'e/fast'].map((server) => predict(model, server));
@@ -159,9 +159,9 @@ test('what one server has shown is taken up again after a restart, quantiles inc
   const model = { ...trainModel('m@1', tabulate(pool)), statistic: 'p90' as const };
   const live = createLiveModel(model);
   for (const row of pool.slice(0, 200)) {
-    const foreseen = live.foresee(tabulate([row]), '', Buffer.from(row.input.serverIp));
+    const forecast = live.forecast(tabulate([row]), '', Buffer.from(row.input.serverIp));
     const slowness = row.input.serverIp === '10.0.0.1' ? 2 : 1;
-    live.observe(foreseen, 'tpot', slowness * row.tpotMs!);
+    live.observe(forecast, 'tpot', slowness * row.tpotMs!);
   }
   const back = createLiveModel(model);
   back.restore(readLiveState(await writeLiveState(live.save())));
@@ -182,8 +182,8 @@ test('a new version brings its offsets, and what was reported goes on from them'
   assert.ok(adjusted > 2 * before);
   const columns = tabulate([row!]);
   for (let i = 0; i < 40; i++) {
-    const foreseen = live.foresee(columns, '', Buffer.from('10.0.0.1'));
-    live.observe(foreseen, 'tpot', foreseen.tpot.medianMs);
+    const forecast = live.forecast(columns, '', Buffer.from('10.0.0.1'));
+    live.observe(forecast, 'tpot', forecast.tpot.medianMs);
   }
   assert.ok(Math.abs(predictTpot(live, row!, '10.0.0.1') / adjusted - 1) < 0.05);
 });

@@ -3,64 +3,77 @@
 import { createEvaluator, type Evaluator } from '../gbdt/evaluate.ts';
 import { evaluatePhysics } from '../physics/physics.ts';
 import { clampMs } from '../schema/milliseconds.ts';
-import { type MetricColumns, TARGETS } from '../schema/observation-table.ts';
+import { type MetricColumns, TARGETS, type Target } from '../schema/observation-table.ts';
 import { type Statistic, statisticOffset } from './calibration.ts';
 import { computeFeatures, FEATURE_COUNT, OFFSET_FEATURES } from './features.ts';
 import { createImportedEvaluator } from './imported-trees.ts';
 import type { SlotOffsets, TargetModel } from './model.ts';
 import { NO_OFFSETS, type ServerOffsets } from './server-offsets.ts';
 
-/** One target's answers for the rows of the last call, in milliseconds. */
-export interface TargetAnswers {
-  readonly model: TargetModel;
-  /** By physics alone. */
+/** One target's estimates, row by row. The arrays are valid until the next call of the evaluator. */
+export interface TargetEstimates {
+  /** By physics alone, in milliseconds. */
   readonly physicsMs: Float64Array;
-  /** What the trees multiply it with, as a logarithm, as far as they are believed. */
+  /** The logarithm of the factor by which the trees multiply it, as far as they are believed. */
   readonly treeLogs: Float64Array;
 }
 
-/** Fills what these levels say of the servers of the first `count` rows. */
-export type TellLevels = (levels: ServerOffsets, into: Float32Array, count: number) => void;
+export type SlotEstimates = Readonly<Record<Target, TargetEstimates>>;
 
 export interface SlotEvaluator {
-  readonly ttft: TargetAnswers;
-  readonly tpot: TargetAnswers;
+  readonly models: Readonly<Record<Target, TargetModel>>;
   /** Most rows of one call. */
   readonly capacity: number;
-  /** Answers all rows; `columns.count` must not be above the capacity. */
-  evaluate(columns: MetricColumns, tell: TellLevels): void;
+  /** The server offsets that the trees take as inputs: `evaluate` needs one column for each of them, in this order. */
+  readonly offsetInputs: readonly ServerOffsets[];
+  /** Estimates all rows; `columns.count` must not be above the capacity. */
+  evaluate(columns: MetricColumns, offsetColumns: readonly ArrayLike<number>[]): SlotEstimates;
 }
 
 export function createSlotEvaluator(ttft: TargetModel, tpot: TargetModel, capacity: number): SlotEvaluator {
   const trees = connectTrees(ttft, tpot, capacity);
   const stride = trees.values.length / FEATURE_COUNT;
-  const answers = { ttft: createAnswers(ttft, capacity), tpot: createAnswers(tpot, capacity) };
-  const answerTtft = connectTarget(answers.ttft, capacity, trees.ttft);
-  const answerTpot = connectTarget(answers.tpot, capacity, trees.tpot);
+  const estimates = { ttft: createEstimates(capacity), tpot: createEstimates(capacity) };
+  const estimateTtft = connectTarget(ttft, estimates.ttft, trees.ttft);
+  const estimateTpot = connectTarget(tpot, estimates.tpot, trees.tpot);
   return {
-    ...answers,
+    models: { ttft, tpot },
     capacity,
-    evaluate(columns, tell) {
+    offsetInputs: trees.offsetInputs.map(({ offsets }) => offsets),
+    evaluate(columns, offsetColumns) {
       computeFeatures(columns, trees.values, stride);
-      trees.evaluate(columns.count, tell);
-      answerTtft(columns);
-      answerTpot(columns);
+      for (const [i, { into }] of trees.offsetInputs.entries()) copyColumn(offsetColumns[i]!, into, columns.count);
+      trees.evaluate(columns.count);
+      estimateTtft(columns);
+      estimateTpot(columns);
+      return estimates;
     },
   };
 }
 
-function createAnswers(model: TargetModel, capacity: number): TargetAnswers {
-  return { model, physicsMs: new Float64Array(capacity), treeLogs: new Float64Array(capacity) };
+function createEstimates(capacity: number): TargetEstimates {
+  return { physicsMs: new Float64Array(capacity), treeLogs: new Float64Array(capacity) };
+}
+
+function copyColumn(from: ArrayLike<number>, into: Float32Array, count: number): void {
+  for (let i = 0; i < count; i++) into[i] = from[i]!;
 }
 
 interface Trees {
   readonly values: Float32Array;
+  readonly offsetInputs: readonly OffsetInput[];
   readonly ttft: Float64Array | undefined;
   readonly tpot: Float64Array | undefined;
-  evaluate(count: number, tell: TellLevels): void;
+  evaluate(count: number): void;
 }
 
-const LEVELS_AT = Math.min(...Object.values(OFFSET_FEATURES));
+/** A column among the features, and the server offsets that belong into it. */
+interface OffsetInput {
+  readonly offsets: ServerOffsets;
+  readonly into: Float32Array;
+}
+
+const OFFSETS_AT = Math.min(...Object.values(OFFSET_FEATURES));
 const ALL_ALIKE: SlotOffsets = { ttft: NO_OFFSETS, tpot: NO_OFFSETS };
 
 function connectTrees(ttft: TargetModel, tpot: TargetModel, capacity: number): Trees {
@@ -68,59 +81,54 @@ function connectTrees(ttft: TargetModel, tpot: TargetModel, capacity: number): T
   const second = believedForest(tpot);
   if (first !== undefined && second?.binning === first.binning) {
     const both = createEvaluator([first, second], { capacity });
-    const tellBoth = connectLevels(ttft, both);
+    const [ttftSums, tpotSums] = both.outputs;
+    const offsetInputs = listOffsetInputs(ttft, both);
     return {
       values: both.values,
-      ttft: both.outputs[0],
-      tpot: both.outputs[1],
-      evaluate(count, tell) {
-        tellBoth(count, tell);
-        both.evaluate(count);
-      },
+      offsetInputs,
+      ttft: ttftSums,
+      tpot: tpotSums,
+      evaluate: (count) => both.evaluate(count),
     };
   }
   const own = first && createEvaluator([first], { capacity });
   const other = second && createEvaluator([second], { capacity });
-  const tellOwn = own && connectLevels(ttft, own);
-  const tellOther = other && connectLevels(tpot, other);
   const stride = (own ?? other)?.capacity ?? capacity;
   const values = own?.values ?? other?.values ?? new Float32Array(FEATURE_COUNT * capacity);
   return {
     values,
+    offsetInputs: [...listOffsetInputs(ttft, own), ...listOffsetInputs(tpot, other)],
     ttft: own?.outputs[0],
     tpot: other?.outputs[0],
-    evaluate(count, tell) {
-      // All but the levels, which each has of its own.
-      if (other !== undefined && other.values !== values) other.values.set(values.subarray(0, LEVELS_AT * stride));
-      tellOwn?.(count, tell);
+    evaluate(count) {
+      // All features but the offsets: each model has its own.
+      if (other !== undefined && other.values !== values) other.values.set(values.subarray(0, OFFSETS_AT * stride));
       own?.evaluate(count);
-      tellOther?.(count, tell);
       other?.evaluate(count);
     },
   };
 }
 
-/** Without levels, the trees have learned that all servers are at 0, and so they stay. */
-function connectLevels({ slotOffsets = ALL_ALIKE }: TargetModel, { values, capacity }: Evaluator) {
-  const columns = TARGETS.filter((target) => slotOffsets[target].servers.size > 0).map((target) => {
+/** A model without server offsets learned that every server has the offset 0, which its columns keep. */
+function listOffsetInputs({ slotOffsets = ALL_ALIKE }: TargetModel, evaluator: Evaluator | undefined): OffsetInput[] {
+  if (evaluator === undefined) return [];
+  const { values, capacity } = evaluator;
+  return TARGETS.filter((target) => slotOffsets[target].servers.size > 0).map((target) => {
     const start = OFFSET_FEATURES[target] * capacity;
-    return { levels: slotOffsets[target], into: values.subarray(start, start + capacity) };
+    return { offsets: slotOffsets[target], into: values.subarray(start, start + capacity) };
   });
-  return (count: number, tell: TellLevels) => {
-    for (const { levels, into } of columns) tell(levels, into, count);
-  };
 }
 
-/** Fills a target's answers, after the trees have been evaluated. */
+/** Fills a target's estimates, after the trees have been evaluated. */
 function connectTarget(
-  answers: TargetAnswers,
-  capacity: number,
+  model: TargetModel,
+  estimates: TargetEstimates,
   sums?: Float64Array,
 ): (columns: MetricColumns) => void {
-  const { model, physicsMs } = answers;
-  if (model.imported === undefined) return (columns) => answerTarget(answers, columns, sums);
-  const evaluator = createImportedEvaluator(model.imported, capacity);
-  // In the place of physics: none was learned beside it, and the prior's would only mislead.
+  if (model.imported === undefined) return (columns) => estimateTarget(model, estimates, { columns, sums });
+  const { physicsMs } = estimates;
+  const evaluator = createImportedEvaluator(model.imported, physicsMs.length);
+  // In the place of physics: none was learned beside these trees, and the prior's would only mislead.
   return (columns) => evaluator.evaluate(columns, physicsMs);
 }
 
@@ -128,10 +136,16 @@ function believedForest(model: TargetModel) {
   return model.forestShare > 0 ? model.forest : undefined;
 }
 
-function answerTarget(
-  { model, physicsMs, treeLogs }: TargetAnswers,
-  columns: MetricColumns,
-  sums?: Float64Array,
+interface EvaluatedRows {
+  readonly columns: MetricColumns;
+  /** The sums of the trees; undefined where they are not believed. */
+  readonly sums: Float64Array | undefined;
+}
+
+function estimateTarget(
+  model: TargetModel,
+  { physicsMs, treeLogs }: TargetEstimates,
+  { columns, sums }: EvaluatedRows,
 ): void {
   const { count } = columns;
   evaluatePhysics(model.physics, columns, count, physicsMs);
@@ -143,18 +157,18 @@ function answerTarget(
   for (let i = 0; i < count; i++) treeLogs[i]! += forestShare * Math.log(1 + treeBaseMs / physicsMs[i]!);
 }
 
-/** What a model says of one row. */
-export interface Said {
+/** What a model estimates for one row. */
+export interface Estimate {
   readonly physicsMs: number;
   readonly treeLog: number;
 }
 
-export function readSaid({ physicsMs, treeLogs }: TargetAnswers, row: number): Said {
+export function readEstimate({ physicsMs, treeLogs }: TargetEstimates, row: number): Estimate {
   return { physicsMs: physicsMs[row]!, treeLog: treeLogs[row]! };
 }
 
 /** The median of a row: physics corrected by the trees. */
-export function readMedian({ physicsMs, treeLogs }: TargetAnswers, row: number): number {
+export function readMedian({ physicsMs, treeLogs }: TargetEstimates, row: number): number {
   return clampMs(physicsMs[row]! * Math.exp(treeLogs[row]!));
 }
 

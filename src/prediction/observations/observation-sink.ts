@@ -1,6 +1,6 @@
 /**
- * Where reported events end: joined and durable first, then the live state learns from them. What was foreseen at the
- * dispatch is remembered, so that a time is held against what was known then, not against what came meanwhile.
+ * Takes reported events: joins and stores them first, then the live state learns from them. The forecast made at the
+ * dispatch is remembered, so that an observed time is compared with what was known then.
  */
 import { Counter } from 'prom-client';
 import type { Store } from '../../database/store.ts';
@@ -9,8 +9,8 @@ import type { Metrics } from '../../telemetry/metrics.ts';
 import type { World } from '../../world.ts';
 import { createDriftDetector, type DriftDetector } from '../online/drift.ts';
 import type { LiveAccuracy } from '../online/live-accuracy.ts';
-import type { Foreseen } from '../online/live-model.ts';
-import { promisedP90 } from '../online/live-target.ts';
+import type { Forecast } from '../online/live-model.ts';
+import { forecastP90Ms } from '../online/live-target.ts';
 import type { SwappablePredictor } from '../online/predictor.ts';
 import { createPredictColumns, METRIC_COLUMNS } from '../schema/columns.ts';
 import { MAX_MS } from '../schema/milliseconds.ts';
@@ -32,7 +32,7 @@ export interface ObservationSinkParts {
   readonly onObserved: (targetModel: string) => void;
 }
 
-/** Requests under way whose foresight is remembered; those beyond are foreseen again when their time comes. */
+/** Requests under way whose forecast is remembered; the oldest beyond are forecast again when their time comes. */
 const MAX_REMEMBERED = 50_000;
 /** Callers may report any name of a target model. */
 const MAX_LABELS = 256;
@@ -40,27 +40,27 @@ const MAX_DETECTORS = 1024;
 
 export function createObservationSink(parts: ObservationSinkParts): ObservationSink {
   const { store, world, predictor } = parts;
-  const remembered = new Map<string, Foreseen>();
+  const remembered = new Map<string, Forecast>();
   const learn = createLearner(parts);
   const pace = createEventPace();
 
-  function foresee(targetModel: string, input: ObservedInput): Foreseen {
+  function forecastInput(targetModel: string, input: ObservedInput): Forecast {
     const columns = createPredictColumns(1);
     columns.count = 1;
     for (const name of METRIC_COLUMNS) columns[name][0] = input[name];
-    return predictor.live(targetModel).foresee(columns, input.podType, Buffer.from(input.serverIp));
+    return predictor.live(targetModel).forecast(columns, input.podType, Buffer.from(input.serverIp));
   }
 
-  function remember(requestId: string, foreseen: Foreseen): void {
-    remembered.set(requestId, foreseen);
+  function remember(requestId: string, forecast: Forecast): void {
+    remembered.set(requestId, forecast);
     if (remembered.size > MAX_REMEMBERED) remembered.delete(remembered.keys().next().value!);
   }
 
   function learnSample({ requestId, observation }: JoinedSample): void {
-    const foreseen = remembered.get(requestId) ?? foresee(observation.targetModel, observation.input);
+    const forecast = remembered.get(requestId) ?? forecastInput(observation.targetModel, observation.input);
     for (const target of TARGETS) {
       const observedMs = target === 'ttft' ? observation.ttftMs : observation.tpotMs;
-      if (observedMs !== undefined) learn(observation.targetModel, foreseen, { target, observedMs });
+      if (observedMs !== undefined) learn(observation.targetModel, forecast, { target, observedMs });
     }
   }
 
@@ -83,7 +83,7 @@ export function createObservationSink(parts: ObservationSinkParts): ObservationS
       for (const [index, event] of kept.entries()) {
         if (event.kind !== 'dispatched' || refusedLate.has(index)) continue;
         await pace();
-        remember(event.requestId, foresee(event.targetModel, event.input));
+        remember(event.requestId, forecastInput(event.targetModel, event.input));
       }
       for (const sample of joined.samples) {
         await pace();
@@ -135,21 +135,21 @@ function createLearner({ metrics, world, predictor, accuracy, onDrift, onObserve
     return drift;
   }
 
-  return (model: string, foreseen: Foreseen, { target, observedMs }: ObservedTime): void => {
+  return (model: string, forecast: Forecast, { target, observedMs }: ObservedTime): void => {
     const live = predictor.live(model);
-    const { medianMs } = foreseen[target];
-    const p90Ms = promisedP90(foreseen[target]);
-    live.observe(foreseen, target, observedMs);
+    const { medianMs } = forecast[target];
+    const p90Ms = forecastP90Ms(forecast[target]);
+    live.observe(forecast, target, observedMs);
     onObserved(model);
 
     const drift = touchDetector(`${target} ${model}`);
     observed.inc({ model: labelOf(model), target });
-    const server = Buffer.from(live.state.servers.addressOf(foreseen.place.server) ?? []).toString();
-    const { podType } = foreseen;
+    const server = Buffer.from(live.servers.addressOf(forecast.key.server) ?? []).toString();
+    const { podType } = forecast;
     const answered = { predictedMs: medianMs, p90Ms, observedMs, nowMs: world.nowMs() };
     accuracy?.observe({ targetModel: model, podType, server, target, ...answered });
     // Of what the trees alone would have said: the offsets hide a drift until they cannot any more.
-    const residual = Math.log(observedMs) - foreseen[target].logTrees;
+    const residual = Math.log(observedMs) - forecast[target].logTrees;
     const cause = drift.observe(Math.max(-2, Math.min(2, residual)), observedMs <= p90Ms);
     if (cause === undefined) return;
     drifts.inc({ model: labelOf(model), target, cause });

@@ -1,6 +1,7 @@
-import type { Speed } from './server-state.ts';
+/** Which decayed mean of the residuals corrects an expert: 0 is the fast one, 1 the slow one. */
+export type Speed = 0 | 1;
 
-/** What an expert says: physics or trees, corrected by a recent offset or not. */
+/** One way to predict a time: physics or trees, corrected by recent residuals or not. */
 export interface Expert {
   readonly name: string;
   readonly base: 'physics' | 'trees';

@@ -6,7 +6,7 @@ import { createPredictColumns, METRIC_COLUMNS, type PredictColumns } from '../sc
 import type { Observation } from '../schema/observation.ts';
 import { trainModel } from '../training/train-model.ts';
 import { createLiveModel, type LiveModel } from './live-model.ts';
-import { type Foresight, promisedP90 } from './live-target.ts';
+import { forecastP90Ms, type TargetForecast } from './live-target.ts';
 import { createPredictor } from './predictor.ts';
 
 type Input = Observation['input'];
@@ -44,9 +44,9 @@ function answer(live: LiveModel, inputs: readonly Input[]): number[] {
 
 function observeAll(live: LiveModel, rows: readonly Observation[]): void {
   for (const { input, ttftMs, tpotMs } of rows) {
-    const foreseen = live.foresee(fillColumns([input]), input.podType, Buffer.from(input.serverIp));
-    live.observe(foreseen, 'ttft', ttftMs!);
-    live.observe(foreseen, 'tpot', tpotMs!);
+    const forecast = live.forecast(fillColumns([input]), input.podType, Buffer.from(input.serverIp));
+    live.observe(forecast, 'ttft', ttftMs!);
+    live.observe(forecast, 'tpot', tpotMs!);
   }
 }
 
@@ -63,17 +63,17 @@ test('rows of many pod types, known, observed and made up, are answered in one c
 });
 
 for (const [statistic, readMs] of [
-  ['p50', ({ medianMs }: Foresight) => medianMs],
-  ['p90', promisedP90],
+  ['p50', ({ medianMs }: TargetForecast) => medianMs],
+  ['p90', forecastP90Ms],
 ] as const)
-  test(`what is foreseen of a request is what Predict answers for it, ${statistic}`, () => {
+  test(`the forecast for a request is what Predict answers for it, ${statistic}`, () => {
     const live = createLiveModel({ ...model, statistic });
     observeAll(live, prefill.slice(0, 80).map(slowDown));
     for (const { input } of [...prefill.slice(80, 90), ...decode.slice(0, 10)]) {
       const [ttft, tpot] = answer(live, [input]);
-      const foreseen = live.foresee(fillColumns([input]), input.podType, Buffer.from(input.serverIp));
-      assert.ok(Math.abs(readMs(foreseen.ttft) / ttft! - 1) < 1e-12);
-      assert.ok(Math.abs(readMs(foreseen.tpot) / tpot! - 1) < 1e-12);
+      const forecast = live.forecast(fillColumns([input]), input.podType, Buffer.from(input.serverIp));
+      assert.ok(Math.abs(readMs(forecast.ttft) / ttft! - 1) < 1e-12);
+      assert.ok(Math.abs(readMs(forecast.tpot) / tpot! - 1) < 1e-12);
     }
   });
 

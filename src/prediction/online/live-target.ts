@@ -1,164 +1,163 @@
 /**
- * Layers 3 and 4 for one target of one slot: mixes what the experts say, and says how far off that may be. All rows of
- * a call step by step, each a loop over arrays: row by row, what surrounds the arithmetic would cost several times it.
+ * Layers 3 and 4 for one target of one slot: mixes the predictions of the experts, and predicts how far off the mixture
+ * may be. Each step is a loop over all rows of a batch: row by row, the calls around the arithmetic would cost several
+ * times as much.
  */
 
 import type { TargetModel } from '../model/model.ts';
-import type { Said, TargetAnswers } from '../model/slot-evaluator.ts';
+import { type Estimate, readEstimate, type TargetEstimates } from '../model/slot-evaluator.ts';
 import { clampMs } from '../schema/milliseconds.ts';
 import type { Target } from '../schema/observation-table.ts';
-import type { AskedRows } from './asked-rows.ts';
-import type { SavedQuantiles } from './conformal.ts';
+import type { Batch, Mixture } from './batch.ts';
+import { createExpertWeights, type ExpertWeights } from './expert-weights.ts';
 import { EXPERT_COUNT, EXPERTS } from './experts.ts';
-import { createLiveLevels } from './live-levels.ts';
-import { createLiveScatter, type PromisedScatter, promisedMs } from './live-scatter.ts';
-import { createSelector, type SavedTrust, type Selector } from './selector.ts';
-import type { CorrectedExpert, Place, ServerState } from './server-state.ts';
+import { type PredictedInterval, quantileMs, type StatisticColumn } from './intervals/interval-statistics.ts';
+import { createPredictionIntervals, type PredictionIntervals } from './intervals/prediction-intervals.ts';
+import { createLiveOffsets, type LiveOffsets } from './live-offsets.ts';
+import type { CorrectedExpert, ResidualTracker, ServerKey } from './residual-tracker.ts';
 
-/** What was predicted for one request, kept until its time is known. */
-export interface Foresight {
+/** The prediction for one request, kept until its time is known. */
+export interface TargetForecast {
   readonly logPhysics: number;
   readonly logTrees: number;
   readonly expertLogs: readonly number[];
-  /** What the experts say together; residuals are relative to it. */
+  /** The mixture of the experts; residuals are relative to it. */
   readonly mixtureMs: number;
   readonly medianMs: number;
-  readonly scatter: PromisedScatter;
+  readonly interval: PredictedInterval;
 }
 
 export interface LiveTarget {
-  /** Fills the times of these rows with the statistic that is asked for. */
-  answer(said: TargetAnswers, asked: AskedRows, timesMs: Float64Array): void;
-  /** Of the one row that is asked. */
-  foresee(said: TargetAnswers, asked: AskedRows): Foresight;
-  observe(foresight: Foresight, place: Place, observedMs: number): void;
-  /** Moves only what is known of the servers, by what this model would have predicted. */
-  recall(said: Said, place: Place, observedMs: number): void;
-  /** Another model answers from now on; what was learned about servers stays. */
+  readonly weights: ExpertWeights;
+  readonly intervals: PredictionIntervals;
+  /** Fills the mixture of the experts for these rows. */
+  mix(estimates: TargetEstimates, batch: Batch, mixture: Mixture): void;
+  /** Fills the mixture with the model's own predictions, for servers without any report. */
+  trustModel(estimates: TargetEstimates, batch: Batch, mixture: Mixture): void;
+  /** Writes one statistic of each row of a mixture. */
+  fillStatistic(batch: Batch, mixture: Mixture, column: StatisticColumn): void;
+  /** Forecasts row 0 of a call, the only row of the batch; `mixture` is filled on the way. */
+  forecast(estimates: TargetEstimates, batch: Batch, mixture: Mixture): TargetForecast;
+  observe(forecast: TargetForecast, key: ServerKey, observedMs: number): void;
+  /** Moves only the residuals of servers, by what this model would have predicted. */
+  replay(estimate: Estimate, key: ServerKey, observedMs: number): void;
+  /** Another model predicts from now on; what was learned about servers stays. */
   replaceModel(model: TargetModel): void;
-  /** This number means another server from now on. */
+  /** Call when this number is about to mean another server. */
   forgetServer(server: number): void;
-  /** What it knows but of servers, for a restart. */
-  save(): SavedTarget;
-  saveServer(server: number): SavedServerTarget;
-  restore(saved: SavedTarget): void;
-  restoreServer(server: number, saved: SavedServerTarget): void;
 }
 
-export interface LiveTargetParts {
-  readonly state: ServerState;
+export interface LiveTargetOptions {
+  readonly tracker: ResidualTracker;
   /** As `normalizePodType` writes it. */
   readonly podType: string;
   readonly initial: TargetModel;
 }
 
-export interface SavedTarget {
-  readonly selector: ReturnType<Selector['save']>;
-  readonly quantiles: SavedQuantiles;
-}
-
-/** What was never heard of is absent. */
-export interface SavedServerTarget {
-  readonly trust?: SavedTrust | undefined;
-  readonly corrections?: readonly number[] | undefined;
-}
-
-export function createLiveTarget(target: Target, { state, podType, initial }: LiveTargetParts): LiveTarget {
-  const selector = createSelector();
-  const scatter = createLiveScatter(target, initial.calibration);
-  const signals = target === 'ttft' ? { physics: 0, trees: 1 } : { physics: 2, trees: 3 };
+export function createLiveTarget(target: Target, { tracker, podType, initial }: LiveTargetOptions): LiveTarget {
+  const weights = createExpertWeights();
+  const intervals = createPredictionIntervals(target, initial.calibration);
+  const signals = SIGNALS_OF[target];
   const corrected = listCorrected(signals);
-  const foreseenMs = new Float64Array(1);
-  let levels = createLiveLevels(initial.offsets, podType, state.servers);
+  let offsets = createLiveOffsets(initial.offsets, podType, tracker.servers);
 
-  /** Fills the times of these rows with what the experts say together. */
-  function mix(said: TargetAnswers, asked: AskedRows, timesMs: Float64Array): void {
-    if (asked.isLive) {
-      startExperts(said, asked);
-      for (const expert of corrected) state.addOffsets(asked, expert);
-      selector.mix(asked);
-    } else believeTrees(said, asked);
-    levels.add(asked);
-    multiplyPhysics(said, asked, timesMs);
+  function mix(estimates: TargetEstimates, batch: Batch, mixture: Mixture): void {
+    startExperts(estimates, batch, mixture);
+    for (const expert of corrected) tracker.addExpected(batch, expert, mixture.expertLogs);
+    weights.mix(batch, mixture);
+    multiplyPhysics(estimates, batch, { mixture, offsets });
   }
 
   return {
-    answer(said, asked, timesMs) {
-      mix(said, asked, timesMs);
-      scatter.toStatistic(asked, timesMs);
+    weights,
+    intervals,
+    mix,
+    trustModel(estimates, batch, mixture) {
+      copyTreeLogs(estimates, batch, mixture);
+      multiplyPhysics(estimates, batch, { mixture, offsets });
     },
-    foresee(said, asked) {
-      mix(said, asked, foreseenMs);
-      const [mixtureMs, server] = [foreseenMs[0]!, asked.servers[0]!];
-      const logPhysics = Math.log(said.physicsMs[0]!) + levels.read(server);
-      const logTrees = logPhysics + said.treeLogs[0]!;
-      const expertLogs = Array.from(asked.expertLogs.subarray(0, EXPERT_COUNT), (log) => logPhysics + log);
-      const promise = scatter.promise(mixtureMs, server);
-      const medianMs = promisedMs('p50', mixtureMs, promise);
-      return { logPhysics, logTrees, expertLogs, mixtureMs, medianMs, scatter: promise };
+    fillStatistic: ({ count, rows, servers }, { timesMs }, column) =>
+      intervals.fill({ count, rows, servers, mixtureMs: timesMs }, column),
+    forecast(estimates, batch, mixture) {
+      mix(estimates, batch, mixture);
+      const server = batch.servers[0]!;
+      const interval = intervals.predictInterval(mixture.timesMs[0]!, server);
+      return describeForecast(readEstimate(estimates, 0), mixture, { offset: offsets.read(server), interval });
     },
-    observe({ logPhysics, logTrees, expertLogs, mixtureMs, scatter: promise }, place, observedMs) {
+    observe({ logPhysics, logTrees, expertLogs, mixtureMs, interval }, key, observedMs) {
       const observedLog = Math.log(observedMs);
-      selector.observe(place.server, expertLogs, observedLog);
-      scatter.observe(promise, place.server, observedLog - Math.log(mixtureMs));
-      state.observe(place, signals.physics, observedLog - logPhysics);
-      state.observe(place, signals.trees, observedLog - logTrees);
+      weights.observe(key.server, expertLogs, observedLog);
+      intervals.observe(interval, key.server, observedLog - Math.log(mixtureMs));
+      tracker.observe(key, signals.physics, observedLog - logPhysics);
+      tracker.observe(key, signals.trees, observedLog - logTrees);
     },
-    recall({ physicsMs, treeLog }, place, observedMs) {
-      const residual = Math.log(observedMs) - levels.read(place.server) - Math.log(physicsMs);
-      state.observe(place, signals.physics, residual);
-      state.observe(place, signals.trees, residual - treeLog);
+    replay({ physicsMs, treeLog }, key, observedMs) {
+      const residual = Math.log(observedMs) - offsets.read(key.server) - Math.log(physicsMs);
+      tracker.observe(key, signals.physics, residual);
+      tracker.observe(key, signals.trees, residual - treeLog);
     },
     replaceModel(next) {
-      scatter.replaceCalibration(next.calibration);
-      levels = createLiveLevels(next.offsets, podType, state.servers);
+      intervals.replaceCalibration(next.calibration);
+      offsets = createLiveOffsets(next.offsets, podType, tracker.servers);
     },
     forgetServer(server) {
-      levels.forget(server);
-      selector.forget(server);
-      scatter.ofServers.forget(server);
-    },
-    save: () => ({ selector: selector.save(), quantiles: scatter.ofSlot.save() }),
-    saveServer: (server) => ({ trust: selector.saveServer(server), corrections: scatter.ofServers.saveServer(server) }),
-    restore(saved) {
-      selector.restore(saved.selector);
-      scatter.ofSlot.restore(saved.quantiles);
-    },
-    restoreServer(server, { trust, corrections }) {
-      if (trust !== undefined) selector.restoreServer(server, trust);
-      if (corrections !== undefined) scatter.ofServers.restoreServer(server, corrections);
+      for (const part of [offsets, weights, intervals.ofServers]) part.forget(server);
     },
   };
 }
 
-function listCorrected(signals: Readonly<Record<'physics' | 'trees', number>>): CorrectedExpert[] {
+/** Positions among the signals of the residual tracker. */
+type BaseSignals = Readonly<Record<'physics' | 'trees', number>>;
+const SIGNALS_OF: Readonly<Record<Target, BaseSignals>> = {
+  ttft: { physics: 0, trees: 1 },
+  tpot: { physics: 2, trees: 3 },
+};
+
+function listCorrected(signals: BaseSignals): CorrectedExpert[] {
   return EXPERTS.flatMap(({ base, speed }, position) =>
     speed === undefined ? [] : [{ position, signal: signals[base], speed }],
   );
 }
 
-/** What experts multiply physics with, but for their offsets: nothing, or what the trees say. */
-function startExperts({ treeLogs }: TargetAnswers, { count, rows, expertLogs }: AskedRows): void {
+const TREE_SHARES = Float64Array.from(EXPERTS, ({ base }) => (base === 'trees' ? 1 : 0));
+
+/** The experts without the residuals that correct them: the factor of physics is 1, the other is that of the trees. */
+function startExperts({ treeLogs }: TargetEstimates, { count, rows }: Batch, { expertLogs }: Mixture): void {
   for (let n = 0; n < count; n++) {
     const treeLog = treeLogs[rows[n]!]!;
     for (let e = 0; e < EXPERT_COUNT; e++) expertLogs[n * EXPERT_COUNT + e] = TREE_SHARES[e]! * treeLog;
   }
 }
 
-const TREE_SHARES = Float64Array.from(EXPERTS, ({ base }) => (base === 'trees' ? 1 : 0));
-
-function believeTrees({ treeLogs }: TargetAnswers, { count, rows, logs }: AskedRows): void {
+function copyTreeLogs({ treeLogs }: TargetEstimates, { count, rows }: Batch, { logs }: Mixture): void {
   for (let n = 0; n < count; n++) logs[n] = treeLogs[rows[n]!]!;
 }
 
-function multiplyPhysics({ physicsMs }: TargetAnswers, { count, rows, logs }: AskedRows, timesMs: Float64Array): void {
-  for (let n = 0; n < count; n++) {
-    const row = rows[n]!;
-    timesMs[row] = clampMs(physicsMs[row]! * Math.exp(logs[n]!));
-  }
+/** Adds the server offsets to the logarithms of the mixture, and multiplies physics by the result. */
+function multiplyPhysics(
+  { physicsMs }: TargetEstimates,
+  { count, rows, servers }: Batch,
+  { mixture, offsets }: { readonly mixture: Mixture; readonly offsets: LiveOffsets },
+): void {
+  const { logs, timesMs } = mixture;
+  offsets.addTo(logs, servers, count);
+  for (let n = 0; n < count; n++) timesMs[n] = clampMs(physicsMs[rows[n]!]! * Math.exp(logs[n]!));
 }
 
-/** What nine of ten such requests should stay below, as it was promised. */
-export function promisedP90({ mixtureMs, scatter }: Foresight): number {
-  return promisedMs('p90', mixtureMs, scatter);
+/** `mixture` is that of the one row. */
+function describeForecast(
+  { physicsMs, treeLog }: Estimate,
+  mixture: Mixture,
+  { offset, interval }: { readonly offset: number; readonly interval: PredictedInterval },
+): TargetForecast {
+  const mixtureMs = mixture.timesMs[0]!;
+  const logPhysics = Math.log(physicsMs) + offset;
+  const logTrees = logPhysics + treeLog;
+  const expertLogs = Array.from(mixture.expertLogs.subarray(0, EXPERT_COUNT), (log) => logPhysics + log);
+  return { logPhysics, logTrees, expertLogs, mixtureMs, medianMs: quantileMs('p50', mixtureMs, interval), interval };
+}
+
+/** The time that nine of ten such requests should stay below, as it was forecast. */
+export function forecastP90Ms({ mixtureMs, interval }: TargetForecast): number {
+  return quantileMs('p90', mixtureMs, interval);
 }

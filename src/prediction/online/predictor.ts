@@ -4,10 +4,16 @@
  */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import { createPriorModel, type LatencyModel } from '../model/model.ts';
-import type { Predictor } from '../schema/columns.ts';
-import { createLiveModel, type LiveModel } from './live-model.ts';
+import {
+  type BatchPredictor,
+  type PredictColumns,
+  type PredictedColumns,
+  type Predictor,
+  viewColumns,
+} from '../schema/columns.ts';
+import { createLiveModel, type LiveModel, type StatisticColumns } from './live-model.ts';
 
-export interface SwappablePredictor extends Predictor {
+export interface SwappablePredictor extends Predictor, BatchPredictor {
   /** Serves this model from the next call on; undefined goes back to the prior. What servers have shown stays. */
   swap(targetModel: string, model: LatencyModel | undefined): void;
   /** The same, prepared in steps between which calls are answered. One at a time for a target model. */
@@ -24,12 +30,15 @@ export interface SwappablePredictor extends Predictor {
 const MAX_UNTRAINED = 256;
 /** No report may name it: a target model is never empty. */
 export const SHARED_NAME = '';
+/** Rows of a batch that are predicted at once: evaluators keep room for the largest call. */
+const ROWS_AT_ONCE = 4096;
 
 export function createPredictor(): SwappablePredictor {
   const models = new Map<string, LiveModel>();
   const trained = new Set<string>();
   const prior = createPriorModel();
   const untrained = createLiveModel(prior);
+
   /** The live part of a name that is trained from now on. */
   function openTrained(targetModel: string): LiveModel {
     const live = models.get(targetModel) ?? createLiveModel(prior);
@@ -68,5 +77,29 @@ export function createPredictor(): SwappablePredictor {
       live.predict(columns, predicted);
       return live.model.id;
     },
+    predictBatch(targetModel, columns, statistics) {
+      const live = models.get(targetModel) ?? untrained;
+      const outputs = statistics.map((statistic) => ({ statistic, predicted: createPredicted(columns.count) }));
+      for (let start = 0; start < columns.count; start += ROWS_AT_ONCE)
+        predictPart(live, { columns, start, end: Math.min(columns.count, start + ROWS_AT_ONCE) }, outputs);
+      return { modelVersion: live.model.id, predicted: outputs.map(({ predicted }) => predicted) };
+    },
   };
+}
+
+function createPredicted(rows: number): PredictedColumns {
+  return { ttftMs: new Float64Array(rows), tpotMs: new Float64Array(rows) };
+}
+
+interface BatchPart {
+  readonly columns: PredictColumns;
+  readonly start: number;
+  readonly end: number;
+}
+
+function predictPart(live: LiveModel, { columns, start, end }: BatchPart, outputs: readonly StatisticColumns[]): void {
+  const part = outputs.map(({ statistic, predicted: { ttftMs, tpotMs } }) => {
+    return { statistic, predicted: { ttftMs: ttftMs.subarray(start, end), tpotMs: tpotMs.subarray(start, end) } };
+  });
+  live.predictStatistics(viewColumns(columns, start, end), part);
 }

@@ -29,8 +29,8 @@ function predict(live: LiveModel, rows: readonly Observation[]) {
 }
 
 function observe(live: LiveModel, row: Observation, ms: number): void {
-  const foreseen = live.foresee(tabulate([row]), '', Buffer.from(row.input.serverIp));
-  for (const target of TARGETS) live.observe(foreseen, target, ms);
+  const forecast = live.forecast(tabulate([row]), '', Buffer.from(row.input.serverIp));
+  for (const target of TARGETS) live.observe(forecast, target, ms);
 }
 
 for (const [title, readMs] of [

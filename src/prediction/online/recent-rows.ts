@@ -1,9 +1,9 @@
 import type { Target } from '../schema/observation-table.ts';
-import type { Place } from './server-state.ts';
+import type { ServerKey } from './residual-tracker.ts';
 
-/** One observed time with what its server looked like at the dispatch. */
+/** One observed time with the metrics of its server at the dispatch. */
 export interface RecentRow {
-  readonly place: Place;
+  readonly key: ServerKey;
   readonly podType: string;
   /** In the order of MODEL_COLUMNS. */
   readonly metrics: readonly number[];
@@ -19,7 +19,7 @@ export interface RecentRows {
   list(): RecentRow[];
 }
 
-/** The last observed times: what is told to the next model. */
+/** Keeps the last observed times, which the next model replays. */
 export function createRecentRows(): RecentRows {
   const rows: RecentRow[] = [];
   let next = 0;

@@ -1,14 +1,16 @@
-/** What a live model has learned from reports, taken out for a restart and put back. */
+/** What a live model has learned from reports, taken out for a restart and put back. The names of saved fields stay as stored. */
 
 import type { Target } from '../schema/observation-table.ts';
 import { numberOfPodType } from '../schema/pod-type.ts';
-import type { LiveTarget, SavedServerTarget, SavedTarget } from './live-target.ts';
+import type { SavedExperts } from './expert-weights.ts';
+import type { SavedQuantiles } from './intervals/conformal.ts';
+import type { LiveTarget } from './live-target.ts';
 import type { RecentRow, RecentRows } from './recent-rows.ts';
-import type { SavedMeans, SavedServerState, ServerState } from './server-state.ts';
+import type { ResidualTracker, SavedMeans, SavedResiduals } from './residual-tracker.ts';
 
 export interface SavedLiveModel {
   readonly podTypes: readonly string[];
-  readonly state: SavedServerState;
+  readonly state: SavedResiduals;
   readonly recent: readonly SavedRow[];
   readonly slots: readonly SavedSlot<SavedTarget>[];
   /** Made one by one, as they are asked for: there may be thousands. */
@@ -21,38 +23,49 @@ export interface SavedServer {
   readonly slots: readonly SavedSlot<SavedServerTarget>[];
 }
 
+interface SavedTarget {
+  readonly selector: SavedExperts;
+  readonly quantiles: SavedQuantiles;
+}
+
+/** A part without any event of the server is absent. */
+interface SavedServerTarget {
+  readonly trust?: SavedExperts | undefined;
+  readonly corrections?: readonly number[] | undefined;
+}
+
 interface SavedSlot<Saved> extends Record<Target, Saved> {
   readonly podType: string;
 }
 
-interface SavedRow extends Omit<RecentRow, 'place'> {
+interface SavedRow extends Omit<RecentRow, 'key'> {
   readonly address: string;
 }
 
-/** Where it is while the model lives. Slots are found by the keys under which they were saved. */
+/** The parts of a live model that learn from reports. Slots are found by the keys under which they were saved. */
 export interface LiveParts {
   readonly podTypes: readonly string[];
-  readonly state: ServerState;
+  readonly tracker: ResidualTracker;
   readonly recent: RecentRows;
   readonly slots: ReadonlyMap<string, Readonly<Record<Target, LiveTarget>>>;
 }
 
 export function saveLiveModel(parts: LiveParts): SavedLiveModel {
-  const { podTypes, state, recent } = parts;
+  const { podTypes, tracker, recent } = parts;
   return {
     podTypes: [...podTypes],
-    state: state.save(),
-    recent: recent.list().map((row) => saveRow(row, state)),
-    slots: saveSlots(parts, (target) => target.save()),
+    state: tracker.save(),
+    recent: recent.list().map((row) => saveRow(row, tracker)),
+    slots: saveSlots(parts, saveTarget),
     servers: saveServers(parts),
   };
 }
 
-function saveRow({ place, metrics, podType, target, observedMs }: RecentRow, state: ServerState): SavedRow {
-  return { address: nameOf(place.server, state) ?? '', metrics, podType, target, observedMs };
+function saveRow({ key, metrics, podType, target, observedMs }: RecentRow, tracker: ResidualTracker): SavedRow {
+  return { address: addressText(key.server, tracker) ?? '', metrics, podType, target, observedMs };
 }
 
-function nameOf(server: number, { servers }: ServerState): string | undefined {
+function addressText(server: number, { servers }: ResidualTracker): string | undefined {
   const address = servers.addressOf(server);
   return address && Buffer.from(address).toString();
 }
@@ -61,36 +74,56 @@ function saveSlots<Saved>({ slots }: LiveParts, save: (target: LiveTarget) => Sa
   return [...slots].map(([podType, { ttft, tpot }]) => ({ podType, ttft: save(ttft), tpot: save(tpot) }));
 }
 
+function saveTarget({ weights, intervals }: LiveTarget): SavedTarget {
+  return { selector: weights.save(), quantiles: intervals.ofSlot.save() };
+}
+
+function saveServerTarget({ weights, intervals }: LiveTarget, server: number): SavedServerTarget {
+  return { trust: weights.saveServer(server), corrections: intervals.ofServers.saveServer(server) };
+}
+
 function* saveServers(parts: LiveParts): Generator<SavedServer> {
-  const { state } = parts;
-  for (let server = 0; server < state.servers.capacity; server++) {
-    const address = nameOf(server, state);
+  const { tracker } = parts;
+  for (let server = 0; server < tracker.servers.capacity; server++) {
+    const address = addressText(server, tracker);
     if (address === undefined) continue;
-    const means = state.saveServer(server);
-    yield { address, means, slots: saveSlots(parts, (target) => target.saveServer(server)) };
+    const means = tracker.saveServer(server);
+    yield { address, means, slots: saveSlots(parts, (target) => saveServerTarget(target, server)) };
   }
 }
 
-/** Every slot and pod type that was saved must be there by now. */
-export function restoreLiveModel(saved: SavedLiveModel, { podTypes, state, recent, slots }: LiveParts): void {
-  state.restore(saved.state);
+/** Every slot and pod type that was saved must be open by now. */
+export function restoreLiveModel(saved: SavedLiveModel, { podTypes, tracker, recent, slots }: LiveParts): void {
+  const { servers } = tracker;
+  tracker.restore(saved.state);
   for (const { podType, ttft, tpot } of saved.slots) {
-    slots.get(podType)?.ttft.restore(ttft);
-    slots.get(podType)?.tpot.restore(tpot);
+    restoreTarget(slots.get(podType)?.ttft, ttft);
+    restoreTarget(slots.get(podType)?.tpot, tpot);
   }
   for (const { address, means, slots: ofServer } of saved.servers) {
-    const server = state.servers.ensure(Buffer.from(address));
-    state.restoreServer(server, means);
+    const server = servers.ensure(Buffer.from(address));
+    tracker.restoreServer(server, means);
     for (const { podType, ttft, tpot } of ofServer) {
-      slots.get(podType)?.ttft.restoreServer(server, ttft);
-      slots.get(podType)?.tpot.restoreServer(server, tpot);
+      restoreServerTarget(slots.get(podType)?.ttft, server, ttft);
+      restoreServerTarget(slots.get(podType)?.tpot, server, tpot);
     }
   }
   for (const { address, ...row } of saved.recent) {
-    const place = {
-      server: state.servers.ensure(Buffer.from(address)),
-      podType: numberOfPodType(podTypes, row.podType),
-    };
-    recent.add({ ...row, place });
+    const server = servers.ensure(Buffer.from(address));
+    recent.add({ ...row, key: { server, podType: numberOfPodType(podTypes, row.podType) } });
   }
+}
+
+function restoreTarget(target: LiveTarget | undefined, { selector, quantiles }: SavedTarget): void {
+  target?.weights.restore(selector);
+  target?.intervals.ofSlot.restore(quantiles);
+}
+
+function restoreServerTarget(
+  target: LiveTarget | undefined,
+  server: number,
+  { trust, corrections }: SavedServerTarget,
+): void {
+  if (trust !== undefined) target?.weights.restoreServer(server, trust);
+  if (corrections !== undefined) target?.intervals.ofServers.restoreServer(server, corrections);
 }

@@ -73,17 +73,36 @@ export const METRIC_FIELDS = [
   'bandwidth_utilization',
 ] as const;
 
-/** What a predictor answers for the same rows, in milliseconds. Entries of omitted rows are undefined. */
+/** What a predictor answers for the same rows, in milliseconds. Entries behind the last row mean nothing. */
 export interface PredictedColumns {
   ttftMs: Float64Array;
   tpotMs: Float64Array;
 }
 
-/** Answers for a whole call, synchronously. Rows with impossible numbers were left out before. */
+/** Answers a whole call, synchronously. The caller has left out rows with impossible numbers. */
 export interface Predictor {
   /** Fills the first `columns.count` entries of `predicted`; returns the version of the model that answered. */
   predict(targetModel: string, columns: PredictColumns, predicted: PredictedColumns): string;
   hasModel(targetModel: string): boolean;
+}
+
+/** The mean of the times to expect, or one of their quantiles. */
+export type AnswerStatistic = 'mean' | 'p10' | 'p50' | 'p90' | 'p95' | 'p99';
+
+/** Answers batches of any size with the statistics that the caller chooses. */
+export interface BatchPredictor {
+  /**
+   * Synchronous, and takes time that grows with the rows: a server splits a large batch and lets other calls run between
+   * the parts. `columns` may have more rows than a Predict call may.
+   */
+  predictBatch(targetModel: string, columns: PredictColumns, statistics: readonly AnswerStatistic[]): BatchPrediction;
+}
+
+export interface BatchPrediction {
+  /** The version of the model that answered. */
+  readonly modelVersion: string;
+  /** One for each statistic asked for, in that order; each as long as the batch. */
+  readonly predicted: readonly PredictedColumns[];
 }
 
 export function createPredictColumns(capacity: number): PredictColumns {
@@ -113,4 +132,15 @@ export function createPredictColumns(capacity: number): PredictColumns {
     serverIpStart: new Int32Array(capacity),
     serverIpLength: new Int32Array(capacity),
   };
+}
+
+/** The rows from `start` up to `end`, without copying them: the result shares its arrays with `columns`. */
+export function viewColumns(columns: PredictColumns, start: number, end: number): PredictColumns {
+  const view = { ...columns, count: end - start, capacity: end - start };
+  view.inputId = columns.inputId.subarray(start, end);
+  view.podType = columns.podType.subarray(start, end);
+  view.serverIpStart = columns.serverIpStart.subarray(start, end);
+  view.serverIpLength = columns.serverIpLength.subarray(start, end);
+  for (const name of MODEL_COLUMNS) view[name] = columns[name].subarray(start, end);
+  return view;
 }

@@ -12,16 +12,18 @@ export interface ServerIndex {
   readonly capacity: number;
   readonly count: number;
   addressOf(server: number): Uint8Array | undefined;
+  /** Calls the listener with every number whose server is forgotten, before the number is given to another server. */
+  onForget(listener: (server: number) => void): void;
 }
 
-/** `onForget` hears of every number that is about to mean another server. */
-export function createServerIndex(capacity: number, onForget: (server: number) => void): ServerIndex {
+export function createServerIndex(capacity: number): ServerIndex {
   // At most half full, so that probes are short.
   const slotCount = 2 ** Math.ceil(Math.log2(2 * capacity));
   const slots = new Int32Array(slotCount).fill(-1);
   const addresses: (Uint8Array | undefined)[] = Array.from({ length: capacity });
   const usedAt = new Float64Array(capacity);
   const free = Array.from({ length: capacity }, (_, i) => capacity - 1 - i);
+  const listeners: ((server: number) => void)[] = [];
   let clock = 0;
 
   function find(source: Uint8Array, start: number, length: number): number {
@@ -42,7 +44,7 @@ export function createServerIndex(capacity: number, onForget: (server: number) =
     const middle = Float64Array.from(usedAt).sort()[capacity >> 1]!;
     for (let server = 0; server < capacity; server++) {
       if (usedAt[server]! > middle || addresses[server] === undefined) continue;
-      onForget(server);
+      for (const listener of listeners) listener(server);
       addresses[server] = undefined;
       free.push(server);
     }
@@ -57,6 +59,7 @@ export function createServerIndex(capacity: number, onForget: (server: number) =
     },
     find,
     addressOf: (server) => addresses[server],
+    onForget: (listener) => void listeners.push(listener),
     ensure(address) {
       let server = find(address, 0, address.length);
       if (server === -1) {
@@ -71,7 +74,7 @@ export function createServerIndex(capacity: number, onForget: (server: number) =
   };
 }
 
-/** Of this process: who reports must not be able to choose addresses that share one slot. */
+/** Secret to this process: a client that reports cannot choose addresses that share one slot. */
 const SEED = randomInt(2 ** 32);
 
 /** FNV-1a from a secret start, then the finaliser of MurmurHash3: every bit of the start reaches the low bits. */

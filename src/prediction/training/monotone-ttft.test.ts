@@ -115,8 +115,8 @@ async function serveModel(rows: readonly Observation[], statistic: Statistic) {
     observe(observed: readonly Observation[]) {
       const live = predictor.live('m');
       for (const row of observed) {
-        const foreseen = live.foresee(tabulate([row]), row.input.podType, Buffer.from(row.input.serverIp));
-        live.observe(foreseen, 'ttft', row.ttftMs!);
+        const forecast = live.forecast(tabulate([row]), row.input.podType, Buffer.from(row.input.serverIp));
+        live.observe(forecast, 'ttft', row.ttftMs!);
       }
     },
     async [Symbol.asyncDispose]() {

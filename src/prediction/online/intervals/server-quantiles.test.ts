@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createRandom, drawLogNormal } from '../simulator/random.ts';
-import { createAdaptiveQuantiles, PROMISES } from './conformal.ts';
+import { createRandom, drawLogNormal } from '../../simulator/random.ts';
+import { createAdaptiveQuantiles, QUANTILE_LEVELS } from './conformal.ts';
 import { createServerQuantiles } from './server-quantiles.ts';
 
-const P90 = PROMISES.indexOf(0.9);
+const P90 = QUANTILE_LEVELS.indexOf(0.9);
 
-/** Residuals of two servers, one scattered three times as widely; how many of each stayed below what was promised. */
+/** Residuals of two servers, one scattered three times as widely; how many of each stayed below the predicted p90. */
 function coverServers(): { readonly calm: number; readonly wild: number } {
   const slot = createAdaptiveQuantiles();
   const servers = createServerQuantiles();
@@ -16,21 +16,21 @@ function coverServers(): { readonly calm: number; readonly wild: number } {
   for (let i = 0; i < 2 * rounds; i++) {
     const server = i % 2;
     const residual = Math.log(drawLogNormal(random, 1, 1)) * (server === 0 ? 1 : 3);
-    const promised = PROMISES.map((_, p) => (slot.quantiles()?.[p] ?? 1.3) + servers.correctionsOf(server)[p]!);
-    if (residual <= promised[P90]!) below[server]!++;
-    slot.observe(residual, promised);
-    servers.observe(server, residual, promised);
+    const predicted = QUANTILE_LEVELS.map((_, p) => (slot.quantiles()?.[p] ?? 1.3) + servers.correctionsOf(server)[p]!);
+    if (residual <= predicted[P90]!) below[server]!++;
+    slot.observe(residual, predicted);
+    servers.observe(server, residual, predicted);
   }
   return { calm: below[0]! / rounds, wild: below[1]! / rounds };
 }
 
-test('each server keeps the promise by itself, not only both together', () => {
+test('each server keeps its coverage by itself, not only both together', () => {
   const { calm, wild } = coverServers();
   assert.ok(Math.abs(calm - 0.9) < 0.015, `calm ${calm}`);
   assert.ok(Math.abs(wild - 0.9) < 0.015, `wild ${wild}`);
 });
 
-test('a server that has said nothing, or is unknown, has the quantiles of its slot', () => {
+test('a server without events, or unknown, has the quantiles of its slot', () => {
   const servers = createServerQuantiles();
   servers.observe(3, 5, [0, 1, 2, 3]);
   assert.ok(servers.correctionsOf(3)[P90]! > 0);
@@ -52,7 +52,7 @@ test('corrections are kept over a restart', () => {
   for (let i = 0; i < 20; i++) before.observe(2, 9, [0, 1, 2, 3]);
   const after = createServerQuantiles();
   after.restoreServer(7, before.saveServer(2)!);
-  for (const p of PROMISES.keys()) assert.equal(after.correctionsOf(7)[p], before.correctionsOf(2)[p]);
+  for (const p of QUANTILE_LEVELS.keys()) assert.equal(after.correctionsOf(7)[p], before.correctionsOf(2)[p]);
   assert.equal(before.saveServer(1), undefined);
 });
 
@@ -60,21 +60,21 @@ test('answers that come hundreds of events late do not make the levels swing', (
   const delay = 300;
   const slot = createAdaptiveQuantiles();
   const random = createRandom(2);
-  const pending: { residual: number; promised: number[]; after: number }[] = [];
+  const pending: { residual: number; predicted: number[]; after: number }[] = [];
   let [below, judged] = [0, 0];
   const shares: number[] = [];
   for (let i = 0; i < 9000; i++) {
     const residual = Math.log(drawLogNormal(random, 1, 1));
-    const promised = PROMISES.map((_, p) => slot.quantiles()?.[p] ?? 1.3);
-    pending.push({ residual, promised, after: slot.count });
-    below += residual <= promised[P90]! ? 1 : 0;
+    const predicted = QUANTILE_LEVELS.map((_, p) => slot.quantiles()?.[p] ?? 1.3);
+    pending.push({ residual, predicted, after: slot.count });
+    below += residual <= predicted[P90]! ? 1 : 0;
     if (++judged === 300) {
       shares.push(below / judged);
       [below, judged] = [0, 0];
     }
     if (i < delay) continue;
-    const told = pending.shift()!;
-    slot.observe(told.residual, told.promised, slot.count - told.after);
+    const late = pending.shift()!;
+    slot.observe(late.residual, late.predicted, slot.count - late.after);
   }
   for (const share of shares.slice(4)) assert.ok(share > 0.82 && share < 0.97, shares.join(' '));
 });

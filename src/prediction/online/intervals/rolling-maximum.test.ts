@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createRollingMaximum } from './rolling-maximum.ts';
 
-test('the furthest is that of the last 300 times, and unknown before there are 20', () => {
+test('the rolling maximum is that of the last 300 times, and infinite before there are 20', () => {
   const maximum = createRollingMaximum();
   const observe = (times: number, logRatio: number) => {
     for (let i = 0; i < times; i++) maximum.observe(logRatio);
@@ -13,5 +13,5 @@ test('the furthest is that of the last 300 times, and unknown before there are 2
   assert.equal(observe(1, 3), 3);
   assert.equal(observe(299, 0.1), 3);
   assert.equal(observe(1, 0.1), 0.1);
-  assert.equal(observe(300, -1), 0, 'a time that is shorter than said is not beyond it');
+  assert.equal(observe(300, -1), 0, 'the maximum is at least 0');
 });

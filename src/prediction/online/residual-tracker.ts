@@ -1,50 +1,48 @@
 /**
- * Layer 3: how far off the model has been lately, at each server. Decayed means of log(observed / predicted), pulled
- * towards those of the pod type, and these towards those of the whole model, until a server has spoken often enough
- * for itself. One event costs a few additions.
+ * Layer 3: tracks how far off the model has been lately at each server. It keeps decayed means of log(observed /
+ * predicted). A server's mean is pulled towards that of its pod type, and that one towards the mean of the whole model,
+ * until there are enough events of the server itself. One event costs a few additions.
  */
 
 import { createServerIndex, type ServerIndex } from '../schema/server-index.ts';
-import type { AskedRows } from './asked-rows.ts';
-import { EXPERT_COUNT } from './experts.ts';
+import type { Batch } from './batch.ts';
+import { EXPERT_COUNT, type Speed } from './experts.ts';
 
 /** Residuals are kept apart by what was predicted: both targets, by physics and by trees. */
-export const SIGNALS = ['ttft-physics', 'ttft-trees', 'tpot-physics', 'tpot-trees'] as const;
+const SIGNALS = ['ttft-physics', 'ttft-trees', 'tpot-physics', 'tpot-trees'] as const;
 const SIGNAL_COUNT = SIGNALS.length;
 
-/** A fast mean of about 5 events and a slow one of about 30. */
+/** By `Speed`: a fast mean of about 5 events and a slow one of about 30. */
 const DECAYS = [0.8, 0.97] as const;
 const SPEED_COUNT = DECAYS.length;
-/** Position in `DECAYS`. */
-export type Speed = 0 | 1;
 const SLOW = 1;
 
-/** How many events the word of the pod type about a server, and of the model about a pod type, is worth. */
+/** The pod type's mean counts as this many events of a server, and the model's mean as this many of a pod type. */
 const SHRINKAGE = 1.5;
-/** How many events the slow mean's word is worth to the fast one. */
+/** The slow mean counts as this many events of the fast one. */
 const FAST_SHRINKAGE = 0.5;
-/** The whole model starts from nothing but a guess, which one event may well overrule. */
+/** The whole model starts from a guess, which one event may overrule. */
 const MODEL_SHRINKAGE = 2.5;
 /**
- * One wild request says as much as one that took e times as long as expected, not more; or as one twice as far off, as a
- * logarithm, as its server usually is: one of another kind than all that were learned may be twenty times slower for good.
+ * A residual is clipped at this, a time e times as long as expected, or at twice the usual residual of its server: a
+ * server of another kind than all that were learned may be twenty times slower for good.
  */
 const MAX_SURPRISE = 1;
 const MAX_RATIO = 2;
-/** So many events until half of what a holder keeps showing is no surprise any more: a few stalls in a row still are. */
+/** After so many events, half of a lasting residual counts as usual; a few stalls in a row do not. */
 const USUAL_EVENTS = 10;
 
 const STRIDE = SIGNAL_COUNT * SPEED_COUNT;
 
-/** Decayed sums and weights of each signal at each speed, for some number of holders. */
+/** Decayed sums and weights of each signal at each speed, one group after the other. */
 interface Means {
   readonly sums: Float64Array;
   readonly weights: Float64Array;
 }
 
-/** Which server of which pod type, by their numbers. */
-export interface Place {
-  /** -1 when nothing is known of it. */
+/** A server and its pod type, by their numbers. */
+export interface ServerKey {
+  /** -1 for an unknown server. */
   readonly server: number;
   readonly podType: number;
 }
@@ -62,17 +60,17 @@ interface AllMeans {
   readonly ofModel: Means;
 }
 
-export interface ServerState {
+export interface ResidualTracker {
   readonly servers: ServerIndex;
-  /** Adds to what this expert says of each row the log residual to expect there. */
-  addOffsets(asked: AskedRows, expert: CorrectedExpert): void;
-  observe(place: Place, signal: number, residual: number): void;
+  /** Adds the log residual to expect of each row to this expert's entries of `expertLogs`. */
+  addExpected(batch: Batch, expert: CorrectedExpert, expertLogs: Float64Array): void;
+  observe(key: ServerKey, signal: number, residual: number): void;
   /** Forgets every residual, and keeps the numbers of the servers. */
   clear(): void;
-  /** What it knows but of servers, for a restart. */
-  save(): SavedServerState;
+  /** The means of pod types and of the model, for a restart. */
+  save(): SavedResiduals;
   saveServer(server: number): SavedMeans;
-  restore(saved: SavedServerState): void;
+  restore(saved: SavedResiduals): void;
   restoreServer(server: number, saved: SavedMeans): void;
 }
 
@@ -81,31 +79,28 @@ export interface SavedMeans {
   readonly weights: readonly number[];
 }
 
-export interface SavedServerState {
+export interface SavedResiduals {
   readonly podTypes: SavedMeans;
   readonly model: SavedMeans;
 }
 
-export interface ServerStateOptions {
+export interface ResidualTrackerOptions {
   readonly maxServers: number;
   /** Pod types are numbered below this; 0 stands for those without a number of their own. */
   readonly maxPodTypes: number;
-  /** Hears of every server's number that is about to mean another server. */
-  readonly onForget?: (server: number) => void;
 }
 
-export function createServerState({ maxServers, maxPodTypes, onForget }: ServerStateOptions): ServerState {
+export function createResidualTracker({ maxServers, maxPodTypes }: ResidualTrackerOptions): ResidualTracker {
   const byServer = createMeans(maxServers);
   const byPodType = createMeans(maxPodTypes);
   const ofModel = createMeans(1);
-  const servers = createServerIndex(maxServers, (server) => {
-    clear(byServer, server);
-    onForget?.(server);
-  });
+  const servers = createServerIndex(maxServers);
+  servers.onForget((server) => clear(byServer, server));
 
   return {
     servers,
-    addOffsets: (asked, expert) => addOffsets({ byServer, byPodType, ofModel }, asked, expert),
+    addExpected: (batch, expert, expertLogs) =>
+      addExpected({ byServer, byPodType, ofModel }, { batch, expert }, expertLogs),
     observe({ server, podType }, signal, residual) {
       const at = signal * SPEED_COUNT;
       addResidual(ofModel, at, residual);
@@ -128,34 +123,38 @@ export function createServerState({ maxServers, maxPodTypes, onForget }: ServerS
   };
 }
 
-function createMeans(holders: number): Means {
-  return { sums: new Float64Array(holders * STRIDE), weights: new Float64Array(holders * STRIDE) };
+function createMeans(groups: number): Means {
+  return { sums: new Float64Array(groups * STRIDE), weights: new Float64Array(groups * STRIDE) };
 }
 
-function clear({ sums, weights }: Means, holder: number): void {
-  sums.fill(0, holder * STRIDE, (holder + 1) * STRIDE);
-  weights.fill(0, holder * STRIDE, (holder + 1) * STRIDE);
+function clear({ sums, weights }: Means, group: number): void {
+  sums.fill(0, group * STRIDE, (group + 1) * STRIDE);
+  weights.fill(0, group * STRIDE, (group + 1) * STRIDE);
 }
 
-function addOffsets({ byServer, byPodType, ofModel }: AllMeans, asked: AskedRows, expert: CorrectedExpert): void {
-  const { signal, speed } = expert;
-  const { count, servers, expertLogs } = asked;
+function addExpected(
+  { byServer, byPodType, ofModel }: AllMeans,
+  { batch, expert }: { readonly batch: Batch; readonly expert: CorrectedExpert },
+  expertLogs: Float64Array,
+): void {
+  const { position, signal, speed } = expert;
+  const { count, servers } = batch;
   const at = signal * SPEED_COUNT + SLOW;
-  const podAt = asked.podType * STRIDE + at;
+  const podAt = batch.podType * STRIDE + at;
   const model = ofModel.sums[at]! / (ofModel.weights[at]! + MODEL_SHRINKAGE);
-  const pod = readOffset(byPodType, podAt, SLOW, model);
-  const unknown = readOffset(byPodType, podAt, speed, model);
+  const pod = readMean(byPodType, podAt, SLOW, model);
+  const unknown = readMean(byPodType, podAt, speed, model);
   for (let n = 0; n < count; n++) {
     const server = servers[n]!;
-    const offset = server === -1 ? unknown : readOffset(byServer, server * STRIDE + at, speed, pod);
-    expertLogs[n * EXPERT_COUNT + expert.position]! += offset;
+    const residual = server === -1 ? unknown : readMean(byServer, server * STRIDE + at, speed, pod);
+    expertLogs[n * EXPERT_COUNT + position]! += residual;
   }
 }
 
-/** The slow mean of a holder stands at `at`, and the fast one before it. */
-function readOffset(means: Means, at: number, speed: Speed, parent: number): number {
+/** The slow mean of a group stands at `at`, and the fast one before it. */
+function readMean(means: Means, at: number, speed: Speed, parent: number): number {
   const slow = shrink(means, at, parent, SHRINKAGE);
-  // A fast mean is of few events: it is pulled to the slow one of the same server, not to what others show.
+  // A fast mean is of few events: it is pulled to the slow one of the same server, not to other servers.
   return speed === SLOW ? slow : shrink(means, at - SLOW + speed, slow, FAST_SHRINKAGE);
 }
 

@@ -1,18 +1,20 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createAskedRows } from './asked-rows.ts';
-import { createServerState } from './server-state.ts';
+import { createBatch } from './batch.ts';
+import { EXPERT_COUNT } from './experts.ts';
+import { createResidualTracker } from './residual-tracker.ts';
 
 /** The slow offset of a server after these residuals. */
 function offsetAfter(residuals: readonly number[]): number {
-  const state = createServerState({ maxServers: 4, maxPodTypes: 1 });
-  const place = { server: state.servers.ensure(Buffer.from('s')), podType: 0 };
-  for (const residual of residuals) state.observe(place, 0, residual);
-  const asked = createAskedRows(1);
-  asked.count = 1;
-  asked.servers[0] = place.server;
-  state.addOffsets(asked, { position: 0, signal: 0, speed: 1 });
-  return asked.expertLogs[0]!;
+  const tracker = createResidualTracker({ maxServers: 4, maxPodTypes: 1 });
+  const key = { server: tracker.servers.ensure(Buffer.from('s')), podType: 0 };
+  for (const residual of residuals) tracker.observe(key, 0, residual);
+  const batch = createBatch(1);
+  batch.count = 1;
+  batch.servers[0] = key.server;
+  const expertLogs = new Float64Array(EXPERT_COUNT);
+  tracker.addExpected(batch, { position: 0, signal: 0, speed: 1 }, expertLogs);
+  return expertLogs[0]!;
 }
 
 const many = (count: number, residual: number): number[] => Array.from({ length: count }, () => residual);

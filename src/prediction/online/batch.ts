@@ -1,0 +1,33 @@
+import { EXPERT_COUNT } from './experts.ts';
+
+/** The rows of a call that one slot answers. Arrays are in the order of the batch; their first `count` entries are valid. */
+export interface Batch {
+  count: number;
+  /** Positions among all rows of the call. */
+  rows: Int32Array;
+  /** The number of each row's server, -1 for an unknown server. */
+  servers: Int32Array;
+  /** The number of their pod type: a slot answers one pod type, or all those that share the number 0. */
+  podType: number;
+}
+
+export function createBatch(capacity: number): Batch {
+  return { count: 0, rows: new Int32Array(capacity), servers: new Int32Array(capacity), podType: 0 };
+}
+
+/** What the experts predict together for a batch, in its order. The arrays are reused from batch to batch. */
+export interface Mixture {
+  /** The logarithm of the factor by which each expert multiplies physics; row after row, one entry for each expert. */
+  readonly expertLogs: Float64Array;
+  /** The logarithm of the factor that results of them. */
+  readonly logs: Float64Array;
+  readonly timesMs: Float64Array;
+}
+
+export function createMixture(capacity: number): Mixture {
+  return {
+    expertLogs: new Float64Array(capacity * EXPERT_COUNT),
+    logs: new Float64Array(capacity),
+    timesMs: new Float64Array(capacity),
+  };
+}

@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createExpertWeights } from './expert-weights.ts';
+import { EXPERTS } from './experts.ts';
+
+const OFFSET = EXPERTS.findIndex(({ name }) => name === 'trees + slow offset');
+const TREES = EXPERTS.findIndex(({ name }) => name === 'trees');
+
+/** Every expert is far off but this one. */
+const onlyRight = (expert: number) => EXPERTS.map((_, e) => (e === expert ? 0 : 0.7));
+
+test('where a server has changed, its offsets weigh most, and elsewhere the trees', () => {
+  const weights = createExpertWeights();
+  for (let i = 0; i < 60; i++) for (const server of [0, 1, 2]) weights.observe(server, onlyRight(TREES), 0);
+  for (let i = 0; i < 60; i++)
+    for (const server of [0, 1, 2]) weights.observe(server, onlyRight(server === 1 ? OFFSET : TREES), 0);
+  assert.ok(weights.weightsOf(1)[OFFSET]! > 0.9, weights.weightsOf(1).join(' '));
+  assert.ok(weights.weightsOf(0)[TREES]! > 0.9);
+});
+
+test('physics weighs most once the trees, corrected or not, are far off', () => {
+  const weights = createExpertWeights();
+  const physics = EXPERTS.findIndex(({ name }) => name === 'physics');
+  for (let i = 0; i < 60; i++) weights.observe(0, onlyRight(TREES), 0);
+  assert.ok(weights.weightsOf(-1)[physics]! < 0.1);
+  for (let i = 0; i < 60; i++) weights.observe(0, onlyRight(physics), 0);
+  assert.ok(weights.weightsOf(-1)[physics]! > 0.9, weights.weightsOf(-1).join(' '));
+});
+
+test('an unknown server, and one without events, has the weights of the slot', () => {
+  const weights = createExpertWeights();
+  for (let i = 0; i < 30; i++) weights.observe(0, onlyRight(OFFSET), 0);
+  assert.deepEqual(weights.weightsOf(-1), weights.weightsOf(5));
+  assert.ok(weights.weightsOf(5)[OFFSET]! > 0.9);
+  weights.forget(0);
+  assert.deepEqual(weights.weightsOf(0), weights.weightsOf(-1));
+});
+
+test('weights are taken up again after a restart', () => {
+  const before = createExpertWeights();
+  for (let i = 0; i < 40; i++)
+    for (const server of [0, 1]) before.observe(server, onlyRight(server === 0 ? OFFSET : TREES), 0);
+  const after = createExpertWeights();
+  after.restore(before.save());
+  after.restoreServer(9, before.saveServer(0)!);
+  const near = (a: Float64Array, b: Float64Array) => a.every((weight, e) => Math.abs(weight - b[e]!) < 1e-2);
+  assert.deepEqual(after.weightsOf(-1), before.weightsOf(-1));
+  assert.ok(near(after.weightsOf(9), before.weightsOf(0)));
+});

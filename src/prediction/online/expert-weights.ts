@@ -1,0 +1,150 @@
+/**
+ * Layer 4: weighs the experts. Each predicts the logarithm of a time, and its weight follows from how well it did lately,
+ * so that the mixture is never much worse than the best of them, and a bad expert costs nothing for long. Each server
+ * has its own weights, pulled to those of the slot while it has few events: where a server has become slower, its recent
+ * residuals are right, however right the model still is elsewhere.
+ */
+import type { Batch, Mixture } from './batch.ts';
+import { EXPERT_COUNT } from './experts.ts';
+
+/** Losses of about the last 60 events count. */
+const DECAY = 0.985;
+/** How sharply a lower loss is preferred, in units of the best expert's own mean loss. */
+const SHARPNESS = 12;
+/** One wild request must not dethrone an expert. */
+const MAX_LOSS = 1;
+/** Before the first event, the experts that learned from rows weigh most. */
+const INITIAL_WEIGHTS = [0.05, 0.1, 0.1, 0.35, 0.3, 0.1] as const;
+/** The losses of the slot count as this many events of a server. */
+const SHRINKAGE = 10;
+
+/** Decayed sums of losses, the decayed number of their events, and the weights that follow. */
+interface ExpertRecord {
+  readonly losses: Float64Array;
+  readonly weights: Float64Array;
+  count: number;
+}
+
+export interface SavedExperts {
+  readonly losses: readonly number[];
+  readonly count: number;
+}
+
+export interface ExpertWeights {
+  /** One weight for each expert at this server (-1: unknown); they sum to 1. */
+  weightsOf(server: number): Float64Array;
+  /** Fills `mixture.logs` with the weighted means of `mixture.expertLogs`. */
+  mix(batch: Batch, mixture: Mixture): void;
+  /** `predictions` are the logarithms that the experts predicted. */
+  observe(server: number, predictions: ArrayLike<number>, observedLog: number): void;
+  /** Call when this number is about to mean another server. */
+  forget(server: number): void;
+  save(): SavedExperts;
+  saveServer(server: number): SavedExperts | undefined;
+  restore(saved: SavedExperts): void;
+  restoreServer(server: number, saved: SavedExperts): void;
+}
+
+export function createExpertWeights(): ExpertWeights {
+  const slot = createRecord();
+  const servers: (ExpertRecord | undefined)[] = [];
+  return {
+    weightsOf: (server) => findRecord(server, servers, slot).weights,
+    mix: (batch, mixture) => mixRows(batch, mixture, { servers, slot }),
+    observe(server, predictions, observedLog) {
+      addLosses(slot, predictions, observedLog);
+      reweighSlot(slot);
+      if (server === -1) return;
+      const own = servers[server] ?? createRecord();
+      servers[server] = own;
+      addLosses(own, predictions, observedLog);
+      reweighServer(own, slot);
+    },
+    forget(server) {
+      servers[server] = undefined;
+    },
+    save: () => saveRecord(slot),
+    saveServer: (server) => servers[server] && saveRecord(servers[server]),
+    restore(saved) {
+      if (fill(slot, saved)) reweighSlot(slot);
+    },
+    restoreServer(server, saved) {
+      const own = createRecord();
+      if (!fill(own, saved)) return;
+      servers[server] = own;
+      reweighServer(own, slot);
+    },
+  };
+}
+
+// Not by `servers[server]` alone: a look-up of -1, or beyond the end, costs ten times one inside.
+function findRecord(server: number, servers: readonly (ExpertRecord | undefined)[], slot: ExpertRecord): ExpertRecord {
+  return server >= 0 && server < servers.length ? (servers[server] ?? slot) : slot;
+}
+
+interface AllRecords {
+  readonly servers: readonly (ExpertRecord | undefined)[];
+  readonly slot: ExpertRecord;
+}
+
+function mixRows({ count, servers }: Batch, { expertLogs, logs }: Mixture, records: AllRecords): void {
+  for (let n = 0; n < count; n++) {
+    const { weights } = findRecord(servers[n]!, records.servers, records.slot);
+    let sum = 0;
+    for (let e = 0; e < EXPERT_COUNT; e++) sum += weights[e]! * expertLogs[n * EXPERT_COUNT + e]!;
+    logs[n] = sum;
+  }
+}
+
+function createRecord(): ExpertRecord {
+  return { losses: new Float64Array(EXPERT_COUNT), weights: Float64Array.from(INITIAL_WEIGHTS), count: 0 };
+}
+
+function addLosses(record: ExpertRecord, predictions: ArrayLike<number>, observedLog: number): void {
+  const { losses } = record;
+  for (let e = 0; e < losses.length; e++)
+    losses[e] = losses[e]! * DECAY + Math.min(MAX_LOSS, Math.abs(observedLog - predictions[e]!));
+  record.count = record.count * DECAY + 1;
+}
+
+function reweighSlot(slot: ExpertRecord): void {
+  reweigh(
+    slot,
+    slot.losses.map((sum) => sum / slot.count),
+    slot.count,
+  );
+}
+
+function reweighServer(server: ExpertRecord, slot: ExpertRecord): void {
+  const prior = slot.losses.map((sum) => (SHRINKAGE * sum) / Math.max(1, slot.count));
+  reweigh(
+    server,
+    server.losses.map((sum, e) => (sum + prior[e]!) / (server.count + SHRINKAGE)),
+    Math.max(slot.count, server.count),
+  );
+}
+
+/** The sharpness grows with the number of events: after few of them the initial weights still count. */
+function reweigh({ weights }: ExpertRecord, means: Float64Array, count: number): void {
+  let least = Number.POSITIVE_INFINITY;
+  for (let e = 0; e < EXPERT_COUNT; e++) least = Math.min(least, means[e]!);
+  const sharpness = (SHARPNESS * count) / (count + 10) / Math.max(least, 1e-3);
+  let total = 0;
+  for (let e = 0; e < EXPERT_COUNT; e++) {
+    weights[e] = INITIAL_WEIGHTS[e]! * Math.exp(-sharpness * (means[e]! - least));
+    total += weights[e]!;
+  }
+  for (let e = 0; e < EXPERT_COUNT; e++) weights[e]! /= total;
+}
+
+function saveRecord({ losses, count }: ExpertRecord): SavedExperts {
+  return { losses: [...losses], count };
+}
+
+/** False for a record of other experts than these, or one without events. */
+function fill(record: ExpertRecord, saved: SavedExperts): boolean {
+  if (saved.losses.length !== EXPERT_COUNT || !(saved.count > 0)) return false;
+  record.losses.set(saved.losses);
+  record.count = saved.count;
+  return true;
+}

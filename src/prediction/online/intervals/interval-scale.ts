@@ -1,0 +1,44 @@
+import { type Calibration, LEVELS, median } from '../../model/calibration.ts';
+import { QUANTILE_LEVELS, type QuantileLevel } from './conformal.ts';
+
+/** One quantile for each of `QUANTILE_LEVELS`, in units of the spread. Those of a bucket stand at its number × stride. */
+export interface QuantileTable {
+  readonly quantiles: Float64Array;
+  readonly stride: number;
+}
+
+/** How widely times were scattered while the model learned, in buckets of predicted times. */
+export interface IntervalScale extends QuantileTable {
+  readonly edges: Float64Array;
+  /** Half the width that four of five residuals stayed within, by bucket; a logarithm. */
+  readonly spreads: Float64Array;
+  readonly typicalSpread: number;
+  /** By bucket, in units of the spread: the residual that one of ten stayed below. */
+  readonly lowerQuantiles: Float64Array;
+  readonly logMeans: Float64Array;
+}
+
+/** The least spread: a bucket of equal residuals is luck. */
+const MIN_SPREAD = 0.02;
+const LOW = LEVELS.indexOf(0.1);
+const HIGH = LEVELS.indexOf(0.9);
+
+export function measureScale({ edges, quantiles, logMeans }: Calibration): IntervalScale {
+  const residual = (bucket: number, level: number): number => quantiles[bucket * LEVELS.length + level]!;
+  const spreads = logMeans.map((_, bucket) =>
+    Math.max(MIN_SPREAD, (residual(bucket, HIGH) - residual(bucket, LOW)) / 2),
+  );
+  // The model predicts its median already.
+  const inSpreads = (bucket: number, level: QuantileLevel): number =>
+    level === 0.5 ? 0 : residual(bucket, LEVELS.indexOf(level)) / spreads[bucket]!;
+  const byBucket = Array.from(spreads, (_, bucket) => QUANTILE_LEVELS.map((level) => inSpreads(bucket, level)));
+  return {
+    edges,
+    spreads,
+    typicalSpread: median(spreads.toSorted()),
+    lowerQuantiles: spreads.map((spread, bucket) => residual(bucket, LOW) / spread),
+    logMeans,
+    quantiles: Float64Array.from(byBucket.flat()),
+    stride: QUANTILE_LEVELS.length,
+  };
+}

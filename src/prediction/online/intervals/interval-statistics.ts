@@ -1,0 +1,147 @@
+/** Turns the mixture of a batch into one statistic of each row: loops over arrays, of values that the caller hands in. */
+import type { SHIFT_OF } from '../../model/calibration.ts';
+import type { AnswerStatistic } from '../../schema/columns.ts';
+import { clampMs } from '../../schema/milliseconds.ts';
+import type { Target } from '../../schema/observation-table.ts';
+import { QUANTILE_LEVELS } from './conformal.ts';
+import type { IntervalScale } from './interval-scale.ts';
+import type { ServerQuantiles } from './server-quantiles.ts';
+
+/** The statistic of each of `QUANTILE_LEVELS`. */
+const STATISTIC_OF: readonly AnswerStatistic[] = ['p50', 'p90', 'p95', 'p99'];
+export const MEDIAN = QUANTILE_LEVELS.indexOf(0.5);
+
+/** All that a statistic follows from, as it is now. */
+export interface IntervalState extends IntervalScale {
+  readonly findShift: (typeof SHIFT_OF)[Target];
+  /** No quantile shifts a prediction by more than this logarithm. */
+  readonly maxShift: number;
+  /** In units of the spread, as the slot's recent residuals have it; undefined while they are few. */
+  readonly lowerQuantile: number | undefined;
+  readonly ofServers: ServerQuantiles;
+}
+
+/** Where the times of one statistic are written, by the positions of the rows in the call. */
+export interface StatisticColumn {
+  readonly statistic: AnswerStatistic;
+  readonly timesMs: Float64Array;
+}
+
+/** Rows of a call, and what the experts predict for them, in the same order. */
+export interface MixedRows {
+  readonly count: number;
+  /** Positions among all rows of the call. */
+  readonly rows: Int32Array;
+  /** The number of each row's server, -1 for an unknown server. */
+  readonly servers: Int32Array;
+  readonly mixtureMs: Float64Array;
+}
+
+export function fillStatistic(state: IntervalState, mixed: MixedRows, { statistic, timesMs }: StatisticColumn): void {
+  const level = STATISTIC_OF.indexOf(statistic);
+  if (statistic === 'mean') fillMeans(state, mixed, timesMs);
+  else if (statistic === 'p10') fillLowerBounds(state, mixed, timesMs);
+  else if (level === MEDIAN) fillMedians(state, mixed, timesMs);
+  else fillQuantiles({ ...state, level }, mixed, timesMs);
+}
+
+/** One shift at every load, so that the order of two loads never turns: learned medians are 0 at each load. */
+function fillMedians(
+  state: IntervalState,
+  { count, rows, servers, mixtureMs }: MixedRows,
+  timesMs: Float64Array,
+): void {
+  const { ofServers } = state;
+  for (let n = 0; n < count; n++)
+    timesMs[rows[n]!] = clampMs(mixtureMs[n]! * medianFactor(state, ofServers.correctionsOf(servers[n]!)));
+}
+
+function fillQuantiles(
+  state: LeveledState,
+  { count, rows, servers, mixtureMs }: MixedRows,
+  timesMs: Float64Array,
+): void {
+  const { ofServers } = state;
+  for (let n = 0; n < count; n++) {
+    const corrections = ofServers.correctionsOf(servers[n]!);
+    const factor = Math.exp(quantileShift(state, corrections, mixtureMs[n]!));
+    // Where all observed times were far below the median, which moves slowly, no quantile may be below it.
+    timesMs[rows[n]!] = clampMs(mixtureMs[n]! * Math.max(factor, medianFactor(state, corrections)));
+  }
+}
+
+/** Never above the median. Servers have the scatter of their slot here: corrections keep the upper quantiles only. */
+function fillLowerBounds(
+  state: IntervalState,
+  { count, rows, servers, mixtureMs }: MixedRows,
+  timesMs: Float64Array,
+): void {
+  const { edges, spreads, lowerQuantile, lowerQuantiles, ofServers } = state;
+  const readShift = (bucket: number): number => (lowerQuantile ?? lowerQuantiles[bucket]!) * spreads[bucket]!;
+  for (let n = 0; n < count; n++) {
+    const factor = Math.exp(state.findShift(edges, mixtureMs[n]!, readShift));
+    const median = medianFactor(state, ofServers.correctionsOf(servers[n]!));
+    timesMs[rows[n]!] = clampMs(mixtureMs[n]! * Math.min(factor, median));
+  }
+}
+
+function fillMeans(state: IntervalState, { count, rows, mixtureMs }: MixedRows, timesMs: Float64Array): void {
+  const { edges, logMeans } = state;
+  const readShift = (bucket: number): number => logMeans[bucket]!;
+  for (let n = 0; n < count; n++)
+    timesMs[rows[n]!] = clampMs(mixtureMs[n]! * Math.exp(state.findShift(edges, mixtureMs[n]!, readShift)));
+}
+
+interface LeveledState extends IntervalState {
+  /** A position in `QUANTILE_LEVELS`. */
+  readonly level: number;
+}
+
+/** The logarithm of the quantile over the mixture. */
+export function quantileShift(state: LeveledState, corrections: Float64Array, ms: number): number {
+  const { edges, spreads, maxShift } = state;
+  return state.findShift(edges, ms, (bucket) =>
+    Math.min(maxShift, correctQuantile(state, bucket, corrections) * spreads[bucket]!),
+  );
+}
+
+/** In units of the spread; never below a quantile of a lower level. */
+function correctQuantile(
+  { quantiles, stride, level }: LeveledState,
+  bucket: number,
+  corrections: Float64Array,
+): number {
+  let highest = Number.NEGATIVE_INFINITY;
+  for (let p = 0; p <= level; p++) highest = Math.max(highest, quantiles[bucket * stride + p]! + corrections[p]!);
+  return highest;
+}
+
+/** A lasting bias of more is for the offsets to correct; at an unknown load, the spread alone could move a median by e. */
+const MAX_MEDIAN_SHIFT = 0.05;
+
+export function medianFactor({ quantiles, typicalSpread }: IntervalScale, corrections: Float64Array): number {
+  return boundedFactor((quantiles[MEDIAN]! + corrections[MEDIAN]!) * typicalSpread);
+}
+
+function boundedFactor(shift: number): number {
+  const small = Math.max(-MAX_MEDIAN_SHIFT, Math.min(MAX_MEDIAN_SHIFT, shift));
+  // e^x to five digits, at a fraction of its cost: this runs for every row of a call.
+  return 1 + small * (1 + small / 2);
+}
+
+/** What was predicted about the scatter of one request. */
+export interface PredictedInterval {
+  /** How widely times were scattered at this load while learning, as a logarithm. */
+  readonly spread: number;
+  /** In units of the spread: one quantile for each of `QUANTILE_LEVELS`. */
+  readonly quantiles: readonly number[];
+  /** How many times the slot had observed by then. */
+  readonly observedBefore: number;
+}
+
+/** A predicted quantile in milliseconds. */
+export function quantileMs(statistic: 'p50' | 'p90', mixtureMs: number, interval: PredictedInterval): number {
+  const level = STATISTIC_OF.indexOf(statistic);
+  const shift = interval.quantiles[level]! * interval.spread;
+  return clampMs(mixtureMs * (level === MEDIAN ? boundedFactor(shift) : Math.exp(shift)));
+}

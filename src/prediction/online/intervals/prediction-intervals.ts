@@ -1,0 +1,73 @@
+/**
+ * How far the observed time may be from the mixture of the experts, and so every statistic of it: as the model measured
+ * it while learning, until the slot has enough residuals of its own, and corrected for each server.
+ */
+import { type Calibration, findBucket, SHIFT_OF } from '../../model/calibration.ts';
+import type { Target } from '../../schema/observation-table.ts';
+import { type AdaptiveQuantiles, createAdaptiveQuantiles, QUANTILE_LEVELS } from './conformal.ts';
+import { measureScale } from './interval-scale.ts';
+import {
+  fillStatistic,
+  type IntervalState,
+  MEDIAN,
+  type MixedRows,
+  medianFactor,
+  type PredictedInterval,
+  quantileShift,
+  type StatisticColumn,
+} from './interval-statistics.ts';
+import { createRollingMaximum } from './rolling-maximum.ts';
+import { createServerQuantiles, type ServerQuantiles } from './server-quantiles.ts';
+
+export interface PredictionIntervals {
+  readonly ofSlot: AdaptiveQuantiles;
+  readonly ofServers: ServerQuantiles;
+  /** Writes the statistic of each row. */
+  fill(mixed: MixedRows, column: StatisticColumn): void;
+  predictInterval(mixtureMs: number, server: number): PredictedInterval;
+  /** `logRatio` is the logarithm of the observed time over the mixture. */
+  observe(interval: PredictedInterval, server: number, logRatio: number): void;
+  replaceCalibration(calibration: Calibration): void;
+}
+
+export function createPredictionIntervals(target: Target, calibration: Calibration): PredictionIntervals {
+  const ofSlot = createAdaptiveQuantiles();
+  const ofServers = createServerQuantiles();
+  const rollingMaximum = createRollingMaximum();
+  let scale = measureScale(calibration);
+
+  /** Recent residuals of the slot have one quantile for every load; learned ones have one for each bucket. */
+  function readState(): IntervalState {
+    const quantiles = ofSlot.quantiles();
+    const recent = quantiles === undefined ? undefined : { quantiles, stride: 0 };
+    const lowerQuantile = ofSlot.lowerQuantile();
+    const maxShift = rollingMaximum.value;
+    return { ...scale, ...recent, lowerQuantile, maxShift, findShift: SHIFT_OF[target], ofServers };
+  }
+
+  return {
+    ofSlot,
+    ofServers,
+    fill: (mixed, column) => fillStatistic(readState(), mixed, column),
+    predictInterval(mixtureMs, server) {
+      const state = readState();
+      const spread = scale.spreads[findBucket(scale.edges, mixtureMs)]!;
+      const corrections = ofServers.correctionsOf(server);
+      const quantiles = QUANTILE_LEVELS.map((_, level) => {
+        if (level === MEDIAN) return ((state.quantiles[MEDIAN]! + corrections[MEDIAN]!) * scale.typicalSpread) / spread;
+        const least = Math.log(medianFactor(state, corrections));
+        return Math.max(least, quantileShift({ ...state, level }, corrections, mixtureMs)) / spread;
+      });
+      return { spread, quantiles, observedBefore: ofSlot.count };
+    },
+    observe({ spread, quantiles, observedBefore }, server, logRatio) {
+      rollingMaximum.observe(logRatio);
+      const residual = logRatio / spread;
+      ofSlot.observe(residual, quantiles, ofSlot.count - observedBefore);
+      ofServers.observe(server, residual, quantiles);
+    },
+    replaceCalibration(next) {
+      scale = measureScale(next);
+    },
+  };
+}

@@ -1,0 +1,51 @@
+/**
+ * Corrects the quantiles of a slot for each server: one correction for each quantile level, moved after each event of
+ * the server by quantile tracking (Angelopoulos, Candès & Tibshirani 2023), so that in the long run the stated share
+ * stays below at every server, and not only on average over them. It begins at 0 and returns to it slowly: a server with
+ * few events has the quantiles of its slot. Corrections are in units of the slot's spread, as the quantiles are.
+ */
+import { QUANTILE_LEVELS } from './conformal.ts';
+
+/** How far a miss moves a correction. The median moves little: it is a prediction, and should be steady. */
+const STEPS = QUANTILE_LEVELS.map((level) => (level === 0.5 ? 0.01 : 0.15));
+const MEMORY = 0.999;
+/** Bounds the time in which a server's quantiles return to normal after a change. */
+const MAX_CORRECTION = 3;
+
+const NONE = new Float64Array(QUANTILE_LEVELS.length);
+
+export interface ServerQuantiles {
+  /** What to add to the slot's quantiles, one for each of `QUANTILE_LEVELS`; zeros for -1, an unknown server. */
+  correctionsOf(server: number): Float64Array;
+  /** `predicted` are the quantiles that were predicted for the server's request, one for each level. */
+  observe(server: number, residual: number, predicted: readonly number[]): void;
+  /** Call when this number is about to mean another server. */
+  forget(server: number): void;
+  saveServer(server: number): readonly number[] | undefined;
+  restoreServer(server: number, saved: readonly number[]): void;
+}
+
+export function createServerQuantiles(): ServerQuantiles {
+  const servers: (Float64Array | undefined)[] = [];
+  return {
+    // Not by `servers[server]` alone: a look-up of -1, or beyond the end, costs ten times one inside.
+    correctionsOf: (server) => (server >= 0 && server < servers.length ? (servers[server] ?? NONE) : NONE),
+    observe(server, residual, predicted) {
+      if (server === -1) return;
+      const corrections = servers[server] ?? new Float64Array(QUANTILE_LEVELS.length);
+      servers[server] = corrections;
+      for (let p = 0; p < QUANTILE_LEVELS.length; p++) {
+        const miss = residual > predicted[p]! ? 1 : 0;
+        const moved = MEMORY * corrections[p]! + STEPS[p]! * (miss - (1 - QUANTILE_LEVELS[p]!));
+        corrections[p] = Math.max(-MAX_CORRECTION, Math.min(MAX_CORRECTION, moved));
+      }
+    },
+    forget(server) {
+      servers[server] = undefined;
+    },
+    saveServer: (server) => servers[server] && [...servers[server]],
+    restoreServer(server, saved) {
+      if (saved.length === QUANTILE_LEVELS.length) servers[server] = Float64Array.from(saved);
+    },
+  };
+}

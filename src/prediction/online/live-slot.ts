@@ -1,0 +1,77 @@
+/** What predicts for one pod type: the evaluator of the learned model, and for each target what follows its servers. */
+import { findTargetModel, type LatencyModel } from '../model/model.ts';
+import { createSlotEvaluator, type SlotEstimates, type SlotEvaluator } from '../model/slot-evaluator.ts';
+import type { MetricColumns } from '../schema/observation-table.ts';
+import { normalizePodType } from '../schema/pod-type.ts';
+import { createOffsetColumn } from './live-offsets.ts';
+import { createLiveTarget, type LiveTarget } from './live-target.ts';
+import type { ResidualTracker } from './residual-tracker.ts';
+
+export interface LiveSlot {
+  readonly ttft: LiveTarget;
+  readonly tpot: LiveTarget;
+  /** Most rows of one call. */
+  readonly capacity: number;
+  /** The model's estimates for all rows of a call. `servers` has the number of each row's server, -1 where unknown. */
+  estimate(columns: MetricColumns, servers: Int32Array): SlotEstimates;
+  /** The same model with room for more rows. */
+  grow(evaluator: SlotEvaluator): void;
+  replaceModel(evaluator: SlotEvaluator): void;
+  /** Call when this number is about to mean another server. */
+  forgetServer(server: number): void;
+}
+
+export interface LiveSlotOptions {
+  readonly podType: string;
+  readonly tracker: ResidualTracker;
+}
+
+export function createLiveSlot(initial: SlotEvaluator, { podType, tracker }: LiveSlotOptions): LiveSlot {
+  const name = normalizePodType(podType);
+  const ttft = createLiveTarget('ttft', { tracker, podType: name, initial: initial.models.ttft });
+  const tpot = createLiveTarget('tpot', { tracker, podType: name, initial: initial.models.tpot });
+  let evaluator = initial;
+  let offsetColumns = createOffsetColumns();
+
+  function createOffsetColumns() {
+    return evaluator.offsetInputs.map((offsets) => createOffsetColumn(offsets, name, tracker.servers));
+  }
+
+  return {
+    ttft,
+    tpot,
+    get capacity() {
+      return evaluator.capacity;
+    },
+    estimate(columns, servers) {
+      const { count } = columns;
+      return evaluator.evaluate(
+        columns,
+        offsetColumns.map((column) => column.fill(servers, count)),
+      );
+    },
+    grow(larger) {
+      evaluator = larger;
+    },
+    replaceModel(next) {
+      evaluator = next;
+      offsetColumns = createOffsetColumns();
+      ttft.replaceModel(next.models.ttft);
+      tpot.replaceModel(next.models.tpot);
+    },
+    forgetServer(server) {
+      for (const part of offsetColumns) part.forget(server);
+      ttft.forgetServer(server);
+      tpot.forgetServer(server);
+    },
+  };
+}
+
+/** Most calls have fewer candidates; a larger call makes its evaluator grow once. */
+export const FIRST_CAPACITY = 128;
+
+export function createPodTypeEvaluator(model: LatencyModel, podType: string, count: number): SlotEvaluator {
+  const capacity = Math.max(FIRST_CAPACITY, 2 ** Math.ceil(Math.log2(count)));
+  const ttft = findTargetModel(model, podType, 'ttft');
+  return createSlotEvaluator(ttft, findTargetModel(model, podType, 'tpot'), capacity);
+}

@@ -1,0 +1,33 @@
+/** Replays the last observed times through a new model: what servers have shown was relative to the model before. */
+import { readEstimate, type SlotEstimates } from '../model/slot-evaluator.ts';
+import { createPredictColumns, MODEL_COLUMNS, type PredictColumns } from '../schema/columns.ts';
+import { FIRST_CAPACITY, type LiveSlot } from './live-slot.ts';
+import type { RecentRow } from './recent-rows.ts';
+import type { SlotTable } from './slot-table.ts';
+
+/** Moves the residuals of servers by these rows, oldest first. */
+export function replayRows(table: SlotTable, rows: readonly RecentRow[]): void {
+  if (rows.length === 0) return;
+  const columns = createPredictColumns(FIRST_CAPACITY);
+  for (let start = 0; start < rows.length; start += FIRST_CAPACITY)
+    replayPart(table, rows.slice(start, start + FIRST_CAPACITY), columns);
+}
+
+/** In their order, whatever their slots, each of which estimates all of them at once. */
+function replayPart(table: SlotTable, rows: readonly RecentRow[], columns: PredictColumns): void {
+  fillMetrics(columns, rows);
+  const servers = Int32Array.from(rows, ({ key }) => key.server);
+  const slots = rows.map(({ podType }) => table.find(podType, rows.length));
+  const estimates = new Map<LiveSlot, SlotEstimates>();
+  for (const slot of new Set(slots)) estimates.set(slot, slot.estimate(columns, servers));
+  for (const [i, { target, key, observedMs }] of rows.entries()) {
+    const slot = slots[i]!;
+    slot[target].replay(readEstimate(estimates.get(slot)![target], i), key, observedMs);
+  }
+}
+
+function fillMetrics(columns: PredictColumns, rows: readonly RecentRow[]): void {
+  columns.count = rows.length;
+  for (const [i, { metrics }] of rows.entries())
+    for (const [m, name] of MODEL_COLUMNS.entries()) columns[name][i] = metrics[m]!;
+}
