@@ -119,6 +119,18 @@ test('calls of any size and pod type between the steps of a swap do not disturb 
   assert.deepEqual(answer(live, many), answer(fresh, many));
 });
 
+test('a pod type without a model of its own is answered by the whole model, also after a swap, in calls of any size', () => {
+  const unnamed = observePool({ rows: 200, seed: 3, servers: [4, 5] });
+  const withUnnamed = trainModel('m@3', tabulate([...prefill, ...decode, ...unnamed]));
+  const inputs = Array.from({ length: 300 }, (_, i) => ({ ...decode[i % 200]!.input, podType: 'without a model' }));
+  const swapped = createLiveModel(model);
+  swapped.replaceModel(withUnnamed);
+  const few = answer(swapped, inputs.slice(0, 1));
+  assert.deepEqual(few, answer(createLiveModel(withUnnamed), inputs.slice(0, 1)));
+  const many = answer(swapped, inputs);
+  assert.deepEqual([many[0], many[inputs.length]], few);
+});
+
 test('a predictor names the version that answered, also while the next one is prepared', async () => {
   const predictor = createPredictor();
   const columns = fillColumns([decode[0]!.input]);

@@ -2,7 +2,6 @@
 import { findTargetModel, type LatencyModel } from '../model/model.ts';
 import { createSlotEvaluator, type SlotEstimates, type SlotEvaluator } from '../model/slot-evaluator.ts';
 import type { MetricColumns } from '../schema/observation-table.ts';
-import { normalizePodType } from '../schema/pod-type.ts';
 import { createOffsetColumn } from './live-offsets.ts';
 import { createLiveTarget, type LiveTarget } from './live-target.ts';
 import type { ResidualTracker } from './residual-tracker.ts';
@@ -22,19 +21,19 @@ export interface LiveSlot {
 }
 
 export interface LiveSlotOptions {
+  /** As `normalizePodType` writes it. */
   readonly podType: string;
   readonly tracker: ResidualTracker;
 }
 
 export function createLiveSlot(initial: SlotEvaluator, { podType, tracker }: LiveSlotOptions): LiveSlot {
-  const name = normalizePodType(podType);
-  const ttft = createLiveTarget('ttft', { tracker, podType: name, initial: initial.models.ttft });
-  const tpot = createLiveTarget('tpot', { tracker, podType: name, initial: initial.models.tpot });
+  const ttft = createLiveTarget('ttft', { tracker, podType, initial: initial.models.ttft });
+  const tpot = createLiveTarget('tpot', { tracker, podType, initial: initial.models.tpot });
   let evaluator = initial;
   let offsetColumns = createOffsetColumns();
 
   function createOffsetColumns() {
-    return evaluator.offsetInputs.map((offsets) => createOffsetColumn(offsets, name, tracker.servers));
+    return evaluator.offsetInputs.map((offsets) => createOffsetColumn(offsets, podType, tracker.servers));
   }
 
   return {

@@ -19,7 +19,7 @@ export interface SlotTable {
   prepareSwap(next: LatencyModel): Generator<void, void>;
 }
 
-/** The key of the slot that answers for every pod type without one; no pod type can be it. */
+/** The key of the slot that answers for every pod type without one. It is no pod type's name, so no model has a part for it. */
 const WHOLE = '\0whole';
 
 export interface SlotTableOptions {
@@ -43,26 +43,17 @@ export function createSlotTable(initial: LatencyModel, { tracker, podTypes }: Sl
     return model.slots.has(name) || podTypes.isKnown(name) ? name : WHOLE;
   }
 
-  function openSlot(key: string, podType: string, count: number): LiveSlot {
-    const evaluator = takeReady(key, count) ?? createPodTypeEvaluator(model, podType, count);
-    const slot = createLiveSlot(evaluator, { tracker, podType });
+  function openSlot(key: string, count: number): LiveSlot {
+    const slot = createLiveSlot(takeEvaluator(key, count), { tracker, podType: key });
     slots.set(key, slot);
     return slot;
   }
 
-  /** An evaluator that was built for a slot before it was opened; undefined if it is too small, or taken. */
-  function takeReady(key: string, count: number): SlotEvaluator | undefined {
-    const evaluator = ready.get(key);
+  /** The prepared evaluator of a slot, or a new one where that is taken or too small: a call may have come meanwhile. */
+  function takeEvaluator(key: string, count: number): SlotEvaluator {
+    const prepared = ready.get(key);
     ready.delete(key);
-    return evaluator !== undefined && evaluator.capacity >= count ? evaluator : undefined;
-  }
-
-  function swap(next: LatencyModel): void {
-    model = next;
-    introduceOffsets(next, { tracker, podTypes });
-    // A call since its evaluator was prepared may have opened the slot, or made it grow.
-    for (const [key, slot] of slots)
-      slot.replaceModel(takeReady(key, slot.capacity) ?? createPodTypeEvaluator(next, podTypeOf(key), slot.capacity));
+    return prepared !== undefined && prepared.capacity >= count ? prepared : createPodTypeEvaluator(model, key, count);
   }
 
   return {
@@ -72,29 +63,25 @@ export function createSlotTable(initial: LatencyModel, { tracker, podTypes }: Sl
     slots,
     find(podType, count) {
       const key = slotKey(podType);
-      const known = slots.get(key);
-      if (known === undefined) return openSlot(key, podType, count);
-      if (known.capacity < count) known.grow(createPodTypeEvaluator(model, podType, count));
+      const known = slots.get(key) ?? openSlot(key, count);
+      if (known.capacity < count) known.grow(createPodTypeEvaluator(model, key, count));
       return known;
     },
     ensure(key) {
-      if (!slots.has(key)) openSlot(key, podTypeOf(key), 1);
+      if (!slots.has(key)) openSlot(key, 1);
     },
     *prepareSwap(next) {
       const prepared = new Map<string, SlotEvaluator>();
       for (const key of new Set([WHOLE, ...next.slots.keys(), ...slots.keys()])) {
-        const capacity = slots.get(key)?.capacity ?? FIRST_CAPACITY;
-        prepared.set(key, createPodTypeEvaluator(next, podTypeOf(key), capacity));
+        prepared.set(key, createPodTypeEvaluator(next, key, slots.get(key)?.capacity ?? FIRST_CAPACITY));
         yield;
       }
+      model = next;
       ready = prepared;
-      swap(next);
+      introduceOffsets(next, { tracker, podTypes });
+      for (const [key, slot] of slots) slot.replaceModel(takeEvaluator(key, slot.capacity));
     },
   };
-}
-
-function podTypeOf(key: string): string {
-  return key === WHOLE ? '' : key;
 }
 
 /** Registers the servers and pod types that the model knows, before the first of their requests. */
