@@ -1,7 +1,7 @@
 /**
- * Notices that a model does not fit any more: its errors have moved, or its promises are not kept. Page–Hinkley (Page
- * 1954) sums deviations of the errors from their running mean beyond a tolerance, and alarms when a sum has risen far
- * above its least; coverage is a decayed mean of about the last 100 events.
+ * Detects that a model fits no longer: its errors have moved, or its p90 loses coverage. Page–Hinkley (Page 1954) sums
+ * deviations of the errors from their running mean beyond a tolerance, and alarms when a sum has risen far above its
+ * minimum; coverage is a decayed mean of about the last 100 events.
  */
 export interface DriftDetector {
   /** Why this event raises an alarm, if it does; the detector then begins anew. `isCovered`: it stayed below its p90. */
@@ -15,24 +15,27 @@ const TOLERANCE = 0.05;
 /** A move of 0.3 beyond the tolerance is noticed after about 30 events. */
 const THRESHOLD = 8;
 const MIN_EVENTS = 30;
-const PROMISED = 0.9;
+/** The share of times that should stay below their p90. */
+const EXPECTED_COVERAGE = 0.9;
 const COVERAGE_STEP = 0.01;
-/** Four times as far below the promise as the mean wanders by itself. */
-const LEAST_COVERAGE = PROMISED - 4 * Math.sqrt((PROMISED * (1 - PROMISED) * COVERAGE_STEP) / (2 - COVERAGE_STEP));
+/** Four standard deviations of the decayed mean below the expected coverage. */
+const LEAST_COVERAGE =
+  EXPECTED_COVERAGE -
+  4 * Math.sqrt((EXPECTED_COVERAGE * (1 - EXPECTED_COVERAGE) * COVERAGE_STEP) / (2 - COVERAGE_STEP));
 
 export function createDriftDetector(): DriftDetector {
   let count = 0;
   let mean = 0;
   let risen = 0;
   let fallen = 0;
-  let coverage = PROMISED;
+  let coverage = EXPECTED_COVERAGE;
 
   function begin(): void {
     count = 0;
     mean = 0;
     risen = 0;
     fallen = 0;
-    coverage = PROMISED;
+    coverage = EXPECTED_COVERAGE;
   }
 
   function findCause(): DriftCause | undefined {

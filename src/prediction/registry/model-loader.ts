@@ -14,62 +14,26 @@ export interface ModelLoader extends Worker {
   load(): Promise<void>;
 }
 
-export function createModelLoader({
-  store,
-  predictor,
-  log,
-  metrics,
-}: {
+export interface ModelLoaderOptions {
   readonly store: Store;
   readonly predictor: SwappablePredictor;
   readonly log: Log;
   readonly metrics: Metrics;
-}): ModelLoader {
-  const promotedAt = new Gauge({
-    name: 'trivet_prediction_version_promoted_seconds',
-    help: 'When the version that this process serves was promoted, in seconds since the epoch.',
-    labelNames: ['model', 'version'],
-    registers: [metrics],
-  });
-  const loaded = new Map<string, PromotedModel>();
+}
+
+export function createModelLoader(options: ModelLoaderOptions): ModelLoader {
+  const { store, log } = options;
+  const synchronize = createSynchronizer(options);
   let stopWatching: (() => void) | undefined;
   let isDirty = false;
   let running: Promise<void> | undefined;
 
-  async function loadChanged(): Promise<void> {
-    const promoted = await listPromotedModels(store);
-    for (const model of promoted)
-      if (loaded.get(model.name)?.checksum === model.checksum) loaded.set(model.name, model);
-      else await loadModel(model);
-    const names = new Set(promoted.map((model) => model.name));
-    for (const name of loaded.keys())
-      if (!names.has(name)) {
-        predictor.swap(name, undefined);
-        loaded.delete(name);
-      }
-    promotedAt.reset();
-    for (const { name, version, promotedAtMs } of loaded.values())
-      promotedAt.set({ model: name, version }, promotedAtMs / 1000);
-  }
-
-  async function loadModel(promoted: PromotedModel): Promise<void> {
-    const { name, version } = promoted;
-    try {
-      const model = decodeModel(await readModelFile(store, name, version));
-      await predictor.swapBetweenCalls(name, model);
-      loaded.set(name, promoted);
-      log.info({ model: model.id }, 'serving a model');
-    } catch (error) {
-      log.error({ err: error, model: formatModelId(name, version) }, 'cannot load a promoted model');
-    }
-  }
-
-  /** One load at a time; a change that comes meanwhile is looked at once more afterwards. */
+  /** One load at a time; a change that comes meanwhile is loaded by one more round. */
   async function loadUntilClean(): Promise<void> {
     do {
       isDirty = false;
       try {
-        await loadChanged();
+        await synchronize();
       } catch (error) {
         log.error({ err: error }, 'cannot look for promoted models');
       }
@@ -95,4 +59,51 @@ export function createModelLoader({
       await running;
     },
   };
+}
+
+/** Returns what makes the predictor serve the promoted models, loading only those that changed since the last time. */
+function createSynchronizer({ store, predictor, log, metrics }: ModelLoaderOptions): () => Promise<void> {
+  const promotedAt = createPromotedAtGauge(metrics);
+  const loaded = new Map<string, PromotedModel>();
+
+  async function loadModel(promoted: PromotedModel): Promise<void> {
+    const { name, version } = promoted;
+    try {
+      const model = decodeModel(await readModelFile(store, name, version));
+      await predictor.swapBetweenCalls(name, model);
+      loaded.set(name, promoted);
+      log.info({ model: model.id }, 'serving a model');
+    } catch (error) {
+      log.error({ err: error, model: formatModelId(name, version) }, 'cannot load a promoted model');
+    }
+  }
+
+  function removeOthers(promoted: readonly PromotedModel[]): void {
+    const names = new Set(promoted.map((model) => model.name));
+    for (const name of loaded.keys())
+      if (!names.has(name)) {
+        predictor.swap(name, undefined);
+        loaded.delete(name);
+      }
+  }
+
+  return async () => {
+    const promoted = await listPromotedModels(store);
+    for (const model of promoted)
+      if (loaded.get(model.name)?.checksum === model.checksum) loaded.set(model.name, model);
+      else await loadModel(model);
+    removeOthers(promoted);
+    promotedAt.reset();
+    for (const { name, version, promotedAtMs } of loaded.values())
+      promotedAt.set({ model: name, version }, promotedAtMs / 1000);
+  };
+}
+
+function createPromotedAtGauge(metrics: Metrics): Gauge {
+  return new Gauge({
+    name: 'trivet_prediction_version_promoted_seconds',
+    help: 'When the version that this process serves was promoted, in seconds since the epoch.',
+    labelNames: ['model', 'version'],
+    registers: [metrics],
+  });
 }
