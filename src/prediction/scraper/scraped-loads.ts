@@ -33,7 +33,7 @@ export interface ScrapedLoads {
 export function createScrapedLoads(staleAfterMs: number): ScrapedLoads {
   let servers: readonly ScrapedServer[] = [];
   let byName: readonly ScrapedServer[] = [];
-  let index: ServerIndex = createServerIndex(1, () => {});
+  let index: ServerIndex = createServerIndex(1);
 
   function isStale({ load, atMs }: ScrapedServer, nowMs: number): boolean {
     return load === undefined || nowMs - atMs > staleAfterMs;
@@ -67,7 +67,7 @@ export function createScrapedLoads(staleAfterMs: number): ScrapedLoads {
         return { names, load: before?.load, atMs: before?.atMs ?? Number.NEGATIVE_INFINITY };
       });
       const named = servers.flatMap((server) => server.names.map((name) => [name, server] as const));
-      index = createServerIndex(Math.max(1, named.length), () => {});
+      index = createServerIndex(Math.max(1, named.length));
       const numbered: ScrapedServer[] = [];
       for (const [name, server] of named) numbered[index.ensure(Buffer.from(name))] = server;
       byName = numbered;
