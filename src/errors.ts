@@ -40,6 +40,11 @@ export function describeError(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
+/** A row was refused because the row that it belongs to is not there any more. */
+export function isOrphan(error: unknown): boolean {
+  return isFailure(error) && error.details.isMissingParent === true;
+}
+
 /** No such file, no rights, a port that is taken: the system's words say it, and a stack would hide them. */
 export function isSystemError(error: unknown): error is NodeJS.ErrnoException {
   return error instanceof Error && 'syscall' in error && 'code' in error;

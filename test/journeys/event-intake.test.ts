@@ -210,6 +210,11 @@ const countDeadlocks = statement<{ count: number }>(
   'SELECT COALESCE(SUM(deadlocks), 0) AS count FROM pg_stat_database',
 );
 
+const countOrphans = statement<{ count: number }>(
+  'test_events_without_repository',
+  'SELECT COUNT(*) AS count FROM events WHERE repository_id NOT IN (SELECT id FROM repositories)',
+);
+
 // PostgreSQL looks for a deadlock only after a second, for which the events of all others would wait too.
 test('repositories that are deleted and made again meanwhile make no deadlock', {
   skip: findReasonToSkip('postgres'),
@@ -247,4 +252,5 @@ test('repositories that are deleted and made again meanwhile make no deadlock', 
   isOver = true;
   await Promise.all(callers);
   assert.deepEqual(await store.read(countDeadlocks), [{ count: 0 }]);
+  assert.deepEqual(await store.read(countOrphans), [{ count: 0 }]);
 });

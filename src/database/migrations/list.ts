@@ -11,6 +11,7 @@ import { deliveries } from './0050-deliveries.ts';
 import { idStripes } from './0051-id-stripes.ts';
 import { pauses } from './0054-pauses.ts';
 import { waitingSpans } from './0061-waiting-spans.ts';
+import { eventsOfRepositories } from './0062-events-of-repositories.ts';
 
 /**
  * Every migration, in the order in which they run. A number only names a migration; a new one goes to the end, because
@@ -29,4 +30,5 @@ export const migrations: readonly Migration[] = [
   pauses,
   idStripes,
   waitingSpans,
+  eventsOfRepositories,
 ];

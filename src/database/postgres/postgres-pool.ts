@@ -97,7 +97,12 @@ export function translatePostgresError(error: unknown, what: string): Failure {
   if (code === '23505')
     return new Failure('conflict', 'Cannot write: such a row exists already', { isDuplicate: true }, options);
   if (code === '23503')
-    return new Failure('conflict', 'Cannot write: a row that it belongs to is missing', {}, options);
+    return new Failure(
+      'conflict',
+      'Cannot write: a row that it belongs to is missing',
+      { isMissingParent: true },
+      options,
+    );
   if (code === '57014') return new Failure('deadline', 'Cannot use the database: it took too long', {}, options);
   if (isRetryable(error) || isConnectionLost(error) || code.startsWith('53') || message.startsWith('timeout exceeded'))
     return new Failure('unavailable', 'Cannot use the database right now', { retryAfterSeconds: 1 }, options);

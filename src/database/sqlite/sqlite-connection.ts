@@ -129,7 +129,12 @@ export function translateSqliteError(error: unknown, what: string): Error {
   if (UNIQUE.has(code))
     return new Failure('conflict', 'Cannot write: such a row exists already', { isDuplicate: true }, options);
   if (code === FOREIGN_KEY)
-    return new Failure('conflict', 'Cannot write: a row that it belongs to is missing', {}, options);
+    return new Failure(
+      'conflict',
+      'Cannot write: a row that it belongs to is missing',
+      { isMissingParent: true },
+      options,
+    );
   if (UNAVAILABLE.has(code & 0xff))
     return new Failure('unavailable', 'Cannot use the database right now', { retryAfterSeconds: 1 }, options);
   return new Failure('internal', `Cannot run "${what}" on the database`, {}, options);

@@ -8,6 +8,7 @@ import { bridgeBinding } from '../intake/bridge-store.ts';
 import type { ManagementParts } from '../management/management.ts';
 import { toOffsetTime } from '../parameters/json-body.ts';
 import { parseKnownParameters, parseParameters, readParameters } from '../parameters/parameters.ts';
+import { refuseDeleted } from '../repositories/repository-access.ts';
 import { bodyOf, REFUSED, repositoryPath } from './api-documents.ts';
 
 const SCOPE = 'all_hook';
@@ -49,7 +50,7 @@ export function createBridgeRoutes(parts: ManagementParts): OpenAPIHono<Identity
     const secret = given ?? Buffer.from(parts.world.randomBytes(SECRET_BYTES)).toString('base64url');
     const nowMs = parts.world.nowMs();
     const sealed = parts.vault.seal(secret, bridgeBinding(repository.id, host));
-    await parts.bridges.put(repository.id, host, sealed, nowMs);
+    await refuseDeleted(repository, parts.bridges.put(repository.id, host, sealed, nowMs));
     const url = `${parts.baseUrl}/api/v5/repos/${owner}/${repo}/events`;
     return c.json({ host, url, created_at: toOffsetTime(nowMs), secret });
   });

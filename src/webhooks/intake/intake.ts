@@ -6,6 +6,7 @@ import type { Store } from '../../database/store.ts';
 import { Failure, isFailure } from '../../errors.ts';
 import type { World } from '../../world.ts';
 import type { HookStore } from '../hooks/hook-store.ts';
+import { refuseDeleted } from '../repositories/repository-access.ts';
 import {
   type Announcement,
   type AnnouncementAnswer,
@@ -50,7 +51,7 @@ export function createIntake(parts: IntakeParts): Intake {
   });
   return {
     take: async (announcement, recipients) => {
-      const outcome = await group.submit({ announcement, recipients });
+      const outcome = await refuseDeleted(announcement.repository, group.submit({ announcement, recipients }));
       return 'answer' in outcome ? outcome.answer : repeatAnswer(outcome.holder, announcement);
     },
   };

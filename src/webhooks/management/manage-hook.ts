@@ -13,6 +13,7 @@ import type { HookChange, StoredHook } from '../hooks/hook-store.ts';
 import { flagParameter, integerParameter } from '../parameters/parameters.ts';
 import { nextNumber } from '../repositories/number-store.ts';
 import type { Repository } from '../repositories/repository.ts';
+import { refuseDeleted } from '../repositories/repository-access.ts';
 import type { Management } from './management.ts';
 
 export const MAX_HOOKS = 50;
@@ -66,7 +67,7 @@ export async function createHook(
   await parts.guard.checkTarget(parameters.url);
   const id = await nextNumber(parts.store, 'hook');
   const events = readEvents(parameters);
-  const isCreated = await parts.hooks.create(
+  const creation = parts.hooks.create(
     {
       id,
       repositoryId: repository.id,
@@ -85,7 +86,7 @@ export async function createHook(
     },
     MAX_HOOKS,
   );
-  if (!isCreated)
+  if (!(await refuseDeleted(repository, creation)))
     throw new Failure('conflict', `Cannot create the webhook: a repository has at most ${MAX_HOOKS} of them`);
   return await findHook(parts, repository, id);
 }

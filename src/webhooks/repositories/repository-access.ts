@@ -1,5 +1,5 @@
 /** Who may see and who may administer a repository, in the words the platform refuses with. */
-import { Failure } from '../../errors.ts';
+import { Failure, isOrphan } from '../../errors.ts';
 import type { Identity, Owners } from '../../identity.ts';
 import type { Repository } from './repository.ts';
 import type { RepositoryStore } from './repository-store.ts';
@@ -36,6 +36,15 @@ export function createRepositoryAccess(repositories: RepositoryStore, owners: Ow
       throw refuseUnknown(login, path);
     },
   };
+}
+
+/** Throws 404 for a write that belongs to a repository which was deleted after it was found. */
+export async function refuseDeleted<T>({ ownerLogin, path }: Repository, write: Promise<T>): Promise<T> {
+  try {
+    return await write;
+  } catch (error) {
+    throw isOrphan(error) ? refuseUnknown(ownerLogin, path) : error;
+  }
 }
 
 export function refuseUnknown(owner: string, path: string): Failure {

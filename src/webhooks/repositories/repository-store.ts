@@ -47,6 +47,12 @@ const hooksOfRepository = statement<{ id: number }>(
   'hook-ids-of-repository',
   'SELECT id FROM hooks WHERE repository_id = $1 ORDER BY id',
 );
+// The unique key contains `path_key`, so this takes the lock of a deletion, for which events, hooks and bridges under way are
+// waited for: each of them holds a share of the row by its foreign key. Endpoints are locked only after it, as by the intake.
+const lockRepository = statement(
+  'lock-repository',
+  "UPDATE repositories SET path_key = path_key || '/deleted' WHERE id = $1",
+);
 const deleteRepository = statement('delete-repository', 'DELETE FROM repositories WHERE id = $1');
 const keysOfRepository = statement<{ idempotency_key: string }>(
   'event-keys-of-repository',
@@ -56,7 +62,6 @@ const deleteKey = statement(
   'delete-event-key',
   'DELETE FROM event_keys WHERE repository_id = $1 AND idempotency_key = $2',
 );
-const deleteEvents = statement('delete-events-of-repository', 'DELETE FROM events WHERE repository_id = $1');
 
 export interface RepositoryStore {
   /** False when the owner has one of that path already, in whatever case. */
@@ -80,9 +85,9 @@ export function createRepositoryStore(store: Store): RepositoryStore {
     remove: async (id, stepsOfHook) => {
       const hooks = await store.read(hooksOfRepository, [id]);
       await store.writeAll([
+        { statement: lockRepository, parameters: [id] },
         ...hooks.flatMap((hook) => stepsOfHook(hook.id)),
-        { statement: deleteEvents, parameters: [id] },
-        // Hooks and bridge secrets go with it by their foreign keys.
+        // Hooks, events and bridge secrets go with it by their foreign keys.
         { statement: deleteRepository, parameters: [id] },
       ]);
       await forgetKeys(store, id);

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
+import { test } from 'node:test';
 import { forEachEngine } from '../../../../test/support/engines.ts';
 import { type Store, statement } from '../../../database/store.ts';
 import type { PauseReason } from '../schedule/pause.ts';
 import { readContents, readDueEndpoints, readWaiting } from './delivery-queue-store.ts';
-import { doubtSuccess, recoverEndpointStep, restart, takeTest, wakeOriginStep } from './delivery-restart-store.ts';
+import { doubtSuccess, recoverEndpointStep, restart, takeTest, wakeOrigin } from './delivery-restart-store.ts';
 import {
   cancelEndpointStep,
   countPendingDeliveries,
@@ -13,7 +14,7 @@ import {
   releaseEndpointStep,
   shardOf,
 } from './delivery-store.ts';
-import { changeSteps, type HealthChange, restSteps } from './endpoint-change-store.ts';
+import { type EndpointChange, endpointSteps, type HealthChange } from './endpoint-change-store.ts';
 import { type Settlement, settleSteps } from './settlement-store.ts';
 import { beat, forgetWorkers, releaseShards, takeShards } from './shard-store.ts';
 
@@ -134,12 +135,15 @@ forEachEngine('an endpoint rests until its next retry, but not over what was jus
   const id = await enqueue(store, 1);
   const [due] = await readDue(store);
   const retry = settlement(1, id, { epoch, state: 'pending', lane: 1, dueAtMs: NOW + 5000 });
-  await store.writeAll([...settleSteps([retry], OWNER), ...restSteps([{ hookId: 1, version: due!.version }])]);
+  await store.writeAll([
+    ...settleSteps([retry], OWNER),
+    ...endpointSteps([], [{ hookId: 1, version: due!.version }], NOW),
+  ]);
   assert.deepEqual(await readDue(store), []);
   assert.deepEqual(await readDue(store, NOW + 4999), []);
   const [later] = await readDue(store, NOW + 5000);
   await enqueue(store, 1, NOW + 5001);
-  await store.writeAll(restSteps([{ hookId: 1, version: later!.version }]));
+  await store.writeAll(endpointSteps([], [{ hookId: 1, version: later!.version }], NOW));
   assert.equal((await readDue(store, NOW + 5001)).length, 1);
 });
 
@@ -148,16 +152,20 @@ forEachEngine('an endpoint with nothing left sleeps until it is enqueued to', as
   const id = await enqueue(store, 1);
   const [due] = await readDue(store);
   const settled = settlement(1, id, { epoch: epochs.get(shardOf(ORIGIN))! });
-  await store.writeAll([...settleSteps([settled], OWNER), ...restSteps([{ hookId: 1, version: due!.version }])]);
+  await store.writeAll([
+    ...settleSteps([settled], OWNER),
+    ...endpointSteps([], [{ hookId: 1, version: due!.version }], NOW),
+  ]);
   assert.deepEqual(await readDue(store, NOW * 1000), []);
   await enqueue(store, 1, NOW + 10);
   assert.equal((await readDue(store, NOW + 10)).length, 1);
 });
 
 const FINE = { fails: 0, failingSinceMs: null, openings: 0, pause: null };
-const endpointSteps = (changes: readonly Omit<HealthChange, 'kind'>[]) =>
-  changeSteps(
+const healthSteps = (changes: readonly Omit<HealthChange, 'kind'>[]) =>
+  endpointSteps(
     changes.map((change) => ({ kind: 'health', ...change })),
+    [],
     NOW,
   );
 const pauseFor = (reason: PauseReason) => ({ sinceMs: NOW - 1000, untilMs: NOW + 9000, reason });
@@ -166,14 +174,14 @@ forEachEngine('a paused endpoint is not woken by an enqueue', async (store) => {
   await ownAll(store);
   await enqueue(store, 1);
   await store.writeAll(
-    endpointSteps([{ hookId: 1, fails: 12, failingSinceMs: NOW, openings: 3, pause: pauseFor('failures') }]),
+    healthSteps([{ hookId: 1, fails: 12, failingSinceMs: NOW, openings: 3, pause: pauseFor('failures') }]),
   );
   await enqueue(store, 1, NOW + 1);
   assert.deepEqual(await readDue(store, NOW + 8999), []);
   const [due] = await readDue(store, NOW + 9000);
   assert.deepEqual([due?.fails, due?.failing_since_ms, due?.parked], [12, NOW, 1]);
   assert.deepEqual([due?.openings, due?.paused_since_ms, due?.pause_reason], [3, NOW - 1000, 'failures']);
-  await store.writeAll(endpointSteps([{ hookId: 1, ...FINE }]));
+  await store.writeAll(healthSteps([{ hookId: 1, ...FINE }]));
   const [open] = await readDue(store, NOW + 9000);
   assert.deepEqual([open?.fails, open?.failing_since_ms, open?.parked], [0, null, 0]);
   assert.deepEqual([open?.openings, open?.paused_since_ms, open?.pause_reason], [0, null, null]);
@@ -182,7 +190,7 @@ forEachEngine('a paused endpoint is not woken by an enqueue', async (store) => {
 forEachEngine('an endpoint that is released, or that a person asks for, forgets its pause', async (store) => {
   await ownAll(store);
   const id = await enqueue(store, 1);
-  const paused = endpointSteps([
+  const paused = healthSteps([
     { hookId: 1, fails: 7, failingSinceMs: NOW, openings: 3, pause: pauseFor('no_connection') },
   ]);
   for (const end of [
@@ -204,12 +212,12 @@ forEachEngine('when an origin works again, those who waited for it only are woke
   for (const hookId of [1, 2]) await enqueue(store, hookId);
   const failing = { fails: 12, failingSinceMs: NOW, openings: 0 };
   await store.writeAll(
-    endpointSteps([
+    healthSteps([
       { hookId: 1, ...failing, pause: pauseFor('no_connection') },
       { hookId: 2, ...failing, pause: pauseFor('failures') },
     ]),
   );
-  await store.writeAll([wakeOriginStep(ORIGIN, NOW)]);
+  await wakeOrigin(store, ORIGIN, NOW);
   assert.deepEqual(
     (await readDue(store)).map((due) => due.hook_id),
     [1],
@@ -221,8 +229,8 @@ forEachEngine('a held endpoint sleeps through enqueues and changes until it is r
   await enqueue(store, 1);
   await store.writeAll([holdEndpointStep(1, NOW)]);
   await enqueue(store, 1);
-  await store.writeAll(endpointSteps([{ hookId: 1, ...FINE }]));
-  await store.writeAll(restSteps([{ hookId: 1, version: 99 }]));
+  await store.writeAll(healthSteps([{ hookId: 1, ...FINE }]));
+  await store.writeAll(endpointSteps([], [{ hookId: 1, version: 99 }], NOW));
   assert.deepEqual(await readDue(store, NOW * 2), []);
   await store.writeAll([releaseEndpointStep(1, NOW)]);
   assert.equal((await readDue(store)).length, 1);
@@ -288,4 +296,29 @@ forEachEngine('a worker that slept keeps what nobody took', async (store) => {
   const first = await ownAll(store, 'a');
   const { owned } = await beat(store, { owner: 'a', nowMs: NOW + 60_000, expiresAtMs: NOW + 75_000 });
   assert.deepEqual(new Map(owned.map(({ shard, epoch }) => [shard, epoch])), first);
+});
+
+test('endpointSteps() locks rows in ascending order of hooks, whatever changes them, and a hook in the order of its changes', () => {
+  const changes: EndpointChange[] = [
+    { kind: 'cancel', hookId: 9 },
+    { kind: 'health', hookId: 5, ...FINE },
+    { kind: 'move', hookId: 7, origin: ORIGIN },
+    { kind: 'wake origin', origin: ORIGIN },
+    { kind: 'disable', hookId: 7, reason: 'gone' },
+    { kind: 'health', hookId: 4, ...FINE },
+  ];
+  const rests = [8, 5, 3].map((hookId) => ({ hookId, version: 1 }));
+  const steps = endpointSteps(changes, rests, NOW);
+  assert.deepEqual(
+    steps.map(({ statement: { name }, parameters }) => [name, parameters[0]]),
+    [
+      ['endpoint_rest_1', 3],
+      ['endpoint_change_2', 4],
+      ['endpoint_rest_1', 5],
+      ['endpoint_move', 7],
+      ['endpoint_hold', 7],
+      ['endpoint_rest_1', 8],
+      ['endpoint_cancel', 9],
+    ],
+  );
 });

@@ -156,15 +156,27 @@ export function countFailureStep(hookId: number, nowMs: number): Step {
   return { statement: countFailure, parameters: [hookId, nowMs] };
 }
 
-const wakeOrigin: Statement = statement(
-  'endpoint_wake_origin',
-  `UPDATE endpoint_queue SET parked = 0, next_at_ms = $2, version = version + 1
-   WHERE origin = $1 AND parked = 1 AND pause_reason = 'no_connection' AND held_since_ms IS NULL AND canceled_at_ms IS NULL`,
+const waitsForOrigin = `origin = $1 AND parked = 1 AND pause_reason = 'no_connection'
+  AND held_since_ms IS NULL AND canceled_at_ms IS NULL`;
+const waitingForOrigin = statement<{ hook_id: number }>(
+  'endpoints_waiting_for_origin',
+  `SELECT hook_id FROM endpoint_queue WHERE ${waitsForOrigin} ORDER BY hook_id`,
+);
+const wakeOfOrigin: Statement = statement(
+  'endpoint_wake_of_origin',
+  `UPDATE endpoint_queue SET parked = 0, next_at_ms = $3, version = version + 1 WHERE hook_id = $2 AND ${waitsForOrigin}`,
 );
 
-/** The origin can be connected to again: endpoints that were paused only for that are due. */
-export function wakeOriginStep(origin: string, nowMs: number): Step {
-  return { statement: wakeOrigin, parameters: [origin, nowMs] };
+const WAKE_PAGE = 64;
+
+/**
+ * The origin can be connected to again: endpoints that were paused only for that are due. Row by row, because one statement over all of
+ * an origin locks them in whatever order it finds them.
+ */
+export async function wakeOrigin(store: Store, origin: string, nowMs: number): Promise<void> {
+  const rows = await store.read(waitingForOrigin, [origin]);
+  const steps = rows.map(({ hook_id }) => ({ statement: wakeOfOrigin, parameters: [origin, hook_id, nowMs] }));
+  for (let at = 0; at < steps.length; at += WAKE_PAGE) await store.writeAll(steps.slice(at, at + WAKE_PAGE));
 }
 
 const doubtDeliveries = wideStatement<{ hook_id: number }>(

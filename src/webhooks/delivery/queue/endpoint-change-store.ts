@@ -2,11 +2,11 @@
  * What attempts mean for endpoints and hooks: values, and the steps that store them. Every step names its rows and may run
  * twice, so a unit that failed is written again as it is.
  */
-import { type Row, type Statement, type Step, statement } from '../../../database/store.ts';
+import { type Row, type SqlValue, type Statement, type Step, statement } from '../../../database/store.ts';
 import { renderValueRows, wideStatement, wideSteps } from '../../../database/value-rows.ts';
 import type { EndpointHealth } from '../schedule/delivery.ts';
 import type { Pause } from '../schedule/pause.ts';
-import { countFailureStep, recoverEndpointStep, wakeOriginStep } from './delivery-restart-store.ts';
+import { countFailureStep, recoverEndpointStep } from './delivery-restart-store.ts';
 import {
   cancelEndpointStep,
   holdEndpointStep,
@@ -45,24 +45,60 @@ export type EndpointChange =
 
 type ChangeOf<Kind> = Extract<EndpointChange, { kind: Kind }>;
 
-const STEP_OF: { readonly [K in EndpointChange['kind']]: (change: ChangeOf<K>, nowMs: number) => Step | undefined } = {
-  // All in one statement, see `healthSteps`.
-  health: () => undefined,
+/** Of one row each. Health is stored for many at once, and an origin is woken by itself (`wakeOrigin`). */
+type RowChange = Exclude<EndpointChange, { kind: 'health' | 'wake origin' }>;
+
+const STEP_OF: { readonly [K in RowChange['kind']]: (change: ChangeOf<K>, nowMs: number) => Step } = {
   disable: ({ hookId }, nowMs) => holdEndpointStep(hookId, nowMs),
   hold: ({ hookId, version }, nowMs) => holdSeenEndpointStep(hookId, version, nowMs),
   cancel: ({ hookId }, nowMs) => cancelEndpointStep(hookId, nowMs),
   move: ({ hookId, origin }) => moveEndpointStep(hookId, origin),
-  'wake origin': ({ origin }, nowMs) => wakeOriginStep(origin, nowMs),
   recover: ({ hookId }, nowMs) => recoverEndpointStep(hookId, nowMs),
   'count failure': ({ hookId }, nowMs) => countFailureStep(hookId, nowMs),
 };
 
-/** Changes of `endpoint_queue` in their order, then the latest health of each endpoint. */
-export function changeSteps(changes: readonly EndpointChange[], nowMs: number): Step[] {
-  const steps = changes.map((change) =>
-    (STEP_OF[change.kind] as (one: EndpointChange, at: number) => Step | undefined)(change, nowMs),
+/** One row of `endpoint_queue` that a unit changes. */
+type RowWork =
+  | { readonly kind: 'change'; readonly hookId: number; readonly step: Step }
+  | { readonly kind: 'health'; readonly hookId: number; readonly row: SqlValue[] }
+  | { readonly kind: 'rest'; readonly hookId: number; readonly row: SqlValue[] };
+
+/**
+ * All that a unit changes in `endpoint_queue`, in ascending order of hooks: two units that lock the same rows in different
+ * orders would wait for each other. Of one hook: its changes in their order, its latest health, its rest.
+ */
+export function endpointSteps(changes: readonly EndpointChange[], rests: readonly Rest[], nowMs: number): Step[] {
+  const ascending = [...listRowChanges(changes, nowMs), ...listHealth(changes), ...listRests(rests)].sort(
+    (one, other) => one.hookId - other.hookId,
   );
-  return [...steps.filter((step) => step !== undefined), ...healthSteps(changes)];
+  return splitRuns(ascending).flatMap(runSteps);
+}
+
+function listRowChanges(changes: readonly EndpointChange[], nowMs: number): RowWork[] {
+  const ofRows = changes.filter((change) => change.kind !== 'health' && change.kind !== 'wake origin');
+  return ofRows.map((change) => ({
+    kind: 'change',
+    hookId: change.hookId,
+    step: (STEP_OF[change.kind] as (one: RowChange, at: number) => Step)(change, nowMs),
+  }));
+}
+
+/** Neighbours of one kind go into one statement. */
+function splitRuns(works: readonly RowWork[]): RowWork[][] {
+  const runs: RowWork[][] = [];
+  for (const work of works) {
+    const run = runs.at(-1);
+    if (run?.[0]?.kind === work.kind) run.push(work);
+    else runs.push([work]);
+  }
+  return runs;
+}
+
+function runSteps(run: readonly RowWork[]): Step[] {
+  const rows = run.flatMap((work) => (work.kind === 'change' ? [] : [work.row]));
+  if (run[0]?.kind === 'health') return wideSteps(changeHealth, rows);
+  if (run[0]?.kind === 'rest') return wideSteps(restEndpoints, rows);
+  return run.flatMap((work) => (work.kind === 'change' ? [work.step] : []));
 }
 
 // −1 and '' stand for null: a list of values has one type a column.
@@ -81,20 +117,22 @@ const changeHealth = wideStatement<Row>(
        AND ${isOpen}`,
 );
 
-function healthSteps(changes: readonly EndpointChange[]): Step[] {
+function listHealth(changes: readonly EndpointChange[]): RowWork[] {
   const latest = new Map<number, HealthChange>();
   for (const change of changes) if (change.kind === 'health') latest.set(change.hookId, change);
-  const ascending = [...latest.values()].sort((one, other) => one.hookId - other.hookId);
-  const rows = ascending.map(({ hookId, fails, failingSinceMs, openings, pause }) => [
+  return [...latest.values()].map(({ hookId, fails, failingSinceMs, openings, pause }) => ({
+    kind: 'health',
     hookId,
-    fails,
-    failingSinceMs ?? -1,
-    pause?.untilMs ?? -1,
-    pause?.sinceMs ?? -1,
-    pause?.reason ?? '',
-    openings,
-  ]);
-  return wideSteps(changeHealth, rows);
+    row: [
+      hookId,
+      fails,
+      failingSinceMs ?? -1,
+      pause?.untilMs ?? -1,
+      pause?.sinceMs ?? -1,
+      pause?.reason ?? '',
+      openings,
+    ],
+  }));
 }
 
 /** An endpoint without anything due: it sleeps until its next retry, or until something is enqueued. */
@@ -120,12 +158,8 @@ const restEndpoints = wideStatement<{ hook_id: number }>(
 );
 
 /** After the settlements of the same unit. */
-export function restSteps(rests: readonly Rest[]): Step[] {
-  const ascending = [...rests].sort((one, other) => one.hookId - other.hookId);
-  return wideSteps(
-    restEndpoints,
-    ascending.map(({ hookId, version }) => [hookId, version]),
-  );
+function listRests(rests: readonly Rest[]): RowWork[] {
+  return rests.map(({ hookId, version }) => ({ kind: 'rest', hookId, row: [hookId, version] }));
 }
 
 const disableHook: Statement = statement(
@@ -133,10 +167,16 @@ const disableHook: Statement = statement(
   `UPDATE hooks SET disabled_at_ms = $2, disabled_reason = $3, updated_at_ms = $2 WHERE id = $1 AND disabled_at_ms IS NULL`,
 );
 
-/** Rows of `hooks`: after all of `endpoint_queue`. */
-export function disableSteps(changes: readonly EndpointChange[], nowMs: number): Step[] {
+/** Rows of `hooks`: after all of `endpoint_queue`, ascending too. */
+export function hookSteps(changes: readonly EndpointChange[], results: readonly HookResult[], nowMs: number): Step[] {
   const disabled = changes.filter((change) => change.kind === 'disable');
-  return disabled.map(({ hookId, reason }) => ({ statement: disableHook, parameters: [hookId, nowMs, reason] }));
+  const disabling = disabled.map(({ hookId, reason }) => ({
+    hookId,
+    steps: [{ statement: disableHook, parameters: [hookId, nowMs, reason] }],
+  }));
+  if (disabling.length === 0) return hookResultSteps(results);
+  const answered = results.map((result) => ({ hookId: result.hookId, steps: hookResultSteps([result]) }));
+  return [...disabling, ...answered].sort((one, other) => one.hookId - other.hookId).flatMap(({ steps }) => steps);
 }
 
 /** The last answer of a hook. */
@@ -154,7 +194,7 @@ const writeResults = wideStatement<Row>(
 );
 
 /** One row a hook. */
-export function hookResultSteps(results: readonly HookResult[]): Step[] {
+function hookResultSteps(results: readonly HookResult[]): Step[] {
   const ascending = [...results].sort((one, other) => one.hookId - other.hookId);
   return wideSteps(
     writeResults,

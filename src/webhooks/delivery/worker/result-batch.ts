@@ -1,14 +1,7 @@
 /** Results that wait to be stored, and the unit of steps that stores a batch of them. */
 import type { Step } from '../../../database/store.ts';
 import { describeResult } from '../queue/attempt-record.ts';
-import {
-  changeSteps,
-  disableSteps,
-  type EndpointChange,
-  hookResultSteps,
-  type Rest,
-  restSteps,
-} from '../queue/endpoint-change-store.ts';
+import { type EndpointChange, endpointSteps, hookSteps, type Rest } from '../queue/endpoint-change-store.ts';
 import { type Settlement, settleSteps } from '../queue/settlement-store.ts';
 import type { SendReport } from '../send/send-report.ts';
 
@@ -82,9 +75,7 @@ export function batchSteps({ settlements, changes, reports }: Batch, { owner, no
   }));
   return [
     ...settleSteps(settlements, owner),
-    ...changeSteps(changes, nowMs),
-    ...restSteps(rests),
-    ...disableSteps(changes, nowMs),
-    ...hookResultSteps(results),
+    ...endpointSteps(changes, rests, nowMs),
+    ...hookSteps(changes, results, nowMs),
   ];
 }

@@ -2,10 +2,11 @@
  * The loop that commits. Everything that came together while the last batch was stored goes into the next one, in one unit,
  * so batches grow with the load. A batch that fails is tried again as it is; its fences make that safe.
  */
-import type { Step, Store } from '../../../database/store.ts';
+import type { Store } from '../../../database/store.ts';
 import { describeError } from '../../../errors.ts';
 import type { Log } from '../../../telemetry/log.ts';
 import type { World } from '../../../world.ts';
+import { wakeOrigin } from '../queue/delivery-restart-store.ts';
 import type { EndpointChange } from '../queue/endpoint-change-store.ts';
 import type { DueScan } from './due-scan.ts';
 import { type EndpointTable, listRests, markStored } from './endpoint-table.ts';
@@ -155,7 +156,10 @@ async function commitBatch(parts: ResultWriterParts, batch: Batch, abandoned: Ab
   const { world, owner, table } = parts;
   const rests = listRests(table, batch.settlements);
   const unit = batchSteps(batch, { owner, nowMs: world.nowMs(), rests });
-  if (unit.length > 0) await storeUntilDone(parts, unit, abandoned);
+  const origins = batch.changes.filter((change) => change.kind === 'wake origin').map(({ origin }) => origin);
+  const nowMs = world.nowMs();
+  for (const origin of origins) await storeUntilDone(parts, (store) => wakeOrigin(store, origin, nowMs), abandoned);
+  if (unit.length > 0) await storeUntilDone(parts, (store) => store.writeAll(unit), abandoned);
   markStored(table, batch.settlements, rests);
   logDisabled(parts.log, batch.changes);
   if (batch.changes.some(isDueNow)) parts.scan.request();
@@ -164,12 +168,12 @@ async function commitBatch(parts: ResultWriterParts, batch: Batch, abandoned: Ab
 
 async function storeUntilDone(
   { store, world, log }: ResultWriterParts,
-  unit: readonly Step[],
+  write: (store: Store) => Promise<unknown>,
   abandoned: AbortSignal,
 ): Promise<void> {
   for (let waitMs = RETRY_MS; !abandoned.aborted; waitMs = Math.min(waitMs * 2, MAX_RETRY_MS)) {
     try {
-      await store.writeAll(unit);
+      await write(store);
       return;
     } catch (error) {
       log.warn({ reason: describeError(error) }, 'Failed to store results of deliveries; trying again');

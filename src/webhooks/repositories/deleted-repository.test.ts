@@ -1,0 +1,40 @@
+/** What reaches a repository that is deleted at that moment. */
+import assert from 'node:assert/strict';
+import { withDoors } from '../../../test/support/webhook-management.ts';
+import { statement } from '../../database/store.ts';
+import { createSampleEvent } from '../events/sample-event.ts';
+import { createHook } from '../management/manage-hook.ts';
+
+const countEvents = statement<{ count: number }>('test-count-events', 'SELECT COUNT(*) AS count FROM events');
+const event = createSampleEvent('push', { username: 'grace', name: 'Grace' }, 'main', Date.UTC(2026, 0, 1));
+
+withDoors('a hook of a repository that is gone by now is refused as unknown, not as a conflict', async (server) => {
+  const repository = await server.management.access.find('grace', 'doors');
+  assert.equal((await server.call('DELETE', '/repos/grace/doors')).status, 204);
+  await assert.rejects(createHook(server.management, repository, { url: 'http://127.0.0.1:9001/' }), {
+    code: 'not_found',
+    message: 'Project not found:grace/doors',
+  });
+});
+
+withDoors(
+  'an event of a repository that is gone by now is refused and not stored, those beside it are',
+  async (server, store) => {
+    const { intake, access } = server.management;
+    const gone = await access.find('grace', 'doors');
+    assert.equal((await server.call('DELETE', '/repos/grace/doors')).status, 204);
+    assert.equal((await server.call('POST', '/user/repos', { json: { name: 'windows' } })).status, 201);
+    const staying = await access.find('grace', 'windows');
+    const answers = await Promise.allSettled(
+      [gone, staying, gone, staying].map((repository) =>
+        intake.take({ repository, event, source: 'api', idempotencyKey: undefined }),
+      ),
+    );
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      ['rejected', 'fulfilled', 'rejected', 'fulfilled'],
+    );
+    for (const answer of answers) if (answer.status === 'rejected') assert.equal(answer.reason.code, 'not_found');
+    assert.deepEqual(await store.read(countEvents), [{ count: 2 }]);
+  },
+);
