@@ -80,7 +80,7 @@ async function createRepository(client: Client, name: string, urls: readonly str
   return `${path}/events`;
 }
 
-/** Posts events at a rate until the time is over; tells when each delivery's event was posted. */
+/** Posts events at a rate until the time is over; returns when each delivery's event was posted. */
 async function post(client: Client, paths: readonly string[], perSecond: number): Promise<Map<string, number>> {
   const postedAtByUuid = new Map<string, number>();
   const startMs = performance.now();

@@ -61,9 +61,9 @@ const TIMING = { scrapeIntervalMs: 200, scrapeDelayMs: 50 };
 /** The recording that "trees, p90" learns from has a seed that no measured run has; prime, so that it is another part of a trace. */
 const RECORDING_SEED = 1009;
 
-/** Only when asked for: it shows that one's own time alone is the wrong thing to look at, however well foreseen. */
+/** Only when asked for: it shows that a request's own time alone is the wrong objective, however well predicted. */
 const SELFISH = 'selfish oracle';
-/** Tells what the score is worth without learning from what happens. */
+/** Shows what the score is worth without online learning. */
 const SCORED = 'trees, same score';
 /** The other score of docs/how-to/route.md: even load and early ends for the slowest, at the expense of the median. */
 const TAILS = 'trivet, tails';

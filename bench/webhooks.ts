@@ -29,7 +29,7 @@ type Figures = Readonly<Record<string, number>>;
 
 interface Run {
   readonly title: string;
-  /** Its figures need to know when a delivery was committed, which the peers do not tell. */
+  /** Its figures need to know when a delivery was committed, which the peers do not report. */
   readonly isOursAlone?: true;
   readonly measure: (engine: EngineTitle) => Promise<Figures>;
 }

@@ -1,4 +1,4 @@
-/** Compiles the WebAssembly kernels, which are committed so that nobody needs the compiler to run the service. */
+/** Compiles the WebAssembly kernels, which are committed so that running the service needs no compiler. */
 import { writeFileSync } from 'node:fs';
 import { compileKernels } from './compile-kernels.ts';
 

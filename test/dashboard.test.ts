@@ -49,7 +49,7 @@ async function usePrediction(program: Program): Promise<void> {
   await post('prediction.v1.PredictionService/Predict', { targetModel: 'm', inputs: [{ inputTokenLength: 100 }] });
 }
 
-test('every series that the dashboard shows, and the alerts ask for, is one that the running program counts', async () => {
+test('every series that the dashboard shows, and the alerts ask for, is a series of the running program', async () => {
   await using program = await startProgram();
   const metrics = await readMetrics(program);
   const known = new Set([...metrics.matchAll(/^# TYPE (\S+)/gm)].map((match) => match[1]!));

@@ -11,7 +11,7 @@ import { createStorePlace, findReasonToSkip, openTestStore } from './support/eng
 
 /**
  * Every statement of the program, on both engines: it must be understood, and its columns must have the same names.
- * So none leaves the portable subset unnoticed, not even one that no other test runs.
+ * So every statement is checked to be in the portable subset, even without another test that runs it.
  */
 
 const sources = globSync('src/**/*.ts').filter((path) => !path.endsWith('.test.ts'));

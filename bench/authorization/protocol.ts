@@ -1,4 +1,4 @@
-/** What the servers of the comparison tell the one who measures them. */
+/** Messages of the compared servers to the process that measures them. */
 import { Session } from 'node:inspector/promises';
 import { groupProfile, type ProfileGroups } from './profile.ts';
 

@@ -1,4 +1,4 @@
-/** Our transport around an answer that was there before, after arithmetic that takes as long as it is told to. */
+/** Our transport around an answer that was there before, after arithmetic of a given duration. */
 import { parseArgs } from 'node:util';
 import { openGrpcServer } from '../../src/grpc/listener/server.ts';
 import { createLog } from '../../src/telemetry/log.ts';

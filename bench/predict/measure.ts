@@ -15,7 +15,7 @@ export interface Row extends Measured {
   readonly longestTurnMs: number;
   /** Share of the time in which the thread that answers was ready to run and other threads had its core. */
   readonly waitedShare: number;
-  /** Share of the time of both cores that the machine gave to others than this system; 0 where the kernel does not tell. */
+  /** Share of the time of both cores that the machine gave to others than this system; 0 where the kernel does not report it. */
   readonly stolenShare: number;
   /** Share of the time in which it waited for the collector. */
   readonly collectedShare: number;

@@ -6,7 +6,7 @@ export interface Readings {
   readonly cpuMicros: number;
   /** The longest that the thread which answers was busy at a stretch, in its processor time (in ticks of the kernel): other programs do not change it. */
   readonly longestTurnMs: number;
-  /** How long that thread was ready to run and had no core; 0 where the kernel does not tell. */
+  /** How long that thread was ready to run and had no core; 0 where the kernel does not report it. */
   readonly waitedMs: number;
   /** How long the collector made it wait, in all and at a stretch. */
   readonly collectedMs: number;

@@ -8,7 +8,7 @@ export const TASKSET = existsSync('/usr/bin/taskset') ? '/usr/bin/taskset' : und
 export interface ServerProcess {
   readonly port: number;
   begin(): Promise<unknown>;
-  /** What it measured since it was told to begin. */
+  /** What it measured since the start signal. */
   end(): Promise<Readings>;
   ask<T>(question: string | object): Promise<T>;
   stop(): Promise<void>;

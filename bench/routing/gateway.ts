@@ -68,7 +68,7 @@ export const scoreForTails: ServerScore = (loaded, idle, { underWay }, outputTok
 
 /** Scores this close to the least one are equal. */
 const TOLERANCE = 0.05;
-/** After so many requests a server, one that got none of them gets the next: thought slow once, it would never be seen again. */
+/** After so many requests per server, a server that got none gets the next: a wrong estimate would otherwise last. */
 const REQUESTS_UNHEARD = 50;
 
 export type ServerPicker = (scores: readonly number[], candidates: readonly Candidate[]) => number;

@@ -46,7 +46,7 @@ export function createTrivetPolicy(name = 'trivet', score = scoreServer): Routin
   };
 }
 
-/** The score of docs/how-to/route.md by a model that is told of nothing: what the score alone is worth. */
+/** The score of docs/how-to/route.md by a model without feedback: what the score alone is worth. */
 export function createScoredPolicy(name: string, live: LiveModel, score = scoreServer): RoutingPolicy {
   const length = estimateLength();
   const pickServer = createServerPicker();
@@ -65,7 +65,7 @@ export function createScoredPolicy(name: string, live: LiveModel, score = scoreS
 }
 
 /**
- * As peers do: trained apart, asked for a p90, told of nothing; most requests go where the last token is predicted to
+ * As peers do: trained apart, asked for a p90, without feedback; most requests go where the last token is predicted to
  * come first, by chance, since all that arrives until the next scrape would go to one server.
  */
 export function createStaticPolicy(model: LatencyModel): RoutingPolicy {

@@ -13,7 +13,7 @@ export type EngineTitle = (typeof ENGINES)[number];
 export interface Place {
   readonly title: EngineTitle;
   readonly options: EngineOptions;
-  /** The process whose time is the database's; 0 when there is none. */
+  /** The database's process, whose time is measured; 0 for an embedded database. */
   readonly databasePid: number;
   readonly stop: () => void;
 }

@@ -33,7 +33,7 @@ const mistakes: [argv: string, code: number, message: RegExp][] = [
     /^Cannot announce the event: ".*event.json" must hold one JSON object\n$/,
   ],
   ['event send ada/doors --file /no/such/file', 1, /^ENOENT: no such file or directory, open '\/no\/such\/file'\n$/],
-  ['repo list nobody', 1, /^Cannot list the repositories: there is no person or organization "nobody"\n$/],
+  ['repo list missing', 1, /^Cannot list the repositories: there is no person or organization "missing"\n$/],
 ];
 for (const [argv, code, message] of mistakes)
   test(`trivet ${argv.replace(dataDir, '')} says what is wrong`, async () => {

@@ -330,7 +330,7 @@ export const settings = {
     allowCidrs: setting({
       env: 'WEBHOOK_ALLOW_CIDRS',
       about:
-        'Address ranges beside the public ones that webhooks may be delivered to, as `10.1.0.0/16,::1/128`; for receivers inside your own network.',
+        'Private address ranges that webhooks may be delivered to, as `10.1.0.0/16,::1/128`; for receivers inside your own network.',
       schema: list(z.string().refine(isCidr, 'must be address ranges as 10.1.0.0/16 or fd00::/8')),
       fallback: '',
     }),

@@ -75,7 +75,7 @@ test('a version is promoted and rolled back, each after a page that says what wi
   const gone = await client.post('/models/promote', { ...(await readCsrf(client)), name, version: '9' });
   assert.deepEqual([gone.status, /Cannot find version 9/.test(gone.body)], [422, true]);
   assert.equal((await client.get(`${pathOf(name, 'promote')}&version=9`)).status, 404);
-  assert.equal((await client.get(pathOf('nobody'))).status, 404);
+  assert.equal((await client.get(pathOf('missing'))).status, 404);
 });
 
 test('what gateways reported shows as accuracy, by server and as samples by load', async (t) => {

@@ -66,7 +66,7 @@ export interface Procedure<Input, Result> {
   readonly run: (transaction: Transaction, input: Input) => Promise<Result>;
 }
 
-/** One that may read first and decide by what it read: serializable. Rows that many calls change do not belong here. */
+/** A transaction that may read first and decide by what it read: serializable. Rows that many calls change do not belong here. */
 export function procedure<Input, Result>(
   module: string,
   name: string,

@@ -11,7 +11,7 @@ const cases: [title: string, trusted: string[], socket: string, forwarded: strin
   ['ignores the header of anybody', [], '203.0.113.7', '198.51.100.1', '203.0.113.7'],
   ['ignores the header of an untrusted proxy', ['10.0.0.0/8'], '203.0.113.7', '198.51.100.1', '203.0.113.7'],
   ['is what a trusted proxy says', ['10.0.0.0/8'], '10.1.2.3', '198.51.100.1', '198.51.100.1'],
-  ['is not what the caller told the proxy', ['10.0.0.0/8'], '10.1.2.3', '1.1.1.1, 198.51.100.1', '198.51.100.1'],
+  ['is not what the caller sent to the proxy', ['10.0.0.0/8'], '10.1.2.3', '1.1.1.1, 198.51.100.1', '198.51.100.1'],
   ['goes through a chain of proxies', ['10.0.0.0/8'], '10.1.2.3', '198.51.100.1, 10.9.9.9', '198.51.100.1'],
   ['stays with the proxy when the header is missing', ['10.0.0.0/8'], '10.1.2.3', undefined, '10.1.2.3'],
   ['stays with the proxy when the header is no address', ['10.1.2.3'], '10.1.2.3', 'unknown', '10.1.2.3'],
@@ -45,7 +45,7 @@ test('an address is parsed once, however many requests come from it', (t) => {
   assert.equal(parse.mock.callCount(), parsed);
 });
 
-test('addresses are told apart however many there are', () => {
+test('addresses are distinguished however many there are', () => {
   const read = createAddressReader(['10.0.0.0/8']);
   for (let round = 0; round < 2; round += 1)
     for (let index = 0; index < 3000; index += 1) {

@@ -38,7 +38,7 @@ for (const [title, text = ''] of [
   ['the rest of a request', `${HEAD}five!`],
   ['a reader of its answer', 'GET /large HTTP/1.1\r\nHost: x\r\n\r\n'],
 ])
-  test(`beyond the limit, a new connection takes the place of one that waits for ${title}`, async (t) => {
+  test(`beyond the limit, a new connection replaces a connection that waits for ${title}`, async (t) => {
     const http = await listenHttp({ host: '127.0.0.1', port: 0, maxConnections: 2 });
     t.after(() => http.drain(0));
     const arrived = new EventEmitter();

@@ -155,7 +155,7 @@ test('bad input names the field; a body over the limit is refused', async () => 
   });
 });
 
-test('a body that comes in chunks is read and limited too, and one that is not there is no matter', async () => {
+test('a body that comes in chunks is read and limited too, and a missing body is accepted', async () => {
   await withServer(async (url) => {
     const post = (chunk: string) =>
       fetch(`${url}/own/things`, {

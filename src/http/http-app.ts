@@ -1,6 +1,6 @@
 /**
  * Puts what is mounted together: every request is observed, its body bounded, and a refusal worded as the mount wants it
- * that it happens under. Endpoints that are called all the time have a short way beside the routes.
+ * that it happens under. Endpoints that are called all the time have a fast path beside the routes.
  */
 import type { RequestListener } from 'node:http';
 import { getRequestListener, type HttpBindings } from '@hono/node-server';
@@ -14,11 +14,11 @@ import type { HttpEnv } from './context.ts';
 import { allowCrossOrigin } from './cors.ts';
 import { NOT_STORED, toCall, toResponse } from './endpoint.ts';
 import { respondToError } from './failure-response.ts';
+import { createFastPath, type MountedEndpoint } from './fast-path.ts';
 import { limitBody } from './limit-body.ts';
 import type { RouteMount } from './mount.ts';
 import { createRequestObserver, type ObserverParts, type RequestObserver } from './observe-requests.ts';
 import { checkQuery } from './parser-limits.ts';
-import { createShortWay, type MountedEndpoint } from './short-way.ts';
 
 export interface HttpAppParts extends ObserverParts {
   readonly mounts: readonly RouteMount[];
@@ -41,10 +41,10 @@ export function createHttpApp(parts: HttpAppParts): RequestListener {
   for (const mount of parts.mounts) app.route(mount.path, mount.routes);
   const readApi = createApiReader(app);
   app.get('/openapi.json', (c) => c.body(readApi(), 200, { 'Content-Type': 'application/json' }));
-  const takeShortWay = createShortWay({ ...parts, endpoints, observer });
-  const takeLongWay = getRequestListener(app.fetch);
+  const takeFastPath = createFastPath({ ...parts, endpoints, observer });
+  const takeFallback = getRequestListener(app.fetch);
   return (incoming, outgoing) => {
-    if (!takeShortWay(incoming, outgoing)) void takeLongWay(incoming, outgoing);
+    if (!takeFastPath(incoming, outgoing)) void takeFallback(incoming, outgoing);
   };
 }
 
@@ -94,7 +94,7 @@ const limitQuery: MiddlewareHandler = async (c, next) => {
   await next();
 };
 
-/** Among the routes, for the requests that the short way leaves. */
+/** Among the routes, for the requests that the fast path leaves. */
 function addEndpoint(app: OpenAPIHono<HttpEnv>, { endpoint, path }: MountedEndpoint): void {
   if (endpoint.isOpenToScripts === true) app.use(path, allowCrossOrigin);
   app.on(endpoint.method, path, async (c) => toResponse(c, await endpoint.answer(toCall(c))));

@@ -16,7 +16,7 @@ export interface RouteMount {
   readonly path: string;
   readonly errors: ErrorStyle;
   readonly routes: OpenAPIHono<HttpEnv>;
-  /** Beside the routes: what is called so often that it has a short way. Never with the style `page`. */
+  /** Beside the routes: what is called so often that it has a fast path. Never with the style `page`. */
   readonly endpoints?: readonly Endpoint[];
   /** With `page`: how this area shows a refusal; a bare page unless given. */
   readonly respondPage?: RespondPage;

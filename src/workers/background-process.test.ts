@@ -95,7 +95,7 @@ function isThere(pid: number): boolean {
   }
 }
 
-/** The test's own limit of time is what ends the wait for one that stays. */
+/** The test's own timeout ends the wait for a process that stays. */
 async function ended(pid: number): Promise<void> {
   while (isThere(pid)) await sleep(20);
 }

@@ -1,6 +1,6 @@
 /**
  * Long computations in a process of their own, to which all others go first. In a thread of this one they would hold, now
- * and then while they wait for the processor, what all its threads share (its memory map above all), and whoever answers
+ * and then while they wait for the processor, what all its threads share (its memory map above all), and the serving thread
  * would wait with them.
  */
 import { type ChildProcess, fork } from 'node:child_process';

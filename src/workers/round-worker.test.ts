@@ -64,7 +64,7 @@ test('a round that throws is reported with the name of its worker, and the next 
   );
 });
 
-test('a stop interrupts the rest, tells the round, waits for it and reports nothing; it may come twice or first', async () => {
+test('a stop interrupts the rest, aborts the round, waits for it and reports nothing; it may come twice or first', async () => {
   const { work, lines } = createWork(async (signal) => {
     await realWorld.sleep(60_000, signal);
   });

@@ -71,5 +71,5 @@ test('the command line refuses with a reason and exit code, and keeps organizati
   assert.match((await trivet(['org', 'members', 'acme'])).stdout, /ada +N +owner\ngrace +N +member/);
   const last = await trivet(['org', 'remove', 'acme', 'ada']);
   assert.equal(last.stderr, 'Cannot remove the member: an organization needs at least one owner\n');
-  assert.equal((await trivet(['user', 'disable', 'nobody'])).code, 1);
+  assert.equal((await trivet(['user', 'disable', 'missing'])).code, 1);
 });

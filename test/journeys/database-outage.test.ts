@@ -1,5 +1,5 @@
 /**
- * The database goes away under the running service: what needs it says so, what does not goes on, and all of it recovers
+ * The database goes away under the running service: what needs it reports the outage, what does not continues, and all of it recovers
  * by itself. TRIVET_LONG=1 keeps it away for half a minute.
  */
 import assert from 'node:assert/strict';
@@ -77,7 +77,7 @@ async function waitUntilReady({ url }: AuthorizationEndpoint): Promise<void> {
 }
 
 for (const { title, begin, end } of OUTAGES)
-  test(`V09 while PostgreSQL ${title}, each endpoint says so, and all recover by themselves`, options, () =>
+  test(`V09 while PostgreSQL ${title}, each endpoint reports it, and all recover by themselves`, options, () =>
     withProgram(async ({ program, cluster, at }) => {
       const { cookie, user } = await createPerson(at);
       const { clientId, clientSecret } = await registerApplication(at);

@@ -25,7 +25,7 @@ const missing = [
 interface Report {
   readonly logins: string[];
   readonly access_tokens: string[];
-  /** What the client was told to keep after it had renewed by itself. */
+  /** What git asked the helper to keep after it had refreshed by itself. */
   readonly stored: string[];
 }
 
@@ -106,7 +106,7 @@ suite('OAuth clients of Debian', { skip: skipReason() }, () => {
   test('git-credential-oauth renews a token without a browser', { skip: refreshSkipReason() }, async (t) => {
     const { credential } = await fillCredential(t, [HELPER, 'get']);
     const kept = `oauth_refresh_token=${credential.get('oauth_refresh_token')}\n`;
-    const asking = startAsking(t, [HELPER, 'get'], { openedUrl: 'http://nobody.invalid', kept });
+    const asking = startAsking(t, [HELPER, 'get'], { openedUrl: 'http://missing.invalid', kept });
     const renewed = parsePairs(await asking);
     assert.notEqual(renewed.get('password'), credential.get('password'));
     assert.notEqual(renewed.get('oauth_refresh_token'), credential.get('oauth_refresh_token'));
@@ -152,7 +152,7 @@ suite('OAuth clients of Debian', { skip: skipReason() }, () => {
 });
 
 /**
- * A home whose git is configured as the documentation says, and a desktop whose browser tells the test what it was
+ * A home whose git is configured as the documentation says, and a desktop whose browser reports to the test what it was
  * asked to open. The helper of Debian 12 takes paths of the git host, not URLs.
  */
 function prepareGit(home: string, base: string, openedUrl: string): NodeJS.ProcessEnv {

@@ -122,7 +122,7 @@ function readEnvironment(program: Program, folder: string): Record<string, strin
   };
 }
 
-/** The usual ports of the pages, and the ones that stand for them here. */
+/** The ports that the pages show, with their replacements. */
 async function chooseFreePorts(program: Program): Promise<ReadonlyMap<string, string>> {
   return new Map([
     ['8080', new URL(program.httpUrl).port],

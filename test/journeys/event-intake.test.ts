@@ -125,7 +125,7 @@ function checkOrder(accepted: readonly Accepted[]): void {
   for (const later of accepted.toSorted((one, other) => one.startMs - other.startMs)) {
     for (; byEnd[ended]!.endMs + CLOCK_STEP_MS < later.startMs; ended += 1)
       newestId = Math.max(newestId, byEnd[ended]!.id);
-    assert.ok(later.id > newestId, `event ${later.number} is stored before one that it followed`);
+    assert.ok(later.id > newestId, `event ${later.number} is stored before its predecessor`);
   }
 }
 

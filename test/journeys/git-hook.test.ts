@@ -59,7 +59,7 @@ test('an update lists its new commits only, a second branch those that no other 
   assert.deepEqual([empty.after, empty.total_commits, empty.commits], [next, 0, []]);
 });
 
-test('a forced push says so, and a deleted branch has no commit left', async (t) => {
+test('a forced push is marked as forced, and a deleted branch has no commits', async (t) => {
   const { commit, push, git, intake } = await preparePushes(t);
   const base = commit('a.txt', 'base');
   const lost = commit('a.txt', 'lost');

@@ -54,7 +54,7 @@ test('an event that the service will never take is set aside and does not stop t
   assert.equal(intake.announced.length, 1);
 });
 
-test('a service that takes small requests only is told less of the push', async (t) => {
+test('a service that accepts small requests only gets a shorter event', async (t) => {
   const { commit, push, intake, waiting } = await preparePushes(t);
   intake.maxBytes = 5000;
   const id = commit('a.txt', `long ${'m'.repeat(20_000)}`);
@@ -90,7 +90,7 @@ test('pushes while the service is away leave one process in the background', asy
     commit('a.txt', `commit ${count}`);
     await push('main');
   }
-  // Those that find another at work end by themselves; the one that is left ends with the spool.
+  // Senders that find another at work end by themselves; the last ends with the spool.
   while (countSenders() > 1) await new Promise((resolve) => setTimeout(resolve, 50));
   assert.equal(waiting().length, 4);
   const again = await startIntake(intake.port);

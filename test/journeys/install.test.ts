@@ -24,7 +24,7 @@ function listCopied(): string[] {
     .flatMap((line) => line.split(/\s+/).slice(1, -1));
 }
 
-/** What npm tells its scripts about the folder they run in; settings such as the registry or its authority stay. */
+/** What npm sets for its scripts about the folder they run in; settings such as the registry or its authority stay. */
 const OF_THIS_RUN =
   /^npm_(package|lifecycle|command|execpath|node_execpath|config_((local_|global_)?prefix|call|package)$)/;
 

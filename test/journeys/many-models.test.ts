@@ -12,7 +12,7 @@ function toLine(model: number): string {
   return JSON.stringify({ observation: { targetModel: `model-${model}`, input, ttftMillis: 50 } });
 }
 
-test('a program that heard of 20,000 target models stops with all of their events, and saves few live states', async () => {
+test('a program that received events of 20,000 target models stores all of them at the stop, and saves few live states', async () => {
   await using program = await startProgram({ PARTS: 'prediction' });
   for (let first = 0; first < MODELS; first += EVENTS_AT_ONCE) {
     const response = await fetch(`${program.httpUrl}/observation.v1.ObservationService/ReportBatch`, {

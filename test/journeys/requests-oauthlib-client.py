@@ -18,12 +18,12 @@ session = OAuth2Session(
     token_updater=lambda token: stored.append(token['access_token']),
 )
 challenge = settings.get('code_challenge')
-pkce = {} if challenge is None else {'code_challenge': challenge, 'code_challenge_method': 'S256'}
+pkce = {} if not challenge else {'code_challenge': challenge, 'code_challenge_method': 'S256'}
 url, _ = session.authorization_url(f'{base}/oauth/authorize', **pkce)
 print(url, flush=True)
 
 answer = sys.stdin.readline().strip()
-verifier = {} if challenge is None else {'code_verifier': settings['code_verifier']}
+verifier = {} if not challenge else {'code_verifier': settings['code_verifier']}
 # Without a secret the library authenticates all the same: Basic, with an empty password.
 token = session.fetch_token(f'{base}/oauth/token', authorization_response=answer, client_secret=secret, **verifier)
 

@@ -94,7 +94,7 @@ const READING: readonly (readonly string[])[] = [
 ];
 
 for (const argv of READING)
-  test(`trivet ${argv.slice(0, 2).join(' ')} creates no store where there is none`, async () => {
+  test(`trivet ${argv.slice(0, 2).join(' ')} creates no store in an empty folder`, async () => {
     const folder = createDataDir();
     const dataDir = join(folder, 'data');
     const run = await runTrivet(argv, { env: { TRIVET_DATA_DIR: dataDir }, input: 'correct horse battery staple\n' });

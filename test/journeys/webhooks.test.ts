@@ -85,7 +85,7 @@ test('a password outside of ASCII arrives as its UTF-8 bytes', async () => {
   });
 });
 
-test('a test delivery answers 204 whatever the receiver says, and the hook tells what it said', async () => {
+test('a test delivery answers 204 whatever the receiver answers, and the hook shows the answer', async () => {
   await using receiver: Receiver = await startReceiver((_, response) => response.writeHead(503).end('not now'));
   await journey.withHook({ url: receiver.url, push_events: false, note_events: true }, async ({ id }) => {
     assert.deepEqual(await journey.call('POST', `${HOOKS}/${id}/tests`), [204, undefined]);

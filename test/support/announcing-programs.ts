@@ -10,7 +10,7 @@ import { type Program, startProgram } from './start-program.ts';
 const LOGIN = 'grace';
 const EVENTS_PATH = `/api/v5/repos/${LOGIN}/doors/events`;
 
-/** A push whose commit the number tells apart from others. */
+/** A push whose commit id is unique to the number. */
 export function numberedPush(number: number) {
   const event = createSampleEvent('push', { username: LOGIN, name: 'Grace' }, 'main', Date.UTC(2026, 0, 1));
   return { ...event, after: number.toString(16).padStart(40, '0') };

@@ -151,7 +151,7 @@ export interface Answer {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
-  /** The body as JSON; throws when it is none. */
+  /** The body as JSON; throws for any other body. */
   readonly json: Readonly<Record<string, unknown>>;
 }
 

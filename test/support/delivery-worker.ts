@@ -11,7 +11,7 @@ export const testVault = createVault([new Uint8Array(32).fill(7)], realWorld);
 
 type TestWorker = DeliveryWorker & AsyncDisposable;
 
-/** One that was not started: it makes only the attempts that are asked for. */
+/** A worker that was not started: it makes only the requested attempts. */
 export function createTestWorker(store: Store, allowCidrs: readonly string[] = ['127.0.0.0/8']): TestWorker {
   const worker = createDeliveryWorker({
     store,

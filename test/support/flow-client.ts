@@ -1,4 +1,4 @@
-/** An HTTP/2 client by hand that keeps to the windows of the server, and reads or does not as it is told. */
+/** An HTTP/2 client by hand that keeps to the windows of the server, and reads only on request. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import {

@@ -54,7 +54,7 @@ export function unary(handle: (request: Uint8Array, call: GrpcCall) => Uint8Arra
 
 export const echo = unary((request) => request);
 
-/** One that answers at once, one in a later turn, one never, and one message by message. */
+/** Methods that answer at once, in a later turn, never, and message by message. */
 export const echoMethods: readonly GrpcMethod[] = [
   echo,
   { kind: 'unary', name: 'Later', handle: async (request) => request },

@@ -1,4 +1,4 @@
-/** A real bare repository with our hook, a clone that pushes to it, and a plain HTTP server that keeps what it is told. */
+/** A real bare repository with our hook, a clone that pushes to it, and a plain HTTP server that keeps what it receives. */
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -73,7 +73,7 @@ export interface PushBench {
 }
 
 export interface PushTarget {
-  /** Of a real service; the server that keeps what it is told unless given. */
+  /** The URL of a real service; by default that of the plain server. */
   readonly url?: string;
   readonly token?: string;
   readonly repository?: string;

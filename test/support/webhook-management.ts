@@ -21,7 +21,7 @@ import { realWorld, type World } from '../../src/world.ts';
 import { forEachEngine } from './engines.ts';
 
 /**
- * The management routes over a real socket and a real store. Only who somebody is, is made up here: the token is
+ * The management routes over a real socket and a real store. Only the identity of the caller is made up here: the token is
  * `<login>` or `<login>:<scope>,<scope>`; a login that starts with `org-` is an organization owned by `grace`.
  */
 export interface ManagementServer {

@@ -1,4 +1,4 @@
-// Command example routes made-up requests to a made-up pool: a fast server and one that takes three times as long.
+// Command example routes made-up requests to a made-up pool: a fast server and a server that takes three times as long.
 // It prints how many requests each server got and which model version answered.
 package main
 

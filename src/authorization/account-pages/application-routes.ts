@@ -139,7 +139,7 @@ function addSecrets({ kit, form }: Console): void {
   });
 }
 
-/** Throws `not_found` for another person's application, as for one that does not exist. */
+/** Throws `not_found` for another person's application, as for an unknown application. */
 async function findOwn(kit: Console['kit'], { c, session }: Visit): Promise<Application> {
   const application = await findApplication(kit.store, c.req.param('clientId') ?? '');
   if (application === undefined || application.ownerId !== session.user.id)

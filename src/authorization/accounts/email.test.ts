@@ -1,4 +1,4 @@
-/** Relying parties match people by email address: what applications are told must be verified, and be one person's only. */
+/** Relying parties match people by email address: an address that applications receive must be verified, and belong to one person. */
 import assert from 'node:assert/strict';
 import {
   createPerson,
@@ -12,7 +12,7 @@ import { createFormClient } from '../../../test/support/form-client.ts';
 import { runTrivet } from '../../../test/support/run-trivet.ts';
 import { createUser } from './user-store.ts';
 
-async function tell({ server }: Bench, person: SignedIn) {
+async function readEmails({ server }: Bench, person: SignedIn) {
   const tokens = await obtainTokens(server, person, await registerApplication(server), 'openid all_user');
   const ask = async (path: string) =>
     (await request(server.url + path, { headers: { authorization: `Bearer ${tokens.access_token}` } })).json;
@@ -36,17 +36,17 @@ async function verifyByCommand({ context }: Bench, login: string, email: string)
 
 const cases: Case[] = [
   [
-    'no application is told an address that a person typed, until an administrator verifies it',
+    'no application receives an address that a person typed, until an administrator verifies it',
     async (bench) => {
       const ada = await createPerson(bench.server);
       const given = ada.user.email ?? '';
-      assert.deepEqual(await tell(bench, ada), [given, true, given, true]);
+      assert.deepEqual(await readEmails(bench, ada), [given, true, given, true]);
       assert.match(await typeEmail(bench, ada, 'boss@example.com'), /Not verified/);
-      assert.deepEqual(await tell(bench, ada), [null, false, undefined, undefined]);
+      assert.deepEqual(await readEmails(bench, ada), [null, false, undefined, undefined]);
       assert.equal((await verifyByCommand(bench, ada.user.login, 'boss@example.com')).code, 0);
-      assert.deepEqual(await tell(bench, ada), ['boss@example.com', true, 'boss@example.com', true]);
+      assert.deepEqual(await readEmails(bench, ada), ['boss@example.com', true, 'boss@example.com', true]);
       assert.doesNotMatch(await typeEmail(bench, ada, 'boss@example.com'), /Not verified/, 'saved again as it was');
-      assert.deepEqual(await tell(bench, ada), ['boss@example.com', true, 'boss@example.com', true]);
+      assert.deepEqual(await readEmails(bench, ada), ['boss@example.com', true, 'boss@example.com', true]);
     },
   ],
   [
@@ -56,12 +56,12 @@ const cases: Case[] = [
       const [ada, eve] = [await createPerson(bench.server), await createPerson(bench.server)];
       const address = ada.user.email ?? '';
       await typeEmail(bench, eve, address.toUpperCase());
-      assert.deepEqual(await tell(bench, eve), [null, false, undefined, undefined]);
+      assert.deepEqual(await readEmails(bench, eve), [null, false, undefined, undefined]);
       const run = await verifyByCommand(bench, eve.user.login, address.toUpperCase());
       assert.match(run.stderr, /is the verified address of another account/);
       const profile = { login: 'mallory', name: 'M', email: address, isAdmin: false, passwordHash: null };
       await assert.rejects(createUser(store, world, { ...profile, isEmailVerified: true }), { code: 'conflict' });
-      assert.deepEqual(await tell(bench, ada), [address, true, address, true]);
+      assert.deepEqual(await readEmails(bench, ada), [address, true, address, true]);
     },
   ],
 ];

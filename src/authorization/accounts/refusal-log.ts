@@ -1,7 +1,7 @@
 /**
  * Audit events that anybody can cause without proving anything. Only so many an hour are written, from one network and
  * from all, so that no caller fills the table; the next event that is written says how many were not. Whether the account
- * or the application exists makes no difference, or the time of an answer would tell. Kept in this process: N processes
+ * or the application exists makes no difference, or the time of an answer would reveal it. Kept in this process: N processes
  * write N times as many.
  */
 import type { Store } from '../../database/store.ts';

@@ -101,7 +101,7 @@ forEachEngine('a session is ended by its own person only, all others at once', a
   assert.ok(await findSession(store, third!.token, world.nowMs()));
 });
 
-forEachEngine('a sweep removes ended sessions, and no more than it is told', async (store) => {
+forEachEngine('a sweep removes ended sessions, and no more than its limit', async (store) => {
   const user = await createAda(store);
   for (let count = 0; count < 3; count += 1) await openSession(store, user);
   const later = world.nowMs() + 13 * HOUR_MS;
@@ -110,7 +110,7 @@ forEachEngine('a sweep removes ended sessions, and no more than it is told', asy
   assert.equal(await sweepExpiredSessions(store, later, 2), 1);
 });
 
-forEachEngine('a ticket is taken once, under its own kind, in its time; the table tells nothing', async (store) => {
+forEachEngine('a ticket is taken once, under its own kind, in its time; the table reveals nothing', async (store) => {
   const parts = { store, world: createStillWorld(), vault };
   const token = await issueTicket(parts, 'upstream', { content: { secret: 'verifier' }, lifetimeMs: 1000 });
   assert.equal(await findTicket(parts, 'setup', token), undefined);
@@ -222,7 +222,7 @@ forEachEngine('S12 events are read newest first, page by page, for one person or
   assert.deepEqual(paged, [3, 2, 1]);
 });
 
-forEachEngine('a passkey whose counter does not rise is refused, but for one that never counts', async (store) => {
+forEachEngine('a passkey whose counter does not rise is refused, unless the counter is always 0', async (store) => {
   const passkey = {
     userId: 'u1',
     name: 'Key',

@@ -147,7 +147,7 @@ const cases: Case[] = [
     },
   ],
   [
-    'a device that asked in the wrong hour is not told to slow down until then',
+    'a device that polled while the clock was wrong is not slowed down until that time',
     async (bench) => {
       const { server } = bench;
       const { clientId } = await registerApplication(server, {

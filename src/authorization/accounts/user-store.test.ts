@@ -41,7 +41,7 @@ forEachEngine('a created user is found by id and by login in any case', async (s
   assert.match(user.id, /^[0-9a-f]{24}$/);
   assert.deepEqual(await findUserById(store, user.id), user);
   assert.deepEqual(await findUserByLogin(store, 'aDA'), user);
-  assert.equal(await findUserByLogin(store, 'nobody'), undefined);
+  assert.equal(await findUserByLogin(store, 'missing'), undefined);
   assert.equal(await hasUsers(store), true);
 });
 
@@ -131,7 +131,7 @@ forEachEngine('a person is administered by that person and by administrators onl
   assert.equal(owner.kind, 'user');
   const can = (userId: string, isAdmin = false) => owners.canAdminister({ userId, isAdmin }, owner);
   assert.deepEqual([await can(user.id), await can('other'), await can('other', true)], [true, false, true]);
-  assert.equal(await owners.findOwner('nobody'), undefined);
+  assert.equal(await owners.findOwner('missing'), undefined);
 });
 
 forEachEngine('the last owner of an organization cannot be removed', async (store) => {

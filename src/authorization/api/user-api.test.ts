@@ -112,7 +112,7 @@ const cases: Case[] = [
     },
   ],
   [
-    'a token that is made while the one that makes it is revoked does not outlive it',
+    'a token that is created while its parent is revoked does not outlive the parent',
     async (bench) => {
       const { server } = bench;
       const { person } = await prepareTokens(bench);

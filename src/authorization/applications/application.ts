@@ -126,7 +126,7 @@ export async function removeSecret(
   const { clientId } = application;
   const audit = createAuditStep('application_secret_removed', application, { actor, nowMs: world.nowMs() });
   const outcome = await store.call(removeSecretOnce, { clientId, slot, audit });
-  if (outcome === 'absent') throw new Failure('not_found', 'Cannot remove the secret: there is none in this place');
+  if (outcome === 'absent') throw new Failure('not_found', 'Cannot remove the secret: this slot has no secret');
   if (outcome === 'last')
     throw new Failure('conflict', 'Cannot remove the secret: it is the last one, add another first');
 }

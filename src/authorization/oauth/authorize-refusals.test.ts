@@ -1,4 +1,4 @@
-/** What `/oauth/authorize` refuses, to whom it says so, and what it carries over the sign-in page. */
+/** What `/oauth/authorize` refuses, who gets the refusal, and what it carries over the sign-in page. */
 import assert from 'node:assert/strict';
 import { assertRedirectedError, assertShown, prepareRequest } from '../../../test/support/authorization-requests.ts';
 import {

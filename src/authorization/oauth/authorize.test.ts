@@ -103,7 +103,7 @@ const cases: Case[] = [
     },
   ],
   [
-    'A11 only unknown scopes are invalid_scope; with one that is known the others are left out',
+    'A11 only unknown scopes are invalid_scope; beside a known scope, unknown scopes are left out',
     async (bench) => {
       const { cookie, fields } = await prepareRequest(bench);
       const bad = await authorize(bench.server, cookie, { ...fields, scope: 'gists emails' });

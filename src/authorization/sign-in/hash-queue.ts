@@ -61,7 +61,7 @@ export function createHashQueue(limits: HashQueueLimits = LIMITS): HashQueue {
 
   const countOf = ({ key }: HashCaller) => lines.get(key)?.entries.length ?? 0;
 
-  /** Whose newest entry goes for this caller's; undefined when nobody has more than it would have. */
+  /** The caller whose newest entry makes room for this one; undefined when no caller has more entries. */
   function findGreediest(caller: HashCaller): Line | undefined {
     const weigh = ({ caller: { isKnown }, entries }: Line) => entries.length + (isKnown ? 0 : 0.5);
     const greediest = [...lines.values()].reduce((one, other) => (weigh(other) > weigh(one) ? other : one));

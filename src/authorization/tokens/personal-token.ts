@@ -100,7 +100,7 @@ export async function revokePersonalToken(
   const { userId, tokenId, actorId, address } = target;
   const audit = auditStep({ kind: 'personal_token_revoked', userId, actorId, address }, world.nowMs());
   const isDeleted = await store.call(deletePersonalTokenOnce, { userId, tokenId, audit });
-  if (!isDeleted) throw new Failure('not_found', 'Cannot revoke the token: there is none with this id');
+  if (!isDeleted) throw new Failure('not_found', 'Cannot revoke the token: no token has this id');
 }
 
 function checkForm({ name, scopes, expiresAtMs }: PersonalTokenForm, nowMs: number): void {

@@ -202,7 +202,7 @@ async function guardOutcome<Result>(work: () => Promise<Result>): Promise<Result
     return await work();
   } catch (error) {
     if (!isConnectionLost(error)) throw error;
-    const message = 'Cannot tell whether the write was stored: the connection to the database was lost';
+    const message = 'The outcome of the write is unknown: the connection to the database was lost';
     const cause = (error as Failure).cause;
     throw new Failure('unavailable', message, { isUnknown: true, retryAfterSeconds: 1 }, { cause });
   }

@@ -71,20 +71,23 @@ testWriter(
   { maxWaitingBytes: 2_000 },
 );
 
-testWriter('when the thread ends its callers are told, and the next write starts another', async (writer, store) => {
-  const outcomes = await Promise.allSettled([
-    insert(writer, 'a'),
-    writer.call(insertAndExit, 'b'),
-    insert(writer, 'c'),
-  ]);
-  for (const outcome of outcomes) {
-    assert.equal(outcome.status, 'rejected');
-    assert.equal((outcome.reason as { code: string }).code, 'unavailable');
-  }
-  await insert(writer, 'd');
-  await writer.call(insertPair, 'e');
-  assert.deepEqual(await listIds(store), ['d', 'e-a', 'e-b']);
-});
+testWriter(
+  'when the thread ends its callers get an error, and the next write starts another',
+  async (writer, store) => {
+    const outcomes = await Promise.allSettled([
+      insert(writer, 'a'),
+      writer.call(insertAndExit, 'b'),
+      insert(writer, 'c'),
+    ]);
+    for (const outcome of outcomes) {
+      assert.equal(outcome.status, 'rejected');
+      assert.equal((outcome.reason as { code: string }).code, 'unavailable');
+    }
+    await insert(writer, 'd');
+    await writer.call(insertPair, 'e');
+    assert.deepEqual(await listIds(store), ['d', 'e-a', 'e-b']);
+  },
+);
 
 testWriter(
   'a write that no caller awaits is stored and answered before the writer is closed',
@@ -124,7 +127,7 @@ testWriter('a procedure that its module does not export is refused', async (writ
 });
 
 testWriter(
-  'when the disk is full its callers are told, and writing goes on once there is room',
+  'when the disk is full its callers get an error, and writing continues once there is room',
   async (writer, store) => {
     const limitPages = (pages: number) =>
       writer.writeAll([

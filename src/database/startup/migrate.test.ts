@@ -67,7 +67,7 @@ forEachEngine(
 );
 
 forEachEngine(
-  'a migration with a lower number than one that ran is still run',
+  'a migration with a lower number than a completed migration still runs',
   async (_, { openAnother }) => {
     const between: Migration = {
       id: 500,

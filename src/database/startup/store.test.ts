@@ -132,7 +132,7 @@ forEachEngine(
   async (store) => {
     await store.write(insertNote, ['one', 1]);
     await assert.rejects(store.write(insertNote, ['one', 1]), hasCode('conflict'));
-    await assert.rejects(store.write(insertFullNote, ['two', 1, null, null, 'nobody']), hasCode('conflict'));
+    await assert.rejects(store.write(insertFullNote, ['two', 1, null, null, 'missing']), hasCode('conflict'));
   },
   options,
 );
@@ -263,22 +263,22 @@ forEachEngine(
 );
 
 forEachEngine(
-  'a watcher hears of a change made elsewhere, of its own topic only',
+  'a watcher is notified of a change made elsewhere, of its own topic only',
   async (store, { openAnother }) => {
     const other = await openAnother();
-    const heard: string[] = [];
-    const stop = store.watch('tokens', () => heard.push('tokens'));
-    store.watch('models', () => heard.push('models'));
-    await waitUntil(() => heard.length === 2);
-    heard.length = 0;
+    const changed: string[] = [];
+    const stop = store.watch('tokens', () => changed.push('tokens'));
+    store.watch('models', () => changed.push('models'));
+    await waitUntil(() => changed.length === 2);
+    changed.length = 0;
     await other.writeAll([other.touch('tokens', 1), { statement: insertNote, parameters: ['one', 1] }]);
-    await waitUntil(() => heard.length > 0);
+    await waitUntil(() => changed.length > 0);
     await store.writeAll([store.touch('models', 2)]);
-    await waitUntil(() => heard.length > 1);
+    await waitUntil(() => changed.length > 1);
     stop();
     await other.writeAll([other.touch('tokens', 3), other.touch('models', 3)]);
-    await waitUntil(() => heard.length > 2);
-    assert.deepEqual(heard, ['tokens', 'models', 'models']);
+    await waitUntil(() => changed.length > 2);
+    assert.deepEqual(changed, ['tokens', 'models', 'models']);
   },
   options,
 );

@@ -54,7 +54,7 @@ test('readVaultKeys() reads several lines and refuses what is no key, without sh
   }));
 
 forEachEngine(
-  'a program with another key is told so before it seals anything',
+  'a program with another key is refused before it seals anything',
   async (store) => {
     const [first, second] = [new Uint8Array(32).fill(1), new Uint8Array(32).fill(2)];
     await checkVaultKeys(store, createVault([first], world));

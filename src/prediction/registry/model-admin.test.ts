@@ -86,7 +86,7 @@ forEachEngine('versions are shown with what they came from, promoted and rolled 
       [1, 'promoted by ada', false],
     ],
   );
-  for (const refused of [() => admin.promote('m', 9, 'ada'), () => admin.readModel('nobody')])
+  for (const refused of [() => admin.promote('m', 9, 'ada'), () => admin.readModel('missing')])
     await assert.rejects(refused, (error) => isFailure(error) && error.code === 'not_found');
   await assert.rejects(admin.rollBack('m', 1), (error) => isFailure(error) && error.code === 'conflict');
 });

@@ -95,7 +95,7 @@ forEachEngine(
 );
 
 forEachEngine('an unknown model cannot be rolled back', async (store) => {
-  await assert.rejects(rollBackModel(store, 'nobody', 1), { code: 'not_found' });
+  await assert.rejects(rollBackModel(store, 'missing', 1), { code: 'not_found' });
 });
 
 forEachEngine('an unknown version is not promoted, and nothing changes', async (store) => {

@@ -42,7 +42,7 @@ forEachEngine(
     assert.equal((await server.admin.openRepository(grace, 'grace', 'open')).repository.full_name, 'grace/open');
     for (const name of ['open', 'closed', 'none'])
       assert.equal(await refusalOf(server.admin.openRepository(linus, 'grace', name)), 'not_found', name);
-    for (const owner of ['grace', 'org-sea', 'nobody'])
+    for (const owner of ['grace', 'org-sea', 'missing'])
       assert.equal(await refusalOf(server.admin.openOwner(linus, owner, 1)), 'not_found', owner);
     assert.equal(await refusalOf(server.admin.createRepository(linus, 'grace', { name: 'mine' })), 'not_found');
   },

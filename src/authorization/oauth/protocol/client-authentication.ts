@@ -34,7 +34,7 @@ export function readClient(authorization: string | undefined, parameters: Reques
   if (basic === undefined) return { clientId, secret, isSecretInQuery };
   if (secret !== undefined) throw createOAuthFailure('invalid_request', 'The client authenticates in two ways at once');
   if (clientId !== undefined && clientId !== basic.clientId)
-    throw createOAuthFailure('invalid_request', 'The client_id differs from the one that authenticates');
+    throw createOAuthFailure('invalid_request', 'The client_id differs from the authenticated client');
   return { clientId: basic.clientId, secret: basic.secret, isSecretInQuery: false };
 }
 
@@ -64,7 +64,7 @@ function decodeForm(text: string): string {
   }
 }
 
-const NOBODY = new Uint8Array(32);
+const NO_HASH = new Uint8Array(32);
 
 /**
  * Throws `invalid_client` for an unknown client, a wrong secret, or a disabled application: one answer, and the same
@@ -91,7 +91,7 @@ export async function authenticateClient(
 function findSlot(credentials: ClientCredentials | undefined, secret: string): number | undefined {
   const hash = hashSecret(secret);
   const secrets = credentials?.secrets ?? [];
-  const matches = [secrets[0]?.hash ?? NOBODY, secrets[1]?.hash ?? NOBODY].map((known) => isSameHash(hash, known));
+  const matches = [secrets[0]?.hash ?? NO_HASH, secrets[1]?.hash ?? NO_HASH].map((known) => isSameHash(hash, known));
   return secrets[matches.indexOf(true)]?.slot;
 }
 

@@ -259,7 +259,7 @@ forEachEngine('the delivery of a test is claimed once, and left to the workers a
   assert.deepEqual(await readDue(store), []);
   assert.equal(await takeTest(store, id, NOW + 20_000), 1);
   assert.equal((await readWaiting(store, [{ hookId: 1, limit: 5 }], NOW)).length, 0);
-  await store.writeAll(settleSteps([settlement(1, id, { epoch: -1, foundDueAtMs: NOW + 20_000 })], 'nobody'));
+  await store.writeAll(settleSteps([settlement(1, id, { epoch: -1, foundDueAtMs: NOW + 20_000 })], 'missing'));
   assert.equal(await takeTest(store, id, NOW + 20_000), undefined);
   assert.deepEqual(await store.read(stateOf, [id]), [{ state: 'succeeded', attempts: 1 }]);
 });

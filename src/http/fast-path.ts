@@ -1,6 +1,6 @@
 /**
- * The short way of a request to an endpoint: no Request, Response, Headers or router in between, which together cost more
- * than the answer (docs/decisions/0006-short-way.md). It takes the plain requests, which nearly all are, and leaves the
+ * The fast path of a request to an endpoint: no Request, Response, Headers or router in between, which together cost more
+ * than the answer (docs/decisions/0006-fast-path.md). It takes the plain requests, which nearly all are, and leaves the
  * others to Hono: bodies in chunks, headers that come twice, other methods, paths in an unusual spelling.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -20,7 +20,7 @@ export interface MountedEndpoint {
   readonly errors: ReplyStyle;
 }
 
-export interface ShortWayParts {
+export interface FastPathParts {
   readonly endpoints: readonly MountedEndpoint[];
   readonly observer: RequestObserver;
   readonly log: Log;
@@ -28,9 +28,9 @@ export interface ShortWayParts {
 }
 
 /** Answers, or returns false and leaves the request as it is. */
-export type ShortWay = (incoming: IncomingMessage, outgoing: ServerResponse) => boolean;
+export type FastPath = (incoming: IncomingMessage, outgoing: ServerResponse) => boolean;
 
-export function createShortWay(parts: ShortWayParts): ShortWay {
+export function createFastPath(parts: FastPathParts): FastPath {
   const byName = new Map(parts.endpoints.map((mounted) => [`${mounted.endpoint.method} ${mounted.path}`, mounted]));
   return (incoming, outgoing) => {
     const { method = '', url = '' } = incoming;
@@ -56,7 +56,7 @@ interface Exchange {
   readonly query: string;
 }
 
-async function answer(parts: ShortWayParts, mounted: MountedEndpoint, exchange: Exchange): Promise<void> {
+async function answer(parts: FastPathParts, mounted: MountedEndpoint, exchange: Exchange): Promise<void> {
   const { endpoint, path, errors } = mounted;
   const { socket, headers } = exchange.incoming;
   const start = parts.observer.start({

@@ -1,4 +1,4 @@
-/** An endpoint answers the same on the short way and among the routes: same status, same headers, same bytes, same notes. */
+/** An endpoint answers the same on the fast path and among the routes: same status, same headers, same bytes, same notes. */
 import assert from 'node:assert/strict';
 import { type IncomingHttpHeaders, request } from 'node:http';
 import { connect } from 'node:net';
@@ -92,7 +92,7 @@ function ask(url: string, { method = 'GET', path, headers = [], body }: Question
 }
 
 /** A header that comes twice makes a request go among the routes, and says nothing. */
-const LONG_WAY = ['X-Twice', '1', 'X-Twice', '2'];
+const TO_FALLBACK = ['X-Twice', '1', 'X-Twice', '2'];
 const TRACE = ['traceparent', '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'];
 const FORM = ['Content-Type', 'application/x-www-form-urlencoded'];
 const boundary = 'b0undary';
@@ -159,7 +159,7 @@ test('both ways answer the same', async (t) => {
     for (const [title, question] of questions)
       await t.test(title, async () => {
         const short = strip(await ask(url, question));
-        const long = strip(await ask(url, { ...question, headers: [...(question.headers ?? []), ...LONG_WAY] }));
+        const long = strip(await ask(url, { ...question, headers: [...(question.headers ?? []), ...TO_FALLBACK] }));
         assert.deepEqual(short, long);
       });
   });
@@ -168,7 +168,7 @@ test('both ways answer the same', async (t) => {
 test('both ways leave the same notes: a log line without the query, and a duration', async () => {
   await withService(async ({ url, lines, metrics }) => {
     await ask(url, { path: '/oauth/echo?client_secret=hunter2', headers: TRACE });
-    await ask(url, { path: '/oauth/echo?client_secret=hunter2', headers: [...TRACE, ...LONG_WAY] });
+    await ask(url, { path: '/oauth/echo?client_secret=hunter2', headers: [...TRACE, ...TO_FALLBACK] });
     const [short, long] = lines.map((line) => {
       const noted = JSON.parse(line) as { readonly path: string; readonly durationMs: number };
       return { ...noted, time: '', durationMs: typeof noted.durationMs };
@@ -181,7 +181,7 @@ test('both ways leave the same notes: a log line without the query, and a durati
   });
 });
 
-test('what the short way does not take is answered all the same', async () => {
+test('what the fast path does not take is answered all the same', async () => {
   await withService(async ({ url }) => {
     const head = await ask(url, { method: 'HEAD', path: '/oauth/echo' });
     assert.deepEqual([head.status, head.body], [200, '']);
