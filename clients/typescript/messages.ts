@@ -1,0 +1,45 @@
+/** The messages of prediction.v1 and observation.v1 in their JSON form, which proto-loader uses too. */
+
+export interface Input {
+  readonly inputId: number;
+  readonly serverIp: string;
+  readonly podType?: string;
+  readonly inputTokenLength: number;
+  readonly prefixCacheScore?: number;
+  readonly numRequestWaiting?: number;
+  readonly numRequestRunning?: number;
+  readonly kvCacheUsage?: number;
+  readonly inflightTokens?: number;
+}
+
+export interface Output {
+  readonly inputId: number;
+  readonly predictedTtftMillis: number;
+  readonly predictedTpotMillis: number;
+}
+
+export interface Answer {
+  readonly outputs: readonly Output[];
+  readonly metadata: { readonly modelVersion: string; readonly omittedInputs: number };
+}
+
+export type Event =
+  | { readonly dispatched: { readonly requestId: string; readonly targetModel: string; readonly input: Input } }
+  | { readonly firstToken: { readonly requestId: string; readonly ttftMillis: number } }
+  | { readonly finished: { readonly requestId: string; readonly tpotMillis?: number; readonly outputTokens: number } };
+
+export interface Reported {
+  readonly accepted: number;
+  readonly refused: number;
+  readonly dropped: number;
+}
+
+/** What a router needs, over HTTP or gRPC. */
+export interface Client {
+  /** Rejects when nothing answers within `deadlineMs`. */
+  predict(targetModel: string, inputs: readonly Input[], deadlineMs: number): Promise<Answer>;
+  /** Never waits and never throws. */
+  report(event: Event): void;
+  /** Sends the events that wait, and says what became of all of them. */
+  close(): Promise<Reported>;
+}

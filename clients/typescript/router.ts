@@ -1,0 +1,80 @@
+/** Chooses a server for each request by predicted latency, and reports what then happened. */
+import { randomUUID } from 'node:crypto';
+import { createLoad, type Load, type Metrics } from './load.ts';
+import type { Client, Input, Reported } from './messages.ts';
+
+export interface RouterOptions {
+  readonly client: Client;
+  /** The name under which the service learns, for example `qwen3-32b`. */
+  readonly model: string;
+  /** What a prediction may add to a request; 50 unless given. */
+  readonly deadlineMs?: number;
+}
+
+/** One request on its way to a server. Call `firstToken` and `finished`, or `failed`. */
+export interface Choice {
+  readonly address: string;
+  /** Empty after a fallback; `error` then says why. */
+  readonly modelVersion: string;
+  readonly error: unknown;
+  /** Time from dispatch to the first token. */
+  firstToken(ttftMillis: number): void;
+  /** Time from the first token to the last one. */
+  finished(elapsedMillis: number, outputTokens: number): void;
+  failed(): void;
+}
+
+export interface Router {
+  /** Takes what was read from a server just now. */
+  setMetrics(address: string, metrics: Metrics): void;
+  /** Rejects only without candidates. When nothing answers, it chooses the server with the fewest requests. */
+  choose(promptTokens: number, candidates: readonly string[]): Promise<Choice>;
+  close(): Promise<Reported>;
+}
+
+export function createRouter({ client, model, deadlineMs = 50 }: RouterOptions): Router {
+  const load = createLoad();
+  return {
+    setMetrics: (address, metrics) => load.setMetrics(address, metrics),
+    close: () => client.close(),
+    async choose(promptTokens, candidates) {
+      if (candidates.length === 0) throw new Error('Cannot choose a server: there are no candidates');
+      const inputs = load.ask(promptTokens, candidates);
+      const answer = await client.predict(model, inputs, deadlineMs).catch((error: unknown) => ({ error }));
+      const isUsable = 'outputs' in answer && answer.outputs.length === inputs.length;
+      const index = isUsable ? load.choose(candidates, answer.outputs) : load.chooseLeastLoaded(candidates);
+      const choice = follow({ client, load, model, input: inputs[index]! });
+      if (isUsable) return { ...choice, modelVersion: answer.metadata.modelVersion, error: undefined };
+      return { ...choice, modelVersion: '', error: 'error' in answer ? answer.error : new Error('inputs are omitted') };
+    },
+  };
+}
+
+interface Followed {
+  readonly client: Client;
+  readonly load: Load;
+  readonly model: string;
+  readonly input: Input;
+}
+
+function follow({ client, load, model, input }: Followed): Omit<Choice, 'modelVersion' | 'error'> {
+  const requestId = randomUUID();
+  const ended = load.dispatch(input.serverIp, input.inputTokenLength);
+  let isOver = false;
+  client.report({ dispatched: { requestId, targetModel: model, input } });
+  return {
+    address: input.serverIp,
+    firstToken: (ttftMillis) => client.report({ firstToken: { requestId, ttftMillis } }),
+    finished(elapsedMillis, outputTokens) {
+      if (isOver) return;
+      isOver = true;
+      ended(outputTokens);
+      const tpot = outputTokens > 1 ? { tpotMillis: elapsedMillis / (outputTokens - 1) } : {};
+      client.report({ finished: { requestId, outputTokens, ...tpot } });
+    },
+    failed() {
+      if (!isOver) ended(0);
+      isOver = true;
+    },
+  };
+}

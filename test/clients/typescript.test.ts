@@ -1,0 +1,84 @@
+/** `clients/typescript` against the running program, and without one. */
+import assert from 'node:assert/strict';
+import { createServer, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { connectGrpc } from '../../clients/typescript/grpc-client.ts';
+import { connectHttp } from '../../clients/typescript/http-client.ts';
+import { createLoad } from '../../clients/typescript/load.ts';
+import { createRouter } from '../../clients/typescript/router.ts';
+import { runTool } from '../support/client-tools.ts';
+import { createDataDir, startProgram } from '../support/start-program.ts';
+
+const POOL = ['10.0.0.1', '10.0.0.2'];
+
+function runExample(...args: readonly string[]): Promise<string> {
+  return runTool('clients/typescript', [process.execPath, 'example.ts', '--requests', '40', ...args]);
+}
+
+test('the TypeScript example routes and reports, over HTTP, gRPC and a unix socket', async () => {
+  const dataDir = createDataDir();
+  const socket = join(dataDir, 'prediction.sock');
+  await using program = await startProgram({ PARTS: 'prediction', GRPC_UNIX_SOCKET: socket }, dataDir);
+  for (const way of [
+    ['--http', program.httpUrl],
+    ['--grpc', program.grpcAddress],
+    ['--grpc', `unix://${socket}`],
+  ])
+    assert.match(await runExample(...way), /reported: \{ accepted: 120, refused: 0, dropped: 0 \}\n/);
+});
+
+test('the TypeScript example routes every request when no service is there', async () => {
+  for (const way of [
+    ['--http', 'http://127.0.0.1:1'],
+    ['--grpc', '127.0.0.1:1'],
+  ]) {
+    const output = await runExample(...way);
+    assert.match(
+      output,
+      /by model version: \{ fallback: 40 \}\nreported: \{ accepted: 0, refused: 0, dropped: \d+ \}\n/,
+    );
+  }
+});
+
+test('the TypeScript router sends requests away from a queue', async () => {
+  await using program = await startProgram({ PARTS: 'prediction' });
+  for (const client of [connectHttp(program.httpUrl), connectGrpc(program.grpcAddress)]) {
+    const router = createRouter({ client, model: 'qwen3-32b', deadlineMs: 30_000 });
+    router.setMetrics('10.0.0.1', { waiting: 40, kvCacheUsage: 0.9 });
+    const choice = await router.choose(1000, POOL);
+    assert.equal(choice.address, '10.0.0.2');
+    assert.deepEqual([choice.modelVersion, choice.error], ['prior@1', undefined]);
+    choice.firstToken(-5);
+    choice.failed();
+    assert.deepEqual(await router.close(), { accepted: 1, refused: 1, dropped: 0 });
+  }
+});
+
+test('the TypeScript router falls back to the fewest requests when nothing answers', async () => {
+  const sockets = new Set<Socket>();
+  const silent = createServer((socket) => void sockets.add(socket.on('error', () => undefined)));
+  await new Promise<void>((resolve) => void silent.listen(0, '127.0.0.1', resolve));
+  const { port } = silent.address() as { port: number };
+  const client = connectHttp(`http://127.0.0.1:${port}`);
+  const router = createRouter({ client, model: 'qwen3-32b', deadlineMs: 20 });
+  const chosen = [await router.choose(1000, POOL), await router.choose(1000, POOL)];
+  assert.deepEqual(
+    chosen.map(({ address, modelVersion }) => [address, modelVersion]),
+    POOL.map((address) => [address, '']),
+  );
+  assert.equal((chosen[0]!.error as Error).name, 'TimeoutError');
+  await assert.rejects(router.choose(1000, []), /there are no candidates/);
+  for (const socket of sockets) socket.destroy();
+  silent.close();
+});
+
+test('the TypeScript router measures a server again that got no request for long', () => {
+  const load = createLoad();
+  load.ask(10, POOL);
+  for (let index = 0; index <= 100; index++) load.dispatch('10.0.0.1', 10)(5);
+  const fast = { predictedTtftMillis: 100, predictedTpotMillis: 10 };
+  const slow = { predictedTtftMillis: 900, predictedTpotMillis: 10 };
+  const outputs = [fast, slow, fast, slow].map((output, inputId) => ({ ...output, inputId }));
+  assert.equal(load.choose(POOL, outputs), 1);
+});
