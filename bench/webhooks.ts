@@ -4,10 +4,14 @@
  *
  * `node bench/webhooks.ts [--json] [--run drain,slow,steady,backlog]
  * [--only trivet-postgres,trivet-sqlite,pg-boss,bullmq] [--count 10000] [--pending 1000000] [--seconds 20]`
+ *
+ * `node bench/webhooks.ts --steady 500 [--only trivet-sqlite] [--seconds 20]` measures the real program instead: that many
+ * events a second over HTTP, each with one delivery.
  */
 import { cpus, release } from 'node:os';
 import { parseArgs } from 'node:util';
 import { formatTable } from '../src/command-line/output.ts';
+import { measureFrontDoor } from './webhooks/front-door.ts';
 import { measureDrain, measureSteady, round } from './webhooks/measure.ts';
 import { closePlaces, ENGINES, type EngineTitle, withPlace } from './webhooks/places.ts';
 
@@ -19,11 +23,13 @@ const { values: flags } = parseArgs({
     count: { type: 'string', default: '10000' },
     pending: { type: 'string', default: '1000000' },
     seconds: { type: 'string', default: '20' },
+    steady: { type: 'string' },
   },
 });
 const count = Number(flags.count);
 const pending = Number(flags.pending);
 const seconds = Number(flags.seconds);
+const perSecond = Number(flags.steady);
 
 type Figures = Readonly<Record<string, number>>;
 
@@ -35,6 +41,11 @@ interface Run {
 }
 
 const RUNS: Readonly<Record<string, Run>> = {
+  'front door': {
+    title: `front door, ${perSecond}/s`,
+    isOursAlone: true,
+    measure: async (engine) => ({ ...(await measureFrontDoor(engine, { perSecond, seconds })) }),
+  },
   drain: {
     title: `drain ${count}`,
     measure: async (engine) => {
@@ -82,7 +93,8 @@ function choose<T extends string>(list: string, allowed: readonly T[], flag: str
 async function measureAll(): Promise<Result[]> {
   const results: Result[] = [];
   const engines = choose(flags.only, ENGINES, 'only');
-  for (const name of choose(flags.run, Object.keys(RUNS), 'run')) {
+  const runs = flags.steady === undefined ? choose(flags.run, Object.keys(RUNS), 'run') : ['front door'];
+  for (const name of runs) {
     const { title, isOursAlone, measure } = RUNS[name]!;
     for (const engine of engines) {
       if (isOursAlone && !engine.startsWith('trivet')) continue;
