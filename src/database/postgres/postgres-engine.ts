@@ -97,7 +97,7 @@ export function openPostgresEngine(options: PostgresOptions): PostgresEngine {
 
   // Sent again only when it is certain that nothing was stored.
   const transact = <Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result> =>
-    begin(() => retryWhile(isUndone, createConflictDelays(world), world, () => runOnce(work)));
+    begin(() => retryWhile(isUndone, listConflictDelays(world), world, () => runOnce(work)));
 
   // Calls of one procedure that conflict would go on to do so: after the first conflict they go one after the other.
   const turns = createTurns();
@@ -109,7 +109,7 @@ export function openPostgresEngine(options: PostgresOptions): PostgresEngine {
         } catch (error) {
           if (!isUndone(error)) throw error;
         }
-      const tries = () => retryWhile(isUndone, createConflictDelays(world), world, () => runOnce(work));
+      const tries = () => retryWhile(isUndone, listConflictDelays(world), world, () => runOnce(work));
       return await turns.take(name, tries);
     });
 
@@ -214,14 +214,14 @@ function isUndone(error: unknown): boolean {
 }
 
 /** Growing, and different for each, so that those who collided do not collide again. */
-function createConflictDelays(world: World): number[] {
-  const delayMs = (attempt: number) => world.random() * Math.min(MAX_CONFLICT_DELAY_MS, 2 ** attempt * 2);
-  return Array.from({ length: MAX_CONFLICTS }, (_, attempt) => delayMs(attempt));
+function* listConflictDelays(world: World): Generator<number> {
+  for (let attempt = 0; attempt < MAX_CONFLICTS; attempt += 1)
+    yield world.random() * Math.min(MAX_CONFLICT_DELAY_MS, 2 ** attempt * 2);
 }
 
 async function retryWhile<Result>(
   isTransient: (error: unknown) => boolean,
-  delaysMs: readonly number[],
+  delaysMs: Iterable<number>,
   world: World,
   work: () => Promise<Result>,
 ): Promise<Result> {

@@ -29,8 +29,10 @@ import { createShardLeases, RENEW_EVERY_MS } from './shard-leases.ts';
 import { createWakeSignal } from './wake-signal.ts';
 
 const POLL_MS = 200;
-/** Under load, so that a cycle has several to read and to send. */
-const CYCLE_EVERY_MS = 2;
+/** So that a cycle has several deliveries to read and to send: the cost of a statement hardly depends on how many. */
+const CYCLE_EVERY_MS = 5;
+/** While deliveries wait in memory for places that attempts free. */
+const BUSY_CYCLE_EVERY_MS = 2;
 const STOP_GIVE_UP_MS = 3000;
 
 export interface DeliveryWorkerParts {
@@ -135,10 +137,10 @@ async function resendDoubtful(
 }
 
 async function runDispatchLoop(parts: Parts, stopping: AbortSignal): Promise<void> {
-  const { world, log, signal, scan, sends } = parts;
+  const { world, log, signal, scan, sends, table } = parts;
   const pace = createPace(world);
   while (!stopping.aborted) {
-    await pace();
+    await pace(table.scheduler.waiting > 0 ? BUSY_CYCLE_EVERY_MS : CYCLE_EVERY_MS);
     signal.clear();
     try {
       for (const sent of await runDispatchCycle(parts)) void sends.track(() => sent);
@@ -151,10 +153,11 @@ async function runDispatchLoop(parts: Parts, stopping: AbortSignal): Promise<voi
   }
 }
 
-function createPace(world: World): () => Promise<void> {
+/** Waits until so long after the last call has ended. */
+function createPace(world: World): (everyMs: number) => Promise<void> {
   let lastMs = Number.NEGATIVE_INFINITY;
-  return async () => {
-    const waitMs = lastMs + CYCLE_EVERY_MS - world.monotonicMs();
+  return async (everyMs) => {
+    const waitMs = lastMs + everyMs - world.monotonicMs();
     if (waitMs > 0) await world.sleep(waitMs);
     // Pending input and output get their turn in any case.
     else await new Promise(setImmediate);

@@ -20,10 +20,11 @@ import {
   type Results,
   takeBatch,
 } from './result-batch.ts';
-import type { WakeSignal } from './wake-signal.ts';
+import { createWakeSignal, type WakeSignal } from './wake-signal.ts';
 
-/** Under load, so that a batch has several results: the cost of a unit hardly depends on how many. */
-const BATCH_EVERY_MS = 4;
+/** So that a batch has several results: the cost of a unit hardly depends on how many. */
+const BATCH_EVERY_MS = 20;
+/** A batch of so many results does not wait. */
 const FULL_BATCH = 64;
 const RETRY_MS = 100;
 const MAX_RETRY_MS = 2000;
@@ -57,6 +58,8 @@ interface WriterState {
   readonly queue: ResultQueue;
   readonly abandoning: AbortController;
   readonly reportTurn: ReportTurn;
+  /** Ends the wait for more results. */
+  readonly batchSignal: WakeSignal;
   running: Promise<void> | undefined;
   isRequested: boolean;
   lastBatchMs: number;
@@ -67,6 +70,7 @@ export function createResultWriter(parts: ResultWriterParts): ResultWriter {
     queue: createResultQueue(),
     abandoning: new AbortController(),
     reportTurn: createReportTurn(parts.world, () => wake()),
+    batchSignal: createWakeSignal(),
     running: undefined,
     isRequested: false,
     lastBatchMs: Number.NEGATIVE_INFINITY,
@@ -79,11 +83,13 @@ export function createResultWriter(parts: ResultWriterParts): ResultWriter {
   return {
     add: (results) => {
       addResults(queue, results);
+      if (queue.settlements.length >= FULL_BATCH) state.batchSignal.wake();
       if (hasResults(queue)) void startRun(parts, state, 'paced');
     },
     wake,
     flush: async () => {
       do {
+        state.batchSignal.wake();
         await state.running;
         state.reportTurn.cancel();
         await startRun(parts, state, 'at once');
@@ -111,6 +117,7 @@ async function runBatches(parts: ResultWriterParts, state: WriterState, pace: Pa
   const { queue, reportTurn, abandoning } = state;
   do {
     if (pace === 'paced') await waitForMore(parts.world, state);
+    state.batchSignal.clear();
     state.isRequested = false;
     const withReports = queue.reports.size > 0 && (pace === 'at once' || reportTurn.take());
     await commitBatch(parts, takeBatch(queue, { withReports }), abandoning.signal);
@@ -119,7 +126,7 @@ async function runBatches(parts: ResultWriterParts, state: WriterState, pace: Pa
 
 async function waitForMore(world: World, state: WriterState): Promise<void> {
   const waitMs = state.lastBatchMs + BATCH_EVERY_MS - world.monotonicMs();
-  if (waitMs > 0 && state.queue.settlements.length < FULL_BATCH) await world.sleep(waitMs);
+  if (waitMs > 0 && state.queue.settlements.length < FULL_BATCH) await state.batchSignal.wait(waitMs);
   state.lastBatchMs = world.monotonicMs();
 }
 
