@@ -71,7 +71,7 @@ export async function measureFrontDoor(engine: EngineTitle, options: FrontDoorOp
 }
 
 /** Paths for events: of repositories without a webhook, and of repositories with one each. */
-async function createRepositories({ call }: AnnouncingPrograms, receiver: Receiver): Promise<[string[], string[]]> {
+async function createRepositories(announcing: AnnouncingPrograms, receiver: Receiver): Promise<[string[], string[]]> {
   const bare: string[] = [];
   const hooked: string[] = [];
   for (const [index, port] of receiver.ports.slice(0, REPOSITORIES).entries()) {
@@ -79,10 +79,10 @@ async function createRepositories({ call }: AnnouncingPrograms, receiver: Receiv
       [bare, `bare-${index}`],
       [hooked, `hooked-${index}`],
     ] as const) {
-      await call('POST', '/api/v5/user/repos', { name });
+      await announcing.call('POST', '/api/v5/user/repos', { name });
       paths.push(`/api/v5/repos/grace/${name}`);
     }
-    await call('POST', `${hooked.at(-1)}/hooks`, { url: `http://127.0.0.1:${port}/`, password: 'key' });
+    await announcing.call('POST', `${hooked.at(-1)}/hooks`, { url: `http://127.0.0.1:${port}/`, password: 'key' });
   }
   return [bare.map((path) => `${path}/events`), hooked.map((path) => `${path}/events`)];
 }
