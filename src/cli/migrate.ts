@@ -11,6 +11,7 @@ import {
 } from '../database/maintenance/table-connection.ts';
 import { migrations } from '../database/migrations/list.ts';
 import { lockDataDir } from '../database/startup/data-dir-lock.ts';
+import { markMoved } from '../database/startup/moved-store.ts';
 import { databaseFileOf, openStore } from '../database/startup/open-store.ts';
 import { Failure } from '../errors.ts';
 import { createLog } from '../telemetry/log.ts';
@@ -64,6 +65,12 @@ async function migrate({ from, to }: MigrateFlags): Promise<void> {
       copied.map(({ table, rows }) => [table, rows]),
     ),
   );
+  if (source.databaseUrl === undefined && target.databaseUrl !== undefined) {
+    const file = markMoved(source.dataDir, nameDatabase(target.databaseUrl), realWorld.nowMs());
+    remark(
+      `The old database is marked as moved by "${file}": a start without DATABASE_URL is refused while it is there.`,
+    );
+  }
   remark('Copied and counted. The keys of the secrets are not in the database:');
   remark('give the service that uses the copy the same "keys" file in its data folder, or the same SECRET_KEYS.');
 }
@@ -77,6 +84,12 @@ function parsePlace(flag: string, text: string, { store }: Config): Place {
   throw new Failure('invalid', `Cannot copy: --${flag} must be one of ${FORMS} (with DATABASE_URL set)`);
 }
 
+/** Where it is, without who may use it. */
+function nameDatabase(databaseUrl: string): string {
+  const { host, pathname, searchParams } = new URL(databaseUrl);
+  return `the PostgreSQL database "${pathname.slice(1)}" on ${host || (searchParams.get('host') ?? 'this machine')}`;
+}
+
 function describePlace({ dataDir, databaseUrl }: Place): string {
   return databaseUrl ?? dataDir;
 }
@@ -84,7 +97,7 @@ function describePlace({ dataDir, databaseUrl }: Place): string {
 /** With its schema brought up to date first, so that both have the same. */
 async function openTables(place: Place, access: 'read' | 'write'): Promise<TableConnection> {
   const log = createLog('warn');
-  const store = await openStore({ ...place, poolSize: 1, migrations, log, world: realWorld });
+  const store = await openStore({ ...place, poolSize: 1, migrations, log, world: realWorld, ifMoved: 'open' });
   await store[Symbol.asyncDispose]();
   return place.databaseUrl === undefined
     ? openSqliteTables(databaseFileOf(place.dataDir), access)

@@ -17,6 +17,7 @@ import { type Application, findApplication, listApplications } from '../applicat
 import { clientAddress } from '../sign-in/client-address.ts';
 import type { ProtocolParts } from '../tokens/parts.ts';
 import { requirePersonalToken } from '../tokens/require-scope.ts';
+import { listPageSchema, takePage } from './list-page.ts';
 
 const grantType = z.enum(['authorization_code', 'refresh_token', 'client_credentials', 'device_code']);
 
@@ -80,11 +81,13 @@ function addCollectionRoutes(routes: OpenAPIHono<IdentityEnv>, parts: ProtocolPa
       summary: "List the caller's OAuth applications",
       tags,
       middleware,
+      request: { query: listPageSchema },
       responses: { 200: { description: 'Newest first', ...json(z.array(applicationSchema)) } },
     },
     async (c) => {
       const applications = await listApplications(parts.store, c.get('identity').userId);
-      return c.json(applications.map(formatApplication), 200);
+      const some = takePage(c, applications, { query: c.req.valid('query'), baseUrl: parts.baseUrl });
+      return c.json(some.map(formatApplication), 200);
     },
   );
   routes.openapi(

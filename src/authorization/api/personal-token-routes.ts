@@ -15,6 +15,7 @@ import {
 } from '../tokens/personal-token.ts';
 import { listPersonalTokens, type PersonalToken } from '../tokens/personal-token-store.ts';
 import { requirePersonalToken } from '../tokens/require-scope.ts';
+import { listPageSchema, takePage } from './list-page.ts';
 
 const tokenSchema = z
   .object({
@@ -59,13 +60,15 @@ export function addPersonalTokenRoutes(
       summary: "List the caller's personal access tokens",
       tags,
       middleware,
+      request: { query: listPageSchema },
       responses: {
         200: { description: 'Newest first', content: { 'application/json': { schema: z.array(tokenSchema) } } },
       },
     },
     async (c) => {
       const tokens = await listPersonalTokens(parts.store, c.get('identity').userId);
-      return c.json(tokens.map(formatToken), 200);
+      const some = takePage(c, tokens, { query: c.req.valid('query'), baseUrl: parts.baseUrl });
+      return c.json(some.map(formatToken), 200);
     },
   );
   routes.openapi(

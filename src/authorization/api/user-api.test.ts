@@ -74,6 +74,35 @@ const cases: Case[] = [
     },
   ],
   [
+    'tokens and applications are listed a page at a time, with the headers of every other list',
+    async (bench) => {
+      const { server } = bench;
+      const { person } = await prepareTokens(bench);
+      const personal = await makePersonal(bench, person);
+      for (const _ of [1, 2]) {
+        await makePersonal(bench, person);
+        await registerApplication(server, {}, person.user.id);
+      }
+      await registerApplication(server, {}, person.user.id);
+      const list = async (path: string) => {
+        const answer = await request(`${server.url}${USER}${path}`, {
+          headers: { authorization: `Bearer ${personal}` },
+        });
+        return { ...answer, items: answer.json as unknown as { id?: string; client_id?: string }[] };
+      };
+      for (const path of ['/access_tokens', '/applications']) {
+        const [first, second] = [await list(`${path}?per_page=2`), await list(`${path}?per_page=2&page=2`)];
+        assert.equal(first.headers.get('total_count'), '3');
+        assert.equal(first.headers.get('total_page'), '2');
+        assert.match(first.headers.get('link') ?? '', /per_page=2&page=2>; rel="next"/);
+        const ids = [...first.items, ...second.items].map((item) => item.id ?? item.client_id);
+        assert.deepEqual([first.items.length, second.items.length, new Set(ids).size], [2, 1, 3]);
+        for (const wrong of ['page=0', 'page=x', 'per_page=101', 'page=1.5', 'page='])
+          assert.equal((await list(`${path}?${wrong}`)).status, 400, wrong);
+      }
+    },
+  ],
+  [
     'a token that a personal token made ends with it at the latest, and so does what that one made',
     async (bench) => {
       const { server } = bench;

@@ -16,6 +16,7 @@ import type { Migration, Row, SqlValue, Statement, Step, Store } from '../store.
 import { createStoreMetrics, noStoreMetrics } from '../store-metrics.ts';
 import { createTopicWatcher, createTouch } from '../topics.ts';
 import { ensureDataDir } from './data-dir.ts';
+import { checkNotMoved } from './moved-store.ts';
 
 export interface StoreOptions {
   /** Folder of the SQLite database; made when absent. Not used with a `databaseUrl`. */
@@ -26,6 +27,8 @@ export interface StoreOptions {
   readonly migrations: readonly Migration[];
   /** What happens where no database of this program is yet; it is created unless this says `refuse`. */
   readonly ifAbsent?: 'create' | 'refuse';
+  /** What happens where the embedded database was copied to another; refused unless this says `open`. */
+  readonly ifMoved?: 'open' | 'refuse';
   readonly log: Log;
   readonly world: World;
   /** Where writes are timed and counted; without it, nowhere. */
@@ -50,7 +53,8 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   return createStore(engine, options);
 }
 
-function openSqlite({ dataDir, migrations, ifAbsent, log, world }: StoreOptions): Engine {
+function openSqlite({ dataDir, migrations, ifAbsent, ifMoved, log, world }: StoreOptions): Engine {
+  if (ifMoved !== 'open') checkNotMoved(dataDir);
   if (ifAbsent === 'refuse' && !hasDatabase(dataDir)) throw refuseAbsent(`the folder "${resolve(dataDir)}"`);
   ensureDataDir(dataDir);
   const path = databaseFileOf(dataDir);

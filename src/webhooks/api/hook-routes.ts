@@ -1,6 +1,7 @@
 /** The six endpoints of the contract. */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
+import { setPageHeaders } from '../../http/page-headers.ts';
 import type { IdentityEnv, RequireScope } from '../../http/require-scope.ts';
 import { createRoutes } from '../../http/routes.ts';
 import { readPauses } from '../hooks/hook-status-store.ts';
@@ -16,7 +17,7 @@ import {
 } from '../management/manage-hook.ts';
 import type { Management, SendingParts } from '../management/management.ts';
 import { testHook } from '../management/test-hook.ts';
-import { readPage, setPageHeaders } from '../parameters/paging.ts';
+import { readPage } from '../parameters/paging.ts';
 import { parseId, parseParameters, readParameters } from '../parameters/parameters.ts';
 import type { Repository } from '../repositories/repository.ts';
 import { describeHookRoutes } from './hook-documents.ts';

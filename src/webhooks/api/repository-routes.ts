@@ -1,12 +1,13 @@
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import { z } from '@hono/zod-openapi';
 import { Failure } from '../../errors.ts';
+import { setPageHeaders } from '../../http/page-headers.ts';
 import type { IdentityEnv } from '../../http/require-scope.ts';
 import { createRoutes } from '../../http/routes.ts';
 import type { Owner } from '../../identity.ts';
 import { cancelEndpointStep } from '../delivery/queue/delivery-store.ts';
 import type { ManagementParts } from '../management/management.ts';
-import { pageParameters, readPage, setPageHeaders } from '../parameters/paging.ts';
+import { pageParameters, readPage } from '../parameters/paging.ts';
 import { parseParameters, readParameters } from '../parameters/parameters.ts';
 import {
   type CreateRepositoryParts,
