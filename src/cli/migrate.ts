@@ -84,10 +84,10 @@ function parsePlace(flag: string, text: string, { store }: Config): Place {
   throw new Failure('invalid', `Cannot copy: --${flag} must be one of ${FORMS} (with DATABASE_URL set)`);
 }
 
-/** Where it is, without who may use it. */
+/** Its name alone: the rest of the address may hold a password. */
 function nameDatabase(databaseUrl: string): string {
-  const { host, pathname, searchParams } = new URL(databaseUrl);
-  return `the PostgreSQL database "${pathname.slice(1)}" on ${host || (searchParams.get('host') ?? 'this machine')}`;
+  const [, name = ''] = /\/([^/?@]+)(?:\?|$)/.exec(databaseUrl) ?? [];
+  return `the PostgreSQL database "${name}"`;
 }
 
 function describePlace({ dataDir, databaseUrl }: Place): string {

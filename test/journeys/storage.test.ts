@@ -43,6 +43,21 @@ test('a service moves from SQLite to PostgreSQL with everything, and only with i
   await assert.rejects(startProgram(env), /sealed with a key that this program was not given/);
   await using moved = await startProgram(env, program.dataDir);
   assert.equal((await fetch(`${moved.httpUrl}/readyz`)).status, 200);
+  assert.equal(await moved.stop(), 0);
+
+  await assert.rejects(startProgram({}, program.dataDir), (error: Error) => {
+    assert.match(error.message, /it was moved\. Copied to the PostgreSQL database "\w+" at 20/);
+    assert.match(
+      error.message,
+      /Set DATABASE_URL to use the copy, or delete ".+trivet\.moved" to use this old database/,
+    );
+    return true;
+  });
+  const command = await runTrivet(['user', 'list'], { env: { TRIVET_DATA_DIR: program.dataDir } });
+  assert.match(command.stderr, /it was moved/);
+  rmSync(join(program.dataDir, 'trivet.moved'));
+  await using old = await startProgram({}, program.dataDir);
+  assert.equal((await fetch(`${old.httpUrl}/readyz`)).status, 200);
   rmSync(place.dataDir, { recursive: true });
 });
 
