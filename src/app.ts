@@ -1,6 +1,6 @@
 /** The composition root: every part and every link, in order of construction. */
 import { readFileSync } from 'node:fs';
-import type { Area } from './area.ts';
+import type { Area, OwnPort } from './area.ts';
 import { createAuthorizationArea } from './authorization/area.ts';
 import type { Config } from './config/config.ts';
 import { createConsoleArea, createSectionList } from './console/area.ts';
@@ -12,8 +12,12 @@ import { openVault } from './database/startup/vault-keys.ts';
 import { Failure } from './errors.ts';
 import { openGrpcServer } from './grpc/listener/server.ts';
 import type { TlsFiles } from './grpc/listener/tls-files.ts';
+import { createEndpointApp } from './http/endpoint-app.ts';
+import { listEndpoints } from './http/endpoint-path.ts';
 import { createHttpApp } from './http/http-app.ts';
-import { listenHttp } from './http/http-server.ts';
+import { type HttpServer, listenHttp } from './http/http-server.ts';
+import { createRequestObserver } from './http/observe-requests.ts';
+import { createRoutes } from './http/routes.ts';
 import { capByOpenFiles } from './open-files.ts';
 import { createPredictionArea } from './prediction/area.ts';
 import { createLog, type Log } from './telemetry/log.ts';
@@ -111,10 +115,17 @@ export async function startApp(config: Config, world: World = realWorld): Promis
     world,
     tracing,
   });
+  const ownPorts = areas.flatMap((area) => area.ownPorts ?? []);
+  const ownServers: HttpServer[] = [];
+  for (const { port } of ownPorts) {
+    const server = await listenHttp({ host, port, maxConnections: maxHttpConnections });
+    undo.defer(() => server.drain(stopTimeoutMs));
+    ownServers.push(server);
+  }
   const workers = areas.flatMap((area) => area.workers ?? []);
   undo.defer(() =>
     stopTogether([
-      () => http.drain(stopTimeoutMs),
+      ...[http, ...ownServers].map((server) => () => server.drain(stopTimeoutMs)),
       () => grpc.drain(stopTimeoutMs),
       ...workers.map((worker) => () => worker.stop()),
     ]),
@@ -123,7 +134,13 @@ export async function startApp(config: Config, world: World = realWorld): Promis
   const mounts = areas.flatMap((area) => area.routes ?? []);
   const { maxBodyBytes, trustedProxies } = config.server;
   const checkReady = () => checkStoreReady(store);
-  http.serve(createHttpApp({ mounts, log, metrics, world, tracing, maxBodyBytes, trustedProxies, checkReady }));
+  const observer = createRequestObserver({ log, metrics, world, tracing, trustedProxies });
+  const common = { log, metrics, world, observer, maxBodyBytes };
+  http.serve(createHttpApp({ ...common, mounts, checkReady }));
+  for (const [i, { errors, endpoints }] of ownPorts.entries()) {
+    const mount = { path: '/', errors, endpoints, routes: createRoutes() };
+    ownServers[i]!.serve(createEndpointApp({ ...common, errors, endpoints: listEndpoints(mount) }));
+  }
   grpc.setServing(true);
 
   const grpcAddress = `${new URL(http.url).hostname}:${grpc.port}`;
@@ -133,7 +150,7 @@ export async function startApp(config: Config, world: World = realWorld): Promis
   return {
     httpUrl: http.url,
     grpcAddress,
-    banner: writeBanner({ http: http.url, grpc: grpcAddress, setupLink }),
+    banner: writeBanner({ http: http.url, grpc: grpcAddress, own: nameServers(ownPorts, ownServers), setupLink }),
     log,
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   };
@@ -143,11 +160,17 @@ export async function startApp(config: Config, world: World = realWorld): Promis
 function writeBanner(to: {
   readonly http: string;
   readonly grpc: string;
+  readonly own: string;
   readonly setupLink: string | undefined;
 }): string {
-  const banner = `Trivet is ready\n  HTTP  ${to.http}\n  gRPC  ${to.grpc}`;
+  const banner = `Trivet is ready\n  HTTP  ${to.http}\n  gRPC  ${to.grpc}${to.own}`;
   if (to.setupLink === undefined) return banner;
   return `${banner}\n\nNo account exists yet. Create the first one within a day:\n  ${to.setupLink}`;
+}
+
+/** A line for each, below those of HTTP and gRPC. */
+function nameServers(ports: readonly OwnPort[], servers: readonly HttpServer[]): string {
+  return servers.map(({ url }, i) => `\n  ${ports[i]!.name}  ${url}`).join('');
 }
 
 /** Listeners and workers end at the same time, so that all of it fits into one deadline. */

@@ -1,5 +1,6 @@
 import type { GrpcService } from './grpc/call/service.ts';
-import type { RouteMount } from './http/mount.ts';
+import type { Endpoint } from './http/endpoint.ts';
+import type { ReplyStyle, RouteMount } from './http/mount.ts';
 import type { Worker } from './workers/worker.ts';
 
 /** One leg of the service: what it serves over HTTP, over gRPC, and what it does in the background. */
@@ -7,4 +8,16 @@ export interface Area {
   readonly routes?: readonly RouteMount[];
   readonly services?: readonly GrpcService[];
   readonly workers?: readonly Worker[];
+  /** Served over HTTP beside the common port, for clients that know no path but the root. */
+  readonly ownPorts?: readonly OwnPort[];
+}
+
+export interface OwnPort {
+  /** As the banner calls it. */
+  readonly name: string;
+  /** 0 takes any free one. */
+  readonly port: number;
+  /** How refusals are worded. */
+  readonly errors: ReplyStyle;
+  readonly endpoints: readonly Endpoint[];
 }

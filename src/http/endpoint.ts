@@ -11,8 +11,10 @@ import { FORM_MAX_BYTES, parsePairs } from './parser-limits.ts';
 
 export interface Endpoint {
   readonly method: 'GET' | 'POST';
-  /** Below the path of its mount, as it is sent; `/` is the mount itself. */
+  /** Below the path of its mount, as it is sent; `/` is the mount itself. One `{name}` stands for any text. */
   readonly path: string;
+  /** Largest accepted body, where it is not that of every request. */
+  readonly maxBodyBytes?: number;
   /** Scripts of any origin may call it and read the answer: only for what reads no cookie. */
   readonly isOpenToScripts?: boolean;
   /** Refusals are thrown, as everywhere. */
@@ -24,6 +26,8 @@ export interface Call {
   readonly method: string;
   /** With its question mark; empty without a query. */
   readonly query: string;
+  /** What stands for the `{name}` in the endpoint's path, as it was sent; empty when the path has none. */
+  readonly parameter: string;
   readonly traceId: string;
   readonly log: Log;
   /** The client's address by the configured trusted proxies; `-` when it is unknown. */
@@ -32,6 +36,8 @@ export interface Call {
   header(name: string): string | undefined;
   /** The body, of at most `FORM_MAX_BYTES`; rejects with `too_large` when it is longer. */
   text(): Promise<string>;
+  /** The body, as large as the endpoint takes it; rejects with `too_large` when it is longer. */
+  bytes(): Promise<Uint8Array>;
   /** The fields of a form body, url-encoded or multipart; rejects any other body. */
   form(): Promise<Iterable<readonly [string, unknown]>>;
   /** A header of the answer, whether it will be a refusal or not. */
@@ -55,18 +61,29 @@ export function replyJson(value: unknown, headers: Readonly<Record<string, strin
   return { status: 200, headers: { 'Content-Type': 'application/json', ...headers }, body: JSON.stringify(value) };
 }
 
+/** What is known of a request once its endpoint is found. */
+export interface EndpointRequest {
+  readonly parameter: string;
+  readonly maxBodyBytes: number;
+}
+
+const PLAIN_REQUEST: EndpointRequest = { parameter: '', maxBodyBytes: FORM_MAX_BYTES };
+
 /** A request that came through Hono, as an endpoint sees it. */
-export function toCall(c: Context<HttpEnv>): Call {
+export function toCall(c: Context<HttpEnv>, request: EndpointRequest = PLAIN_REQUEST): Call {
+  const { parameter, maxBodyBytes } = request;
   const { url, method } = c.req;
   const queryAt = url.indexOf('?');
   return {
     method,
     query: queryAt === -1 ? '' : url.slice(queryAt),
+    parameter,
     traceId: c.get('traceId'),
     log: c.get('log'),
     clientAddress: c.get('clientAddress') ?? '-',
     header: (name) => c.req.header(name),
     text: () => readText(c.req, FORM_MAX_BYTES),
+    bytes: async () => new Uint8Array(await readBytes(c.req, maxBodyBytes)),
     form: () =>
       readForm(c.req.header('content-type') ?? '', {
         text: () => readText(c.req, FORM_MAX_BYTES),

@@ -1,4 +1,4 @@
-/** Four renderers of the same `Failure`, and a plain page; which one speaks is decided where a path is mounted. */
+/** Five renderers of the same `Failure`, and a plain page; which one speaks is decided where a path is mounted. */
 import type { HttpBindings } from '@hono/node-server';
 import type { Context } from 'hono';
 import { html } from 'hono/html';
@@ -66,11 +66,12 @@ const RENDERER_OF: Record<ReplyStyle, (refusal: Refusal) => Omit<Reply, 'status'
   platform: renderPlatform,
   oauth: renderOAuth,
   rpc: renderRpc,
+  detail: renderDetail,
 };
 
 /**
  * Answers for anything thrown. `details` may carry `status` (another HTTP status), `headers`, and for each style the
- * words of its body: `errorCode` and `errorCodeName` (platform), `oauthError` (oauth), `rpcCode` (rpc).
+ * words of its body: `errorCode` and `errorCodeName` (platform), `oauthError` (oauth), `rpcCode` (rpc), `faults` (detail).
  */
 export function replyToError(error: unknown, style: ReplyStyle, refused: Refused): Reply {
   const failure = toFailure(error, refused);
@@ -164,6 +165,11 @@ function toOAuthText(message: string): string {
 function renderRpc({ failure }: Refusal) {
   const code = failure.details.rpcCode ?? statusNameOfFailure(failure.code).toLowerCase();
   return replyJson({ code, message: failure.message });
+}
+
+/** FastAPI: a text, or a list of what is wrong with the fields of a body. */
+function renderDetail({ failure }: Refusal) {
+  return replyJson({ detail: failure.details.faults ?? failure.message });
 }
 
 function renderPage(failure: Failure, status: number, c: FailureContext): Response | Promise<Response> {

@@ -30,6 +30,18 @@ async function echo(call: Call) {
   return replyJson({ method, query, clientAddress, type: call.header('content-type')?.slice(0, 20), body, mark: 'ü' });
 }
 
+/** Takes more bytes than other endpoints, below any name. */
+const NAMED: Endpoint = {
+  method: 'POST',
+  path: '/{name}/echo',
+  maxBodyBytes: 4000,
+  answer: async (call) => {
+    if (call.query === '?refuse')
+      throw new Failure('invalid', 'Cannot read', { status: 422, faults: [{ loc: ['a'] }] });
+    return replyJson({ parameter: call.parameter, bytes: (await call.bytes()).length });
+  },
+};
+
 function createMount(path: string, errors: ReplyStyle): RouteMount {
   const endpoints: Endpoint[] = [
     { method: 'GET', path: '/', answer: echo },
@@ -55,6 +67,7 @@ async function withService(run: (service: Service) => Promise<void>): Promise<vo
     createMount('/oauth', 'oauth'),
     createMount('/api/v5/user', 'platform'),
     createMount('/own', 'problem'),
+    { path: '/named', errors: 'detail' as const, routes: createRoutes(), endpoints: [NAMED] },
   ];
   const checkReady = async () => {};
   http.serve(createHttpApp({ mounts, log, metrics, world: realWorld, maxBodyBytes: 1024, checkReady }));
@@ -145,6 +158,12 @@ const questions: [title: string, question: Question][] = [
   ['a refusal of the platform', { path: '/api/v5/user?refuse', headers: TRACE }],
   ['a refusal of our own', { path: '/own/echo?refuse', headers: TRACE }],
   ['an unexpected error', { path: '/own/echo?break', headers: TRACE }],
+  ['a path with a name', { method: 'POST', path: '/named/a%2Fb/c/echo', body: 'x'.repeat(4000) }],
+  ['a refusal with a list of faults', { method: 'POST', path: '/named/a/echo?refuse', headers: TRACE, body: 'x' }],
+  [
+    'a body too large for its endpoint',
+    { method: 'POST', path: '/named/a/echo', headers: TRACE, body: 'x'.repeat(4001) },
+  ],
   ['a body too large', { method: 'POST', path: '/own/echo', headers: [...FORM, ...TRACE], body: 'x'.repeat(2000) }],
 ];
 
@@ -191,6 +210,13 @@ test('what the fast path does not take is answered all the same', async () => {
     const other = await ask(url, { method: 'PUT', path: '/oauth/echo' });
     assert.deepEqual([other.status, other.headers.allow], [405, 'GET, POST']);
     assert.equal((await ask(url, { path: '/oauth/echo/' })).status, 404);
+    assert.equal((await ask(url, { method: 'GET', path: '/named/a/b/echo' })).status, 405);
+    const named = await fetch(`${url}/named/a/b%20c/echo`, {
+      method: 'POST',
+      body: new Blob(['x'.repeat(3000)]).stream(),
+      duplex: 'half',
+    } as RequestInit);
+    assert.deepEqual(await named.json(), { parameter: 'a/b%20c', bytes: 3000 });
     const chunked = await fetch(`${url}/oauth/echo`, {
       method: 'POST',
       body: new Blob(['a=1']).stream(),

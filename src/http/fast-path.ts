@@ -6,19 +6,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Log } from '../telemetry/log.ts';
 import { CORS_HEADERS } from './cors.ts';
-import { type Call, type Endpoint, NOT_STORED, type Reply, readForm } from './endpoint.ts';
+import { type Call, type Endpoint, type EndpointRequest, NOT_STORED, type Reply, readForm } from './endpoint.ts';
+import { createEndpointFinder, type FoundEndpoint, type MountedEndpoint } from './endpoint-path.ts';
 import { refuseCutOff, replyToError } from './failure-response.ts';
 import { checkBodyLength } from './limit-body.ts';
-import type { ReplyStyle } from './mount.ts';
 import type { RequestObserver } from './observe-requests.ts';
 import { checkQuery, FORM_MAX_BYTES } from './parser-limits.ts';
-
-export interface MountedEndpoint {
-  readonly endpoint: Endpoint;
-  /** The whole path. */
-  readonly path: string;
-  readonly errors: ReplyStyle;
-}
 
 export interface FastPathParts {
   readonly endpoints: readonly MountedEndpoint[];
@@ -31,14 +24,15 @@ export interface FastPathParts {
 export type FastPath = (incoming: IncomingMessage, outgoing: ServerResponse) => boolean;
 
 export function createFastPath(parts: FastPathParts): FastPath {
-  const byName = new Map(parts.endpoints.map((mounted) => [`${mounted.endpoint.method} ${mounted.path}`, mounted]));
+  const findEndpoint = createEndpointFinder(parts.endpoints);
   return (incoming, outgoing) => {
     const { method = '', url = '' } = incoming;
     const queryAt = url.indexOf('?');
-    const mounted = byName.get(`${method} ${queryAt === -1 ? url : url.slice(0, queryAt)}`);
-    if (mounted === undefined || !isPlain(incoming)) return false;
+    const path = queryAt === -1 ? url : url.slice(0, queryAt);
+    const found = findEndpoint(method, path);
+    if (found === undefined || !isPlain(incoming)) return false;
     const query = queryAt === -1 ? '' : url.slice(queryAt);
-    void answer(parts, mounted, { incoming, outgoing, query });
+    void answer(parts, found, { incoming, outgoing, path, query });
     return true;
   };
 }
@@ -53,11 +47,12 @@ function isPlain({ headers, rawHeaders }: IncomingMessage): boolean {
 interface Exchange {
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
+  readonly path: string;
   readonly query: string;
 }
 
-async function answer(parts: FastPathParts, mounted: MountedEndpoint, exchange: Exchange): Promise<void> {
-  const { endpoint, path, errors } = mounted;
+async function answer(parts: FastPathParts, { mounted, parameter }: FoundEndpoint, exchange: Exchange): Promise<void> {
+  const { endpoint, path: route, errors } = mounted;
   const { socket, headers } = exchange.incoming;
   const start = parts.observer.start({
     socket,
@@ -66,12 +61,13 @@ async function answer(parts: FastPathParts, mounted: MountedEndpoint, exchange: 
   });
   const preset: Record<string, string> = { 'X-Trace-Id': start.traceId, ...NOT_STORED };
   if (endpoint.isOpenToScripts === true) Object.assign(preset, CORS_HEADERS);
-  const call = createCall(exchange, { ...start, log: parts.log, preset });
-  const reply = await callEndpoint(endpoint, call, parts.maxBodyBytes).catch((error: unknown) =>
+  const maxBodyBytes = endpoint.maxBodyBytes ?? parts.maxBodyBytes;
+  const call = createCall(exchange, { ...start, log: parts.log, parameter, maxBodyBytes, preset });
+  const reply = await callEndpoint(endpoint, call, maxBodyBytes).catch((error: unknown) =>
     replyToError(error, errors, call),
   );
   send(exchange.outgoing, reply, preset);
-  parts.observer.end(start, { method: endpoint.method, path, route: path, status: reply.status });
+  parts.observer.end(start, { method: endpoint.method, path: exchange.path, route, status: reply.status });
 }
 
 async function callEndpoint(endpoint: Endpoint, call: Call, maxBodyBytes: number): Promise<Reply> {
@@ -80,15 +76,16 @@ async function callEndpoint(endpoint: Endpoint, call: Call, maxBodyBytes: number
   return await endpoint.answer(call);
 }
 
-interface CallFacts extends Pick<Call, 'traceId' | 'clientAddress' | 'log'> {
+interface CallFacts extends Pick<Call, 'traceId' | 'clientAddress' | 'log'>, EndpointRequest {
   /** What `setHeader` adds to. */
   readonly preset: Record<string, string>;
 }
 
-function createCall({ incoming, query }: Exchange, { traceId, clientAddress, log, preset }: CallFacts): Call {
+function createCall({ incoming, query }: Exchange, facts: CallFacts): Call {
+  const { traceId, clientAddress, log, parameter, maxBodyBytes, preset } = facts;
   let bytes: Promise<Buffer<ArrayBuffer>> | undefined;
-  const readOnce = () => {
-    bytes ??= readBody(incoming, FORM_MAX_BYTES);
+  const readOnce = (maxBytes = FORM_MAX_BYTES) => {
+    bytes ??= readBody(incoming, maxBytes);
     return bytes;
   };
   const text = async () => decoder.decode(await readOnce());
@@ -96,11 +93,13 @@ function createCall({ incoming, query }: Exchange, { traceId, clientAddress, log
   return {
     method: incoming.method ?? '',
     query,
+    parameter,
     traceId,
     log,
     clientAddress,
     header: (name) => readHeader(incoming.headers[name]),
     text,
+    bytes: () => readOnce(maxBodyBytes),
     form: () => readForm(incoming.headers['content-type'] ?? '', { text, arrayBuffer }),
     setHeader: (name, value) => {
       preset[name] = value;

@@ -6,9 +6,10 @@ import { FORM_MAX_BYTES } from './parser-limits.ts';
  * Refuses a larger body: by its declared length, or, when it comes in chunks, as soon as it is too long. A request that
  * declares neither has none. Nothing is read here, so that a handler can refuse a caller before it reads the body.
  */
-export function limitBody(maxBytes: number): MiddlewareHandler {
+export function limitBody(findMaxBytes: (request: HonoRequest) => number): MiddlewareHandler {
   return async (c, next) => {
     const { raw } = c.req;
+    const maxBytes = findMaxBytes(c.req);
     if (!isChunked(c.req)) checkBodyLength(c.req.header('content-length'), maxBytes);
     if (!isChunked(c.req) || raw.body === null) return await next();
     const limited = limitStream(raw.body, maxBytes);

@@ -6,10 +6,11 @@ import type { Endpoint } from './endpoint.ts';
 
 /**
  * How a mounted path words its refusals: `problem` is RFC 9457, `platform` is the error body of the platform's API v5,
- * `oauth` is RFC 6749 §5.2, `rpc` is the error of the Connect protocol, `page` is a page for a person.
+ * `oauth` is RFC 6749 §5.2, `rpc` is the error of the Connect protocol, `detail` is that of FastAPI, `page` is a page for
+ * a person.
  */
 export type ErrorStyle = ReplyStyle | 'page';
-export type ReplyStyle = 'problem' | 'platform' | 'oauth' | 'rpc';
+export type ReplyStyle = 'problem' | 'platform' | 'oauth' | 'rpc' | 'detail';
 
 /** Routes of one area below one path, with one style of errors. */
 export interface RouteMount {

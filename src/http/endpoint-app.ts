@@ -1,0 +1,128 @@
+/**
+ * What every listener does with a request: it is observed, its body bounded, its endpoint found, and a refusal worded as
+ * the path wants it. A port of its own serves nothing but a list of endpoints.
+ */
+import type { RequestListener } from 'node:http';
+import { getRequestListener, type HttpBindings } from '@hono/node-server';
+import { OpenAPIHono } from '@hono/zod-openapi';
+import type { Context, MiddlewareHandler } from 'hono';
+import { routePath } from 'hono/route';
+import { Failure } from '../errors.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { HttpEnv } from './context.ts';
+import { allowCrossOrigin } from './cors.ts';
+import { NOT_STORED, toCall, toResponse } from './endpoint.ts';
+import { createEndpointFinder, type FindEndpoint, type MountedEndpoint, toRoutePath } from './endpoint-path.ts';
+import { respondToError } from './failure-response.ts';
+import { createFastPath, type FastPathParts } from './fast-path.ts';
+import { limitBody } from './limit-body.ts';
+import type { ReplyStyle, RouteMount } from './mount.ts';
+import type { RequestObserver } from './observe-requests.ts';
+import { checkQuery } from './parser-limits.ts';
+
+export type ErrorWords = Pick<RouteMount, 'errors' | 'respondPage'>;
+
+export interface BaseAppParts extends FastPathParts {
+  /** How a refusal under this path is worded. */
+  readonly styleOf: (path: string) => ErrorWords;
+}
+
+/** A listener for these endpoints and nothing else; what is not found is refused in the given style. */
+export function createEndpointApp(parts: FastPathParts & { readonly errors: ReplyStyle }): RequestListener {
+  const { errors } = parts;
+  const app = createBaseApp({ ...parts, styleOf: () => ({ errors }) });
+  for (const mounted of parts.endpoints) addEndpoint(app, mounted, parts.maxBodyBytes);
+  return createListener(app, parts);
+}
+
+/** An application without routes. */
+export function createBaseApp(parts: BaseAppParts): OpenAPIHono<HttpEnv> {
+  const { observer, log, styleOf } = parts;
+  const findEndpoint = createEndpointFinder(parts.endpoints);
+  const findMaxBytes = ({ method, url }: { readonly method: string; readonly url: string }) =>
+    findEndpoint(method, pathOf(url))?.mounted.endpoint.maxBodyBytes ?? parts.maxBodyBytes;
+  const app = new OpenAPIHono<HttpEnv>();
+  app.use(traceRequests(observer, log));
+  app.use(limitQuery, limitBody(findMaxBytes));
+  app.onError((error, c) => respondToError(error, styleOf(c.req.path), c));
+  app.notFound((c) => respondToError(describeMissing(app, c), styleOf(c.req.path), c));
+  return app;
+}
+
+/** Among the routes, for the requests that the fast path leaves. */
+export function addEndpoint(app: OpenAPIHono<HttpEnv>, mounted: MountedEndpoint, maxBodyBytes: number): void {
+  const { endpoint, path } = mounted;
+  const findParameter = createParameterReader(createEndpointFinder([mounted]));
+  if (endpoint.isOpenToScripts === true) app.use(path, allowCrossOrigin);
+  const facts = { maxBodyBytes: endpoint.maxBodyBytes ?? maxBodyBytes };
+  app.on(endpoint.method, toRoutePath(path), async (c) =>
+    toResponse(c, await endpoint.answer(toCall(c, { ...facts, parameter: findParameter(c) }))),
+  );
+}
+
+/** The fast path first, then the routes. */
+export function createListener(app: OpenAPIHono<HttpEnv>, parts: FastPathParts): RequestListener {
+  const takeFastPath = createFastPath(parts);
+  const takeFallback = getRequestListener(app.fetch);
+  return (incoming, outgoing) => {
+    if (!takeFastPath(incoming, outgoing)) void takeFallback(incoming, outgoing);
+  };
+}
+
+/** HEAD is answered by the route of GET. */
+function createParameterReader(findEndpoint: FindEndpoint): (c: Context<HttpEnv>) => string {
+  return ({ req }) => findEndpoint(req.method === 'HEAD' ? 'GET' : req.method, pathOf(req.url))?.parameter ?? '';
+}
+
+/** As it was sent, of an absolute URL. */
+function pathOf(url: string): string {
+  return new URL(url).pathname;
+}
+
+function traceRequests(observer: RequestObserver, log: Log): MiddlewareHandler<HttpEnv> {
+  return async (c, next) => {
+    const { method, path } = c.req;
+    const start = observer.start({
+      socket: (c.env as Partial<HttpBindings> | undefined)?.incoming?.socket,
+      forwardedFor: c.req.header('x-forwarded-for'),
+      traceparent: c.req.header('traceparent'),
+    });
+    c.set('traceId', start.traceId);
+    c.set('log', log);
+    c.set('clientAddress', start.clientAddress);
+    c.header('X-Trace-Id', start.traceId);
+    c.header('Cache-Control', NOT_STORED['Cache-Control']);
+    await next();
+    observer.end(start, { method, path, route: routePath(c, -1), status: c.res.status });
+  };
+}
+
+const limitQuery: MiddlewareHandler = async (c, next) => {
+  checkQuery(c.req.url);
+  await next();
+};
+
+const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
+
+/** 405 with `Allow` where the path exists for another method (RFC 9110 §15.5.6), else 404. */
+function describeMissing(app: OpenAPIHono<HttpEnv>, c: Context<HttpEnv>): Failure {
+  const { method, path } = c.req;
+  const allowed = METHODS.filter((candidate) => hasHandler(app, candidate, path));
+  if (allowed.length === 0 || allowed.includes(method)) {
+    return new Failure('not_found', `No handler found for ${method} ${path}`, {
+      errorCodeName: 'NOT_PATH',
+      rpcCode: 'unimplemented',
+    });
+  }
+  return new Failure('invalid', `Request method '${method}' not supported, allowed: ${allowed.join(', ')}`, {
+    status: 405,
+    headers: { Allow: allowed.join(', ') },
+    errorCodeName: 'METHOD_NOT_ALLOWED',
+    rpcCode: 'unimplemented',
+  });
+}
+
+function hasHandler(app: OpenAPIHono<HttpEnv>, method: string, path: string): boolean {
+  const [matches] = app.router.match(method, path);
+  return matches.some(([[, route]]) => route.method === method);
+}
