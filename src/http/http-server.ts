@@ -26,6 +26,8 @@ export interface HttpServerOptions {
 const MAX_CONNECTIONS = 1000;
 const HEAD_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 30_000;
+/** Longer than clients keep an idle connection (Go: 90 s): a request must not meet a connection that is being closed. */
+const KEEP_ALIVE_MS = 100_000;
 
 export async function listenHttp(options: HttpServerOptions): Promise<HttpServer> {
   const { headTimeoutMs = HEAD_TIMEOUT_MS, requestTimeoutMs = REQUEST_TIMEOUT_MS } = options;
@@ -36,6 +38,7 @@ export async function listenHttp(options: HttpServerOptions): Promise<HttpServer
     headersTimeout: headTimeoutMs,
     requestTimeout: requestTimeoutMs,
     connectionsCheckingInterval: Math.ceil(headTimeoutMs / 5),
+    keepAliveTimeout: KEEP_ALIVE_MS,
   };
   const server = createServer(timeouts, (incoming, outgoing) => listener(incoming, outgoing));
   limitConnections(server, options.maxConnections ?? MAX_CONNECTIONS);
