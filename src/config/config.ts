@@ -53,7 +53,7 @@ export function parseConfig(environment: Environment, file: Record<string, unkno
 }
 
 /** Settings that are right by themselves and wrong together. */
-function findContradictions({ grpc, authorization }: Config): string[] {
+function findContradictions({ grpc, authorization, prediction }: Config): string[] {
   const hasHalfOfTls = (grpc.tlsCertFile === undefined) !== (grpc.tlsKeyFile === undefined);
   const hasOnlyAuthorities = grpc.tlsClientCaFile !== undefined && grpc.tlsCertFile === undefined;
   const hasNamelessUpstream =
@@ -61,6 +61,9 @@ function findContradictions({ grpc, authorization }: Config): string[] {
   return [
     ...(hasHalfOfTls || hasOnlyAuthorities
       ? ['GRPC_TLS_CERT_FILE and GRPC_TLS_KEY_FILE must be given together, and both with GRPC_TLS_CLIENT_CA_FILE']
+      : []),
+    ...((prediction.llmDPort === undefined) !== (prediction.llmDModel === undefined)
+      ? ['LLM_D_PORT and LLM_D_MODEL must be given together']
       : []),
     ...(hasNamelessUpstream ? ['UPSTREAM_CLIENT_ID: must be given with UPSTREAM_ISSUER'] : []),
   ];

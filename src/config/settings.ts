@@ -325,6 +325,29 @@ export const settings = {
       schema: integer(1, 3600),
       fallback: '120',
     }),
+    llmDPort: optional({
+      env: 'LLM_D_PORT',
+      about:
+        'Port on which the predictor interface of llm-d, the Gateway API Inference Extension and KServe is served at the root, for the target model in LLM_D_MODEL; 0 takes any free one and prints it. Below `/llm-d/{target_model}` it is served on the HTTP port as well.',
+      schema: integer(0, 65535),
+    }),
+    llmDModel: optional({
+      env: 'LLM_D_MODEL',
+      about: 'Target model of that port.',
+      schema: text.refine((value) => value.length <= 180, 'must have at most 180 characters'),
+    }),
+    llmDObjective: setting({
+      env: 'LLM_D_OBJECTIVE',
+      about: 'What the times in answers of that interface are: a `quantile` of those to expect, or their `mean`.',
+      schema: choice('quantile', 'mean'),
+      fallback: 'quantile',
+    }),
+    llmDQuantile: setting({
+      env: 'LLM_D_QUANTILE',
+      about: 'Which quantile: 0.5, 0.9, 0.95 or 0.99.',
+      schema: choice('0.5', '0.9', '0.95', '0.99'),
+      fallback: '0.9',
+    }),
   },
   webhooks: {
     allowCidrs: setting({

@@ -1,5 +1,5 @@
 /** Prediction: answers Predict from the promoted models, takes reports, learns from them, keeps up with promotions. */
-import type { Area } from '../area.ts';
+import type { Area, OwnPort } from '../area.ts';
 import type { Config } from '../config/config.ts';
 import type { StoreOptions } from '../database/startup/open-store.ts';
 import type { Store } from '../database/store.ts';
@@ -13,6 +13,7 @@ import { createObservationService } from './api/observation-service.ts';
 import { createPredictRoutes } from './api/predict-routes.ts';
 import { createPredictionService, PREDICTION_SERVICE_NAMES } from './api/prediction-service.ts';
 import { createTrainer } from './learning/trainer-worker.ts';
+import { type LlmDWire, openLlmDWire } from './llm-d/open-llm-d.ts';
 import { createObservationSink } from './observations/observation-sink.ts';
 import { createSampleKeeper } from './observations/sample-keeper.ts';
 import { createAccuracyMetrics } from './online/accuracy-metrics.ts';
@@ -97,6 +98,8 @@ export function createPredictionArea(parts: PredictionParts): PredictionArea {
           kvCapacityTokens,
           holdMs: tracesHoldSeconds * 1000,
         });
+  const objective = { type: config.llmDObjective, quantile: Number(config.llmDQuantile) };
+  const llmD = openLlmDWire({ store, world, log, rule, predictor, unknownModel, sink: joined, objective });
   return {
     admin: createModelAdmin({ store, world, predictor, accuracy }),
     routes: [
@@ -109,12 +112,15 @@ export function createPredictionArea(parts: PredictionParts): PredictionArea {
         routes: createObservationRoutes(observations, rule),
       },
       { path: '/v1/traces', errors: 'rpc', routes: createTraceRoutes({ rule, queue: spans, world }) },
+      llmD.mount,
     ],
+    ownPorts: listOwnPorts(config, llmD),
     services: [...service.grpc, observations.grpc].map(requireCaller(rule)),
     workers: [
       loader,
       keeper,
       samples,
+      llmD.worker,
       ...(scraper === undefined ? [] : [scraper.worker]),
       ...(spans === undefined ? [] : [spans]),
       ...(config.learning ? [trainer] : []),
@@ -123,6 +129,7 @@ export function createPredictionArea(parts: PredictionParts): PredictionArea {
       await loader.load();
       await keeper.restore();
       await scraper?.readList();
+      await llmD.load();
     },
   };
 }
@@ -132,4 +139,12 @@ function openScraper({ config, world, log, metrics }: PredictionParts): Scraper 
   if (config.scrape === undefined) return undefined;
   const { scrape: source, scrapeIntervalMs: intervalMs, scrapeTimeoutMs: timeoutMs, scrapeStaleMs } = config;
   return createScraper({ source, intervalMs, timeoutMs, staleAfterMs: scrapeStaleMs, world, log, metrics });
+}
+
+function listOwnPorts(
+  { llmDPort: port, llmDModel: model }: PredictionParts['config'],
+  { endpoints }: LlmDWire,
+): OwnPort[] {
+  if (port === undefined || model === undefined) return [];
+  return [{ name: 'llm-d', port, errors: 'detail', endpoints: endpoints.ofModel(model) }];
 }

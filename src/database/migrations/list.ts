@@ -10,6 +10,7 @@ import { hooks } from './0040-hooks.ts';
 import { deliveries } from './0050-deliveries.ts';
 import { idStripes } from './0051-id-stripes.ts';
 import { pauses } from './0054-pauses.ts';
+import { llmD } from './0060-llm-d.ts';
 import { waitingSpans } from './0061-waiting-spans.ts';
 import { eventsOfRepositories } from './0062-events-of-repositories.ts';
 
@@ -31,4 +32,5 @@ export const migrations: readonly Migration[] = [
   idStripes,
   waitingSpans,
   eventsOfRepositories,
+  llmD,
 ];

@@ -14,6 +14,7 @@ import { forecastP90Ms } from '../online/live-target.ts';
 import type { SwappablePredictor } from '../online/predictor.ts';
 import { createPredictColumns, METRIC_COLUMNS } from '../schema/columns.ts';
 import { MAX_MS } from '../schema/milliseconds.ts';
+import type { Observation } from '../schema/observation.ts';
 import type { EventRefusal, ObservationEvent, ObservationSink, ObservedInput } from '../schema/observation-event.ts';
 import { TARGETS, type Target } from '../schema/observation-table.ts';
 import { createEventPace } from './event-pace.ts';
@@ -38,7 +39,12 @@ const MAX_REMEMBERED = 50_000;
 const MAX_LABELS = 256;
 const MAX_DETECTORS = 1024;
 
-export function createObservationSink(parts: ObservationSinkParts): ObservationSink {
+export interface LearningSink extends ObservationSink {
+  /** Learns from observations that are durable already, between calls. */
+  learn(observations: readonly Observation[]): Promise<void>;
+}
+
+export function createObservationSink(parts: ObservationSinkParts): LearningSink {
   const { store, world, predictor } = parts;
   const remembered = new Map<string, Forecast>();
   const learn = createLearner(parts);
@@ -57,7 +63,13 @@ export function createObservationSink(parts: ObservationSinkParts): ObservationS
   }
 
   function learnSample({ requestId, observation }: JoinedSample): void {
-    const forecast = remembered.get(requestId) ?? forecastInput(observation.targetModel, observation.input);
+    learnObservation(
+      observation,
+      remembered.get(requestId) ?? forecastInput(observation.targetModel, observation.input),
+    );
+  }
+
+  function learnObservation(observation: Observation, forecast: Forecast): void {
     for (const target of TARGETS) {
       const observedMs = target === 'ttft' ? observation.ttftMs : observation.tpotMs;
       if (observedMs !== undefined) learn(observation.targetModel, forecast, { target, observedMs });
@@ -65,6 +77,12 @@ export function createObservationSink(parts: ObservationSinkParts): ObservationS
   }
 
   return {
+    async learn(observations) {
+      for (const observation of observations) {
+        await pace();
+        learnObservation(observation, forecastInput(observation.targetModel, observation.input));
+      }
+    },
     async report(events) {
       const early = events.flatMap((event, index) => {
         const reason = findImpossible(event);

@@ -4,7 +4,16 @@
  * push out what is rare.
  */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
-import { conditionalProcedure, type Procedure, type Step, type Store, statement } from '../../database/store.ts';
+import {
+  conditionalProcedure,
+  type Procedure,
+  type Row,
+  type SqlValue,
+  type Step,
+  type Store,
+  statement,
+} from '../../database/store.ts';
+import { exactSteps, renderInsertRows, wideStatement } from '../../database/value-rows.ts';
 import type { Observation } from '../schema/observation.ts';
 import { stratumOf } from './stratum.ts';
 
@@ -26,12 +35,17 @@ interface SampleRow {
   readonly tpot_ms: number | null;
 }
 
+const SAMPLE_COLUMNS = `id, target_model, stratum, server_ip, pod_type, at_ms, input_token_length, prefix_cache_score,
+     num_request_waiting, num_request_running, kv_cache_usage, inflight_tokens, hbm_utilization, ai_core_utilization,
+     bandwidth_utilization, ttft_ms, tpot_ms`;
 const insertSample = statement(
   'sample-insert',
-  `INSERT INTO samples (id, target_model, stratum, server_ip, pod_type, at_ms, input_token_length, prefix_cache_score,
-     num_request_waiting, num_request_running, kv_cache_usage, inflight_tokens, hbm_utilization, ai_core_utilization,
-     bandwidth_utilization, ttft_ms, tpot_ms)
+  `INSERT INTO samples (${SAMPLE_COLUMNS})
    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
+);
+const insertSamples = wideStatement<Row>(
+  'sample-insert-many',
+  (width) => `INSERT INTO samples (${SAMPLE_COLUMNS}) VALUES ${renderInsertRows(17, width)}`,
 );
 const newestSamples = statement<SampleRow>(
   'sample-newest',
@@ -121,30 +135,36 @@ export interface Sample {
   readonly observation: Observation & { readonly atMs: number };
 }
 
-export function insertSampleStep({ id, observation }: Sample): Step {
+export function insertSampleStep(sample: Sample): Step {
+  return { statement: insertSample, parameters: toParameters(sample) };
+}
+
+/** Few statements for many rows. */
+export function insertSampleSteps(samples: readonly Sample[]): Step[] {
+  return exactSteps(insertSamples, samples.map(toParameters));
+}
+
+function toParameters({ id, observation }: Sample): SqlValue[] {
   const { input } = observation;
-  return {
-    statement: insertSample,
-    parameters: [
-      id,
-      observation.targetModel,
-      stratumOf(input),
-      input.serverIp,
-      input.podType,
-      Math.round(observation.atMs),
-      input.inputTokenLength,
-      input.prefixCacheScore,
-      input.numRequestWaiting,
-      input.numRequestRunning,
-      input.kvCacheUsage,
-      input.inflightTokens,
-      input.hbmUtilization,
-      input.aiCoreUtilization,
-      input.bandwidthUtilization,
-      observation.ttftMs ?? null,
-      observation.tpotMs ?? null,
-    ],
-  };
+  return [
+    id,
+    observation.targetModel,
+    stratumOf(input),
+    input.serverIp,
+    input.podType,
+    Math.round(observation.atMs),
+    input.inputTokenLength,
+    input.prefixCacheScore,
+    input.numRequestWaiting,
+    input.numRequestRunning,
+    input.kvCacheUsage,
+    input.inflightTokens,
+    input.hbmUtilization,
+    input.aiCoreUtilization,
+    input.bandwidthUtilization,
+    observation.ttftMs ?? null,
+    observation.tpotMs ?? null,
+  ];
 }
 
 /** The newest samples of a model, oldest first. */

@@ -1,0 +1,73 @@
+/** Predicts the rows of a call, in slices between which other calls are answered. */
+import { setImmediate as yieldToCalls } from 'node:timers/promises';
+import { createPredictColumns, METRIC_COLUMNS, type PredictColumns } from '../schema/columns.ts';
+import { toInput } from './load-input.ts';
+import { writeItem } from './prediction-answer.ts';
+import type { PredictionRow } from './read-rows.ts';
+import { createRowEstimator, type RowEstimatorParts } from './row-estimator.ts';
+
+/** About a millisecond of work. */
+const ROWS_A_TURN = 256;
+
+export interface AskedRows {
+  /** The target model that answers. */
+  readonly targetModel: string;
+  readonly rows: readonly PredictionRow[];
+  /** What every item ends with. */
+  readonly itemEnd: string;
+}
+
+/** One item a row, in the order of the rows. */
+export type AnswerRows = (asked: AskedRows) => Promise<string[]>;
+
+export function createRowAnswerer(parts: RowEstimatorParts): AnswerRows {
+  const columns = createPredictColumns(ROWS_A_TURN);
+  const estimateRows = createRowEstimator(parts);
+  return async ({ targetModel, rows, itemEnd }) => {
+    const items: string[] = [];
+    for (let start = 0; start < rows.length; start += ROWS_A_TURN) {
+      if (start > 0) await yieldToCalls();
+      fillColumns(columns, rows, start);
+      const { readTtft, readTpot } = estimateRows(targetModel, columns);
+      for (let row = 0; row < columns.count; row++) items.push(writeItem(readTtft(row), readTpot(row), itemEnd));
+    }
+    return items;
+  };
+}
+
+function fillColumns(columns: PredictColumns, rows: readonly PredictionRow[], start: number): void {
+  const count = Math.min(columns.capacity, rows.length - start);
+  const servers: string[] = [];
+  columns.count = count;
+  columns.podTypes.length = 0;
+  for (let i = 0; i < count; i++) {
+    const input = toInput(rows[start + i]!);
+    for (const name of METRIC_COLUMNS) columns[name][i] = input[name];
+    columns.podType[i] = findPodType(columns.podTypes, input.podType);
+    servers.push(input.serverIp);
+  }
+  fillServers(columns, servers);
+}
+
+/** Routers know two or three. */
+function findPodType(podTypes: string[], podType: string): number {
+  const known = podTypes.indexOf(podType);
+  return known === -1 ? podTypes.push(podType) - 1 : known;
+}
+
+/** The predictor knows servers by the bytes of their names; most calls name none. */
+function fillServers(columns: PredictColumns, servers: readonly string[]): void {
+  const text = servers.join('');
+  columns.source = Buffer.from(text);
+  if (text === '') {
+    columns.serverIpLength.fill(0, 0, servers.length);
+    return;
+  }
+  let start = 0;
+  for (const [row, server] of servers.entries()) {
+    const length = Buffer.byteLength(server);
+    columns.serverIpStart[row] = start;
+    columns.serverIpLength[row] = length;
+    start += length;
+  }
+}

@@ -1,0 +1,45 @@
+/** What is wrong with a body, in the words of FastAPI: a list of places, texts and types. */
+import { Failure } from '../../errors.ts';
+
+export interface Fault {
+  /** From `body` down to the field. */
+  readonly loc: readonly (string | number)[];
+  readonly msg: string;
+  /** As pydantic 2 names it. */
+  readonly type: string;
+}
+
+/** A body of a few bytes a row can have more faults than it is long. */
+const MAX_FAULTS = 1000;
+
+/** Collects what is wrong with a body. */
+export interface FaultList {
+  readonly count: number;
+  add(fault: Fault): void;
+  /** Throws all of it as one refusal, if there is any. */
+  throwIfAny(): void;
+}
+
+export function createFaultList(): FaultList {
+  const faults: Fault[] = [];
+  let count = 0;
+  return {
+    get count() {
+      return count;
+    },
+    add(fault) {
+      count += 1;
+      if (faults.length < MAX_FAULTS) faults.push(fault);
+    },
+    throwIfAny() {
+      if (count === 0) return;
+      const left = count - faults.length;
+      const rest = { loc: ['body'], msg: `${left} more faults are not listed`, type: 'too_many_faults' };
+      throw refuseBody(left === 0 ? faults : [...faults, rest]);
+    },
+  };
+}
+
+export function refuseBody(faults: readonly Fault[]): Failure {
+  return new Failure('invalid', 'Cannot read the request: its body breaks a rule', { status: 422, faults });
+}

@@ -1,0 +1,195 @@
+/**
+ * The HTTP interface that llm-d's router, the Gateway API Inference Extension and KServe expect of a latency predictor:
+ * their prediction server and their training server in one. The router concatenates these paths to a base URL, so the
+ * target model can stand in front of them.
+ */
+import { Failure } from '../../errors.ts';
+import { isLoopbackAddress } from '../../grpc/call/loopback.ts';
+import { type CallerRule, checkToken, needsToken } from '../../grpc/call/require-caller.ts';
+import { type Call, type Endpoint, type Reply, replyJson } from '../../http/endpoint.ts';
+import type { World } from '../../world.ts';
+import { checkModelName } from '../schema/model-name.ts';
+import type { AnswerRows } from './answer-rows.ts';
+import { createBodyReader, MAX_BODY_BYTES } from './body-budget.ts';
+import type { MeasuredTimes } from './measured-times.ts';
+import type { ReadReadiness } from './model-readiness.ts';
+import { MODEL_TYPE, type Objective, writeBulk, writeItemEnd } from './prediction-answer.ts';
+import { type PredictionRow, readPredictionRow, readPredictionRows, readTrainingRows } from './read-rows.ts';
+import type { TakeTrainingRows } from './training-intake.ts';
+
+export interface LlmDParts {
+  readonly world: Pick<World, 'nowMs' | 'monotonicMs'>;
+  readonly rule: CallerRule;
+  readonly objective: Objective;
+  readonly answerRows: AnswerRows;
+  readonly takeTrainingRows: TakeTrainingRows;
+  readonly measuredTimes: Pick<MeasuredTimes, 'answeringModel'>;
+  readonly readReadiness: ReadReadiness;
+  /** Rejects when the store is not there. */
+  readonly checkReady: () => Promise<void>;
+}
+
+/** One call about one target model. */
+type Answer = (call: Call, targetModel: string) => Promise<Reply>;
+
+export interface LlmDEndpoints {
+  /** Below a path that names the target model. */
+  readonly byModel: readonly Endpoint[];
+  /** For one target model, at the root. */
+  ofModel(targetModel: string): readonly Endpoint[];
+}
+
+export function createLlmDEndpoints(parts: LlmDParts): LlmDEndpoints {
+  const operations = listOperations(parts);
+  return {
+    byModel: operations.map(({ path, answer, ...operation }) => ({
+      ...operation,
+      path: `/{target_model}${path}`,
+      answer: (call) => answer(call, readModelName(call.parameter)),
+    })),
+    ofModel: (targetModel) =>
+      operations.map(({ answer, ...operation }) => ({ ...operation, answer: (call) => answer(call, targetModel) })),
+  };
+}
+
+interface Operation extends Omit<Endpoint, 'answer'> {
+  readonly answer: Answer;
+}
+
+function listOperations(parts: LlmDParts): Operation[] {
+  const { rule, readReadiness, measuredTimes } = parts;
+  const readBody = createBodyReader();
+  const post = (path: string, answer: (body: Uint8Array, targetModel: string) => Promise<Reply>): Operation => ({
+    method: 'POST',
+    path,
+    maxBodyBytes: MAX_BODY_BYTES,
+    async answer(call, targetModel) {
+      await requireCaller(rule, call);
+      return await answer(await readBody(call), targetModel);
+    },
+  });
+  const get = (path: string, answer: (targetModel: string) => object): Operation => ({
+    method: 'GET',
+    path,
+    async answer(call, targetModel) {
+      await requireCaller(rule, call);
+      return replyJson(answer(targetModel));
+    },
+  });
+  const predict = createRowPredictor(parts);
+  const findReadiness = (targetModel: string) => readReadiness(measuredTimes.answeringModel(targetModel));
+  return [
+    post('/predict', async (body, targetModel) => {
+      const { items } = await predict(targetModel, [readPredictionRow(body)]);
+      return replyText(items[0]!);
+    }),
+    post('/predict/bulk', async (body, targetModel) => {
+      const { items, durationMs } = await predict(targetModel, readPredictionRows(body));
+      return replyText(writeBulk(items, { count: items.length, durationMs, hasErrors: true }));
+    }),
+    post('/predict/bulk/strict', async (body, targetModel) => {
+      const { items, durationMs } = await predict(targetModel, readPredictionRows(body));
+      return replyText(writeBulk(items, { count: items.length, durationMs, hasErrors: false }));
+    }),
+    post('/add_training_data_bulk', async (body, targetModel) => {
+      const rows = readTrainingRows(body);
+      await parts.takeTrainingRows(targetModel, rows);
+      return { ...replyJson({ message: `Accepted ${rows.length} training samples.` }), status: 202 };
+    }),
+    get('/status', (targetModel) => describeStatus(parts.objective, findReadiness(targetModel))),
+    get('/model/download/info', (targetModel) => describeModel(parts.objective, findReadiness(targetModel))),
+    // Probes carry no token and tell nothing about the model.
+    { method: 'GET', path: '/healthz', answer: async () => replyJson({ status: 'ok' }) },
+    {
+      method: 'GET',
+      path: '/readyz',
+      answer: (_, targetModel) => answerReady(parts, findReadiness(targetModel).isReady),
+    },
+  ];
+}
+
+interface Predicted {
+  readonly items: readonly string[];
+  readonly durationMs: number;
+}
+
+function createRowPredictor({ world, objective, answerRows, measuredTimes, readReadiness }: LlmDParts) {
+  return async (targetModel: string, rows: readonly PredictionRow[]): Promise<Predicted> => {
+    const startedMs = world.monotonicMs();
+    const answering = measuredTimes.answeringModel(targetModel);
+    const { isReady, loadedAt } = readReadiness(answering);
+    if (!isReady) throw new Failure('unavailable', `Nothing was learned yet about the model "${targetModel}"`);
+    const itemEnd = writeItemEnd(objective, new Date(world.nowMs()), loadedAt);
+    const items = await answerRows({ targetModel: answering, rows, itemEnd });
+    return { items, durationMs: world.monotonicMs() - startedMs };
+  };
+}
+
+function replyText(body: string): Reply {
+  return { status: 200, headers: { 'Content-Type': 'application/json' }, body };
+}
+
+function describeStatus({ type, quantile }: Objective, readiness: ReturnType<ReadReadiness>) {
+  return {
+    is_ready: readiness.isReady,
+    model_type: MODEL_TYPE,
+    objective_type: type,
+    quantile,
+    last_model_load: readiness.loadedAt?.toISOString() ?? null,
+    // Training is done here: there is no other server.
+    training_server_url: '',
+    models_exist: { ttft_model: readiness.hasTtft, tpot_model: readiness.hasTpot },
+    ensemble_active: false,
+  };
+}
+
+function describeModel({ type, quantile }: Objective, readiness: ReturnType<ReadReadiness>) {
+  return {
+    model_type: MODEL_TYPE,
+    objective_type: type,
+    quantile,
+    // Models are evaluated here only.
+    available_endpoints: {},
+    model_status: { ttft_model_ready: readiness.hasTtft, tpot_model_ready: readiness.hasTpot },
+    evaluation_info: {},
+  };
+}
+
+async function answerReady({ objective, checkReady }: LlmDParts, isReady: boolean): Promise<Reply> {
+  if (!isReady) throw new Failure('unavailable', 'Models are not ready');
+  try {
+    await checkReady();
+  } catch (cause) {
+    throw new Failure('unavailable', 'The store is not ready', {}, { cause });
+  }
+  return replyJson({
+    status: 'ready',
+    model_type: MODEL_TYPE,
+    objective_type: objective.type,
+    quantile: objective.quantile,
+  });
+}
+
+/** As the same call over gRPC would be let pass. Behind a proxy that names its client, a token is needed anyway. */
+async function requireCaller(rule: CallerRule, call: Call): Promise<void> {
+  const caller = { header: (name: string) => call.header(name), isLoopback: isLoopbackAddress(call.clientAddress) };
+  if (needsToken(rule.mode, caller)) await checkToken(rule.verifyToken, caller);
+}
+
+/** Room for what end-to-end times add to the name. */
+const MAX_NAME_LENGTH = 180;
+
+function readModelName(parameter: string): string {
+  const name = decodeName(parameter);
+  checkModelName(name);
+  if (name.length <= MAX_NAME_LENGTH) return name;
+  throw new Failure('invalid', `Cannot use this model name: it must have at most ${MAX_NAME_LENGTH} characters`);
+}
+
+function decodeName(parameter: string): string {
+  try {
+    return decodeURIComponent(parameter);
+  } catch {
+    throw new Failure('invalid', `Cannot read the model name: "${parameter}" is not percent-encoded UTF-8`);
+  }
+}

@@ -1,0 +1,46 @@
+/** Which target models have clients that do not stream, as every process knows it: those are answered end-to-end times. */
+import type { Store } from '../../database/store.ts';
+import type { Log } from '../../telemetry/log.ts';
+import type { Worker } from '../../workers/worker.ts';
+import { listEndToEndModels, MEASURES_TOPIC, type Measures, nameEndToEnd } from './training-row-store.ts';
+
+export interface MeasuredTimes extends Worker {
+  /** The target model that answers for this one. */
+  answeringModel(targetModel: string): string;
+  /** What a batch has just shown here. */
+  note(targetModel: string, measures: Measures): void;
+  /** Reads what is known; call before the first request. */
+  load(): Promise<void>;
+}
+
+/** Callers may send any name. */
+const MAX_MODELS = 10_000;
+
+export function createMeasuredTimes({ store, log }: { readonly store: Store; readonly log: Log }): MeasuredTimes {
+  let endToEnd = new Set<string>();
+  let stopWatching: (() => void) | undefined;
+
+  async function load(): Promise<void> {
+    endToEnd = new Set(await listEndToEndModels(store, MAX_MODELS));
+  }
+
+  function reload(): void {
+    load().catch((error: unknown) => log.error({ err: error }, 'cannot read which models have end-to-end times'));
+  }
+
+  return {
+    name: 'llm-d-measured-times',
+    load,
+    answeringModel: (targetModel) => (endToEnd.has(targetModel) ? nameEndToEnd(targetModel) : targetModel),
+    note(targetModel, measures) {
+      if (measures === 'end-to-end') endToEnd.add(targetModel);
+      else if (measures === 'first-token') endToEnd.delete(targetModel);
+    },
+    start() {
+      stopWatching ??= store.watch(MEASURES_TOPIC, reload);
+    },
+    async stop() {
+      stopWatching?.();
+    },
+  };
+}

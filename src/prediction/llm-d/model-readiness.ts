@@ -1,0 +1,45 @@
+/** What is served for a target model, for the endpoints that show it. */
+
+import type { World } from '../../world.ts';
+import { PRIOR_ID } from '../model/model.ts';
+import type { SwappablePredictor } from '../online/predictor.ts';
+
+export interface ModelReadiness {
+  /** Whether a prediction is answered at all. */
+  readonly isReady: boolean;
+  /** Whether anything was learned of each time. */
+  readonly hasTtft: boolean;
+  readonly hasTpot: boolean;
+  /** The version that answers, since when. */
+  readonly loadedAt: Date | undefined;
+}
+
+export interface ReadinessParts {
+  readonly predictor: Pick<SwappablePredictor, 'hasModel' | 'live' | 'list'>;
+  readonly unknownModel: 'prior' | 'reject';
+  readonly world: Pick<World, 'nowMs'>;
+}
+
+export type ReadReadiness = (targetModel: string) => ModelReadiness;
+
+/** Callers may ask for any name. */
+const MAX_MODELS = 10_000;
+
+/** When a version was first seen to answer stands for when it was loaded: the wire's clients only show it. */
+export function createReadinessReader({ predictor, unknownModel, world }: ReadinessParts): ReadReadiness {
+  const loadedById = new Map<string, Date>();
+  const readLoaded = (id: string): Date => {
+    const loadedAt = loadedById.get(id) ?? new Date(world.nowMs());
+    loadedById.set(id, loadedAt);
+    if (loadedById.size > MAX_MODELS) loadedById.delete(loadedById.keys().next().value!);
+    return loadedAt;
+  };
+  return (targetModel) => {
+    if (!predictor.hasModel(targetModel))
+      return { isReady: unknownModel === 'prior', hasTtft: false, hasTpot: false, loadedAt: undefined };
+    const { model } = predictor.live(targetModel);
+    const { ttft, tpot } = model.whole;
+    const loadedAt = model.id === PRIOR_ID ? undefined : readLoaded(model.id);
+    return { isReady: true, hasTtft: ttft !== undefined, hasTpot: tpot !== undefined, loadedAt };
+  };
+}

@@ -1,0 +1,68 @@
+/** Predictions as the wire writes them: the fields of an item in their order, built as text because calls are many. */
+
+/** What an operator chose that the times are: a quantile of those to expect, or their mean. */
+export interface Objective {
+  readonly type: 'quantile' | 'mean';
+  readonly quantile: number;
+}
+
+/**
+ * The clients know three types of model; of these, "lightgbm" is the one whose predictions they always ask for, and
+ * whose trees they never fetch to evaluate them themselves.
+ */
+export const MODEL_TYPE = 'lightgbm';
+
+/** A time and how far off it may be, in milliseconds. */
+export interface Estimate {
+  readonly ms: number;
+  readonly lowMs: number;
+  readonly highMs: number;
+}
+
+/** What all items of an answer have in common, as the end of each. */
+export function writeItemEnd(objective: Objective, predictedAt: Date, lastModelLoad: Date | undefined): string {
+  const common = {
+    predicted_at: predictedAt.toISOString(),
+    model_type: MODEL_TYPE,
+    objective_type: objective.type,
+    quantile: objective.quantile,
+    last_model_load: lastModelLoad?.toISOString() ?? null,
+  };
+  return `,${JSON.stringify(common).slice(1)}`;
+}
+
+export function writeItem(ttft: Estimate, tpot: Estimate, end: string): string {
+  const [ttftLow, ttftHigh, tpotLow, tpotHigh] = [ttft.lowMs, ttft.highMs, tpot.lowMs, tpot.highMs].map(round);
+  return (
+    `{"ttft_ms":${round(ttft.ms)},"tpot_ms":${round(tpot.ms)}` +
+    `,"ttft_uncertainty":${uncertaintyOf(ttft)},"tpot_uncertainty":${uncertaintyOf(tpot)}` +
+    `,"ttft_prediction_bounds":[${ttftLow},${ttftHigh}],"tpot_prediction_bounds":[${tpotLow},${tpotHigh}]${end}`
+  );
+}
+
+/** Between the 10th and the 90th percentile of a normal distribution lie so many standard deviations. */
+const DEVIATIONS_WITHIN_BOUNDS = 2.563;
+
+function uncertaintyOf({ lowMs, highMs }: Estimate): number {
+  return round((highMs - lowMs) / DEVIATIONS_WITHIN_BOUNDS);
+}
+
+/** To microseconds: more digits say nothing and make the answer half as long again. */
+function round(ms: number): number {
+  return Math.round(ms * 1000) / 1000;
+}
+
+export interface BulkTotals {
+  readonly count: number;
+  readonly durationMs: number;
+  /** The lax form, which lists the rows that failed: none ever does. */
+  readonly hasErrors: boolean;
+}
+
+export function writeBulk(items: readonly string[], { count, durationMs, hasErrors }: BulkTotals): string {
+  const errors = hasErrors ? ',"errors":[]' : '';
+  return (
+    `{"predictions":[${items.join(',')}]${errors},"total_requests":${count},"successful_predictions":${count}` +
+    `,"failed_predictions":0,"processing_time_ms":${round(durationMs)}}`
+  );
+}

@@ -1,0 +1,122 @@
+/** Bodies → rows. One row that is wrong refuses all of them, with every fault of every row. */
+import { isUtf8 } from 'node:buffer';
+import { parseJson } from '../../http/parser-limits.ts';
+import { createFaultList, type FaultList, refuseBody } from './faults.ts';
+import {
+  isFault,
+  PREDICTION_FIELDS,
+  type RowField,
+  type RowFields,
+  type RowOf,
+  TRAINING_FIELDS,
+} from './row-fields.ts';
+
+export type PredictionRow = RowOf<typeof PREDICTION_FIELDS>;
+export type TrainingRow = RowOf<typeof TRAINING_FIELDS>;
+
+/** What the servers of the field take. */
+export const MAX_ROWS = 10_000;
+
+/** The body of `predict`. */
+export function readPredictionRow(body: Uint8Array): PredictionRow {
+  const faults = createFaultList();
+  const row = readRow(parseBody(body), PREDICTION_FIELDS, { faults, loc: ['body'] });
+  faults.throwIfAny();
+  return row as PredictionRow;
+}
+
+/** The rows of `predict/bulk` and `predict/bulk/strict`. */
+export function readPredictionRows(body: Uint8Array): readonly PredictionRow[] {
+  return readList(parseBody(body), 'requests', { fields: PREDICTION_FIELDS, minimum: 1 });
+}
+
+/** The rows of `add_training_data_bulk`, which may be none. */
+export function readTrainingRows(body: Uint8Array): readonly TrainingRow[] {
+  return readList(parseBody(body), 'entries', { fields: TRAINING_FIELDS, minimum: 0 });
+}
+
+function parseBody(body: Uint8Array): unknown {
+  const value = isUtf8(body) ? parseJson(decoder.decode(body)) : undefined;
+  if (value === undefined) throw refuseBody([{ loc: ['body'], msg: 'JSON decode error', type: 'json_invalid' }]);
+  return value;
+}
+
+const decoder = new TextDecoder();
+
+interface ListRule<F extends RowFields> {
+  readonly fields: F;
+  readonly minimum: number;
+}
+
+function readList<F extends RowFields>(
+  value: unknown,
+  name: string,
+  { fields, minimum }: ListRule<F>,
+): readonly RowOf<F>[] {
+  const faults = createFaultList();
+  const rows = findList(value, name, faults);
+  if (rows.length < minimum && faults.count === 0)
+    faults.add({
+      loc: ['body', name],
+      msg: `List should have at least ${minimum} item after validation, not ${rows.length}`,
+      type: 'too_short',
+    });
+  if (rows.length > MAX_ROWS)
+    faults.add({
+      loc: ['body', name],
+      msg: `List should have at most ${MAX_ROWS} items after validation, not ${rows.length}`,
+      type: 'too_long',
+    });
+  faults.throwIfAny();
+  const read = rows.map((row, index) => readRow(row, fields, { faults, loc: ['body', name, index] }));
+  faults.throwIfAny();
+  return read as readonly RowOf<F>[];
+}
+
+function findList(value: unknown, name: string, faults: FaultList): readonly unknown[] {
+  if (!isObject(value)) {
+    faults.add({ loc: ['body'], ...NO_OBJECT });
+    return [];
+  }
+  const list = value[name];
+  if (Array.isArray(list)) return list;
+  faults.add({ loc: ['body', name], ...(list === undefined ? MISSING : NO_LIST) });
+  return [];
+}
+
+const MISSING = { msg: 'Field required', type: 'missing' };
+const NO_LIST = { msg: 'Input should be a valid list', type: 'list_type' };
+const NO_OBJECT = {
+  msg: 'Input should be a valid dictionary or object to extract fields from',
+  type: 'model_attributes_type',
+};
+
+interface Place {
+  readonly faults: FaultList;
+  readonly loc: readonly (string | number)[];
+}
+
+type Entry = readonly [key: string, field: RowField<number> | RowField<string>];
+const ENTRIES = new Map<RowFields, readonly Entry[]>(
+  [PREDICTION_FIELDS, TRAINING_FIELDS].map((fields) => [fields, Object.entries(fields)]),
+);
+
+/** Without the fields that are wrong; those are faults. */
+function readRow(value: unknown, fields: RowFields, { faults, loc }: Place): Readonly<Record<string, unknown>> {
+  const row: Record<string, number | string> = {};
+  if (!isObject(value)) {
+    faults.add({ loc, ...NO_OBJECT });
+    return row;
+  }
+  for (const [key, { name, absent, read }] of ENTRIES.get(fields)!) {
+    const given = value[name];
+    const found = given === undefined ? (absent ?? MISSING) : read(given);
+    if (isFault(found)) faults.add({ loc: [...loc, name], ...found });
+    else row[key] = found;
+  }
+  return row;
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,64 @@
+/**
+ * Both times of each row, as the chosen statistic and with bounds.
+ *
+ * TPOT rows of this wire are learned without their prefix score: the routers send 0 in its place. So TPOT is asked without
+ * it too, or what was learned of long uncached prompts would be said of cached ones.
+ */
+import type { AnswerStatistic, BatchPredictor, PredictColumns, PredictedColumns } from '../schema/columns.ts';
+import type { Estimate, Objective } from './prediction-answer.ts';
+
+export interface RowEstimatorParts {
+  readonly predictor: BatchPredictor;
+  readonly objective: Objective;
+}
+
+/** Of the rows that were estimated, by their position. */
+export interface Estimates {
+  readonly readTtft: (row: number) => Estimate;
+  readonly readTpot: (row: number) => Estimate;
+}
+
+/** For the first `columns.count` rows; their prefix scores are gone afterwards. */
+export type EstimateRows = (targetModel: string, columns: PredictColumns) => Estimates;
+
+export function createRowEstimator({ predictor, objective }: RowEstimatorParts): EstimateRows {
+  const answered = statisticOf(objective);
+  const statistics = [...new Set([answered, ...BOUNDS])];
+  const [ms, low, high] = [answered, ...BOUNDS].map((statistic) => statistics.indexOf(statistic));
+  const read = (predicted: readonly PredictedColumns[], time: keyof PredictedColumns, row: number): Estimate => {
+    const answer = predicted[ms!]![time][row]!;
+    return {
+      ms: answer,
+      // A mean of times with a long tail, or a high quantile, may lie outside.
+      lowMs: Math.min(answer, predicted[low!]![time][row]!),
+      highMs: Math.max(answer, predicted[high!]![time][row]!),
+    };
+  };
+  return (targetModel, columns) => {
+    const ttft = predictor.predictBatch(targetModel, columns, statistics).predicted;
+    const tpot = clearPrefixScores(columns) ? predictor.predictBatch(targetModel, columns, statistics).predicted : ttft;
+    return { readTtft: (row) => read(ttft, 'ttftMs', row), readTpot: (row) => read(tpot, 'tpotMs', row) };
+  };
+}
+
+/** Four of five times lie between them. */
+const BOUNDS = ['p10', 'p90'] as const;
+
+const QUANTILES: ReadonlyMap<number, AnswerStatistic> = new Map([
+  [0.5, 'p50'],
+  [0.9, 'p90'],
+  [0.95, 'p95'],
+  [0.99, 'p99'],
+]);
+
+function statisticOf({ type, quantile }: Objective): AnswerStatistic {
+  return type === 'mean' ? 'mean' : (QUANTILES.get(quantile) ?? 'p90');
+}
+
+/** Whether a row had one. */
+function clearPrefixScores({ count, prefixCacheScore }: PredictColumns): boolean {
+  let hadAny = false;
+  for (let row = 0; row < count; row++) hadAny ||= prefixCacheScore[row]! > 0;
+  prefixCacheScore.fill(0, 0, count);
+  return hadAny;
+}

@@ -1,0 +1,55 @@
+/** Takes a batch of training rows: durable as a whole before the answer, then the live state learns from it. */
+import type { Store } from '../../database/store.ts';
+import type { World } from '../../world.ts';
+import type { LearningSink } from '../observations/observation-sink.ts';
+import type { Sample } from '../observations/sample-store.ts';
+import { MAX_MS, MIN_OBSERVED_MS } from '../schema/milliseconds.ts';
+import { toInput } from './load-input.ts';
+import type { MeasuredTimes } from './measured-times.ts';
+import type { TrainingRow } from './read-rows.ts';
+import { addSamples, isEndToEnd, takeBatch } from './training-row-store.ts';
+
+export interface TrainingIntakeParts {
+  readonly store: Store;
+  readonly world: Pick<World, 'nowMs'>;
+  readonly sink: Pick<LearningSink, 'learn'>;
+  readonly measuredTimes: Pick<MeasuredTimes, 'note'>;
+}
+
+export type TakeTrainingRows = (targetModel: string, rows: readonly TrainingRow[]) => Promise<void>;
+
+export function createTrainingIntake({ store, world, sink, measuredTimes }: TrainingIntakeParts): TakeTrainingRows {
+  return async (targetModel, rows) => {
+    const nowMs = world.nowMs();
+    const observations = rows.flatMap((row) => toObservation(targetModel, row, nowMs));
+    if (observations.length === 0) return;
+    const ids = await store.makeIds(observations.length);
+    const samples = observations.map((observation, i) => ({ id: ids[i]!, observation }));
+    if (isEndToEnd(targetModel)) {
+      await addSamples(store, samples);
+      await sink.learn(observations);
+      return;
+    }
+    const taken = await takeBatch(store, { targetModel, samples, nowMs });
+    measuredTimes.note(targetModel, taken.measures);
+    await sink.learn(taken.samples.map((sample) => sample.observation));
+  };
+}
+
+/** Of the clock of a caller. */
+const MAX_AHEAD_MS = 86_400_000;
+
+/** One observation, or none for a row that observed no time. */
+export function toObservation(targetModel: string, row: TrainingRow, nowMs: number): Sample['observation'][] {
+  const ttftMs = toObservedMs(row.actualTtftMs);
+  const tpotMs = toObservedMs(row.actualTpotMs);
+  if (ttftMs === undefined && tpotMs === undefined) return [];
+  // A clock that is far off says nothing about when it was.
+  const isKnown = row.timestamp >= 0 && row.timestamp <= nowMs + MAX_AHEAD_MS;
+  return [{ targetModel, input: toInput(row), atMs: isKnown ? row.timestamp : nowMs, ttftMs, tpotMs }];
+}
+
+/** 0 is "not observed" on this wire; so is what no request can have taken, for which others must not be refused. */
+function toObservedMs(ms: number): number | undefined {
+  return ms >= MIN_OBSERVED_MS && ms <= MAX_MS ? ms : undefined;
+}

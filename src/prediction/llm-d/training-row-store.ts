@@ -1,0 +1,149 @@
+/**
+ * Training rows become samples, a whole batch in one transaction or none of it.
+ *
+ * The wire calls two different times "actual_ttft_ms": the time to the first token, and, from a client that does not
+ * stream, the end-to-end time. No row says which it is; only a client that streams ever sends TPOT rows. So a row without
+ * TPOT is held until a TPOT row follows it: then it is a time to the first token. When many rows in a row had none, they
+ * are end-to-end times, and belong to a target model of their own.
+ */
+import {
+  conditionalProcedure,
+  type Procedure,
+  type Row,
+  type Step,
+  type Store,
+  statement,
+} from '../../database/store.ts';
+import { exactSteps, renderInsertRows, wideStatement } from '../../database/value-rows.ts';
+import { insertSampleSteps, type Sample } from '../observations/sample-store.ts';
+
+/** Processes learn by it that the times of a model measure something else than before. */
+export const MEASURES_TOPIC = 'llm-d-measures';
+
+/** Rows that wait for a TPOT row before they count as end-to-end times. */
+const MAX_HELD_ROWS = 200;
+
+export type Measures = 'unknown' | 'first-token' | 'end-to-end';
+
+/** The target model that learns the end-to-end times of another one. */
+export function nameEndToEnd(targetModel: string): string {
+  return `${targetModel}${END_TO_END}`;
+}
+
+export function isEndToEnd(targetModel: string): boolean {
+  return targetModel.endsWith(END_TO_END);
+}
+
+const END_TO_END = '/end-to-end';
+
+// Locks the row of the model: batches of one model are taken one after the other, whichever process has them.
+const lockModel = statement<{ measures: Measures; held_rows: number }>(
+  'llm-d-model-lock',
+  `INSERT INTO llm_d_models (target_model, measures, held_rows, updated_at_ms) VALUES ($1, 'unknown', 0, $2)
+   ON CONFLICT (target_model) DO UPDATE SET updated_at_ms = excluded.updated_at_ms
+   RETURNING measures, held_rows`,
+);
+const updateModel = statement(
+  'llm-d-model-update',
+  'UPDATE llm_d_models SET measures = $2, held_rows = $3 WHERE target_model = $1',
+);
+const holdRows = wideStatement<Row>(
+  'llm-d-hold-rows',
+  (width) => `INSERT INTO llm_d_held_rows (id, target_model, observation) VALUES ${renderInsertRows(3, width)}`,
+);
+const releaseRows = statement<{ id: number; observation: string }>(
+  'llm-d-release-rows',
+  'DELETE FROM llm_d_held_rows WHERE target_model = $1 RETURNING id, observation',
+);
+const endToEndModels = statement<{ target_model: string }>(
+  'llm-d-end-to-end-models',
+  `SELECT target_model FROM llm_d_models WHERE measures = 'end-to-end' ORDER BY updated_at_ms DESC LIMIT $1`,
+);
+
+export interface TrainingBatch {
+  readonly targetModel: string;
+  readonly samples: readonly Sample[];
+  readonly nowMs: number;
+  /** Tells other processes that the model measures something else. */
+  readonly touch: Step;
+}
+
+export interface TakenBatch {
+  /** What can be learned from now, held rows of earlier batches included. */
+  readonly samples: readonly Sample[];
+  readonly measures: Measures;
+}
+
+export const takeBatchProcedure: Procedure<TrainingBatch, TakenBatch> = conditionalProcedure(
+  import.meta.url,
+  'takeBatchProcedure',
+  async (tx, { targetModel, samples, nowMs, touch }) => {
+    const [model] = await tx.run(lockModel, [targetModel, nowMs]);
+    const known = { measures: model!.measures, heldRows: model!.held_rows };
+    const next = decideMeasures(known, samples);
+    const steps: Step[] = [];
+    let taken: readonly Sample[] = [];
+    if (next.measures === 'held') steps.push(...exactSteps(holdRows, samples.map(toHeldRow)));
+    else {
+      const released = known.heldRows === 0 ? [] : await tx.run(releaseRows, [targetModel]);
+      taken = [...released.map(toSample).sort(byId), ...samples];
+      if (next.measures === 'end-to-end') taken = taken.map((sample) => toEndToEnd(sample, targetModel));
+      steps.push(...insertSampleSteps(taken));
+    }
+    const measures = next.measures === 'held' ? known.measures : next.measures;
+    if (measures !== known.measures) steps.push(touch);
+    if (measures !== known.measures || next.heldRows !== known.heldRows)
+      steps.push({ statement: updateModel, parameters: [targetModel, measures, next.heldRows] });
+    for (const { statement, parameters } of steps) await tx.run(statement, parameters);
+    return { samples: taken, measures };
+  },
+);
+
+interface KnownMeasures {
+  readonly measures: Measures;
+  readonly heldRows: number;
+}
+
+/** What the rows of this batch and those held before it measure, or that they are held. */
+export function decideMeasures(
+  { measures, heldRows }: KnownMeasures,
+  samples: readonly Sample[],
+): { readonly measures: Exclude<Measures, 'unknown'> | 'held'; readonly heldRows: number } {
+  if (samples.some(({ observation }) => observation.tpotMs !== undefined))
+    return { measures: 'first-token', heldRows: 0 };
+  const waiting = heldRows + samples.length;
+  if (measures === 'end-to-end' || waiting >= MAX_HELD_ROWS) return { measures: 'end-to-end', heldRows: 0 };
+  return { measures: 'held', heldRows: waiting };
+}
+
+function toEndToEnd({ id, observation }: Sample, targetModel: string): Sample {
+  return { id, observation: { ...observation, targetModel: nameEndToEnd(targetModel) } };
+}
+
+/** JSON has no undefined: an absent time stays absent. */
+function toHeldRow({ id, observation }: Sample) {
+  return [id, observation.targetModel, JSON.stringify(observation)];
+}
+
+function toSample({ id, observation }: { readonly id: number; readonly observation: string }): Sample {
+  return { id, observation: JSON.parse(observation) as Sample['observation'] };
+}
+
+function byId(left: Sample, right: Sample): number {
+  return left.id - right.id;
+}
+
+/** Stores what the client says already are end-to-end times, as the name of the target model does. */
+export async function addSamples(store: Store, samples: readonly Sample[]): Promise<void> {
+  await store.writeAll(insertSampleSteps(samples));
+}
+
+export async function takeBatch(store: Store, batch: Omit<TrainingBatch, 'touch'>): Promise<TakenBatch> {
+  return await store.call(takeBatchProcedure, { ...batch, touch: store.touch(MEASURES_TOPIC, batch.nowMs) });
+}
+
+/** Target models whose clients do not stream: those that were heard of last. */
+export async function listEndToEndModels(store: Store, limit: number): Promise<string[]> {
+  const rows = await store.read(endToEndModels, [limit]);
+  return rows.map((row) => row.target_model);
+}

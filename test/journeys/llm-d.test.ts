@@ -1,0 +1,276 @@
+/** The predictor interface of llm-d against the real program, spoken to as its router does. */
+import assert from 'node:assert/strict';
+import { rmSync } from 'node:fs';
+import { after, before, test } from 'node:test';
+import { nameEndToEnd } from '../../src/prediction/llm-d/training-row-store.ts';
+import { listSamples } from '../../src/prediction/observations/sample-store.ts';
+import { createStorePlace, engines, findReasonToSkip, openTestStore, type StorePlace } from '../support/engines.ts';
+import {
+  createRouter,
+  createRouterRow,
+  createTpotEntry,
+  createTtftEntry,
+  postJson,
+  postStrict,
+  type RouterRow,
+} from '../support/llm-d-router.ts';
+import { type Program, startProgram } from '../support/start-program.ts';
+
+const ENVIRONMENT = { LLM_D_PORT: '0', LLM_D_MODEL: 'm', LOG_LEVEL: 'error', PREDICTION_LEARNING: 'false' };
+
+let program: Program;
+/** The root of the port of its own. */
+let url: string;
+before(async () => {
+  program = await startProgram(ENVIRONMENT);
+  url = findUrl(program);
+});
+after(() => program[Symbol.asyncDispose]());
+
+function findUrl({ output }: Program): string {
+  return /llm-d\s+(\S+)/.exec(output())?.[1] ?? '';
+}
+
+/** Lengths that tell rows apart: the prior's TTFT rises with them. */
+const rowsFrom = (first: number, count: number): RouterRow[] =>
+  Array.from({ length: count }, (_, i) => createRouterRow({ input_token_length: 1 + ((first + i) % 7919) }));
+
+const entriesOf = (rows: readonly RouterRow[], kind: 'ttft' | 'tpot') =>
+  rows.map((row) =>
+    kind === 'ttft'
+      ? createTtftEntry(row, 150.7, Date.now())
+      : createTpotEntry(row, row, { tpotMs: 12.5, atMs: Date.now() }),
+  );
+
+/** Without what differs from call to call. */
+function strip(text: string): unknown {
+  return JSON.parse(
+    text
+      .replace(/"predicted_at":"\d{4}-[^"]+Z"/g, '"predicted_at":"T"')
+      .replace(/"processing_time_ms":[\d.]+/, '"processing_time_ms":1'),
+  );
+}
+
+const NUMBER = '\\d+(\\.\\d+)?';
+const ITEM =
+  `\\{"ttft_ms":${NUMBER},"tpot_ms":${NUMBER},"ttft_uncertainty":${NUMBER},"tpot_uncertainty":${NUMBER}` +
+  `,"ttft_prediction_bounds":\\[${NUMBER},${NUMBER}\\],"tpot_prediction_bounds":\\[${NUMBER},${NUMBER}\\]` +
+  ',"predicted_at":"\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z","model_type":"lightgbm"' +
+  ',"objective_type":"quantile","quantile":0\\.9,"last_model_load":null\\}';
+const TOTALS = `"total_requests":2,"successful_predictions":2,"failed_predictions":0,"processing_time_ms":${NUMBER}\\}`;
+
+const golden: [path: string, body: object, status: number, answer: string][] = [
+  ['/predict', createRouterRow(), 200, `^${ITEM}$`],
+  [
+    '/predict/bulk',
+    { requests: rowsFrom(0, 2) },
+    200,
+    `^\\{"predictions":\\[${ITEM},${ITEM}\\],"errors":\\[\\],${TOTALS}$`,
+  ],
+  ['/predict/bulk/strict', { requests: rowsFrom(0, 2) }, 200, `^\\{"predictions":\\[${ITEM},${ITEM}\\],${TOTALS}$`],
+  ['/add_training_data_bulk', { entries: [] }, 202, '^\\{"message":"Accepted 0 training samples\\."\\}$'],
+];
+for (const [path, body, status, answer] of golden)
+  test(`POST ${path} answers to the letter, at the root and below the model`, async () => {
+    for (const base of [
+      url,
+      `${program.httpUrl}/llm-d/m`,
+      `${program.httpUrl}/llm-d/Qwen/Qwen3-32B`,
+      `${program.httpUrl}/llm-d/Qwen%2FQwen3-32B`,
+    ]) {
+      const response = await postJson(base + path, body);
+      assert.equal(response.status, status);
+      assert.equal(response.headers.get('content-type'), 'application/json');
+      assert.match(await response.text(), new RegExp(answer));
+    }
+  });
+
+const gets: [path: string, answer: object][] = [
+  [
+    '/status',
+    {
+      is_ready: true,
+      model_type: 'lightgbm',
+      objective_type: 'quantile',
+      quantile: 0.9,
+      last_model_load: null,
+      training_server_url: '',
+      models_exist: { ttft_model: false, tpot_model: false },
+      ensemble_active: false,
+    },
+  ],
+  [
+    '/model/download/info',
+    {
+      model_type: 'lightgbm',
+      objective_type: 'quantile',
+      quantile: 0.9,
+      available_endpoints: {},
+      model_status: { ttft_model_ready: false, tpot_model_ready: false },
+      evaluation_info: {},
+    },
+  ],
+  ['/healthz', { status: 'ok' }],
+  ['/readyz', { status: 'ready', model_type: 'lightgbm', objective_type: 'quantile', quantile: 0.9 }],
+];
+for (const [path, answer] of gets)
+  test(`GET ${path} answers to the letter`, async () => {
+    const response = await fetch(url + path);
+    assert.equal(response.status, 200);
+    assert.equal(await response.text(), JSON.stringify(answer));
+  });
+
+test('callers that come together share a call, and each gets the answers of its own rows', async () => {
+  const router = createRouter({ predictionUrl: url, trainingUrl: url });
+  const callers = Array.from({ length: 30 }, (_, i) => rowsFrom(100 * i, 1 + (i % 5)));
+  const answers = await Promise.all(callers.map((rows) => router.predict(rows)));
+  assert.equal(router.dispatched, 1);
+  for (const [i, rows] of callers.entries()) {
+    const alone = await postStrict(url, rows);
+    assert.deepEqual(
+      answers[i]!.map(({ ttft_ms, tpot_ms }) => [ttft_ms, tpot_ms]),
+      alone.map(({ ttft_ms, tpot_ms }) => [ttft_ms, tpot_ms]),
+    );
+  }
+});
+
+test('one bad row refuses the merged call with every fault; the callers without it are answered when they ask again', async () => {
+  const router = createRouter({ predictionUrl: url, trainingUrl: url });
+  const good = router.predict(rowsFrom(0, 2));
+  const bad = router.predict([createRouterRow({ kv_cache_percentage: 1.5, num_request_waiting: -1 })]);
+  for (const answer of await Promise.allSettled([good, bad])) {
+    assert.equal(answer.status, 'rejected');
+    const { message } = answer.reason as Error;
+    assert.match(message, /non-200 status: 422/);
+    assert.match(message, /"loc":\["body","requests",2,"kv_cache_percentage"\]/);
+    assert.match(message, /"loc":\["body","requests",2,"num_request_waiting"\]/);
+  }
+  assert.equal((await router.predict(rowsFrom(0, 2))).length, 2);
+});
+
+test('36 dispatches of 1,000 rows at once are each answered in full and in order', async () => {
+  const expected = new Map((await postStrict(url, rowsFrom(0, 7919))).map(({ ttft_ms }, i) => [i, ttft_ms]));
+  const answers = await Promise.all(Array.from({ length: 36 }, (_, i) => postStrict(url, rowsFrom(i * 211, 1000))));
+  for (const [i, predictions] of answers.entries()) {
+    assert.equal(predictions.length, 1000);
+    for (const [row, { ttft_ms }] of predictions.entries()) assert.equal(ttft_ms, expected.get((i * 211 + row) % 7919));
+  }
+});
+
+test('10,000 rows are taken in one call, one more is refused', async () => {
+  assert.equal((await postStrict(url, rowsFrom(0, 10_000))).length, 10_000);
+  const response = await postJson(`${url}/predict/bulk/strict`, { requests: rowsFrom(0, 10_001) });
+  assert.equal(response.status, 422);
+  assert.equal(((await response.json()) as { detail: { type: string }[] }).detail[0]?.type, 'too_long');
+  assert.equal(
+    (await postJson(`${url}/add_training_data_bulk`, { entries: entriesOf(rowsFrom(0, 10_000), 'tpot') })).status,
+    202,
+  );
+});
+
+const refusals: [title: string, path: string, request: RequestInit, status: number][] = [
+  [
+    'a body larger than all rows may be',
+    '/predict',
+    { method: 'POST', body: 'x'.repeat(7_000_000), headers: { 'Content-Type': 'application/json' } },
+    413,
+  ],
+  [
+    'a form',
+    '/predict',
+    { method: 'POST', body: 'a=1', headers: { 'Content-Type': 'application/x-www-form-urlencoded' } },
+    415,
+  ],
+  ['another method', '/predict', { method: 'GET' }, 405],
+  ['another path', '/model/ttft/xgb/json', { method: 'GET' }, 404],
+  ['a caller behind a proxy, without a token', '/status', { headers: { 'X-Forwarded-For': '10.0.0.1' } }, 401],
+];
+for (const [title, path, request, status] of refusals)
+  test(`${title} is refused in the shape of the wire`, async () => {
+    const response = await fetch(url + path, request);
+    assert.equal(response.status, status);
+    assert.equal(typeof ((await response.json()) as { detail: string }).detail, 'string');
+  });
+
+test('a body in chunks is read as any other', async () => {
+  const body = new Blob([JSON.stringify({ requests: rowsFrom(0, 5000) })]).stream();
+  const response = await fetch(`${url}/predict/bulk/strict`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body,
+    duplex: 'half',
+  } as RequestInit);
+  assert.equal(response.status, 200);
+  assert.equal(((await response.json()) as { total_requests: number }).total_requests, 5000);
+});
+
+test('the same call twice gives the same answer', async () => {
+  const ask = async () =>
+    strip(await (await postJson(`${url}/predict/bulk/strict`, { requests: rowsFrom(5, 3) })).text());
+  assert.deepEqual(await ask(), await ask());
+});
+
+async function countSamples(place: StorePlace, targetModel: string): Promise<number> {
+  await using store = await openTestStore(place);
+  return (await listSamples(store, targetModel, 100_000)).length;
+}
+
+for (const engine of engines)
+  test(`kill -9 after 202 loses no row, and a refused batch leaves none (${engine})`, {
+    skip: findReasonToSkip(engine),
+  }, async () => {
+    const place = await createStorePlace(engine);
+    const environment =
+      place.databaseUrl === undefined
+        ? ENVIRONMENT
+        : { ...ENVIRONMENT, DATABASE_URL: place.databaseUrl, SECRET_KEYS: Buffer.alloc(32, 7).toString('base64') };
+    try {
+      const first = await startProgram(environment, place.dataDir);
+      const router = createRouter({ predictionUrl: findUrl(first), trainingUrl: findUrl(first) });
+      router.addTrainingData([
+        ...entriesOf(rowsFrom(0, 1500), 'ttft'),
+        { ...entriesOf(rowsFrom(0, 1), 'tpot')[0]!, prefix_cache_score: 2 },
+      ]);
+      assert.equal(await router.flush(), 422);
+      router.addTrainingData([...entriesOf(rowsFrom(0, 1500), 'ttft'), ...entriesOf(rowsFrom(0, 500), 'tpot')]);
+      assert.equal(await router.flush(), 202);
+      router.addTrainingData(entriesOf(rowsFrom(0, 30), 'ttft'));
+      assert.equal(await router.flush(), 202);
+      await first.kill();
+      assert.equal(await countSamples(place, 'm'), 2000);
+      await using second = await startProgram(environment, place.dataDir);
+      assert.equal(
+        (await postJson(`${findUrl(second)}/add_training_data_bulk`, { entries: entriesOf(rowsFrom(0, 1), 'tpot') }))
+          .status,
+        202,
+      );
+      await second.stop();
+      assert.equal(await countSamples(place, 'm'), 2031);
+    } finally {
+      rmSync(place.dataDir, { recursive: true, force: true });
+    }
+  });
+
+test('batches of one model to two processes are counted together, and none of their rows is lost', {
+  skip: findReasonToSkip('postgres'),
+}, async () => {
+  const place = await createStorePlace('postgres');
+  const shared = {
+    ...ENVIRONMENT,
+    DATABASE_URL: place.databaseUrl!,
+    SECRET_KEYS: Buffer.alloc(32, 7).toString('base64'),
+  };
+  try {
+    await using one = await startProgram(shared);
+    await using other = await startProgram(shared);
+    const urls = [findUrl(one), findUrl(other)];
+    const sent = Array.from({ length: 10 }, (_, i) =>
+      postJson(`${urls[i % 2]}/add_training_data_bulk`, { entries: entriesOf(rowsFrom(i, 100), 'ttft') }),
+    );
+    for (const response of await Promise.all(sent)) assert.equal(response.status, 202);
+    assert.equal(await countSamples(place, 'm'), 0);
+    assert.equal(await countSamples(place, nameEndToEnd('m')), 1000);
+  } finally {
+    rmSync(place.dataDir, { recursive: true, force: true });
+  }
+});
