@@ -105,6 +105,7 @@ export async function startApp(config: Config, world: World = realWorld): Promis
     host,
     port: config.server.grpcPort,
     unixSocket: config.grpc.unixSocket,
+    unixSocketMode: config.grpc.unixSocketMode,
     tls: readTlsFiles(config.grpc),
     maxMessageBytes: config.grpc.maxMessageBytes,
     bufferBytes: config.grpc.bufferBytes,

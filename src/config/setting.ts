@@ -22,6 +22,12 @@ export function integer(minimum: number, maximum: number): z.ZodType<number> {
     .refine((value) => value >= minimum && value <= maximum, message);
 }
 
+/** Permissions of a file in octal digits, as `chmod` takes them. */
+export const fileMode: z.ZodType<number> = z.coerce
+  .string()
+  .regex(/^0?[0-7]{3}$/, 'must be three octal digits, for example 660')
+  .transform((value) => Number.parseInt(value, 8));
+
 export function choice<const T extends string>(...allowed: readonly T[]): z.ZodType<T> {
   return z.custom<T>((value) => allowed.includes(value as T), { message: `must be one of ${allowed.join(', ')}` });
 }

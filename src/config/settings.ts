@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
-import { choice, flag, httpOrigin, httpUrl, integer, key, list, optional, setting, text } from './setting.ts';
+import { choice, fileMode, flag, httpOrigin, httpUrl, integer, key, list, optional, setting, text } from './setting.ts';
 
 /**
  * Every setting there is, by section. The section and the name, in snake case, are its place in `trivet.toml`;
@@ -76,6 +76,12 @@ export const settings = {
       env: 'GRPC_UNIX_SOCKET',
       about: 'Path of a unix socket on which gRPC listens too.',
       schema: text,
+    }),
+    unixSocketMode: optional({
+      env: 'GRPC_UNIX_SOCKET_MODE',
+      about:
+        'Permissions of that socket in octal digits. A caller needs the right to write: 660 lets callers of the same group connect, 666 all. Defaults to what the umask leaves, with which only the same user connects.',
+      schema: fileMode,
     }),
     maxMessageBytes: setting({
       env: 'GRPC_MAX_MESSAGE_BYTES',

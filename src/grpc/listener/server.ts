@@ -2,6 +2,7 @@
  * The gRPC listener: services over raw message bytes, health, and reflection when asked for. The transport under it is
  * ours (`http2/`), because a general HTTP/2 server costs ten times what a prediction does.
  */
+import { chmodSync } from 'node:fs';
 import { describeError } from '../../errors.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
@@ -23,6 +24,8 @@ export interface GrpcServerParts {
   readonly port: number;
   /** Path of a unix socket to listen on too; without TLS. */
   readonly unixSocket?: string | undefined;
+  /** Permissions of the unix socket; those that the umask leaves unless given. */
+  readonly unixSocketMode?: number | undefined;
   readonly tls?: TlsFiles | undefined;
   /** How often the TLS files are looked at for a change; 10 s unless given. */
   readonly tlsCheckMs?: number;
@@ -70,13 +73,14 @@ export async function openGrpcServer(parts: GrpcServerParts): Promise<GrpcServer
     await transport.drain(deadlineMs);
   };
   try {
-    const { host, port, unixSocket, tls } = parts;
+    const { host, port, unixSocket, unixSocketMode, tls } = parts;
     const boundPort = await transport.listen({ host, port, tls: tls && readTls(tls) });
     if (tls !== undefined)
       stopWatching = watchTls(tls, parts.tlsCheckMs ?? TLS_CHECK_MS, () => renewTls(transport, tls, parts.log));
     if (unixSocket !== undefined) {
       await clearUnixSocket(unixSocket);
       await transport.listen({ path: unixSocket });
+      if (unixSocketMode !== undefined) chmodSync(unixSocket, unixSocketMode);
     }
     return { port: boundPort, setServing: (isServing) => health.setServing(isServing), drain };
   } catch (error) {

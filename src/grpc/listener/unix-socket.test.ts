@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -12,7 +13,7 @@ after(() => rmSync(folder, { recursive: true }));
 test('a unix socket is served too, taken over when stale, refused when alive', async () => {
   const unixSocket = join(folder, 'grpc.sock');
   const method = unary((_request, call) => Buffer.from(`${call.isLoopback} ${call.peerAddress}`));
-  writeFileSync(unixSocket, '');
+  leaveStaleSocket(unixSocket);
   {
     await using _running = await startGrpcServer([method], { unixSocket });
     using client = connectRaw(`unix:${unixSocket}`);
@@ -21,3 +22,23 @@ test('a unix socket is served too, taken over when stale, refused when alive', a
   }
   assert.equal(existsSync(unixSocket), false);
 });
+
+test('a file that is not a socket is not removed', async () => {
+  const file = join(folder, 'notes.txt');
+  writeFileSync(file, 'keep me');
+  await assert.rejects(startGrpcServer([unary(() => HELLO)], { unixSocket: file }), /not a socket has this name/);
+  assert.equal(readFileSync(file, 'utf8'), 'keep me');
+});
+
+test('a unix socket gets the permissions that are set', async () => {
+  const unixSocket = join(folder, 'shared.sock');
+  await using _running = await startGrpcServer([unary(() => HELLO)], { unixSocket, unixSocketMode: 0o660 });
+  assert.equal(statSync(unixSocket).mode & 0o777, 0o660);
+});
+
+/** What a program that is killed leaves. */
+function leaveStaleSocket(path: string): void {
+  const listen = `require('node:net').createServer().listen(${JSON.stringify(path)}, () => process.kill(process.pid, 'SIGKILL'))`;
+  spawnSync(process.execPath, ['-e', listen]);
+  assert.ok(statSync(path).isSocket());
+}

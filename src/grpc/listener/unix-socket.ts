@@ -1,10 +1,12 @@
-import { existsSync, rmSync } from 'node:fs';
+import { existsSync, rmSync, statSync } from 'node:fs';
 import { connect } from 'node:net';
 import { Failure } from '../../errors.ts';
 
 /** Prepares the path for a listener: removes a socket file that no process listens on any more. */
 export async function clearUnixSocket(path: string): Promise<void> {
   if (!existsSync(path)) return;
+  if (!statSync(path).isSocket())
+    throw new Failure('invalid', `Cannot listen on "${path}": a file that is not a socket has this name`);
   if (await isListening(path)) throw new Failure('conflict', `Cannot listen on "${path}": another program does`);
   rmSync(path);
 }
