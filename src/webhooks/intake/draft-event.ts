@@ -1,6 +1,7 @@
 /** From an event to the rows of its deliveries. Bodies are rendered here, once; attempts send the stored bytes. */
 
 import { createHash } from 'node:crypto';
+import { setImmediate as letOthersWork } from 'node:timers/promises';
 import type { World } from '../../world.ts';
 import type { NewDelivery } from '../delivery/queue/delivery-store.ts';
 import { createDeliveryUuid } from '../delivery/queue/delivery-uuid.ts';
@@ -46,12 +47,22 @@ export interface Recipients {
   readonly dueAtMs?: number;
 }
 
-/** `ids`: one for the event and one for each hook. */
-export function draftEvent(
-  { world, ids }: { readonly world: World; readonly ids: readonly number[] },
+export interface DraftParts {
+  readonly world: World;
+  /** One for the event and one for each hook. */
+  readonly ids: readonly number[];
+  /** The event as JSON. */
+  readonly content: string;
+}
+
+/** After so many bytes of bodies other work of the process gets a turn: fifty large ones take half a second. */
+const BYTES_OF_A_TURN = 1024 * 1024;
+
+export async function draftEvent(
+  { world, ids, content }: DraftParts,
   announcement: Announcement,
   { hooks, dueAtMs }: Recipients,
-): EventDraft {
+): Promise<EventDraft> {
   const { repository, event, source, idempotencyKey } = announcement;
   const nowMs = world.nowMs();
   const [eventId = 0, ...deliveryIds] = ids;
@@ -60,7 +71,6 @@ export function draftEvent(
     hook,
     uuid: createDeliveryUuid(nowMs, world.randomBytes(10)),
   }));
-  const content = JSON.stringify(event);
   const answer: AnnouncementAnswer = {
     id: eventId,
     kind: event.kind,
@@ -70,6 +80,7 @@ export function draftEvent(
   };
   const deliveries: NewDelivery[] = [];
   let bytes = content.length;
+  let bytesOfTurn = 0;
   for (const { id, hook, uuid } of addressed) {
     const body = detach(
       PROFILES[hook.profile].render(event, { repository, hookId: hook.id, deliveryUuid: uuid, nowMs }),
@@ -87,6 +98,10 @@ export function draftEvent(
       ...(dueAtMs !== undefined && { dueAtMs }),
     });
     bytes += body.byteLength;
+    bytesOfTurn += body.byteLength;
+    if (bytesOfTurn < BYTES_OF_A_TURN) continue;
+    bytesOfTurn = 0;
+    await letOthersWork();
   }
   const key = idempotencyKey === undefined ? undefined : describeKey(idempotencyKey, content, { answer, nowMs });
   const row = { id: eventId, repositoryId: repository.id, kind: event.kind, source, content, nowMs };

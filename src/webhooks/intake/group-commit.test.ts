@@ -8,6 +8,8 @@ function startGroup(commit: (items: readonly string[]) => readonly string[], max
   const commits: string[] = [];
   const group = createGroupCommit<string, string>({
     maxItems,
+    maxWaitingBytes: 100,
+    bytesOf: (item) => item.length,
     ownerOf: (item) => item.slice(0, 1),
     commit: async (items) => {
       commits.push(items.join(' '));
@@ -26,12 +28,48 @@ test('owners take turns, and each has its own in their order', async () => {
   assert.deepEqual(commits, ['a1 b1 c1', 'a2 b2 a3', 'a4']);
 });
 
-test('what a commit leaves comes again, after the others whose turn it is', async () => {
+test('what a commit leaves comes first in the next one', async () => {
   const { commits, submitAll } = startGroup((items) => items.slice(0, 1));
   const results = await submitAll(['a1', 'a2', 'b1']);
   assert.deepEqual(commits, ['a1 b1 a2', 'b1 a2', 'a2']);
   for (const [index, item] of ['a1', 'a2', 'b1'].entries())
     assert.deepEqual(results[index], { status: 'fulfilled', value: item });
+});
+
+test('what a commit leaves does not wait behind others that keep coming', async () => {
+  const held = Promise.withResolvers<void>();
+  const commits: string[] = [];
+  const group = createGroupCommit<string, string>({
+    maxItems: 3,
+    maxWaitingBytes: 100,
+    bytesOf: (item) => item.length,
+    ownerOf: (item) => item.slice(0, 1),
+    commit: async (items) => {
+      commits.push(items.join(' '));
+      if (commits.length === 1) await held.promise;
+      return items.slice(0, 1);
+    },
+  });
+  const first = ['a1', 'b1'].map((item) => group.submit(item));
+  await new Promise((resolve) => setImmediate(resolve));
+  const later = ['c1', 'd1'].map((item) => group.submit(item));
+  held.resolve();
+  await Promise.all([...first, ...later]);
+  assert.deepEqual(commits, ['a1 b1', 'b1 c1 d1', 'c1 d1', 'd1']);
+});
+
+test('more of one owner than may wait is refused for now, of others nothing, and what was stored makes room', async () => {
+  const { submitAll } = startGroup((items) => items, 64);
+  const long = (owner: string, length: number) => owner.padEnd(length, 'x');
+  const results = await submitAll([long('a', 60), long('a', 41), long('b', 60), long('a', 40), long('c', 500)]);
+  assert.deepEqual(
+    results.map(({ status }) => status),
+    ['fulfilled', 'rejected', 'fulfilled', 'fulfilled', 'fulfilled'],
+  );
+  const [, refused] = results;
+  assert.equal(refused?.status === 'rejected' && refused.reason.code, 'unavailable');
+  assert.equal(refused?.status === 'rejected' && refused.reason.details.retryAfterSeconds, 1);
+  assert.equal((await submitAll([long('a', 41)]))[0]?.status, 'fulfilled');
 });
 
 test('of a commit that fails each comes again alone, and only the one at fault is refused', async () => {

@@ -2,7 +2,7 @@
  * What arrives while a commit is under way goes into the next one, together. So callers share what a commit costs, and
  * of two units that change the same rows one does not wait for the other's transaction, as long as one process takes them.
  */
-import { isFailure } from '../../errors.ts';
+import { Failure, isFailure } from '../../errors.ts';
 
 export interface GroupCommit<Item, Result> {
   submit(item: Item): Promise<Result>;
@@ -10,11 +10,14 @@ export interface GroupCommit<Item, Result> {
 
 export interface GroupCommitOptions<Item, Result> {
   readonly maxItems: number;
+  /** Of items of one owner; one that would go beyond is refused, unless it is the only one of its owner. */
+  readonly maxWaitingBytes: number;
+  readonly bytesOf: (item: Item) => number;
   /** Owners take turns, so that one who brings much does not hold up the others. */
   readonly ownerOf: (item: Item) => string;
   /**
    * All or nothing, of all or, when they are too large for one commit, of the first of them; a result for each that was
-   * committed, in their order. The others come again.
+   * committed, in their order. The others come first in the next commit.
    */
   readonly commit: (items: readonly Item[]) => Promise<readonly Result[]>;
 }
@@ -61,16 +64,49 @@ export function createGroupCommit<Item, Result>(options: GroupCommitOptions<Item
     }
   }
 
+  const bytesByOwner = createByteCounts(options);
+
   return {
-    submit: (item) =>
-      new Promise((resolve, reject) => {
+    submit: async (item) => {
+      using _waiting = bytesByOwner.add(item);
+      return await new Promise((resolve, reject) => {
         queue.add({ item, resolve, reject, isAlone: false });
         if (isRunning) return;
         isRunning = true;
         // What other sockets bring in this turn of the event loop goes along.
         setImmediate(() => void run());
-      }),
+      });
+    },
   };
+}
+
+/** The bytes that wait for each owner, from the submission to the result. */
+function createByteCounts<Item>({
+  ownerOf,
+  bytesOf,
+  maxWaitingBytes,
+}: Pick<GroupCommitOptions<Item, unknown>, 'ownerOf' | 'bytesOf' | 'maxWaitingBytes'>) {
+  const bytesByOwner = new Map<string, number>();
+  const change = (owner: string, by: number): void => {
+    const bytes = (bytesByOwner.get(owner) ?? 0) + by;
+    if (bytes > 0) bytesByOwner.set(owner, bytes);
+    else bytesByOwner.delete(owner);
+  };
+  return {
+    /** Throws `unavailable` when too much waits for the owner already. */
+    add: (item: Item): Disposable => {
+      const [owner, bytes] = [ownerOf(item), bytesOf(item)];
+      const waiting = bytesByOwner.get(owner) ?? 0;
+      if (waiting > 0 && waiting + bytes > maxWaitingBytes) throw refuseFull(waiting);
+      change(owner, bytes);
+      return { [Symbol.dispose]: () => change(owner, -bytes) };
+    },
+  };
+}
+
+function refuseFull(bytes: number): Failure {
+  const message = `Cannot take the event right now: ${bytes} bytes of events of this owner are being stored`;
+  return new Failure('unavailable', message, { retryAfterSeconds: 1 });
 }
 
 /** First in, first out for each owner; one of each owner in turn. */
@@ -87,10 +123,12 @@ function createTurnQueue<Entry>(ownerOf: (entry: Entry) => string) {
       findOrMake(entry).push(entry);
       size += 1;
     },
-    /** Before those of the same owner that came later. */
+    /** Before all others, so that a large one does not wait behind small ones that keep coming. */
     putBack: (entries: readonly Entry[]): void => {
-      for (const entry of entries) findOrMake(entry);
-      for (const entry of entries.toReversed()) findOrMake(entry).unshift(entry);
+      const others = [...entriesByOwner];
+      entriesByOwner.clear();
+      for (const entry of entries) findOrMake(entry).push(entry);
+      for (const [owner, some] of others) entriesByOwner.set(owner, [...(entriesByOwner.get(owner) ?? []), ...some]);
       size += entries.length;
     },
     /** What `take` would give. */

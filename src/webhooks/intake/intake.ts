@@ -20,8 +20,10 @@ import { commitEvents, type KeyHolder } from './event-batch-store.ts';
 import { createGroupCommit } from './group-commit.ts';
 
 const MAX_EVENTS = 64;
-/** Of events and bodies in one commit, less the last event: a megabyte to fifty webhooks is fifty megabytes. */
+/** Of events and bodies in one commit. A larger event commits alone: a megabyte to fifty webhooks is fifty megabytes. */
 const MAX_BYTES = 4 * 1024 * 1024;
+/** Of the events of one owner that wait for their commit. */
+const MAX_WAITING_BYTES = 8 * 1024 * 1024;
 /** An id that the store has already, perhaps of an older version that runs beside, is given up with its draft. */
 const MAX_DRAFTS = 5;
 
@@ -39,6 +41,8 @@ export interface IntakeParts {
 interface Item {
   readonly announcement: Announcement;
   readonly recipients: Recipients | undefined;
+  /** The event as JSON. */
+  readonly content: string;
 }
 
 type Outcome = { readonly answer: AnnouncementAnswer } | { readonly holder: KeyHolder };
@@ -46,13 +50,16 @@ type Outcome = { readonly answer: AnnouncementAnswer } | { readonly holder: KeyH
 export function createIntake(parts: IntakeParts): Intake {
   const group = createGroupCommit({
     maxItems: MAX_EVENTS,
+    maxWaitingBytes: MAX_WAITING_BYTES,
     ownerOf: ({ announcement }: Item) => announcement.repository.ownerId,
+    bytesOf: ({ content }) => content.length,
     commit: (items) => commit(parts, items),
   });
   return {
     take: async (announcement, recipients) => {
-      const outcome = await refuseDeleted(announcement.repository, group.submit({ announcement, recipients }));
-      return 'answer' in outcome ? outcome.answer : repeatAnswer(outcome.holder, announcement);
+      const item = { announcement, recipients, content: JSON.stringify(announcement.event) };
+      const outcome = await refuseDeleted(announcement.repository, group.submit(item));
+      return 'answer' in outcome ? outcome.answer : repeatAnswer(outcome.holder, item);
     },
   };
 }
@@ -83,10 +90,12 @@ async function commitDrafts({ store, world, hooks }: IntakeParts, items: readonl
   const drafts: EventDraft[] = [];
   let bytes = 0;
   for (const item of items) {
-    if (bytes >= MAX_BYTES) break;
     const recipients = findRecipients(item);
+    const estimate = item.content.length * (1 + recipients.hooks.length);
+    // The first one goes, whatever its size; a large one behind others keeps them waiting for no commit of its size.
+    if (drafts.length > 0 && bytes + estimate > MAX_BYTES) break;
     const ids = await store.makeIds(1 + recipients.hooks.length);
-    const draft = draftEvent({ world, ids }, item.announcement, recipients);
+    const draft = await draftEvent({ world, ids, content: item.content }, item.announcement, recipients);
     drafts.push(draft);
     bytes += draft.bytes;
   }
@@ -122,9 +131,8 @@ async function readRecipients(
   return (item) => item.recipients ?? byKey.get(keyOf(item)) ?? { hooks: [] };
 }
 
-function repeatAnswer(holder: KeyHolder, { event, idempotencyKey }: Announcement): AnnouncementAnswer {
-  if (holder.fingerprint === fingerprintOf(JSON.stringify(event)))
-    return JSON.parse(holder.answer) as AnnouncementAnswer;
+function repeatAnswer(holder: KeyHolder, { content, announcement: { idempotencyKey } }: Item): AnnouncementAnswer {
+  if (holder.fingerprint === fingerprintOf(content)) return JSON.parse(holder.answer) as AnnouncementAnswer;
   throw new Failure(
     'conflict',
     `Cannot announce the event: the idempotency key "${idempotencyKey ?? ''}" stands for another one`,
