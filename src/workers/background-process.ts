@@ -1,18 +1,17 @@
 /**
- * Long computations in a process of their own, to which all others go first. In a thread of this one they would hold, now
- * and then while they wait for the processor, what all its threads share (its memory map above all), and the serving thread
- * would wait with them.
+ * Long computations in a process of their own, at a low priority. A thread of this process would at times wait for the
+ * processor while it holds a lock that all threads share (on the memory map above all), and the serving thread would wait too.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import type { Socket } from 'node:net';
 import { setPriority } from 'node:os';
 
 export interface BackgroundProcess {
-  /** Starts it. Best done while this process is small: its memory map is copied, in milliseconds that nothing else gets. */
+  /** Starts it. Call it while this process is small: a fork copies its memory map and blocks for as long. */
   start(): void;
   /**
-   * What it answers, by the handler that it gave to `answerOrders`; both must be cloneable. One order at a time. Started if
-   * it is not there, ended when the signal is aborted.
+   * Resolves with the answer of the handler that the process gave to `answerOrders`; order and answer must be cloneable. One
+   * order at a time. Starts the process unless it runs, and ends it when the signal is aborted.
    */
   ask<Order extends object, Answer>(order: Order, signal: AbortSignal): Promise<Answer>;
   stop(): void;
@@ -20,7 +19,7 @@ export interface BackgroundProcess {
 
 /** A tenth of a contended processor: enough to finish at last, and the serving process takes it back at once. */
 const NICENESS = 10;
-/** Enough of what it said last to know why it ended. */
+/** Enough of its last standard error to show why it ended. */
 const KEPT_WORDS = 2000;
 
 type Outcome = { readonly answer: unknown } | { readonly error: unknown };
@@ -35,18 +34,11 @@ export function createBackgroundProcess(module: URL): BackgroundProcess {
   let running: Running | undefined;
 
   function start(): Running {
-    // Not our standard error: a process that outlives this one for a moment must not hold it open.
-    const child = fork(module, { serialization: 'advanced', stdio: ['ignore', 'ignore', 'pipe', 'ipc'] });
-    const started: Running = { child, stderr: child.stderr as Socket, lastWords: '' };
+    const started = startChild(module);
     const forget = (): void => {
       if (running === started) running = undefined;
     };
-    child.once('exit', forget).on('error', forget);
-    started.stderr.setEncoding('utf8').on('data', (words: string) => {
-      started.lastWords = (started.lastWords + words).slice(-KEPT_WORDS);
-    });
-    if (child.pid !== undefined) setPriority(child.pid, NICENESS);
-    letExit(started);
+    started.child.once('exit', forget).on('error', forget);
     running = started;
     return started;
   }
@@ -76,6 +68,18 @@ export function createBackgroundProcess(module: URL): BackgroundProcess {
   };
 }
 
+function startChild(module: URL): Running {
+  // Not this process's standard error: a child that outlives it for a moment must not hold it open.
+  const child = fork(module, { serialization: 'advanced', stdio: ['ignore', 'ignore', 'pipe', 'ipc'] });
+  const started: Running = { child, stderr: child.stderr as Socket, lastWords: '' };
+  started.stderr.setEncoding('utf8').on('data', (words: string) => {
+    started.lastWords = (started.lastWords + words).slice(-KEPT_WORDS);
+  });
+  if (child.pid !== undefined) setPriority(child.pid, NICENESS);
+  letExit(started);
+  return started;
+}
+
 async function exchange(asked: Running, order: object): Promise<Outcome> {
   const { child } = asked;
   const { promise, resolve, reject } = Promise.withResolvers<Outcome>();
@@ -101,7 +105,7 @@ function letExit({ child, stderr }: Running): void {
 
 /** The child's side: answers one request after the other, and ends with its parent. */
 export function answerOrders<Order, Answer>(answer: (order: Order) => Promise<Answer>): void {
-  // Of a terminal they come to all its processes at once; who stops first is for the other one to say.
+  // A terminal sends them to all its processes at once; the process that started this one decides when it stops.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => {});
   process.once('disconnect', () => process.exit());
   process.on('message', (order) => {

@@ -1,4 +1,4 @@
-/** A worker that does the same again and again: a round, a rest, the next round, until it is stopped. */
+/** A worker that repeats one task with a rest between the rounds, until it is stopped. */
 import type { Log } from '../telemetry/log.ts';
 import type { World } from '../world.ts';
 import type { Worker } from './worker.ts';
@@ -8,7 +8,7 @@ export interface RoundWork {
   readonly restMs: number;
   readonly world: World;
   readonly log: Log;
-  /** Ends soon after the signal. A round that throws is reported, and the next one comes as if nothing had happened. */
+  /** Ends soon after the signal. A round that throws is logged, and the next one follows as usual. */
   readonly round: (signal: AbortSignal) => Promise<unknown>;
 }
 
