@@ -20,7 +20,8 @@ const { values } = parseArgs({
   },
 });
 const client = values.grpc === undefined ? connectHttp(values.http) : connectGrpc(values.grpc);
-const router = createRouter({ client, model: 'qwen3-32b' });
+// Patient, to show predictions on a busy machine too. A gateway keeps the default of 50 ms.
+const router = createRouter({ client, model: 'qwen3-32b', deadlineMs: 1000 });
 
 const requestsByServer: Record<string, number> = {};
 const requestsByVersion: Record<string, number> = {};

@@ -28,7 +28,9 @@ func main() {
 		log.Fatal(err)
 	}
 	defer connection.Close()
-	if err := route(router.New(connection, router.Options{Model: "qwen3-32b"}), *requests); err != nil {
+	// Patient, to show predictions on a busy machine too. A gateway keeps the default of 50 ms.
+	options := router.Options{Model: "qwen3-32b", Deadline: time.Second}
+	if err := route(router.New(connection, options), *requests); err != nil {
 		log.Fatal(err)
 	}
 }

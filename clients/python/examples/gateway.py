@@ -16,18 +16,23 @@ from trivet import Client, Router  # noqa: E402
 #: Seconds for each output token.
 POOL = {"10.0.0.1": 0.010, "10.0.0.2": 0.030}
 OUTPUT_TOKENS = 100
+#: Patient, to show predictions on a busy machine too. A gateway gives 0.05.
+DEADLINE = 1.0
 
 
 def connect(options):
     if options.grpc is None:
-        return Client(options.http)
-    import grpc
-    from observation.v1 import observation_pb2
-    from prediction.v1 import prediction_pb2
+        return Client(options.http, deadline=DEADLINE)
+    try:
+        import grpc
+        from observation.v1 import observation_pb2
+        from prediction.v1 import prediction_pb2
 
-    from trivet.grpc_client import GrpcClient
+        from trivet.grpc_client import GrpcClient
+    except ImportError as error:
+        sys.exit(f"{error}: gRPC needs grpcio and protobuf in {sys.executable}, and ./generate.sh")
 
-    return GrpcClient(grpc.insecure_channel(options.grpc), prediction_pb2, observation_pb2)
+    return GrpcClient(grpc.insecure_channel(options.grpc), prediction_pb2, observation_pb2, deadline=DEADLINE)
 
 
 def route(router, requests):
