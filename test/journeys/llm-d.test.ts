@@ -192,6 +192,30 @@ for (const [title, path, request, status] of refusals)
     assert.equal(typeof ((await response.json()) as { detail: string }).detail, 'string');
   });
 
+test('a model that is not learned is not ready where unknown models are rejected, and the mean is answered where it is set', async () => {
+  await using strict = await startProgram({
+    ...ENVIRONMENT,
+    PREDICTION_UNKNOWN_MODEL: 'reject',
+    LLM_D_OBJECTIVE: 'mean',
+  });
+  const base = findUrl(strict);
+  const status = (await (await fetch(`${base}/status`)).json()) as { is_ready: boolean; objective_type: string };
+  assert.deepEqual([status.is_ready, status.objective_type], [false, 'mean']);
+  assert.equal((await fetch(`${base}/healthz`)).status, 200);
+  for (const response of [await fetch(`${base}/readyz`), await postJson(`${base}/predict`, createRouterRow())]) {
+    assert.equal(response.status, 503);
+    assert.equal(typeof ((await response.json()) as { detail: string }).detail, 'string');
+  }
+});
+
+test('a port without its model, and a quantile that is not kept, are refused at the start', async () => {
+  await assert.rejects(startProgram({ LLM_D_PORT: '0' }), /LLM_D_PORT and LLM_D_MODEL must be given together/);
+  await assert.rejects(
+    startProgram({ LLM_D_QUANTILE: '0.8' }),
+    /LLM_D_QUANTILE: must be one of 0\.5, 0\.9, 0\.95, 0\.99/,
+  );
+});
+
 test('a body in chunks is read as any other', async () => {
   const body = new Blob([JSON.stringify({ requests: rowsFrom(0, 5000) })]).stream();
   const response = await fetch(`${url}/predict/bulk/strict`, {
@@ -208,6 +232,32 @@ test('the same call twice gives the same answer', async () => {
   const ask = async () =>
     strip(await (await postJson(`${url}/predict/bulk/strict`, { requests: rowsFrom(5, 3) })).text());
   assert.deepEqual(await ask(), await ask());
+});
+
+test('end-to-end times of a router that does not stream are answered to it, and leave TTFT as it was', async () => {
+  const base = `${program.httpUrl}/llm-d/quiet`;
+  const row = createRouterRow();
+  const askTtft = async () => {
+    const response = await postJson(`${program.httpUrl}/prediction.v1.PredictionService/Predict`, {
+      targetModel: 'quiet',
+      inputs: [
+        { inputTokenLength: 512, kvCacheUsage: 0.25, numRequestRunning: 4, prefixCacheScore: 0.5, inflightTokens: 900 },
+      ],
+    });
+    return ((await response.json()) as { outputs: { predictedTtftMillis: number }[] }).outputs[0]!.predictedTtftMillis;
+  };
+  const before = await askTtft();
+  const endToEnd = Array.from({ length: 400 }, () => createTtftEntry(row, 9000, Date.now()));
+  assert.equal((await postJson(`${base}/add_training_data_bulk`, { entries: endToEnd })).status, 202);
+  assert.equal(await askTtft(), before);
+  const [slow] = await postStrict(base, [row]);
+  assert.ok(slow!.ttft_ms > 4000, `${slow!.ttft_ms} ms`);
+
+  // It streams from now on.
+  const streamed = [...endToEnd.map((entry) => ({ ...entry, actual_ttft_ms: 30 })), ...entriesOf([row], 'tpot')];
+  assert.equal((await postJson(`${base}/add_training_data_bulk`, { entries: streamed })).status, 202);
+  const [fast] = await postStrict(base, [row]);
+  assert.ok(fast!.ttft_ms < 300, `${fast!.ttft_ms} ms`);
 });
 
 async function countSamples(place: StorePlace, targetModel: string): Promise<number> {
