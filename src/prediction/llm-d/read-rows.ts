@@ -36,12 +36,28 @@ export function readTrainingRows(body: Uint8Array): readonly TrainingRow[] {
 }
 
 function parseBody(body: Uint8Array): unknown {
-  const value = isUtf8(body) ? parseJson(decoder.decode(body)) : undefined;
+  const parse = body.length <= SMALL_BODY_BYTES ? parseSmall : parseJson;
+  const value = isUtf8(body) ? parse(decoder.decode(body)) : undefined;
   if (value === undefined) throw refuseBody([{ loc: ['body'], msg: 'JSON decode error', type: 'json_invalid' }]);
   return value;
 }
 
 const decoder = new TextDecoder();
+
+/**
+ * Looking for deep nesting takes twice as long as parsing, which is done without recursion. Lists nested in so few bytes
+ * take little memory.
+ */
+const SMALL_BODY_BYTES = 65_536;
+
+/** Undefined if the text is not JSON. */
+function parseSmall(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
 
 interface ListRule<F extends RowFields> {
   readonly fields: F;
