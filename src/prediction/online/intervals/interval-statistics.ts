@@ -19,6 +19,8 @@ export interface IntervalState extends IntervalScale {
   /** In units of the spread, as the slot's recent residuals have it; undefined while they are few. */
   readonly lowerQuantile: number | undefined;
   readonly ofServers: ServerQuantiles;
+  /** The median is shifted by this logarithm at most. */
+  readonly maxMedianShift: number;
 }
 
 /** Where the times of one statistic are written, by the positions of the rows in the call. */
@@ -116,15 +118,15 @@ function correctQuantile(
   return highest;
 }
 
-/** A lasting bias of more is for the offsets to correct; at an unknown load, the spread alone could move a median by e. */
-const MAX_MEDIAN_SHIFT = 0.05;
-
-export function medianFactor({ quantiles, typicalSpread }: IntervalScale, corrections: Float64Array): number {
-  return boundedFactor((quantiles[MEDIAN]! + corrections[MEDIAN]!) * typicalSpread);
+export function medianFactor(
+  { quantiles, typicalSpread, maxMedianShift }: IntervalState,
+  corrections: Float64Array,
+): number {
+  return boundedFactor((quantiles[MEDIAN]! + corrections[MEDIAN]!) * typicalSpread, maxMedianShift);
 }
 
-function boundedFactor(shift: number): number {
-  const small = Math.max(-MAX_MEDIAN_SHIFT, Math.min(MAX_MEDIAN_SHIFT, shift));
+function boundedFactor(shift: number, limit: number): number {
+  const small = Math.max(-limit, Math.min(limit, shift));
   // e^x to five digits, at a fraction of its cost: this runs for every row of a call.
   return 1 + small * (1 + small / 2);
 }
@@ -135,13 +137,16 @@ export interface PredictedInterval {
   readonly spread: number;
   /** In units of the spread: one quantile for each of `QUANTILE_LEVELS`. */
   readonly quantiles: readonly number[];
-  /** How many times the slot had observed by then. */
+  /** The median is shifted by this logarithm at most. */
+  readonly maxMedianShift: number;
+  /** How many times the slot had observed by then, and how many of them of the server. */
   readonly observedBefore: number;
+  readonly observedOfServerBefore: number;
 }
 
 /** A predicted quantile in milliseconds. */
 export function quantileMs(statistic: 'p50' | 'p90', mixtureMs: number, interval: PredictedInterval): number {
   const level = STATISTIC_OF.indexOf(statistic);
   const shift = interval.quantiles[level]! * interval.spread;
-  return clampMs(mixtureMs * (level === MEDIAN ? boundedFactor(shift) : Math.exp(shift)));
+  return clampMs(mixtureMs * (level === MEDIAN ? boundedFactor(shift, interval.maxMedianShift) : Math.exp(shift)));
 }

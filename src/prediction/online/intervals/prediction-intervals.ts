@@ -30,11 +30,24 @@ export interface PredictionIntervals {
   replaceCalibration(calibration: Calibration): void;
 }
 
+/** A lasting bias of more is for the offsets to correct; at an unknown load, the spread alone could move a median by e. */
+const MAX_MEDIAN_SHIFT = 0.05;
+/** At this lateness the median is shifted by half of that at most. */
+const HALF_LATENESS = 3;
+const LATENESS_STEP = 0.02;
+
+/** A median that follows what is known late swings with it: the more times come between, the less it may follow. */
+function limitMedianShift(lateness: number): number {
+  return MAX_MEDIAN_SHIFT / (1 + lateness / HALF_LATENESS);
+}
+
 export function createPredictionIntervals(target: Target, calibration: Calibration): PredictionIntervals {
   const ofSlot = createAdaptiveQuantiles();
   const ofServers = createServerQuantiles();
   const rollingMaximum = createRollingMaximum();
   let scale = measureScale(calibration);
+  /** How many times were observed while a request was under way: a decayed mean. */
+  let lateness = 0;
 
   /** Recent residuals of the slot have one quantile for every load; learned ones have one for each bucket. */
   function readState(): IntervalState {
@@ -42,7 +55,15 @@ export function createPredictionIntervals(target: Target, calibration: Calibrati
     const recent = quantiles === undefined ? undefined : { quantiles, stride: 0 };
     const lowerQuantile = ofSlot.lowerQuantile();
     const maxShift = rollingMaximum.value;
-    return { ...scale, ...recent, lowerQuantile, maxShift, findShift: SHIFT_OF[target], ofServers };
+    return {
+      ...scale,
+      ...recent,
+      lowerQuantile,
+      maxShift,
+      findShift: SHIFT_OF[target],
+      ofServers,
+      maxMedianShift: limitMedianShift(lateness),
+    };
   }
 
   return {
@@ -58,13 +79,16 @@ export function createPredictionIntervals(target: Target, calibration: Calibrati
         const least = Math.log(medianFactor(state, corrections));
         return Math.max(least, quantileShift({ ...state, level }, corrections, mixtureMs)) / spread;
       });
-      return { spread, quantiles, observedBefore: ofSlot.count };
+      const before = { observedBefore: ofSlot.count, observedOfServerBefore: ofServers.countOf(server) };
+      return { spread, quantiles, maxMedianShift: state.maxMedianShift, ...before };
     },
-    observe({ spread, quantiles, observedBefore }, server, logRatio) {
+    observe({ spread, quantiles, observedBefore, observedOfServerBefore }, server, logRatio) {
       rollingMaximum.observe(logRatio);
       const residual = logRatio / spread;
-      ofSlot.observe(residual, quantiles, ofSlot.count - observedBefore);
-      ofServers.observe(server, residual, quantiles);
+      const since = ofSlot.count - observedBefore;
+      lateness += LATENESS_STEP * (since - lateness);
+      ofSlot.observe(residual, quantiles, since);
+      ofServers.observe(server, residual, quantiles, ofServers.countOf(server) - observedOfServerBefore);
     },
     replaceCalibration(next) {
       scale = measureScale(next);

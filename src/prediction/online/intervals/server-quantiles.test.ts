@@ -78,3 +78,11 @@ test('answers that come hundreds of events late do not make the levels swing', (
   }
   for (const share of shares.slice(4)) assert.ok(share > 0.82 && share < 0.97, shares.join(' '));
 });
+
+test('a miss moves a server less, the more of its events came while the request was under way', () => {
+  const servers = createServerQuantiles();
+  servers.observe(0, 5, [0, 1, 2, 3]);
+  servers.observe(1, 5, [0, 1, 2, 3], 9);
+  assert.ok(Math.abs(servers.correctionsOf(0)[P90]! / servers.correctionsOf(1)[P90]! - 10) < 1e-9);
+  assert.deepEqual([servers.countOf(0), servers.countOf(1), servers.countOf(2), servers.countOf(-1)], [1, 1, 0, 0]);
+});

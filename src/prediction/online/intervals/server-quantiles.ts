@@ -17,8 +17,13 @@ const NONE = new Float64Array(QUANTILE_LEVELS.length);
 export interface ServerQuantiles {
   /** What to add to the slot's quantiles, one for each of `QUANTILE_LEVELS`; zeros for -1, an unknown server. */
   correctionsOf(server: number): Float64Array;
-  /** `predicted` are the quantiles that were predicted for the server's request, one for each level. */
-  observe(server: number, residual: number, predicted: readonly number[]): void;
+  /**
+   * `predicted` are the quantiles that were predicted for the server's request, one for each level, and `since` how many
+   * events of the server were observed meanwhile: with many under way, each miss would move all of them.
+   */
+  observe(server: number, residual: number, predicted: readonly number[], since?: number): void;
+  /** How many events of this server were observed. */
+  countOf(server: number): number;
   /** Call when this number is about to mean another server. */
   forget(server: number): void;
   saveServer(server: number): readonly number[] | undefined;
@@ -27,21 +32,25 @@ export interface ServerQuantiles {
 
 export function createServerQuantiles(): ServerQuantiles {
   const servers: (Float64Array | undefined)[] = [];
+  const counts: number[] = [];
   return {
     // Not by `servers[server]` alone: a look-up of -1, or beyond the end, costs ten times one inside.
     correctionsOf: (server) => (server >= 0 && server < servers.length ? (servers[server] ?? NONE) : NONE),
-    observe(server, residual, predicted) {
+    countOf: (server) => (server >= 0 && server < counts.length ? (counts[server] ?? 0) : 0),
+    observe(server, residual, predicted, since = 0) {
       if (server === -1) return;
+      counts[server] = (counts[server] ?? 0) + 1;
       const corrections = servers[server] ?? new Float64Array(QUANTILE_LEVELS.length);
       servers[server] = corrections;
       for (let p = 0; p < QUANTILE_LEVELS.length; p++) {
         const miss = residual > predicted[p]! ? 1 : 0;
-        const moved = MEMORY * corrections[p]! + STEPS[p]! * (miss - (1 - QUANTILE_LEVELS[p]!));
+        const moved = MEMORY * corrections[p]! + (STEPS[p]! / (1 + since)) * (miss - (1 - QUANTILE_LEVELS[p]!));
         corrections[p] = Math.max(-MAX_CORRECTION, Math.min(MAX_CORRECTION, moved));
       }
     },
     forget(server) {
       servers[server] = undefined;
+      counts[server] = 0;
     },
     saveServer: (server) => servers[server] && [...servers[server]],
     restoreServer(server, saved) {
