@@ -46,7 +46,7 @@ export interface PredictionArea extends Area {
 
 export function createPredictionArea(parts: PredictionParts): PredictionArea {
   const { store, world, log, metrics, config } = parts;
-  const predictor = createPredictor();
+  const predictor = createPredictor(world);
   const accuracy = createLiveAccuracy();
   const countAccuracy = createAccuracyMetrics(metrics, accuracy);
   const loader = createModelLoader({ store, predictor, log, metrics });

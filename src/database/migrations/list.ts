@@ -13,6 +13,7 @@ import { pauses } from './0054-pauses.ts';
 import { llmD } from './0060-llm-d.ts';
 import { waitingSpans } from './0061-waiting-spans.ts';
 import { eventsOfRepositories } from './0062-events-of-repositories.ts';
+import { serverHistories } from './0063-server-histories.ts';
 
 /**
  * Every migration, in the order in which they run. A number only names a migration; a new one goes to the end, because
@@ -33,4 +34,5 @@ export const migrations: readonly Migration[] = [
   waitingSpans,
   eventsOfRepositories,
   llmD,
+  serverHistories,
 ];

@@ -1,21 +1,26 @@
 /**
  * What the events of one server say of its past: when it last gave a first token, how far apart these come, and what
  * waits. A few numbers, moved by each event; every one counts as missing beyond an age, so that lost or late reports
- * do not look like an idle or a stalled server.
+ * do not look like an idle or a stalled server. It also remembers what was known lately, since a dispatch that is
+ * reported late must be told what was known when it was asked.
  */
 import { HISTORY_COLUMNS } from '../schema/columns.ts';
 
 export interface ServerHistory {
+  /** Call with a time before the events that become known then. */
+  begin(knownMs: number): void;
   dispatch(request: string, at: { readonly atMs: number; readonly tokens: number }): void;
   firstToken(request: string, atMs: number): void;
   /** The request ended, whether its first token was heard of or not. */
   end(request: string): void;
-  /** Fills what is known at this moment, in the order of `HISTORY_COLUMNS`; NaN is missing. */
+  /** Fills what is known now, in the order of `HISTORY_COLUMNS`; NaN is missing. */
   read(nowMs: number, into: Float64Array): void;
+  /** The same of an earlier moment, as it was known then; all is missing where that is forgotten. */
+  recall(thenMs: number, into: Float64Array): void;
 }
 
 /** Events that are longer ago say nothing of now. */
-export const MAX_AGE_MS = 60_000;
+const MAX_AGE_MS = 60_000;
 /** A request that waits for longer has most likely lost its report. */
 const MAX_WAIT_MS = 120_000;
 /** Servers begin requests in the order they come: of one that so many later ones have overtaken, a report was lost. */
@@ -28,27 +33,48 @@ const MAX_GAP_MS = 10_000;
 const GAP_WEIGHT = 0.2;
 const MAX_WAITING = 4096;
 
+export const HISTORY_SIZE = HISTORY_COLUMNS.length;
+
 interface WaitingRequest {
   readonly atMs: number;
   readonly tokens: number;
   overtaken: number;
 }
 
-export const HISTORY_SIZE = HISTORY_COLUMNS.length;
+/** What is known at one moment; NaN is never. */
+interface Known {
+  /** From when on it was known. */
+  sinceMs: number;
+  firstTokenMs: number;
+  gapMs: number;
+  waiting: number;
+  waitingTokens: number;
+  oldestMs: number;
+  dispatchMs: number;
+  earlierDispatchMs: number;
+}
 
 export function createServerHistory(): ServerHistory {
   const waiting = new Map<string, WaitingRequest>();
-  let waitingTokens = 0;
-  let firstTokenMs = Number.NaN;
-  let gapMs = Number.NaN;
-  let dispatchMs = Number.NaN;
-  let earlierDispatchMs = Number.NaN;
+  const past = createPast();
+  const now: Known = {
+    sinceMs: Number.NEGATIVE_INFINITY,
+    firstTokenMs: Number.NaN,
+    gapMs: Number.NaN,
+    waiting: 0,
+    waitingTokens: 0,
+    oldestMs: Number.NaN,
+    dispatchMs: Number.NaN,
+    earlierDispatchMs: Number.NaN,
+  };
 
   function drop(request: string): void {
     const known = waiting.get(request);
     if (known === undefined) return;
     waiting.delete(request);
-    waitingTokens = waiting.size === 0 ? 0 : waitingTokens - known.tokens;
+    now.waiting = waiting.size;
+    now.waitingTokens = waiting.size === 0 ? 0 : now.waitingTokens - known.tokens;
+    if (known.atMs === now.oldestMs) now.oldestMs = waiting.values().next().value?.atMs ?? Number.NaN;
   }
 
   /** Counts the requests before this one that it has overtaken. */
@@ -60,54 +86,106 @@ export function createServerHistory(): ServerHistory {
     }
   }
 
-  function noteFirstToken(atMs: number): void {
-    const sinceMs = atMs - firstTokenMs;
-    if (sinceMs < 0) return;
-    firstTokenMs = atMs;
-    if (Number.isNaN(sinceMs)) return;
-    if (sinceMs < MIN_GAP_MS || sinceMs > MAX_GAP_MS) return;
-    gapMs = Number.isNaN(gapMs) ? sinceMs : gapMs + GAP_WEIGHT * (sinceMs - gapMs);
+  function dropLost(nowMs: number): void {
+    for (const [request, { atMs }] of waiting) {
+      if (nowMs - atMs <= MAX_WAIT_MS) return;
+      drop(request);
+    }
   }
 
   return {
+    begin(knownMs) {
+      if (knownMs <= now.sinceMs) return;
+      past.keep(now, knownMs);
+      now.sinceMs = knownMs;
+    },
     dispatch(request, { atMs, tokens }) {
       drop(request);
       if (waiting.size >= MAX_WAITING) drop(waiting.keys().next().value!);
+      if (waiting.size === 0) now.oldestMs = atMs;
       waiting.set(request, { atMs, tokens, overtaken: 0 });
-      waitingTokens += tokens;
-      if (dispatchMs > atMs) {
-        if (!(earlierDispatchMs > atMs)) earlierDispatchMs = atMs;
-        return;
-      }
-      earlierDispatchMs = dispatchMs;
-      dispatchMs = atMs;
+      now.waiting = waiting.size;
+      now.waitingTokens += tokens;
+      noteDispatch(now, atMs);
     },
     firstToken(request, atMs) {
       if (waiting.has(request)) overtake(request);
       drop(request);
-      noteFirstToken(atMs);
+      noteFirstToken(now, atMs);
     },
     end: drop,
     read(nowMs, into) {
-      for (const [request, { atMs }] of waiting) {
-        if (nowMs - atMs <= MAX_WAIT_MS) break;
-        drop(request);
-      }
-      const isKnown = nowMs - dispatchMs <= MAX_AGE_MS || waiting.size > 0;
-      const oldest = waiting.size === 0 ? undefined : waiting.values().next().value;
-      const sinceFirstTokenMs = nowMs - firstTokenMs;
-      const isPaced = sinceFirstTokenMs <= MAX_AGE_MS;
-      into[0] = isPaced ? Math.max(0, sinceFirstTokenMs) : Number.NaN;
-      into[1] = isPaced ? gapMs : Number.NaN;
-      into[2] = isKnown ? waitingTokens : Number.NaN;
-      into[3] = isKnown ? Math.max(0, nowMs - (oldest?.atMs ?? nowMs)) : Number.NaN;
-      into[4] = isPaced && isKnown ? gapMs * waiting.size : Number.NaN;
-      into[5] = limitAge(nowMs - dispatchMs);
-      into[6] = limitAge(nowMs - earlierDispatchMs);
+      if (nowMs - now.oldestMs > MAX_WAIT_MS) dropLost(nowMs);
+      describe(now, nowMs, into);
+    },
+    recall(thenMs, into) {
+      if (thenMs >= now.sinceMs) this.read(thenMs, into);
+      else past.describe(thenMs, into);
     },
   };
 }
 
+function noteDispatch(known: Known, atMs: number): void {
+  if (!(known.dispatchMs > atMs)) {
+    known.earlierDispatchMs = known.dispatchMs;
+    known.dispatchMs = atMs;
+  } else if (!(known.earlierDispatchMs > atMs)) known.earlierDispatchMs = atMs;
+}
+
+function noteFirstToken(known: Known, atMs: number): void {
+  const sinceMs = atMs - known.firstTokenMs;
+  if (sinceMs < 0) return;
+  known.firstTokenMs = atMs;
+  if (!(sinceMs >= MIN_GAP_MS && sinceMs <= MAX_GAP_MS)) return;
+  known.gapMs = Number.isNaN(known.gapMs) ? sinceMs : known.gapMs + GAP_WEIGHT * (sinceMs - known.gapMs);
+}
+
+/** In the order of `HISTORY_COLUMNS`. */
+function describe(known: Known, nowMs: number, into: Float64Array): void {
+  const sinceFirstTokenMs = nowMs - known.firstTokenMs;
+  const isPaced = sinceFirstTokenMs <= MAX_AGE_MS;
+  const isHeardOf = nowMs - known.dispatchMs <= MAX_AGE_MS || known.waiting > 0;
+  into[0] = isPaced ? Math.max(0, sinceFirstTokenMs) : Number.NaN;
+  into[1] = isPaced ? known.gapMs : Number.NaN;
+  into[2] = isHeardOf ? known.waitingTokens : Number.NaN;
+  into[3] = isHeardOf ? (known.waiting > 0 ? Math.max(0, nowMs - known.oldestMs) : 0) : Number.NaN;
+  into[4] = isPaced && isHeardOf ? known.gapMs * known.waiting : Number.NaN;
+  into[5] = limitAge(nowMs - known.dispatchMs);
+  into[6] = limitAge(nowMs - known.earlierDispatchMs);
+}
+
 function limitAge(ageMs: number): number {
   return ageMs <= MAX_AGE_MS ? Math.max(0, ageMs) : Number.NaN;
+}
+
+/** So many earlier moments are remembered, at least so far apart. */
+const KEPT_MOMENTS = 16;
+const MOMENT_MS = 10;
+
+/** The last moments at which something else became known. */
+function createPast() {
+  const moments: Known[] = [];
+  let count = 0;
+
+  return {
+    /** `known` was all that was known until `untilMs`. */
+    keep(known: Known, untilMs: number): void {
+      const last = moments[(count - 1) % KEPT_MOMENTS];
+      // What soon changes again is left out: the moment before it stands for both, as if reports had come a little later.
+      if (last !== undefined && untilMs - last.sinceMs < MOMENT_MS) return;
+      const moment = moments[count % KEPT_MOMENTS];
+      if (moment === undefined) moments[count % KEPT_MOMENTS] = { ...known };
+      else Object.assign(moment, known);
+      count++;
+    },
+    describe(thenMs: number, into: Float64Array): void {
+      for (let back = 1; back <= Math.min(count, KEPT_MOMENTS); back++) {
+        const moment = moments[(count - back) % KEPT_MOMENTS]!;
+        if (moment.sinceMs > thenMs) continue;
+        describe(moment, thenMs, into);
+        return;
+      }
+      into.fill(Number.NaN, 0, HISTORY_SIZE);
+    },
+  };
 }

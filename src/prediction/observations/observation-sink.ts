@@ -12,13 +12,14 @@ import type { LiveAccuracy } from '../online/live-accuracy.ts';
 import type { Forecast } from '../online/live-model.ts';
 import { forecastP90Ms } from '../online/live-target.ts';
 import type { SwappablePredictor } from '../online/predictor.ts';
-import { createPredictColumns, METRIC_COLUMNS } from '../schema/columns.ts';
+import { createPredictColumns, HISTORY_COLUMNS, METRIC_COLUMNS } from '../schema/columns.ts';
 import { MAX_MS } from '../schema/milliseconds.ts';
 import type { Observation } from '../schema/observation.ts';
-import type { EventRefusal, ObservationEvent, ObservationSink, ObservedInput } from '../schema/observation-event.ts';
+import type { EventRefusal, ObservationEvent, ObservationSink } from '../schema/observation-event.ts';
 import { TARGETS, type Target } from '../schema/observation-table.ts';
 import { createEventPace } from './event-pace.ts';
 import { type JoinedSample, joinEvents } from './observation-store.ts';
+import { type AskedRequest, createRememberedRequests, recallHistory } from './remembered-requests.ts';
 
 export interface ObservationSinkParts {
   readonly store: Store;
@@ -33,8 +34,6 @@ export interface ObservationSinkParts {
   readonly onObserved: (targetModel: string) => void;
 }
 
-/** Requests under way whose forecast is remembered; the oldest beyond are forecast again when their time comes. */
-const MAX_REMEMBERED = 50_000;
 /** Callers may report any name of a target model. */
 const MAX_LABELS = 256;
 const MAX_DETECTORS = 1024;
@@ -46,27 +45,20 @@ export interface LearningSink extends ObservationSink {
 
 export function createObservationSink(parts: ObservationSinkParts): LearningSink {
   const { store, world, predictor } = parts;
-  const remembered = new Map<string, Forecast>();
+  const remembered = createRememberedRequests(predictor);
   const learn = createLearner(parts);
   const pace = createEventPace();
 
-  function forecastInput(targetModel: string, input: ObservedInput): Forecast {
+  function forecastInput({ targetModel, input, history }: AskedRequest): Forecast {
     const columns = createPredictColumns(1);
     columns.count = 1;
     for (const name of METRIC_COLUMNS) columns[name][0] = input[name];
+    for (const [h, name] of HISTORY_COLUMNS.entries()) columns[name][0] = history?.[h] ?? Number.NaN;
     return predictor.live(targetModel).forecast(columns, input.podType, Buffer.from(input.serverIp));
   }
 
-  function remember(requestId: string, forecast: Forecast): void {
-    remembered.set(requestId, forecast);
-    if (remembered.size > MAX_REMEMBERED) remembered.delete(remembered.keys().next().value!);
-  }
-
   function learnSample({ requestId, observation }: JoinedSample): void {
-    learnObservation(
-      observation,
-      remembered.get(requestId) ?? forecastInput(observation.targetModel, observation.input),
-    );
+    learnObservation(observation, remembered.find(requestId)?.forecast ?? forecastInput(observation));
   }
 
   function learnObservation(observation: Observation, forecast: Forecast): void {
@@ -80,7 +72,7 @@ export function createObservationSink(parts: ObservationSinkParts): LearningSink
     async learn(observations) {
       for (const observation of observations) {
         await pace();
-        learnObservation(observation, forecastInput(observation.targetModel, observation.input));
+        learnObservation(observation, forecastInput(observation));
       }
     },
     async report(events) {
@@ -90,7 +82,7 @@ export function createObservationSink(parts: ObservationSinkParts): LearningSink
       });
       const refusedEarly = new Set(early.map((refusal) => refusal.index));
       const positions = events.flatMap((_, index) => (refusedEarly.has(index) ? [] : [index]));
-      const kept = positions.map((index) => events[index]!);
+      const kept = positions.map((index) => recallHistory(predictor, events[index]!));
       const joined = await joinEvents(store, {
         events: kept,
         sampleIds: await store.makeIds(2 * kept.length),
@@ -101,13 +93,14 @@ export function createObservationSink(parts: ObservationSinkParts): LearningSink
       for (const [index, event] of kept.entries()) {
         if (event.kind !== 'dispatched' || refusedLate.has(index)) continue;
         await pace();
-        remember(event.requestId, forecastInput(event.targetModel, event.input));
+        remembered.add(event, forecastInput(event));
       }
       for (const sample of joined.samples) {
         await pace();
         learnSample(sample);
       }
-      for (const event of kept) if (event.kind === 'finished') remembered.delete(event.requestId);
+      const knownMs = world.nowMs();
+      for (const [index, event] of kept.entries()) if (!refusedLate.has(index)) remembered.tellHistory(event, knownMs);
       const refusals: EventRefusal[] = [...early, ...late].sort((a, b) => a.index - b.index);
       return { accepted: events.length - refusals.length, refusals };
     },

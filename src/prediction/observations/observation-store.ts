@@ -3,7 +3,7 @@
  * it commit together: an event that was acknowledged is never lost, and one that is repeated changes nothing.
  */
 import { conditionalProcedure, type Procedure, type Store, statement, type Transaction } from '../../database/store.ts';
-import type { EventRefusal, ObservationEvent, ObservedInput } from '../schema/observation-event.ts';
+import type { DispatchedEvent, EventRefusal, ObservationEvent, ObservedInput } from '../schema/observation-event.ts';
 import { insertSampleStep, type Sample } from './sample-store.ts';
 
 interface Pending {
@@ -97,14 +97,8 @@ type Observations = readonly Sample['observation'][];
 async function joinEvent(tx: Transaction, event: ObservationEvent, nowMs: number): Promise<Observations | string> {
   switch (event.kind) {
     case 'dispatched': {
-      const { requestId, targetModel, input, atMs } = event;
-      const [pending] = await tx.run(addDispatch, [
-        requestId,
-        targetModel,
-        JSON.stringify(input),
-        Math.round(atMs),
-        nowMs,
-      ]);
+      const { requestId, targetModel, atMs } = event;
+      const [pending] = await tx.run(addDispatch, [requestId, targetModel, writeAsked(event), Math.round(atMs), nowMs]);
       if (pending === undefined) return `request_id "${requestId}" was dispatched already`;
       return observe(pending, { ttftMs: pending.ttft_ms, tpotMs: pending.tpot_ms });
     }
@@ -123,13 +117,23 @@ async function joinEvent(tx: Transaction, event: ObservationEvent, nowMs: number
       const { requestId, targetModel, input, atMs, ttftMs, tpotMs } = event;
       if (requestId !== '') {
         const times = [ttftMs ?? null, tpotMs ?? null];
-        const row = [requestId, targetModel, JSON.stringify(input), Math.round(atMs), ...times, nowMs];
+        const row = [requestId, targetModel, writeAsked(event), Math.round(atMs), ...times, nowMs];
         const [added] = await tx.run(addWhole, row);
         if (added === undefined) return `request_id "${requestId}" was reported already`;
       }
-      return [{ targetModel, input, atMs, ttftMs, tpotMs }];
+      return [{ targetModel, input, history: event.history, atMs, ttftMs, tpotMs }];
     }
   }
+}
+
+/** What a request was asked with, as one text; what is missing of the history is null. */
+function writeAsked({ input, history }: Pick<DispatchedEvent, 'input' | 'history'>): string {
+  return JSON.stringify(history === undefined ? input : { ...input, history: Array.from(history) });
+}
+
+function readAsked(text: string): Pick<DispatchedEvent, 'input' | 'history'> {
+  const { history, ...input } = JSON.parse(text) as ObservedInput & { readonly history?: readonly (number | null)[] };
+  return history === undefined ? { input } : { input, history: history.map((value) => value ?? Number.NaN) };
 }
 
 interface Times {
@@ -140,8 +144,7 @@ interface Times {
 /** Nothing until the dispatch is known: it holds what the server looked like. */
 function observe({ target_model, input, at_ms }: Pending, { ttftMs, tpotMs }: Times): Observations {
   if (target_model === null || input === null) return [];
-  const parsed = JSON.parse(input) as ObservedInput;
-  const base = { targetModel: target_model, input: parsed, atMs: at_ms, ttftMs: undefined, tpotMs: undefined };
+  const base = { targetModel: target_model, ...readAsked(input), atMs: at_ms, ttftMs: undefined, tpotMs: undefined };
   return [...(ttftMs === null ? [] : [{ ...base, ttftMs }]), ...(tpotMs === null ? [] : [{ ...base, tpotMs }])];
 }
 

@@ -31,27 +31,46 @@ interface SampleRow {
   readonly hbm_utilization: number;
   readonly ai_core_utilization: number;
   readonly bandwidth_utilization: number;
+  readonly since_first_token_ms: number | null;
+  readonly first_token_gap_ms: number | null;
+  readonly waiting_tokens: number | null;
+  readonly oldest_waiting_ms: number | null;
+  readonly expected_wait_ms: number | null;
+  readonly since_dispatch_ms: number | null;
+  readonly since_earlier_dispatch_ms: number | null;
   readonly ttft_ms: number | null;
   readonly tpot_ms: number | null;
 }
 
+/** What was known of the server's past, in the order of `HISTORY_COLUMNS`. */
+const HISTORY_FIELDS = [
+  'since_first_token_ms',
+  'first_token_gap_ms',
+  'waiting_tokens',
+  'oldest_waiting_ms',
+  'expected_wait_ms',
+  'since_dispatch_ms',
+  'since_earlier_dispatch_ms',
+] as const satisfies readonly (keyof SampleRow)[];
+
 const SAMPLE_COLUMNS = `id, target_model, stratum, server_ip, pod_type, at_ms, input_token_length, prefix_cache_score,
      num_request_waiting, num_request_running, kv_cache_usage, inflight_tokens, hbm_utilization, ai_core_utilization,
-     bandwidth_utilization, ttft_ms, tpot_ms`;
+     bandwidth_utilization, ttft_ms, tpot_ms, ${HISTORY_FIELDS.join(', ')}`;
+const COLUMN_COUNT = 17 + HISTORY_FIELDS.length;
 const insertSample = statement(
   'sample-insert',
   `INSERT INTO samples (${SAMPLE_COLUMNS})
-   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
+   VALUES (${Array.from({ length: COLUMN_COUNT }, (_, column) => `$${column + 1}`).join(', ')})`,
 );
 const insertSamples = wideStatement<Row>(
   'sample-insert-many',
-  (width) => `INSERT INTO samples (${SAMPLE_COLUMNS}) VALUES ${renderInsertRows(17, width)}`,
+  (width) => `INSERT INTO samples (${SAMPLE_COLUMNS}) VALUES ${renderInsertRows(COLUMN_COUNT, width)}`,
 );
 const newestSamples = statement<SampleRow>(
   'sample-newest',
   `SELECT id, server_ip, pod_type, at_ms, input_token_length, prefix_cache_score, num_request_waiting,
      num_request_running, kv_cache_usage, inflight_tokens, hbm_utilization, ai_core_utilization, bandwidth_utilization,
-     ttft_ms, tpot_ms
+     ttft_ms, tpot_ms, ${HISTORY_FIELDS.join(', ')}
    FROM samples WHERE target_model = $1 ORDER BY id DESC LIMIT $2`,
 );
 // Where the newest begin; no row when there are not that many.
@@ -63,7 +82,7 @@ const samplesFrom = statement<SampleRow>(
   'sample-from',
   `SELECT id, server_ip, pod_type, at_ms, input_token_length, prefix_cache_score, num_request_waiting,
      num_request_running, kv_cache_usage, inflight_tokens, hbm_utilization, ai_core_utilization, bandwidth_utilization,
-     ttft_ms, tpot_ms
+     ttft_ms, tpot_ms, ${HISTORY_FIELDS.join(', ')}
    FROM samples WHERE target_model = $1 AND id >= $2 ORDER BY id LIMIT $3`,
 );
 /** One lookup in the index for each model, however many samples it has. $1: the model before the first, $2: how many. */
@@ -164,6 +183,7 @@ function toParameters({ id, observation }: Sample): SqlValue[] {
     input.bandwidthUtilization,
     observation.ttftMs ?? null,
     observation.tpotMs ?? null,
+    ...HISTORY_FIELDS.map((_, h) => toStored(observation.history?.[h])),
   ];
 }
 
@@ -187,12 +207,18 @@ export async function* readSamplePages(store: Store, targetModel: string, limit:
 
 const ROWS_OF_A_PAGE = 250;
 
+/** What is missing is null. */
+function toStored(value: number | undefined): number | null {
+  return value === undefined || Number.isNaN(value) ? null : value;
+}
+
 function toObservation(targetModel: string, row: SampleRow): Sample['observation'] {
   return {
     targetModel,
     atMs: row.at_ms,
     ttftMs: row.ttft_ms ?? undefined,
     tpotMs: row.tpot_ms ?? undefined,
+    history: HISTORY_FIELDS.map((field) => row[field] ?? Number.NaN),
     input: {
       podType: row.pod_type,
       serverIp: row.server_ip,

@@ -4,6 +4,8 @@
  * between two calls and keeps the rest.
  */
 
+import { realWorld, type World } from '../../world.ts';
+import { createServerHistories, type ServerHistories } from '../history/server-histories.ts';
 import type { LatencyModel } from '../model/model.ts';
 import type { TargetEstimates } from '../model/slot-evaluator.ts';
 import { type AnswerStatistic, MODEL_COLUMNS, type PredictColumns, type PredictedColumns } from '../schema/columns.ts';
@@ -23,6 +25,8 @@ import { createSlotTable, type SlotTable } from './slot-table.ts';
 export interface LiveModel {
   readonly model: LatencyModel;
   readonly servers: ServerIndex;
+  /** What was reported of each server, by its number; what `predict` knows of their past. */
+  readonly histories: ServerHistories;
   /** Fills `predicted` for the first `columns.count` rows. */
   predict(columns: PredictColumns, predicted: PredictedColumns): void;
   /** Fills each of `outputs` with its statistic of the same rows. */
@@ -46,7 +50,7 @@ export interface StatisticColumns {
 export interface Forecast {
   readonly key: ServerKey;
   readonly podType: string;
-  /** In the order of MODEL_COLUMNS. */
+  /** In the order of MODEL_COLUMNS; what is missing is negative. */
   readonly metrics: readonly number[];
   readonly ttft: TargetForecast;
   readonly tpot: TargetForecast;
@@ -56,12 +60,15 @@ const MAX_SERVERS = 8192;
 /** Pod types beyond these share a number: callers may send any text. */
 const MAX_POD_TYPES = 16;
 
-export function createLiveModel(initial: LatencyModel): LiveModel {
+export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs'> = realWorld): LiveModel {
   const podTypes = createPodTypeNumbers(MAX_POD_TYPES);
   const tracker = createResidualTracker({ maxServers: MAX_SERVERS, maxPodTypes: MAX_POD_TYPES });
   const table = createSlotTable(initial, { tracker, podTypes });
   const recent = createRecentRows();
-  const predictCall = createCallPredictor({ table, podTypes, index: tracker.servers });
+  const histories = createServerHistories(tracker.servers);
+  const predictCall = createCallPredictor({ table, podTypes, index: tracker.servers }, (columns, servers) =>
+    histories.fill(columns, servers, world.nowMs()),
+  );
   const forecastRow = createRowForecaster(table);
   let hasObserved = false;
 
@@ -76,13 +83,14 @@ export function createLiveModel(initial: LatencyModel): LiveModel {
       return table.model;
     },
     servers: tracker.servers,
+    histories,
     predict: (columns, predicted) =>
       predictCall(columns, [{ statistic: table.model.statistic, predicted }], hasObserved),
     predictStatistics: (columns, outputs) => predictCall(columns, outputs, hasObserved),
     forecast(columns, podType, address) {
       podTypes.register(podType);
       const key = { server: tracker.servers.ensure(address), podType: podTypes.numberOf(podType) };
-      const metrics = MODEL_COLUMNS.map((name) => columns[name][0]!);
+      const metrics = MODEL_COLUMNS.map((name) => toStorable(columns[name][0]!));
       return { key, podType, metrics, ...forecastRow(columns, podType, key) };
     },
     observe(forecast, target, observedMs) {
@@ -105,6 +113,11 @@ export function createLiveModel(initial: LatencyModel): LiveModel {
   };
 }
 
+/** JSON has no NaN: what is missing of a history is negative, which no number of an input is. */
+function toStorable(value: number): number {
+  return Number.isNaN(value) ? -1 : value;
+}
+
 type CallPredictor = (
   columns: PredictColumns,
   outputs: readonly StatisticColumns[],
@@ -113,7 +126,10 @@ type CallPredictor = (
 ) => void;
 
 /** Its batch and mixture are reused from call to call; they hold nothing between two calls. */
-function createCallPredictor(options: Parameters<typeof createCallResolver>[0]): CallPredictor {
+function createCallPredictor(
+  options: Parameters<typeof createCallResolver>[0],
+  fillHistory: (columns: PredictColumns, servers: Int32Array) => void,
+): CallPredictor {
   const resolver = createCallResolver(options);
   let batch = createBatch(FIRST_CAPACITY);
   let mixture = createMixture(FIRST_CAPACITY);
@@ -129,6 +145,7 @@ function createCallPredictor(options: Parameters<typeof createCallResolver>[0]):
       mixture = createMixture(columns.capacity);
     }
     const call = resolver.resolve(columns);
+    fillHistory(columns, call.servers);
     for (const slot of listSlots(call)) {
       const { ttft, tpot } = slot.estimate(columns, call.servers);
       selectRows(batch, call, slot);

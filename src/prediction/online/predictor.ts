@@ -3,6 +3,7 @@
  * between two calls, so no call waits or sees half of each.
  */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
+import { realWorld, type World } from '../../world.ts';
 import { createPriorModel, type LatencyModel } from '../model/model.ts';
 import {
   type BatchPredictor,
@@ -33,15 +34,15 @@ export const SHARED_NAME = '';
 /** Rows of a batch that are predicted at once: evaluators keep room for the largest call. */
 const ROWS_AT_ONCE = 4096;
 
-export function createPredictor(): SwappablePredictor {
+export function createPredictor(world: Pick<World, 'nowMs'> = realWorld): SwappablePredictor {
   const models = new Map<string, LiveModel>();
   const trained = new Set<string>();
   const prior = createPriorModel();
-  const untrained = createLiveModel(prior);
+  const untrained = createLiveModel(prior, world);
 
   /** The live part of a name that is trained from now on. */
   function openTrained(targetModel: string): LiveModel {
-    const live = models.get(targetModel) ?? createLiveModel(prior);
+    const live = models.get(targetModel) ?? createLiveModel(prior, world);
     models.set(targetModel, live);
     return live;
   }
@@ -66,7 +67,7 @@ export function createPredictor(): SwappablePredictor {
       const known = models.get(targetModel);
       if (known !== undefined) return known;
       if (targetModel === SHARED_NAME || models.size - trained.size >= MAX_UNTRAINED) return untrained;
-      const live = createLiveModel(prior);
+      const live = createLiveModel(prior, world);
       models.set(targetModel, live);
       return live;
     },

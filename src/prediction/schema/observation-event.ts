@@ -22,6 +22,8 @@ export interface DispatchedEvent {
   readonly input: ObservedInput;
   /** Milliseconds since the epoch: as the caller says, else when it arrived here. */
   readonly atMs: number;
+  /** What was known here of the server's past at that time, in the order of `HISTORY_COLUMNS`. */
+  readonly history?: ArrayLike<number> | undefined;
 }
 
 export interface FirstTokenEvent {
@@ -48,6 +50,8 @@ export interface WholeObservation {
   readonly targetModel: string;
   readonly input: ObservedInput;
   readonly atMs: number;
+  /** As of a dispatch. */
+  readonly history?: ArrayLike<number> | undefined;
   readonly ttftMs: number | undefined;
   readonly tpotMs: number | undefined;
   readonly outputTokens: number;

@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict';
+import { Registry } from 'prom-client';
+import { forEachEngine } from '../../../test/support/engines.ts';
+import { observePool } from '../../../test/support/observed-pool.ts';
+import type { Store } from '../../database/store.ts';
+import { createPredictor } from '../online/predictor.ts';
+import { createPredictColumns, HISTORY_COLUMNS } from '../schema/columns.ts';
+import type { DispatchedEvent, FirstTokenEvent } from '../schema/observation-event.ts';
+import { createObservationSink } from './observation-sink.ts';
+import { listSamples } from './sample-store.ts';
+
+const [{ input: pooled }] = observePool({ rows: 1 }) as [ReturnType<typeof observePool>[number]];
+const input = { ...pooled, inputTokenLength: 1000, prefixCacheScore: 0.25 };
+
+function dispatched(requestId: string, atMs: number): DispatchedEvent {
+  return { kind: 'dispatched', requestId, targetModel: 'm', input, atMs };
+}
+
+function firstToken(requestId: string, ttftMs: number): FirstTokenEvent {
+  return { kind: 'first_token', requestId, ttftMs, atMs: 0 };
+}
+
+/** A sink and a predictor by a clock that the test moves. */
+function openService(store: Store) {
+  const world = { ms: 0, nowMs: () => world.ms };
+  const predictor = createPredictor(world);
+  const sink = createObservationSink({
+    store,
+    world,
+    metrics: new Registry(),
+    predictor,
+    onDrift: () => {},
+    onObserved: () => {},
+  });
+  const reportAt = (ms: number, events: Parameters<typeof sink.report>[0]) => {
+    world.ms = ms;
+    return sink.report(events);
+  };
+  return { predictor, world, reportAt };
+}
+
+async function listHistories(store: Store): Promise<Map<string, Record<string, number>>> {
+  const samples = await listSamples(store, 'm', 100);
+  return new Map(
+    samples.map(({ observation: { atMs, history } }) => [
+      `${atMs}`,
+      Object.fromEntries(HISTORY_COLUMNS.map((name, h) => [name, history![h]!])),
+    ]),
+  );
+}
+
+forEachEngine('a sample keeps what was known of its server when it was asked', async (store) => {
+  const { reportAt } = openService(store);
+  await reportAt(1000, [dispatched('a', 1000)]);
+  await reportAt(1100, [dispatched('b', 1100)]);
+  await reportAt(1200, [firstToken('a', 200)]);
+  await reportAt(1250, [dispatched('c', 1250)]);
+  await reportAt(2000, [firstToken('b', 500), firstToken('c', 600)]);
+  const histories = await listHistories(store);
+  assert.ok(Object.values(histories.get('1000')!).every(Number.isNaN));
+  assert.equal(histories.get('1100')!.waitingTokens, 750);
+  assert.deepEqual(histories.get('1250'), {
+    sinceFirstTokenMs: 50,
+    firstTokenGapMs: Number.NaN,
+    waitingTokens: 750,
+    oldestWaitingMs: 150,
+    expectedWaitMs: Number.NaN,
+    sinceDispatchMs: 150,
+    sinceEarlierDispatchMs: 250,
+  });
+});
+
+forEachEngine(
+  'a request that is reported late keeps what was known when it was asked, not when it was reported',
+  async (store) => {
+    const { reportAt } = openService(store);
+    await reportAt(1000, [dispatched('a', 900), dispatched('b', 950)]);
+    await reportAt(6000, [dispatched('c', 3000), dispatched('d', 4000)]);
+    await reportAt(
+      9000,
+      ['a', 'b', 'c', 'd'].map((requestId) => firstToken(requestId, 50)),
+    );
+    const histories = await listHistories(store);
+    assert.ok(Number.isNaN(histories.get('950')!.sinceDispatchMs));
+    assert.equal(histories.get('3000')!.sinceDispatchMs, 2050);
+    assert.equal(histories.get('4000')!.sinceDispatchMs, 3050, 'nothing of the other request in its batch');
+    assert.equal(histories.get('4000')!.waitingTokens, 1500);
+  },
+);
+
+forEachEngine('Predict is told the history of each server, and nothing of the others', async (store) => {
+  const { predictor, world, reportAt } = openService(store);
+  await reportAt(1000, [dispatched('a', 1000), dispatched('b', 1010)]);
+  await reportAt(1300, [firstToken('a', 300)]);
+  world.ms = 1400;
+  const columns = createPredictColumns(2);
+  const names = [Buffer.from(input.serverIp), Buffer.from('other')];
+  columns.source = Buffer.concat(names);
+  columns.serverIpStart.set([0, names[0]!.length]);
+  columns.serverIpLength.set(names.map((name) => name.length));
+  columns.count = 2;
+  predictor.predict('m', columns, { ttftMs: new Float64Array(2), tpotMs: new Float64Array(2) });
+  assert.deepEqual(
+    [columns.sinceFirstTokenMs[0], columns.waitingTokens[0], columns.oldestWaitingMs[0]],
+    [100, 750, 390],
+  );
+  assert.ok(HISTORY_COLUMNS.every((name) => Number.isNaN(columns[name][1]!)));
+});
+
+forEachEngine('a request that ends without a first token waits no more', async (store) => {
+  const { predictor, reportAt } = openService(store);
+  await reportAt(1000, [dispatched('a', 1000)]);
+  await reportAt(1100, [{ kind: 'finished', requestId: 'a', tpotMs: undefined, outputTokens: 1, atMs: 1100 }]);
+  const { histories, servers } = predictor.live('m');
+  const known = new Float64Array(HISTORY_COLUMNS.length);
+  histories.find(servers.ensure(Buffer.from(input.serverIp)))!.read(1200, known);
+  assert.equal(known[HISTORY_COLUMNS.indexOf('waitingTokens')], 0);
+});

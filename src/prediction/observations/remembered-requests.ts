@@ -1,0 +1,94 @@
+/**
+ * The requests under way, as the service knows them: what was forecast at the dispatch, and the events that move the
+ * histories of their servers. A time that is reported late is told to a history with the time at which it happened.
+ */
+import { HISTORY_SIZE } from '../history/server-history.ts';
+import type { Forecast } from '../online/live-model.ts';
+import type { SwappablePredictor } from '../online/predictor.ts';
+import type {
+  DispatchedEvent,
+  ObservationEvent,
+  ObservedInput,
+  WholeObservation,
+} from '../schema/observation-event.ts';
+
+/** What a request was asked with. */
+export type AskedRequest = Pick<DispatchedEvent, 'targetModel' | 'input' | 'history'>;
+
+interface RememberedRequest {
+  readonly forecast: Forecast;
+  readonly targetModel: string;
+  readonly atMs: number;
+}
+
+export interface RememberedRequests {
+  find(requestId: string): RememberedRequest | undefined;
+  add(event: DispatchedEvent, forecast: Forecast): void;
+  /** Moves the history of the event's server; `knownMs` is when the event was reported. */
+  tellHistory(event: ObservationEvent, knownMs: number): void;
+}
+
+/** The oldest beyond are forecast again when their time comes, and wait no more. */
+const MAX_REMEMBERED = 50_000;
+
+export function createRememberedRequests(predictor: SwappablePredictor): RememberedRequests {
+  const remembered = new Map<string, RememberedRequest>();
+
+  /** Of the server that a remembered request was sent to. */
+  function openHistory({ targetModel, forecast }: RememberedRequest, knownMs: number) {
+    const history = predictor.live(targetModel).histories.ensure(forecast.key.server);
+    history.begin(knownMs);
+    return history;
+  }
+
+  function forget(requestId: string, knownMs: number): void {
+    const request = remembered.get(requestId);
+    if (request === undefined) return;
+    openHistory(request, knownMs).end(requestId);
+    remembered.delete(requestId);
+  }
+
+  return {
+    find: (requestId) => remembered.get(requestId),
+    add({ requestId, targetModel, atMs }, forecast) {
+      remembered.set(requestId, { forecast, targetModel, atMs });
+    },
+    tellHistory(event, knownMs) {
+      if (event.kind === 'observation') return tellObservation(predictor, event, knownMs);
+      const request = remembered.get(event.requestId);
+      if (request === undefined) return;
+      if (event.kind === 'finished') return forget(event.requestId, knownMs);
+      const history = openHistory(request, knownMs);
+      if (event.kind === 'first_token') return history.firstToken(event.requestId, request.atMs + event.ttftMs);
+      history.dispatch(event.requestId, { atMs: event.atMs, tokens: countComputedTokens(event.input) });
+      if (remembered.size > MAX_REMEMBERED) forget(remembered.keys().next().value!, knownMs);
+    },
+  };
+}
+
+/** The event with what was known of its server's past when the request was sent; others as they are. */
+export function recallHistory(predictor: SwappablePredictor, event: ObservationEvent): ObservationEvent {
+  if (!('input' in event) || event.history !== undefined) return event;
+  const { servers, histories } = predictor.live(event.targetModel);
+  const address = Buffer.from(event.input.serverIp);
+  const known = histories.find(servers.find(address, 0, address.length));
+  if (known === undefined) return event;
+  const history = new Float64Array(HISTORY_SIZE);
+  known.recall(event.atMs, history);
+  return { ...event, history };
+}
+
+function tellObservation(predictor: SwappablePredictor, event: WholeObservation, knownMs: number): void {
+  const { requestId, targetModel, input, atMs, ttftMs } = event;
+  const { servers, histories } = predictor.live(targetModel);
+  const history = histories.ensure(servers.ensure(Buffer.from(input.serverIp)));
+  history.begin(knownMs);
+  history.dispatch(requestId, { atMs, tokens: 0 });
+  if (ttftMs === undefined) history.end(requestId);
+  else history.firstToken(requestId, atMs + ttftMs);
+}
+
+/** Prompt tokens that are not in the prefix cache. */
+function countComputedTokens({ inputTokenLength, prefixCacheScore }: ObservedInput): number {
+  return inputTokenLength * Math.max(0, 1 - prefixCacheScore);
+}
