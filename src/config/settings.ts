@@ -318,6 +318,29 @@ export const settings = {
       schema: integer(100, 600_000),
       fallback: '5000',
     }),
+    headroomTtftMs: optional({
+      env: 'PREDICTION_HEADROOM_TTFT_MS',
+      about:
+        'Limit of TTFT, in milliseconds, by which the headroom of each server is worked out for autoscalers. With it or the limit of TPOT, `/metrics` has `trivet_prediction_headroom_requests`.',
+      schema: integer(1, 86_400_000),
+    }),
+    headroomTpotMs: optional({
+      env: 'PREDICTION_HEADROOM_TPOT_MS',
+      about: 'Limit of TPOT for the headroom, in milliseconds.',
+      schema: integer(1, 86_400_000),
+    }),
+    headroomPercent: setting({
+      env: 'PREDICTION_HEADROOM_PERCENT',
+      about: 'Percent of the requests that must stay below these limits.',
+      schema: integer(50, 99),
+      fallback: '90',
+    }),
+    headroomOutputTokens: setting({
+      env: 'PREDICTION_HEADROOM_OUTPUT_TOKENS',
+      about: 'Mean length of an answer, in tokens, for the headroom.',
+      schema: integer(1, 1_000_000),
+      fallback: '200',
+    }),
     tracesKvCapacityTokens: optional({
       env: 'PREDICTION_TRACES_KV_CAPACITY_TOKENS',
       about:

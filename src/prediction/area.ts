@@ -12,13 +12,14 @@ import { createObservationRoutes } from './api/observation-routes.ts';
 import { createObservationService } from './api/observation-service.ts';
 import { createPredictRoutes } from './api/predict-routes.ts';
 import { createPredictionService, PREDICTION_SERVICE_NAMES } from './api/prediction-service.ts';
+import { createHeadroomWorker, type HeadroomWorker } from './capacity/headroom-worker.ts';
 import { createTrainer } from './learning/trainer-worker.ts';
 import { type LlmDWire, openLlmDWire } from './llm-d/open-llm-d.ts';
 import { createObservationSink } from './observations/observation-sink.ts';
 import { createSampleKeeper } from './observations/sample-keeper.ts';
 import { createAccuracyMetrics } from './online/accuracy-metrics.ts';
 import { createLiveAccuracy } from './online/live-accuracy.ts';
-import { createPredictor } from './online/predictor.ts';
+import { createPredictor, type SwappablePredictor } from './online/predictor.ts';
 import { createLiveStateKeeper } from './registry/live-state-worker.ts';
 import { createModelAdmin, type ModelAdmin } from './registry/model-admin.ts';
 import { createModelLoader } from './registry/model-loader.ts';
@@ -81,6 +82,7 @@ export function createPredictionArea(parts: PredictionParts): PredictionArea {
     },
   });
   const sink = scraper?.fillReports(joined) ?? joined;
+  const headroom = openHeadroom(parts, predictor, scraper);
   const observations = createObservationService({ sink, world });
   const { unknownModel } = config;
   const service = createPredictionService({ predictor, fillLoad: scraper?.fillLoad, unknownModel, metrics, world });
@@ -122,6 +124,7 @@ export function createPredictionArea(parts: PredictionParts): PredictionArea {
       samples,
       llmD.worker,
       ...(scraper === undefined ? [] : [scraper.worker]),
+      ...(headroom === undefined ? [] : [headroom]),
       ...(spans === undefined ? [] : [spans]),
       ...(config.learning ? [trainer] : []),
     ],
@@ -132,6 +135,32 @@ export function createPredictionArea(parts: PredictionParts): PredictionArea {
       await llmD.load();
     },
   };
+}
+
+/** Undefined unless there is a limit to have room below. */
+function openHeadroom(
+  { store, world, log, metrics, config }: PredictionParts,
+  predictor: SwappablePredictor,
+  scraper: Scraper | undefined,
+): HeadroomWorker | undefined {
+  const {
+    headroomTtftMs: ttftMs,
+    headroomTpotMs: tpotMs,
+    headroomPercent,
+    headroomOutputTokens: outputTokens,
+  } = config;
+  if (ttftMs === undefined && tpotMs === undefined) return undefined;
+  return createHeadroomWorker({
+    store,
+    world,
+    log,
+    metrics,
+    limits: { ttftMs, tpotMs, quantile: headroomPercent / 100 },
+    outputTokens,
+    listModels: () =>
+      predictor.list().map(({ targetModel }) => ({ targetModel, model: predictor.live(targetModel).model })),
+    readUnderWay: (server) => scraper?.loads.readUnderWay(server, world.monotonicMs()),
+  });
 }
 
 /** Undefined, and free of any cost, unless servers are listed. */

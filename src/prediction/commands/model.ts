@@ -4,6 +4,7 @@ import { print, printJson, remark, writeOutput } from '../../command-line/output
 import { Failure } from '../../errors.ts';
 import { promoteModel, readModelFile, rollBackModel } from '../registry/model-store.ts';
 import { formatModelId } from '../schema/model-name.ts';
+import { createCapacityCommand } from './model-capacity.ts';
 import { createEvaluateCommand } from './model-evaluate.ts';
 import { createImportCommand } from './model-import.ts';
 import { createTrainCommand } from './model-train.ts';
@@ -34,6 +35,7 @@ export function createModelCommand(): Command {
     .option('--json', 'print JSON')
     .action(exportModel);
   command.addCommand(createImportCommand());
+  command.addCommand(createCapacityCommand());
   return command;
 }
 

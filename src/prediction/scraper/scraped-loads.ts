@@ -28,6 +28,8 @@ export interface ScrapedLoads {
   fillColumns(columns: PredictColumns, nowMs: number): number;
   /** The same for the candidate of a report. */
   fillInput(input: ObservedInput, nowMs: number): FilledInput;
+  /** What the server has waiting and running; undefined unless its numbers are fresh. */
+  readUnderWay(server: string, nowMs: number): number | undefined;
 }
 
 export function createScrapedLoads(staleAfterMs: number): ScrapedLoads {
@@ -37,6 +39,12 @@ export function createScrapedLoads(staleAfterMs: number): ScrapedLoads {
 
   function isStale({ load, atMs }: ScrapedServer, nowMs: number): boolean {
     return load === undefined || nowMs - atMs > staleAfterMs;
+  }
+
+  function findServer(name: string): ScrapedServer | undefined {
+    const bytes = Buffer.from(name);
+    const found = index.find(bytes, 0, bytes.length);
+    return found === -1 ? undefined : byName[found];
   }
 
   function fillRow(columns: PredictColumns, row: number, nowMs: number): boolean {
@@ -89,15 +97,17 @@ export function createScrapedLoads(staleAfterMs: number): ScrapedLoads {
     fillInput(input, nowMs) {
       if (input.numRequestWaiting + input.numRequestRunning + input.kvCacheUsage + input.inflightTokens > 0)
         return { input };
-      const name = Buffer.from(input.serverIp);
-      const found = index.find(name, 0, name.length);
-      const server = found === -1 ? undefined : byName[found]!;
+      const server = findServer(input.serverIp);
       if (server === undefined) return { input };
       if (isStale(server, nowMs)) return { staleMs: nowMs - server.atMs };
       const { waiting, running, kvCacheUsage, inflightTokens } = server.load!;
       return {
         input: { ...input, numRequestWaiting: waiting, numRequestRunning: running, kvCacheUsage, inflightTokens },
       };
+    },
+    readUnderWay(name, nowMs) {
+      const server = findServer(name);
+      return server === undefined || isStale(server, nowMs) ? undefined : server.load!.waiting + server.load!.running;
     },
   };
 }

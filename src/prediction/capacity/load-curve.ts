@@ -1,0 +1,105 @@
+/**
+ * What the metrics of a server look like with n requests under way, learned from samples. Only n is simulated: how it
+ * divides into waiting and running, and what cache and tokens it takes, is the server's own habit and the gateway's way
+ * of counting, and the samples have both.
+ */
+import type { ObservedInput } from '../schema/observation-event.ts';
+
+/** The metrics of a row that depend on how much is under way. */
+export const LOAD_FIELDS = [
+  'numRequestWaiting',
+  'numRequestRunning',
+  'kvCacheUsage',
+  'inflightTokens',
+  'hbmUtilization',
+  'aiCoreUtilization',
+  'bandwidthUtilization',
+] as const satisfies readonly (keyof ObservedInput)[];
+
+export type LoadMetrics = Readonly<Record<(typeof LOAD_FIELDS)[number], number>>;
+
+export interface LoadCurve {
+  /** The mean metrics with so many requests under way. Beyond what was seen they grow in proportion. */
+  at(underWay: number): LoadMetrics;
+  /** As many requests under way as enough samples show. */
+  readonly seen: number;
+}
+
+/** Means over fewer samples are joined with their neighbours'. */
+const MIN_KNOT_SAMPLES = 20;
+
+interface Knot {
+  readonly underWay: number;
+  readonly metrics: LoadMetrics;
+}
+
+export function fitLoadCurve(samples: readonly LoadMetrics[]): LoadCurve {
+  const sorted = samples.toSorted((a, b) => countUnderWay(a) - countUnderWay(b));
+  const knots = joinSamples(sorted);
+  const seen = countUnderWay(sorted[Math.max(0, sorted.length - MIN_KNOT_SAMPLES)] ?? toRunning(0));
+  return {
+    seen,
+    at(underWay) {
+      const next = findKnot(knots, underWay);
+      if (next === 0) return knots.length === 0 ? toRunning(underWay) : scale(knots[0]!, underWay);
+      if (next === knots.length) return scale(knots.at(-1)!, underWay);
+      return interpolate(knots[next - 1]!, knots[next]!, underWay);
+    },
+  };
+}
+
+export function countUnderWay({ numRequestWaiting, numRequestRunning }: LoadMetrics): number {
+  return numRequestWaiting + numRequestRunning;
+}
+
+function joinSamples(sorted: readonly LoadMetrics[]): Knot[] {
+  const knots: Knot[] = [];
+  for (let start = 0; start < sorted.length; ) {
+    let end = start;
+    // All samples of one number under way belong together.
+    while (end < sorted.length && (end - start < MIN_KNOT_SAMPLES || isSameLoad(sorted, end))) end++;
+    if (sorted.length - end < MIN_KNOT_SAMPLES) end = sorted.length;
+    const metrics = meanOf(sorted.slice(start, end));
+    knots.push({ underWay: countUnderWay(metrics), metrics });
+    start = end;
+  }
+  return knots;
+}
+
+function isSameLoad(sorted: readonly LoadMetrics[], i: number): boolean {
+  return countUnderWay(sorted[i]!) === countUnderWay(sorted[i - 1]!);
+}
+
+function meanOf(samples: readonly LoadMetrics[]): LoadMetrics {
+  return mapFields((name) => samples.reduce((sum, sample) => sum + sample[name], 0) / samples.length);
+}
+
+/** The first knot with at least so many. */
+function findKnot(knots: readonly Knot[], underWay: number): number {
+  let [low, high] = [0, knots.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (knots[middle]!.underWay < underWay) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function interpolate(lower: Knot, upper: Knot, underWay: number): LoadMetrics {
+  const width = upper.underWay - lower.underWay;
+  const share = width === 0 ? 0 : (underWay - lower.underWay) / width;
+  return mapFields((name) => lower.metrics[name] + share * (upper.metrics[name] - lower.metrics[name]));
+}
+
+function scale({ underWay: known, metrics }: Knot, underWay: number): LoadMetrics {
+  return known === 0 ? toRunning(underWay) : mapFields((name) => (metrics[name] * underWay) / known);
+}
+
+/** Without any sample under load, all that is known is the number. */
+function toRunning(underWay: number): LoadMetrics {
+  return mapFields((name) => (name === 'numRequestRunning' ? underWay : 0));
+}
+
+function mapFields(read: (name: (typeof LOAD_FIELDS)[number]) => number): LoadMetrics {
+  return Object.fromEntries(LOAD_FIELDS.map((name) => [name, read(name)])) as unknown as LoadMetrics;
+}

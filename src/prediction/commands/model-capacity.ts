@@ -1,0 +1,132 @@
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { type CliStore, openCliStore } from '../../command-line/open-cli-store.ts';
+import { formatTable, print, printJson } from '../../command-line/output.ts';
+import { Failure } from '../../errors.ts';
+import { type Capacity, findCapacity, type LatencyLimits } from '../capacity/find-capacity.ts';
+import { createObservedPool } from '../capacity/observed-pool.ts';
+import { FORMATS, type Format, readObservations } from '../formats/read-observations.ts';
+import { decodeModel } from '../model/model-codec.ts';
+import { listSamples } from '../observations/sample-store.ts';
+import { readModelFile } from '../registry/model-store.ts';
+import type { Observation } from '../schema/observation.ts';
+import { findVersion } from './model-versions.ts';
+import { createKvCapacityOption, createServerOption } from './read-rows.ts';
+
+interface CapacityOptions {
+  readonly ttft?: number;
+  readonly tpot?: number;
+  readonly quantile: number;
+  readonly outputTokens: number;
+  readonly servers?: readonly string[];
+  readonly podType: string;
+  readonly input?: readonly string[];
+  readonly format?: Format;
+  readonly server?: string;
+  readonly kvCapacityTokens?: number;
+  readonly json?: boolean;
+}
+
+const MAX_SAMPLES = 20_000;
+
+export function createCapacityCommand(): Command {
+  return new Command('capacity')
+    .description('Find the highest rate of requests at which servers keep limits of TTFT and TPOT')
+    .argument('<id>', 'name, or name@version; a name means the version that is served')
+    .option('--ttft <ms>', 'the time to the first token must stay below', parseAboveZero)
+    .option('--tpot <ms>', 'the time per output token must stay below', parseAboveZero)
+    .option('--quantile <share>', 'the share of requests that must stay below, 0.5 to 0.99', parseQuantile, 0.9)
+    .requiredOption('--output-tokens <tokens>', 'the mean length of an answer', parseAboveZero)
+    .option('--servers <list>', 'the pool, as server_ip names them, with commas; all that the samples name', splitList)
+    .option('--pod-type <name>', 'servers of this pod type', '')
+    .option('--input <file...>', 'observations that show the load, as for train; else the samples in the store')
+    .addOption(new Option('--format <name>', 'what the input is; detected when left out').choices(FORMATS))
+    .addOption(createKvCapacityOption())
+    .addOption(createServerOption())
+    .option('--json', 'print JSON')
+    .action(printCapacity);
+}
+
+function parseAboveZero(text: string): number {
+  const value = Number(text);
+  if (!(value > 0 && value <= 1e9)) throw new InvalidArgumentError('it must be a number above 0.');
+  return value;
+}
+
+function parseQuantile(text: string): number {
+  const value = Number(text);
+  if (!(value >= 0.5 && value <= 0.99)) throw new InvalidArgumentError('it must be a number from 0.5 to 0.99.');
+  return value;
+}
+
+function splitList(text: string): string[] {
+  return text.split(',').map((name) => name.trim());
+}
+
+async function printCapacity(id: string, options: CapacityOptions): Promise<void> {
+  const limits = readLimits(options);
+  await using opened = await openCliStore();
+  const { name, version } = await findVersion(opened.store, id);
+  const model = decodeModel(await readModelFile(opened.store, name, version));
+  const samples = await readSamples(opened, name, options);
+  const { servers, podType, outputTokens } = options;
+  const capacity = findCapacity(createObservedPool({ model, samples, servers, podType, outputTokens }), limits);
+  if (options.json)
+    return printJson(capacity ?? { requestsPerSecond: 0, concurrency: 0, limitedBy: 'idle', servers: [] });
+  if (capacity === undefined) print('Not even idle servers keep these limits');
+  else printFound(capacity, limits);
+}
+
+function readLimits({ ttft, tpot, quantile }: CapacityOptions): LatencyLimits {
+  if (ttft === undefined && tpot === undefined)
+    throw new Failure('invalid', 'Cannot find the capacity: --ttft, --tpot or both must give a limit');
+  return { ttftMs: ttft, tpotMs: tpot, quantile };
+}
+
+async function readSamples(
+  { store }: Pick<CliStore, 'store'>,
+  name: string,
+  options: CapacityOptions,
+): Promise<Observation[]> {
+  if (options.input === undefined)
+    return (await listSamples(store, name, MAX_SAMPLES)).map(({ observation }) => observation);
+  const { format, server, kvCapacityTokens } = options;
+  const samples: Observation[] = [];
+  for (const path of options.input)
+    for await (const row of readObservations(path, {
+      format,
+      server,
+      kvCapacityTokens,
+      targetModel: name,
+      stdin: process.stdin,
+    }))
+      if ('observation' in row) samples.push(row.observation);
+  return samples;
+}
+
+const REASONS: Readonly<Record<Capacity['limitedBy'], string>> = {
+  ttft: 'Above it, TTFT exceeds its limit',
+  tpot: 'Above it, TPOT exceeds its limit',
+  'observed load':
+    'The servers can take at least this: the samples show no higher load, and the limits still hold there',
+};
+
+function printFound(capacity: Capacity, { quantile }: LatencyLimits): void {
+  const percent = Number((100 * quantile).toFixed(1));
+  print(`${round(capacity.requestsPerSecond)} requests a second, ${round(capacity.concurrency)} under way on average`);
+  print(`p${percent} there: TTFT ${round(capacity.ttftMs)} ms, TPOT ${round(capacity.tpotMs)} ms`);
+  print(`${REASONS[capacity.limitedBy]}\n`);
+  print(
+    formatTable(
+      ['server', 'requests a second', 'under way'],
+      capacity.servers.map(({ name, requestsPerSecond, concurrency }) => [
+        name,
+        round(requestsPerSecond),
+        round(concurrency),
+      ]),
+    ),
+  );
+}
+
+function round(value: number): number {
+  return Number(value.toPrecision(3));
+}
