@@ -31,7 +31,7 @@ export function createServiceModel(model: LatencyModel, podType: string): Servic
     const address = Buffer.from(server);
     addresses.set(server, address);
     // A server that the model has not seen has the offset of its kind.
-    median.state.servers.ensure(address);
+    median.servers.ensure(address);
     return address;
   }
 

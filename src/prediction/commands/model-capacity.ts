@@ -18,7 +18,7 @@ interface CapacityOptions {
   readonly quantile: number;
   readonly outputTokens: number;
   readonly servers?: readonly string[];
-  readonly podType: string;
+  readonly podType?: string;
   readonly input?: readonly string[];
   readonly format?: Format;
   readonly server?: string;
@@ -37,7 +37,7 @@ export function createCapacityCommand(): Command {
     .option('--quantile <share>', 'the share of requests that must stay below, 0.5 to 0.99', parseQuantile, 0.9)
     .requiredOption('--output-tokens <tokens>', 'the mean length of an answer', parseAboveZero)
     .option('--servers <list>', 'the pool, as server_ip names them, with commas; all that the samples name', splitList)
-    .option('--pod-type <name>', 'servers of this pod type', '')
+    .option('--pod-type <name>', 'servers of this pod type, instead of those without one')
     .option('--input <file...>', 'observations that show the load, as for train; else the samples in the store')
     .addOption(new Option('--format <name>', 'what the input is; detected when left out').choices(FORMATS))
     .addOption(createKvCapacityOption())
@@ -68,7 +68,7 @@ async function printCapacity(id: string, options: CapacityOptions): Promise<void
   const { name, version } = await findVersion(opened.store, id);
   const model = decodeModel(await readModelFile(opened.store, name, version));
   const samples = await readSamples(opened, name, options);
-  const { servers, podType, outputTokens } = options;
+  const { servers, podType = '', outputTokens } = options;
   const capacity = findCapacity(createObservedPool({ model, samples, servers, podType, outputTokens }), limits);
   if (options.json)
     return printJson(capacity ?? { requestsPerSecond: 0, concurrency: 0, limitedBy: 'idle', servers: [] });
