@@ -57,7 +57,7 @@ async function takeFromBridge(
   const { owner = '', repo = '' } = c.req.param();
   const { repository, secret } = await findBridgeSecret(parts, owner, repo, name);
   const body = Buffer.from(await c.req.arrayBuffer());
-  if (!bridge.verifies(secret, header, body)) throw refuseBridge(name);
+  if (!bridge.verifies(secret, { header, body, nowMs: parts.world.nowMs() })) throw refuseBridge(name);
   const payload = parseJsonObject(readPayload(c, body), c.req.header('content-type') ?? '') as Json;
   const translated = translateWebhook(recognised, header, payload);
   if (translated === undefined)

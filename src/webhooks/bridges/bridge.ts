@@ -5,12 +5,18 @@ import { parseTime } from '../events/event-limits.ts';
 /** Reads a header, whatever its case. */
 export type ReadHeader = (name: string) => string | undefined;
 
+export interface SignedRequest {
+  readonly header: ReadHeader;
+  readonly body: Buffer;
+  readonly nowMs: number;
+}
+
 /** Webhooks of another code host, taken as announcements. */
 export interface Bridge {
   /** Whether these are the headers of that host. */
   recognises(header: ReadHeader): boolean;
   /** By that host's own scheme, over the bytes as they came. */
-  verifies(secret: Buffer, header: ReadHeader, body: Buffer): boolean;
+  verifies(secret: Buffer, request: SignedRequest): boolean;
   /** What names this delivery to us, so that a repeated one sends nothing twice. */
   deliveryId(header: ReadHeader): string | undefined;
   /** Undefined for an event of a kind that hooks here cannot subscribe to. */

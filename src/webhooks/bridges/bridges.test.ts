@@ -55,7 +55,7 @@ const PROOFS: [title: string, headers: Record<string, string>, isAccepted: boole
 for (const [title, headers, isAccepted] of PROOFS)
   test(`${title} is ${isAccepted ? 'accepted' : 'refused'}`, () => {
     const found = findBridge(readHeaderOf(headers));
-    assert.equal(found?.bridge.verifies(SECRET, readHeaderOf(headers), BODY), isAccepted);
+    assert.equal(found?.bridge.verifies(SECRET, { header: readHeaderOf(headers), body: BODY, nowMs: 0 }), isAccepted);
   });
 
 test('gitlab may sign as Standard Webhooks, and a wrong signature is not mended by the right token', () => {
@@ -68,13 +68,28 @@ test('gitlab may sign as Standard Webhooks, and a wrong signature is not mended 
     'webhook-timestamp': String(Math.floor(nowMs / 1000)),
     'webhook-signature': new Webhook(key).sign('msg_1', new Date(nowMs), BODY.toString()),
   };
-  const verify = (changes: object) => {
-    const readHeader = readHeaderOf({ ...headers, ...changes });
-    return findBridge(readHeader)?.bridge.verifies(Buffer.from(key), readHeader, BODY);
+  const verify = (changes: object, laterMs = 0) => {
+    const header = readHeaderOf({ ...headers, ...changes });
+    return findBridge(header)?.bridge.verifies(Buffer.from(key), { header, body: BODY, nowMs: nowMs + laterMs });
   };
   assert.equal(verify({}), true);
   assert.equal(verify({ 'webhook-id': 'msg_2' }), false);
   assert.equal(verify({ 'webhook-signature': 'v1,AAAA' }), false);
+  for (const [hours, isAccepted] of [
+    [11, true],
+    [-11, true],
+    [13, false],
+    [-13, false],
+  ] as const)
+    assert.equal(verify({}, hours * 3_600_000), isAccepted, `${hours} hours later`);
+  const undated = new Webhook(key).sign('msg_1', new Date(Number.NaN), BODY.toString());
+  assert.equal(verify({ 'webhook-timestamp': 'NaN', 'webhook-signature': undated }), false);
+});
+
+test('a signed delivery of gitlab is known by its signed id, whatever other ids it has', () => {
+  const signed = { 'x-gitlab-event': 'Push Hook', 'webhook-id': 'msg_1', 'webhook-signature': 'v1,AAAA' };
+  const header = readHeaderOf({ ...signed, 'idempotency-key': 'chosen by a stranger' });
+  assert.equal(findBridge(header)?.bridge.deliveryId(header), 'msg_1');
 });
 
 test('what hooks cannot subscribe to is no event', () => {

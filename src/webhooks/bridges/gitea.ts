@@ -4,7 +4,7 @@ import { translateGithubShape } from './github-shape.ts';
 /** Gitea and its successors; they send the headers of GitHub too, so they are asked first. */
 export const gitea: Bridge = {
   recognises: (header) => readAny(header, 'event') !== undefined,
-  verifies: (secret, header, body) => verifyHexHmac(secret, body, readAny(header, 'signature')),
+  verifies: (secret, { header, body }) => verifyHexHmac(secret, body, readAny(header, 'signature')),
   deliveryId: (header) => readAny(header, 'delivery'),
   translate: (header, payload) => translateGithubShape(readAny(header, 'event') ?? '', payload),
 };

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import type { EventInput } from '../events/event.ts';
 import { MAX_LISTED_COMMITS } from '../events/event-kind.ts';
 import { standardKey } from '../profiles/signature.ts';
-import { type Bridge, compact, isEqual, type Json, type ReadHeader, toTime } from './bridge.ts';
+import { type Bridge, compact, isEqual, type Json, type ReadHeader, type SignedRequest, toTime } from './bridge.ts';
 import { toCommit, toIssue, toMergeRequest, toPerson } from './gitlab-objects.ts';
 
 type InputOf<Kind extends EventInput['kind']> = Extract<EventInput, { kind: Kind }>;
@@ -10,15 +10,26 @@ type InputOf<Kind extends EventInput['kind']> = Extract<EventInput, { kind: Kind
 /** A token in clear, or from version 19 on the signature of Standard Webhooks; a signature, once there, must hold. */
 export const gitlab: Bridge = {
   recognises: (header) => header('x-gitlab-event') !== undefined,
-  verifies: (secret, header, body) =>
-    header('webhook-signature') === undefined
-      ? isEqual(secret, Buffer.from(header('x-gitlab-token') ?? ''))
-      : verifyStandard(secret, header, body),
-  deliveryId: (header) => header('idempotency-key') ?? header('x-gitlab-webhook-uuid'),
+  verifies: (secret, request) =>
+    isSigned(request.header)
+      ? verifyStandard(secret, request)
+      : isEqual(secret, Buffer.from(request.header('x-gitlab-token') ?? '')),
+  // Of a signed delivery only the signed id counts: a stranger who saw it could send it again under another one.
+  deliveryId: (header) =>
+    isSigned(header) ? header('webhook-id') : (header('idempotency-key') ?? header('x-gitlab-webhook-uuid')),
   translate: (_, payload) => TRANSLATE_OF.get(payload.object_kind)?.(payload),
 };
 
-function verifyStandard(secret: Buffer, header: ReadHeader, body: Buffer): boolean {
+function isSigned(header: ReadHeader): boolean {
+  return header('webhook-signature') !== undefined;
+}
+
+/** Half of the time in which a delivery is recognised by its id, so that a copy is either recognised or too old. */
+const MAX_SKEW_MS = 12 * 3_600_000;
+
+function verifyStandard(secret: Buffer, { header, body, nowMs }: SignedRequest): boolean {
+  const skewMs = Math.abs(nowMs - Number(header('webhook-timestamp') || Number.NaN) * 1000);
+  if (!header('webhook-id') || !(skewMs < MAX_SKEW_MS)) return false;
   const signed = `${header('webhook-id')}.${header('webhook-timestamp')}.`;
   const expected = createHmac('sha256', standardKey(secret)).update(signed).update(body).digest('base64');
   const given = (header('webhook-signature') ?? '').split(' ');
