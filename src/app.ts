@@ -45,6 +45,39 @@ export interface App {
 
 export async function startApp(config: Config, world: World = realWorld): Promise<App> {
   await using undo = new AsyncDisposableStack();
+  const base = await openBase(config, world, undo);
+  const { areas, createSetupLink } = await createAreas(config, base);
+  const grpc = await openGrpc(config, base, areas);
+  const own = await openOwnPorts(config, base, { areas, undo });
+  const workers = areas.flatMap((area) => area.workers ?? []);
+  const { stopTimeoutMs } = config.server;
+  undo.defer(() =>
+    stopTogether([
+      ...[base.http, ...own.map(({ server }) => server)].map((server) => () => server.drain(stopTimeoutMs)),
+      () => grpc.drain(stopTimeoutMs),
+      ...workers.map((worker) => () => worker.stop()),
+    ]),
+  );
+  for (const worker of workers) worker.start();
+  serveHttp(config, base, { areas, own });
+  grpc.setServing(true);
+
+  const { http, log, store } = base;
+  const grpcAddress = `${new URL(http.url).hostname}:${grpc.port}`;
+  log.info({ http: http.url, grpc: grpcAddress, store: store.engine }, 'started');
+  const setupLink = config.server.parts.includes('authorization') ? await createSetupLink() : undefined;
+  const running = undo.move();
+  return {
+    httpUrl: http.url,
+    grpcAddress,
+    banner: writeBanner({ http: http.url, grpc: grpcAddress, own: nameServers(own), setupLink }),
+    log,
+    [Symbol.asyncDispose]: () => running.disposeAsync(),
+  };
+}
+
+/** What every area builds on: logs, metrics, the store, and the HTTP port, which is bound first since areas name its address. */
+async function openBase(config: Config, world: World, undo: AsyncDisposableStack) {
   const log = createLog(config.log.level);
   const metrics = createMetrics();
   const tracing = undo.use(await openTracing(config.tracing, log));
@@ -52,23 +85,29 @@ export async function startApp(config: Config, world: World = realWorld): Promis
   if (config.store.databaseUrl === undefined) undo.use(lockDataDir(config.store.dataDir));
   const store = undo.use(await openStore({ ...config.store, migrations, log, world, metrics }));
   const vault = await openVault(store, { ...config.store, configured: config.store.secretKeys, world });
-  const { host, stopTimeoutMs } = config.server;
-
-  const maxHttpConnections = capByOpenFiles(config.server.maxHttpConnections, HTTP_SHARE_OF_FILES);
-  const http = await listenHttp({ host, port: config.server.httpPort, maxConnections: maxHttpConnections });
+  const { host, httpPort, stopTimeoutMs } = config.server;
+  const maxConnections = capByOpenFiles(config.server.maxHttpConnections, HTTP_SHARE_OF_FILES);
+  const http = await listenHttp({ host, port: httpPort, maxConnections });
   undo.defer(() => http.drain(stopTimeoutMs));
+  return { world, log, metrics, tracing, store, vault, http, maxConnections };
+}
 
+type Base = Awaited<ReturnType<typeof openBase>>;
+
+/** The areas that this process serves. An area that it does not serve still lends its functions to the others. */
+async function createAreas(config: Config, { store, world, log, metrics, vault, http }: Base) {
+  const { parts } = config.server;
+  const baseUrl = config.server.baseUrl ?? http.url;
   const authorization = createAuthorizationArea({
     store,
     world,
     log,
     vault,
     config: config.authorization,
-    baseUrl: config.server.baseUrl ?? http.url,
+    baseUrl,
     authUrl: config.server.authUrl ?? http.url,
-    listSections: createSectionList(config.server.parts),
+    listSections: createSectionList(parts),
   });
-  // An area that this process does not serve still lends its functions to the others.
   const prediction = createPredictionArea({
     store,
     storePlace: config.store,
@@ -78,7 +117,7 @@ export async function startApp(config: Config, world: World = realWorld): Promis
     config: config.prediction,
     verifyToken: authorization.verifyToken,
   });
-  if (config.server.parts.includes('prediction')) await prediction.loadModels();
+  if (parts.includes('prediction')) await prediction.loadModels();
   const webhooks = createWebhooksArea({
     store,
     world,
@@ -86,23 +125,25 @@ export async function startApp(config: Config, world: World = realWorld): Promis
     metrics,
     vault,
     config: config.webhooks,
-    baseUrl: config.server.baseUrl ?? http.url,
+    baseUrl,
     requireScope: authorization.requireScope,
     owners: authorization.owners,
   });
   const areaByPart: Partial<Record<Part, Area>> = { authorization, prediction, webhooks };
-  const areas = config.server.parts.flatMap((part) => areaByPart[part] ?? []);
+  const areas = parts.flatMap((part) => areaByPart[part] ?? []);
   // Where people sign in, they see what else this process serves.
-  if (config.server.parts.includes('authorization')) {
-    const { parts } = config.server;
+  if (parts.includes('authorization')) {
     const hookAdmin = parts.includes('webhooks') ? webhooks.admin : undefined;
     const modelAdmin = parts.includes('prediction') ? prediction.admin : undefined;
     areas.push(createConsoleArea({ world, gate: authorization.gate, hookAdmin, modelAdmin }));
   }
+  return { areas, createSetupLink: () => authorization.createSetupLink() };
+}
 
-  const grpc = await openGrpcServer({
+function openGrpc(config: Config, { log, metrics, world, tracing }: Base, areas: readonly Area[]) {
+  return openGrpcServer({
     services: areas.flatMap((area) => area.services ?? []),
-    host,
+    host: config.server.host,
     port: config.server.grpcPort,
     unixSocket: config.grpc.unixSocket,
     unixSocketMode: config.grpc.unixSocketMode,
@@ -116,45 +157,44 @@ export async function startApp(config: Config, world: World = realWorld): Promis
     world,
     tracing,
   });
-  const ownPorts = areas.flatMap((area) => area.ownPorts ?? []);
-  const ownServers: HttpServer[] = [];
-  for (const { port } of ownPorts) {
-    const server = await listenHttp({ host, port, maxConnections: maxHttpConnections });
+}
+
+interface OwnServer {
+  readonly port: OwnPort;
+  readonly server: HttpServer;
+}
+
+/** The ports that areas have beside the common one. */
+async function openOwnPorts(
+  config: Config,
+  { maxConnections }: Base,
+  { areas, undo }: { readonly areas: readonly Area[]; readonly undo: AsyncDisposableStack },
+): Promise<OwnServer[]> {
+  const { host, stopTimeoutMs } = config.server;
+  const own: OwnServer[] = [];
+  for (const port of areas.flatMap((area) => area.ownPorts ?? [])) {
+    const server = await listenHttp({ host, port: port.port, maxConnections });
     undo.defer(() => server.drain(stopTimeoutMs));
-    ownServers.push(server);
+    own.push({ port, server });
   }
-  const workers = areas.flatMap((area) => area.workers ?? []);
-  undo.defer(() =>
-    stopTogether([
-      ...[http, ...ownServers].map((server) => () => server.drain(stopTimeoutMs)),
-      () => grpc.drain(stopTimeoutMs),
-      ...workers.map((worker) => () => worker.stop()),
-    ]),
-  );
-  for (const worker of workers) worker.start();
-  const mounts = areas.flatMap((area) => area.routes ?? []);
+  return own;
+}
+
+function serveHttp(
+  config: Config,
+  { log, metrics, world, tracing, store, http }: Base,
+  { areas, own }: { readonly areas: readonly Area[]; readonly own: readonly OwnServer[] },
+): void {
   const { maxBodyBytes, trustedProxies } = config.server;
-  const checkReady = () => checkStoreReady(store);
   const observer = createRequestObserver({ log, metrics, world, tracing, trustedProxies });
   const common = { log, metrics, world, observer, maxBodyBytes };
-  http.serve(createHttpApp({ ...common, mounts, checkReady }));
-  for (const [i, { errors, endpoints }] of ownPorts.entries()) {
+  const mounts = areas.flatMap((area) => area.routes ?? []);
+  http.serve(createHttpApp({ ...common, mounts, checkReady: () => checkStoreReady(store) }));
+  for (const { port, server } of own) {
+    const { errors, endpoints } = port;
     const mount = { path: '/', errors, endpoints, routes: createRoutes() };
-    ownServers[i]!.serve(createEndpointApp({ ...common, errors, endpoints: listEndpoints(mount) }));
+    server.serve(createEndpointApp({ ...common, errors, endpoints: listEndpoints(mount) }));
   }
-  grpc.setServing(true);
-
-  const grpcAddress = `${new URL(http.url).hostname}:${grpc.port}`;
-  log.info({ http: http.url, grpc: grpcAddress, store: store.engine }, 'started');
-  const setupLink = config.server.parts.includes('authorization') ? await authorization.createSetupLink() : undefined;
-  const running = undo.move();
-  return {
-    httpUrl: http.url,
-    grpcAddress,
-    banner: writeBanner({ http: http.url, grpc: grpcAddress, own: nameServers(ownPorts, ownServers), setupLink }),
-    log,
-    [Symbol.asyncDispose]: () => running.disposeAsync(),
-  };
 }
 
 /** Prints the link to standard output, not to the log: a person must see it, and logs are kept. */
@@ -170,8 +210,8 @@ function writeBanner(to: {
 }
 
 /** A line for each, below those of HTTP and gRPC. */
-function nameServers(ports: readonly OwnPort[], servers: readonly HttpServer[]): string {
-  return servers.map(({ url }, i) => `\n  ${ports[i]!.name}  ${url}`).join('');
+function nameServers(own: readonly OwnServer[]): string {
+  return own.map(({ port, server }) => `\n  ${port.name}  ${server.url}`).join('');
 }
 
 /** Listeners and workers end at the same time, so that all of it fits into one deadline. */

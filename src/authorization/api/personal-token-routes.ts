@@ -46,13 +46,18 @@ const newTokenSchema = z.object({
 const PATH = '/access_tokens';
 const tags = ['User'];
 
-export function addPersonalTokenRoutes(
-  routes: OpenAPIHono<IdentityEnv>,
-  parts: ProtocolParts,
-  requireScope: RequireScope,
-): void {
+export function addPersonalTokenRoutes(routes: Routes, parts: ProtocolParts, requireScope: RequireScope): void {
   const middleware = requireScope('all_user');
   const managing = [middleware, requirePersonalToken, limitFields];
+  addListRoute(routes, parts, middleware);
+  addCreateRoute(routes, parts, managing);
+  addRevokeRoute(routes, parts, managing);
+}
+
+type Routes = OpenAPIHono<IdentityEnv>;
+type Middleware = ReturnType<RequireScope>;
+
+function addListRoute(routes: Routes, parts: ProtocolParts, middleware: Middleware): void {
   routes.openapi(
     {
       method: 'get',
@@ -71,13 +76,16 @@ export function addPersonalTokenRoutes(
       return c.json(some.map(formatToken), 200);
     },
   );
+}
+
+function addCreateRoute(routes: Routes, parts: ProtocolParts, middleware: Middleware[]): void {
   routes.openapi(
     {
       method: 'post',
       path: PATH,
       summary: 'Create a personal access token; its text is in this answer only',
       tags,
-      middleware: managing,
+      middleware,
       request: { body: { required: true, content: { 'application/json': { schema: newTokenSchema } } } },
       responses: {
         201: {
@@ -102,13 +110,16 @@ export function addPersonalTokenRoutes(
       return c.json({ ...formatToken(created.token), token: created.secret }, 201, { 'Cache-Control': 'no-store' });
     },
   );
+}
+
+function addRevokeRoute(routes: Routes, parts: ProtocolParts, middleware: Middleware[]): void {
   routes.openapi(
     {
       method: 'delete',
       path: `${PATH}/{id}`,
       summary: 'Revoke a personal access token',
       tags,
-      middleware: managing,
+      middleware,
       request: { params: z.object({ id: z.string().max(100) }) },
       responses: { 204: { description: 'Revoked' } },
     },

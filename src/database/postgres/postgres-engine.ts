@@ -6,8 +6,9 @@ import type { Engine } from '../engine.ts';
 import { createInFlight } from '../in-flight.ts';
 import { checkParameters } from '../portable-sql.ts';
 import { runProcedure } from '../procedure-run.ts';
-import type { Isolation, Row, SqlValue, Statement, Step } from '../store.ts';
+import type { Isolation, Procedure, Row, SqlValue, Statement, Step } from '../store.ts';
 import { createTurns } from '../turns.ts';
+import { createPostgresClients, type PostgresClients } from './postgres-clients.ts';
 import {
   askPostgres,
   createPostgresPool,
@@ -15,7 +16,8 @@ import {
   isRetryable,
   translatePostgresError,
 } from './postgres-pool.ts';
-import { createPostgresWatch, type PostgresWatch, refuseWhileAway } from './postgres-watch.ts';
+import { createPostgresWatch, type PostgresWatch } from './postgres-watch.ts';
+import { retryWhile } from './retry-while.ts';
 
 export interface PostgresOptions {
   readonly databaseUrl: string;
@@ -26,8 +28,6 @@ export interface PostgresOptions {
   readonly maxWaiting?: number;
 }
 
-/** Waits before a lost connection is tried again. Together they outlast a quick restart of the server. */
-const RECONNECT_DELAYS_MS = [20, 100, 400, 1_000, 2_500];
 /** How long the end of a program waits for a server to take leave; all that mattered is stored by then. */
 const LEAVE_MS = 2_000;
 /** Of two transactions in conflict one commits, so tries come to an end; together these wait 12 s on average. */
@@ -42,92 +42,31 @@ export interface PostgresEngine extends Engine {
 export function openPostgresEngine(options: PostgresOptions): PostgresEngine {
   const { databaseUrl, poolSize, log, world, maxWaiting = DEFAULT_MAX_WAITING } = options;
   const pool = createPostgresPool(databaseUrl, poolSize, log);
+  const watch = createPostgresWatch({ ask: () => askPostgres(databaseUrl), log, world });
+  const clients = createPostgresClients({ pool, watch, world, maxWaiting });
   // A pool that is ended forgets the calls that wait for a connection, so it is ended after them.
   const inFlight = createInFlight();
-  const watch = createPostgresWatch({ ask: () => askPostgres(databaseUrl), log, world });
   let closing: Promise<void> | undefined;
 
   const begin = <Result>(work: () => Promise<Result>): Promise<Result> => {
     if (closing === undefined) return inFlight.track(work);
     return Promise.reject(new Failure('unavailable', 'Cannot use the database: it is closed'));
   };
-
-  const connect = async (): Promise<pg.PoolClient> => {
-    watch.checkPresent();
-    if (pool.waitingCount >= maxWaiting)
-      throw new Failure('unavailable', 'Cannot use the database: too many calls are waiting', { retryAfterSeconds: 1 });
-    return await pool.connect().catch((error: unknown) => {
-      throw translatePostgresError(error, 'connect');
-    });
-  };
-
-  // A call that timed out probes whether the server is gone; if so, later calls fail without waiting.
-  const reconnect = (): Promise<pg.PoolClient> =>
-    retryWhile(isConnectionLost, RECONNECT_DELAYS_MS, world, connect).catch((error: unknown) => {
-      if (!isConnectionLost(error)) throw error;
-      watch.suspect();
-      throw refuseWhileAway(error);
-    });
-
-  const useClient = async <Result>(
-    client: pg.PoolClient,
-    work: (client: pg.PoolClient) => Promise<Result>,
-  ): Promise<Result> => {
-    let isLost = false;
-    try {
-      return await watch.guard(client, () => work(client));
-    } catch (error) {
-      isLost = isConnectionLost(error);
-      throw error;
-    } finally {
-      client.release(isLost);
-    }
-  };
-
   // Sent again when its connection breaks: it changes nothing.
   const read = (statement: Statement<object>, parameters: readonly SqlValue[]): Promise<Row[]> =>
-    begin(() =>
-      retryWhile(isConnectionLost, RECONNECT_DELAYS_MS, world, async () =>
-        useClient(await reconnect(), (client) => runOn(client, statement, parameters)),
-      ),
-    );
-
-  const runOnce = async <Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result> =>
-    useClient(await reconnect(), work);
-
-  // Sent again only when it is certain that nothing was stored.
-  const transact = <Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result> =>
-    begin(() => retryWhile(isUndone, listConflictDelays(world), world, () => runOnce(work)));
-
-  // Calls of one procedure that conflict would go on to do so: after the first conflict they go one after the other.
-  const turns = createTurns();
-  const transactInTurn = <Result>(name: string, work: (client: pg.PoolClient) => Promise<Result>): Promise<Result> =>
-    begin(async () => {
-      if (!turns.isTaken(name))
-        try {
-          return await runOnce(work);
-        } catch (error) {
-          if (!isUndone(error)) throw error;
-        }
-      const tries = () => retryWhile(isUndone, listConflictDelays(world), world, () => runOnce(work));
-      return await turns.take(name, tries);
-    });
+    begin(() => clients.retryLost(() => clients.use((client) => runOn(client, statement, parameters))));
+  const { transact, transactInTurn } = createTransactions(clients, world);
 
   return {
     name: 'postgres',
     pool,
     read,
     recall: read,
-    writeAll: (steps) => transact((client) => runSteps(client, steps)),
+    writeAll: (steps) => begin(() => transact((client) => runSteps(client, steps))),
     call: (procedure, input) => {
-      const work = (client: pg.PoolClient) =>
-        inTransaction(client, procedure.isolation, () =>
-          runProcedure(procedure, input, async (statement, parameters) => {
-            checkParameters(statement.name, parameters);
-            return await runOn(client, statement, parameters);
-          }),
-        );
-      return procedure.isolation === 'serializable' ? transactInTurn(procedure.name, work) : transact(work);
+      const work = (client: pg.PoolClient) => runIsolated(client, procedure, input);
+      const isSerializable = procedure.isolation === 'serializable';
+      return begin(() => (isSerializable ? transactInTurn(procedure.name, work) : transact(work)));
     },
     mayHaveChanged: () => true,
     countWaiting: () => pool.waitingCount,
@@ -136,6 +75,39 @@ export function openPostgresEngine(options: PostgresOptions): PostgresEngine {
       return closing;
     },
   };
+}
+
+type Work<Result> = (client: pg.PoolClient) => Promise<Result>;
+
+function createTransactions(clients: PostgresClients, world: World) {
+  // Calls of one procedure that conflict would continue to do so: after the first conflict they run one after the other.
+  const turns = createTurns();
+  // Sent again only when it is certain that nothing was stored.
+  const transact = <Result>(work: Work<Result>): Promise<Result> =>
+    retryWhile(isUndone, listConflictDelays(world), world, () => clients.use(work));
+  const transactInTurn = async <Result>(name: string, work: Work<Result>): Promise<Result> => {
+    if (!turns.isTaken(name))
+      try {
+        return await clients.use(work);
+      } catch (error) {
+        if (!isUndone(error)) throw error;
+      }
+    return await turns.take(name, () => transact(work));
+  };
+  return { transact, transactInTurn };
+}
+
+function runIsolated<Input, Result>(
+  client: pg.PoolClient,
+  procedure: Procedure<Input, Result>,
+  input: Input,
+): Promise<Result> {
+  return inTransaction(client, procedure.isolation, () =>
+    runProcedure(procedure, input, async (statement, parameters) => {
+      checkParameters(statement.name, parameters);
+      return await runOn(client, statement, parameters);
+    }),
+  );
 }
 
 async function runOn(
@@ -217,21 +189,4 @@ function isUndone(error: unknown): boolean {
 function* listConflictDelays(world: World): Generator<number> {
   for (let attempt = 0; attempt < MAX_CONFLICTS; attempt += 1)
     yield world.random() * Math.min(MAX_CONFLICT_DELAY_MS, 2 ** attempt * 2);
-}
-
-async function retryWhile<Result>(
-  isTransient: (error: unknown) => boolean,
-  delaysMs: Iterable<number>,
-  world: World,
-  work: () => Promise<Result>,
-): Promise<Result> {
-  for (const delayMs of delaysMs) {
-    try {
-      return await work();
-    } catch (error) {
-      if (!isTransient(error)) throw error;
-      await world.sleep(delayMs);
-    }
-  }
-  return await work();
 }

@@ -1,10 +1,11 @@
 import { Failure } from '../../errors.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Procedure, Row, SqlValue, Step } from '../store.ts';
+import { createWriterCallers } from './writer-callers.ts';
 import { startWriterLink, type WriterLink } from './writer-link.ts';
 import { fromWireError, type WriterOutcome, type WriterUnit } from './writer-protocol.ts';
 
-/** The near end of the writer thread: who waits for which answer, and how many may wait. */
+/** The main thread's end of the writer thread: bounds how many writes wait, and starts the thread again when it ends. */
 export interface SqliteWriter {
   writeAll(steps: readonly Step[]): Promise<Row[][]>;
   call<Input, Result>(procedure: Procedure<Input, Result>, input: Input): Promise<Result>;
@@ -21,59 +22,29 @@ export interface SqliteWriterOptions {
   readonly maxWaitingBytes?: number;
 }
 
-interface Caller {
-  readonly bytes: number;
-  readonly resolve: (value: never) => void;
-  readonly reject: (error: Error) => void;
-}
-
 const DEFAULT_MAX_WAITING = 20_000;
 const DEFAULT_MAX_WAITING_BYTES = 256 * 1024 * 1024;
 
 export function createSqliteWriter(options: SqliteWriterOptions): SqliteWriter {
   const { path, log, maxWaiting = DEFAULT_MAX_WAITING, maxWaitingBytes = DEFAULT_MAX_WAITING_BYTES } = options;
-  const callers = new Map<number, Caller>();
+  const callers = createWriterCallers();
+  const noteOutage = createOutageLog(log);
   let link: WriterLink | undefined;
-  let lastId = 0;
-  let waitingBytes = 0;
   let closing: Promise<void> | undefined;
-  let cannotStore = false;
-
-  // Once an outage (a full disk, say): until it ends every write fails in the same way.
-  const noteOutage = (outcome: WriterOutcome): void => {
-    const wasOut = cannotStore;
-    cannotStore = 'error' in outcome && outcome.error.failure === 'unavailable';
-    if (cannotStore && !wasOut && 'error' in outcome)
-      log.error({ err: fromWireError(outcome.error) }, 'the database cannot store anything; writes are refused');
-    if (wasOut && !cannotStore) log.warn('the database stores again');
-  };
 
   const settle = (outcomes: readonly WriterOutcome[]): void => {
-    for (const outcome of outcomes) {
-      const caller = callers.get(outcome.id);
-      if (caller === undefined) continue;
-      callers.delete(outcome.id);
-      waitingBytes -= caller.bytes;
-      noteOutage(outcome);
-      if ('error' in outcome) caller.reject(fromWireError(outcome.error));
-      else caller.resolve(outcome.value as never);
-    }
-    if (callers.size === 0) link?.rest();
+    for (const outcome of outcomes) if (callers.settle(outcome)) noteOutage(outcome);
+    if (callers.count() === 0) link?.rest();
   };
 
   // The next write starts another thread. Whether the last batch was stored cannot be known here.
   const endThread = (cause: Error | undefined): void => {
     link = undefined;
-    if (cause !== undefined) log.error({ err: cause, waiting: callers.size }, 'the database writer ended unexpectedly');
-    const failure = new Failure(
-      'unavailable',
-      'Cannot write: the database writer ended',
-      { isUnknown: true },
-      { cause },
+    if (cause !== undefined)
+      log.error({ err: cause, waiting: callers.count() }, 'the database writer ended unexpectedly');
+    callers.rejectAll(
+      new Failure('unavailable', 'Cannot write: the database writer ended', { isUnknown: true }, { cause }),
     );
-    for (const caller of callers.values()) caller.reject(failure);
-    callers.clear();
-    waitingBytes = 0;
   };
 
   const ensureLink = (): WriterLink => {
@@ -83,7 +54,8 @@ export function createSqliteWriter(options: SqliteWriterOptions): SqliteWriter {
 
   const findRefusal = (bytes: number): Failure | undefined => {
     if (closing !== undefined) return new Failure('unavailable', 'Cannot write: the database is closed');
-    const isFull = callers.size >= maxWaiting || (callers.size > 0 && waitingBytes + bytes > maxWaitingBytes);
+    const isFull =
+      callers.count() >= maxWaiting || (callers.count() > 0 && callers.waitingBytes() + bytes > maxWaitingBytes);
     if (!isFull) return undefined;
     return new Failure('unavailable', 'Cannot write: too many writes are waiting', { retryAfterSeconds: 1 });
   };
@@ -91,12 +63,9 @@ export function createSqliteWriter(options: SqliteWriterOptions): SqliteWriter {
   const submit = <Result>(bytes: number, createUnit: (id: number, link: WriterLink) => WriterUnit): Promise<Result> => {
     const refusal = findRefusal(bytes);
     if (refusal !== undefined) return Promise.reject(refusal);
-    return new Promise<Result>((resolve, reject) => {
-      lastId += 1;
-      callers.set(lastId, { bytes, resolve, reject });
-      waitingBytes += bytes;
+    return callers.add<Result>(bytes, (id) => {
       const current = ensureLink();
-      current.send(createUnit(lastId, current));
+      current.send(createUnit(id, current));
     });
   };
 
@@ -107,11 +76,23 @@ export function createSqliteWriter(options: SqliteWriterOptions): SqliteWriter {
         steps: steps.map((step) => [current.define(step.statement), step.parameters.map(compact)] as const),
       })),
     call: ({ module, name }, input) => submit(PROCEDURE_BYTES, (id) => ({ id, module, name, input })),
-    countWaiting: () => callers.size,
+    countWaiting: () => callers.count(),
     close: () => {
       closing ??= link?.close() ?? Promise.resolve();
       return closing;
     },
+  };
+}
+
+/** Logs an outage (a full disk, say) once: until it ends every write fails in the same way. */
+function createOutageLog(log: Log): (outcome: WriterOutcome) => void {
+  let cannotStore = false;
+  return (outcome) => {
+    const wasOut = cannotStore;
+    cannotStore = 'error' in outcome && outcome.error.failure === 'unavailable';
+    if (cannotStore && !wasOut && 'error' in outcome)
+      log.error({ err: fromWireError(outcome.error) }, 'the database cannot store anything; writes are refused');
+    if (wasOut && !cannotStore) log.warn('the database stores again');
   };
 }
 

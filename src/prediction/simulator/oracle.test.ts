@@ -64,16 +64,16 @@ test('looking ahead changes nothing', () => {
   );
 });
 
-test('what the last request was foreseen to cost, itself and others, is what happens', () => {
+test('the predicted cost of the last request, for itself and others, is what happens', () => {
   const servers = createPool();
   const lookahead = createLookahead(servers);
   const LAST = 150;
   const requests = REQUESTS.slice(0, LAST + 1);
-  let foreseen = { ownMs: 0, othersMs: 0 };
+  let expected = { ownMs: 0, othersMs: 0 };
   const policy: RoutingPolicy = {
     name: 'first server',
     choose(request, _candidates, nowMs) {
-      [foreseen] = lookahead.tryAll(request, nowMs) as [typeof foreseen];
+      [expected] = lookahead.tryAll(request, nowMs) as [typeof expected];
       lookahead.commit(0);
       return 0;
     },
@@ -82,9 +82,9 @@ test('what the last request was foreseen to cost, itself and others, is what hap
   const without = endsById(run(createPool(), requests.slice(0, LAST), { name: 'first', choose: () => 0 }));
   let othersMs = 0;
   for (const [id, endMs] of without) othersMs += withIt.get(id)! - endMs;
-  assert.equal(foreseen.ownMs, withIt.get(LAST)! - requests[LAST]!.arrivalMs);
+  assert.equal(expected.ownMs, withIt.get(LAST)! - requests[LAST]!.arrivalMs);
   assert.ok(othersMs > 0);
-  assert.ok(Math.abs(foreseen.othersMs - othersMs) < 1e-6);
+  assert.ok(Math.abs(expected.othersMs - othersMs) < 1e-6);
 });
 
 function meanEndToEnd(observations: ReturnType<typeof run>): number {

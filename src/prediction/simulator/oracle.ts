@@ -26,8 +26,8 @@ export interface Lookahead {
 type EndById = ReadonlyMap<number, number>;
 
 export function createLookahead(servers: readonly SimulatedServer[]): Lookahead {
-  // While nothing arrives at a server, what was foreseen for it stays true.
-  const foreseen: EndById[] = servers.map(() => new Map());
+  // While nothing arrives at a server, its expected ends stay true.
+  const expected: EndById[] = servers.map(() => new Map());
   let tried: EndById[] = [];
 
   return {
@@ -35,12 +35,12 @@ export function createLookahead(servers: readonly SimulatedServer[]): Lookahead 
       tried = servers.map((server) => runOut(server, request, nowMs));
       return tried.map((ends, index) => {
         let othersMs = 0;
-        for (const [id, endMs] of ends) if (id !== request.id) othersMs += endMs - (foreseen[index]!.get(id) ?? endMs);
+        for (const [id, endMs] of ends) if (id !== request.id) othersMs += endMs - (expected[index]!.get(id) ?? endMs);
         return { ownMs: ends.get(request.id)! - nowMs, othersMs };
       });
     },
     commit(server) {
-      foreseen[server] = tried[server]!;
+      expected[server] = tried[server]!;
     },
   };
 }

@@ -251,18 +251,18 @@ test('a policy that must be waited for routes as the same one that answers at on
   const requests = createWorkload({ ...WORKLOAD, durationMs: 10_000 }, createRandom(6));
   const createPool = () => [createTestServer('a', 50_000), createTestServer('b', 50_000)];
   const policy = createLeastRequests();
-  const told: number[] = [];
+  const reported: number[] = [];
   const remotely = await simulateRemotely({
     servers: createPool(),
     requests,
     policy: {
       name: 'remote',
       choose: async (request, candidates, nowMs) => policy.choose(request, candidates, nowMs),
-      onFinished: async (request) => void told.push(request.id),
+      onFinished: async (request) => void reported.push(request.id),
     },
     scrapeIntervalMs: 100,
     scrapeDelayMs: 20,
   });
   assert.deepEqual(remotely, run(createPool(), requests, createLeastRequests()));
-  assert.equal(told.length, requests.length);
+  assert.equal(reported.length, requests.length);
 });

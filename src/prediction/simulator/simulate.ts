@@ -1,10 +1,12 @@
 /**
  * The discrete-event loop: requests arrive at a gateway, a policy routes each by what the gateway can know then (metrics
  * scraped some time ago, its own count of tokens in flight, the prefix index), servers step, and everything that
- * happened is handed to the policy at its time, as a live predictor would hear of it.
+ * happened is handed to the policy at its time, as a live predictor would receive it.
  */
-import { createEventQueue } from './event-queue.ts';
-import type { Outcome, ServerMetrics, SimulatedServer } from './server.ts';
+
+import type { Outcome } from './batch.ts';
+import { createEventQueue, type EventQueue } from './event-queue.ts';
+import type { ServerMetrics, SimulatedServer } from './server.ts';
 import type { SimulatedRequest } from './workload.ts';
 
 /** One candidate as the gateway sees it; the fields of a PredictInput. */
@@ -30,12 +32,12 @@ export type RoutingPolicy = Policy<number, void>;
 /** A policy that asks another process. Simulated time stands still until the answer is there. */
 export type RemotePolicy = Policy<Promise<number>, Promise<void>>;
 
-interface Policy<Choice, Told> {
+interface Policy<Choice, Done> {
   readonly name: string;
   /** The index of the chosen candidate. */
   choose(request: SimulatedRequest, candidates: readonly Candidate[], nowMs: number): Choice;
-  onFirstToken?(request: SimulatedRequest, candidate: Candidate, ttftMs: number, nowMs: number): Told;
-  onFinished?(request: SimulatedRequest, candidate: Candidate, tpotMs: number | undefined, nowMs: number): Told;
+  onFirstToken?(request: SimulatedRequest, candidate: Candidate, ttftMs: number, nowMs: number): Done;
+  onFinished?(request: SimulatedRequest, candidate: Candidate, tpotMs: number | undefined, nowMs: number): Done;
 }
 
 export interface SimulationOptions<P = RoutingPolicy> {
@@ -86,95 +88,122 @@ export async function simulateRemotely(options: SimulationOptions<RemotePolicy>)
   return next.value;
 }
 
-/** Hands out what the policy returned, and goes on with what that has become: a choice is the index chosen. */
-function* runEvents<Choice, Told>(
-  options: SimulationOptions<Policy<Choice, Told>>,
-): Generator<Choice | Told | undefined, SimulatedObservation[], number> {
-  const { servers, policy } = options;
+/** Yields what the policy returned, and continues with its result: for a choice, the index of the candidate. */
+function* runEvents<Choice, Done>(
+  options: SimulationOptions<Policy<Choice, Done>>,
+): Generator<Choice | Done | undefined, SimulatedObservation[], number> {
   const events = createEventQueue<Event>();
-  const chosen = new Map<number, Candidate>();
-  const observations: SimulatedObservation[] = [];
-  const inflight = servers.map(() => 0);
-  const underWay = servers.map(() => 0);
-  const sent = servers.map(() => 0);
-  let seen = scrape();
-  let unfinished = options.requests.length;
-
+  const pool = createPool(options.servers, events);
   for (const request of options.requests) events.push(request.arrivalMs, { kind: 'arrival', request });
   for (const { atMs, apply } of options.changes ?? []) events.push(atMs, { kind: 'change', apply });
   events.push(0, { kind: 'scrape' });
 
-  function scrape(): Scrape {
-    return { metrics: servers.map((server) => server.metrics()), sent: [...sent] };
-  }
-
-  function step(index: number, nowMs: number): void {
-    const endMs = servers[index]?.beginStep(nowMs);
-    if (endMs !== undefined) events.push(endMs, { kind: 'step', server: index });
-  }
-
-  function* route(request: SimulatedRequest, nowMs: number): Generator<Choice, void, number> {
-    const candidates = servers.map((server, index) =>
-      describeCandidate(server, seen.metrics[index]!, request, {
-        inflightTokens: inflight[index]!,
-        underWay: underWay[index]!,
-        sentSinceScrape: sent[index]! - seen.sent[index]!,
-      }),
-    );
-    const index = yield policy.choose(request, candidates, nowMs);
-    chosen.set(request.id, candidates[index]!);
-    inflight[index]! += request.inputTokens;
-    underWay[index]!++;
-    sent[index]!++;
-    servers[index]!.submit(request, nowMs);
-    step(index, nowMs);
-  }
-
-  function* settleStep(index: number, nowMs: number): Generator<Told | undefined, void, number> {
-    const { firstTokens, finished } = servers[index]!.endStep(nowMs);
-    for (const { request } of firstTokens)
-      yield policy.onFirstToken?.(request, chosen.get(request.id)!, nowMs - request.arrivalMs, nowMs);
-    for (const outcome of finished) yield settle(outcome, index, nowMs);
-    step(index, nowMs);
-  }
-
-  function settle(outcome: Outcome, index: number, nowMs: number): Told | undefined {
-    const { request } = outcome;
-    const candidate = chosen.get(request.id)!;
-    const tpotMs =
-      request.outputTokens > 1 ? (outcome.finishedMs - outcome.firstTokenMs) / (request.outputTokens - 1) : undefined;
-    inflight[index]! -= request.inputTokens;
-    underWay[index]!--;
-    unfinished--;
-    chosen.delete(request.id);
-    observations.push({ candidate, outcome, ttftMs: outcome.firstTokenMs - outcome.dispatchedMs, tpotMs });
-    return policy.onFinished?.(request, candidate, tpotMs, nowMs);
-  }
-
-  while (unfinished > 0) {
+  while (pool.observations.length < options.requests.length) {
     const next = events.pop();
-    if (next === undefined) return observations;
+    if (next === undefined) break;
     const { atMs, event } = next;
     switch (event.kind) {
       case 'arrival':
-        yield* route(event.request, atMs);
+        yield* route(pool, options.policy, event.request, atMs);
         break;
       case 'step':
-        yield* settleStep(event.server, atMs);
+        yield* completeStep(pool, options.policy, event.server, atMs);
         break;
       case 'scrape':
-        events.push(atMs + options.scrapeDelayMs, { kind: 'seen', scrape: scrape() });
+        events.push(atMs + options.scrapeDelayMs, { kind: 'seen', scrape: scrapePool(pool) });
         events.push(atMs + options.scrapeIntervalMs, { kind: 'scrape' });
         break;
       case 'seen':
-        seen = event.scrape;
+        pool.seen = event.scrape;
         break;
       case 'change':
         event.apply();
         break;
     }
   }
-  return observations;
+  return pool.observations;
+}
+
+/** The servers, and what the gateway in front of them knows. */
+interface Pool {
+  readonly servers: readonly SimulatedServer[];
+  readonly events: EventQueue<Event>;
+  /** The candidate that each request under way was sent to, by the request's id. */
+  readonly chosen: Map<number, Candidate>;
+  readonly observations: SimulatedObservation[];
+  /** By server: prompt tokens under way, requests under way, requests sent. */
+  readonly inflight: number[];
+  readonly underWay: number[];
+  readonly sent: number[];
+  /** The newest scrape that has arrived at the gateway. */
+  seen: Scrape;
+}
+
+function createPool(servers: readonly SimulatedServer[], events: EventQueue<Event>): Pool {
+  const zeros = () => servers.map(() => 0);
+  const seen = { metrics: servers.map((server) => server.metrics()), sent: zeros() };
+  const counts = { inflight: zeros(), underWay: zeros(), sent: zeros() };
+  return { servers, events, chosen: new Map(), observations: [], ...counts, seen };
+}
+
+function scrapePool({ servers, sent }: Pool): Scrape {
+  return { metrics: servers.map((server) => server.metrics()), sent: [...sent] };
+}
+
+function startStep({ servers, events }: Pool, index: number, nowMs: number): void {
+  const endMs = servers[index]?.beginStep(nowMs);
+  if (endMs !== undefined) events.push(endMs, { kind: 'step', server: index });
+}
+
+function* route<Choice>(
+  pool: Pool,
+  policy: Policy<Choice, unknown>,
+  request: SimulatedRequest,
+  nowMs: number,
+): Generator<Choice, void, number> {
+  const { servers, inflight, underWay, sent, seen } = pool;
+  const candidates = servers.map((server, index) =>
+    describeCandidate(server, seen.metrics[index]!, request, {
+      inflightTokens: inflight[index]!,
+      underWay: underWay[index]!,
+      sentSinceScrape: sent[index]! - seen.sent[index]!,
+    }),
+  );
+  const index = yield policy.choose(request, candidates, nowMs);
+  pool.chosen.set(request.id, candidates[index]!);
+  inflight[index]! += request.inputTokens;
+  underWay[index]!++;
+  sent[index]!++;
+  servers[index]!.submit(request, nowMs);
+  startStep(pool, index, nowMs);
+}
+
+function* completeStep<Done>(
+  pool: Pool,
+  policy: Policy<unknown, Done>,
+  index: number,
+  nowMs: number,
+): Generator<Done | undefined, void, number> {
+  const { firstTokens, finished } = pool.servers[index]!.endStep(nowMs);
+  for (const { request } of firstTokens)
+    yield policy.onFirstToken?.(request, pool.chosen.get(request.id)!, nowMs - request.arrivalMs, nowMs);
+  for (const outcome of finished) {
+    const { candidate, tpotMs } = observe(pool, outcome, index);
+    yield policy.onFinished?.(outcome.request, candidate, tpotMs, nowMs);
+  }
+  startStep(pool, index, nowMs);
+}
+
+function observe(pool: Pool, outcome: Outcome, index: number): SimulatedObservation {
+  const { id, inputTokens, outputTokens } = outcome.request;
+  const candidate = pool.chosen.get(id)!;
+  const tpotMs = outputTokens > 1 ? (outcome.finishedMs - outcome.firstTokenMs) / (outputTokens - 1) : undefined;
+  pool.inflight[index]! -= inputTokens;
+  pool.underWay[index]!--;
+  pool.chosen.delete(id);
+  const observation = { candidate, outcome, ttftMs: outcome.firstTokenMs - outcome.dispatchedMs, tpotMs };
+  pool.observations.push(observation);
+  return observation;
 }
 
 function describeCandidate(

@@ -1,0 +1,62 @@
+import type pg from 'pg';
+import { Failure } from '../../errors.ts';
+import type { World } from '../../world.ts';
+import { isConnectionLost, translatePostgresError } from './postgres-pool.ts';
+import { type PostgresWatch, refuseWhileAway } from './postgres-watch.ts';
+import { retryWhile } from './retry-while.ts';
+
+/** Waits before a lost connection is tried again. Together they outlast a quick restart of the server. */
+const RECONNECT_DELAYS_MS = [20, 100, 400, 1_000, 2_500];
+
+export interface PostgresClients {
+  /** Does the work on a connection of its own. A lost connection is not returned to the pool. */
+  use<Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result>;
+  /** Does the work again while its connection is lost: for work that changes nothing. */
+  retryLost<Result>(work: () => Promise<Result>): Promise<Result>;
+}
+
+export interface PostgresClientsOptions {
+  readonly pool: pg.Pool;
+  readonly watch: PostgresWatch;
+  readonly world: World;
+  /** Calls that may wait for a connection; one more is refused. */
+  readonly maxWaiting: number;
+}
+
+export function createPostgresClients({ pool, watch, world, maxWaiting }: PostgresClientsOptions): PostgresClients {
+  const retryLost = <Result>(work: () => Promise<Result>): Promise<Result> =>
+    retryWhile(isConnectionLost, RECONNECT_DELAYS_MS, world, work);
+
+  const connect = async (): Promise<pg.PoolClient> => {
+    watch.checkPresent();
+    if (pool.waitingCount >= maxWaiting)
+      throw new Failure('unavailable', 'Cannot use the database: too many calls are waiting', { retryAfterSeconds: 1 });
+    return await pool.connect().catch((error: unknown) => {
+      throw translatePostgresError(error, 'connect');
+    });
+  };
+
+  // A call that timed out probes whether the server is gone; if so, later calls fail without waiting.
+  const reconnect = (): Promise<pg.PoolClient> =>
+    retryLost(connect).catch((error: unknown) => {
+      if (!isConnectionLost(error)) throw error;
+      watch.suspect();
+      throw refuseWhileAway(error);
+    });
+
+  return {
+    retryLost,
+    async use(work) {
+      const client = await reconnect();
+      let isLost = false;
+      try {
+        return await watch.guard(client, () => work(client));
+      } catch (error) {
+        isLost = isConnectionLost(error);
+        throw error;
+      } finally {
+        client.release(isLost);
+      }
+    },
+  };
+}

@@ -1,0 +1,51 @@
+import type { Failure } from '../../errors.ts';
+import { fromWireError, type WriterOutcome } from './writer-protocol.ts';
+
+/** The callers that wait for an answer of the writer thread. */
+export interface WriterCallers {
+  /** Registers a caller, then sends its unit under the id. */
+  add<Result>(bytes: number, send: (id: number) => void): Promise<Result>;
+  /** Answers the caller of the outcome; false when it was answered before. */
+  settle(outcome: WriterOutcome): boolean;
+  rejectAll(failure: Failure): void;
+  count(): number;
+  /** Bytes of the writes that wait. */
+  waitingBytes(): number;
+}
+
+interface Caller {
+  readonly bytes: number;
+  readonly resolve: (value: never) => void;
+  readonly reject: (error: Error) => void;
+}
+
+export function createWriterCallers(): WriterCallers {
+  const callers = new Map<number, Caller>();
+  let lastId = 0;
+  let waitingBytes = 0;
+  return {
+    add: <Result>(bytes: number, send: (id: number) => void) =>
+      new Promise<Result>((resolve, reject) => {
+        lastId += 1;
+        callers.set(lastId, { bytes, resolve, reject });
+        waitingBytes += bytes;
+        send(lastId);
+      }),
+    settle(outcome) {
+      const caller = callers.get(outcome.id);
+      if (caller === undefined) return false;
+      callers.delete(outcome.id);
+      waitingBytes -= caller.bytes;
+      if ('error' in outcome) caller.reject(fromWireError(outcome.error));
+      else caller.resolve(outcome.value as never);
+      return true;
+    },
+    rejectAll(failure) {
+      for (const caller of callers.values()) caller.reject(failure);
+      callers.clear();
+      waitingBytes = 0;
+    },
+    count: () => callers.size,
+    waitingBytes: () => waitingBytes,
+  };
+}
