@@ -12,6 +12,7 @@ import { createObservationRoutes } from './api/observation-routes.ts';
 import { createObservationService } from './api/observation-service.ts';
 import { createPredictRoutes } from './api/predict-routes.ts';
 import { createPredictionService, PREDICTION_SERVICE_NAMES } from './api/prediction-service.ts';
+import { createCapacityRoutes } from './capacity/capacity-routes.ts';
 import { createHeadroomWorker, type HeadroomWorker } from './capacity/headroom-worker.ts';
 import { createTrainer } from './learning/trainer-worker.ts';
 import { type LlmDWire, openLlmDWire } from './llm-d/open-llm-d.ts';
@@ -113,6 +114,7 @@ export function createPredictionArea(parts: PredictionParts): PredictionArea {
         errors: 'rpc',
         routes: createObservationRoutes(observations, rule),
       },
+      { path: '/prediction', errors: 'problem', routes: createCapacityRoutes({ rule, place: parts.storePlace }) },
       { path: '/v1/traces', errors: 'rpc', routes: createTraceRoutes({ rule, queue: spans, world }) },
       llmD.mount,
     ],

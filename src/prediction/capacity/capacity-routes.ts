@@ -1,0 +1,119 @@
+/** `GET /prediction/capacity`: what `trivet model capacity` answers, for programs. */
+import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi';
+import type { StoreOptions } from '../../database/startup/open-store.ts';
+import { Failure } from '../../errors.ts';
+import type { CallerRule } from '../../grpc/call/require-caller.ts';
+import type { HttpEnv } from '../../http/context.ts';
+import { createRoutes } from '../../http/routes.ts';
+import { createBackgroundProcess } from '../../workers/background-process.ts';
+import { requireHttpCaller } from '../api/predict-routes.ts';
+import type { CapacityAnswer, CapacityOrder } from './read-capacity.ts';
+
+export interface CapacityRouteParts {
+  readonly rule: CallerRule;
+  readonly place: Pick<StoreOptions, 'dataDir' | 'databaseUrl'>;
+}
+
+const milliseconds = (about: string) =>
+  z.coerce.number().positive().max(86_400_000).optional().openapi({ description: about });
+
+const querySchema = z.object({
+  model: z.string().min(1).max(200),
+  ttft_ms: milliseconds('TTFT must stay below'),
+  tpot_ms: milliseconds('TPOT must stay below'),
+  quantile: z.coerce.number().min(0.5).max(0.99).default(0.9),
+  output_tokens: z.coerce.number().positive().max(1e9).openapi({ description: 'Mean length of an answer' }),
+  servers: z.string().optional().openapi({ description: 'The pool, with commas; all that the samples name' }),
+  pod_type: z.string().max(256).default(''),
+});
+
+const answerSchema = z
+  .object({
+    requests_per_second: z.number(),
+    concurrency: z.number().openapi({ description: 'Mean of the requests under way in the pool' }),
+    limited_by: z.enum(['ttft', 'tpot', 'observed load', 'idle']),
+    ttft_ms: z.number().nullable(),
+    tpot_ms: z.number().nullable(),
+    servers: z.array(z.object({ server: z.string(), requests_per_second: z.number(), concurrency: z.number() })),
+  })
+  .openapi('Capacity');
+
+const route = createRoute({
+  method: 'get',
+  path: '/capacity',
+  tags: ['Prediction'],
+  summary: 'The highest rate of requests at which servers keep limits of TTFT and TPOT',
+  request: { query: querySchema },
+  responses: {
+    200: { description: 'The capacity', content: { 'application/json': { schema: answerSchema } } },
+    400: { description: 'A parameter is missing or wrong, or there are too few samples' },
+    401: { description: 'The token is missing or not valid' },
+    404: { description: 'The model is not served' },
+    429: { description: 'Another capacity is being found' },
+  },
+});
+
+const MAX_FIND_MS = 120_000;
+const MAX_SERVERS = 256;
+
+/** To be mounted at `/prediction`, with errors in the style `problem`. */
+export function createCapacityRoutes({ rule, place }: CapacityRouteParts): OpenAPIHono<HttpEnv> {
+  const routes = createRoutes();
+  const ask = createAsker();
+  routes.use(requireHttpCaller(rule));
+  routes.openapi(route, async (c) => {
+    const query = c.req.valid('query');
+    return c.json(toAnswer(await ask({ place, ...toOrder(query) })), 200);
+  });
+  return routes;
+}
+
+function toOrder(query: z.infer<typeof querySchema>): Omit<CapacityOrder, 'place'> {
+  const { model, ttft_ms: ttftMs, tpot_ms: tpotMs, quantile, output_tokens: outputTokens, pod_type: podType } = query;
+  if (ttftMs === undefined && tpotMs === undefined)
+    throw new Failure('invalid', 'Cannot find the capacity: ttft_ms, tpot_ms or both must give a limit', {
+      field: 'ttft_ms',
+    });
+  const servers = query.servers?.split(',').map((name) => name.trim());
+  if (servers !== undefined && servers.length > MAX_SERVERS)
+    throw new Failure('invalid', `Cannot find the capacity: servers must be at most ${MAX_SERVERS}`, {
+      field: 'servers',
+    });
+  return { targetModel: model, limits: { ttftMs, tpotMs, quantile }, outputTokens, servers, podType };
+}
+
+/** One at a time: each takes a processor for seconds. Its process ends with the answer. */
+function createAsker(): (order: CapacityOrder) => Promise<Extract<CapacityAnswer, { capacity: unknown }>> {
+  let isBusy = false;
+  return async (order) => {
+    if (isBusy)
+      throw new Failure('too_many', 'Cannot find the capacity: another one is being found', { retryAfterSeconds: 5 });
+    isBusy = true;
+    const background = createBackgroundProcess(new URL('./capacity-process.ts', import.meta.url));
+    try {
+      const answer = await background.ask<CapacityOrder, CapacityAnswer>(order, AbortSignal.timeout(MAX_FIND_MS));
+      if ('refusal' in answer) throw new Failure(answer.refusal.code, answer.refusal.message);
+      return answer;
+    } finally {
+      background.stop();
+      isBusy = false;
+    }
+  };
+}
+
+function toAnswer({ capacity }: Extract<CapacityAnswer, { capacity: unknown }>): z.infer<typeof answerSchema> {
+  if (capacity === undefined)
+    return { requests_per_second: 0, concurrency: 0, limited_by: 'idle', ttft_ms: null, tpot_ms: null, servers: [] };
+  return {
+    requests_per_second: capacity.requestsPerSecond,
+    concurrency: capacity.concurrency,
+    limited_by: capacity.limitedBy,
+    ttft_ms: capacity.ttftMs,
+    tpot_ms: capacity.tpotMs,
+    servers: capacity.servers.map(({ name, requestsPerSecond, concurrency }) => ({
+      server: name,
+      requests_per_second: requestsPerSecond,
+      concurrency,
+    })),
+  };
+}
