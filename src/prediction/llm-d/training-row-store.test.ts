@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { forEachEngine } from '../../../test/support/engines.ts';
 import { observePool } from '../../../test/support/observed-pool.ts';
+import { ID_EPOCH_MS } from '../../database/ids.ts';
 import type { Store } from '../../database/store.ts';
 import { createLog } from '../../telemetry/log.ts';
 import { listSamples, type Sample } from '../observations/sample-store.ts';
@@ -16,33 +17,44 @@ function createSamples(count: number, kind: 'ttft' | 'tpot'): Sample[] {
   return Array.from({ length: count }, () => ({ id: nextId++, observation: { ...pattern!, ...times, atMs: 1000 } }));
 }
 
-const send = (store: Store, samples: readonly Sample[]) => takeBatch(store, { targetModel: 'm', samples, nowMs: 5 });
+/** Ids follow the time: those of these rows are of the first second. */
+const NOW_MS = ID_EPOCH_MS + 40_000;
+const send = (store: Store, samples: readonly Sample[], nowMs = NOW_MS) =>
+  takeBatch(store, { targetModel: 'm', samples, nowMs });
 
 async function countStored(store: Store, targetModel: string): Promise<number> {
   return (await listSamples(store, targetModel, 100_000)).length;
 }
 
-const cases: [title: string, known: [Measures, number], rows: readonly Sample[], next: readonly [string, number]][] = [
-  ['holds rows without TPOT while it is unknown', ['unknown', 0], createSamples(3, 'ttft'), ['held', 3]],
-  ['releases them with the first TPOT row', ['unknown', 3], createSamples(1, 'tpot'), ['first-token', 0]],
+const cases: [
+  title: string,
+  known: [Measures, heldRows: number, hasWaited: boolean],
+  rows: readonly Sample[],
+  next: readonly [string, number],
+][] = [
+  ['holds rows without TPOT while it is unknown', ['unknown', 0, false], createSamples(3, 'ttft'), ['held', 3]],
+  ['releases them with the first TPOT row', ['unknown', 3, true], createSamples(1, 'tpot'), ['first-token', 0]],
   [
     'holds rows of a client that streams until a TPOT row follows',
-    ['first-token', 0],
+    ['first-token', 0, false],
     createSamples(9, 'ttft'),
     ['held', 9],
   ],
   [
-    'takes 200 rows in a row without TPOT for end-to-end times',
-    ['first-token', 150],
+    'takes 200 rows in a row without TPOT for end-to-end times, if the first has waited',
+    ['first-token', 150, true],
     createSamples(50, 'ttft'),
     ['end-to-end', 0],
   ],
-  ['keeps taking them so', ['end-to-end', 0], createSamples(1, 'ttft'), ['end-to-end', 0]],
-  ['takes TPOT rows for the end of that', ['end-to-end', 0], createSamples(1, 'tpot'), ['first-token', 0]],
+  ['holds as many that came at once', ['first-token', 150, false], createSamples(50, 'ttft'), ['held', 200]],
+  ['holds few that have waited', ['first-token', 150, true], createSamples(49, 'ttft'), ['held', 199]],
+  ['holds no more than 5,000', ['unknown', 4999, false], createSamples(1, 'ttft'), ['end-to-end', 0]],
+  ['keeps taking them so', ['end-to-end', 0, false], createSamples(1, 'ttft'), ['end-to-end', 0]],
+  ['takes TPOT rows for the end of that', ['end-to-end', 0, false], createSamples(1, 'tpot'), ['first-token', 0]],
 ];
-for (const [title, [measures, heldRows], rows, [next, held]] of cases)
+for (const [title, [measures, heldRows, hasWaited], rows, [next, held]] of cases)
   test(`decideMeasures() ${title}`, () =>
-    assert.deepEqual(decideMeasures({ measures, heldRows }, rows), { measures: next, heldRows: held }));
+    assert.deepEqual(decideMeasures({ measures, heldRows, hasWaited }, rows), { measures: next, heldRows: held }));
 
 forEachEngine('rows of a client that streams become samples of its model, those that were held too', async (store) => {
   assert.deepEqual(await send(store, createSamples(5, 'ttft')), { samples: [], measures: 'unknown' });
@@ -61,7 +73,9 @@ forEachEngine('rows of a client that streams become samples of its model, those 
 });
 
 forEachEngine('end-to-end times never become samples of the model itself', async (store) => {
-  for (let batch = 0; batch < 4; batch++) await send(store, createSamples(60, 'ttft'));
+  for (let batch = 0; batch < 4; batch++) await send(store, createSamples(60, 'ttft'), ID_EPOCH_MS + 20_000);
+  assert.equal(await countStored(store, nameEndToEnd('m')), 0);
+  await send(store, []);
   assert.equal(await countStored(store, 'm'), 0);
   assert.equal(await countStored(store, nameEndToEnd('m')), 240);
   const taken = await send(store, createSamples(10, 'ttft'));
@@ -97,7 +111,7 @@ forEachEngine('a process learns that another one has seen end-to-end times', asy
   times.start();
   const stop = store.watch('llm-d-measures', () => changed.resolve());
   assert.equal(times.answeringModel('m'), 'm');
-  await takeBatch(await openAnother(), { targetModel: 'm', samples: createSamples(200, 'ttft'), nowMs: 5 });
+  await takeBatch(await openAnother(), { targetModel: 'm', samples: createSamples(5000, 'ttft'), nowMs: NOW_MS });
   await changed.promise;
   await times.load();
   assert.equal(times.answeringModel('m'), nameEndToEnd('m'));

@@ -3,9 +3,11 @@
  *
  * The wire calls two different times "actual_ttft_ms": the time to the first token, and, from a client that does not
  * stream, the end-to-end time. No row says which it is; only a client that streams ever sends TPOT rows. So a row without
- * TPOT is held until a TPOT row follows it: then it is a time to the first token. When many rows in a row had none, they
- * are end-to-end times, and belong to a target model of their own.
+ * TPOT is held until a TPOT row follows it: then it is a time to the first token. When none has followed many rows for a
+ * while, they are end-to-end times, and belong to a target model of their own.
  */
+
+import { idAtMs } from '../../database/ids.ts';
 import {
   conditionalProcedure,
   type Procedure,
@@ -20,8 +22,11 @@ import { insertSampleSteps, type Sample } from '../observations/sample-store.ts'
 /** Processes learn by it that the times of a model measure something else than before. */
 export const MEASURES_TOPIC = 'llm-d-measures';
 
-/** Rows that wait for a TPOT row before they count as end-to-end times. */
-const MAX_HELD_ROWS = 200;
+/** So many rows without TPOT, over this time, are end-to-end times: of requests that stream, some would have ended. */
+const MIN_HELD_ROWS = 200;
+const HELD_MS = 30_000;
+/** More are not held, however fast they came. */
+const MAX_HELD_ROWS = 5000;
 
 export type Measures = 'unknown' | 'first-token' | 'end-to-end';
 
@@ -51,6 +56,10 @@ const holdRows = wideStatement<Row>(
   'llm-d-hold-rows',
   (width) => `INSERT INTO llm_d_held_rows (id, target_model, observation) VALUES ${renderInsertRows(3, width)}`,
 );
+const firstHeld = statement<{ id: number | null }>(
+  'llm-d-first-held-row',
+  'SELECT MIN(id) AS id FROM llm_d_held_rows WHERE target_model = $1',
+);
 const releaseRows = statement<{ id: number; observation: string }>(
   'llm-d-release-rows',
   'DELETE FROM llm_d_held_rows WHERE target_model = $1 RETURNING id, observation',
@@ -64,6 +73,8 @@ export interface TrainingBatch {
   readonly targetModel: string;
   readonly samples: readonly Sample[];
   readonly nowMs: number;
+  /** Held rows with smaller ids have waited long. */
+  readonly oldId: number;
   /** Tells other processes that the model measures something else. */
   readonly touch: Step;
 }
@@ -77,9 +88,11 @@ export interface TakenBatch {
 export const takeBatchProcedure: Procedure<TrainingBatch, TakenBatch> = conditionalProcedure(
   import.meta.url,
   'takeBatchProcedure',
-  async (tx, { targetModel, samples, nowMs, touch }) => {
+  async (tx, { targetModel, samples, nowMs, oldId, touch }) => {
     const [model] = await tx.run(lockModel, [targetModel, nowMs]);
-    const known = { measures: model!.measures, heldRows: model!.held_rows };
+    const [first] = model!.held_rows === 0 ? [] : await tx.run(firstHeld, [targetModel]);
+    const hasWaited = typeof first?.id === 'number' && first.id < oldId;
+    const known = { measures: model!.measures, heldRows: model!.held_rows, hasWaited };
     const next = decideMeasures(known, samples);
     const steps: Step[] = [];
     let taken: readonly Sample[] = [];
@@ -102,17 +115,20 @@ export const takeBatchProcedure: Procedure<TrainingBatch, TakenBatch> = conditio
 interface KnownMeasures {
   readonly measures: Measures;
   readonly heldRows: number;
+  /** Whether the first of them was held long ago. */
+  readonly hasWaited: boolean;
 }
 
 /** What the rows of this batch and those held before it measure, or that they are held. */
 export function decideMeasures(
-  { measures, heldRows }: KnownMeasures,
+  { measures, heldRows, hasWaited }: KnownMeasures,
   samples: readonly Sample[],
 ): { readonly measures: Exclude<Measures, 'unknown'> | 'held'; readonly heldRows: number } {
   if (samples.some(({ observation }) => observation.tpotMs !== undefined))
     return { measures: 'first-token', heldRows: 0 };
   const waiting = heldRows + samples.length;
-  if (measures === 'end-to-end' || waiting >= MAX_HELD_ROWS) return { measures: 'end-to-end', heldRows: 0 };
+  const isMany = waiting >= MAX_HELD_ROWS || (hasWaited && waiting >= MIN_HELD_ROWS);
+  if (measures === 'end-to-end' || isMany) return { measures: 'end-to-end', heldRows: 0 };
   return { measures: 'held', heldRows: waiting };
 }
 
@@ -138,8 +154,10 @@ export async function addSamples(store: Store, samples: readonly Sample[]): Prom
   await store.writeAll(insertSampleSteps(samples));
 }
 
-export async function takeBatch(store: Store, batch: Omit<TrainingBatch, 'touch'>): Promise<TakenBatch> {
-  return await store.call(takeBatchProcedure, { ...batch, touch: store.touch(MEASURES_TOPIC, batch.nowMs) });
+export async function takeBatch(store: Store, batch: Omit<TrainingBatch, 'touch' | 'oldId'>): Promise<TakenBatch> {
+  const { nowMs } = batch;
+  const touch = store.touch(MEASURES_TOPIC, nowMs);
+  return await store.call(takeBatchProcedure, { ...batch, oldId: idAtMs(nowMs - HELD_MS), touch });
 }
 
 /** Target models whose clients do not stream: those that were heard of last. */
