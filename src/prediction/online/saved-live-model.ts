@@ -38,8 +38,10 @@ interface SavedSlot<Saved> extends Record<Target, Saved> {
   readonly podType: string;
 }
 
-interface SavedRow extends Omit<RecentRow, 'key'> {
+interface SavedRow extends Omit<RecentRow, 'key' | 'metrics'> {
   readonly address: string;
+  /** JSON has no NaN: it writes null for what is missing. */
+  readonly metrics: readonly (number | null)[];
 }
 
 /** The parts of a live model that learn from reports. Slots are found by the keys under which they were saved. */
@@ -108,9 +110,10 @@ export function restoreLiveModel(saved: SavedLiveModel, { podTypes, tracker, rec
       restoreServerTarget(slots.get(podType)?.tpot, server, tpot);
     }
   }
-  for (const { address, ...row } of saved.recent) {
+  for (const { address, metrics, ...row } of saved.recent) {
     const server = servers.ensure(Buffer.from(address));
-    recent.add({ ...row, key: { server, podType: numberOfPodType(podTypes, row.podType) } });
+    const numbers = metrics.map((value) => value ?? Number.NaN);
+    recent.add({ ...row, metrics: numbers, key: { server, podType: numberOfPodType(podTypes, row.podType) } });
   }
 }
 
