@@ -1,5 +1,6 @@
 import type { LatencyModel } from '../../src/prediction/model/model.ts';
 import { createPredictor, type SwappablePredictor } from '../../src/prediction/online/predictor.ts';
+import { fillMetrics } from '../../src/prediction/schema/input-fields.ts';
 import type { Observation } from '../../src/prediction/schema/observation.ts';
 import { appendObservation, createObservationTable } from '../../src/prediction/schema/observation-table.ts';
 import { trainModel } from '../../src/prediction/training/train-model.ts';
@@ -30,6 +31,7 @@ export function trainSyntheticModel(rows: number): LatencyModel {
 function createObservation(random: () => number): Observation {
   const input = {
     podType: 'decode',
+    ...fillMetrics(() => 0),
     inputTokenLength: Math.floor(100 + 4000 * random()),
     prefixCacheScore: random(),
     numRequestWaiting: Math.floor(8 * random() ** 2),

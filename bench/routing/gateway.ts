@@ -3,6 +3,7 @@
  * answer". It knows nothing but its own counts, scraped metrics, and what Predict says.
  */
 import type { METRIC_COLUMNS } from '../../src/prediction/schema/columns.ts';
+import { fillMetrics } from '../../src/prediction/schema/input-fields.ts';
 import type { Candidate } from '../../src/prediction/simulator/simulate.ts';
 
 /** A PredictInput without its numbers of order. */
@@ -17,11 +18,11 @@ export interface Answer {
 export function describeInput(candidate: Candidate): GatewayInput {
   const { server, underWay, sentSinceScrape, ...metrics } = candidate;
   return {
+    ...fillMetrics(() => 0),
     ...metrics,
     server,
     numRequestRunning: underWay,
     numRequestWaiting: metrics.numRequestWaiting + sentSinceScrape,
-    hbmUtilization: 0,
   };
 }
 

@@ -3,6 +3,7 @@
 import { createPriorModel, type LatencyModel } from '../../src/prediction/model/model.ts';
 import { createLiveModel, type Forecast, type LiveModel } from '../../src/prediction/online/live-model.ts';
 import { createPredictColumns, METRIC_COLUMNS, type PredictColumns } from '../../src/prediction/schema/columns.ts';
+import { fillMetrics } from '../../src/prediction/schema/input-fields.ts';
 import { createRandom, type Random } from '../../src/prediction/simulator/random.ts';
 import type { RoutingPolicy } from '../../src/prediction/simulator/simulate.ts';
 import {
@@ -90,7 +91,7 @@ type Candidates = Parameters<RoutingPolicy['choose']>[1];
 /** Metrics as they were scraped. */
 export function describeScraped(candidate: Candidates[number]): GatewayInput {
   const { underWay: _own, sentSinceScrape: _since, ...metrics } = candidate;
-  return { ...metrics, hbmUtilization: 0 };
+  return { ...fillMetrics(() => 0), ...metrics };
 }
 
 /** How much less often a server is chosen that is predicted to take twice as long: 2 to the power of this. */

@@ -1,4 +1,5 @@
 /** One report of every kind of event, as it is sent and as a sink gets it. */
+import { fillMetrics } from '../../src/prediction/schema/input-fields.ts';
 import type { ObservationEvent } from '../../src/prediction/schema/observation-event.ts';
 import { messageType } from './proto-messages.ts';
 
@@ -9,6 +10,7 @@ export const NOW_MS = Date.UTC(2026, 0, 2, 3, 4, 5);
 
 export const input = {
   podType: 'decode',
+  ...fillMetrics(() => 0),
   inputTokenLength: 1000,
   prefixCacheScore: 0.5,
   numRequestWaiting: 1,

@@ -1,3 +1,4 @@
+import { fillMetrics } from '../../src/prediction/schema/input-fields.ts';
 import type { Observation } from '../../src/prediction/schema/observation.ts';
 import {
   appendObservation,
@@ -30,6 +31,7 @@ export function observePool({ rows, seed = 1, servers = [1], podType = '' }: Poo
       targetModel: 'm',
       input: {
         podType,
+        ...fillMetrics(() => 0),
         inputTokenLength: length,
         prefixCacheScore: prefix,
         numRequestWaiting: waiting,

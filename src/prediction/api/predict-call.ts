@@ -29,15 +29,8 @@ export function addRow(columns: PredictColumns): number {
   if (row === MAX_INPUTS) throw tooManyInputs();
   columns.count = row + 1;
   columns.inputId[row] = 0;
-  columns.inputTokenLength[row] = 0;
-  columns.prefixCacheScore[row] = 0;
-  columns.numRequestWaiting[row] = 0;
-  columns.numRequestRunning[row] = 0;
-  columns.kvCacheUsage[row] = 0;
-  columns.inflightTokens[row] = 0;
-  columns.hbmUtilization[row] = 0;
-  columns.aiCoreUtilization[row] = 0;
-  columns.bandwidthUtilization[row] = 0;
+  const { metrics } = columns;
+  for (let m = 0; m < metrics.length; m++) metrics[m]![row] = 0;
   columns.serverIpStart[row] = 0;
   columns.serverIpLength[row] = 0;
   return row;

@@ -4,19 +4,26 @@
  */
 import { WireReader } from '../../grpc/protobuf/wire-reader.ts';
 import type { PredictColumns } from '../schema/columns.ts';
+import { METRICS } from '../schema/input-fields.ts';
 import { addRow, startColumns } from './predict-call.ts';
 
 /** Wire types, as protobuf numbers them. */
 const VARINT = 0;
 const DOUBLE = 1;
+const WIRE_TYPE = { int32: VARINT, double: DOUBLE } as const;
+const INPUT_ID = 0x08;
 const POD_TYPE = 0x12;
 const SERVER_IP = 0x62;
+/** Tags of fields up to number 15 have one byte. */
+const TAGS_OF_A_BYTE = 0x80;
 /** From so many distinct pod types on, a map finds one faster than a look at each. */
 const MANY_POD_TYPES = 8;
 
 /** Decodes requests, one after another, into columns that it reuses. Not for two calls at the same time. */
 export class PredictRequestDecoder {
   readonly #columns: PredictColumns;
+  /** The column of each metric by the tag of its field; undefined for every other tag. */
+  readonly #numbers: readonly (Float64Array | undefined)[];
   readonly #reader = new WireReader(new Uint8Array(0));
   /** Where the pod type of the input that is being read lies. */
   #podTypeStart = 0;
@@ -33,6 +40,7 @@ export class PredictRequestDecoder {
   /** `columns` must have room for `MAX_INPUTS`. */
   constructor(columns: PredictColumns) {
     this.#columns = columns;
+    this.#numbers = listColumnsByTag(columns);
   }
 
   /** Fills the columns and returns the target model. Throws `invalid` for bytes that are not a PredictRequest. */
@@ -60,6 +68,7 @@ export class PredictRequestDecoder {
    */
   #decodeInput(reader: WireReader): void {
     const columns = this.#columns;
+    const numbers = this.#numbers;
     const row = addRow(columns);
     const length = reader.readLength();
     const outerEnd = reader.end;
@@ -73,7 +82,7 @@ export class PredictRequestDecoder {
       const tag = bytes[position]!;
       const at = position + 1;
       if (isOfType(DOUBLE, tag) && at + 8 <= end) {
-        setDouble(columns, row, tag, view.getFloat64(at, true));
+        setNumber(numbers[tag], row, view.getFloat64(at, true));
         position = at + 8;
         continue;
       }
@@ -91,7 +100,8 @@ export class PredictRequestDecoder {
           }
         }
         if (next > 0) {
-          setInt32(columns, row, tag, value);
+          if (tag === INPUT_ID) columns.inputId[row] = value;
+          else setNumber(numbers[tag], row, value);
           position = next;
           continue;
         }
@@ -111,8 +121,9 @@ export class PredictRequestDecoder {
   #decodeRareField(reader: WireReader, row: number): void {
     const tag = reader.readTag();
     if (tag === POD_TYPE || tag === SERVER_IP) this.#passText(reader, tag, row);
-    else if (isOfType(VARINT, tag)) setInt32(this.#columns, row, tag, reader.readInt32());
-    else if (isOfType(DOUBLE, tag)) setDouble(this.#columns, row, tag, reader.readDouble());
+    else if (tag === INPUT_ID) this.#columns.inputId[row] = reader.readInt32();
+    else if (isOfType(VARINT, tag)) setNumber(this.#numbers[tag], row, reader.readInt32());
+    else if (isOfType(DOUBLE, tag)) setNumber(this.#numbers[tag], row, reader.readDouble());
     else reader.skip(tag);
   }
 
@@ -172,26 +183,21 @@ export class PredictRequestDecoder {
   }
 }
 
-/** Of a field that is unknown, nothing is kept. */
-function setInt32(columns: PredictColumns, row: number, tag: number, value: number): void {
-  if (tag === 0x08) columns.inputId[row] = value;
-  else if (tag === 0x18) columns.inputTokenLength[row] = value;
-  else if (tag === 0x28) columns.numRequestWaiting[row] = value;
-  else if (tag === 0x30) columns.numRequestRunning[row] = value;
-  else if (tag === 0x40) columns.inflightTokens[row] = value;
+/** An array by tag finds a column in less time than a chain of comparisons. */
+function listColumnsByTag(columns: PredictColumns): (Float64Array | undefined)[] {
+  const byTag: (Float64Array | undefined)[] = Array.from({ length: TAGS_OF_A_BYTE }, () => undefined);
+  for (const { number, kind, column } of METRICS) byTag[(number << 3) | WIRE_TYPE[kind]] = columns[column];
+  return byTag;
 }
 
-function setDouble(columns: PredictColumns, row: number, tag: number, value: number): void {
-  if (tag === 0x21) columns.prefixCacheScore[row] = value;
-  else if (tag === 0x39) columns.kvCacheUsage[row] = value;
-  else if (tag === 0x49) columns.hbmUtilization[row] = value;
-  else if (tag === 0x51) columns.aiCoreUtilization[row] = value;
-  else if (tag === 0x59) columns.bandwidthUtilization[row] = value;
+/** Keeps nothing of an unknown field. */
+function setNumber(column: Float64Array | undefined, row: number, value: number): void {
+  if (column !== undefined) column[row] = value;
 }
 
 /** Whether it is the tag, in one byte, of a field of that wire type. Field number 0 is none. */
 function isOfType(wireType: number, tag: number): boolean {
-  return (tag & 7) === wireType && tag >= 8 && tag < 0x80;
+  return (tag & 7) === wireType && tag >= 8 && tag < TAGS_OF_A_BYTE;
 }
 
 function areEqual(bytes: Uint8Array, left: number, right: number, length: number): boolean {

@@ -10,6 +10,7 @@ import {
   toJsonDouble,
 } from '../../grpc/protobuf/json.ts';
 import type { PredictColumns, PredictedColumns } from '../schema/columns.ts';
+import { METRICS } from '../schema/input-fields.ts';
 import { addRow, type PredictSummary, startColumns } from './predict-call.ts';
 
 export interface JsonPredictResponse {
@@ -21,16 +22,6 @@ export interface JsonPredictResponse {
   }[];
   readonly metadata: PredictSummary;
 }
-
-/** Names of the fields of PredictInput, and which kind of number they are. */
-const INT32_COLUMNS = ['inputTokenLength', 'numRequestWaiting', 'numRequestRunning', 'inflightTokens'] as const;
-const DOUBLE_COLUMNS = [
-  'prefixCacheScore',
-  'kvCacheUsage',
-  'hbmUtilization',
-  'aiCoreUtilization',
-  'bandwidthUtilization',
-] as const;
 
 /** The texts of the rows, until they are all known. */
 interface RowTexts {
@@ -83,12 +74,12 @@ function createReaders(columns: PredictColumns, texts: RowTexts): ReadonlyMap<st
     (value, name, row) => {
       column[row] = readJsonString(value, name);
     };
+  const intoKind = { int32: intoInt32, double: intoDouble };
   return new Map<string, ReadInto>([
     ['inputId', intoInt32(columns.inputId)],
     ['podType', intoText(texts.podType)],
     ['serverIp', intoText(texts.serverIp)],
-    ...INT32_COLUMNS.map((name) => [name, intoInt32(columns[name])] as const),
-    ...DOUBLE_COLUMNS.map((name) => [name, intoDouble(columns[name])] as const),
+    ...METRICS.map(({ column, kind }) => [column, intoKind[kind](columns[column])] as const),
   ]);
 }
 

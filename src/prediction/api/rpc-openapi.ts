@@ -1,31 +1,26 @@
 /** Predict and ReportBatch in the OpenAPI document. Their bodies are read by the JSON mapping of proto3, not by these. */
 import { type OpenAPIHono, z } from '@hono/zod-openapi';
+import { toCamelCase } from '../../grpc/protobuf/json.ts';
 import type { HttpEnv } from '../../http/context.ts';
+import { INPUT_FIELDS, type InputField } from '../schema/input-fields.ts';
 
-const count = (about: string) => z.int().min(0).openapi({ description: about });
-const share = (about: string) =>
-  z
-    .number()
-    .min(0)
-    .openapi({ description: `${about}, recommended 0 to 1` });
+const UNIT_WORDS: Readonly<Partial<Record<InputField['unit'], string>>> = {
+  share: ', recommended 0 to 1',
+  tokens: ', in tokens',
+};
 
 const inputSchema = z
-  .object({
-    inputId: z.int().openapi({ description: 'Chosen by the caller, comes back in the output' }),
-    podType: z.string().openapi({ description: 'Empty or "aggregate", "prefill", "decode", or a name of your own' }),
-    inputTokenLength: count('Length of the prompt, in tokens'),
-    prefixCacheScore: share("Share of the prompt in the server's prefix cache"),
-    numRequestWaiting: count("Requests in the server's queue"),
-    numRequestRunning: count("Requests in the server's batch"),
-    kvCacheUsage: share('Share of the KV cache in use'),
-    inflightTokens: count('Tokens of requests sent to the server and not finished'),
-    hbmUtilization: share("Share of the accelerator's memory in use"),
-    aiCoreUtilization: share('Share of time in which the compute cores are busy'),
-    bandwidthUtilization: share('Share of the memory bandwidth in use'),
-    serverIp: z.string().openapi({ description: 'Address of the server, comes back in the output' }),
-  })
+  .object(Object.fromEntries(INPUT_FIELDS.map((field) => [toCamelCase(field.name), describeField(field)])))
   .partial()
   .openapi('PredictInput');
+
+function describeField({ kind, of, meaning, unit }: InputField): z.ZodType {
+  const about = `${meaning.charAt(0).toUpperCase()}${meaning.slice(1).replaceAll('`', '"')}`;
+  const description = `${about}${UNIT_WORDS[unit] ?? ''}`;
+  if (kind === 'string') return z.string().openapi({ description });
+  const number = kind === 'int32' ? z.int() : z.number();
+  return (of === 'call' ? number : number.min(0)).openapi({ description });
+}
 
 const requestSchema = z
   .object({ targetModel: z.string().min(1), inputs: z.array(inputSchema).max(4096).optional() })

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { simulatePool } from '../../../test/support/simulated-pool.ts';
 import { createLiveModel } from '../online/live-model.ts';
+import { fillMetrics } from '../schema/input-fields.ts';
 import {
   appendObservation,
   createObservationTable,
@@ -31,7 +32,7 @@ function recordPool(gpus: readonly Gpu[], seed: number): ObservationTable {
   for (const { candidate, outcome, ttftMs, tpotMs } of inTime)
     appendObservation(table, {
       targetModel: 'm',
-      input: { podType: '', serverIp: candidate.server, hbmUtilization: 0, ...candidate },
+      input: { podType: '', serverIp: candidate.server, ...fillMetrics(() => 0), ...candidate },
       atMs: outcome.dispatchedMs,
       endMs: outcome.finishedMs,
       ttftMs,

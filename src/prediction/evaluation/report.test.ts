@@ -1,21 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { findFlaws, findReasonToSkipPages, launchBrowser } from '../../../test/support/browser.ts';
+import { fillMetrics } from '../schema/input-fields.ts';
 import { appendObservation, createObservationTable } from '../schema/observation-table.ts';
 import type { Answers } from './accuracy.ts';
 import { renderReport } from './report.ts';
 
 const IDLE = {
   podType: '',
+  ...fillMetrics(() => 0),
   inputTokenLength: 100,
-  prefixCacheScore: 0,
-  numRequestWaiting: 0,
-  numRequestRunning: 0,
-  kvCacheUsage: 0,
-  inflightTokens: 0,
-  hbmUtilization: 0,
-  aiCoreUtilization: 0,
-  bandwidthUtilization: 0,
 };
 
 /** Rows of these servers in turn; every prediction is a tenth too long at the first, a half at the others. */

@@ -1,13 +1,12 @@
 /** What a caller would have sent whose metrics of servers are old: scraped seldom, or late. */
-import { METRIC_COLUMNS } from '../schema/columns.ts';
+import { METRICS } from '../schema/input-fields.ts';
 import { type ObservationTable, selectRows } from '../schema/observation-table.ts';
 
 /** How old the metrics are: a time, or for sources without times so many rows of the same server. */
 export type Age = { readonly ms: number } | { readonly rows: number };
 
-/** The others are of the request itself, and are never old. */
-const OF_REQUEST: readonly string[] = ['inputTokenLength', 'prefixCacheScore'];
-const OF_SERVER = METRIC_COLUMNS.filter((name) => !OF_REQUEST.includes(name));
+/** The other metrics are of the request itself, and are never old. */
+const OF_SERVER = METRICS.filter(({ of }) => of === 'load').map(({ column }) => column);
 
 /**
  * The same table with what each row says of its server replaced by what the last row of that server said which is at

@@ -1,6 +1,7 @@
 /** One record of any source, by the field names it carries: ours, or those of llm-d's training rows. */
 
 import { findTextFault } from '../../database/storable-text.ts';
+import { fillMetrics, type MetricName } from '../schema/input-fields.ts';
 import { findInputMistake, findMistake, type Observation } from '../schema/observation.ts';
 import type { ObservedInput } from '../schema/observation-event.ts';
 import { detectFieldNames, type FieldNames, type RawRecord } from './field-names.ts';
@@ -75,20 +76,15 @@ function isNumeric(value: unknown): value is number | bigint {
 }
 
 function parseInput({ number, text }: Pick<Fields, 'number' | 'text'>, llmD: boolean): ObservedInput {
-  const inflight = llmD
-    ? (number('prefill_tokens_in_flight') ?? 0) + (number('decode_tokens_in_flight') ?? 0)
-    : number('inflight_tokens');
+  const read = (name: MetricName): number | undefined => {
+    if (!llmD) return number(name);
+    if (name === 'kv_cache_usage') return number('kv_cache_percentage');
+    if (name !== 'inflight_tokens') return number(name);
+    return (number('prefill_tokens_in_flight') ?? 0) + (number('decode_tokens_in_flight') ?? 0);
+  };
   return {
     podType: text('pod_type'),
-    inputTokenLength: number('input_token_length') ?? 0,
-    prefixCacheScore: number('prefix_cache_score') ?? 0,
-    numRequestWaiting: number('num_request_waiting') ?? 0,
-    numRequestRunning: number('num_request_running') ?? 0,
-    kvCacheUsage: number(llmD ? 'kv_cache_percentage' : 'kv_cache_usage') ?? 0,
-    inflightTokens: inflight ?? 0,
-    hbmUtilization: number('hbm_utilization') ?? 0,
-    aiCoreUtilization: number('ai_core_utilization') ?? 0,
-    bandwidthUtilization: number('bandwidth_utilization') ?? 0,
+    ...fillMetrics(({ name }) => read(name) ?? 0),
     serverIp: text('server_ip'),
   };
 }

@@ -2,8 +2,9 @@
  * Request-level logs: one line a request, with when it started, gave its first token and ended. They carry no load;
  * `request-load.ts` works out what each server looked like from the other requests of the same recording.
  */
+
+import { MAX_COUNT } from '../schema/input-fields.ts';
 import { MAX_MS, MIN_OBSERVED_MS } from '../schema/milliseconds.ts';
-import { MAX_COUNT } from '../schema/observation.ts';
 import type { RawRecord } from './field-names.ts';
 import { openFields } from './record.ts';
 

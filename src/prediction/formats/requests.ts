@@ -4,6 +4,7 @@
  * came after: a request under way counts by its age, not by its end.
  */
 import { type ReplayedRequest, replayHistory } from '../history/replay-history.ts';
+import { fillMetrics } from '../schema/input-fields.ts';
 import { findMistake, type Observation } from '../schema/observation.ts';
 import type { NumberedRecord } from './csv.ts';
 import type { ReadRow } from './read-observations.ts';
@@ -91,15 +92,13 @@ export function toObservation(request: LoggedRequest, load: Load, targetModel: s
     targetModel: targetModel || (request.targetModel ?? ''),
     input: {
       podType: '',
+      ...fillMetrics(() => 0),
       inputTokenLength: request.inputTokens,
       prefixCacheScore: request.inputTokens === 0 ? 0 : request.cachedTokens / request.inputTokens,
       numRequestWaiting: load.waiting,
       numRequestRunning: load.running,
       kvCacheUsage: load.kvCacheUsage,
       inflightTokens: load.inflightTokens,
-      hbmUtilization: 0,
-      aiCoreUtilization: 0,
-      bandwidthUtilization: 0,
       serverIp: request.serverIp ?? nameServer(request),
     },
     atMs: request.startMs,

@@ -3,7 +3,7 @@
  * is asked with. Values lie feature by feature: feature `f` of row `i` is `values[f * stride + i]`, in 32-bit floats
  * because that is what trees are learned from and evaluated on.
  */
-import { HISTORY_COLUMNS, METRIC_FIELDS } from '../schema/columns.ts';
+import { HISTORY_COLUMNS, METRIC_COLUMNS, METRIC_FIELDS } from '../schema/columns.ts';
 import type { MetricColumns, Target } from '../schema/observation-table.ts';
 
 /** What an input says: trees of other libraries may ask for it too. */
@@ -129,19 +129,8 @@ const FIRST_DERIVED = FEATURE_NAMES.indexOf('effective_tokens');
 
 function copyRaw(columns: MetricColumns, values: Float32Array | Float64Array, stride: number): void {
   const { count } = columns;
-  const raw = [
-    columns.inputTokenLength,
-    columns.prefixCacheScore,
-    columns.numRequestWaiting,
-    columns.numRequestRunning,
-    columns.kvCacheUsage,
-    columns.inflightTokens,
-    columns.hbmUtilization,
-    columns.aiCoreUtilization,
-    columns.bandwidthUtilization,
-  ];
-  for (let f = 0; f < raw.length; f++) {
-    const column = raw[f]!;
+  for (let f = 0; f < METRIC_COLUMNS.length; f++) {
+    const column = columns[METRIC_COLUMNS[f]!];
     const at = f * stride;
     for (let i = 0; i < count; i++) values[at + i] = column[i]!;
   }

@@ -2,6 +2,7 @@
 import { Failure } from '../../errors.ts';
 import { WireReader } from '../../grpc/protobuf/wire-reader.ts';
 import { WireWriter } from '../../grpc/protobuf/wire-writer.ts';
+import { METRICS } from '../schema/input-fields.ts';
 import { createDraft, createInputDraft, type EventDraft, type InputDraft, type TimestampDraft } from './event-draft.ts';
 import type { ReportSummary } from './event-intake.ts';
 
@@ -24,19 +25,16 @@ const text =
     into[key] = reader.readString();
   };
 
+const WIRE_TYPE = { int32: 0, double: 1 } as const;
+const READ_KIND = { int32, double } as const;
+
 /** Each by its tag: field number << 3 | wire type. */
 const INPUT: Fields<InputDraft> = {
   18: text('podType'),
-  24: int32('inputTokenLength'),
-  33: double('prefixCacheScore'),
-  40: int32('numRequestWaiting'),
-  48: int32('numRequestRunning'),
-  57: double('kvCacheUsage'),
-  64: int32('inflightTokens'),
-  73: double('hbmUtilization'),
-  81: double('aiCoreUtilization'),
-  89: double('bandwidthUtilization'),
   98: text('serverIp'),
+  ...Object.fromEntries(
+    METRICS.map(({ number, kind, column }) => [(number << 3) | WIRE_TYPE[kind], READ_KIND[kind](column)]),
+  ),
 };
 
 const TIMESTAMP: Fields<TimestampDraft> = {

@@ -1,5 +1,6 @@
 import { findTextFault } from '../../database/storable-text.ts';
 import { Failure } from '../../errors.ts';
+import { type BrokenBound, fillMetrics, findBrokenBound, MAX_COUNT } from '../schema/input-fields.ts';
 import { MAX_MS, MIN_OBSERVED_MS } from '../schema/milliseconds.ts';
 import type { ObservationEvent, ObservedInput } from '../schema/observation-event.ts';
 
@@ -36,19 +37,7 @@ export function createDraft(kind: EventDraft['kind']): EventDraft {
 }
 
 export function createInputDraft(): InputDraft {
-  return {
-    podType: '',
-    inputTokenLength: 0,
-    prefixCacheScore: 0,
-    numRequestWaiting: 0,
-    numRequestRunning: 0,
-    kvCacheUsage: 0,
-    inflightTokens: 0,
-    hbmUtilization: 0,
-    aiCoreUtilization: 0,
-    bandwidthUtilization: 0,
-    serverIp: '',
-  };
+  return { podType: '', ...fillMetrics(() => 0), serverIp: '' };
 }
 
 /** Of each text: samples and the state of servers keep them. */
@@ -90,11 +79,16 @@ function checkCandidate({ targetModel, input }: EventDraft): { targetModel: stri
   if (input === undefined) throw refuse('input', 'must be given');
   checkText('input.pod_type', input.podType);
   checkText('input.server_ip', input.serverIp);
-  for (const [name, value] of Object.entries(input))
-    if (typeof value === 'number' && !(value >= 0 && value <= Number.MAX_VALUE))
-      throw refuse(`input.${toFieldName(name)}`, `must be a number from 0 on, got ${value}`);
+  const broken = findBrokenBound(input);
+  if (broken !== undefined)
+    throw refuse(`input.${broken.name}`, `must be ${RANGE_OF[broken.bound]}, got ${broken.value}`);
   return { targetModel, input };
 }
+
+const RANGE_OF: Readonly<Record<BrokenBound['bound'], string>> = {
+  'not negative and finite': 'a number from 0 on',
+  maximum: `at most ${MAX_COUNT}`,
+};
 
 function checkOutput({ tpotMs, outputTokens }: EventDraft): { tpotMs: number | undefined; outputTokens: number } {
   if (outputTokens < 0) throw refuse('output_tokens', `must not be negative, got ${outputTokens}`);
@@ -134,9 +128,4 @@ function checkTime(at: TimestampDraft | undefined, nowMs: number): number {
 
 function refuse(field: string, reason: string): Failure {
   return new Failure('invalid', `${field} ${reason}`, { field });
-}
-
-/** `inputTokenLength` → `input_token_length`. */
-function toFieldName(name: string): string {
-  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }

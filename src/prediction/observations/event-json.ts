@@ -9,6 +9,7 @@ import {
   refuseUnknownField,
   toCamelCase,
 } from '../../grpc/protobuf/json.ts';
+import { fillMetrics } from '../schema/input-fields.ts';
 import { refuseEmptyEvent } from './event-codec.ts';
 import { createDraft, createInputDraft, type EventDraft, type InputDraft, type TimestampDraft } from './event-draft.ts';
 
@@ -32,19 +33,13 @@ const text =
     into[key] = readJsonString(value, name);
   };
 
+const READ_KIND = { int32, double } as const;
+
 const INPUT: Fields<InputDraft> = toMap({
   // An input may carry the id that it had when it was predicted; it means nothing here.
   inputId: readJsonInt32,
   podType: text('podType'),
-  inputTokenLength: int32('inputTokenLength'),
-  prefixCacheScore: double('prefixCacheScore'),
-  numRequestWaiting: int32('numRequestWaiting'),
-  numRequestRunning: int32('numRequestRunning'),
-  kvCacheUsage: double('kvCacheUsage'),
-  inflightTokens: int32('inflightTokens'),
-  hbmUtilization: double('hbmUtilization'),
-  aiCoreUtilization: double('aiCoreUtilization'),
-  bandwidthUtilization: double('bandwidthUtilization'),
+  ...fillMetrics(({ kind, column }) => READ_KIND[kind](column)),
   serverIp: text('serverIp'),
 });
 

@@ -4,6 +4,7 @@
  */
 import { conditionalProcedure, type Procedure, type Store, statement, type Transaction } from '../../database/store.ts';
 import type { DispatchedEvent, EventRefusal, ObservationEvent, ObservedInput } from '../schema/observation-event.ts';
+import { createInputDraft } from './event-draft.ts';
 import { insertSampleStep, type Sample } from './sample-store.ts';
 
 interface Pending {
@@ -132,7 +133,11 @@ function writeAsked({ input, history }: Pick<DispatchedEvent, 'input' | 'history
 }
 
 function readAsked(text: string): Pick<DispatchedEvent, 'input' | 'history'> {
-  const { history, ...input } = JSON.parse(text) as ObservedInput & { readonly history?: readonly (number | null)[] };
+  const { history, ...stored } = JSON.parse(text) as Partial<ObservedInput> & {
+    readonly history?: readonly (number | null)[];
+  };
+  // An earlier program stored no fields that came later: absent is 0.
+  const input: ObservedInput = { ...createInputDraft(), ...stored };
   return history === undefined ? { input } : { input, history: history.map((value) => value ?? Number.NaN) };
 }
 

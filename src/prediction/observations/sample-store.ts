@@ -14,23 +14,16 @@ import {
   statement,
 } from '../../database/store.ts';
 import { exactSteps, renderInsertRows, wideStatement } from '../../database/value-rows.ts';
+import { METRIC_COLUMNS, METRIC_FIELDS } from '../schema/columns.ts';
+import { fillMetrics, type MetricName } from '../schema/input-fields.ts';
 import type { Observation } from '../schema/observation.ts';
 import { stratumOf } from './stratum.ts';
 
-interface SampleRow {
+interface SampleRow extends Readonly<Record<MetricName, number>> {
   readonly id: number;
   readonly server_ip: string;
   readonly pod_type: string;
   readonly at_ms: number;
-  readonly input_token_length: number;
-  readonly prefix_cache_score: number;
-  readonly num_request_waiting: number;
-  readonly num_request_running: number;
-  readonly kv_cache_usage: number;
-  readonly inflight_tokens: number;
-  readonly hbm_utilization: number;
-  readonly ai_core_utilization: number;
-  readonly bandwidth_utilization: number;
   readonly since_first_token_ms: number | null;
   readonly first_token_gap_ms: number | null;
   readonly waiting_tokens: number | null;
@@ -53,10 +46,11 @@ const HISTORY_FIELDS = [
   'since_earlier_dispatch_ms',
 ] as const satisfies readonly (keyof SampleRow)[];
 
-const SAMPLE_COLUMNS = `id, target_model, stratum, server_ip, pod_type, at_ms, input_token_length, prefix_cache_score,
-     num_request_waiting, num_request_running, kv_cache_usage, inflight_tokens, hbm_utilization, ai_core_utilization,
-     bandwidth_utilization, ttft_ms, tpot_ms, ${HISTORY_FIELDS.join(', ')}`;
-const COLUMN_COUNT = 17 + HISTORY_FIELDS.length;
+const KEYS = ['id', 'target_model', 'stratum'];
+/** As they are read and written. */
+const COLUMNS = ['server_ip', 'pod_type', 'at_ms', ...METRIC_FIELDS, 'ttft_ms', 'tpot_ms', ...HISTORY_FIELDS];
+const SAMPLE_COLUMNS = [...KEYS, ...COLUMNS].join(', ');
+const COLUMN_COUNT = KEYS.length + COLUMNS.length;
 const insertSample = statement(
   'sample-insert',
   `INSERT INTO samples (${SAMPLE_COLUMNS})
@@ -68,10 +62,7 @@ const insertSamples = wideStatement<Row>(
 );
 const newestSamples = statement<SampleRow>(
   'sample-newest',
-  `SELECT id, server_ip, pod_type, at_ms, input_token_length, prefix_cache_score, num_request_waiting,
-     num_request_running, kv_cache_usage, inflight_tokens, hbm_utilization, ai_core_utilization, bandwidth_utilization,
-     ttft_ms, tpot_ms, ${HISTORY_FIELDS.join(', ')}
-   FROM samples WHERE target_model = $1 ORDER BY id DESC LIMIT $2`,
+  `SELECT id, ${COLUMNS.join(', ')} FROM samples WHERE target_model = $1 ORDER BY id DESC LIMIT $2`,
 );
 // Where the newest begin; no row when there are not that many.
 const firstOfNewest = statement<{ id: number }>(
@@ -80,10 +71,7 @@ const firstOfNewest = statement<{ id: number }>(
 );
 const samplesFrom = statement<SampleRow>(
   'sample-from',
-  `SELECT id, server_ip, pod_type, at_ms, input_token_length, prefix_cache_score, num_request_waiting,
-     num_request_running, kv_cache_usage, inflight_tokens, hbm_utilization, ai_core_utilization, bandwidth_utilization,
-     ttft_ms, tpot_ms, ${HISTORY_FIELDS.join(', ')}
-   FROM samples WHERE target_model = $1 AND id >= $2 ORDER BY id LIMIT $3`,
+  `SELECT id, ${COLUMNS.join(', ')} FROM samples WHERE target_model = $1 AND id >= $2 ORDER BY id LIMIT $3`,
 );
 /** One lookup in the index for each model, however many samples it has. $1: the model before the first, $2: how many. */
 const SAMPLED_MODELS = `WITH RECURSIVE sampled (target_model, position) AS (
@@ -172,15 +160,7 @@ function toParameters({ id, observation }: Sample): SqlValue[] {
     input.serverIp,
     input.podType,
     Math.round(observation.atMs),
-    input.inputTokenLength,
-    input.prefixCacheScore,
-    input.numRequestWaiting,
-    input.numRequestRunning,
-    input.kvCacheUsage,
-    input.inflightTokens,
-    input.hbmUtilization,
-    input.aiCoreUtilization,
-    input.bandwidthUtilization,
+    ...METRIC_COLUMNS.map((name) => input[name]),
     observation.ttftMs ?? null,
     observation.tpotMs ?? null,
     ...HISTORY_FIELDS.map((_, h) => toStored(observation.history?.[h])),
@@ -222,15 +202,7 @@ function toObservation(targetModel: string, row: SampleRow): Sample['observation
     input: {
       podType: row.pod_type,
       serverIp: row.server_ip,
-      inputTokenLength: row.input_token_length,
-      prefixCacheScore: row.prefix_cache_score,
-      numRequestWaiting: row.num_request_waiting,
-      numRequestRunning: row.num_request_running,
-      kvCacheUsage: row.kv_cache_usage,
-      inflightTokens: row.inflight_tokens,
-      hbmUtilization: row.hbm_utilization,
-      aiCoreUtilization: row.ai_core_utilization,
-      bandwidthUtilization: row.bandwidth_utilization,
+      ...fillMetrics(({ name }) => row[name]),
     },
   };
 }

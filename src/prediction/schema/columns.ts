@@ -1,8 +1,10 @@
+import { fillMetrics, METRICS, type MetricColumn, type MetricName } from './input-fields.ts';
+
 /**
  * One Predict call as columns: what the wire codec fills, what the feature computation reads. The arrays are reused
  * from call to call; only the first `count` entries are valid, and only until the handler returns.
  */
-export interface PredictColumns {
+export interface PredictColumns extends Record<MetricColumn, Float64Array> {
   count: number;
   capacity: number;
   inputId: Int32Array;
@@ -10,15 +12,8 @@ export interface PredictColumns {
   podType: Uint16Array;
   /** The distinct pod types of this call, in order of appearance. */
   podTypes: string[];
-  inputTokenLength: Float64Array;
-  prefixCacheScore: Float64Array;
-  numRequestWaiting: Float64Array;
-  numRequestRunning: Float64Array;
-  kvCacheUsage: Float64Array;
-  inflightTokens: Float64Array;
-  hbmUtilization: Float64Array;
-  aiCoreUtilization: Float64Array;
-  bandwidthUtilization: Float64Array;
+  /** The columns of `METRIC_COLUMNS`, in that order. */
+  metrics: readonly Float64Array[];
   /** What was known of the server's past when it was asked; NaN when it was not. See `HISTORY_COLUMNS`. */
   sinceFirstTokenMs: Float64Array;
   firstTokenGapMs: Float64Array;
@@ -33,18 +28,8 @@ export interface PredictColumns {
   serverIpLength: Int32Array;
 }
 
-/** The names of the numeric columns of `PredictColumns`, in the order of their field numbers. */
-export const METRIC_COLUMNS = [
-  'inputTokenLength',
-  'prefixCacheScore',
-  'numRequestWaiting',
-  'numRequestRunning',
-  'kvCacheUsage',
-  'inflightTokens',
-  'hbmUtilization',
-  'aiCoreUtilization',
-  'bandwidthUtilization',
-] as const satisfies readonly (keyof PredictColumns)[];
+/** The numbers of an input, in the order of their field numbers. */
+export const METRIC_COLUMNS: readonly MetricColumn[] = METRICS.map(({ column }) => column);
 
 /** What the reported events of a server say of its past; no caller sends them. NaN is missing. */
 export const HISTORY_COLUMNS = [
@@ -61,17 +46,7 @@ export const HISTORY_COLUMNS = [
 export const MODEL_COLUMNS = [...METRIC_COLUMNS, ...HISTORY_COLUMNS] as const;
 
 /** `METRIC_COLUMNS` as the proto file spells them. */
-export const METRIC_FIELDS = [
-  'input_token_length',
-  'prefix_cache_score',
-  'num_request_waiting',
-  'num_request_running',
-  'kv_cache_usage',
-  'inflight_tokens',
-  'hbm_utilization',
-  'ai_core_utilization',
-  'bandwidth_utilization',
-] as const;
+export const METRIC_FIELDS: readonly MetricName[] = METRICS.map(({ name }) => name);
 
 /** What a predictor answers for the same rows, in milliseconds. Entries behind the last row mean nothing. */
 export interface PredictedColumns {
@@ -106,21 +81,15 @@ export interface BatchPrediction {
 }
 
 export function createPredictColumns(capacity: number): PredictColumns {
+  const metrics = fillMetrics(() => new Float64Array(capacity));
   return {
     count: 0,
     capacity,
     inputId: new Int32Array(capacity),
     podType: new Uint16Array(capacity),
     podTypes: [],
-    inputTokenLength: new Float64Array(capacity),
-    prefixCacheScore: new Float64Array(capacity),
-    numRequestWaiting: new Float64Array(capacity),
-    numRequestRunning: new Float64Array(capacity),
-    kvCacheUsage: new Float64Array(capacity),
-    inflightTokens: new Float64Array(capacity),
-    hbmUtilization: new Float64Array(capacity),
-    aiCoreUtilization: new Float64Array(capacity),
-    bandwidthUtilization: new Float64Array(capacity),
+    ...metrics,
+    metrics: METRIC_COLUMNS.map((name) => metrics[name]),
     sinceFirstTokenMs: new Float64Array(capacity).fill(Number.NaN),
     firstTokenGapMs: new Float64Array(capacity).fill(Number.NaN),
     waitingTokens: new Float64Array(capacity).fill(Number.NaN),
@@ -142,5 +111,6 @@ export function viewColumns(columns: PredictColumns, start: number, end: number)
   view.serverIpStart = columns.serverIpStart.subarray(start, end);
   view.serverIpLength = columns.serverIpLength.subarray(start, end);
   for (const name of MODEL_COLUMNS) view[name] = columns[name].subarray(start, end);
+  view.metrics = METRIC_COLUMNS.map((name) => view[name]);
   return view;
 }

@@ -1,17 +1,9 @@
 /** What callers report about requests that really happened, as `observation.v1` carries it, free of its encoding. */
+import type { MetricColumn } from './input-fields.ts';
 
 /** The candidate as it was when it was chosen: a `PredictInput` without its `input_id`. */
-export interface ObservedInput {
+export interface ObservedInput extends Readonly<Record<MetricColumn, number>> {
   readonly podType: string;
-  readonly inputTokenLength: number;
-  readonly prefixCacheScore: number;
-  readonly numRequestWaiting: number;
-  readonly numRequestRunning: number;
-  readonly kvCacheUsage: number;
-  readonly inflightTokens: number;
-  readonly hbmUtilization: number;
-  readonly aiCoreUtilization: number;
-  readonly bandwidthUtilization: number;
   readonly serverIp: string;
 }
 

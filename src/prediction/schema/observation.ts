@@ -1,3 +1,4 @@
+import { findBrokenBound, MAX_COUNT } from './input-fields.ts';
 import { MAX_MS, MIN_OBSERVED_MS } from './milliseconds.ts';
 import type { ObservedInput } from './observation-event.ts';
 
@@ -25,26 +26,15 @@ export function findMistake(row: Observation): string | undefined {
   return findTimeMistake('ttft_millis', row.ttftMs) ?? findTimeMistake('tpot_millis', row.tpotMs);
 }
 
-/** The int32 fields of the contract; an average of counts may still have a fraction. */
-const COUNTS = new Set(['inputTokenLength', 'numRequestWaiting', 'numRequestRunning', 'inflightTokens']);
-export const MAX_COUNT = 2_147_483_647;
-
 export function findInputMistake(input: ObservedInput): string | undefined {
-  for (const [name, value] of Object.entries(input)) {
-    if (typeof value !== 'number') continue;
-    if (!(value >= 0 && value < Number.POSITIVE_INFINITY))
-      return `${toSnakeCase(name)} must be a finite number of 0 or more`;
-    if (COUNTS.has(name) && value > MAX_COUNT) return `${toSnakeCase(name)} must be at most ${MAX_COUNT}`;
-  }
-  return undefined;
+  const broken = findBrokenBound(input);
+  if (broken === undefined) return undefined;
+  if (broken.bound === 'maximum') return `${broken.name} must be at most ${MAX_COUNT}`;
+  return `${broken.name} must be a finite number of 0 or more`;
 }
 
 function findTimeMistake(name: string, ms: number | undefined): string | undefined {
   if (ms === undefined) return undefined;
   if (!(ms > 0 && ms <= MAX_MS)) return `${name} must be more than 0 and at most one day`;
   return ms < MIN_OBSERVED_MS ? `${name} must be at least ${MIN_OBSERVED_MS}` : undefined;
-}
-
-function toSnakeCase(name: string): string {
-  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }

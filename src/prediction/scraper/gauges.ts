@@ -1,6 +1,6 @@
 /** The load of a server in the metrics that it exposes: the gauges of vLLM, SGLang, TensorRT-LLM and llama.cpp. */
 import { Failure } from '../../errors.ts';
-import { MAX_COUNT } from '../schema/observation.ts';
+import { MAX_COUNT } from '../schema/input-fields.ts';
 
 /** What a row that brings no load of its own takes from its server. */
 export interface ScrapedLoad {

@@ -11,6 +11,7 @@ import { Registry } from 'prom-client';
 import { createLog } from '../../telemetry/log.ts';
 import { realWorld, type World } from '../../world.ts';
 import { createPredictColumns } from '../schema/columns.ts';
+import { fillMetrics } from '../schema/input-fields.ts';
 import type { DispatchedEvent, ObservationEvent, ObservedInput } from '../schema/observation-event.ts';
 import { parseScrapeList } from './scrape-list.ts';
 import { createServerScraper } from './scrape-server.ts';
@@ -203,15 +204,8 @@ for (const [title, text, message] of lists)
 
 const input: ObservedInput = {
   podType: '',
+  ...fillMetrics(() => 0),
   inputTokenLength: 100,
-  prefixCacheScore: 0,
-  numRequestWaiting: 0,
-  numRequestRunning: 0,
-  kvCacheUsage: 0,
-  inflightTokens: 0,
-  hbmUtilization: 0,
-  aiCoreUtilization: 0,
-  bandwidthUtilization: 0,
   serverIp: 'up',
 };
 

@@ -12,6 +12,7 @@ import { realWorld } from '../../world.ts';
 import { createPredictionService } from '../api/prediction-service.ts';
 import { STATISTICS, type Statistic } from '../model/calibration.ts';
 import { createPredictor } from '../online/predictor.ts';
+import { fillMetrics } from '../schema/input-fields.ts';
 import type { Observation } from '../schema/observation.ts';
 import { createRandom } from '../simulator/random.ts';
 import { GPUS } from '../simulator/step-time.ts';
@@ -44,7 +45,7 @@ function simulateRows(): Observation[] {
   });
   return observations.map(({ candidate, outcome, ttftMs, tpotMs }) => ({
     targetModel: 'm',
-    input: { podType: '', serverIp: candidate.server, hbmUtilization: 0, ...candidate },
+    input: { podType: '', serverIp: candidate.server, ...fillMetrics(() => 0), ...candidate },
     atMs: outcome.dispatchedMs,
     ttftMs,
     tpotMs,
