@@ -19,6 +19,17 @@ forEachEngine('a lease has one owner until it has run out', async (store) => {
   assert.equal(next?.epoch, 2);
 });
 
+forEachEngine(
+  'a lease that was made while the clock was a day ahead does not outlast its correction',
+  async (store) => {
+    const day = 24 * 3_600_000;
+    assert.ok(await acquireLease(store, { ...request, nowMs: request.nowMs + day }));
+    const next = await acquireLease(store, { ...request, owner: 'two' });
+    assert.equal(next?.epoch, 2);
+    assert.equal(await acquireLease(store, { ...request, owner: 'three', nowMs: request.nowMs - 59_000 }), undefined);
+  },
+);
+
 forEachEngine('of many who ask at once one gets the lease', async (store, { openAnother }) => {
   const other = await openAnother();
   const asked = Array.from({ length: 20 }, (_, index) =>

@@ -24,12 +24,18 @@ interface EpochRow {
   readonly epoch: number;
 }
 
-/** $1 name, $2 owner, $3 expiry, $4 now. A row comes back to the one who has it. */
+/**
+ * How much later than the longest lease a lease may end, by the clock of another process. One that ends later still was
+ * made while a clock was wrong: nobody could do the work until the right clock had come so far.
+ */
+export const MAX_CLOCK_SKEW_MS = 60_000;
+
+/** $1 name, $2 owner, $3 expiry, $4 now, $5 the latest end that a lease can have. A row comes back to its holder. */
 export const acquireLeaseStatement: Statement<EpochRow> = statement(
   'lease_acquire',
   `INSERT INTO leases (name, owner, epoch, expires_at_ms) VALUES ($1, $2, 1, $3)
    ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, epoch = leases.epoch + 1, expires_at_ms = excluded.expires_at_ms
-   WHERE leases.expires_at_ms <= $4
+   WHERE leases.expires_at_ms <= $4 OR leases.expires_at_ms > $5
    RETURNING epoch`,
 );
 
@@ -58,7 +64,8 @@ export interface LeaseRequest {
 export async function acquireLease(store: Store, request: LeaseRequest): Promise<Lease | undefined> {
   const { name, owner, nowMs, durationMs } = request;
   const expiresAtMs = nowMs + durationMs;
-  const [row] = await store.write(acquireLeaseStatement, [name, owner, expiresAtMs, nowMs]);
+  const latestMs = expiresAtMs + MAX_CLOCK_SKEW_MS;
+  const [row] = await store.write(acquireLeaseStatement, [name, owner, expiresAtMs, nowMs, latestMs]);
   return row === undefined ? undefined : { name, owner, epoch: row.epoch, expiresAtMs };
 }
 

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { describeError, Failure } from '../../errors.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { World } from '../../world.ts';
-import { acquireLeaseStatement, releaseLeaseStatement } from '../leases.ts';
+import { acquireLeaseStatement, MAX_CLOCK_SKEW_MS, releaseLeaseStatement } from '../leases.ts';
 import {
   type AppliedMigration,
   FOUNDATION,
@@ -88,7 +88,9 @@ interface Held {
 }
 
 async function acquire(client: pg.PoolClient, owner: string, nowMs: number): Promise<number | undefined> {
-  const { rows } = await client.query(acquireLeaseStatement.text, [LEASE_NAME, owner, nowMs + LEASE_MS, nowMs]);
+  const endsAtMs = nowMs + LEASE_MS;
+  const parameters = [LEASE_NAME, owner, endsAtMs, nowMs, endsAtMs + MAX_CLOCK_SKEW_MS];
+  const { rows } = await client.query(acquireLeaseStatement.text, parameters);
   return (rows[0] as { epoch: number } | undefined)?.epoch;
 }
 

@@ -322,3 +322,16 @@ test('endpointSteps() locks rows in ascending order of hooks, whatever changes t
     ],
   );
 });
+
+forEachEngine('shards of a worker whose clock was a day ahead are taken once the clock is right', async (store) => {
+  const [nowMs, ahead] = [NOW, NOW + 24 * 3_600_000];
+  const wrong = { owner: 'ahead', nowMs: ahead, expiresAtMs: ahead + 15_000 };
+  await beat(store, wrong);
+  assert.equal((await takeShards(store, wrong, 256)).length, 256);
+  const right = { owner: 'right', nowMs, expiresAtMs: nowMs + 15_000 };
+  assert.equal((await beat(store, right)).workers, 1);
+  assert.equal((await takeShards(store, right, 256)).length, 256);
+  // A clock that is less than a minute ahead keeps what it has.
+  const third = { owner: 'third', nowMs: nowMs - 50_000, expiresAtMs: nowMs - 35_000 };
+  assert.deepEqual(await takeShards(store, third, 256), []);
+});

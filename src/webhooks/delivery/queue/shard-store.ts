@@ -2,6 +2,7 @@
  * Which worker owns which of the 256 shards of destinations: leases, so that other workers take the shards of a dead worker
  * once these have run out. The epoch rises with every change of owner and fences late writes of the old owner.
  */
+import { MAX_CLOCK_SKEW_MS } from '../../../database/leases.ts';
 import { type Statement, type Store, statement } from '../../../database/store.ts';
 import { renderValueRows, wideStatement, wideSteps } from '../../../database/value-rows.ts';
 
@@ -31,14 +32,16 @@ const renew: Statement<OwnedShard> = statement(
 
 const countWorkers: Statement<{ count: number }> = statement(
   'delivery_worker_count',
-  `SELECT COUNT(*) AS count FROM delivery_workers WHERE expires_at_ms > $1`,
+  `SELECT COUNT(*) AS count FROM delivery_workers WHERE expires_at_ms > $1 AND expires_at_ms <= $2`,
 );
 
+// $5 is the latest end that a lease can have: one that ends later was made while a clock was wrong.
 const take: Statement<OwnedShard> = statement(
   'delivery_shard_take',
   `UPDATE delivery_shards SET owner = $1, epoch = epoch + 1, expires_at_ms = $2
-   WHERE expires_at_ms <= $3 AND owner <> $1 AND shard IN
-     (SELECT f.shard FROM delivery_shards f WHERE f.expires_at_ms <= $3 AND f.owner <> $1 ORDER BY f.shard LIMIT $4)
+   WHERE (expires_at_ms <= $3 OR expires_at_ms > $5) AND owner <> $1 AND shard IN
+     (SELECT f.shard FROM delivery_shards f WHERE (f.expires_at_ms <= $3 OR f.expires_at_ms > $5) AND f.owner <> $1
+      ORDER BY f.shard LIMIT $4)
    RETURNING shard, epoch`,
 );
 
@@ -61,7 +64,7 @@ export async function beat(store: Store, { owner, nowMs, expiresAtMs }: Beat) {
     { statement: register, parameters: [owner, expiresAtMs] },
     { statement: renew, parameters: [owner, expiresAtMs] },
   ]);
-  const [workers] = await store.read(countWorkers, [nowMs]);
+  const [workers] = await store.read(countWorkers, [nowMs, expiresAtMs + MAX_CLOCK_SKEW_MS]);
   return { owned: (renewed ?? []) as unknown as OwnedShard[], workers: Math.max(1, workers?.count ?? 1) };
 }
 
@@ -71,7 +74,8 @@ export async function takeShards(
   { owner, nowMs, expiresAtMs }: Beat,
   count: number,
 ): Promise<OwnedShard[]> {
-  return count <= 0 ? [] : await store.write(take, [owner, expiresAtMs, nowMs, count]);
+  if (count <= 0) return [];
+  return await store.write(take, [owner, expiresAtMs, nowMs, count, expiresAtMs + MAX_CLOCK_SKEW_MS]);
 }
 
 export async function releaseShards(store: Store, owner: string, shards: readonly OwnedShard[]): Promise<void> {
