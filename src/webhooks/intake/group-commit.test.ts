@@ -4,7 +4,7 @@ import { Failure } from '../../errors.ts';
 import { createGroupCommit } from './group-commit.ts';
 
 /** Items are named after their owner: `a1`, `a2`, `b1`. */
-function startGroup(commit: (items: readonly string[]) => readonly string[], maxItems = 3) {
+function startGroup(commit: (items: readonly string[]) => readonly (string | undefined)[], maxItems = 3) {
   const commits: string[] = [];
   const group = createGroupCommit<string, string>({
     maxItems,
@@ -56,6 +56,16 @@ test('what a commit leaves does not wait behind others that keep coming', async 
   held.resolve();
   await Promise.all([...first, ...later]);
   assert.deepEqual(commits, ['a1 b1', 'b1 c1 d1', 'c1 d1', 'd1']);
+});
+
+test('what a commit leaves out does not hold back what stands behind it', async () => {
+  // Those of `a` fit only alone.
+  const fit = (items: readonly string[]) =>
+    items.map((item, at) => (at > 0 && item.startsWith('a') ? undefined : item));
+  const alone = (items: readonly string[]) => (items[0]?.startsWith('a') ? items.slice(0, 1) : fit(items));
+  const { commits, submitAll } = startGroup(alone, 10);
+  await submitAll(['b1', 'a1', 'a2', 'b2', 'b3']);
+  assert.deepEqual(commits, ['b1 a1 b2 a2 b3', 'a1 a2', 'a2']);
 });
 
 test('more of one owner than may wait is refused for now, of others nothing, and what was stored makes room', async () => {

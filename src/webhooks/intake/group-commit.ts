@@ -16,10 +16,10 @@ export interface GroupCommitOptions<Item, Result> {
   /** Owners take turns, so that one who brings much does not hold up the others. */
   readonly ownerOf: (item: Item) => string;
   /**
-   * All or nothing, of all or, when they are too large for one commit, of the first of them; a result for each that was
-   * committed, in their order. The others come first in the next commit.
+   * All or nothing of those that go into it; a result for each, and undefined for those that are left, of which the first
+   * is none. They come first in the next commit.
    */
-  readonly commit: (items: readonly Item[]) => Promise<readonly Result[]>;
+  readonly commit: (items: readonly Item[]) => Promise<readonly (Result | undefined)[]>;
 }
 
 interface Waiting<Item, Result> {
@@ -52,8 +52,9 @@ export function createGroupCommit<Item, Result>(options: GroupCommitOptions<Item
   async function commitSome(some: readonly Waiting<Item, Result>[]): Promise<void> {
     try {
       const results = await options.commit(some.map(({ item }) => item));
-      for (const [index, result] of results.entries()) some[index]!.resolve(result);
-      queue.putBack(some.slice(results.length));
+      const left = some.filter((_, index) => results[index] === undefined);
+      for (const [index, result] of results.entries()) if (result !== undefined) some[index]!.resolve(result);
+      queue.putBack(left);
     } catch (error) {
       if (some.length === 1 || !isOfOne(error)) {
         for (const { reject } of some) reject(error);

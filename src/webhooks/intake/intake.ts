@@ -64,7 +64,7 @@ export function createIntake(parts: IntakeParts): Intake {
   };
 }
 
-async function commit(parts: IntakeParts, items: readonly Item[]): Promise<Outcome[]> {
+async function commit(parts: IntakeParts, items: readonly Item[]): Promise<(Outcome | undefined)[]> {
   for (let drafts = 1; ; drafts += 1)
     try {
       return await commitDrafts(parts, items);
@@ -84,29 +84,34 @@ function isDuplicate(error: unknown): boolean {
   return isFailure(error) && error.details.isDuplicate === true;
 }
 
-/** The outcomes of the first of them: as many as are not too large together. */
-async function commitDrafts({ store, world, hooks }: IntakeParts, items: readonly Item[]): Promise<Outcome[]> {
+/** The outcomes; undefined for events that are too large to go with those before them. */
+async function commitDrafts(
+  { store, world, hooks }: IntakeParts,
+  items: readonly Item[],
+): Promise<(Outcome | undefined)[]> {
   const findRecipients = await readRecipients(hooks, items);
-  const drafts: EventDraft[] = [];
+  const drafts = new Map<Item, EventDraft>();
   let bytes = 0;
   for (const item of items) {
     const recipients = findRecipients(item);
     const estimate = item.content.length * (1 + recipients.hooks.length);
-    // The first one goes, whatever its size; a large one behind others keeps them waiting for no commit of its size.
-    if (drafts.length > 0 && bytes + estimate > MAX_BYTES) break;
+    // The first one goes, whatever its size. A large one behind it is left, so that small ones wait for no commit of its size.
+    if (drafts.size > 0 && bytes + estimate > MAX_BYTES) continue;
     const ids = await store.makeIds(1 + recipients.hooks.length);
     const draft = await draftEvent({ world, ids, content: item.content }, item.announcement, recipients);
-    drafts.push(draft);
+    drafts.set(item, draft);
     bytes += draft.bytes;
   }
   const holders = await store.call(
     commitEvents,
-    drafts.map(({ event }) => event),
+    [...drafts.values()].map(({ event }) => event),
   );
-  return drafts.map(({ answer }, index) => {
-    const holder = holders[index];
-    return holder === undefined ? { answer } : { holder };
-  });
+  const outcomes = new Map([...drafts].map(([item, { answer }], index) => [item, toOutcome(answer, holders[index])]));
+  return items.map((item) => outcomes.get(item));
+}
+
+function toOutcome(answer: AnnouncementAnswer, holder: KeyHolder | undefined): Outcome {
+  return holder === undefined ? { answer } : { holder };
 }
 
 /** Of events of one kind and repository the hooks are read once. */
