@@ -146,6 +146,13 @@ test('what is not an export is refused as google.rpc.Status, and nothing is stor
     [good, { ...PROTOBUF, 'content-encoding': 'gzip' }, 400, 3],
     [good, { ...PROTOBUF, 'content-encoding': 'br' }, 415, 3],
     [good, { 'content-type': 'text/plain' }, 415, 3],
+    [gzipSync(Buffer.alloc(4_000_000, Buffer.from([0x0a, 0]))), { ...PROTOBUF, 'content-encoding': 'gzip' }, 413, 8],
+    [
+      gzipSync(`{"resourceSpans":[${'{},'.repeat(1_000_000)}{}]}`),
+      { ...JSON_TYPE, 'content-encoding': 'gzip' },
+      413,
+      8,
+    ],
     [BOMB, { ...PROTOBUF, 'content-encoding': 'gzip' }, 413, 8],
   ];
   for (const [body, headers, status, code] of refusals) {

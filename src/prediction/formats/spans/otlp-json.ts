@@ -1,5 +1,6 @@
 /** `ExportTraceServiceRequest` in OTLP/JSON: 64-bit integers are strings or numbers, ids are hexadecimal. */
 import { Failure } from '../../../errors.ts';
+import { checkParts } from './export-limits.ts';
 import { type Attributes, type AttributeValue, type Span, STATUS_ERROR } from './span.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -8,10 +9,12 @@ export function isOtlpJson(value: unknown): value is Fields {
   return isFields(value) && Array.isArray(value.resourceSpans);
 }
 
-/** Throws `invalid` with the path of the field that is wrong. */
+/** Throws `invalid` with the path of the field that is wrong, `too_large` for too many parts. */
 export function* readOtlpJson(request: unknown): Generator<Span> {
   const root = readFields(request, 'request');
+  let parts = 0;
   for (const [r, resourceSpans] of readList(root.resourceSpans, 'resourceSpans').entries()) {
+    checkParts(++parts);
     const place = `resourceSpans[${r}]`;
     const { resource, scopeSpans } = readFields(resourceSpans, place);
     const attributes =
@@ -19,9 +22,12 @@ export function* readOtlpJson(request: unknown): Generator<Span> {
         ? new Map()
         : readAttributes(readFields(resource, `${place}.resource`), `${place}.resource`);
     for (const [s, scope] of readList(scopeSpans, `${place}.scopeSpans`).entries()) {
+      checkParts(++parts);
       const at = `${place}.scopeSpans[${s}]`;
-      for (const [i, span] of readList(readFields(scope, at).spans, `${at}.spans`).entries())
+      for (const [i, span] of readList(readFields(scope, at).spans, `${at}.spans`).entries()) {
+        checkParts(++parts);
         yield readSpan(span, `${at}.spans[${i}]`, attributes);
+      }
     }
   }
 }

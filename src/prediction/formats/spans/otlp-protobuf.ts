@@ -1,13 +1,19 @@
 /** `ExportTraceServiceRequest` in protobuf. Field numbers are those of opentelemetry/proto/trace/v1/trace.proto. */
 import { WireReader } from '../../../grpc/protobuf/wire-reader.ts';
+import { checkParts } from './export-limits.ts';
 import { type Attributes, type AttributeValue, type Span, STATUS_ERROR } from './span.ts';
 
 const [VARINT, FIXED64, BYTES] = [0, 1, 2];
 const tag = (field: number, wireType: number): number => (field << 3) | wireType;
 
-/** Throws `invalid` for bytes that are not such a message. */
+/** Counts the messages inside of an export: empty ones take two bytes each. */
+class ExportReader extends WireReader {
+  messages = 0;
+}
+
+/** Throws `invalid` for bytes that are not such a message, `too_large` for too many parts. */
 export function readOtlpProtobuf(bytes: Uint8Array): Span[] {
-  const reader = new WireReader(bytes);
+  const reader = new ExportReader(bytes);
   const spans: Span[] = [];
   eachField(reader, {
     [tag(1, BYTES)]: () => reader.readMessage(() => readResourceSpans(reader, spans)),
@@ -18,7 +24,8 @@ export function readOtlpProtobuf(bytes: Uint8Array): Span[] {
 type FieldReaders = Readonly<Record<number, () => void>>;
 
 /** Unknown fields are passed over. */
-function eachField(reader: WireReader, readers: FieldReaders): void {
+function eachField(reader: ExportReader, readers: FieldReaders): void {
+  checkParts(++reader.messages);
   while (reader.hasMore()) {
     const fieldTag = reader.readTag();
     const read = readers[fieldTag];
@@ -27,7 +34,7 @@ function eachField(reader: WireReader, readers: FieldReaders): void {
   }
 }
 
-function readResourceSpans(reader: WireReader, spans: Span[]): void {
+function readResourceSpans(reader: ExportReader, spans: Span[]): void {
   const resource = new Map<string, AttributeValue>();
   eachField(reader, {
     [tag(1, BYTES)]: () =>
@@ -39,7 +46,7 @@ function readResourceSpans(reader: WireReader, spans: Span[]): void {
   });
 }
 
-function readSpan(reader: WireReader, resource: Attributes): Span {
+function readSpan(reader: ExportReader, resource: Attributes): Span {
   const attributes = new Map<string, AttributeValue>();
   let [traceId, spanId, startMs, code] = ['', '', 0, 0];
   eachField(reader, {
@@ -65,7 +72,7 @@ function readSpan(reader: WireReader, resource: Attributes): Span {
   return { traceId, spanId, startMs, isFailed: code === STATUS_ERROR, attributes, resource };
 }
 
-function readAttribute(reader: WireReader, into: Map<string, AttributeValue>): void {
+function readAttribute(reader: ExportReader, into: Map<string, AttributeValue>): void {
   let key = '';
   let value: AttributeValue | undefined;
   reader.readMessage(() =>
@@ -82,7 +89,7 @@ function readAttribute(reader: WireReader, into: Map<string, AttributeValue>): v
 }
 
 /** Undefined for arrays, maps and bytes: no attribute that is read has such a value. */
-function readValue(reader: WireReader): AttributeValue | undefined {
+function readValue(reader: ExportReader): AttributeValue | undefined {
   let value: AttributeValue | undefined;
   eachField(reader, {
     [tag(1, BYTES)]: () => {
@@ -101,14 +108,14 @@ function readValue(reader: WireReader): AttributeValue | undefined {
   return value;
 }
 
-function readHex(reader: WireReader): string {
+function readHex(reader: ExportReader): string {
   const length = reader.readLength();
   const start = reader.position;
   reader.position = start + length;
   return Buffer.from(reader.bytes.subarray(start, start + length)).toString('hex');
 }
 
-function readFixed64(reader: WireReader): number {
+function readFixed64(reader: ExportReader): number {
   const start = reader.position;
   // Checks that all eight bytes are there.
   reader.readDouble();
