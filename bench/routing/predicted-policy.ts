@@ -17,7 +17,7 @@ import {
 } from './gateway.ts';
 import { createLearner } from './learner.ts';
 
-/** Starts from the prior, hears of every first token and end, and learns again as a service does. */
+/** Starts from the prior, receives every first token and end, and is retrained as in a service. */
 export function createTrivetPolicy(name = 'trivet', score = scoreServer): RoutingPolicy {
   const live = createLiveModel(createPriorModel());
   const learner = createLearner((model) => live.replaceModel(model));

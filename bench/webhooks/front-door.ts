@@ -1,6 +1,6 @@
 /**
  * Steady load through the front door: the real program, events over HTTP with a real token, and receivers over HTTP. The
- * same events are first sent to repositories without webhooks, so that what a delivery costs is told apart from an event.
+ * same events are first sent to repositories without webhooks, so that the cost of a delivery is separate from that of its event.
  */
 import { Pool } from 'undici';
 import {

@@ -14,7 +14,7 @@ import { listenHttp } from './http-server.ts';
 import type { ReplyStyle, RouteMount } from './mount.ts';
 import { createRoutes } from './routes.ts';
 
-/** Says what it was asked; refuses or breaks when it is told to. */
+/** Answers with what it was asked; refuses or breaks on request. */
 async function echo(call: Call) {
   const fields = call.query === '' ? new URLSearchParams() : new URLSearchParams(call.query);
   if (fields.has('private')) call.setHeader('Cache-Control', 'no-store');
@@ -135,7 +135,7 @@ const questions: [title: string, question: Question][] = [
     },
   ],
   [
-    'a multipart form that is none',
+    'a malformed multipart form',
     { method: 'POST', path: '/oauth/echo', headers: ['Content-Type', 'multipart/form-data'], body: 'x' },
   ],
   [

@@ -16,10 +16,10 @@ import { createCapacityRoutes } from './capacity/capacity-routes.ts';
 import { createHeadroomWorker, type HeadroomWorker } from './capacity/headroom-worker.ts';
 import { createTrainer } from './learning/trainer-worker.ts';
 import { type LlmDWire, openLlmDWire } from './llm-d/open-llm-d.ts';
-import { createObservationSink } from './observations/observation-sink.ts';
+import { createObservationSink, type LearningSink } from './observations/observation-sink.ts';
 import { createSampleKeeper } from './observations/sample-keeper.ts';
 import { createAccuracyMetrics } from './online/accuracy-metrics.ts';
-import { createLiveAccuracy } from './online/live-accuracy.ts';
+import { createLiveAccuracy, type LiveAccuracy } from './online/live-accuracy.ts';
 import { createPredictor, type SwappablePredictor } from './online/predictor.ts';
 import { createLiveStateKeeper } from './registry/live-state-worker.ts';
 import { createModelAdmin, type ModelAdmin } from './registry/model-admin.ts';
@@ -50,57 +50,16 @@ export function createPredictionArea(parts: PredictionParts): PredictionArea {
   const { store, world, log, metrics, config } = parts;
   const predictor = createPredictor(world);
   const accuracy = createLiveAccuracy();
-  const countAccuracy = createAccuracyMetrics(metrics, accuracy);
   const loader = createModelLoader({ store, predictor, log, metrics });
-  const samples = createSampleKeeper({ store, world, log, metrics });
-  const trainer = createTrainer({
-    ...config,
-    store,
-    place: parts.storePlace,
-    world,
-    log,
-    metrics,
-    onTrained: (model) => samples.thin(model),
-  });
-  const keeper = createLiveStateKeeper({ store, world, log, metrics, predictor });
   const scraper = openScraper(parts);
-  const joined = createObservationSink({
-    store,
-    world,
-    metrics,
-    predictor,
-    accuracy: {
-      observe(row) {
-        accuracy.observe(row);
-        countAccuracy(row);
-      },
-    },
-    onDrift: (model) => trainer.hasten(model),
-    onObserved(model) {
-      keeper.markChanged(model);
-      samples.countAdded(model, 1);
-      trainer.countObserved(model);
-    },
-  });
+  const { keeper, samples, trainer, sink: joined } = createFeedback(parts, predictor, accuracy);
   const sink = scraper?.fillReports(joined) ?? joined;
   const headroom = openHeadroom(parts, predictor, scraper);
   const observations = createObservationService({ sink, world });
   const { unknownModel } = config;
   const service = createPredictionService({ predictor, fillLoad: scraper?.fillLoad, unknownModel, metrics, world });
   const rule: CallerRule = { mode: config.auth, verifyToken: parts.verifyToken };
-  const { tracesKvCapacityTokens: kvCapacityTokens, tracesHoldSeconds } = config;
-  const spans =
-    kvCapacityTokens === undefined
-      ? undefined
-      : createSpanQueue({
-          store,
-          world,
-          log,
-          metrics,
-          sink: joined,
-          kvCapacityTokens,
-          holdMs: tracesHoldSeconds * 1000,
-        });
+  const spans = openSpanQueue(parts, joined);
   const objective = { type: config.llmDObjective, quantile: Number(config.llmDQuantile) };
   const llmD = openLlmDWire({ store, world, log, rule, predictor, unknownModel, sink: joined, objective });
   return {
@@ -137,6 +96,49 @@ export function createPredictionArea(parts: PredictionParts): PredictionArea {
       await llmD.load();
     },
   };
+}
+
+/** Reports come in at the sink; from there they reach the live state, the samples and the training. */
+function createFeedback(parts: PredictionParts, predictor: SwappablePredictor, accuracy: LiveAccuracy) {
+  const { store, world, log, metrics, config } = parts;
+  const countAccuracy = createAccuracyMetrics(metrics, accuracy);
+  const samples = createSampleKeeper({ store, world, log, metrics });
+  const trainer = createTrainer({
+    ...config,
+    store,
+    place: parts.storePlace,
+    world,
+    log,
+    metrics,
+    onTrained: (model) => samples.thin(model),
+  });
+  const keeper = createLiveStateKeeper({ store, world, log, metrics, predictor });
+  const sink = createObservationSink({
+    store,
+    world,
+    metrics,
+    predictor,
+    accuracy: {
+      observe(row) {
+        accuracy.observe(row);
+        countAccuracy(row);
+      },
+    },
+    onDrift: (model) => trainer.requestTraining(model),
+    onObserved(model) {
+      keeper.markChanged(model);
+      samples.countAdded(model, 1);
+      trainer.countObserved(model);
+    },
+  });
+  return { keeper, samples, trainer, sink };
+}
+
+/** Undefined unless the capacity of the KV cache is configured, from which the load of spans is reconstructed. */
+function openSpanQueue({ store, world, log, metrics, config }: PredictionParts, sink: LearningSink) {
+  const { tracesKvCapacityTokens: kvCapacityTokens, tracesHoldSeconds } = config;
+  if (kvCapacityTokens === undefined) return undefined;
+  return createSpanQueue({ store, world, log, metrics, sink, kvCapacityTokens, holdMs: tracesHoldSeconds * 1000 });
 }
 
 /** Undefined unless there is a limit to have room below. */

@@ -1,6 +1,6 @@
 import type { Migration } from '../store.ts';
 
-/** Requests that traces told of: they wait until those that overlap them have ended, and then count as their load. */
+/** Requests from traces: they wait until the requests that overlap them have ended, and then count as their load. */
 export const waitingSpans: Migration = {
   id: 61,
   name: 'waiting-spans',

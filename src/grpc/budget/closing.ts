@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 const END_MS = 5000;
 /** How long the final GOAWAY may take to be sent before the connection is destroyed. */
 const LINGER_MS = 500;
-/** A client that goes on sending meanwhile does not want to hear them. */
+/** A client that keeps sending meanwhile is not reading. */
 const DISCARD_BYTES = 1_048_576;
 
 /** A client that does not close its side is not waited for. */

@@ -5,7 +5,7 @@ const MAX_KEPT = 64;
 
 /**
  * Buffers for what goes out, shared by all connections. New ones for each write would be memory outside the heap that is
- * dead at once, and the more of it there is, the sooner the whole heap is collected. Nobody has two, and a connection with
+ * dead at once, and the more of it there is, the sooner the whole heap is collected. No connection has two, and a connection with
  * nothing to say has none.
  */
 export class WriteMemory {

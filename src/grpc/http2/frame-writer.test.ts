@@ -51,7 +51,7 @@ test('bytes stay as they were written for as long as the stream has them, whatev
         if (stream.isHolding) waited += 1;
         writer.sendTo(stream);
         if (finishes) writers[(who + index) % 3]!.stream.finishOne();
-        // The stream says so in a later turn that it is done.
+        // The stream reports in a later turn that it is done.
         if (index % 3 === 0) await nextTurn();
       }
       for (const { stream, expected } of writers) {

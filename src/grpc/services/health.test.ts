@@ -42,17 +42,17 @@ test('a health watch tells each change, and a drain ends it', async () => {
     readHealth,
     askHealth(SERVICE),
   );
-  const told: string[] = [];
+  const sent: string[] = [];
   for await (const state of call) {
-    told.push(state);
-    if (told.length === 1) running.server.setServing(false);
-    if (told.length === 2) running.server.setServing(true);
-    if (told.length === 3) void running.server.drain(60_000);
+    sent.push(state);
+    if (sent.length === 1) running.server.setServing(false);
+    if (sent.length === 2) running.server.setServing(true);
+    if (sent.length === 3) void running.server.drain(60_000);
   }
-  assert.deepEqual(told.slice(0, 3), ['SERVING', 'NOT_SERVING', 'SERVING']);
+  assert.deepEqual(sent.slice(0, 3), ['SERVING', 'NOT_SERVING', 'SERVING']);
 });
 
-test('a health watch of an unknown service says so and stays', async () => {
+test('a health watch of an unknown service answers SERVICE_UNKNOWN and stays', async () => {
   await using running = await startGrpcServer([echo]);
   const call = running.client.client.makeServerStreamRequest(
     '/grpc.health.v1.Health/Watch',

@@ -22,11 +22,11 @@ export function createHealth(serviceNames: readonly string[]): Health {
 
   async function* watch(requests: AsyncIterable<Uint8Array>, call: GrpcCall): AsyncGenerator<Uint8Array> {
     const name = await readFirstName(requests);
-    let told: number | undefined;
+    let sent: number | undefined;
     while (!call.signal.aborted) {
       const current = statusOf(name);
-      if (current !== told) yield encodeStatus(current);
-      told = current;
+      if (current !== sent) yield encodeStatus(current);
+      sent = current;
       if (current === statusOf(name)) await nextChange(watchers, call.signal);
     }
   }

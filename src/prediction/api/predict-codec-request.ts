@@ -195,7 +195,7 @@ function setNumber(column: Float64Array | undefined, row: number, value: number)
   if (column !== undefined) column[row] = value;
 }
 
-/** Whether it is the tag, in one byte, of a field of that wire type. Field number 0 is none. */
+/** Whether it is the tag, in one byte, of a field of that wire type. Field number 0 is invalid. */
 function isOfType(wireType: number, tag: number): boolean {
   return (tag & 7) === wireType && tag >= 8 && tag < TAGS_OF_A_BYTE;
 }

@@ -168,7 +168,7 @@ test('an unknown target model is answered from the prior', async () => {
   assert.deepEqual(answer.metadata, { targetModel: 'unheard-of', modelVersion: 'prior@1', omittedInputs: 0 });
 });
 
-test('an unknown target model is NOT_FOUND where the configuration says so', async () => {
+test('an unknown target model is NOT_FOUND where the configuration rejects it', async () => {
   await assert.rejects(predict({ targetModel: 'unheard-of', inputs: [{}] }, strictClient), { code: status.NOT_FOUND });
   assert.equal((await predict({ targetModel: 'known', inputs: [{}] }, strictClient)).outputs.length, 1);
 });

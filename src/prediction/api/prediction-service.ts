@@ -14,7 +14,7 @@ export interface PredictionServiceParts {
   readonly predictor: Predictor;
   /** Gives rows that bring no load the load of their server. */
   readonly fillLoad?: ((columns: PredictColumns) => void) | undefined;
-  /** Whether a target model that nobody trained is answered from the prior or refused. */
+  /** Whether an untrained target model is answered from the prior or refused. */
   readonly unknownModel: 'prior' | 'reject';
   readonly metrics: Metrics;
   readonly world: Pick<World, 'monotonicMs'>;

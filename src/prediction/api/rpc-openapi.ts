@@ -77,7 +77,7 @@ const reportSchema = z
 
 const errors = Object.fromEntries(
   [
-    [400, 'The request can not be read, or breaks a rule'],
+    [400, 'The request cannot be read, or breaks a rule'],
     [401, 'A token is needed'],
     [404, 'Nothing was learned about the model, and the configuration refuses such'],
     [415, 'The content type is another one'],

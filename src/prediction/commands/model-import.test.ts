@@ -51,7 +51,7 @@ test('models of XGBoost and LightGBM are imported, asked, explained, shown and m
 const refusals: [title: string, parameters: string[], message: RegExp][] = [
   ['without a name', ['--target', 'ttft'], /say its name with --model/],
   ['without a target', ['--model', 'm'], /say what it predicts with --target ttft or --target tpot/],
-  ['with a mapping that is none', ['--model', 'm', '--target', 'ttft', '--features', 'a'], /"a" must be name=field/],
+  ['with a malformed mapping', ['--model', 'm', '--target', 'ttft', '--features', 'a'], /"a" must be name=field/],
 ];
 for (const [title, parameters, message] of refusals)
   test(`a model of another library is refused ${title}`, async () => {

@@ -90,9 +90,9 @@ test('serving what is served already changes nothing, so that a rollback leads e
 });
 
 const mistakes: [argv: string, code: number, message: RegExp][] = [
-  ['model rollback nobody', 1, /^Cannot roll back "nobody": there is no such model\n$/],
+  ['model rollback missing', 1, /^Cannot roll back "missing": there is no such model\n$/],
   ['model rollback m@1', 2, /^Cannot roll back "m@1": give the name alone/],
-  ['model list --model nobody', 1, /^Cannot list the versions of "nobody": there is no such model\n$/],
+  ['model list --model missing', 1, /^Cannot list the versions of "missing": there is no such model\n$/],
   ['model export m --output /no/such/folder/m', 2, /^Cannot write "\/no\/such\/folder\/m": ENOENT/],
   [`model evaluate --input ${trace} --report /no/such/folder/r.html`, 2, /^Cannot write "\/no\/such\/folder\/r.html"/],
 ];
@@ -103,7 +103,7 @@ for (const [argv, code, message] of mistakes)
     assert.match(ended.stderr, message);
   });
 
-test('where nothing was learned, the list says so', async () => {
+test('without models, the list has a line that explains it', async () => {
   const empty = { TRIVET_DATA_DIR: join(folder, 'empty') };
   await createEmptyStore(empty.TRIVET_DATA_DIR);
   const { stdout, stderr, code } = await runTrivet(['model', 'list'], { env: empty });

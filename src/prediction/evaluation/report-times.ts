@@ -1,4 +1,4 @@
-/** When a service hears of what happened: at once, or as late, as seldom and as incompletely as callers report it. */
+/** When a service receives a report: at once, or late, in batches or incompletely, as callers send it. */
 import { replayHistory } from '../history/replay-history.ts';
 import { HISTORY_COLUMNS } from '../schema/columns.ts';
 import { type ObservationTable, selectRows, type Target } from '../schema/observation-table.ts';

@@ -38,7 +38,7 @@ const mape = (answers: readonly Answer[]) => measureAccuracy(answers)!.mape;
 const [large, medium, small] = GPUS as [Gpu, Gpu, Gpu];
 const unlike = await readLog(recordRun('unlike', [large, medium, small], 1));
 
-/** The last three tenths, judged by a model of the others that is told nothing of servers and hears of nothing. */
+/** The last three tenths, judged by a model of the others without server addresses and without reports. */
 function answerWithoutServers(table: ObservationTable): Answers {
   const rows = Array.from({ length: table.count }, (_, i) => i);
   const nameless = selectRows(table, rows);

@@ -10,7 +10,7 @@ const OF_SERVER = METRICS.filter(({ of }) => of === 'load').map(({ column }) => 
 
 /**
  * The same table with what each row says of its server replaced by what the last row of that server said which is at
- * least so old; by what its first row said when there is none. `inTime` are all its rows, in the order of time.
+ * least so old; by its first row when no row is old enough. `inTime` are all its rows, in the order of time.
  */
 export function ageMetrics(table: ObservationTable, inTime: readonly number[], age: Age): ObservationTable {
   const aged = selectRows(

@@ -54,7 +54,7 @@ const REQUESTS = [
 const FIRST_START_MS = 1_760_000_000_000;
 
 for (const format of BENCHMARK_FORMATS)
-  test(`${format} is told by its content, and read as its tool means it`, async () => {
+  test(`${format} is detected by its content, and read as its tool means it`, async () => {
     const { table } = await read(pathOf(format));
     const rows = Array.from({ length: table.count }, (_, i) =>
       [
@@ -199,7 +199,7 @@ test('several results of --append-result are runs of their own', async () => {
   assert.deepEqual(table.runs, ['standard input', 'standard input#2']);
 });
 
-test('a document of 64 KiB and more on one line is told by its fields', () => {
+test('a document of 64 KiB and more on one line is detected by its fields', () => {
   const head = `{"date":"x","model_id":"m","request_throughput":1.5,"generated_texts":["${'x'.repeat(70_000)}`.slice(
     0,
     65_536,

@@ -121,7 +121,7 @@ const refused: [title: string, row: string, reason: string][] = [
     'ttft_millis or tpot_millis must be present',
   ],
   [
-    'a moment that is none',
+    'a malformed time',
     JSON.stringify({ ...OURS, at: 'yesterday' }),
     'at must be an ISO 8601 time or milliseconds since the epoch',
   ],

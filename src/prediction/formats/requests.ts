@@ -22,7 +22,7 @@ export interface RequestsOptions {
   /** Tokens that the KV cache of one server holds. */
   readonly kvCapacityTokens: number;
   readonly targetModel: string;
-  /** Hears of each field of each row that nothing is made of. */
+  /** Called for each unused field of each row. */
   readonly onIgnoredField?: ((name: string) => void) | undefined;
 }
 

@@ -9,7 +9,7 @@ function read(history: ServerHistory, nowMs: number): Record<string, number> {
   return Object.fromEntries(HISTORY_COLUMNS.map((name, h) => [name, known[h]!]));
 }
 
-test('a server that was never heard of has no history', () => {
+test('an unreported server has no history', () => {
   assert.ok(Object.values(read(createServerHistory(), 1000)).every(Number.isNaN));
 });
 

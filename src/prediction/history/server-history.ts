@@ -2,7 +2,7 @@
  * What the events of one server say of its past: when it last gave a first token, how far apart these come, and what
  * waits. A few numbers, moved by each event; every one counts as missing beyond an age, so that lost or late reports
  * do not look like an idle or a stalled server. It also remembers what was known lately, since a dispatch that is
- * reported late must be told what was known when it was asked.
+ * reported late must be explained by what was known when it was asked.
  */
 import { HISTORY_COLUMNS } from '../schema/columns.ts';
 
@@ -11,7 +11,7 @@ export interface ServerHistory {
   begin(knownMs: number): void;
   dispatch(request: string, at: { readonly atMs: number; readonly tokens: number }): void;
   firstToken(request: string, atMs: number): void;
-  /** The request ended, whether its first token was heard of or not. */
+  /** The request ended, whether its first token was reported or not. */
   end(request: string): void;
   /** Fills what is known now, in the order of `HISTORY_COLUMNS`; NaN is missing. */
   read(nowMs: number, into: Float64Array): void;

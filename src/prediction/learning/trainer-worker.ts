@@ -10,7 +10,7 @@ import type { StoreOptions } from '../../database/startup/open-store.ts';
 import type { Store } from '../../database/store.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
-import { createBackgroundProcess } from '../../workers/background-process.ts';
+import { type BackgroundProcess, createBackgroundProcess } from '../../workers/background-process.ts';
 import { createRoundWorker } from '../../workers/round-worker.ts';
 import type { Worker } from '../../workers/worker.ts';
 import type { World } from '../../world.ts';
@@ -33,7 +33,7 @@ export interface TrainerParts {
 
 export interface Trainer extends Worker {
   /** Learns this model again soon, but never most of the time: its errors have moved. */
-  hasten(targetModel: string): void;
+  requestTraining(targetModel: string): void;
   /** A time of this model was reported here. */
   countObserved(targetModel: string): void;
   /** One look at every model, of up to a thousand; what the background does again and again. */
@@ -52,25 +52,11 @@ const REST_OF_ALARMS = 4;
 
 export function createTrainer(parts: TrainerParts): Trainer {
   const { store, world, log } = parts;
-  const { dataDir, databaseUrl } = parts.place;
   const learning = createBackgroundProcess(new URL('./trainer-process.ts', import.meta.url));
-  const hastened = new Set<string>();
-  const restsUntilMs = new Map<string, number>();
+  const schedule = createTrainingSchedule(parts);
+  const train = createTraining(parts, learning);
   const reported = createReportedModels();
   let lookedAt = '';
-  const trainings = new Counter({
-    name: 'trivet_prediction_trainings_total',
-    help: 'Trainings by outcome: published, or kept when the new model was not better than the served one.',
-    labelNames: ['model', 'outcome'],
-    registers: [parts.metrics],
-  });
-
-  function isDue({ targetModel, count, lastTrainingMs }: FreshSamples): boolean {
-    if (count < MIN_FRESH_ROWS) return false;
-    if (lastTrainingMs === undefined || count >= parts.refitRows) return true;
-    if (hastened.has(targetModel) && world.monotonicMs() >= (restsUntilMs.get(targetModel) ?? 0)) return true;
-    return world.nowMs() - lastTrainingMs >= parts.refitSeconds * 1000;
-  }
 
   /** Looks at the next models by name, and begins again behind the last one. */
   async function runRound(stopping: AbortSignal): Promise<void> {
@@ -91,31 +77,11 @@ export function createTrainer(parts: TrainerParts): Trainer {
     for (const fresh of models) {
       if (stopping.aborted) return;
       const lease = { name: `trainer:${fresh.targetModel}`, durationMs: LEASE_MS };
-      if (isDue(fresh)) await runUnderLease(parts, lease, (lost) => train(fresh, AbortSignal.any([stopping, lost])));
+      if (!schedule.isDue(fresh)) continue;
+      await runUnderLease(parts, lease, (lost) =>
+        schedule.run(fresh.targetModel, () => train(fresh, AbortSignal.any([stopping, lost]))),
+      );
     }
-  }
-
-  async function train({ targetModel, lastId }: FreshSamples, signal: AbortSignal): Promise<void> {
-    const beganMs = world.monotonicMs();
-    hastened.delete(targetModel);
-    const order: TrainingOrder = { place: { dataDir, databaseUrl }, targetModel };
-    const { winner, rows, lastSampleId, ...scores } = await learning.ask<TrainingOrder, TrainingAnswer>(order, signal);
-    const outcome = winner === undefined ? 'kept' : 'published';
-    if (winner !== undefined)
-      await publishModel(store, {
-        name: targetModel,
-        packed: winner,
-        source: { observed: rows, lastSampleId, ...scores },
-        promotion: 'promote',
-        reason: 'better on the newest rows',
-        nowMs: world.nowMs(),
-      });
-    await recordTraining(store, { targetModel, lastSampleId: lastId, nowMs: world.nowMs(), outcome });
-    await parts.onTrained(targetModel);
-    const endedMs = world.monotonicMs();
-    restsUntilMs.set(targetModel, endedMs + REST_OF_ALARMS * (endedMs - beganMs));
-    trainings.inc({ model: targetModel, outcome });
-    log.info({ model: targetModel, rows, outcome, ...scores }, 'learned from what was observed');
   }
 
   const worker = createRoundWorker({ name: 'trainer', restMs: REST_MS, world, log, round: runRound });
@@ -130,8 +96,63 @@ export function createTrainer(parts: TrainerParts): Trainer {
       learning.stop();
     },
     runRound: () => runRound(new AbortController().signal),
-    hasten: (targetModel) => void hastened.add(targetModel),
+    requestTraining: schedule.request,
     countObserved: (targetModel) => reported.count(targetModel),
+  };
+}
+
+/** When each model is trained: by the number of its fresh rows, by time, and on request after an alarm. */
+function createTrainingSchedule({ world, refitRows, refitSeconds }: TrainerParts) {
+  const requested = new Set<string>();
+  const restsUntilMs = new Map<string, number>();
+  return {
+    request: (targetModel: string): void => void requested.add(targetModel),
+    isDue({ targetModel, count, lastTrainingMs }: FreshSamples): boolean {
+      if (count < MIN_FRESH_ROWS) return false;
+      if (lastTrainingMs === undefined || count >= refitRows) return true;
+      if (requested.has(targetModel) && world.monotonicMs() >= (restsUntilMs.get(targetModel) ?? 0)) return true;
+      return world.nowMs() - lastTrainingMs >= refitSeconds * 1000;
+    },
+    /** Runs a training; further requests for the model then wait for a multiple of its duration. */
+    async run(targetModel: string, train: () => Promise<void>): Promise<void> {
+      const beganMs = world.monotonicMs();
+      requested.delete(targetModel);
+      await train();
+      const endedMs = world.monotonicMs();
+      restsUntilMs.set(targetModel, endedMs + REST_OF_ALARMS * (endedMs - beganMs));
+    },
+  };
+}
+
+type Training = (fresh: FreshSamples, signal: AbortSignal) => Promise<void>;
+
+/** Trains a model in the learning process, and publishes it when it beat the served version. */
+function createTraining(parts: TrainerParts, learning: BackgroundProcess): Training {
+  const { store, world, log } = parts;
+  const { dataDir, databaseUrl } = parts.place;
+  const trainings = new Counter({
+    name: 'trivet_prediction_trainings_total',
+    help: 'Trainings by outcome: published, or kept when the new model was not better than the served one.',
+    labelNames: ['model', 'outcome'],
+    registers: [parts.metrics],
+  });
+  return async ({ targetModel, lastId }, signal) => {
+    const order: TrainingOrder = { place: { dataDir, databaseUrl }, targetModel };
+    const { winner, rows, lastSampleId, ...scores } = await learning.ask<TrainingOrder, TrainingAnswer>(order, signal);
+    const outcome = winner === undefined ? 'kept' : 'published';
+    if (winner !== undefined)
+      await publishModel(store, {
+        name: targetModel,
+        packed: winner,
+        source: { observed: rows, lastSampleId, ...scores },
+        promotion: 'promote',
+        reason: 'better on the newest rows',
+        nowMs: world.nowMs(),
+      });
+    await recordTraining(store, { targetModel, lastSampleId: lastId, nowMs: world.nowMs(), outcome });
+    await parts.onTrained(targetModel);
+    trainings.inc({ model: targetModel, outcome });
+    log.info({ model: targetModel, rows, outcome, ...scores }, 'learned from what was observed');
   };
 }
 

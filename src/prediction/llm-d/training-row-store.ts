@@ -160,7 +160,7 @@ export async function takeBatch(store: Store, batch: Omit<TrainingBatch, 'touch'
   return await store.call(takeBatchProcedure, { ...batch, oldId: idAtMs(nowMs - HELD_MS), touch });
 }
 
-/** Target models whose clients do not stream: those that were heard of last. */
+/** Target models whose clients do not stream: the most recently reported ones. */
 export async function listEndToEndModels(store: Store, limit: number): Promise<string[]> {
   const rows = await store.read(endToEndModels, [limit]);
   return rows.map((row) => row.target_model);

@@ -65,7 +65,7 @@ export function constrainTrees(target: Target): {
   readonly monotone: readonly number[];
   readonly unused: readonly number[];
 } {
-  // TPOT is left free: candidates are told apart by their first tokens. What waits now says little of later tokens.
+  // TPOT is left free: candidates are compared by their first tokens. What waits now says little of later tokens.
   if (target === 'tpot') return { monotone: FEATURE_NAMES.map(() => 0), unused: HISTORY_FEATURES };
   const signs = FEATURE_NAMES.map((name) => TTFT_SIGNS[name] ?? 0);
   return {

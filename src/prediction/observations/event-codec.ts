@@ -82,7 +82,7 @@ const EVENTS: Readonly<Record<number, { kind: EventDraft['kind']; fields: Fields
   },
 };
 
-/** The bytes of one `Event`. Throws `invalid` when they are none. */
+/** The bytes of one `Event`. Throws `invalid` for other bytes. */
 export function decodeEvent(bytes: Uint8Array): EventDraft {
   const reader = new WireReader(bytes);
   let draft: EventDraft | undefined;

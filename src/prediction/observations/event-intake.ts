@@ -32,7 +32,7 @@ interface Accepted {
 
 /**
  * Takes the events of one report. An event goes to the sink at once when nothing is on its way there; those that come
- * meanwhile go together: alone it waits for nobody, and many share one commit.
+ * meanwhile go together: a single event does not wait, and many share one commit.
  */
 export class EventIntake {
   readonly #parts: EventIntakeParts;

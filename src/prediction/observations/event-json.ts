@@ -80,7 +80,7 @@ function toMap<T>(values: Readonly<Record<string, T>>): ReadonlyMap<string, T> {
   return new Map(Object.entries(values));
 }
 
-/** One `Event`. Throws `invalid` when it is none. */
+/** One `Event`. Throws `invalid` for any other value. */
 export function readJsonEvent(value: unknown): EventDraft {
   const members = Object.entries(readJsonObject(value, 'event')).filter(([, member]) => member !== null);
   if (members.length > 1) throw new Failure('invalid', 'event must be one, got several');

@@ -228,25 +228,19 @@ forEachEngine('impossible times are refused with their position, whatever stands
   assert.equal((await listTimes(store)).length, 2);
 });
 
-forEachEngine(
-  'what another process was told of a request joins what this one is told',
-  async (store, { openAnother }) => {
-    await openSink(await openAnother()).sink.report([dispatched]);
-    await openSink(store).sink.report([firstToken]);
-    assert.deepEqual(await listTimes(store), [[120, undefined]]);
-  },
-);
+forEachEngine('events of one request that two processes received are joined', async (store, { openAnother }) => {
+  await openSink(await openAnother()).sink.report([dispatched]);
+  await openSink(store).sink.report([firstToken]);
+  assert.deepEqual(await listTimes(store), [[120, undefined]]);
+});
 
-forEachEngine(
-  'requests that nothing was heard of are forgotten, and counted unless they were complete',
-  async (store) => {
-    const { sink, world } = openSink(store);
-    await sink.report([dispatched, firstToken, finished, { ...dispatched, requestId: 'lost' }]);
-    const later = world.nowMs() + 1;
-    assert.equal(await sweepPendingRequests(store, { completeBeforeMs: later, incompleteBeforeMs: later - 1000 }), 0);
-    assert.equal(await sweepPendingRequests(store, { completeBeforeMs: later, incompleteBeforeMs: later }), 1);
-  },
-);
+forEachEngine('requests without further events are forgotten, and counted unless they were complete', async (store) => {
+  const { sink, world } = openSink(store);
+  await sink.report([dispatched, firstToken, finished, { ...dispatched, requestId: 'lost' }]);
+  const later = world.nowMs() + 1;
+  assert.equal(await sweepPendingRequests(store, { completeBeforeMs: later, incompleteBeforeMs: later - 1000 }), 0);
+  assert.equal(await sweepPendingRequests(store, { completeBeforeMs: later, incompleteBeforeMs: later }), 1);
+});
 
 forEachEngine('thinning keeps the newest rows, and of older ones some of every server', async (store) => {
   const { sink } = openSink(store);
@@ -355,7 +349,7 @@ forEachEngine(
     await sink.report(report(noise.slice(0, 150)));
     await trainer.runRound();
     assert.equal((await listFreshSamples(store)).fresh[0]?.count, 150, 'neither enough rows nor time');
-    trainer.hasten('m');
+    trainer.requestTraining('m');
     await trainer.runRound();
     assert.equal(
       (await listFreshSamples(store)).fresh[0]?.count,
@@ -372,7 +366,7 @@ forEachEngine(
 );
 
 forEachEngine(
-  'samples are thinned and counted by load, whoever added them, and whether or not anybody learns',
+  'samples are thinned and counted by load, whichever process added them, with learning on or off',
   async (store) => {
     const metrics = new Registry();
     const { sink, world } = openSink(store);

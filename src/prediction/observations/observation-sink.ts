@@ -26,11 +26,11 @@ export interface ObservationSinkParts {
   readonly world: Pick<World, 'nowMs'>;
   readonly metrics: Metrics;
   readonly predictor: SwappablePredictor;
-  /** Hears how each answer turned out. */
+  /** Receives each prediction with what was observed. */
   readonly accuracy?: Pick<LiveAccuracy, 'observe'>;
-  /** Hears of a model whose errors have moved. */
+  /** Called for a model whose errors have drifted. */
   readonly onDrift: (targetModel: string) => void;
-  /** Hears of every model that has observed something. */
+  /** Called for every model with a new observation. */
   readonly onObserved: (targetModel: string) => void;
 }
 

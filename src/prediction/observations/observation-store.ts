@@ -157,7 +157,7 @@ export async function joinEvents(store: Store, input: JoinInput): Promise<Joined
   return await store.call(joinEventsProcedure, input);
 }
 
-/** Forgets requests that nothing was heard of lately; returns how many of them had never been completed. */
+/** Forgets requests without recent events; returns how many of them had never been completed. */
 export async function sweepPendingRequests(
   store: Store,
   { incompleteBeforeMs, completeBeforeMs }: { readonly incompleteBeforeMs: number; readonly completeBeforeMs: number },

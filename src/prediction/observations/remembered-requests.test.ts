@@ -88,7 +88,7 @@ forEachEngine(
   },
 );
 
-forEachEngine('Predict is told the history of each server, and nothing of the others', async (store) => {
+forEachEngine('Predict uses the history of each server, and of no other', async (store) => {
   const { predictor, world, reportAt } = openService(store);
   await reportAt(1000, [dispatched('a', 1000), dispatched('b', 1010)]);
   await reportAt(1300, [firstToken('a', 300)]);

@@ -1,6 +1,6 @@
 /**
  * The requests under way, as the service knows them: what was forecast at the dispatch, and the events that move the
- * histories of their servers. A time that is reported late is told to a history with the time at which it happened.
+ * histories of their servers. A late report enters a history with the time at which it happened.
  */
 import { HISTORY_SIZE } from '../history/server-history.ts';
 import type { Forecast } from '../online/live-model.ts';

@@ -238,7 +238,7 @@ export async function listFreshSamples(store: Store, after = ''): Promise<FreshS
   return { fresh, last: rows.length < MODELS_OF_A_PAGE ? undefined : rows.at(-1)!.target_model };
 }
 
-/** Undefined when there are none. */
+/** Undefined without samples. */
 export async function readFreshSamples(store: Store, targetModel: string): Promise<FreshSamples | undefined> {
   const [row] = await store.read(countOfModel, [targetModel]);
   if (row === undefined || row.last_id === null || row.fresh === 0) return undefined;

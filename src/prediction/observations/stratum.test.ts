@@ -5,7 +5,7 @@ import { describeStratum, stratumOf } from './stratum.ts';
 
 const idle = { ...createInputDraft(), inputTokenLength: 100 };
 
-test('a stratum is told by where each of its metrics lies', () => {
+test('a stratum is chosen by the range of each metric', () => {
   const ranges = { waiting: '0-1', kv_cache: '0-0.25', prefix: '0-0.05', length: '0-256' };
   assert.deepEqual(describeStratum(stratumOf(idle)), ranges);
   const busy = { ...idle, numRequestWaiting: 9, kvCacheUsage: 0.9, prefixCacheScore: 0.3, inputTokenLength: 300 };

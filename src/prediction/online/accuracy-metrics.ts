@@ -1,6 +1,6 @@
 /**
  * How good what was answered turned out to be, as series: for each part of a model over its last few hundred times, and
- * for the servers that were heard of last. Worked out when somebody asks, so that an event costs a few stores.
+ * for the most recently reported servers. Computed on each scrape, so that an event costs a few stores.
  */
 import { Gauge } from 'prom-client';
 import type { Metrics } from '../../telemetry/metrics.ts';
@@ -32,7 +32,7 @@ const HELP = {
   p90_coverage: 'Share of observed times that were not above the predicted p90.',
 } as const;
 
-/** Returns what hears of every answer; `accuracy` knows the servers. */
+/** Returns the function that records every answer; `accuracy` knows the servers. */
 export function createAccuracyMetrics(metrics: Metrics, accuracy: LiveAccuracy): (row: AnsweredRow) => void {
   const windows = new Map<string, Window>();
   for (const score of Object.keys(HELP) as (keyof typeof HELP)[])
@@ -51,7 +51,7 @@ export function createAccuracyMetrics(metrics: Metrics, accuracy: LiveAccuracy):
     const name = normalizePodType(podType);
     const key = `${target} ${name} ${targetModel}`;
     const window = windows.get(key) ?? openWindow({ model: targetModel, pod_type: name || 'aggregate', target });
-    // The last that was heard of comes last.
+    // The most recently reported server comes last.
     windows.delete(key);
     windows.set(key, window);
     if (windows.size > MAX_SLOTS) windows.delete(windows.keys().next().value!);

@@ -24,5 +24,5 @@ test('an alarm comes when three of ten are above their p90, not while one of ten
   for (; cause === undefined; events++) cause = drift.observe(noise(), random() < 0.7);
   assert.equal(cause, 'coverage');
   assert.ok(events < 200, `${events} events`);
-  assert.equal(drift.observe(0, false), undefined, 'it begins anew');
+  assert.equal(drift.observe(0, false), undefined, 'it starts again');
 });

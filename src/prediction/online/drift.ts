@@ -4,7 +4,7 @@
  * minimum; coverage is a decayed mean of about the last 100 events.
  */
 export interface DriftDetector {
-  /** Why this event raises an alarm, if it does; the detector then begins anew. `isCovered`: it stayed below its p90. */
+  /** The reason why this event raises an alarm, if it does; the detector then starts again. `isCovered`: it stayed below its p90. */
   observe(residual: number, isCovered: boolean): DriftCause | undefined;
 }
 

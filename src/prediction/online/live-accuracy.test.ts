@@ -33,7 +33,7 @@ test('a server is judged by about its last hundred times', () => {
   assert.ok(Math.abs(server!.targets.ttft!.mdape - 10) < 0.001);
 });
 
-test('what was heard of longest ago is forgotten when there are too many names', () => {
+test('the names that were reported longest ago are forgotten when there are too many', () => {
   const accuracy = createLiveAccuracy();
   for (let name = 0; name < 1030; name += 1) accuracy.observe({ ...ROW, server: `s${name}`, podType: `p${name}` });
   for (let name = 0; name < 300; name += 1) accuracy.observe({ ...ROW, targetModel: `m${name}` });

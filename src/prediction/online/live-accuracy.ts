@@ -1,7 +1,7 @@
 /**
- * How good what was answered turned out to be, as this process has heard of it: for each part of a model by the hour,
+ * The errors of answers, by the reports that this process received: for each part of a model by the hour,
  * and for each server lately. For people who look; nothing is corrected by it. Bounded, since callers name models,
- * pod types and servers as they like: beyond the bounds, what was heard of longest ago is forgotten.
+ * pod types and servers as they like: beyond the bounds, the names that were reported longest ago are forgotten.
  */
 import { median } from '../model/calibration.ts';
 import { TARGETS, type Target } from '../schema/observation-table.ts';
@@ -43,14 +43,14 @@ export interface SlotAccuracy {
   readonly target: Target;
   /** Of the last 24 hours. */
   readonly scores: LiveScores;
-  /** Each of them, oldest first; undefined when nothing was heard. */
+  /** Each hour, oldest first; undefined without reports. */
   readonly hours: readonly (LiveScores | undefined)[];
 }
 
 export interface ServerAccuracy {
   readonly server: string;
   readonly lastMs: number;
-  /** Of about the last hundred times; a target that was not heard of is absent. */
+  /** Of about the last hundred times; a target without reports is absent. */
   readonly targets: Partial<Readonly<Record<Target, ServerScores>>>;
 }
 

@@ -81,7 +81,7 @@ test('an observation moves the next answer for its server, and less those for ot
   const live = createLiveModel(model);
   observeAll(live, prefill.slice(0, 80));
   const { input } = prefill[90]!;
-  const inputs = ['10.0.0.0', '10.0.0.1', 'never heard of'].map((serverIp) => ({ ...input, serverIp }));
+  const inputs = ['10.0.0.0', '10.0.0.1', 'never reported'].map((serverIp) => ({ ...input, serverIp }));
   const before = answer(live, inputs);
   const slowed = prefill.slice(100, 150).filter((row) => row.input.serverIp === inputs[0]!.serverIp);
   observeAll(live, slowed.slice(0, 5).map(slowDown));

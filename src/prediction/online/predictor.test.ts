@@ -35,7 +35,7 @@ function answer(model: LatencyModel, candidates: readonly Candidate[]): { ttft: 
 const observations = observePool({ rows: 1500 });
 const model = trainModel('m@1', tabulate(observations));
 
-test('a model predicts what it was not told, far better than the prior', () => {
+test('a model predicts held-out rows far better than the prior', () => {
   const fresh = observePool({ rows: 300, seed: 9 });
   const meanError = (served: LatencyModel) => {
     const { ttft } = answer(
@@ -98,12 +98,12 @@ test('a row is answered alike alone and among others, in any order and any pod t
   assert.ok(decode! > 2 * aggregate!, 'the decode pods of this pool are three times slower');
 });
 
-test('a pod type nobody observed is answered by the whole model', () => {
+test('an unobserved pod type is answered by the whole model', () => {
   const candidate = observations[0]!.input;
   assert.deepEqual(answer(model, [{ ...candidate, podType: 'new' }]), answer(model, [candidate]));
 });
 
-test('a target nobody observed is answered by the prior', () => {
+test('an unobserved target is answered by the prior', () => {
   const onlyTtft = trainModel('m@3', tabulate(observations.map((row) => ({ ...row, tpotMs: undefined }))));
   const candidate = [observations[0]!.input];
   assert.deepEqual(answer(onlyTtft, candidate).tpot, answer(createPriorModel(), candidate).tpot);

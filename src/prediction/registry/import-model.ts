@@ -14,7 +14,7 @@ import { normalizePodType } from '../schema/pod-type.ts';
 
 export type ModelFileKind = 'trivet' | 'XGBoost' | 'LightGBM';
 
-/** By its first bytes. Throws on what is none of them. */
+/** By its first bytes. Throws for other files. */
 export function detectModelFile(file: Uint8Array): ModelFileKind {
   const start = Buffer.from(file.subarray(0, 64)).toString('latin1');
   if (start.startsWith('TRVMODEL')) return 'trivet';

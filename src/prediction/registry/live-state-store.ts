@@ -37,7 +37,7 @@ export async function listLiveStates(store: Store): Promise<NamedLiveState[]> {
 /** A millisecond of a processor, about. */
 const SERVERS_AT_ONCE = 32;
 
-/** Calls are answered meanwhile: of a server that is told of while it is written, the next time tells. */
+/** Calls are answered meanwhile: a server that is reported during the write is stored at the next one. */
 export async function writeLiveState({ servers, ...rest }: SavedLiveModel): Promise<string> {
   const lines = [JSON.stringify(rest)];
   for (const server of servers) {

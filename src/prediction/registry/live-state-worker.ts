@@ -1,4 +1,4 @@
-/** Writes the live state down now and then and at the stop, and forgets requests that nothing is heard of any more. */
+/** Stores the live state periodically and at the stop, and forgets requests without recent events. */
 import { Counter } from 'prom-client';
 import type { Store } from '../../database/store.ts';
 import type { Log } from '../../telemetry/log.ts';

@@ -99,15 +99,15 @@ function findPrevious(
   return promotions.filter(({ version, undoneAtMs }) => undoneAtMs === null && known.has(version))[1]?.version;
 }
 
-/** What was heard of each server, beside the level that the served model learned for it: 1.2 is a fifth slower than the pool. */
+/** The reports of each server, with the offset that the served model learned for it: 1.2 is a fifth slower than the pool. */
 function listServers({ predictor, accuracy }: ModelAdminParts, name: string) {
   const levels = predictor.hasModel(name) ? readLevels(predictor.live(name).model) : new Map<string, Levels>();
-  const heard = new Map(accuracy.listServers(name).map((server) => [server.server, server]));
-  return [...new Set([...levels.keys(), ...heard.keys()])].sort().map((server) => ({
+  const reported = new Map(accuracy.listServers(name).map((server) => [server.server, server]));
+  return [...new Set([...levels.keys(), ...reported.keys()])].sort().map((server) => ({
     server,
     levels: levels.get(server) ?? {},
-    lastMs: heard.get(server)?.lastMs,
-    scores: heard.get(server)?.targets ?? {},
+    lastMs: reported.get(server)?.lastMs,
+    scores: reported.get(server)?.targets ?? {},
   }));
 }
 

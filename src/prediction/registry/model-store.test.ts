@@ -119,14 +119,14 @@ forEachEngine('pruning keeps the newest versions and those a rollback needs', as
   assert.equal(await rollBackModel(store, 'a', 9000), 1);
 });
 
-forEachEngine('another process hears of a promotion', async (store, { openAnother }) => {
+forEachEngine('another process is notified of a promotion', async (store, { openAnother }) => {
   const other = await openAnother();
   await saveVersion(store, 'a');
-  let hear: (() => void) | undefined;
-  other.watch(MODELS_TOPIC, () => hear?.());
-  const heard = new Promise<void>((resolve) => {
-    hear = () => void promotedVersion(other, 'a').then((version) => version === 1 && resolve());
+  let check: (() => void) | undefined;
+  other.watch(MODELS_TOPIC, () => check?.());
+  const notified = new Promise<void>((resolve) => {
+    check = () => void promotedVersion(other, 'a').then((version) => version === 1 && resolve());
   });
   await promoteModel(store, { name: 'a', version: 1, nowMs: 2000, reason: 'trained' });
-  await heard;
+  await notified;
 });

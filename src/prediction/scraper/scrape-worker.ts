@@ -88,7 +88,7 @@ function createScrapeMetrics({ loads, metrics, world }: ScrapeWorkerParts): Coun
   const labelOf = createLabelLimit(MAX_LABELS);
   new Gauge({
     name: 'trivet_prediction_scrape_age_seconds',
-    help: 'Age of the numbers that were last scraped from a server; infinite when there are none.',
+    help: 'Age of the numbers that were last scraped from a server; infinite before the first scrape.',
     labelNames: ['server'],
     registers: [metrics],
     collect() {

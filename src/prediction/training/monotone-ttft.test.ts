@@ -1,4 +1,4 @@
-/** Candidates are told apart by TTFT: whatever was learned, more work ahead of a request never promises it sooner. */
+/** Candidates are compared by TTFT: whatever was learned, more work ahead of a request never predicts an earlier first token. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { connectRaw, type RawClient } from '../../../test/support/grpc-client.ts';

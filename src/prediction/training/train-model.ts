@@ -107,7 +107,7 @@ function trainSlot(
   const heldOut = splitRows(table, isHeldOut);
   const keepsTrial = table.count > MAX_REFIT_ROWS;
   const trialOffsets = fitSlotOffsets(learned);
-  // Those of all targets that are served are the ones that their trees were told.
+  // The offsets that are served are the ones that the trees were trained with.
   const slotOffsets = keepsTrial ? trialOffsets : fitSlotOffsets(all);
   const binning = fitBinning(toColumns(computeMatrix(table, slotOffsets)));
   const settings = { binning, trees: parameters.trees, keepsTrial };

@@ -120,9 +120,9 @@ test('a name server that never answers is given up', async (context) => {
   assert.deepEqual(await vetting, { kind: 'unresolved', reason: 'name resolution timeout' });
 });
 
-test('the operator is told which host was refused and why, and nothing of the path', async () => {
-  const told: ExplainedRefusal[] = [];
-  const guard = createAddressGuard({ allowCidrs: [], resolver, onRefused: (refusal) => told.push(refusal) });
+test('the operator sees which host was refused and why, and nothing of the path', async () => {
+  const refusals: ExplainedRefusal[] = [];
+  const guard = createAddressGuard({ allowCidrs: [], resolver, onRefused: (refusal) => refusals.push(refusal) });
   for (const url of [
     'http://127.0.0.1:9000/secret?token=1',
     'not a url',
@@ -132,7 +132,7 @@ test('the operator is told which host was refused and why, and nothing of the pa
     await assert.rejects(guard.checkTarget(url));
   await guard.checkTarget('http://8.8.8.8/');
   assert.deepEqual(
-    told.map(({ host, cause }) => [host, cause]),
+    refusals.map(({ host, cause }) => [host, cause]),
     [
       ['127.0.0.1:9000', 'private address'],
       ['', 'form'],

@@ -87,7 +87,7 @@ withServer('of many announcements under one key at once, one is made', async (se
   assert.deepEqual(await count(store), [1, 1]);
 });
 
-forEachEngine('an event whose ids are taken gets others, and is never told of a conflict', async (store) => {
+forEachEngine('an event whose ids are taken gets others, and never a conflict', async (store) => {
   await using server = await startManagement(store);
   await server.call('POST', '/user/repos', { json: { name: 'doors' } });
   await server.call('POST', HOOKS, { json: { url: 'http://127.0.0.1:9001/' } });

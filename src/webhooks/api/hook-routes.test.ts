@@ -136,7 +136,7 @@ withDoors('bad input is refused with a name, a field and a trace id', async (ser
     ['a private address', { url: 'http://10.0.0.1/' }, 'BAD_REQUEST', /url/],
     ['another scheme', { url: 'ftp://example.com/' }, 'BAD_REQUEST', /url/],
     ['an unknown encryption', { url: URL_1, encryption_type: 2 }, 'BAD_REQUEST', /encryption_type must be/],
-    ['a flag that is none', { url: URL_1, push_events: 'maybe' }, 'BAD_REQUEST', /push_events must be true or false/],
+    ['a malformed flag', { url: URL_1, push_events: 'maybe' }, 'BAD_REQUEST', /push_events must be true or false/],
     ['a long password', { url: URL_1, password: 'x'.repeat(256) }, 'BAD_REQUEST', /at most 255/],
     ['a password that would end its header', { url: URL_1, password: 'a\r\nb' }, 'BAD_REQUEST', /control characters/],
     ['an unknown profile', { url: URL_1, profile: 'svn' }, 'BAD_REQUEST', /profile must be one of/],

@@ -60,7 +60,7 @@ forEachEngine('only an owner of an organization makes its repositories', async (
   assert.equal(made.status, 201);
   assert.equal(made.body.namespace.type, 'organization');
   assert.equal((await server.call('POST', '/orgs/org-acme/repos', { json, token: 'linus' })).status, 403);
-  assert.equal((await server.call('POST', '/orgs/nobody/repos', { json })).status, 404);
+  assert.equal((await server.call('POST', '/orgs/missing/repos', { json })).status, 404);
   assert.equal((await server.call('POST', '/orgs/linus/repos', { json })).status, 404);
 });
 

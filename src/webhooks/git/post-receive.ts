@@ -15,7 +15,7 @@ export interface PostReceiveOptions extends Pick<PushParts, 'actor' | 'pushOptio
   /** What git wrote to the hook: a line for every reference. */
   readonly input: Buffer;
   readonly send: SendEntry;
-  /** Told that the spool cannot be written; the events are sent without it. */
+  /** Called when the spool cannot be written; the events are sent without it. */
   readonly onSpoolFailure: (reason: string) => void;
   readonly world: World;
 }

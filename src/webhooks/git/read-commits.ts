@@ -25,7 +25,7 @@ export interface CommitQuestion {
   /** How many, the newest ones. */
   readonly count: number;
   readonly revisions: readonly string[];
-  /** Told when git failed on the way; what it wrote before is still returned. */
+  /** Called when git failed on the way; what it wrote before is still returned. */
   readonly onFailure: (error: unknown) => void;
 }
 

@@ -25,7 +25,7 @@ export interface PushParts {
   /** The pusher, if the host named one. */
   readonly actor: { readonly username: string; readonly name: string; readonly email?: string };
   readonly pushOptions: readonly string[];
-  /** Told what an event had to do without. */
+  /** Called with what an event has to do without. */
   readonly onGap: (reason: string) => void;
 }
 

@@ -107,7 +107,7 @@ const hostileFiles: [title: string, put: (path: string) => void][] = [
   ['a key with a line break', (path) => writeFileSync(path, JSON.stringify(entryOf('k\r\nx: y')))],
   ['a link to a file without an end', (path) => symlinkSync('/dev/zero', path)],
   ['a link to nowhere', (path) => symlinkSync('/nowhere', path)],
-  ['a pipe that nobody writes to', (path) => execFileSync('mkfifo', [path])],
+  ['a pipe without a writer', (path) => execFileSync('mkfifo', [path])],
   ['a folder', (path) => mkdirSync(path)],
   ['a file of a terabyte', (path) => writeLongFile(path)],
 ];

@@ -19,9 +19,9 @@ export interface Hook {
   readonly createdAtMs: number;
   readonly disabledAtMs: number | null;
   readonly disabledReason: string | null;
-  /** Body of the last answer, or why there was none; null on a fresh hook. */
+  /** Body of the last answer, or the reason why it is missing; null on a fresh hook. */
   readonly result: string | null;
-  /** Status of the last answer; 0 on a fresh hook and when there was none. */
+  /** Status of the last answer; 0 on a fresh hook and without an answer. */
   readonly resultCode: number;
 }
 

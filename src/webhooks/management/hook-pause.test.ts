@@ -75,7 +75,7 @@ for (const [reason, status, headers] of receivers)
     },
   );
 
-forEachEngine('a hook to which no connection can be made says so', async (store) => {
+forEachEngine('a hook to which no connection can be made has that as its pause reason', async (store) => {
   const receiver = await startReceiver();
   await receiver[Symbol.asyncDispose]();
   await withWaiting(store, receiver.url, async (scene) => {

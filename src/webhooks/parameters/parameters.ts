@@ -44,7 +44,7 @@ export function parseKnownParameters<S extends z.ZodObject>(
   const field = Object.keys(values).find((name) => name !== 'access_token' && !allowed.includes(name));
   if (field === undefined) return parseParameters(schema, values, action);
   const shown = JSON.stringify(field.slice(0, 100));
-  const choice = allowed.length === 0 ? 'there is none' : `allowed: ${allowed.join(', ')}`;
+  const choice = allowed.length === 0 ? 'no parameter is allowed' : `allowed: ${allowed.join(', ')}`;
   throw new Failure('invalid', `Cannot ${action}: ${shown} is no parameter here, ${choice}`, { field });
 }
 

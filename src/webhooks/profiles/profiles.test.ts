@@ -119,7 +119,7 @@ for (const profile of ['gitlab', 'github'] as const)
       assert.deepEqual(empty, []);
     });
 
-/** The event with nobody's avatar, no message, and nothing that a host need not tell. */
+/** The event without avatars, no message, and nothing that a host need not tell. */
 function withoutOptional(input: EventInput): Event {
   const text = JSON.stringify(input, (key, value) => (key === 'avatar_url' || key === 'base_ref' ? undefined : value));
   return eventSchema.parse({ ...JSON.parse(text), message: '', previous_head: undefined });

@@ -1,4 +1,4 @@
-/** The files of benchmarks and traces that request-level records are read from: how each is told apart and read. */
+/** The files of benchmarks and traces that request-level records are read from: how each is detected and read. */
 import { isAiperf, readAiperf } from './aiperf.ts';
 import { isGuidellm, readGuidellm } from './guidellm.ts';
 import { isInferencePerf, readInferencePerf } from './inference-perf.ts';

@@ -24,7 +24,7 @@ const INPUT = 'gen_ai.usage.prompt_tokens';
 /** Not in every version. */
 const CACHED = 'gen_ai.usage.cached_tokens';
 const OUTPUT = 'gen_ai.usage.completion_tokens';
-/** Several answers to one prompt: their tokens are added up, so the time of one cannot be told. */
+/** Several answers to one prompt: their tokens are added up, so the time of a single answer is unknown. */
 const SEQUENCES = ['gen_ai.request.n', 'gen_ai.usage.num_sequences'];
 
 /** Attributes of a resource that name a server, the most exact first. */

@@ -44,7 +44,7 @@ function redactHeaders(headers: Readonly<Record<string, string>>): Record<string
   return redacted;
 }
 
-/** The body of the answer, or why there was none. No engine stores the character NUL in a text. */
+/** The body of the answer, or the reason why it is missing. No engine stores the character NUL in a text. */
 export function describeResult(report: SendReport): string {
   if (report.status === 0) return report.reason ?? '';
   return decodeText(report.responseBody);

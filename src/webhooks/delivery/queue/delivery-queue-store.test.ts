@@ -272,7 +272,7 @@ forEachEngine('a doubtful success is pending again', async (store) => {
   assert.deepEqual(await store.read(stateOf, [id]), [{ state: 'pending', attempts: 1 }]);
 });
 
-forEachEngine('shards go to whoever finds them free, with a higher epoch each time', async (store) => {
+forEachEngine('shards go to the first worker that finds them free, with a higher epoch each time', async (store) => {
   const first = await ownAll(store, 'a');
   assert.equal(first.size, 256);
   assert.equal((await ownAll(store, 'b', NOW + 14_999)).size, 0);
@@ -292,7 +292,7 @@ forEachEngine('shards go to whoever finds them free, with a higher epoch each ti
   assert.equal((await ownAll(store, 'a', NOW + 15_002)).size, 100);
 });
 
-forEachEngine('a worker that slept keeps what nobody took', async (store) => {
+forEachEngine('a worker that slept keeps the shards that no other worker took', async (store) => {
   const first = await ownAll(store, 'a');
   const { owned } = await beat(store, { owner: 'a', nowMs: NOW + 60_000, expiresAtMs: NOW + 75_000 });
   assert.deepEqual(new Map(owned.map(({ shard, epoch }) => [shard, epoch])), first);

@@ -57,7 +57,7 @@ export interface WaitingRequest {
   readonly limit: number;
 }
 
-// Few: PostgreSQL plans the first runs of a statement on each connection anew, which takes 60 ms for 64 endpoints.
+// Few: PostgreSQL plans each of the first runs of a statement on a connection, which takes 60 ms for 64 endpoints.
 const WAITING_WIDTHS = [4, 2, 1];
 
 // A branch for each endpoint and lane, so that each is the head of one index range however long that is.

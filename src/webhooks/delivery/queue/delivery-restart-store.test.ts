@@ -33,7 +33,7 @@ forEachEngine('a delivery that is taken again has a new schedule, whatever had b
     [id],
   );
   assert.deepEqual(row, { schedule_from: 10, lane: 1 });
-  assert.equal(await takeAgain(store, [1, id], taking), 'asked', "while it is somebody else's");
+  assert.equal(await takeAgain(store, [1, id], taking), 'asked', 'while another worker owns it');
   assert.equal(await restart(store, [1, id], NOW + 4), 'asked');
   assert.equal(await takeAgain(store, [1, id], { nowMs: NOW + 5, untilMs: NOW + 9 }), 'restarted', 'after its time');
   assert.equal(await takeAgain(store, [2, id], taking), 'absent');

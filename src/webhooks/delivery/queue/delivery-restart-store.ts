@@ -62,7 +62,7 @@ export interface Taking {
 
 type Place = readonly [hookId: number, id: number];
 
-/** Starts a schedule anew and takes its first attempt. */
+/** Restarts a schedule and takes its first attempt. */
 export async function takeAgain(store: Store, place: Place, { nowMs, untilMs }: Taking): Promise<Restarted> {
   const [rows] = await store.writeAll([
     { statement: restartTaken, parameters: [...place, untilMs, nowMs] },
@@ -94,7 +94,7 @@ const endPause: Statement<Row> = statement(
    WHERE hook_id = $1 AND held_since_ms IS NULL AND canceled_at_ms IS NULL`,
 );
 
-/** Starts a schedule anew and ends the pause of the endpoint; the workers send the delivery in its turn. */
+/** Restarts a schedule and ends the pause of the endpoint; the workers send the delivery in its turn. */
 export async function restart(store: Store, place: Place, nowMs: number): Promise<Restarted> {
   const [rows] = await store.writeAll([
     { statement: restartWaiting, parameters: [...place, nowMs] },

@@ -7,7 +7,7 @@
  * - Bytes that arrive without a request end the connection, and the origin gets no kept connections any more.
  * - A connection rests before it is used again, and is read through a whole turn of the event loop just before. So a second
  *   response that has arrived, or closely follows the first, is never taken for the answer to the next request.
- * - A second response that is still on its way then cannot be told from the true answer. It shows when the true answer
+ * - A second response that is still on its way then cannot be distinguished from the true answer. It shows when the true answer
  *   arrives without a request. A connection remembers the deliveries that it carried, and reports them as doubtful, so that
  *   they are sent again. Delivery stays at least once; a wrong success does not last.
  */

@@ -68,7 +68,7 @@ test('one forbidden answer of DNS blocks, with no connection', async () => {
   assert.equal(receiver.connections, 0);
 });
 
-test('a name that is bound anew between attempts is blocked, although a connection was kept', async () => {
+test('a name that resolves to another address between attempts is blocked, although a connection was kept', async () => {
   await using dns = await startDnsServer();
   await using receiver = await startReceiver();
   const { port } = new URL(receiver.url);
@@ -80,7 +80,7 @@ test('a name that is bound anew between attempts is blocked, although a connecti
   assert.equal(receiver.received.length, 1);
 });
 
-test('a name that is bound anew between check and connection changes nothing: it is asked once', async () => {
+test('a name that resolves to another address between check and connection changes nothing: it is resolved once', async () => {
   await using dns = await startDnsServer();
   await using receiver = await startReceiver();
   const { port } = new URL(receiver.url);

@@ -139,7 +139,7 @@ function drip(socket: Socket, start: string): void {
   socket.on('close', () => clearInterval(timer));
 }
 
-test('nobody there is unreachable at once', async () => {
+test('an address without a listener is unreachable at once', async () => {
   const receiver = await startRawReceiver(() => {});
   await receiver[Symbol.asyncDispose]();
   await using sender = openSender();

@@ -93,32 +93,35 @@ async function moveHook(store: Store, hookId: number, url: string): Promise<void
   ]);
 }
 
-forEachEngine('a hook that moves to where nobody listens pauses no other at the origin it leaves', async (store) => {
-  const answers: (() => void)[] = [];
-  let isHolding = true;
-  await using receiver = await startReceiver((_, response) => {
-    if (isHolding) answers.push(() => response.end());
-    else response.end();
-  });
-  const { origin } = new URL(receiver.url);
-  const moving = { hookId: 1, url: `${origin}/moving`, ownerId: 'owner-1' };
-  const healthy = { hookId: 2, url: `${origin}/healthy`, ownerId: 'owner-2' };
-  for (const { hookId, ...hook } of [moving, healthy]) await insertTestHook(store, { id: hookId, ...hook });
-  await enqueueMany(store, moving, 60);
-  await using worker = startTestWorker(store);
-  worker.wake();
-  await receiver.waitFor(4);
-  // The other 56 wait in memory for their turn at the origin that the hook leaves.
-  await moveHook(store, 1, `http://127.0.0.1:${await findFreePort()}/`);
-  isHolding = false;
-  for (const answer of answers) answer();
-  await waitForEndpoint(store, 1, (row) => row.parked === 1);
-  const id = (await enqueueMany(store, healthy, 1))[0]!;
-  worker.wake([2]);
-  const paused = waitForEndpoint(store, 2, (row) => row.parked === 1).then(() => 'paused');
-  const sent = waitForDelivery(store, id).then(({ state }) => state);
-  assert.equal(await Promise.race([paused, sent]), 'succeeded');
-});
+forEachEngine(
+  'a hook that moves to an address without a listener pauses no other at the origin it leaves',
+  async (store) => {
+    const answers: (() => void)[] = [];
+    let isHolding = true;
+    await using receiver = await startReceiver((_, response) => {
+      if (isHolding) answers.push(() => response.end());
+      else response.end();
+    });
+    const { origin } = new URL(receiver.url);
+    const moving = { hookId: 1, url: `${origin}/moving`, ownerId: 'owner-1' };
+    const healthy = { hookId: 2, url: `${origin}/healthy`, ownerId: 'owner-2' };
+    for (const { hookId, ...hook } of [moving, healthy]) await insertTestHook(store, { id: hookId, ...hook });
+    await enqueueMany(store, moving, 60);
+    await using worker = startTestWorker(store);
+    worker.wake();
+    await receiver.waitFor(4);
+    // The other 56 wait in memory for their turn at the origin that the hook leaves.
+    await moveHook(store, 1, `http://127.0.0.1:${await findFreePort()}/`);
+    isHolding = false;
+    for (const answer of answers) answer();
+    await waitForEndpoint(store, 1, (row) => row.parked === 1);
+    const id = (await enqueueMany(store, healthy, 1))[0]!;
+    worker.wake([2]);
+    const paused = waitForEndpoint(store, 2, (row) => row.parked === 1).then(() => 'paused');
+    const sent = waitForDelivery(store, id).then(({ state }) => state);
+    assert.equal(await Promise.race([paused, sent]), 'succeeded');
+  },
+);
 
 forEachEngine('an endpoint that is stored under an origin which its hook has left follows it', async (store) => {
   await using receiver = await startReceiver();

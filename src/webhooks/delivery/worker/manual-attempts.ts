@@ -33,7 +33,7 @@ export interface ManualAttempts {
    */
   test(deliveryId: number, deadlineMs: number): Promise<SendReport | undefined>;
   /**
-   * Starts the schedule of a delivery anew, with an attempt at once. Undefined when there is no such delivery; else, once
+   * Restarts the schedule of a delivery, with an attempt at once. Undefined when there is no such delivery; else, once
    * that is stored, `attempt`, which resolves when the attempt has ended. Throws `conflict` while an earlier request for
    * the delivery is under way: each request is sent once.
    */
