@@ -14,9 +14,10 @@ export class ByteQueue {
     return this.#end - this.#start;
   }
 
-  push(bytes: Uint8Array): void {
+  /** `needed` bytes are expected in all: the block need not be larger. */
+  push(bytes: Uint8Array, needed = Number.POSITIVE_INFINITY): void {
     if (bytes.length === 0) return;
-    if (this.#end + bytes.length > this.#block.length) this.#grow(bytes.length);
+    if (this.#end + bytes.length > this.#block.length) this.#grow(bytes.length, needed);
     this.#block.set(bytes, this.#end);
     this.#end += bytes.length;
   }
@@ -41,9 +42,10 @@ export class ByteQueue {
   }
 
   /** Into a new block, since the old one may have been handed out in parts. */
-  #grow(more: number): void {
+  #grow(more: number, needed: number): void {
     const { length } = this;
-    const block = Buffer.allocUnsafeSlow(Math.max(FIRST_BYTES, 2 ** Math.ceil(Math.log2(length + more))));
+    const doubled = Math.min(needed, 2 ** Math.ceil(Math.log2(length + more)));
+    const block = Buffer.allocUnsafeSlow(Math.max(FIRST_BYTES, length + more, doubled));
     block.set(this.peek(length));
     this.#block = block;
     this.#start = 0;

@@ -1,11 +1,9 @@
-import { COST, costOfBytes, type Share } from './turns.ts';
+import { COST, type Share } from './turns.ts';
 
 /** What answers that wait for a window, and calls that work on theirs, may keep before no more calls are started. */
 const MAX_BYTES = 4_194_304;
 
 export interface QueuedCall {
-  /** Of its request. */
-  readonly bytes: number;
   /** Resolves when the next call may start. */
   start(): Promise<void>;
 }
@@ -54,7 +52,7 @@ export class CallQueue {
   async #startNext(): Promise<void> {
     const [call] = this.#waiting;
     if (call === undefined) return;
-    await this.#parts.share.take(COST.call + costOfBytes(call.bytes));
+    await this.#parts.share.take(COST.call);
     // It may be over by now.
     if (this.#waiting.delete(call)) await call.start();
   }

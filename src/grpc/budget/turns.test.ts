@@ -1,6 +1,7 @@
 /** A client that is never short of calls does not make the others wait for all of them. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { FlowClient } from '../../../test/support/flow-client.ts';
 import { SERVICE, startGrpcServer } from '../../../test/support/grpc-server.ts';
 import { block, DATA, frame, frameMessage, HEADERS, WINDOW_UPDATE } from '../../../test/support/http2-frames.ts';
@@ -11,6 +12,9 @@ const MANY = 10_000;
 /** Calls and messages of the greedy one, as many as there were when the other was answered. */
 let greedy = 0;
 let greedyAtAnswer: number | undefined;
+/** Streams that wait for their end, and those that came to it. */
+let waiting = 0;
+let ended = 0;
 
 const methods: readonly GrpcMethod[] = [
   { kind: 'unary', name: 'Count', handle: count },
@@ -20,6 +24,15 @@ const methods: readonly GrpcMethod[] = [
     async handle(requests) {
       for await (const request of requests) count(request);
       return Buffer.alloc(0);
+    },
+  },
+  {
+    kind: 'stream',
+    name: 'Wait',
+    async *handle(_, call) {
+      waiting += 1;
+      await new Promise<void>((resolve) => call.signal.addEventListener('abort', () => resolve()));
+      ended += 1;
     },
   },
   {
@@ -120,5 +133,18 @@ test('every connection that is never short of calls goes on', async () => {
     assert.equal(client.goAwayCode, undefined);
     assert.match(String(client.endOf(last)?.payload), /grpc-status.0/s);
     client.socket.destroy();
+  }
+});
+
+test('the calls of a connection that is gone end few in a turn', async () => {
+  const client = await FlowClient.connect(port);
+  const ids = Array.from({ length: 1000 }, (_, index) => 2 * index + 1);
+  client.send(...ids.map((id) => frame(HEADERS, 4, id, path('Wait'))));
+  while (waiting < ids.length) await nextTurn();
+  client.socket.destroy();
+  while (ended < ids.length) {
+    const before = ended;
+    await nextTurn();
+    assert.ok(ended - before <= 120, `${ended - before} ended in one turn`);
   }
 });

@@ -8,6 +8,13 @@
 const MAX_SHARE = 600;
 /** With many connections that wait, each has a smaller share, so that all of them together do not take longer. */
 const TURN = 2400;
+/**
+ * After so much work of all connections, those that work much wait for the next turn, and come first in it: a call cannot
+ * be interrupted, and large ones of several connections add up.
+ */
+const MAX_RUN = 1200;
+/** A connection that does less in a turn, on average, does not wait for others. */
+const LITTLE_WORK = 60;
 const MIN_SHARE = 60;
 /** Of a connection that has done nothing yet. */
 const FIRST_SHARE = 150;
@@ -16,7 +23,7 @@ const MAX_DEBT = 20 * MAX_SHARE;
 /** 256 bytes a unit: 64 inputs, which have 5 KB, take 20 µs to predict. */
 const BYTES_PER_UNIT_LOG2 = 8;
 
-export const COST = { frame: 1, call: 5, stream: 60, message: 15 } as const;
+export const COST = { frame: 1, call: 5, stream: 60, message: 15, answer: 20, failure: 15, drop: 10 } as const;
 
 export function costOfBytes(bytes: number): number {
   return bytes >>> BYTES_PER_UNIT_LOG2;
@@ -25,6 +32,9 @@ export function costOfBytes(bytes: number): number {
 /** The connections that wait for their next share, in the order in which they asked. */
 export class Turns {
   #waiting: ((share: number) => void)[] = [];
+  /** Units of all connections, since the beginning, and until this turn began. */
+  #spent = 0;
+  #spentBefore = 0;
   #turn = 0;
   #isCounting = false;
   /** Connections that began a share with a read, in this turn and in the one before. */
@@ -49,9 +59,19 @@ export class Turns {
   readonly #endTurn = (): void => {
     this.#isCounting = false;
     this.#turn += 1;
+    this.#spentBefore = this.#spent;
     this.#renewedBefore = this.#renewed;
     this.#renewed = 0;
   };
+
+  spend(cost: number): void {
+    this.#spent += cost;
+  }
+
+  /** Whether so much was done in this turn that who has done much before should wait. */
+  get isFull(): boolean {
+    return this.#spent - this.#spentBefore >= MAX_RUN;
+  }
 
   wait(begin: (share: number) => void): void {
     if (this.#waiting.length === 0) setImmediate(this.#run);
@@ -62,8 +82,16 @@ export class Turns {
     const waiting = this.#waiting;
     this.#waiting = [];
     const share = sizeOfShare(waiting.length);
-    for (const begin of waiting) begin(share);
+    const last = this.#spent + MAX_RUN;
+    let next = 0;
+    while (next < waiting.length && this.#spent < last) waiting[next++]!(share);
+    if (next < waiting.length) this.#postpone(waiting.slice(next));
   };
+
+  #postpone(waiting: ((share: number) => void)[]): void {
+    if (this.#waiting.length === 0) setImmediate(this.#run);
+    this.#waiting.unshift(...waiting);
+  }
 }
 
 function sizeOfShare(connections: number): number {
@@ -83,6 +111,9 @@ export class Share {
   #isAsking = false;
   /** In which the share began; undefined before the first. */
   #turn: number | undefined;
+  #spentInTurn = 0;
+  /** In turns before, the last ones weighing most. */
+  #spentBefore = 0;
   readonly #waiters: Waiter[] = [];
 
   /** `onBegin` is called when a new share is there. */
@@ -97,6 +128,8 @@ export class Share {
 
   spend(cost: number): void {
     this.#left -= cost;
+    this.#spentInTurn += cost;
+    this.#turns.spend(cost);
   }
 
   /**
@@ -107,8 +140,21 @@ export class Share {
     const turn = this.#turns.current;
     if (turn === this.#turn) return;
     const isFirst = this.#turn === undefined;
+    this.#begins(turn);
+    if (isFirst || this.#isAsking) return;
+    if (this.#turns.isFull && this.#spentBefore > LITTLE_WORK) this.#postpone();
+    else this.#fill(this.#turns.takeShare());
+  }
+
+  #begins(turn: number): void {
     this.#turn = turn;
-    if (!isFirst && !this.#isAsking) this.#fill(this.#turns.takeShare());
+    this.#spentBefore = (this.#spentBefore + this.#spentInTurn) / 2;
+    this.#spentInTurn = 0;
+  }
+
+  #postpone(): void {
+    this.#left = Math.min(this.#left, 0);
+    this.ask();
   }
 
   #fill(share: number): void {
@@ -125,7 +171,7 @@ export class Share {
   /** Spends, in a later turn if the share is spent already. Undefined when it need not wait. */
   take(cost: number): Promise<void> | undefined {
     if (!this.isSpent && this.#waiters.length === 0) {
-      this.#left -= cost;
+      this.spend(cost);
       return undefined;
     }
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -136,11 +182,11 @@ export class Share {
 
   readonly #begin = (share: number): void => {
     this.#isAsking = false;
-    this.#turn = this.#turns.current;
+    this.#begins(this.#turns.current);
     this.#fill(share);
     while (!this.isSpent && this.#waiters.length > 0) {
       const { cost, resolve } = this.#waiters.shift()!;
-      this.#left -= cost;
+      this.spend(cost);
       resolve();
     }
     if (this.isSpent || this.#waiters.length > 0) this.ask();

@@ -5,7 +5,7 @@ import { traceIdOf } from '../../telemetry/trace-id.ts';
 import type { Tracing } from '../../telemetry/tracing.ts';
 import type { World } from '../../world.ts';
 import type { Room } from '../budget/large-messages.ts';
-import { costOfBytes } from '../budget/turns.ts';
+import { COST, costOfBytes } from '../budget/turns.ts';
 import { STREAM_WINDOW } from '../http2/frames.ts';
 import { encodeGrpcMessage, encodeHeaderBlock } from '../http2/header-block.ts';
 import type { Headers } from '../http2/request-head.ts';
@@ -238,9 +238,7 @@ export class BaseCall implements GrpcCall, StreamListener {
     const { headers, maxMessageBytes: maxBytes, expansions, stream } = this.parts;
     const encoding = headers.get('grpc-encoding') ?? 'identity';
     const isEnded = (): boolean => this.#isEnded;
-    const bytes = await expansions.expand(stream.connection, { bytes: message.bytes, encoding, maxBytes, isEnded });
-    stream.connection.share.spend(costOfBytes(bytes.length));
-    return bytes;
+    return await expansions.expand(stream.connection, { bytes: message.bytes, encoding, maxBytes, isEnded });
   }
 
   protected sendMessage(answer: Uint8Array): void {
@@ -269,6 +267,7 @@ export class BaseCall implements GrpcCall, StreamListener {
   fail(error: unknown): void {
     if (this.#isEnded) return;
     const { route, stream, log, world, headers } = this.parts;
+    stream.connection.share.spend(COST.failure);
     this.#traceId ??= traceIdOf(headers.get('traceparent'), world);
     const traceId = this.#traceId;
     const status = toStatus(error, traceId);

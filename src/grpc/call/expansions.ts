@@ -4,6 +4,15 @@ import { StatusError } from './status.ts';
 
 /** At a time: each takes a thread of the pool that SQLite and the file system use too, and memory for its result. */
 const MAX_RUNNING = 2;
+/**
+ * Results larger than this are paced: they are memory outside the heap, dead after their call, and when 64 MB of it have
+ * gathered, the whole heap is marked, which stops the event loop for milliseconds.
+ */
+const LARGE_BYTES = 262_144;
+/** 64 MB a second, for all connections together. */
+const LARGE_BYTES_PER_MS = 65_536;
+/** What DEFLATE can make of a byte. */
+const MAX_EXPANSION = 1032;
 
 type Decode = (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>;
 
@@ -31,8 +40,18 @@ interface Job {
 
 /** Expands compressed messages, few at a time: one of each connection, and the connections in turns. */
 export class Expansions {
+  readonly #monotonicMs: () => number;
   readonly #waiting = new Map<object, Job[]>();
   readonly #busy = new Set<object>();
+  /** Of each connection, the length of its last result. */
+  readonly #lastBytes = new WeakMap<object, number>();
+  /** When the next large result may be begun. */
+  #largeFromMs = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(monotonicMs: () => number) {
+    this.#monotonicMs = monotonicMs;
+  }
 
   /** Rejects with a StatusError for what cannot be expanded, or is too large. */
   expand(owner: object, expansion: Expansion): Promise<Buffer> {
@@ -47,7 +66,7 @@ export class Expansions {
   #startNext(): void {
     for (const [owner, jobs] of this.#waiting) {
       if (this.#busy.size >= MAX_RUNNING) return;
-      if (this.#busy.has(owner)) continue;
+      if (this.#busy.has(owner) || this.#mustWait(owner, jobs)) continue;
       const job = takeFirst(jobs);
       this.#waiting.delete(owner);
       if (jobs.length > 0) this.#waiting.set(owner, jobs);
@@ -57,11 +76,35 @@ export class Expansions {
 
   #start(owner: object, { expansion, resolve, reject }: Job): void {
     this.#busy.add(owner);
-    const done = (): void => {
+    const done = (bytes: number): void => {
       this.#busy.delete(owner);
+      this.#lastBytes.set(owner, bytes);
+      if (bytes > LARGE_BYTES)
+        this.#largeFromMs = Math.max(this.#largeFromMs, this.#monotonicMs()) + bytes / LARGE_BYTES_PER_MS;
       this.#startNext();
     };
-    decompress(expansion).then(resolve, reject).finally(done);
+    decompress(expansion).then(
+      (bytes) => {
+        resolve(bytes);
+        done(bytes.length);
+      },
+      (error: unknown) => {
+        reject(error);
+        // It was expanded up to where it failed.
+        done(expansion.maxBytes);
+      },
+    );
+  }
+
+  #mustWait(owner: object, [first]: readonly Job[]): boolean {
+    const expected = this.#lastBytes.get(owner) ?? MAX_EXPANSION * (first?.expansion.bytes.length ?? 0);
+    const leftMs = this.#largeFromMs - this.#monotonicMs();
+    if (expected <= LARGE_BYTES || leftMs <= 0) return false;
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      this.#startNext();
+    }, Math.ceil(leftMs)).unref();
+    return true;
   }
 }
 

@@ -30,7 +30,7 @@ export class MessageSplitter {
   }
 
   push(data: Uint8Array): void {
-    this.#queue.push(data);
+    this.#queue.push(data, this.#needed === 0 ? undefined : this.#needed);
   }
 
   clear(): void {

@@ -1,11 +1,14 @@
 import { type FailureCode, isFailure } from '../../errors.ts';
 
-/** A refusal in words that only gRPC has, for example UNIMPLEMENTED. Its message is safe to show. */
+/** A refusal in words that only gRPC has, for example UNIMPLEMENTED. Its message is safe to show. It records no stack. */
 export class StatusError extends Error {
   readonly status: GrpcStatusName;
 
   constructor(status: GrpcStatusName, message: string) {
+    const { stackTraceLimit } = Error;
+    Error.stackTraceLimit = 0;
     super(message);
+    Error.stackTraceLimit = stackTraceLimit;
     this.status = status;
   }
 }

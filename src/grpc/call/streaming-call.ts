@@ -6,6 +6,10 @@ import type { GrpcMethod } from './service.ts';
 
 type StreamingMethod = Exclude<GrpcMethod, { kind: 'unary' }>;
 
+// Made once: a thousand calls end with their connection.
+const CALLER_LEFT = new Failure('unavailable', 'Cannot read on: the caller left');
+const CALL_ENDED = new Failure('unavailable', 'Cannot read on: the call has ended');
+
 /** Messages in, one or more out. The caller may send as many bytes again as the method has used. */
 export class StreamingCall extends BaseCall {
   #isLast = false;
@@ -29,7 +33,7 @@ export class StreamingCall extends BaseCall {
 
   override onReset(): void {
     this.#isReset = true;
-    this.#failure ??= new Failure('unavailable', 'Cannot read on: the caller left');
+    this.#failure ??= CALLER_LEFT;
     super.onReset();
   }
 
@@ -65,8 +69,11 @@ export class StreamingCall extends BaseCall {
     const message = await this.#waitForMessage();
     if (message === undefined) return { done: true, value: undefined };
     this.#inUse = MESSAGE_HEAD_BYTES + message.bytes.length;
-    await this.parts.stream.connection.share.take(COST.message + costOfBytes(message.bytes.length));
-    return { done: false, value: await this.expand(message) };
+    const { share } = this.parts.stream.connection;
+    await share.take(COST.message + costOfBytes(message.bytes.length));
+    const value = await this.expand(message);
+    if (message.isCompressed) share.spend(costOfBytes(value.length));
+    return { done: false, value };
   }
 
   /** The next message, or undefined at the end. */
@@ -106,6 +113,7 @@ export class StreamingCall extends BaseCall {
   async #sendAll(answers: AsyncIterable<Uint8Array>): Promise<void> {
     for await (const answer of answers) {
       if (this.isEnded) return;
+      this.parts.stream.connection.share.spend(COST.answer);
       this.sendMessage(answer);
       this.parts.stream.connection.flush();
       await this.parts.stream.whenSent();
@@ -114,7 +122,7 @@ export class StreamingCall extends BaseCall {
   }
 
   protected override onEnd(): void {
-    this.#failure ??= new Failure('unavailable', 'Cannot read on: the call has ended');
+    this.#failure ??= CALL_ENDED;
     // What came before the caller left is still used.
     if (!this.#isReset) this.dropRequest();
     this.#wake?.();

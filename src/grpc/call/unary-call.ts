@@ -1,4 +1,5 @@
 import type { QueuedCall } from '../budget/call-queue.ts';
+import { costOfBytes } from '../budget/turns.ts';
 import { BaseCall, type CallParts } from './base-call.ts';
 import { type FramedMessage, readWholeMessage } from './message-reader.ts';
 import type { GrpcUnaryMethod } from './service.ts';
@@ -55,7 +56,7 @@ export class UnaryCall extends BaseCall {
     this.checkNothingLeft();
     if (this.#message === undefined)
       throw new StatusError('UNIMPLEMENTED', 'Cannot answer: the call needs a message, got none');
-    if (this.mayStart && !this.#message.isCompressed) this.#answer(this.#message.bytes);
+    if (this.mayStart && !this.#message.isCompressed) this.#answerLarge(this.#message.bytes);
     else void this.#answerLater();
   }
 
@@ -71,10 +72,10 @@ export class UnaryCall extends BaseCall {
     const message = this.#message;
     if (message === undefined) return;
     if (this.mayStart && !message.isCompressed) {
-      this.#answer(message.bytes);
+      this.#answerLarge(message.bytes);
       return;
     }
-    this.#queued = { bytes: message.bytes.length, start: () => this.#expandAndAnswer() };
+    this.#queued = { start: () => this.#expandAndAnswer() };
     this.parts.stream.connection.memory.callQueue.add(this.#queued);
   }
 
@@ -82,10 +83,16 @@ export class UnaryCall extends BaseCall {
     const message = this.#message;
     if (message === undefined) return;
     try {
-      this.#answer(await this.expand(message));
+      this.#answerLarge(await this.expand(message));
     } catch (error) {
       this.fail(error);
     }
+  }
+
+  /** It did not come in one frame, whose bytes are paid for: what is done with it is all done in this turn. */
+  #answerLarge(message: Buffer): void {
+    this.parts.stream.connection.share.spend(costOfBytes(message.length));
+    this.#answer(message);
   }
 
   #answer(message: Buffer): void {

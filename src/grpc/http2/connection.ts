@@ -11,7 +11,7 @@ import type { LargeMessages } from '../budget/large-messages.ts';
 import type { MemoryBudget } from '../budget/memory-budget.ts';
 import type { NetworkUse } from '../budget/network-use.ts';
 import { ReadQueue } from '../budget/read-queue.ts';
-import { Share, type Turns } from '../budget/turns.ts';
+import { COST, Share, type Turns } from '../budget/turns.ts';
 import type { WriteMemory } from '../budget/write-memory.ts';
 import { ConnectionMemory } from './connection-memory.ts';
 import { ControlFrameLimit } from './control-frame-limit.ts';
@@ -62,7 +62,7 @@ export class Http2Connection {
   readonly #reader = new FrameReader();
   readonly #reads: ReadQueue;
   readonly #keepalive: Keepalive;
-  #prefaceTimer: NodeJS.Timeout | undefined;
+  readonly #prefaceTimer: NodeJS.Timeout;
   #drainTimer: NodeJS.Timeout | undefined;
   #isEnding = false;
 
@@ -125,9 +125,7 @@ export class Http2Connection {
       controlFrames,
       grantWindow: () => memory.grantWindow(),
       openStream: (stream) => this.#openStream(stream),
-      onSettings: () => {
-        if (this.#prefaceTimer !== undefined) this.#stopPrefaceTimer();
-      },
+      onSettings: () => clearTimeout(this.#prefaceTimer),
       onPingAnswer: (payload) => this.#readPingAnswer(payload),
       onGoAway: () => {
         this.#isEnding = true;
@@ -185,8 +183,8 @@ export class Http2Connection {
   }
 
   /** Stops waiting: the calls under way fail, and their callers get the reason before the connection ends. */
-  cut(): void {
-    for (const stream of this.#streams) stream.listener?.onCut();
+  async cut(): Promise<void> {
+    await this.#endStreams((stream) => stream.listener?.onCut());
     endSocketSoon(this.socket);
   }
 
@@ -195,7 +193,7 @@ export class Http2Connection {
     this.writer.goAway(this.#streams.closed.lastId, ERROR.none);
     this.flush();
     this.#reads.stop();
-    this.cut();
+    void this.cut();
   }
 
   close(): void {
@@ -226,11 +224,6 @@ export class Http2Connection {
     this.memory.openCall(stream);
     stream.listener?.onReadEnd();
   };
-
-  #stopPrefaceTimer(): void {
-    clearTimeout(this.#prefaceTimer);
-    this.#prefaceTimer = undefined;
-  }
 
   #readPingAnswer(payload: Buffer): void {
     this.#keepalive.hearAnswer();
@@ -277,15 +270,23 @@ export class Http2Connection {
   #onClosed(): void {
     this.#keepalive.stop();
     this.#reads.stop();
-    this.#stopPrefaceTimer();
+    clearTimeout(this.#prefaceTimer);
     clearTimeout(this.#drainTimer);
     this.#dropStreams();
     this.#options.onClosed(this);
   }
 
   #dropStreams(): void {
-    this.#streams.drop();
     this.sendWindows.clear();
+    void this.#endStreams((stream) => stream.receiveReset());
+  }
+
+  /** Few in a turn: a connection has a thousand, and to end them all at once would let every other caller wait. */
+  async #endStreams(end: (stream: Http2Stream) => void): Promise<void> {
+    for (const stream of this.#streams) {
+      await this.share.take(COST.drop);
+      end(stream);
+    }
   }
 
   #sendSettings(): void {

@@ -83,12 +83,6 @@ export class StreamTable {
   cutUnfinished(): void {
     for (const { listener } of this.#streams.values()) if (listener?.isUnfinished) listener.onCut();
   }
-
-  /** The connection is gone. */
-  drop(): void {
-    for (const stream of this.#streams.values()) stream.receiveReset();
-    this.#streams.clear();
-  }
 }
 
 function shedLargest(streams: Iterable<Http2Stream>): boolean {

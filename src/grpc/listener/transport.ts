@@ -58,7 +58,7 @@ export class Transport {
   readonly #endless = new Set<StreamingCall | RefusedRequest>();
   readonly #writeMemory = new WriteMemory();
   readonly #turns = new Turns();
-  readonly #expansions = new Expansions();
+  readonly #expansions: Expansions;
   readonly #memory: MemoryBudget;
   readonly #largeMessages: LargeMessages;
   #isDraining = false;
@@ -67,6 +67,7 @@ export class Transport {
     this.#parts = parts;
     const { maxMessageBytes, maxConnections, world } = parts;
     this.#connections = new Places(maxConnections);
+    this.#expansions = new Expansions(world.monotonicMs);
     this.#handshakes = new Handshakes(Math.ceil(maxConnections * HANDSHAKES_PER_CONNECTION));
     this.#memory = new MemoryBudget(Math.max(parts.bufferBytes, 4 * maxMessageBytes), world.monotonicMs);
     const { maxBytes } = this.#memory;
@@ -106,7 +107,7 @@ export class Transport {
     for (const call of this.#endless) call.stop();
     for (const connection of this.#connections) connection.drain();
     const cut = setTimeout(() => {
-      for (const connection of this.#connections) connection.cut();
+      for (const connection of this.#connections) void connection.cut();
     }, deadlineMs);
     await Promise.all(closed);
     clearTimeout(cut);

@@ -1,0 +1,52 @@
+/** How much the connections do in one turn of the event loop, counted in units of work. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { Share, Turns } from './turns.ts';
+
+/** A call of thousands of inputs. */
+const LARGE = 1500;
+
+test('large calls of many connections are done few in a turn, and every connection comes about', async () => {
+  const turns = new Turns();
+  let doneInTurn = 0;
+  let isOver = false;
+  const done = Array.from({ length: 8 }, () => 0);
+  const shares: Share[] = done.map((_, index) => {
+    const share = new Share(turns, () => {
+      share.spend(LARGE);
+      doneInTurn += LARGE;
+      done[index]! += 1;
+      if (!isOver) share.ask();
+    });
+    return share;
+  });
+  for (const share of shares) share.ask();
+  for (let turn = 0; turn < 400; turn++) {
+    doneInTurn = 0;
+    await nextTurn();
+    assert.ok(doneInTurn <= 2 * LARGE, `${doneInTurn} units in one turn`);
+  }
+  isOver = true;
+  assert.ok(Math.min(...done) > 0);
+  assert.ok(Math.max(...done) - Math.min(...done) <= 1, `${done}`);
+});
+
+test('in a turn that is full, a connection that does much waits, and one that does little does not', async () => {
+  const turns = new Turns();
+  const [greedy, busy, quiet] = [0, 1, 2].map(() => new Share(turns, () => {})) as [Share, Share, Share];
+  for (let turn = 0; turn < 5; turn++) {
+    for (const share of [greedy, busy, quiet]) share.renew();
+    busy.spend(300);
+    quiet.spend(20);
+    await nextTurn();
+  }
+  greedy.renew();
+  greedy.spend(LARGE);
+  busy.renew();
+  quiet.renew();
+  assert.equal(busy.isSpent, true);
+  assert.equal(quiet.isSpent, false);
+  await nextTurn();
+  assert.equal(busy.isSpent, false);
+});
