@@ -1,6 +1,7 @@
 import { isFailure } from '../../errors.ts';
 import type { ObservationEvent, ObservationSink } from '../schema/observation-event.ts';
 import { checkDraft, type EventDraft } from './event-draft.ts';
+import type { EventRoom } from './event-room.ts';
 
 /** The answer to a report. */
 export interface ReportSummary {
@@ -18,11 +19,10 @@ export interface Refusal {
 
 export interface EventIntakeParts {
   readonly sink: ObservationSink;
+  readonly room: EventRoom;
   readonly nowMs: () => number;
 }
 
-/** Events that may wait while those before them are made durable. More make the caller wait. */
-const MAX_BATCH = 512;
 const MAX_REFUSALS = 100;
 
 interface Accepted {
@@ -62,7 +62,7 @@ export class EventIntake {
       return;
     }
     if (this.#underWay === undefined) this.#underWay = this.#sendWaiting();
-    else if (this.#waiting.length >= MAX_BATCH) await this.#underWay;
+    else if (this.#waiting.length >= this.#parts.room.share) await this.#underWay;
     this.#throwIfFailed();
   }
 
@@ -75,14 +75,17 @@ export class EventIntake {
   }
 
   async #sendWaiting(): Promise<void> {
+    const { room } = this.#parts;
+    room.enter();
     // What comes in the same turn goes along.
     await Promise.resolve();
     try {
-      while (this.#waiting.length > 0) await this.#send(this.#waiting.splice(0, MAX_BATCH));
+      while (this.#waiting.length > 0) await this.#send(this.#waiting.splice(0, room.share));
     } catch (error) {
       this.#failure = error;
       this.#waiting = [];
     } finally {
+      room.leave();
       this.#underWay = undefined;
     }
   }

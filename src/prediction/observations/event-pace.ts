@@ -1,30 +1,33 @@
-/** About 15 µs each: together less than half a millisecond. */
-const EVENTS_A_TURN = 24;
+/** About that many microseconds of work in each turn of the event loop. */
+const MAX_COST = 300;
+
+/** Microseconds, about: what one report leaves to do after its commit, and what learning from its events takes. */
+export const PACE_COST = { report: 20, dispatch: 15, sample: 40 } as const;
 
 /**
  * Lets calls through between events: one commit brings events of many reports at once, and learning from all of them in
  * one turn of the event loop would let every call wait. Undefined while this turn has room.
  */
-export type EventPace = () => Promise<void> | undefined;
+export type EventPace = (cost: number) => Promise<void> | undefined;
 
 export function createEventPace(): EventPace {
-  let left = EVENTS_A_TURN;
+  let left = MAX_COST;
   let nextTurn: Promise<void> | undefined;
   const startTurn = (resolve: () => void): void => {
-    left = EVENTS_A_TURN;
+    left = MAX_COST;
     nextTurn = undefined;
     resolve();
   };
-  const waitForTurn = async (): Promise<void> => {
+  const waitForTurn = async (cost: number): Promise<void> => {
     while (left <= 0) {
       nextTurn ??= new Promise((resolve) => setImmediate(startTurn, resolve));
       await nextTurn;
     }
-    left -= 1;
+    left -= cost;
   };
-  return () => {
-    if (left <= 0) return waitForTurn();
-    left -= 1;
+  return (cost) => {
+    if (left <= 0) return waitForTurn(cost);
+    left -= cost;
     return undefined;
   };
 }

@@ -17,7 +17,7 @@ import { MAX_MS } from '../schema/milliseconds.ts';
 import type { Observation } from '../schema/observation.ts';
 import type { EventRefusal, ObservationEvent, ObservationSink } from '../schema/observation-event.ts';
 import { TARGETS, type Target } from '../schema/observation-table.ts';
-import { createEventPace } from './event-pace.ts';
+import { createEventPace, PACE_COST } from './event-pace.ts';
 import { type JoinedSample, joinEvents } from './observation-store.ts';
 import { type AskedRequest, createRememberedRequests, recallHistory } from './remembered-requests.ts';
 
@@ -71,7 +71,7 @@ export function createObservationSink(parts: ObservationSinkParts): LearningSink
   return {
     async learn(observations) {
       for (const observation of observations) {
-        await pace();
+        await pace(PACE_COST.sample);
         learnObservation(observation, forecastInput(observation));
       }
     },
@@ -88,15 +88,16 @@ export function createObservationSink(parts: ObservationSinkParts): LearningSink
         sampleIds: await store.makeIds(2 * kept.length),
         nowMs: world.nowMs(),
       });
+      await pace(PACE_COST.report);
       const late = joined.refusals.map(({ index, reason }) => ({ index: positions[index]!, reason }));
       const refusedLate = new Set(joined.refusals.map((refusal) => refusal.index));
       for (const [index, event] of kept.entries()) {
         if (event.kind !== 'dispatched' || refusedLate.has(index)) continue;
-        await pace();
+        await pace(PACE_COST.dispatch);
         remembered.add(event, forecastInput(event));
       }
       for (const sample of joined.samples) {
-        await pace();
+        await pace(PACE_COST.sample);
         learnSample(sample);
       }
       const knownMs = world.nowMs();
