@@ -2,13 +2,19 @@
  * What attacks on the gRPC and HTTP ports cost a client that behaves: each against the real program, started afresh,
  * with `PREDICTION_AUTH` on and off. Attackers show no token, so with it on they are strangers.
  *
- * `node bench/abuse.ts [--only TEXT] [--auth on,off] [--seconds 4] [--repeat 1] [--json] [--list]`
+ * `node bench/abuse.ts [--only TEXT] [--auth off,on] [--seconds 2] [--tries 3] [--json] [--list]`
  *
- * Of several repetitions, the one with the smallest p99 beside the attack counts: noise of the machine only adds to it.
- * Goals: no failure, p99 at most 3 × that without the attack, at most 400 MB of memory.
+ * Exits with 1 if an attack misses a goal: no failure, p99 at most three times that without the attack, right before it,
+ * and twice beside one client that is greedy but valid, at most 400 MB of memory. An attack that misses p99 is tried
+ * again, since noise of the machine only adds to it: the try with the smallest ratio counts, and all are printed. A
+ * failed call, a process that dies and too much memory count in whichever try they happen.
+ *
+ * Attackers have a machine of their own, which is not there: they run when a core has nothing else to do
+ * (`measure-attack.ts`). "no core" is the share of the time in which the program's main thread could run and had no core.
  */
 import { parseArgs } from 'node:util';
 import { formatTable } from '../src/command-line/output.ts';
+import type { Attack } from './abuse/attack.ts';
 import { attacks } from './abuse/attacks.ts';
 import { type Measured, measureAttack, type Plan } from './abuse/measure-attack.ts';
 
@@ -16,58 +22,84 @@ const { values: flags } = parseArgs({
   options: {
     only: { type: 'string', default: '' },
     auth: { type: 'string', default: 'off,on' },
-    seconds: { type: 'string', default: '4' },
-    repeat: { type: 'string', default: '1' },
+    seconds: { type: 'string', default: '2' },
+    tries: { type: 'string', default: '3' },
     json: { type: 'boolean', default: false },
     list: { type: 'boolean', default: false },
   },
 });
 
-const MAX_P99_RATIO = 3;
 /** Below this, p99 is that of the scheduler. */
 const MIN_P99_MS = 2;
 const MAX_RSS_MB = 400;
 
-const HEADINGS = ['attack', 'auth', 'failures', 'p50 alone', 'p50', 'p99 alone', 'p99', 'RSS MB', 'missed'];
+const HEADINGS = [
+  'attack',
+  'auth',
+  'failures',
+  'p50 alone',
+  'p50',
+  'p99 alone',
+  'p99',
+  'ratio',
+  'RSS MB',
+  'no core %',
+  'attacker %',
+  'missed',
+];
 
-const names = attacks.map(({ name }) => name).filter((name) => name.includes(flags.only));
-if (flags.list) process.stdout.write(`${names.join('\n')}\n`);
+const selected = attacks.filter(({ name }) => name.includes(flags.only));
+if (flags.list) process.stdout.write(`${selected.map(({ name }) => name).join('\n')}\n`);
 else await run();
 
 async function run(): Promise<void> {
+  const startedMs = performance.now();
   const measured: Measured[] = [];
   for (const auth of flags.auth.split(',') as ('on' | 'off')[])
-    for (const attack of names) {
-      const best = await measureBest({ attack, auth, aloneMs: 2000, duringMs: 1000 * Number(flags.seconds) });
-      measured.push(best);
-      process.stderr.write(`${flags.json ? JSON.stringify(best) : describe(best).join('  ')}\n`);
-    }
+    for (const attack of selected) measured.push(await measureBest(attack, auth));
+  const missed = measured.filter((row) => findMisses(row).length > 0);
   if (flags.json) process.stdout.write(`${JSON.stringify(measured)}\n`);
   else process.stdout.write(formatTable(HEADINGS, measured.map(describe)));
+  const minutes = ((performance.now() - startedMs) / 60_000).toFixed(1);
+  process.stdout.write(`${missed.length} of ${measured.length} missed a goal, ${minutes} minutes\n`);
+  if (missed.length > 0) process.exitCode = 1;
 }
 
-async function measureBest(plan: Plan): Promise<Measured> {
-  let best = await measureAttack(plan);
-  for (let again = 1; again < Number(flags.repeat) && findMisses(best) !== ''; again++) {
-    const next = await measureAttack(plan);
-    if (next.during.failures <= best.during.failures && next.during.p99Ms < best.during.p99Ms) best = next;
+async function measureBest(attack: Attack, auth: 'on' | 'off'): Promise<Measured> {
+  const plan: Plan = { attack, auth, aloneMs: 1200, duringMs: 1000 * Number(flags.seconds) };
+  let best = await measure(plan);
+  for (let tries = 1; tries < Number(flags.tries) && isNoisePossible(best); tries++) {
+    const next = await measure(plan);
+    if (!isNoisePossible({ ...next, ratio: 0 }) || next.ratio < best.ratio) best = next;
   }
   return best;
 }
 
-function describe(row: Measured): string[] {
-  const { attack, auth, alone, during } = row;
-  const ms = [alone.p50Ms, during.p50Ms, alone.p99Ms, during.p99Ms].map((value) => value.toFixed(1));
-  const failures = `${during.failures}/${during.calls}`;
-  return [attack, auth, failures, ...ms, row.peakRssMb.toFixed(0), findMisses(row)];
+async function measure(plan: Plan): Promise<Measured> {
+  const row = await measureAttack(plan, MIN_P99_MS);
+  process.stderr.write(`${flags.json ? JSON.stringify(row) : describe(row).join('  ')}\n`);
+  return row;
 }
 
-function findMisses({ alone, during, peakRssMb, hasDied }: Measured): string {
-  const misses = [
+function describe(row: Measured): string[] {
+  const { attack, auth, alone, during, ratio, peakRssMb, noCoreShare, attackerShare } = row;
+  const ms = [alone.p50Ms, during.p50Ms, alone.p99Ms, during.p99Ms].map((value) => value.toFixed(1));
+  const shares = [noCoreShare, attackerShare].map((share) => (100 * share).toFixed(0));
+  const failures = `${during.failures}/${during.calls}`;
+  const missed = findMisses(row).join(', ');
+  return [attack, auth, failures, ...ms, ratio.toFixed(1), peakRssMb.toFixed(0), ...shares, missed];
+}
+
+/** Whether p99 is all that was missed. */
+function isNoisePossible(row: Measured): boolean {
+  return findMisses(row).every((miss) => miss === 'p99') && row.ratio > row.maxRatio;
+}
+
+function findMisses({ during, ratio, maxRatio, peakRssMb, hasDied }: Measured): string[] {
+  return [
     ...(hasDied ? ['died'] : []),
     ...(during.failures > 0 ? [`failures (${during.failure})`] : []),
-    ...(during.p99Ms > MAX_P99_RATIO * Math.max(alone.p99Ms, MIN_P99_MS) ? ['p99'] : []),
+    ...(ratio > maxRatio ? ['p99'] : []),
     ...(peakRssMb > MAX_RSS_MB ? ['memory'] : []),
   ];
-  return misses.join(', ');
 }

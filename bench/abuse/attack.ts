@@ -14,6 +14,8 @@ export interface Target {
 /** Goes on until its process is killed. */
 export interface Attack {
   readonly name: string;
+  /** How many times the p99 alone that of the others may be; 3 unless given. */
+  readonly maxRatio?: number;
   run(target: Target): Promise<void>;
 }
 

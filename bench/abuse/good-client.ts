@@ -19,8 +19,8 @@ export interface GoodClient extends Disposable {
   measure(durationMs: number): Promise<Experience>;
 }
 
-const EVERY_MS = 5;
-const HTTP_EVERY = 20;
+const EVERY_MS = 3;
+const HTTP_EVERY = 33;
 const DEADLINE_MS = 2000;
 
 export function connectGoodClient(program: Program, token: string | undefined): GoodClient {

@@ -1,4 +1,5 @@
-import { fork } from 'node:child_process';
+/** One attack against the real program, afresh and with the options of `npm start`, beside one client that behaves. */
+import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { createUser } from '../../src/authorization/accounts/user-store.ts';
 import { createPersonalToken } from '../../src/authorization/tokens/personal-token.ts';
@@ -7,6 +8,7 @@ import { openStore } from '../../src/database/startup/open-store.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { realWorld } from '../../src/world.ts';
 import { type Program, startProgram } from '../../test/support/start-program.ts';
+import type { Attack } from './attack.ts';
 import { connectGoodClient, type Experience } from './good-client.ts';
 
 export interface Measured {
@@ -14,37 +16,71 @@ export interface Measured {
   readonly auth: string;
   readonly alone: Experience;
   readonly during: Experience;
+  /** p99 during the attack over that alone. */
+  readonly ratio: number;
+  readonly maxRatio: number;
   readonly peakRssMb: number;
   readonly hasDied: boolean;
+  /** Of the attack's time: the program's main thread waits for a core. */
+  readonly noCoreShare: number;
+  /** Of one core, what the attacker got. */
+  readonly attackerShare: number;
 }
 
 export interface Plan {
-  readonly attack: string;
+  readonly attack: Attack;
   readonly auth: 'on' | 'off';
   readonly aloneMs: number;
   readonly duringMs: number;
 }
 
-const WARM_UP_MS = 1000;
+const WARM_UP_MS = 400;
+const MAX_RATIO = 3;
+const TICKS_PER_SECOND = 100;
 
-/** The real program, afresh, beside one client that behaves. */
-export async function measureAttack({ attack, auth, aloneMs, duringMs }: Plan): Promise<Measured> {
-  await using program = await startProgram({ PREDICTION_AUTH: auth, LOG_LEVEL: 'silent' });
+/** `minP99Ms` stands for a smaller p99 alone. */
+export async function measureAttack(plan: Plan, minP99Ms: number): Promise<Measured> {
+  const { attack, auth, aloneMs, duringMs } = plan;
+  await using program = await startProgram({
+    PREDICTION_AUTH: auth,
+    LOG_LEVEL: 'silent',
+    NODE_OPTIONS: '--max-semi-space-size=4',
+  });
   const token = auth === 'on' ? await createToken(program) : undefined;
   using client = connectGoodClient(program, token);
   await client.measure(WARM_UP_MS);
   const alone = await client.measure(aloneMs);
-  const stop = startAttacker(attack, program);
+  const startedMs = performance.now();
+  const noCoreBeforeMs = readNoCoreMs(program.pid);
+  const attacker = startAttacker(attack.name, program);
   const during = await client.measure(duringMs);
-  stop();
+  const elapsedMs = performance.now() - startedMs;
+  const attackerMs = readProcessorMs(attacker.pid ?? 0);
+  attacker.kill('SIGKILL');
   const peakRssMb = readPeakRssMb(program.pid);
-  return { attack, auth, alone, during, peakRssMb: peakRssMb ?? Number.NaN, hasDied: peakRssMb === undefined };
+  return {
+    attack: attack.name,
+    auth,
+    alone,
+    during,
+    ratio: during.p99Ms / Math.max(alone.p99Ms, minP99Ms),
+    maxRatio: attack.maxRatio ?? MAX_RATIO,
+    peakRssMb: peakRssMb ?? Number.NaN,
+    hasDied: peakRssMb === undefined,
+    noCoreShare: (readNoCoreMs(program.pid) - noCoreBeforeMs) / elapsedMs,
+    attackerShare: attackerMs / elapsedMs,
+  };
 }
 
-function startAttacker(attack: string, program: Program): () => void {
+/**
+ * An attacker has a machine of its own: here it must not take the cores of those that are measured. So it gets a core
+ * when nothing else wants it (SCHED_IDLE), which `chrt` sets before it starts.
+ */
+function startAttacker(name: string, program: Program): ChildProcess {
   const ports = [program.grpcAddress, program.httpUrl].map((address) => /\d+$/.exec(address)?.[0] ?? '');
-  const child = fork(new URL('attacker.ts', import.meta.url).pathname, [attack, ...ports]);
-  return () => child.kill('SIGKILL');
+  const file = new URL('attacker.ts', import.meta.url).pathname;
+  const command = [process.execPath, file, name, ...ports];
+  return spawn('chrt', ['--idle', '0', ...command], { stdio: 'ignore' });
 }
 
 async function createToken({ dataDir }: Program): Promise<string> {
@@ -62,10 +98,26 @@ async function createToken({ dataDir }: Program): Promise<string> {
 
 /** The most that the process ever had; undefined when it is gone. */
 function readPeakRssMb(pid: number): number | undefined {
+  const kilobytes = /VmHWM:\s+(\d+)/.exec(readProcess(pid, 'status'))?.[1];
+  return kilobytes === undefined ? undefined : Number(kilobytes) / 1024;
+}
+
+/** How long the main thread could have run but had no core, since its start. */
+function readNoCoreMs(pid: number): number {
+  const nanoseconds = readProcess(pid, `task/${pid}/schedstat`).split(' ')[1];
+  return Number(nanoseconds ?? Number.NaN) / 1e6;
+}
+
+/** Of all threads since the start of the process. */
+function readProcessorMs(pid: number): number {
+  const fields = readProcess(pid, 'stat').split(') ')[1]?.split(' ') ?? [];
+  return (1000 * (Number(fields[11]) + Number(fields[12]))) / TICKS_PER_SECOND;
+}
+
+function readProcess(pid: number, file: string): string {
   try {
-    const kilobytes = /VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
-    return kilobytes === undefined ? undefined : Number(kilobytes) / 1024;
+    return readFileSync(`/proc/${pid}/${file}`, 'utf8');
   } catch {
-    return undefined;
+    return '';
   }
 }
