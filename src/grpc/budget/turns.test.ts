@@ -27,12 +27,13 @@ const methods: readonly GrpcMethod[] = [
     },
   },
   {
-    kind: 'stream',
+    kind: 'client-stream',
     name: 'Wait',
-    async *handle(_, call) {
+    async handle(_, call) {
       waiting += 1;
       await new Promise<void>((resolve) => call.signal.addEventListener('abort', () => resolve()));
       ended += 1;
+      return Buffer.alloc(0);
     },
   },
   {

@@ -100,11 +100,16 @@ export class Expansions {
     const expected = this.#lastBytes.get(owner) ?? MAX_EXPANSION * (first?.expansion.bytes.length ?? 0);
     const leftMs = this.#largeFromMs - this.#monotonicMs();
     if (expected <= LARGE_BYTES || leftMs <= 0) return false;
-    this.#timer ??= setTimeout(() => {
+    this.#startLater(leftMs);
+    return true;
+  }
+
+  #startLater(ms: number): void {
+    if (this.#timer !== undefined) return;
+    this.#timer = setTimeout(() => {
       this.#timer = undefined;
       this.#startNext();
-    }, Math.ceil(leftMs)).unref();
-    return true;
+    }, Math.ceil(ms)).unref();
   }
 }
 
