@@ -32,12 +32,15 @@ export function createHttpApp(parts: HttpAppParts): RequestListener {
   return createListener(app, { ...parts, endpoints, observer });
 }
 
-/** The document takes milliseconds to make and never changes: anybody may ask for it, so it is made once. */
-function createApiReader(app: OpenAPIHono<HttpEnv>): () => string {
-  let text: string | undefined;
+/**
+ * The document takes milliseconds to make and never changes: anybody may ask for it, so it is made once. As bytes, which
+ * all answers share: of a text, each would keep a copy until its client has read it.
+ */
+function createApiReader(app: OpenAPIHono<HttpEnv>): () => Uint8Array<ArrayBuffer> {
+  let bytes: Uint8Array<ArrayBuffer> | undefined;
   return () => {
-    text ??= JSON.stringify(describeApi(app));
-    return text;
+    bytes ??= new TextEncoder().encode(JSON.stringify(describeApi(app)));
+    return bytes;
   };
 }
 

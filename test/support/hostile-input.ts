@@ -113,8 +113,11 @@ const predictJson = repeated('JSON', BODY_BYTES, (text) =>
 );
 const lines = repeated('JSON lines', BODY_BYTES, (text) => splitLines(new Uint8Array(Buffer.from(text, 'latin1'))));
 
+/** A line may have 4 MiB, and files any length: what is linear shows with less. */
+const FILE_BYTES = MIB;
+
 function file(format: Format, parser: string, prefix = ''): (input: string, text: string) => HostileInput {
-  return repeated(parser, 4 * MIB, (text) =>
+  return repeated(parser, FILE_BYTES, (text) =>
     readTable(['-'], {
       format,
       targetModel: 'm',
@@ -127,13 +130,13 @@ const jsonl = file('jsonl', 'JSON lines');
 const csv = file('csv', 'CSV', 'pod_type,input_token_length,ttft_millis\n');
 const csvHeader = file('csv', 'CSV');
 const logs = file('requests', 'JSON lines');
-const xgboost = repeated('XGBoost', 4 * MIB, (text) => parseXgboostJson(`{"learner":[${text}0]}`));
-const lightgbm = repeated('LightGBM', 4 * MIB, (text) =>
+const xgboost = repeated('XGBoost', FILE_BYTES, (text) => parseXgboostJson(`{"learner":[${text}0]}`));
+const lightgbm = repeated('LightGBM', FILE_BYTES, (text) =>
   parseLightgbmText(
     `tree\nobjective=regression\nnum_tree_per_iteration=1\nmax_feature_idx=0\nfeature_names=a\n${text}\nend of trees\n`,
   ),
 );
-const gitLog = repeated('git output', 4 * MIB, (text) => {
+const gitLog = repeated('git output', FILE_BYTES, (text) => {
   const parser = createLogParser();
   const bytes = Buffer.from(text);
   for (let at = 0; at < bytes.length; at += 100) parser.push(bytes.subarray(at, at + 100));

@@ -67,7 +67,7 @@ async function importModel(path: string, options: ImportOptions): Promise<void> 
 }
 
 /** Below what one string of this runtime holds, as JSON of XGBoost is read. */
-const MAX_FILE_BYTES = 512_000_000;
+export const MAX_FILE_BYTES = 512_000_000;
 
 async function readModelBytes(path: string): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];

@@ -6,7 +6,7 @@ export interface Line {
   readonly text: string;
 }
 
-const MAX_LINE_LENGTH = 4_194_304;
+export const MAX_LINE_LENGTH = 4_194_304;
 
 /** The lines of a stream, one at a time; empty ones are left out, but counted. */
 export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Line> {

@@ -41,7 +41,7 @@ export function createInputDraft(): InputDraft {
 }
 
 /** Of each text: samples and the state of servers keep them. */
-const MAX_NAME_BYTES = 256;
+export const MAX_NAME_BYTES = 256;
 /** Of the clock of a caller. */
 const MAX_AHEAD_MS = 86_400_000;
 

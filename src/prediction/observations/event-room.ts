@@ -1,5 +1,5 @@
 /** Events of all reports that may wait for their commit. More would fill the memory, and each collection would copy them. */
-const MAX_EVENTS = 512;
+export const MAX_EVENTS = 512;
 const MIN_PER_REPORT = 2;
 
 /** Divides the events that may wait among the reports that have any, so that one of many streams keeps nothing from the others. */

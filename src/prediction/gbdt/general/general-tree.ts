@@ -75,10 +75,7 @@ export function createGeneralForest({ trees, ...parts }: GeneralForestParts): Ge
 }
 
 /** As many as a walk through a row may ask, and what explains one may nest. Trees of 31 leaves are 30 deep at most. */
-const MAX_DEPTH = 512;
-const MAX_TREES = 100_000;
-const MAX_NODES = 10_000_000;
-const MAX_FEATURES = 10_000;
+export const GENERAL_LIMITS = { depth: 512, trees: 100_000, nodes: 10_000_000, features: 10_000 } as const;
 
 /**
  * Throws a RangeError unless every node leads on within its tree, a child stands behind its parent and has no other, and
@@ -86,9 +83,9 @@ const MAX_FEATURES = 10_000;
  */
 export function checkForest(forest: GeneralForest): void {
   const { roots, features } = forest;
-  checkLimit('trees', roots.length, MAX_TREES);
-  checkLimit('nodes', features.length, MAX_NODES);
-  checkLimit('features', forest.featureCount, MAX_FEATURES);
+  checkLimit('trees', roots.length, GENERAL_LIMITS.trees);
+  checkLimit('nodes', features.length, GENERAL_LIMITS.nodes);
+  checkLimit('features', forest.featureCount, GENERAL_LIMITS.features);
   for (let tree = 0; tree < roots.length; tree++) {
     const [start, end] = [roots[tree]!, roots[tree + 1] ?? features.length];
     if (!(start >= 0 && start < end && end <= features.length))
@@ -113,8 +110,8 @@ function checkShape({ features, left, right }: GeneralForest, tree: number, { st
       if (depths[child - start] !== 0)
         throw new RangeError(`Cannot read tree ${tree}: node ${child - start} must have one parent`);
       depths[child - start] = depths[node - start]! + 1;
-      if (depths[child - start]! > MAX_DEPTH)
-        throw new RangeError(`Cannot read tree ${tree}: it must be at most ${MAX_DEPTH} levels deep`);
+      if (depths[child - start]! > GENERAL_LIMITS.depth)
+        throw new RangeError(`Cannot read tree ${tree}: it must be at most ${GENERAL_LIMITS.depth} levels deep`);
     }
   }
 }
