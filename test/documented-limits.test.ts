@@ -11,8 +11,8 @@ import { GENERAL_LIMITS } from '../src/prediction/gbdt/general/general-tree.ts';
 import { MAX_POD_TYPE_MODELS } from '../src/prediction/model/model-header.ts';
 import { MAX_NAME_BYTES } from '../src/prediction/observations/event-draft.ts';
 import { MAX_EVENTS } from '../src/prediction/observations/event-room.ts';
+import { MAX_COUNT } from '../src/prediction/schema/input-fields.ts';
 import { MAX_MS, MIN_OBSERVED_MS } from '../src/prediction/schema/milliseconds.ts';
-import { MAX_COUNT } from '../src/prediction/schema/observation.ts';
 
 const MEBIBYTE = 1_048_576;
 const mebibytes = (bytes: number): string => `${bytes / MEBIBYTE} MiB`;
