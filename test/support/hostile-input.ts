@@ -104,7 +104,7 @@ const PART = '--b\r\nContent-Disposition: form-data; name="a"\r\n\r\n\r\n';
 
 const hpack = repeated('HPACK', 32 * KIB, (text) => new HpackDecoder().decode(Buffer.from(text, 'latin1')));
 const event = repeated('protobuf', BODY_BYTES, (text) => decodeEvent(Buffer.from(text, 'latin1')));
-const batch = repeated('protobuf', BODY_BYTES, (text) => splitBatch(Buffer.from(text, 'latin1')));
+const batch = repeated('protobuf', BODY_BYTES, (text) => splitBatch(Buffer.from(text, 'latin1'), BODY_BYTES));
 const predict = repeated('protobuf', BODY_BYTES, (text) =>
   new PredictRequestDecoder(createPredictColumns(64)).decode(Buffer.from(text, 'latin1')),
 );

@@ -32,7 +32,7 @@ const readers: readonly [title: string, read: () => unknown][] = [
       return readJsonRequest({ inputs }, createPredictColumns(64));
     },
   ],
-  ['a batch of empty events', () => splitBatch(fill([0x0a, 0]))],
+  ['a batch of empty events', () => splitBatch(fill([0x0a, 0]), BYTES)],
   ['an event that changes its kind with every field', () => decodeEvent(fill([0x0a, 0, 0x12, 0]))],
   [
     'a row of llm-d with long texts for numbers',
@@ -51,3 +51,7 @@ for (const [title, read] of readers)
     const { user, system } = process.cpuUsage(before);
     assert.ok(user + system < MAX_CPU_SECONDS * 1e6, `${(user + system) / 1e6} s of a processor`);
   });
+
+test('splitBatch() looks at one event more than are allowed, however many there are', () => {
+  assert.equal(splitBatch(fill([0x0a, 0]), 10_000).length, 10_001);
+});

@@ -38,7 +38,7 @@ export function createObservationService({ sink, world }: ObservationServicePart
     return intake.finish();
   };
   const reportBytes = async (request: Uint8Array): Promise<Uint8Array> =>
-    encodeReportResponse(await reportAll(splitBatch(request), decodeEvent));
+    encodeReportResponse(await reportAll(splitBatch(request, MAX_EVENTS), decodeEvent));
   const reportStream = async (requests: AsyncIterable<Uint8Array>): Promise<Uint8Array> => {
     const intake = createIntake();
     for await (const request of requests) await intake.take(() => decodeEvent(request));

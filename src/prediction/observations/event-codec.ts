@@ -111,10 +111,11 @@ export function refuseEmptyEvent(): never {
 }
 
 /** The bytes of each event of a `ReportBatchRequest`: each is read alone, so that a damaged one spoils only itself. */
-export function splitBatch(bytes: Uint8Array): readonly Uint8Array[] {
+export function splitBatch(bytes: Uint8Array, maxEvents: number): readonly Uint8Array[] {
   const reader = new WireReader(bytes);
   const events: Uint8Array[] = [];
-  while (reader.hasMore()) {
+  // One more tells that there are too many: 4 MiB hold two million empty ones.
+  while (reader.hasMore() && events.length <= maxEvents) {
     const tag = reader.readTag();
     if (tag !== 0x0a) {
       reader.skip(tag);
