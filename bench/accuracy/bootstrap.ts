@@ -1,0 +1,27 @@
+import { createRandom } from '../../src/prediction/simulator/random.ts';
+
+const DRAWS = 300;
+/** Errors of neighbours in time are alike: blocks of so many are drawn together. */
+const BLOCK = 50;
+
+export interface Interval {
+  readonly mean: number;
+  readonly low: number;
+  readonly high: number;
+}
+
+/** The mean of these errors, with 90 % of what a moving-block bootstrap makes of it (Künsch 1989). */
+export function bootstrapMean(errors: readonly number[]): Interval {
+  const random = createRandom(1);
+  const block = Math.min(BLOCK, errors.length);
+  const sums = Array.from({ length: errors.length - block + 1 }, () => 0);
+  for (let i = 0; i < sums.length; i++) for (let j = 0; j < block; j++) sums[i]! += errors[i + j]!;
+  const blocks = Math.max(1, Math.round(errors.length / block));
+  const means = Array.from({ length: DRAWS }, () => {
+    let sum = 0;
+    for (let b = 0; b < blocks; b++) sum += sums[Math.floor(random() * sums.length)]!;
+    return sum / (blocks * block);
+  }).sort((a, b) => a - b);
+  const mean = errors.reduce((sum, error) => sum + error, 0) / errors.length;
+  return { mean, low: means[Math.floor(0.05 * DRAWS)]!, high: means[Math.floor(0.95 * DRAWS)]! };
+}
