@@ -49,6 +49,10 @@ function observeOnce(live: LiveModel, row: PredictColumns, i: number): void {
   row.inputTokenLength[0] = 500 + ((i * 71) % 3000);
   row.numRequestRunning[0] = i % 23;
   const forecast = live.forecast(row, 'decode', Buffer.from(`10.12.0.${i % SERVERS}`));
+  const history = live.histories.ensure(forecast.key.server);
+  history.begin(10 * i);
+  history.dispatch(String(i), { atMs: 10 * i, tokens: 500 });
+  history.firstToken(String(i - SERVERS), 10 * i);
   live.observe(forecast, 'ttft', 100 + ((i * 13) % 200));
   live.observe(forecast, 'tpot', 10 + ((i * 7) % 12));
 }

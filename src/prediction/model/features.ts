@@ -110,7 +110,7 @@ export function computeFeatures(columns: MetricColumns, values: Float32Array | F
   copyHistory(columns, values, stride);
 }
 
-/** What is not known of a server's past: below all that can be, so that one split tells it from the rest. */
+/** What is not known of a server's past: below all that can be. */
 export const MISSING_HISTORY = -1;
 
 function copyHistory(columns: MetricColumns, values: Float32Array | Float64Array, stride: number): void {

@@ -27,7 +27,8 @@ import {
   type Target,
 } from '../schema/observation-table.ts';
 import { normalizePodType } from '../schema/pod-type.ts';
-import { blankHistory, computeMatrix, computeSamples, type Samples, toColumns } from './samples.ts';
+import { addBlankedRows } from './blanked-rows.ts';
+import { computeMatrix, computeSamples, type Samples, toColumns } from './samples.ts';
 
 export interface TrainParameters {
   readonly statistic: Statistic;
@@ -115,8 +116,8 @@ function trainSlot(
   for (const target of TARGETS) {
     if (all[target].count === 0) continue;
     onTarget(target);
-    const samples = blankHistory(computeSamples(target, all[target], slotOffsets));
-    const trial = blankHistory(computeSamples(target, learned[target], trialOffsets));
+    const samples = computeSamples(target, all[target], slotOffsets);
+    const trial = computeSamples(target, learned[target], trialOffsets);
     const judged = computeSamples(target, heldOut[target], trialOffsets);
     models[target] = trainTarget(target, { samples, learned: trial, heldOut: judged }, settings);
   }
@@ -200,7 +201,9 @@ function fitLayers(target: Target, samples: Samples, { binning, trees }: TreeSet
   const base = { offsets, physics, treeBaseMs: chooseTreeBase(physics, samples) };
   const stopping = heldOut && { validation: prepareRows(base, heldOut, binning), patience: PATIENCE };
   const options = { ...trees, ...constrainTrees(target) };
-  const forest = trainForest(prepareRows(base, samples, binning), options, stopping);
+  const prepared = prepareRows(base, samples, binning);
+  // Trees of TPOT do not ask for the history.
+  const forest = trainForest(target === 'ttft' ? addBlankedRows(prepared) : prepared, options, stopping);
   return { ...base, slotOffsets, forest };
 }
 
