@@ -25,8 +25,8 @@ interface EpochRow {
 }
 
 /**
- * How much later than the longest lease a lease may end, by the clock of another process. One that ends later still was
- * made while a clock was wrong: nobody could do the work until the right clock had come so far.
+ * How much later than the longest lease a lease may end, by the clock of another process. A lease that ends even later
+ * was made while a clock was wrong: the work would wait until the right clock had reached that time.
  */
 export const MAX_CLOCK_SKEW_MS = 60_000;
 

@@ -16,8 +16,8 @@ export interface GroupCommitOptions<Item, Result> {
   /** Owners take turns, so that one who brings much does not hold up the others. */
   readonly ownerOf: (item: Item) => string;
   /**
-   * All or nothing of those that go into it; a result for each, and undefined for those that are left, of which the first
-   * is none. They come first in the next commit.
+   * All or nothing of those that go into it; a result for each, and undefined for those that are left; the first item is
+   * never left. The others come first in the next commit.
    */
   readonly commit: (items: readonly Item[]) => Promise<readonly (Result | undefined)[]>;
 }
