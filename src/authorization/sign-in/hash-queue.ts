@@ -61,22 +61,16 @@ export function createHashQueue(limits: HashQueueLimits = LIMITS): HashQueue {
 
   const countOf = ({ key }: HashCaller) => lines.get(key)?.entries.length ?? 0;
 
-  /** The caller whose newest entry makes room for this one; undefined when no caller has more entries. */
-  function findGreediest(caller: HashCaller): Line | undefined {
-    const weigh = ({ caller: { isKnown }, entries }: Line) => entries.length + (isKnown ? 0 : 0.5);
-    const greediest = [...lines.values()].reduce((one, other) => (weigh(other) > weigh(one) ? other : one));
-    const own = countOf(caller) + 1 + (caller.isKnown ? 0 : 0.5);
-    return weigh(greediest) > own ? greediest : undefined;
-  }
+  const findGreediestOf = (caller: HashCaller) => findGreediest(lines.values(), caller, countOf(caller));
 
   function check(caller: HashCaller): void {
     if (running < limits.running) return;
     if (countOf(caller) >= limits.waitingOfOne) throw refuseBusy();
-    if (waiting >= limits.waiting && findGreediest(caller) === undefined) throw refuseBusy();
+    if (waiting >= limits.waiting && findGreediestOf(caller) === undefined) throw refuseBusy();
   }
 
   function add(caller: HashCaller, entry: Entry): void {
-    if (waiting >= limits.waiting) dropNewest(findGreediest(caller));
+    if (waiting >= limits.waiting) dropNewest(findGreediestOf(caller));
     const line = lines.get(caller.key) ?? { caller, entries: [] };
     lines.set(caller.key, line);
     line.entries.push(entry);
@@ -123,4 +117,12 @@ export function createHashQueue(limits: HashQueueLimits = LIMITS): HashQueue {
       }
     },
   };
+}
+
+/** The caller whose newest entry makes room for one more of `caller`; undefined when no caller has more entries. */
+function findGreediest(lines: Iterable<Line>, caller: HashCaller, waiting: number): Line | undefined {
+  const weigh = ({ caller: { isKnown }, entries }: Line) => entries.length + (isKnown ? 0 : 0.5);
+  const greediest = [...lines].reduce((one, other) => (weigh(other) > weigh(one) ? other : one));
+  const own = waiting + 1 + (caller.isKnown ? 0 : 0.5);
+  return weigh(greediest) > own ? greediest : undefined;
 }

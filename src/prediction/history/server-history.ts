@@ -54,10 +54,8 @@ interface Known {
   earlierDispatchMs: number;
 }
 
-export function createServerHistory(): ServerHistory {
-  const waiting = new Map<string, WaitingRequest>();
-  const past = createPast();
-  const now: Known = {
+function createKnown(): Known {
+  return {
     sinceMs: Number.NEGATIVE_INFINITY,
     firstTokenMs: Number.NaN,
     gapMs: Number.NaN,
@@ -67,6 +65,12 @@ export function createServerHistory(): ServerHistory {
     dispatchMs: Number.NaN,
     earlierDispatchMs: Number.NaN,
   };
+}
+
+export function createServerHistory(): ServerHistory {
+  const waiting = new Map<string, WaitingRequest>();
+  const past = createPast();
+  const now = createKnown();
 
   function drop(request: string): void {
     const known = waiting.get(request);

@@ -52,15 +52,11 @@ export function createScrapedLoads(staleAfterMs: number): ScrapedLoads {
     const server = found === -1 ? undefined : byName[found]!;
     if (server === undefined) return true;
     if (isStale(server, nowMs)) {
-      // No server has such a use: the row is left out, as one that nothing can be said about.
+      // NaN omits the row: nothing is known about the load of its server.
       columns.kvCacheUsage[row] = Number.NaN;
       return false;
     }
-    const { waiting, running, kvCacheUsage, inflightTokens } = server.load!;
-    columns.numRequestWaiting[row] = waiting;
-    columns.numRequestRunning[row] = running;
-    columns.kvCacheUsage[row] = kvCacheUsage;
-    columns.inflightTokens[row] = inflightTokens;
+    setLoad(columns, row, server.load!);
     return true;
   }
 
@@ -69,12 +65,8 @@ export function createScrapedLoads(staleAfterMs: number): ScrapedLoads {
       return servers;
     },
     replaceServers(namesOfServers) {
-      const known = new Map(servers.flatMap((server) => server.names.map((name) => [name, server] as const)));
-      servers = namesOfServers.map((names) => {
-        const before = known.get(names[0]!);
-        return { names, load: before?.load, atMs: before?.atMs ?? Number.NEGATIVE_INFINITY };
-      });
-      const named = servers.flatMap((server) => server.names.map((name) => [name, server] as const));
+      servers = keepLoads(namesOfServers, new Map(listNamed(servers)));
+      const named = listNamed(servers);
       index = createServerIndex(Math.max(1, named.length));
       const numbered: ScrapedServer[] = [];
       for (const [name, server] of named) numbered[index.ensure(Buffer.from(name))] = server;
@@ -82,16 +74,8 @@ export function createScrapedLoads(staleAfterMs: number): ScrapedLoads {
     },
     fillColumns(columns, nowMs) {
       let stale = 0;
-      for (let row = 0; row < columns.count; row++) {
-        if (
-          columns.numRequestWaiting[row] === 0 &&
-          columns.numRequestRunning[row] === 0 &&
-          columns.kvCacheUsage[row] === 0 &&
-          columns.inflightTokens[row] === 0 &&
-          !fillRow(columns, row, nowMs)
-        )
-          stale++;
-      }
+      for (let row = 0; row < columns.count; row++)
+        if (isWithoutLoad(columns, row) && !fillRow(columns, row, nowMs)) stale++;
       return stale;
     },
     fillInput(input, nowMs) {
@@ -110,4 +94,35 @@ export function createScrapedLoads(staleAfterMs: number): ScrapedLoads {
       return server === undefined || isStale(server, nowMs) ? undefined : server.load!.waiting + server.load!.running;
     },
   };
+}
+
+function isWithoutLoad(columns: PredictColumns, row: number): boolean {
+  return (
+    columns.numRequestWaiting[row] === 0 &&
+    columns.numRequestRunning[row] === 0 &&
+    columns.kvCacheUsage[row] === 0 &&
+    columns.inflightTokens[row] === 0
+  );
+}
+
+function setLoad(columns: PredictColumns, row: number, load: NonNullable<ScrapedServer['load']>): void {
+  columns.numRequestWaiting[row] = load.waiting;
+  columns.numRequestRunning[row] = load.running;
+  columns.kvCacheUsage[row] = load.kvCacheUsage;
+  columns.inflightTokens[row] = load.inflightTokens;
+}
+
+function listNamed(servers: readonly ScrapedServer[]): (readonly [name: string, server: ScrapedServer])[] {
+  return servers.flatMap((server) => server.names.map((name) => [name, server] as const));
+}
+
+/** The servers of these names, each with the load that is known of its first name. */
+function keepLoads(
+  namesOfServers: readonly (readonly string[])[],
+  known: ReadonlyMap<string, ScrapedServer>,
+): ScrapedServer[] {
+  return namesOfServers.map((names) => {
+    const before = known.get(names[0]!);
+    return { names, load: before?.load, atMs: before?.atMs ?? Number.NEGATIVE_INFINITY };
+  });
 }
