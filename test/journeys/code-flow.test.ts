@@ -14,8 +14,7 @@ const SHOWN_CALLBACK = 'http://127.0.0.1:9000/callback';
 
 function readBlocks(): string[] {
   const page = readFileSync('docs/start/sign-in.md', 'utf8');
-  const [, section = ''] = /## A code flow from start to end\n([\s\S]*?)\n## /.exec(page) ?? [];
-  return [...section.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block = '']) => block);
+  return [...page.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block = '']) => block);
 }
 
 /** `npx trivet` finds the command of this package, as it does in a clone. */
