@@ -4,7 +4,7 @@
  */
 import { type Procedure, procedure, type Store, statement, type Transaction } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
-import { type AttemptSubject, debtAfter, FORGET_AFTER_MS, failuresOf, waitOfAttempt } from './back-off.ts';
+import { type AttemptSubject, debtAfter, FORGET_AFTER_MS, failuresOf, waitOfAttempt } from './sign-in-back-off.ts';
 
 interface AttemptRow {
   readonly debt_ms: number;

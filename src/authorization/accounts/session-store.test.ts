@@ -5,7 +5,6 @@ import { type Store, statement } from '../../database/store.ts';
 import { createVault } from '../../vault/vault.ts';
 import { checkAttempt, forgiveAttempt, sweepForgottenAttempts } from './attempt-store.ts';
 import { auditStep, listEvents } from './audit-store.ts';
-import { attemptSubjects } from './back-off.ts';
 import { deletePasskeyStep, findPasskey, insertPasskeyStep, listPasskeys, usePasskey } from './passkey-store.ts';
 import {
   createSession,
@@ -15,6 +14,7 @@ import {
   listSessions,
   sweepExpiredSessions,
 } from './session-store.ts';
+import { attemptSubjects } from './sign-in-back-off.ts';
 import { findTicket, issueTicket, sweepExpiredTickets, takeTicket } from './ticket-store.ts';
 import {
   confirmTotpStep,

@@ -16,7 +16,7 @@ import { type Application, findApplication } from '../applications/application-s
 import { isLoopbackIp, isPrivateScheme } from '../applications/redirect-uri.ts';
 import { formatScope, isWithin, listGrantable, type Scope } from '../applications/scope.ts';
 import { clientAddress } from '../sign-in/client-address.ts';
-import { markRequest, readMark, spendMark } from '../sign-in/fresh-sign-in.ts';
+import { markRequest, readMark, spendMark } from '../sign-in/prompt-login-mark.ts';
 import type { Session, SignIn } from '../sign-in/sign-in.ts';
 import type { ProtocolParts } from '../tokens/parts.ts';
 import {
@@ -31,8 +31,8 @@ import {
   readClientId,
 } from './authorize-request.ts';
 import { formatRefusal, redirectWithCode, redirectWithRefusal } from './client-redirect.ts';
-import { createConsentView, describeTarget, openRequest, readChosenScopes, sealRequest } from './consent.ts';
 import { renderConsentPage } from './consent-page.ts';
+import { createConsentView, describeTarget, openRequest, readChosenScopes, sealRequest } from './consent-view.ts';
 import { insertAllowedCode, insertCodeStep, type NewCode } from './protocol/code-store.ts';
 import { type Consent, findConsent } from './protocol/consent-store.ts';
 import { createOAuthFailure } from './protocol/oauth-error.ts';

@@ -3,7 +3,7 @@ import { html } from 'hono/html';
 import { type Html, renderFocusPage } from '../../pages/layout.ts';
 import { formatDate, renderBadge, renderCsrf, renderHidden } from '../../pages/parts.ts';
 import { describeScope, texts } from '../messages/messages.ts';
-import { type ConsentView, MANY_PEOPLE } from './consent.ts';
+import { type ConsentView, MANY_PEOPLE } from './consent-view.ts';
 
 const FORM_ID = 'decide';
 

@@ -11,8 +11,8 @@ import { formatScope, listGrantable, readScopes, type Scope } from '../applicati
 import { clientAddress } from '../sign-in/client-address.ts';
 import type { Session, SignIn } from '../sign-in/sign-in.ts';
 import type { ProtocolParts } from '../tokens/parts.ts';
-import { createConsentView, openRequest, readChosenScopes, sealRequest } from './consent.ts';
 import { renderConsentPage } from './consent-page.ts';
+import { createConsentView, openRequest, readChosenScopes, sealRequest } from './consent-view.ts';
 import { parseUserCode } from './device.ts';
 import { renderDeviceDonePage, renderDevicePage } from './device-page.ts';
 import { findConsent } from './protocol/consent-store.ts';

@@ -13,7 +13,7 @@ import { createStillWorld } from '../../../test/support/still-world.ts';
 import { type Store, statement } from '../../database/store.ts';
 import { auditStep, listEvents } from '../accounts/audit-store.ts';
 import { createRefusalLog, REFUSALS_AN_HOUR } from '../accounts/refusal-log.ts';
-import { sweepAccounts } from '../maintenance/accounts-worker.ts';
+import { sweepAccounts } from '../maintenance/sign-in-sweeper-worker.ts';
 
 const DAY_MS = 86_400_000;
 

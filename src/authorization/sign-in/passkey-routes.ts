@@ -2,7 +2,7 @@ import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { HttpEnv } from '../../http/context.ts';
 import { readField, readForm } from '../../pages/page-routes.ts';
 import { checkAttempt, forgiveAttempt } from '../accounts/attempt-store.ts';
-import { addressSubjects, visitSubjects } from '../accounts/back-off.ts';
+import { addressSubjects, visitSubjects } from '../accounts/sign-in-back-off.ts';
 import { clientAddress } from './client-address.ts';
 import { formatFlow, readFlow } from './flow.ts';
 import { beginSignIn, finishSignIn } from './passkeys.ts';

@@ -3,7 +3,7 @@ import type { Store } from '../../database/store.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Vault } from '../../vault/vault.ts';
 import type { World } from '../../world.ts';
-import type { AttemptLimits } from '../accounts/attempt-limits.ts';
+import type { AttemptLimits } from '../accounts/client-limits.ts';
 import type { RefusalLog } from '../accounts/refusal-log.ts';
 import type { SigningKeys } from './signing-keys.ts';
 

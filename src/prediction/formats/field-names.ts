@@ -28,7 +28,7 @@ const FIELDS: Readonly<Record<FieldNames, ReadonlySet<string>>> = {
   'llm-d': new Set([...OWN_FIELDS.flatMap((name) => REPLACED.get(name) ?? [name]), ...TOLERATED_FIELDS]),
 };
 
-/** Aliases of other tools. */
+/** The fields that a row may have, by our names. */
 export const KNOWN_FIELDS: readonly string[] = OWN_FIELDS;
 
 /** `inputTokenLength`, as JSON of our messages spells it: `input_token_length`. */

@@ -31,7 +31,7 @@ interface Accepted {
 }
 
 /**
- * Takes the events of one report. An event goes to the sink at once when nothing is on its way there; those that come
+ * Batches the events of one report; `observation-store.ts` joins them. An event goes to the sink at once when none is being stored; those that come
  * meanwhile go together: a single event does not wait, and many share one commit.
  */
 export class EventIntake {

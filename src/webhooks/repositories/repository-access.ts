@@ -47,6 +47,7 @@ export async function refuseDeleted<T>({ ownerLogin, path }: Repository, write: 
   }
 }
 
+/** The error code is spelt as the platform spells it. */
 export function refuseUnknown(owner: string, path: string): Failure {
   return new Failure('not_found', `Project not found:${owner}/${path}`, { errorCodeName: 'UN_KNOW' });
 }

@@ -61,7 +61,7 @@ interface CheckedExchange {
   readonly values: ReadonlyMap<string, string>;
 }
 
-/** Throws unless this exchange may redeem the code. Whether it still can be redeemed is decided by the redemption. */
+/** Throws unless this exchange may redeem the code. `redeemCode` decides whether it was used before. */
 async function checkExchange(
   parts: ProtocolParts,
   { code, codeHash, clientId, values }: CheckedExchange,

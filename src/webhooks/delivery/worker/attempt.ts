@@ -59,7 +59,7 @@ function prepare(content: ContentRow, startedAtMs: number, parts: AttemptParts):
       timestampMs: startedAtMs,
     });
   } catch (error) {
-    parts.log.error({ err: error, hookId: content.hook_id }, 'A delivery cannot be signed');
+    parts.log.error({ err: error, hookId: content.hook_id }, 'Cannot build the request of a delivery');
     return undefined;
   }
 }

@@ -169,7 +169,7 @@ async function runLeaseLoop(parts: Parts, stopping: AbortSignal): Promise<void> 
   const { world, log, leases, table, scan } = parts;
   while (!stopping.aborted) {
     await leases.renew(createBusyTest(table)).catch((error: unknown) => {
-      log.warn({ reason: describeError(error) }, 'Failed to renew the leases of deliveries');
+      log.warn({ reason: describeError(error) }, 'Failed to renew the leases of shards');
     });
     for (const endpoint of listEndpoints(table, (one) => leases.epochOf(one.shard) === undefined))
       stopLoading(table, endpoint);

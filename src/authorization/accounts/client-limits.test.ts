@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type { Failure } from '../../errors.ts';
-import { createAttemptLimits } from './attempt-limits.ts';
+import { createAttemptLimits } from './client-limits.ts';
 
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
