@@ -27,7 +27,7 @@ export interface Load {
   setMetrics(address: string, metrics: Metrics): void;
   /** Each candidate twice: input i is candidate i as loaded as it is, input i + n the same candidate idle. */
   ask(promptTokens: number, candidates: readonly string[]): Input[];
-  /** The best candidate by predictions for what was asked. */
+  /** The candidate with the least score for this request. */
   choose(candidates: readonly string[], outputs: readonly Output[]): number;
   /** The best candidate without predictions: the fewest requests, waiting and under way. */
   chooseLeastLoaded(candidates: readonly string[]): number;

@@ -8,7 +8,7 @@ import {
   parquetReadObjects,
   type RowGroup,
 } from 'hyparquet';
-import { compressors as libraryCompressors } from 'hyparquet-compressors';
+import { compressors as knownCompressors } from 'hyparquet-compressors';
 import { describeError, Failure } from '../../errors.ts';
 import type { NumberedRecord } from './csv.ts';
 import {
@@ -29,7 +29,7 @@ type Decompress = (input: Uint8Array, outputLength: number) => Uint8Array;
 
 /** Those of the runtime end where more comes out than there may be; those of the library for formats that it lacks. */
 const compressors: Readonly<Record<string, Decompress>> = bound({
-  ...libraryCompressors,
+  ...knownCompressors,
   GZIP: (input, maxOutputLength) => gunzipSync(input, { maxOutputLength }),
   BROTLI: (input, maxOutputLength) => brotliDecompressSync(input, { maxOutputLength }),
   ZSTD: (input, maxOutputLength) => zstdDecompressSync(input, { maxOutputLength }),
