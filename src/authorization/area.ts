@@ -30,7 +30,7 @@ import { createRequireScope } from './tokens/require-scope.ts';
 import { createSigningKeys } from './tokens/signing-keys.ts';
 import { createVerifyToken } from './tokens/verify-token.ts';
 
-export interface AuthorizationParts {
+export interface AuthorizationDependencies {
   readonly store: Store;
   readonly world: World;
   readonly log: Log;
@@ -55,11 +55,11 @@ export interface AuthorizationArea extends Area {
   readonly createSetupLink: () => Promise<string | undefined>;
 }
 
-export function createAuthorizationArea(parts: AuthorizationParts): AuthorizationArea {
-  const { store, log, vault, baseUrl, authUrl } = parts;
-  const world = withSteadyClock(parts.world);
+export function createAuthorizationArea(dependencies: AuthorizationDependencies): AuthorizationArea {
+  const { store, log, vault, baseUrl, authUrl } = dependencies;
+  const world = withSteadyClock(dependencies.world);
   const signingKeys = createSigningKeys({ store, vault, world });
-  const limits = createAttemptLimits(parts.world);
+  const limits = createAttemptLimits(dependencies.world);
   const refusals = createRefusalLog({ store, world });
   const protocol = {
     store,
@@ -68,7 +68,7 @@ export function createAuthorizationArea(parts: AuthorizationParts): Authorizatio
     vault,
     baseUrl,
     issuer: authUrl,
-    lifetimes: parts.config,
+    lifetimes: dependencies.config,
     limits,
     refusals,
     signingKeys,
@@ -79,9 +79,9 @@ export function createAuthorizationArea(parts: AuthorizationParts): Authorizatio
     vault,
     refusals,
     baseUrl: authUrl,
-    upstream: readUpstream(parts.config),
+    upstream: readUpstream(dependencies.config),
   });
-  const gate = createGate(signIn.kit, parts.listSections);
+  const gate = createGate(signIn.kit, dependencies.listSections);
   const verifyToken = createVerifyToken(protocol);
   const requireScope = createRequireScope(verifyToken);
   return {
@@ -95,7 +95,7 @@ export function createAuthorizationArea(parts: AuthorizationParts): Authorizatio
     ],
     workers: [
       createSweeper(protocol),
-      createAccountsWorker({ kit: signIn.kit, log, auditDays: parts.config.auditDays }),
+      createAccountsWorker({ kit: signIn.kit, log, auditDays: dependencies.config.auditDays }),
     ],
     requireScope,
     verifyToken,

@@ -14,7 +14,7 @@ import { addModelRoutes, MODELS } from './model-routes.ts';
 import { addRepositoryRoutes, WEBHOOKS } from './repository-routes.ts';
 import { texts } from './texts.ts';
 
-export interface ConsoleParts {
+export interface ConsoleDependencies {
   readonly world: Pick<World, 'randomBytes'>;
   readonly gate: Gate;
   /** Absent: the process does not serve webhooks. */
@@ -25,7 +25,7 @@ export interface ConsoleParts {
 
 const KEY_BYTES = 32;
 
-export function createConsoleArea({ world, gate, hookAdmin, modelAdmin }: ConsoleParts): Area {
+export function createConsoleArea({ world, gate, hookAdmin, modelAdmin }: ConsoleDependencies): Area {
   const routes = createPageRoutes();
   const visits = createVisits(routes, gate);
   addAssetRoutes(routes, [consoleStyles]);

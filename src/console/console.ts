@@ -2,9 +2,9 @@
 import { html } from 'hono/html';
 import { isFailure } from '../errors.ts';
 import { loadAsset } from '../pages/assets.ts';
+import type { Mistake } from '../pages/elements.ts';
 import type { Html } from '../pages/layout.ts';
 import { toMistake } from '../pages/page-routes.ts';
-import type { Mistake } from '../pages/parts.ts';
 import type { Visit } from '../pages/visits.ts';
 import type { Caller } from './hook-admin.ts';
 import { texts } from './texts.ts';

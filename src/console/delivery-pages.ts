@@ -1,5 +1,4 @@
 import { html } from 'hono/html';
-import type { Html } from '../pages/layout.ts';
 import {
   type Mistake,
   renderCsrf,
@@ -8,7 +7,8 @@ import {
   renderMistake,
   renderMoment,
   renderSelect,
-} from '../pages/parts.ts';
+} from '../pages/elements.ts';
+import type { Html } from '../pages/layout.ts';
 import { renderTimings } from './charts.ts';
 import { renderCrumbs } from './console.ts';
 import type { AttemptView, DeliveryDetail, DeliveryView, Headers, HookView, RepositoryView } from './hook-admin.ts';

@@ -1,5 +1,5 @@
 /** The delivery log of a hook, one delivery with every attempt, and sending it again. */
-import type { Mistake } from '../pages/parts.ts';
+import type { Mistake } from '../pages/elements.ts';
 import { findDone } from '../pages/visits.ts';
 import { readMistake, showView, tryForm, type Visit, type Visits } from './console.ts';
 import { type LogFilter, renderDelivery, renderLog } from './delivery-pages.ts';

@@ -1,5 +1,4 @@
 import { html } from 'hono/html';
-import type { Html } from '../pages/layout.ts';
 import {
   formatDate,
   type Mistake,
@@ -9,7 +8,8 @@ import {
   renderField,
   renderMistake,
   renderMoment,
-} from '../pages/parts.ts';
+} from '../pages/elements.ts';
+import type { Html } from '../pages/layout.ts';
 import { renderDay, sumHours } from './charts.ts';
 import { renderCrumbs } from './console.ts';
 import { renderDeliveryList } from './delivery-pages.ts';

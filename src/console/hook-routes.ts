@@ -1,6 +1,7 @@
 /** The webhooks of a repository: looked at, made, changed, tested, switched, given another key, deleted. */
+
+import type { Mistake } from '../pages/elements.ts';
 import { readField } from '../pages/page-routes.ts';
-import type { Mistake } from '../pages/parts.ts';
 import { findDone } from '../pages/visits.ts';
 import { callerOf, type Submission, showView, tryForm, type Visit, type Visits } from './console.ts';
 import type { HookAdmin, OpenHook, RepositoryAdmin } from './hook-admin.ts';
@@ -20,17 +21,17 @@ export interface Reached {
   readonly hook: OpenHook;
 }
 
-export interface HookRoutesParts {
+export interface HookRoutesDependencies {
   readonly admin: HookAdmin;
   /** A random secret to prefill the form of a new hook. */
   readonly createKey: () => string;
 }
 
-export function addHookRoutes(visits: Visits, parts: HookRoutesParts): void {
-  addList(visits, parts);
-  addHook(visits, parts.admin);
-  addChange(visits, parts.admin);
-  addActions(visits, parts.admin);
+export function addHookRoutes(visits: Visits, dependencies: HookRoutesDependencies): void {
+  addList(visits, dependencies);
+  addHook(visits, dependencies.admin);
+  addChange(visits, dependencies.admin);
+  addActions(visits, dependencies.admin);
 }
 
 function openRepository(admin: HookAdmin, visit: Visit): Promise<RepositoryAdmin> {
@@ -43,7 +44,7 @@ export async function reachHook(admin: HookAdmin, visit: Visit): Promise<Reached
   return { repository: opened.repository, hook: await opened.openHook(visit.c.req.param('id') ?? '') };
 }
 
-function addList({ page, form }: Visits, { admin, createKey }: HookRoutesParts): void {
+function addList({ page, form }: Visits, { admin, createKey }: HookRoutesDependencies): void {
   page(REPOSITORY, async (visit) => {
     const { repository, listHooks } = await openRepository(admin, visit);
     const content = renderHooks({ repository, hooks: await listHooks(), done: findRepositoryDone(visit) });

@@ -1,7 +1,7 @@
 /** How a model does, in tables with small pictures: by slot and hour, by server, and which loads it knows. */
 import { html } from 'hono/html';
+import { renderMoment } from '../pages/elements.ts';
 import type { Html } from '../pages/layout.ts';
-import { renderMoment } from '../pages/parts.ts';
 import type { LoadView, Scores, ServerView, SlotView } from './model-admin.ts';
 import { renderTable } from './table.ts';
 import { formatNumber, texts } from './texts.ts';

@@ -1,6 +1,6 @@
 import { html } from 'hono/html';
+import { type Mistake, renderCsrf, renderDone, renderHidden, renderMistake, renderMoment } from '../pages/elements.ts';
 import type { Html } from '../pages/layout.ts';
-import { type Mistake, renderCsrf, renderDone, renderHidden, renderMistake, renderMoment } from '../pages/parts.ts';
 import { renderCrumbs } from './console.ts';
 import type { LearnedView, ModelEntry, ModelView, PromotionView, VersionView } from './model-admin.ts';
 import { renderAccuracy, renderLoads, renderServers } from './model-charts.ts';

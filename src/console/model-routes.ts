@@ -4,8 +4,8 @@
  * any text, so they travel in the query.
  */
 import { Failure, isFailure } from '../errors.ts';
+import type { Mistake } from '../pages/elements.ts';
 import { readField } from '../pages/page-routes.ts';
-import type { Mistake } from '../pages/parts.ts';
 import { findDone } from '../pages/visits.ts';
 import { type Submission, showView, tryForm, type Visit, type Visits } from './console.ts';
 import type { ModelAdmin, ModelView } from './model-admin.ts';

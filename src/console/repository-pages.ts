@@ -1,6 +1,6 @@
 import { html } from 'hono/html';
+import { type Mistake, renderCheck, renderCsrf, renderField, renderMistake, renderSelect } from '../pages/elements.ts';
 import type { Html } from '../pages/layout.ts';
-import { type Mistake, renderCheck, renderCsrf, renderField, renderMistake, renderSelect } from '../pages/parts.ts';
 import { renderCrumbs } from './console.ts';
 import type { OwnerView, RepositoryView } from './hook-admin.ts';
 import { texts } from './texts.ts';

@@ -1,6 +1,7 @@
 /** The repositories of a person and of organizations that the person owns; each leads to its webhooks. */
+
+import type { Mistake } from '../pages/elements.ts';
 import { readField } from '../pages/page-routes.ts';
-import type { Mistake } from '../pages/parts.ts';
 import { findDone } from '../pages/visits.ts';
 import { callerOf, showView, tryForm, type Visit, type Visits } from './console.ts';
 import type { HookAdmin } from './hook-admin.ts';

@@ -98,14 +98,14 @@ forEachEngine(
 forEachEngine(
   'work is notified that its lease was lost, and a lease is released when the work fails',
   async (store) => {
-    const parts = { store, world: realWorld };
-    await runUnderLease(parts, { name: 'sweep', durationMs: 30 }, async (lost) => {
+    const dependencies = { store, world: realWorld };
+    await runUnderLease(dependencies, { name: 'sweep', durationMs: 30 }, async (lost) => {
       const thief = { name: 'sweep', owner: 'thief', nowMs: realWorld.nowMs() + 60_000, durationMs: 1 };
       assert.ok(await acquireLease(store, thief));
       await assert.rejects(realWorld.sleep(60_000, lost), { code: 'ABORT_ERR' });
     });
     await assert.rejects(
-      runUnderLease(parts, { name: 'other', durationMs: 60_000 }, () => Promise.reject(new Error('failed'))),
+      runUnderLease(dependencies, { name: 'other', durationMs: 60_000 }, () => Promise.reject(new Error('failed'))),
       /failed/,
     );
     assert.ok(await acquireLease(store, { name: 'other', owner: 'next', nowMs: realWorld.nowMs(), durationMs: 1 }));

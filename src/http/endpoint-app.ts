@@ -14,7 +14,7 @@ import { allowCrossOrigin } from './cors.ts';
 import { NOT_STORED, toCall, toResponse } from './endpoint.ts';
 import { createEndpointFinder, type FindEndpoint, type MountedEndpoint, toRoutePath } from './endpoint-path.ts';
 import { respondToError } from './failure-response.ts';
-import { createFastPath, type FastPathParts } from './fast-path.ts';
+import { createFastPath, type FastPathDependencies } from './fast-path.ts';
 import { limitBody } from './limit-body.ts';
 import type { ReplyStyle, RouteMount } from './mount.ts';
 import type { RequestObserver } from './observe-requests.ts';
@@ -22,25 +22,27 @@ import { checkQuery } from './parser-limits.ts';
 
 export type ErrorWords = Pick<RouteMount, 'errors' | 'respondPage'>;
 
-export interface BaseAppParts extends FastPathParts {
+export interface BaseAppDependencies extends FastPathDependencies {
   /** How a refusal under this path is worded. */
   readonly styleOf: (path: string) => ErrorWords;
 }
 
 /** A listener for these endpoints and nothing else; what is not found is refused in the given style. */
-export function createEndpointApp(parts: FastPathParts & { readonly errors: ReplyStyle }): RequestListener {
-  const { errors } = parts;
-  const app = createBaseApp({ ...parts, styleOf: () => ({ errors }) });
-  for (const mounted of parts.endpoints) addEndpoint(app, mounted, parts.maxBodyBytes);
-  return createListener(app, parts);
+export function createEndpointApp(
+  dependencies: FastPathDependencies & { readonly errors: ReplyStyle },
+): RequestListener {
+  const { errors } = dependencies;
+  const app = createBaseApp({ ...dependencies, styleOf: () => ({ errors }) });
+  for (const mounted of dependencies.endpoints) addEndpoint(app, mounted, dependencies.maxBodyBytes);
+  return createListener(app, dependencies);
 }
 
 /** An application without routes. */
-export function createBaseApp(parts: BaseAppParts): OpenAPIHono<HttpEnv> {
-  const { observer, log, styleOf } = parts;
-  const findEndpoint = createEndpointFinder(parts.endpoints);
+export function createBaseApp(dependencies: BaseAppDependencies): OpenAPIHono<HttpEnv> {
+  const { observer, log, styleOf } = dependencies;
+  const findEndpoint = createEndpointFinder(dependencies.endpoints);
   const findMaxBytes = ({ method, url }: { readonly method: string; readonly url: string }) =>
-    findEndpoint(method, pathOf(url))?.mounted.endpoint.maxBodyBytes ?? parts.maxBodyBytes;
+    findEndpoint(method, pathOf(url))?.mounted.endpoint.maxBodyBytes ?? dependencies.maxBodyBytes;
   const app = new OpenAPIHono<HttpEnv>();
   app.use(traceRequests(observer, log));
   app.use(limitQuery, limitBody(findMaxBytes));
@@ -61,8 +63,8 @@ export function addEndpoint(app: OpenAPIHono<HttpEnv>, mounted: MountedEndpoint,
 }
 
 /** The fast path first, then the routes. */
-export function createListener(app: OpenAPIHono<HttpEnv>, parts: FastPathParts): RequestListener {
-  const takeFastPath = createFastPath(parts);
+export function createListener(app: OpenAPIHono<HttpEnv>, dependencies: FastPathDependencies): RequestListener {
+  const takeFastPath = createFastPath(dependencies);
   const takeFallback = getRequestListener(app.fetch);
   return (incoming, outgoing) => {
     if (!takeFastPath(incoming, outgoing)) void takeFallback(incoming, outgoing);

@@ -13,7 +13,7 @@ import { checkBodyLength } from './limit-body.ts';
 import type { RequestObserver } from './observe-requests.ts';
 import { checkQuery, FORM_MAX_BYTES } from './parser-limits.ts';
 
-export interface FastPathParts {
+export interface FastPathDependencies {
   readonly endpoints: readonly MountedEndpoint[];
   readonly observer: RequestObserver;
   readonly log: Log;
@@ -23,8 +23,8 @@ export interface FastPathParts {
 /** Answers, or returns false and leaves the request as it is. */
 export type FastPath = (incoming: IncomingMessage, outgoing: ServerResponse) => boolean;
 
-export function createFastPath(parts: FastPathParts): FastPath {
-  const findEndpoint = createEndpointFinder(parts.endpoints);
+export function createFastPath(dependencies: FastPathDependencies): FastPath {
+  const findEndpoint = createEndpointFinder(dependencies.endpoints);
   return (incoming, outgoing) => {
     const { method = '', url = '' } = incoming;
     const queryAt = url.indexOf('?');
@@ -32,7 +32,7 @@ export function createFastPath(parts: FastPathParts): FastPath {
     const found = findEndpoint(method, path);
     if (found === undefined || !isPlain(incoming)) return false;
     const query = queryAt === -1 ? '' : url.slice(queryAt);
-    void answer(parts, found, { incoming, outgoing, path, query });
+    void answer(dependencies, found, { incoming, outgoing, path, query });
     return true;
   };
 }
@@ -51,23 +51,27 @@ interface Exchange {
   readonly query: string;
 }
 
-async function answer(parts: FastPathParts, { mounted, parameter }: FoundEndpoint, exchange: Exchange): Promise<void> {
+async function answer(
+  dependencies: FastPathDependencies,
+  { mounted, parameter }: FoundEndpoint,
+  exchange: Exchange,
+): Promise<void> {
   const { endpoint, path: route, errors } = mounted;
   const { socket, headers } = exchange.incoming;
-  const start = parts.observer.start({
+  const start = dependencies.observer.start({
     socket,
     forwardedFor: readHeader(headers['x-forwarded-for']),
     traceparent: readHeader(headers.traceparent),
   });
   const preset: Record<string, string> = { 'X-Trace-Id': start.traceId, ...NOT_STORED };
   if (endpoint.isOpenToScripts === true) Object.assign(preset, CORS_HEADERS);
-  const maxBodyBytes = endpoint.maxBodyBytes ?? parts.maxBodyBytes;
-  const call = createCall(exchange, { ...start, log: parts.log, parameter, maxBodyBytes, preset });
+  const maxBodyBytes = endpoint.maxBodyBytes ?? dependencies.maxBodyBytes;
+  const call = createCall(exchange, { ...start, log: dependencies.log, parameter, maxBodyBytes, preset });
   const reply = await callEndpoint(endpoint, call, maxBodyBytes).catch((error: unknown) =>
     replyToError(error, errors, call),
   );
   send(exchange.outgoing, reply, preset);
-  parts.observer.end(start, { method: endpoint.method, path: exchange.path, route, status: reply.status });
+  dependencies.observer.end(start, { method: endpoint.method, path: exchange.path, route, status: reply.status });
 }
 
 async function callEndpoint(endpoint: Endpoint, call: Call, maxBodyBytes: number): Promise<Reply> {

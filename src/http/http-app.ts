@@ -9,9 +9,9 @@ import type { HttpEnv } from './context.ts';
 import { addEndpoint, createBaseApp, createListener, type ErrorWords } from './endpoint-app.ts';
 import { listEndpoints } from './endpoint-path.ts';
 import type { RouteMount } from './mount.ts';
-import { createRequestObserver, type ObserverParts, type RequestObserver } from './observe-requests.ts';
+import { createRequestObserver, type ObserverDependencies, type RequestObserver } from './observe-requests.ts';
 
-export interface HttpAppParts extends ObserverParts {
+export interface HttpAppDependencies extends ObserverDependencies {
   readonly mounts: readonly RouteMount[];
   /** Where other ports are observed too; one of its own unless given. */
   readonly observer?: RequestObserver;
@@ -20,16 +20,16 @@ export interface HttpAppParts extends ObserverParts {
   readonly checkReady: () => Promise<void>;
 }
 
-export function createHttpApp(parts: HttpAppParts): RequestListener {
-  const observer = parts.observer ?? createRequestObserver(parts);
-  const endpoints = parts.mounts.flatMap(listEndpoints);
-  const app = createBaseApp({ ...parts, endpoints, observer, styleOf: createStyleFinder(parts.mounts) });
-  app.route('/', createOperationRoutes(parts));
-  for (const endpoint of endpoints) addEndpoint(app, endpoint, parts.maxBodyBytes);
-  for (const mount of parts.mounts) app.route(mount.path, mount.routes);
+export function createHttpApp(dependencies: HttpAppDependencies): RequestListener {
+  const observer = dependencies.observer ?? createRequestObserver(dependencies);
+  const endpoints = dependencies.mounts.flatMap(listEndpoints);
+  const app = createBaseApp({ ...dependencies, endpoints, observer, styleOf: createStyleFinder(dependencies.mounts) });
+  app.route('/', createOperationRoutes(dependencies));
+  for (const endpoint of endpoints) addEndpoint(app, endpoint, dependencies.maxBodyBytes);
+  for (const mount of dependencies.mounts) app.route(mount.path, mount.routes);
   const readApi = createApiReader(app);
   app.get('/openapi.json', (c) => c.body(readApi(), 200, { 'Content-Type': 'application/json' }));
-  return createListener(app, { ...parts, endpoints, observer });
+  return createListener(app, { ...dependencies, endpoints, observer });
 }
 
 /**
@@ -73,7 +73,7 @@ function isBelow(path: string, mountPath: string): boolean {
   return mountPath === '/' || path === mountPath || path.startsWith(`${mountPath}/`);
 }
 
-function createOperationRoutes({ metrics, checkReady }: HttpAppParts): OpenAPIHono<HttpEnv> {
+function createOperationRoutes({ metrics, checkReady }: HttpAppDependencies): OpenAPIHono<HttpEnv> {
   const routes = new OpenAPIHono<HttpEnv>();
   const unready = new Counter({
     name: 'trivet_unready_total',

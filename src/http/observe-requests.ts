@@ -40,7 +40,7 @@ export interface RequestObserver {
   end(start: RequestStart, end: RequestEnd): void;
 }
 
-export interface ObserverParts {
+export interface ObserverDependencies {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly world: World;
@@ -55,7 +55,7 @@ export function createRequestObserver({
   world,
   tracing,
   trustedProxies,
-}: ObserverParts): RequestObserver {
+}: ObserverDependencies): RequestObserver {
   const seconds = new Histogram({
     name: 'trivet_http_request_duration_seconds',
     help: 'Time from the head of a request to the head of its answer.',

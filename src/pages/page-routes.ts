@@ -7,9 +7,9 @@ import { readText } from '../http/limit-body.ts';
 import type { RespondPage } from '../http/mount.ts';
 import { FORM_MAX_BYTES, parsePairs } from '../http/parser-limits.ts';
 import { createRoutes } from '../http/routes.ts';
+import type { Mistake } from './elements.ts';
 import { renderErrorPage } from './notice-pages.ts';
 import { type PageOptions, respondPage } from './page-response.ts';
-import type { Mistake } from './parts.ts';
 import { frameTexts as texts } from './texts.ts';
 
 /** Routes whose refusals are pages for a person. */

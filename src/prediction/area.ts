@@ -28,7 +28,7 @@ import { createScraper, type Scraper } from './scraper/scraper.ts';
 import { createSpanQueue } from './traces/span-queue.ts';
 import { createTraceRoutes } from './traces/trace-routes.ts';
 
-export interface PredictionParts {
+export interface PredictionDependencies {
   readonly store: Store;
   /** Where that store is, for the process that learns. */
   readonly storePlace: Pick<StoreOptions, 'dataDir' | 'databaseUrl'>;
@@ -46,20 +46,20 @@ export interface PredictionArea extends Area {
   loadModels(): Promise<void>;
 }
 
-export function createPredictionArea(parts: PredictionParts): PredictionArea {
-  const { store, world, log, metrics, config } = parts;
+export function createPredictionArea(dependencies: PredictionDependencies): PredictionArea {
+  const { store, world, log, metrics, config } = dependencies;
   const predictor = createPredictor(world);
   const accuracy = createLiveAccuracy();
   const loader = createModelLoader({ store, predictor, log, metrics });
-  const scraper = openScraper(parts);
-  const { keeper, samples, trainer, sink: joined } = createFeedback(parts, predictor, accuracy);
+  const scraper = openScraper(dependencies);
+  const { keeper, samples, trainer, sink: joined } = createFeedback(dependencies, predictor, accuracy);
   const sink = scraper?.fillReports(joined) ?? joined;
-  const headroom = openHeadroom(parts, predictor, scraper);
+  const headroom = openHeadroom(dependencies, predictor, scraper);
   const observations = createObservationService({ sink, world });
   const { unknownModel } = config;
   const service = createPredictionService({ predictor, fillLoad: scraper?.fillLoad, unknownModel, metrics, world });
-  const rule: CallerRule = { mode: config.auth, verifyToken: parts.verifyToken };
-  const spans = openSpanQueue(parts, joined);
+  const rule: CallerRule = { mode: config.auth, verifyToken: dependencies.verifyToken };
+  const spans = openSpanQueue(dependencies, joined);
   const objective = { type: config.llmDObjective, quantile: Number(config.llmDQuantile) };
   const llmD = openLlmDWire({ store, world, log, rule, predictor, unknownModel, sink: joined, objective });
   return {
@@ -73,7 +73,11 @@ export function createPredictionArea(parts: PredictionParts): PredictionArea {
         errors: 'rpc',
         routes: createObservationRoutes(observations, rule),
       },
-      { path: '/prediction', errors: 'problem', routes: createCapacityRoutes({ rule, place: parts.storePlace }) },
+      {
+        path: '/prediction',
+        errors: 'problem',
+        routes: createCapacityRoutes({ rule, place: dependencies.storePlace }),
+      },
       { path: '/v1/traces', errors: 'rpc', routes: createTraceRoutes({ rule, queue: spans, world }) },
       llmD.mount,
     ],
@@ -99,14 +103,14 @@ export function createPredictionArea(parts: PredictionParts): PredictionArea {
 }
 
 /** Reports come in at the sink; from there they reach the live state, the samples and the training. */
-function createFeedback(parts: PredictionParts, predictor: SwappablePredictor, accuracy: LiveAccuracy) {
-  const { store, world, log, metrics, config } = parts;
+function createFeedback(dependencies: PredictionDependencies, predictor: SwappablePredictor, accuracy: LiveAccuracy) {
+  const { store, world, log, metrics, config } = dependencies;
   const countAccuracy = createAccuracyMetrics(metrics, accuracy);
   const samples = createSampleKeeper({ store, world, log, metrics });
   const trainer = createTrainer({
     ...config,
     store,
-    place: parts.storePlace,
+    place: dependencies.storePlace,
     world,
     log,
     metrics,
@@ -135,7 +139,7 @@ function createFeedback(parts: PredictionParts, predictor: SwappablePredictor, a
 }
 
 /** Undefined unless the capacity of the KV cache is configured, from which the load of spans is reconstructed. */
-function openSpanQueue({ store, world, log, metrics, config }: PredictionParts, sink: LearningSink) {
+function openSpanQueue({ store, world, log, metrics, config }: PredictionDependencies, sink: LearningSink) {
   const { tracesKvCapacityTokens: kvCapacityTokens, tracesHoldSeconds } = config;
   if (kvCapacityTokens === undefined) return undefined;
   return createSpanQueue({ store, world, log, metrics, sink, kvCapacityTokens, holdMs: tracesHoldSeconds * 1000 });
@@ -143,7 +147,7 @@ function openSpanQueue({ store, world, log, metrics, config }: PredictionParts, 
 
 /** Undefined unless there is a limit to have room below. */
 function openHeadroom(
-  { store, world, log, metrics, config }: PredictionParts,
+  { store, world, log, metrics, config }: PredictionDependencies,
   predictor: SwappablePredictor,
   scraper: Scraper | undefined,
 ): HeadroomWorker | undefined {
@@ -168,14 +172,14 @@ function openHeadroom(
 }
 
 /** Undefined, and free of any cost, unless servers are listed. */
-function openScraper({ config, world, log, metrics }: PredictionParts): Scraper | undefined {
+function openScraper({ config, world, log, metrics }: PredictionDependencies): Scraper | undefined {
   if (config.scrape === undefined) return undefined;
   const { scrape: source, scrapeIntervalMs: intervalMs, scrapeTimeoutMs: timeoutMs, scrapeStaleMs } = config;
   return createScraper({ source, intervalMs, timeoutMs, staleAfterMs: scrapeStaleMs, world, log, metrics });
 }
 
 function listOwnPorts(
-  { llmDPort: port, llmDModel: model }: PredictionParts['config'],
+  { llmDPort: port, llmDModel: model }: PredictionDependencies['config'],
   { endpoints }: LlmDWire,
 ): OwnPort[] {
   if (port === undefined || model === undefined) return [];

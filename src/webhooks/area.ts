@@ -26,7 +26,7 @@ import { createEventSweeper } from './intake/event-sweeper-worker.ts';
 import { createHookAdmin, type HookAdmin } from './management/hook-admin.ts';
 import { createManagement } from './management/management.ts';
 
-export interface WebhooksParts {
+export interface WebhooksDependencies {
   readonly store: Store;
   readonly world: World;
   readonly log: Log;
@@ -46,17 +46,17 @@ export interface WebhooksArea extends Area {
   readonly admin: HookAdmin;
 }
 
-export function createWebhooksArea(parts: WebhooksParts): WebhooksArea {
-  const { store, world, log, metrics, vault, owners, baseUrl, requireScope } = parts;
+export function createWebhooksArea(dependencies: WebhooksDependencies): WebhooksArea {
+  const { store, world, log, metrics, vault, owners, baseUrl, requireScope } = dependencies;
   const guard = createAddressGuard({
-    ...parts.config,
+    ...dependencies.config,
     onRefused: (refusal) =>
-      parts.log.info(
+      dependencies.log.info(
         { ...refusal },
         'A webhook url was refused; WEBHOOK_ALLOW_CIDRS and WEBHOOK_ALLOW_HOSTS open your own network',
       ),
   });
-  const ca = readAuthorities(parts.config.caFile);
+  const ca = readAuthorities(dependencies.config.caFile);
   const deliveries = createDeliveryWorker({ store, world, log, metrics, vault, guard, ca });
   const management = createManagement({
     store,

@@ -1,7 +1,7 @@
 /** A gRPC server of ours on a real port, with methods that a test brings. */
 
 import type { GrpcCall, GrpcMethod } from '../../src/grpc/call/service.ts';
-import { type GrpcServer, type GrpcServerParts, openGrpcServer } from '../../src/grpc/listener/server.ts';
+import { type GrpcServer, type GrpcServerDependencies, openGrpcServer } from '../../src/grpc/listener/server.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics, type Metrics } from '../../src/telemetry/metrics.ts';
 import { realWorld } from '../../src/world.ts';
@@ -21,7 +21,7 @@ export interface RunningGrpc extends AsyncDisposable {
 
 export async function startGrpcServer(
   methods: readonly GrpcMethod[],
-  parts: Partial<GrpcServerParts> = {},
+  dependencies: Partial<GrpcServerDependencies> = {},
 ): Promise<RunningGrpc> {
   const logged: Record<string, unknown>[] = [];
   const metrics = createMetrics();
@@ -33,7 +33,7 @@ export async function startGrpcServer(
     log: createLog('info', { write: (line) => logged.push(JSON.parse(line)) }),
     metrics,
     world: realWorld,
-    ...parts,
+    ...dependencies,
   });
   const client = connectRaw(`127.0.0.1:${server.port}`);
   return {

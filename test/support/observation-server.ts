@@ -42,14 +42,14 @@ export async function startObservationServer() {
     },
   };
   const service = createObservationService({ sink, world: { nowMs: () => NOW_MS } });
-  const parts = { log: createLog('silent'), metrics: createMetrics(), world: realWorld };
+  const dependencies = { log: createLog('silent'), metrics: createMetrics(), world: realWorld };
   const listen = { host: '127.0.0.1', port: 0 };
-  const grpc = await openGrpcServer({ ...parts, ...listen, services: [service.grpc], maxMessageBytes: 4e6 });
+  const grpc = await openGrpcServer({ ...dependencies, ...listen, services: [service.grpc], maxMessageBytes: 4e6 });
   const client = connectRaw(`127.0.0.1:${grpc.port}`);
   const http = await listenHttp(listen);
   const routes = createObservationRoutes(service, { mode: 'auto', verifyToken: () => Promise.resolve(undefined) });
   const mounts = [{ path: '/observation.v1.ObservationService', errors: 'rpc' as const, routes }];
-  http.serve(createHttpApp({ ...parts, mounts, maxBodyBytes: 1e7, checkReady: async () => {} }));
+  http.serve(createHttpApp({ ...dependencies, mounts, maxBodyBytes: 1e7, checkReady: async () => {} }));
 
   const postBatch = (body: NonNullable<RequestInit['body']>, type: string) =>
     fetch(http.url + BATCH_PATH, { method: 'POST', headers: { 'content-type': type }, body });

@@ -16,7 +16,11 @@ import { createEventRoutes } from '../../src/webhooks/api/event-routes.ts';
 import { createHookRoutes } from '../../src/webhooks/api/hook-routes.ts';
 import { createRepositoryRoutes } from '../../src/webhooks/api/repository-routes.ts';
 import { createHookAdmin, type HookAdmin } from '../../src/webhooks/management/hook-admin.ts';
-import { createManagement, type Management, type SendingParts } from '../../src/webhooks/management/management.ts';
+import {
+  createManagement,
+  type Management,
+  type SendingDependencies,
+} from '../../src/webhooks/management/management.ts';
 import { realWorld, type World } from '../../src/world.ts';
 import { forEachEngine } from './engines.ts';
 
@@ -85,7 +89,7 @@ function toOwner(login: string): Owner {
 export async function startManagement(
   store: Store,
   world: World = realWorld,
-  manual?: SendingParts['manual'],
+  manual?: SendingDependencies['manual'],
 ): Promise<ManagementServer> {
   const http = await listenHttp({ host: '127.0.0.1', port: 0 });
   const attempts: number[] = [];
@@ -110,7 +114,7 @@ export async function startManagement(
   };
 }
 
-function createRecorder(attempts: number[]): SendingParts['manual'] {
+function createRecorder(attempts: number[]): SendingDependencies['manual'] {
   const record = async (id: number) => {
     attempts.push(id);
     return undefined;
@@ -118,15 +122,15 @@ function createRecorder(attempts: number[]): SendingParts['manual'] {
   return { test: record, redeliver: async (_, id) => ({ attempt: record(id) }) };
 }
 
-function serve(http: HttpServer, sending: SendingParts, world: World): void {
-  const parts = { ...sending, requireScope };
+function serve(http: HttpServer, sending: SendingDependencies, world: World): void {
+  const dependencies = { ...sending, requireScope };
   const routes = createRoutes<IdentityEnv>();
   for (const some of [
-    createRepositoryRoutes(parts),
-    createHookRoutes(parts),
-    createDeliveryRoutes(parts),
-    createBridgeRoutes(parts),
-    createEventRoutes(parts),
+    createRepositoryRoutes(dependencies),
+    createHookRoutes(dependencies),
+    createDeliveryRoutes(dependencies),
+    createBridgeRoutes(dependencies),
+    createEventRoutes(dependencies),
   ])
     routes.route('/', some);
   const app = createHttpApp({

@@ -1,7 +1,7 @@
 import { html } from 'hono/html';
 import { Failure } from '../../errors.ts';
+import { renderMoment } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
-import { renderMoment } from '../../pages/parts.ts';
 import { type EventCursor, listEvents, type RecordedEvent } from '../accounts/audit-store.ts';
 import { findLogins } from '../accounts/user-store.ts';
 import { texts } from '../messages/messages.ts';

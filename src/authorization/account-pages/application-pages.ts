@@ -1,5 +1,4 @@
 import { html } from 'hono/html';
-import type { Html } from '../../pages/layout.ts';
 import {
   formatDate,
   type Mistake,
@@ -11,7 +10,8 @@ import {
   renderHidden,
   renderMistake,
   renderTextArea,
-} from '../../pages/parts.ts';
+} from '../../pages/elements.ts';
+import type { Html } from '../../pages/layout.ts';
 import type { ApplicationSecret } from '../applications/application-secret-store.ts';
 import type { Application } from '../applications/application-store.ts';
 import { texts } from '../messages/messages.ts';

@@ -2,8 +2,8 @@
 import type { Context } from 'hono';
 import { Failure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';
+import type { Mistake } from '../../pages/elements.ts';
 import { readField, toMistake } from '../../pages/page-routes.ts';
-import type { Mistake } from '../../pages/parts.ts';
 import { findDone } from '../../pages/visits.ts';
 import {
   type ApplicationForm,

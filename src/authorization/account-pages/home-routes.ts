@@ -1,8 +1,8 @@
 import { html } from 'hono/html';
+import { formatDate, type Mistake, renderCsrf, renderDone, renderField, renderMistake } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
 import type { NavigationSection } from '../../pages/navigation.ts';
 import { readField, toMistake } from '../../pages/page-routes.ts';
-import { formatDate, type Mistake, renderCsrf, renderDone, renderField, renderMistake } from '../../pages/parts.ts';
 import { findDone } from '../../pages/visits.ts';
 import { auditStep } from '../accounts/audit-store.ts';
 import { listOrganizationsOfUser } from '../accounts/organization-store.ts';

@@ -1,5 +1,4 @@
 import { html } from 'hono/html';
-import type { Html } from '../../pages/layout.ts';
 import {
   formatDate,
   type Mistake,
@@ -9,7 +8,8 @@ import {
   renderField,
   renderHidden,
   renderMistake,
-} from '../../pages/parts.ts';
+} from '../../pages/elements.ts';
+import type { Html } from '../../pages/layout.ts';
 import type { Passkey } from '../accounts/passkey-store.ts';
 import type { UpstreamAccount } from '../accounts/upstream-account-store.ts';
 import type { User } from '../accounts/user-store.ts';

@@ -1,7 +1,7 @@
 import { html } from 'hono/html';
+import { formatDate, renderBadge, renderCsrf, renderDone, renderHidden, renderMoment } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
 import { readField } from '../../pages/page-routes.ts';
-import { formatDate, renderBadge, renderCsrf, renderDone, renderHidden, renderMoment } from '../../pages/parts.ts';
 import { findDone } from '../../pages/visits.ts';
 import { auditStep } from '../accounts/audit-store.ts';
 import { endOtherSessionsStep, endSession, listSessions, type SessionEntry } from '../accounts/session-store.ts';

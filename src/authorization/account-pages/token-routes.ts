@@ -1,6 +1,4 @@
 import { html } from 'hono/html';
-import type { Html } from '../../pages/layout.ts';
-import { readField, toMistake } from '../../pages/page-routes.ts';
 import {
   formatDate,
   type Mistake,
@@ -10,7 +8,9 @@ import {
   renderField,
   renderHidden,
   renderMistake,
-} from '../../pages/parts.ts';
+} from '../../pages/elements.ts';
+import type { Html } from '../../pages/layout.ts';
+import { readField, toMistake } from '../../pages/page-routes.ts';
 import { findDone } from '../../pages/visits.ts';
 import { isScope, listGrantable, SCOPES, type Scope } from '../applications/scope.ts';
 import { describeScope, texts } from '../messages/messages.ts';

@@ -1,6 +1,6 @@
 import { Failure } from '../../errors.ts';
+import type { Mistake } from '../../pages/elements.ts';
 import { readField, toMistake } from '../../pages/page-routes.ts';
-import type { Mistake } from '../../pages/parts.ts';
 import { auditStep } from '../accounts/audit-store.ts';
 import {
   confirmTotpStep,

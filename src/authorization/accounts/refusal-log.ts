@@ -13,7 +13,7 @@ export interface RefusalLog {
   note(event: AuditEvent & { readonly address: string }): Promise<void>;
 }
 
-interface RefusalParts {
+interface RefusalDependencies {
   readonly store: Store;
   readonly world: Pick<World, 'nowMs' | 'monotonicMs'>;
 }
@@ -21,7 +21,7 @@ interface RefusalParts {
 export const REFUSALS_AN_HOUR = { ofNetwork: 100, ofAll: 2000 } as const;
 const WINDOW_MS = 3_600_000;
 
-export function createRefusalLog({ store, world }: RefusalParts): RefusalLog {
+export function createRefusalLog({ store, world }: RefusalDependencies): RefusalLog {
   const mayWrite = createHourlyBudget(world);
   let omitted = 0;
   return {

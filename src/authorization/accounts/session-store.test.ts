@@ -111,21 +111,21 @@ forEachEngine('a sweep removes ended sessions, and no more than its limit', asyn
 });
 
 forEachEngine('a ticket is taken once, under its own kind, in its time; the table reveals nothing', async (store) => {
-  const parts = { store, world: createStillWorld(), vault };
-  const token = await issueTicket(parts, 'upstream', { content: { secret: 'verifier' }, lifetimeMs: 1000 });
-  assert.equal(await findTicket(parts, 'setup', token), undefined);
-  assert.equal(await takeTicket(parts, 'setup', token), undefined);
-  assert.deepEqual(await findTicket(parts, 'upstream', token), { secret: 'verifier' });
-  const takes = await Promise.all(Array.from({ length: 20 }, () => takeTicket(parts, 'upstream', token)));
+  const dependencies = { store, world: createStillWorld(), vault };
+  const token = await issueTicket(dependencies, 'upstream', { content: { secret: 'verifier' }, lifetimeMs: 1000 });
+  assert.equal(await findTicket(dependencies, 'setup', token), undefined);
+  assert.equal(await takeTicket(dependencies, 'setup', token), undefined);
+  assert.deepEqual(await findTicket(dependencies, 'upstream', token), { secret: 'verifier' });
+  const takes = await Promise.all(Array.from({ length: 20 }, () => takeTicket(dependencies, 'upstream', token)));
   assert.equal(takes.filter((taken) => taken !== undefined).length, 1);
 
-  const late = await issueTicket(parts, 'upstream', { content: { secret: 'verifier' }, lifetimeMs: 1000 });
+  const late = await issueTicket(dependencies, 'upstream', { content: { secret: 'verifier' }, lifetimeMs: 1000 });
   const rows = await store.read(statement<{ content: Uint8Array }>('test-all-tickets', 'SELECT * FROM tickets'));
   assert.ok(!Buffer.from(rows[0]!.content).includes('verifier'));
   assert.ok(!JSON.stringify(rows).includes(late));
-  parts.world.moveMs(1000);
-  assert.equal(await takeTicket(parts, 'upstream', late), undefined);
-  assert.equal(await sweepExpiredTickets(store, parts.world.nowMs(), 10), 1);
+  dependencies.world.moveMs(1000);
+  assert.equal(await takeTicket(dependencies, 'upstream', late), undefined);
+  assert.equal(await sweepExpiredTickets(store, dependencies.world.nowMs(), 10), 1);
 });
 
 forEachEngine('S07 many guesses at once are counted one by one', async (store) => {

@@ -16,7 +16,7 @@ export type TicketKind =
   | 'upstream'
   | 'shown-once';
 
-export interface TicketParts {
+export interface TicketDependencies {
   readonly store: Store;
   readonly world: World;
   readonly vault: Vault;
@@ -52,7 +52,7 @@ export function bindTicket(kind: TicketKind, tokenHash: string): string {
 
 /** Issues a ticket for `content` (anything JSON can say) and returns its token, which is kept nowhere. */
 export async function issueTicket(
-  { store, world, vault }: TicketParts,
+  { store, world, vault }: TicketDependencies,
   kind: TicketKind,
   ticket: { readonly content: unknown; readonly lifetimeMs: number },
 ): Promise<string> {
@@ -64,19 +64,31 @@ export async function issueTicket(
 }
 
 /** Reads the ticket without taking it. */
-export async function findTicket<T>(parts: TicketParts, kind: TicketKind, token: string): Promise<T | undefined> {
-  const rows = await parts.store.read(readTicket, [hashTicket(token), kind, parts.world.nowMs()]);
-  return openTicket<T>(parts, kind, token, rows);
+export async function findTicket<T>(
+  dependencies: TicketDependencies,
+  kind: TicketKind,
+  token: string,
+): Promise<T | undefined> {
+  const rows = await dependencies.store.read(readTicket, [hashTicket(token), kind, dependencies.world.nowMs()]);
+  return openTicket<T>(dependencies, kind, token, rows);
 }
 
 /** Takes the ticket. A second caller finds nothing. */
-export async function takeTicket<T>(parts: TicketParts, kind: TicketKind, token: string): Promise<T | undefined> {
-  const rows = await parts.store.write(takeTicketStatement, [hashTicket(token), kind, parts.world.nowMs()]);
-  return openTicket<T>(parts, kind, token, rows);
+export async function takeTicket<T>(
+  dependencies: TicketDependencies,
+  kind: TicketKind,
+  token: string,
+): Promise<T | undefined> {
+  const rows = await dependencies.store.write(takeTicketStatement, [
+    hashTicket(token),
+    kind,
+    dependencies.world.nowMs(),
+  ]);
+  return openTicket<T>(dependencies, kind, token, rows);
 }
 
 function openTicket<T>(
-  { vault }: TicketParts,
+  { vault }: TicketDependencies,
   kind: TicketKind,
   token: string,
   rows: readonly { readonly content: Uint8Array }[],

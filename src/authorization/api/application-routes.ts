@@ -15,7 +15,7 @@ import {
 import { listSecrets } from '../applications/application-secret-store.ts';
 import { type Application, findApplication, listApplications } from '../applications/application-store.ts';
 import { clientAddress } from '../sign-in/client-address.ts';
-import type { ProtocolParts } from '../tokens/parts.ts';
+import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
 import { requirePersonalToken } from '../tokens/require-scope.ts';
 import { listPageSchema, takePage } from './list-page.ts';
 
@@ -57,36 +57,43 @@ const formSchema = changeSchema.extend({ name: z.string(), public: z.boolean().o
 type ChangeBody = z.infer<typeof changeSchema>;
 
 const PATH = '/applications';
+const ITEM_PATH = `${PATH}/{client_id}`;
+const SECRETS_PATH = `${ITEM_PATH}/secrets`;
 const tags = ['User'];
 const params = z.object({ client_id: z.string().max(100) });
 const json = <T extends z.ZodType>(schema: T) => ({ content: { 'application/json': { schema } } });
 
 export function addApplicationRoutes(
   routes: OpenAPIHono<IdentityEnv>,
-  parts: ProtocolParts,
+  dependencies: ProtocolDependencies,
   requireScope: RequireScope,
 ): void {
-  addCollectionRoutes(routes, parts, requireScope);
-  addItemRoutes(routes, parts, requireScope);
-  addSecretRoutes(routes, parts, requireScope);
+  addCollectionRoutes(routes, dependencies, requireScope);
+  addReadRoute(routes, dependencies, requireScope);
+  addChangeRoute(routes, dependencies, requireScope);
+  addDeleteRoute(routes, dependencies, requireScope);
+  addSecretRoutes(routes, dependencies, requireScope);
 }
 
-function addCollectionRoutes(routes: OpenAPIHono<IdentityEnv>, parts: ProtocolParts, requireScope: RequireScope): void {
-  const middleware = requireScope('all_user');
-  const managing = [middleware, requirePersonalToken, limitFields];
+function addCollectionRoutes(
+  routes: OpenAPIHono<IdentityEnv>,
+  dependencies: ProtocolDependencies,
+  requireScope: RequireScope,
+): void {
+  const managing = listManagingGuards(requireScope);
   routes.openapi(
     {
       method: 'get',
       path: PATH,
       summary: "List the caller's OAuth applications",
       tags,
-      middleware,
+      middleware: requireScope('all_user'),
       request: { query: listPageSchema },
       responses: { 200: { description: 'Newest first', ...json(z.array(applicationSchema)) } },
     },
     async (c) => {
-      const applications = await listApplications(parts.store, c.get('identity').userId);
-      const some = takePage(c, applications, { query: c.req.valid('query'), baseUrl: parts.baseUrl });
+      const applications = await listApplications(dependencies.store, c.get('identity').userId);
+      const some = takePage(c, applications, { query: c.req.valid('query'), baseUrl: dependencies.baseUrl });
       return c.json(some.map(formatApplication), 200);
     },
   );
@@ -110,79 +117,100 @@ function addCollectionRoutes(routes: OpenAPIHono<IdentityEnv>, parts: ProtocolPa
       const empty = { homepage: '', description: '', redirectUris: [], isPublic: body.public ?? false };
       const form = { ...empty, ...toChange(body), name: body.name };
       const actor = { userId: requirePerson(c.get('identity')), address: clientAddress(c as never) };
-      const { application, clientSecret } = await createApplication(parts.store, parts.world, { form, actor });
+      const { application, clientSecret } = await createApplication(dependencies.store, dependencies.world, {
+        form,
+        actor,
+      });
       const secret = clientSecret === undefined ? {} : { client_secret: clientSecret };
       return c.json({ ...formatApplication(application), ...secret }, 201, { 'Cache-Control': 'no-store' });
     },
   );
 }
 
-function addItemRoutes(routes: OpenAPIHono<IdentityEnv>, parts: ProtocolParts, requireScope: RequireScope): void {
-  const middleware = requireScope('all_user');
-  const managing = [middleware, requirePersonalToken, limitFields];
-  const path = `${PATH}/{client_id}`;
+function addReadRoute(
+  routes: OpenAPIHono<IdentityEnv>,
+  dependencies: ProtocolDependencies,
+  requireScope: RequireScope,
+): void {
   routes.openapi(
     {
       method: 'get',
-      path,
+      path: ITEM_PATH,
       summary: 'One OAuth application with its secrets, which show their last four characters',
       tags,
-      middleware,
+      middleware: requireScope('all_user'),
       request: { params },
       responses: {
         200: { description: 'The application', ...json(applicationSchema.extend({ secrets: z.array(secretSchema) })) },
       },
     },
     async (c) => {
-      const application = await findOwn(parts, c.get('identity'), c.req.valid('param').client_id);
-      const secrets = await listSecrets(parts.store, application.clientId);
+      const application = await findOwn(dependencies, c.get('identity'), c.req.valid('param').client_id);
+      const secrets = await listSecrets(dependencies.store, application.clientId);
       return c.json({ ...formatApplication(application), secrets: secrets.map(formatSecret) }, 200);
     },
   );
+}
+
+function addChangeRoute(
+  routes: OpenAPIHono<IdentityEnv>,
+  dependencies: ProtocolDependencies,
+  requireScope: RequireScope,
+): void {
   routes.openapi(
     {
       method: 'patch',
-      path,
+      path: ITEM_PATH,
       summary: 'Change an OAuth application',
       tags,
-      middleware: managing,
+      middleware: listManagingGuards(requireScope),
       request: { params, body: { required: true, ...json(changeSchema) } },
       responses: { 200: { description: 'The application', ...json(applicationSchema) } },
     },
     async (c) => {
-      const application = await findOwn(parts, c.get('identity'), c.req.valid('param').client_id);
+      const application = await findOwn(dependencies, c.get('identity'), c.req.valid('param').client_id);
       const form = { ...application, ...toChange(c.req.valid('json')) };
       const actor = { userId: c.get('identity').userId, address: clientAddress(c as never) };
-      const updated = await updateApplication(parts.store, parts.world, { application, form, actor });
+      const updated = await updateApplication(dependencies.store, dependencies.world, { application, form, actor });
       return c.json(formatApplication(updated), 200);
     },
   );
+}
+
+function addDeleteRoute(
+  routes: OpenAPIHono<IdentityEnv>,
+  dependencies: ProtocolDependencies,
+  requireScope: RequireScope,
+): void {
   routes.openapi(
     {
       method: 'delete',
-      path,
+      path: ITEM_PATH,
       summary: 'Delete an OAuth application and every token it holds',
       tags,
-      middleware: managing,
+      middleware: listManagingGuards(requireScope),
       request: { params },
       responses: { 204: { description: 'Deleted' } },
     },
     async (c) => {
-      const application = await findOwn(parts, c.get('identity'), c.req.valid('param').client_id);
+      const application = await findOwn(dependencies, c.get('identity'), c.req.valid('param').client_id);
       const actor = { userId: c.get('identity').userId, address: clientAddress(c as never) };
-      await deleteApplication(parts.store, parts.world, { application, actor });
+      await deleteApplication(dependencies.store, dependencies.world, { application, actor });
       return c.body(null, 204);
     },
   );
 }
 
-function addSecretRoutes(routes: OpenAPIHono<IdentityEnv>, parts: ProtocolParts, requireScope: RequireScope): void {
-  const managing = [requireScope('all_user'), requirePersonalToken, limitFields];
-  const path = `${PATH}/{client_id}/secrets`;
+function addSecretRoutes(
+  routes: OpenAPIHono<IdentityEnv>,
+  dependencies: ProtocolDependencies,
+  requireScope: RequireScope,
+): void {
+  const managing = listManagingGuards(requireScope);
   routes.openapi(
     {
       method: 'post',
-      path,
+      path: SECRETS_PATH,
       summary: 'Add a second secret, to replace the first without downtime',
       tags,
       middleware: managing,
@@ -190,16 +218,16 @@ function addSecretRoutes(routes: OpenAPIHono<IdentityEnv>, parts: ProtocolParts,
       responses: { 201: { description: 'The secret, shown once', ...json(z.object({ client_secret: z.string() })) } },
     },
     async (c) => {
-      const application = await findOwn(parts, c.get('identity'), c.req.valid('param').client_id);
+      const application = await findOwn(dependencies, c.get('identity'), c.req.valid('param').client_id);
       const actor = { userId: c.get('identity').userId, address: clientAddress(c as never) };
-      const secret = await addSecret(parts.store, parts.world, { application, actor });
+      const secret = await addSecret(dependencies.store, dependencies.world, { application, actor });
       return c.json({ client_secret: secret }, 201, { 'Cache-Control': 'no-store' });
     },
   );
   routes.openapi(
     {
       method: 'delete',
-      path: `${path}/{slot}`,
+      path: `${SECRETS_PATH}/{slot}`,
       summary: 'Remove one of two secrets',
       tags,
       middleware: managing,
@@ -208,17 +236,22 @@ function addSecretRoutes(routes: OpenAPIHono<IdentityEnv>, parts: ProtocolParts,
     },
     async (c) => {
       const { client_id: clientId, slot } = c.req.valid('param');
-      const application = await findOwn(parts, c.get('identity'), clientId);
+      const application = await findOwn(dependencies, c.get('identity'), clientId);
       const actor = { userId: c.get('identity').userId, address: clientAddress(c as never) };
-      await removeSecret(parts.store, parts.world, { application, slot, actor });
+      await removeSecret(dependencies.store, dependencies.world, { application, slot, actor });
       return c.body(null, 204);
     },
   );
 }
 
+/** What a change passes: the scope, a personal token, a bound on the number of fields. */
+function listManagingGuards(requireScope: RequireScope) {
+  return [requireScope('all_user'), requirePersonalToken, limitFields];
+}
+
 /** Throws `not_found` for another person's application. */
-async function findOwn(parts: ProtocolParts, identity: Identity, clientId: string): Promise<Application> {
-  const application = await findApplication(parts.store, clientId);
+async function findOwn(dependencies: ProtocolDependencies, identity: Identity, clientId: string): Promise<Application> {
+  const application = await findApplication(dependencies.store, clientId);
   if (application !== undefined && application.ownerId === identity.userId) return application;
   throw new Failure('not_found', `Application not found: ${clientId}`);
 }

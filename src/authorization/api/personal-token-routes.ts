@@ -6,7 +6,6 @@ import type { IdentityEnv, RequireScope } from '../../http/require-scope.ts';
 import type { Identity } from '../../identity.ts';
 import { isScope } from '../applications/scope.ts';
 import { clientAddress } from '../sign-in/client-address.ts';
-import type { ProtocolParts } from '../tokens/parts.ts';
 import {
   createPersonalToken,
   DEFAULT_PERSONAL_TOKEN_DAYS,
@@ -14,6 +13,7 @@ import {
   revokePersonalToken,
 } from '../tokens/personal-token.ts';
 import { listPersonalTokens, type PersonalToken } from '../tokens/personal-token-store.ts';
+import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
 import { requirePersonalToken } from '../tokens/require-scope.ts';
 import { listPageSchema, takePage } from './list-page.ts';
 
@@ -46,18 +46,22 @@ const newTokenSchema = z.object({
 const PATH = '/access_tokens';
 const tags = ['User'];
 
-export function addPersonalTokenRoutes(routes: Routes, parts: ProtocolParts, requireScope: RequireScope): void {
+export function addPersonalTokenRoutes(
+  routes: Routes,
+  dependencies: ProtocolDependencies,
+  requireScope: RequireScope,
+): void {
   const middleware = requireScope('all_user');
   const managing = [middleware, requirePersonalToken, limitFields];
-  addListRoute(routes, parts, middleware);
-  addCreateRoute(routes, parts, managing);
-  addRevokeRoute(routes, parts, managing);
+  addListRoute(routes, dependencies, middleware);
+  addCreateRoute(routes, dependencies, managing);
+  addRevokeRoute(routes, dependencies, managing);
 }
 
 type Routes = OpenAPIHono<IdentityEnv>;
 type Middleware = ReturnType<RequireScope>;
 
-function addListRoute(routes: Routes, parts: ProtocolParts, middleware: Middleware): void {
+function addListRoute(routes: Routes, dependencies: ProtocolDependencies, middleware: Middleware): void {
   routes.openapi(
     {
       method: 'get',
@@ -71,14 +75,14 @@ function addListRoute(routes: Routes, parts: ProtocolParts, middleware: Middlewa
       },
     },
     async (c) => {
-      const tokens = await listPersonalTokens(parts.store, c.get('identity').userId);
-      const some = takePage(c, tokens, { query: c.req.valid('query'), baseUrl: parts.baseUrl });
+      const tokens = await listPersonalTokens(dependencies.store, c.get('identity').userId);
+      const some = takePage(c, tokens, { query: c.req.valid('query'), baseUrl: dependencies.baseUrl });
       return c.json(some.map(formatToken), 200);
     },
   );
 }
 
-function addCreateRoute(routes: Routes, parts: ProtocolParts, middleware: Middleware[]): void {
+function addCreateRoute(routes: Routes, dependencies: ProtocolDependencies, middleware: Middleware[]): void {
   routes.openapi(
     {
       method: 'post',
@@ -99,11 +103,11 @@ function addCreateRoute(routes: Routes, parts: ProtocolParts, middleware: Middle
       const identity = c.get('identity');
       // `requirePersonalToken` let it pass.
       const { userId, tokenId: parentId = '' } = identity;
-      const created = await createPersonalToken(parts.store, parts.world, {
+      const created = await createPersonalToken(dependencies.store, dependencies.world, {
         userId,
         name,
         scopes: checkScopes(scopes, identity),
-        expiresAtMs: await decideExpiry(parts.store, parts.world, { userId, parentId, days }),
+        expiresAtMs: await decideExpiry(dependencies.store, dependencies.world, { userId, parentId, days }),
         parentId,
         address: clientAddress(c as never),
       });
@@ -112,7 +116,7 @@ function addCreateRoute(routes: Routes, parts: ProtocolParts, middleware: Middle
   );
 }
 
-function addRevokeRoute(routes: Routes, parts: ProtocolParts, middleware: Middleware[]): void {
+function addRevokeRoute(routes: Routes, dependencies: ProtocolDependencies, middleware: Middleware[]): void {
   routes.openapi(
     {
       method: 'delete',
@@ -125,7 +129,10 @@ function addRevokeRoute(routes: Routes, parts: ProtocolParts, middleware: Middle
     },
     async (c) => {
       const target = { userId: c.get('identity').userId, tokenId: c.req.valid('param').id };
-      await revokePersonalToken(parts.store, parts.world, { ...target, address: clientAddress(c as never) });
+      await revokePersonalToken(dependencies.store, dependencies.world, {
+        ...target,
+        address: clientAddress(c as never),
+      });
       return c.body(null, 204);
     },
   );

@@ -7,7 +7,7 @@ import type { IdentityEnv, RequireScope } from '../../http/require-scope.ts';
 import { createRoutes } from '../../http/routes.ts';
 import type { VerifyToken } from '../../identity.ts';
 import { findUserById, type User } from '../accounts/user-store.ts';
-import type { ProtocolParts } from '../tokens/parts.ts';
+import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
 import { identifyFor } from '../tokens/require-scope.ts';
 import { addApplicationRoutes } from './application-routes.ts';
 import { addPersonalTokenRoutes } from './personal-token-routes.ts';
@@ -40,7 +40,7 @@ export interface Guard {
   readonly requireScope: RequireScope;
 }
 
-export function createUserMount(parts: ProtocolParts, guard: Guard): RouteMount {
+export function createUserMount(dependencies: ProtocolDependencies, guard: Guard): RouteMount {
   const routes = createRoutes<IdentityEnv>();
   routes.openAPIRegistry.registerPath({
     method: 'get',
@@ -49,10 +49,10 @@ export function createUserMount(parts: ProtocolParts, guard: Guard): RouteMount 
     tags: ['User'],
     responses: { 200: { description: 'The user', content: { 'application/json': { schema: userSchema } } } },
   });
-  addPersonalTokenRoutes(routes, parts, guard.requireScope);
-  addApplicationRoutes(routes, parts, guard.requireScope);
+  addPersonalTokenRoutes(routes, dependencies, guard.requireScope);
+  addApplicationRoutes(routes, dependencies, guard.requireScope);
   const endpoints: Endpoint[] = [
-    { method: 'GET', path: '/', answer: (call) => answerUserRequest(parts, call, guard.verifyToken) },
+    { method: 'GET', path: '/', answer: (call) => answerUserRequest(dependencies, call, guard.verifyToken) },
   ];
   return {
     path: '/api/v5/user',
@@ -62,18 +62,22 @@ export function createUserMount(parts: ProtocolParts, guard: Guard): RouteMount 
   };
 }
 
-async function answerUserRequest(parts: ProtocolParts, call: Call, verifyToken: VerifyToken): Promise<Reply> {
+async function answerUserRequest(
+  dependencies: ProtocolDependencies,
+  call: Call,
+  verifyToken: VerifyToken,
+): Promise<Reply> {
   const { userId } = await identifyFor('all_user', call, verifyToken);
-  const user = await findUserById(parts.store, userId);
+  const user = await findUserById(dependencies.store, userId);
   if (user === undefined) throw new Failure('forbidden', 'Forbidden: this token speaks for no user');
-  return replyJson(formatUser(parts, user));
+  return replyJson(formatUser(dependencies, user));
 }
 
 /**
  * What this service does not know of a person is empty, never absent: clients of the platform read these fields. Nor
  * does an address lead nowhere: there are no public profiles and no followers here.
  */
-function formatUser({ baseUrl, issuer }: ProtocolParts, user: User): z.infer<typeof userSchema> {
+function formatUser({ baseUrl, issuer }: ProtocolDependencies, user: User): z.infer<typeof userSchema> {
   return {
     id: user.id,
     login: user.login,

@@ -16,14 +16,14 @@ const PAUSE_MS = 20;
 
 const DAY_MS = 86_400_000;
 
-interface AccountsWorkerParts {
+interface SignInSweeperDependencies {
   readonly kit: SignInKit;
   readonly log: Log;
   /** How long an event of the audit log is kept. */
   readonly auditDays: number;
 }
 
-export function createAccountsWorker({ kit, log, auditDays }: AccountsWorkerParts): Worker {
+export function createAccountsWorker({ kit, log, auditDays }: SignInSweeperDependencies): Worker {
   const { world } = kit;
   const round = (signal: AbortSignal): Promise<void> => sweepAccounts(kit, { auditDays, signal });
   return createRoundWorker({ name: 'accounts', restMs: REST_MS, world, log, round });

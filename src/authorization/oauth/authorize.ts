@@ -18,7 +18,7 @@ import { formatScope, isWithin, listGrantable, type Scope } from '../application
 import { clientAddress } from '../sign-in/client-address.ts';
 import { markRequest, readMark, spendMark } from '../sign-in/prompt-login-mark.ts';
 import type { Session, SignIn } from '../sign-in/sign-in.ts';
-import type { ProtocolParts } from '../tokens/parts.ts';
+import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
 import {
   AUTHORIZE_PATH,
   type AuthorizationRequest,
@@ -38,30 +38,30 @@ import { type Consent, findConsent } from './protocol/consent-store.ts';
 import { createOAuthFailure } from './protocol/oauth-error.ts';
 import { describeAuthorize } from './protocol-descriptions.ts';
 
-export interface AuthorizeParts extends ProtocolParts {
+export interface AuthorizeDependencies extends ProtocolDependencies {
   readonly signIn: SignIn;
 }
 
 const SEAL_KIND = 'authorize';
 
-export function createAuthorizeMount(parts: AuthorizeParts): RouteMount {
+export function createAuthorizeMount(dependencies: AuthorizeDependencies): RouteMount {
   const routes = createPageRoutes();
   describeAuthorize(routes);
-  routes.get('/', (c) => beginAuthorization(parts, c));
-  routes.post('/', (c) => postAuthorization(parts, c));
+  routes.get('/', (c) => beginAuthorization(dependencies, c));
+  routes.post('/', (c) => postAuthorization(dependencies, c));
   return { path: AUTHORIZE_PATH, errors: 'page', routes };
 }
 
-async function beginAuthorization(parts: AuthorizeParts, c: Context<HttpEnv>): Promise<Response> {
+async function beginAuthorization(dependencies: AuthorizeDependencies, c: Context<HttpEnv>): Promise<Response> {
   const query = parseAuthorizeQuery(new URL(c.req.url).searchParams);
-  const application = await findApplication(parts.store, readClientId(query));
+  const application = await findApplication(dependencies.store, readClientId(query));
   const redirectUri = checkTarget(query, application);
   try {
     checkRequestSize(query);
     const request = parseAuthorizationRequest(query, application as Application, redirectUri);
-    return await askUser(parts, c, { request, application: application as Application, query });
+    return await askUser(dependencies, c, { request, application: application as Application, query });
   } catch (error) {
-    return refuseRequest(parts, c, { error, redirectUri, application: application as Application, query });
+    return refuseRequest(dependencies, c, { error, redirectUri, application: application as Application, query });
   }
 }
 
@@ -77,17 +77,21 @@ interface RefusedRequest {
  * strangers to its address. So the person signs in before the refusal is redirected. A request that must not show the
  * sign-in page is redirected at once only for applications of the service or of an administrator.
  */
-async function refuseRequest(parts: AuthorizeParts, c: Context<HttpEnv>, refused: RefusedRequest): Promise<Response> {
+async function refuseRequest(
+  dependencies: AuthorizeDependencies,
+  c: Context<HttpEnv>,
+  refused: RefusedRequest,
+): Promise<Response> {
   const { error, redirectUri, application, query } = refused;
   const refusal = { error, redirectUri, state: readState(query) };
-  const url = formatRefusal(parts, refusal);
-  if ((await parts.signIn.currentSession(c)) !== undefined) return redirectWithRefusal(parts, c, refusal);
+  const url = formatRefusal(dependencies, refusal);
+  if ((await dependencies.signIn.currentSession(c)) !== undefined) return redirectWithRefusal(dependencies, c, refusal);
   if (!isSilent(query)) {
     // What is too long for the way over the sign-in page is shown here.
     checkRequestSize(query);
-    return redirectToSignIn(parts, c, { redirectUri, query });
+    return redirectToSignIn(dependencies, c, { redirectUri, query });
   }
-  if (await isOfAdministrator(parts, application)) return redirectWithRefusal(parts, c, refusal);
+  if (await isOfAdministrator(dependencies, application)) return redirectWithRefusal(dependencies, c, refusal);
   const page = renderLeavePage({ url, target: describeTarget(redirectUri), application: application.name });
   return respondPage(c, page, { status: 400 });
 }
@@ -96,7 +100,7 @@ function isSilent({ values }: AuthorizeQuery): boolean {
   return values.get('prompt')?.split(' ').includes('none') ?? false;
 }
 
-async function isOfAdministrator({ store }: AuthorizeParts, { ownerId }: Application): Promise<boolean> {
+async function isOfAdministrator({ store }: AuthorizeDependencies, { ownerId }: Application): Promise<boolean> {
   return ownerId === undefined || (await findUserById(store, ownerId))?.isAdmin === true;
 }
 
@@ -111,24 +115,24 @@ interface Pending {
   readonly query: AuthorizeQuery;
 }
 
-async function askUser(parts: AuthorizeParts, c: Context<HttpEnv>, pending: Pending): Promise<Response> {
+async function askUser(dependencies: AuthorizeDependencies, c: Context<HttpEnv>, pending: Pending): Promise<Response> {
   const { application } = pending;
-  const session = await parts.signIn.currentSession(c);
-  if (session === undefined || mustSignInAgain(parts, c, { ...pending, session }))
-    return sendToSignIn(parts, c, pending);
+  const session = await dependencies.signIn.currentSession(c);
+  if (session === undefined || mustSignInAgain(dependencies, c, { ...pending, session }))
+    return sendToSignIn(dependencies, c, pending);
   const request = { ...pending.request, scopes: listGrantableOrRefuse(pending.request, session) };
-  const consent = await findConsent(parts.store, session.user.id, application.clientId);
+  const consent = await findConsent(dependencies.store, session.user.id, application.clientId);
   if (consent !== undefined && mayPassSilently({ request, application }, consent))
-    return passSilently(parts, c, { request, session, consent });
+    return passSilently(dependencies, c, { request, session, consent });
   if (request.prompts.includes('none')) throw createOAuthFailure('consent_required', 'The user has to be asked');
-  const view = await createConsentView(parts, {
+  const view = await createConsentView(dependencies, {
     application,
     session,
     scopes: request.scopes,
     canNarrow: true,
     consented: consent?.scopes ?? [],
     redirectUri: request.redirectUri,
-    request: sealRequest(parts, session, { kind: SEAL_KIND, content: request }),
+    request: sealRequest(dependencies, session, { kind: SEAL_KIND, content: request }),
     action: AUTHORIZE_PATH,
     switchAccountUrl: formatRequestPath(pending.query, { prompt: 'select_account' }),
   });
@@ -144,34 +148,34 @@ function listGrantableOrRefuse({ scopes }: AuthorizationRequest, { user }: Sessi
 }
 
 function mustSignInAgain(
-  parts: AuthorizeParts,
+  dependencies: AuthorizeDependencies,
   c: Context<HttpEnv>,
   { request, query, session }: Pending & { readonly session: Session },
 ): boolean {
   const marked = { request: formatRequestPath(query, {}), mark: query.values.get('again') };
-  const markedAtMs = readMark(parts.signIn.kit, c, marked);
+  const markedAtMs = readMark(dependencies.signIn.kit, c, marked);
   if (markedAtMs !== undefined && session.authTimeMs >= markedAtMs) {
-    spendMark(parts.signIn.kit, c);
+    spendMark(dependencies.signIn.kit, c);
     return false;
   }
   if (request.prompts.includes('login') || request.prompts.includes('select_account')) return true;
   // In both directions: one from the future was made while the clock was wrong.
-  const ageMs = Math.abs(parts.world.nowMs() - session.authTimeMs);
+  const ageMs = Math.abs(dependencies.world.nowMs() - session.authTimeMs);
   return request.maxAgeSeconds !== undefined && ageMs > request.maxAgeSeconds * 1000;
 }
 
-function sendToSignIn(parts: AuthorizeParts, c: Context<HttpEnv>, { request, query }: Pending): Response {
+function sendToSignIn(dependencies: AuthorizeDependencies, c: Context<HttpEnv>, { request, query }: Pending): Response {
   if (request.prompts.includes('none')) throw createOAuthFailure('login_required', 'The user has to sign in');
-  return redirectToSignIn(parts, c, { redirectUri: request.redirectUri, query });
+  return redirectToSignIn(dependencies, c, { redirectUri: request.redirectUri, query });
 }
 
 function redirectToSignIn(
-  parts: AuthorizeParts,
+  dependencies: AuthorizeDependencies,
   c: Context<HttpEnv>,
   { redirectUri, query }: Pick<RefusedRequest, 'redirectUri' | 'query'>,
 ): Response {
-  const again = markRequest(parts.signIn.kit, c, formatRequestPath(query, {}));
-  return parts.signIn.redirectToSignIn(c, formatRequestPath(query, { again }), {
+  const again = markRequest(dependencies.signIn.kit, c, formatRequestPath(query, {}));
+  return dependencies.signIn.redirectToSignIn(c, formatRequestPath(query, { again }), {
     loginHint: query.values.get('login_hint')?.slice(0, MAX_LOGIN_HINT_LENGTH),
     leadsToClient: !isPrivateScheme(redirectUri),
   });
@@ -192,7 +196,7 @@ function mayPassSilently(
   return !application.isPublic || isLoopbackIp(request.redirectUri);
 }
 
-async function postAuthorization(parts: AuthorizeParts, c: Context<HttpEnv>): Promise<Response> {
+async function postAuthorization(dependencies: AuthorizeDependencies, c: Context<HttpEnv>): Promise<Response> {
   const form = await readForm(c);
   const sealed = form.get('request');
   // RFC 6749 §3.1: an authorization request may come by POST; it goes on as if it had been a GET.
@@ -201,16 +205,16 @@ async function postAuthorization(parts: AuthorizeParts, c: Context<HttpEnv>): Pr
     checkRequestSize(query);
     return c.redirect(formatRequestPath(query), 303);
   }
-  parts.signIn.checkForm(c, form);
-  const session = await parts.signIn.currentSession(c);
+  dependencies.signIn.checkForm(c, form);
+  const session = await dependencies.signIn.currentSession(c);
   if (session === undefined) return c.redirect('/sign-in', 303);
-  const request = openRequest<AuthorizationRequest>(parts, session, { kind: SEAL_KIND, sealed });
-  const application = await findApplication(parts.store, request.clientId);
+  const request = openRequest<AuthorizationRequest>(dependencies, session, { kind: SEAL_KIND, sealed });
+  const application = await findApplication(dependencies.store, request.clientId);
   checkTarget(parseAuthorizeQuery([['redirect_uri', request.redirectUri]]), application);
   const kept = readChosenScopes(form, request.scopes);
   // A person who clears every box and presses Allow has allowed nothing.
   const isAllowed = form.get('decision') === 'allow' && kept.length > 0;
-  return isAllowed ? allow(parts, c, { request, session, kept }) : deny(parts, c, { request, session });
+  return isAllowed ? allow(dependencies, c, { request, session, kept }) : deny(dependencies, c, { request, session });
 }
 
 interface Decided {
@@ -224,48 +228,52 @@ interface Allowed extends Decided {
 }
 
 async function allow(
-  parts: AuthorizeParts,
+  dependencies: AuthorizeDependencies,
   c: Context<HttpEnv>,
   { request, session, kept }: Allowed,
 ): Promise<Response> {
-  const nowMs = parts.world.nowMs();
+  const nowMs = dependencies.world.nowMs();
   const userId = session.user.id;
   const { clientId, scopes: asked } = request;
   const details = { scope: formatScope(kept) };
-  const { text, code } = createCode(parts, { request: { ...request, scopes: kept }, session });
-  await parts.store.call(insertAllowedCode, {
-    decision: { userId, clientId, asked, kept, newGrantId: parts.world.uuid(), nowMs },
+  const { text, code } = createCode(dependencies, { request: { ...request, scopes: kept }, session });
+  await dependencies.store.call(insertAllowedCode, {
+    decision: { userId, clientId, asked, kept, newGrantId: dependencies.world.uuid(), nowMs },
     code,
     audit: auditStep({ kind: 'consent_granted', userId, clientId, address: clientAddress(c), details }, nowMs),
   });
-  return redirectWithCode(parts, c, { request, code: text });
+  return redirectWithCode(dependencies, c, { request, code: text });
 }
 
-async function deny(parts: AuthorizeParts, c: Context<HttpEnv>, { request, session }: Decided): Promise<Response> {
+async function deny(
+  dependencies: AuthorizeDependencies,
+  c: Context<HttpEnv>,
+  { request, session }: Decided,
+): Promise<Response> {
   const { clientId, redirectUri, state } = request;
   const event = { kind: 'consent_denied' as const, userId: session.user.id, clientId, address: clientAddress(c) };
-  await parts.store.writeAll([auditStep(event, parts.world.nowMs())]);
+  await dependencies.store.writeAll([auditStep(event, dependencies.world.nowMs())]);
   const error = createOAuthFailure('access_denied', 'The user refused');
-  return redirectWithRefusal(parts, c, { error, redirectUri, state });
+  return redirectWithRefusal(dependencies, c, { error, redirectUri, state });
 }
 
 async function passSilently(
-  parts: AuthorizeParts,
+  dependencies: AuthorizeDependencies,
   c: Context<HttpEnv>,
   { request, session, consent }: Decided & { readonly consent: Consent },
 ): Promise<Response> {
-  const { text, code } = createCode(parts, { request, session });
+  const { text, code } = createCode(dependencies, { request, session });
   const { statement, parameters } = insertCodeStep({ ...code, grantId: consent.grantId });
-  await parts.store.write(statement, parameters);
-  return redirectWithCode(parts, c, { request, code: text });
+  await dependencies.store.write(statement, parameters);
+  return redirectWithCode(dependencies, c, { request, code: text });
 }
 
 function createCode(
-  parts: AuthorizeParts,
+  dependencies: AuthorizeDependencies,
   { request, session }: Decided,
 ): { readonly text: string; readonly code: Omit<NewCode, 'grantId'> } {
-  const text = createSecret('code', parts.world);
-  const issuedAtMs = parts.world.nowMs();
+  const text = createSecret('code', dependencies.world);
+  const issuedAtMs = dependencies.world.nowMs();
   const { clientId, redirectUri, codeChallenge, nonce } = request;
   const code = {
     codeHash: hashSecret(text),
@@ -278,7 +286,7 @@ function createCode(
     nonce,
     authTimeMs: session.authTimeMs,
     issuedAtMs,
-    expiresAtMs: issuedAtMs + parts.lifetimes.codeSeconds * 1000,
+    expiresAtMs: issuedAtMs + dependencies.lifetimes.codeSeconds * 1000,
   };
   return { text, code };
 }

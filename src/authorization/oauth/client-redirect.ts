@@ -5,10 +5,10 @@ import type { HttpEnv } from '../../http/context.ts';
 import { renderGoOnPage } from '../../pages/notice-pages.ts';
 import { respondPage } from '../../pages/page-response.ts';
 import { addToQuery, isPrivateScheme } from '../applications/redirect-uri.ts';
-import type { ProtocolParts } from '../tokens/parts.ts';
+import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
 import type { AuthorizationRequest } from './authorize-request.ts';
 
-type Issuer = Pick<ProtocolParts, 'issuer'>;
+type Issuer = Pick<ProtocolDependencies, 'issuer'>;
 
 export interface Refusal {
   readonly error: unknown;

@@ -1,7 +1,7 @@
 /** The page that asks: who wants in, what for, and where the answer goes. Both answers weigh the same. */
 import { html } from 'hono/html';
+import { formatDate, renderBadge, renderCsrf, renderHidden } from '../../pages/elements.ts';
 import { type Html, renderFocusPage } from '../../pages/layout.ts';
-import { formatDate, renderBadge, renderCsrf, renderHidden } from '../../pages/parts.ts';
 import { describeScope, texts } from '../messages/messages.ts';
 import { type ConsentView, MANY_PEOPLE } from './consent-view.ts';
 

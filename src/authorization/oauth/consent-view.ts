@@ -4,7 +4,7 @@ import { findUserById, type User } from '../accounts/user-store.ts';
 import type { Application } from '../applications/application-store.ts';
 import type { Scope } from '../applications/scope.ts';
 import type { Session } from '../sign-in/sign-in-kit.ts';
-import type { ProtocolParts } from '../tokens/parts.ts';
+import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
 import { countPeople } from './protocol/consent-store.ts';
 
 export const MANY_PEOPLE = 1000;
@@ -48,19 +48,20 @@ export interface ConsentFacts {
   readonly switchAccountUrl: string;
 }
 
-export async function createConsentView(parts: ProtocolParts, facts: ConsentFacts): Promise<ConsentView> {
+export async function createConsentView(dependencies: ProtocolDependencies, facts: ConsentFacts): Promise<ConsentView> {
   const { application, session, consented, redirectUri } = facts;
-  const owner = application.ownerId === undefined ? undefined : await findUserById(parts.store, application.ownerId);
+  const owner =
+    application.ownerId === undefined ? undefined : await findUserById(dependencies.store, application.ownerId);
   return {
     application,
     ownerLogin: owner?.login,
-    people: await countPeople(parts.store, application.clientId, MANY_PEOPLE + 1),
+    people: await countPeople(dependencies.store, application.clientId, MANY_PEOPLE + 1),
     homepageHost: application.homepage === '' ? undefined : new URL(application.homepage).host,
     redirectHost: redirectUri === undefined ? undefined : describeTarget(redirectUri),
     scopes: facts.scopes.map((scope) => ({ scope, isNew: consented.length > 0 && !consented.includes(scope) })),
     // An administrator's rights are given by a box of their own, never by the button alone.
     canNarrow: (facts.canNarrow && facts.scopes.length > 1) || facts.scopes.includes('admin'),
-    accessLifetimeSeconds: parts.lifetimes.accessTokenSeconds,
+    accessLifetimeSeconds: dependencies.lifetimes.accessTokenSeconds,
     user: session.user,
     csrfToken: session.csrfToken,
     request: facts.request,
@@ -92,7 +93,7 @@ const PAGE_LIFETIME_MS = 3_600_000;
 
 /** What the person was asked, in a hidden field that only this service can read and only this session can send. */
 export function sealRequest(
-  { vault, world }: ProtocolParts,
+  { vault, world }: ProtocolDependencies,
   session: Session,
   { kind, content }: { readonly kind: string; readonly content: unknown },
 ): string {
@@ -101,7 +102,7 @@ export function sealRequest(
 }
 
 export function openRequest<Content>(
-  { vault, world }: ProtocolParts,
+  { vault, world }: ProtocolDependencies,
   session: Session,
   { kind, sealed }: { readonly kind: string; readonly sealed: string },
 ): Content {

@@ -1,6 +1,6 @@
 import { html } from 'hono/html';
+import { type Mistake, renderCsrf, renderField, renderMistake } from '../../pages/elements.ts';
 import { type Html, renderFocusPage } from '../../pages/layout.ts';
-import { type Mistake, renderCsrf, renderField, renderMistake } from '../../pages/parts.ts';
 import { texts } from '../messages/messages.ts';
 
 export interface DeviceView {

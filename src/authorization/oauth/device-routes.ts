@@ -10,7 +10,7 @@ import { type Application, findApplication } from '../applications/application-s
 import { formatScope, listGrantable, readScopes, type Scope } from '../applications/scope.ts';
 import { clientAddress } from '../sign-in/client-address.ts';
 import type { Session, SignIn } from '../sign-in/sign-in.ts';
-import type { ProtocolParts } from '../tokens/parts.ts';
+import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
 import { renderConsentPage } from './consent-page.ts';
 import { createConsentView, openRequest, readChosenScopes, sealRequest } from './consent-view.ts';
 import { parseUserCode } from './device.ts';
@@ -18,7 +18,7 @@ import { renderDeviceDonePage, renderDevicePage } from './device-page.ts';
 import { findConsent } from './protocol/consent-store.ts';
 import { approveDeviceOnce, denyDeviceOnce, findPendingDevice, type PendingDevice } from './protocol/device-store.ts';
 
-interface DeviceParts extends ProtocolParts {
+interface DeviceDependencies extends ProtocolDependencies {
   readonly signIn: SignIn;
 }
 
@@ -27,14 +27,14 @@ const SEAL_KIND = 'device';
 const OUTCOMES = ['approved', 'denied'] as const;
 const UNKNOWN_CODE = 'This code is unknown or has expired. Check it on the device.';
 
-export function createDeviceMount(parts: DeviceParts): RouteMount {
+export function createDeviceMount(dependencies: DeviceDependencies): RouteMount {
   const routes = createPageRoutes();
   routes.get('/', async (c) => {
-    const session = await parts.signIn.currentSession(c);
+    const session = await dependencies.signIn.currentSession(c);
     const typed = c.req.query('user_code') ?? '';
     if (session === undefined) {
       const query = typed === '' ? '' : `?${new URLSearchParams({ user_code: typed.slice(0, 20) }).toString()}`;
-      return parts.signIn.redirectToSignIn(c, PATH + query);
+      return dependencies.signIn.redirectToSignIn(c, PATH + query);
     }
     const outcome = OUTCOMES.find((candidate) => candidate === c.req.query('done'));
     if (outcome !== undefined) return respondPage(c, renderDeviceDonePage(outcome));
@@ -42,14 +42,14 @@ export function createDeviceMount(parts: DeviceParts): RouteMount {
   });
   routes.post('/', async (c) => {
     const form = await readForm(c);
-    parts.signIn.checkForm(c, form);
-    const session = await parts.signIn.currentSession(c);
-    if (session === undefined) return parts.signIn.redirectToSignIn(c, PATH);
+    dependencies.signIn.checkForm(c, form);
+    const session = await dependencies.signIn.currentSession(c);
+    if (session === undefined) return dependencies.signIn.redirectToSignIn(c, PATH);
     const sealed = form.get('request');
-    if (sealed === null) return showRequest(parts, c, { session, typed: form.get('user_code') ?? '' });
-    const device = openRequest<PendingDevice>(parts, session, { kind: SEAL_KIND, sealed });
+    if (sealed === null) return showRequest(dependencies, c, { session, typed: form.get('user_code') ?? '' });
+    const device = openRequest<PendingDevice>(dependencies, session, { kind: SEAL_KIND, sealed });
     const kept = readChosenScopes(form, readScopes(device.scope));
-    return decide(parts, c, { session, device, kept: form.get('decision') === 'allow' ? kept : [] });
+    return decide(dependencies, c, { session, device, kept: form.get('decision') === 'allow' ? kept : [] });
   });
   return { path: PATH, errors: 'page', routes };
 }
@@ -72,34 +72,41 @@ interface Typed {
 }
 
 /** §5.1: a code is short, so guesses are limited by person and network. */
-async function showRequest(parts: DeviceParts, c: Context<HttpEnv>, { session, typed }: Typed): Promise<Response> {
+async function showRequest(
+  dependencies: DeviceDependencies,
+  c: Context<HttpEnv>,
+  { session, typed }: Typed,
+): Promise<Response> {
   const subjects = [session.user.id, clientAddress(c)];
-  for (const subject of subjects) parts.limits.check('user_code', subject);
+  for (const subject of subjects) dependencies.limits.check('user_code', subject);
   const userCode = parseUserCode(typed);
-  const device = userCode && (await findPendingDevice(parts.store, userCode, parts.world.nowMs()));
+  const device = userCode && (await findPendingDevice(dependencies.store, userCode, dependencies.world.nowMs()));
   if (!device) {
-    for (const subject of subjects) parts.limits.countFailure('user_code', subject);
+    for (const subject of subjects) dependencies.limits.countFailure('user_code', subject);
     return showCodePage(c, session, { typed: typed.slice(0, 20), mistake: UNKNOWN_CODE });
   }
-  const application = await requireApplication(parts, device);
+  const application = await requireApplication(dependencies, device);
   const scopes = listGrantable(readScopes(device.scope), session.user);
   if (scopes.length === 0) throw new Failure('forbidden', 'The device asks for rights that you do not have');
-  const view = await createConsentView(parts, {
+  const view = await createConsentView(dependencies, {
     application,
     session,
     scopes,
     canNarrow: false,
-    consented: (await findConsent(parts.store, session.user.id, application.clientId))?.scopes ?? [],
+    consented: (await findConsent(dependencies.store, session.user.id, application.clientId))?.scopes ?? [],
     redirectUri: undefined,
-    request: sealRequest(parts, session, { kind: SEAL_KIND, content: { ...device, scope: formatScope(scopes) } }),
+    request: sealRequest(dependencies, session, {
+      kind: SEAL_KIND,
+      content: { ...device, scope: formatScope(scopes) },
+    }),
     action: PATH,
     switchAccountUrl: '/sign-in?return_to=%2Fdevice',
   });
   return respondPage(c, renderConsentPage(view));
 }
 
-async function requireApplication(parts: DeviceParts, { clientId }: PendingDevice): Promise<Application> {
-  const application = await findApplication(parts.store, clientId);
+async function requireApplication(dependencies: DeviceDependencies, { clientId }: PendingDevice): Promise<Application> {
+  const application = await findApplication(dependencies.store, clientId);
   if (application !== undefined && application.disabledAtMs === undefined) return application;
   throw new Failure('invalid', 'The application that asks is not known any more');
 }
@@ -111,9 +118,13 @@ interface Decision {
   readonly kept: readonly Scope[];
 }
 
-async function decide(parts: DeviceParts, c: Context<HttpEnv>, { session, device, kept }: Decision): Promise<Response> {
-  const { clientId } = await requireApplication(parts, device);
-  const nowMs = parts.world.nowMs();
+async function decide(
+  dependencies: DeviceDependencies,
+  c: Context<HttpEnv>,
+  { session, device, kept }: Decision,
+): Promise<Response> {
+  const { clientId } = await requireApplication(dependencies, device);
+  const nowMs = dependencies.world.nowMs();
   const { userCode } = device;
   const { user, authTimeMs } = session;
   const isAllowed = kept.length > 0;
@@ -128,18 +139,18 @@ async function decide(parts: DeviceParts, c: Context<HttpEnv>, { session, device
     clientId,
     asked: readScopes(device.scope),
     kept,
-    newGrantId: parts.world.uuid(),
+    newGrantId: dependencies.world.uuid(),
     nowMs,
   };
   const isDecided = isAllowed
-    ? await parts.store.call(approveDeviceOnce, {
+    ? await dependencies.store.call(approveDeviceOnce, {
         userCode,
         decision,
         userEpoch: user.epoch,
         authTimeMs,
         audit: auditStep({ ...event, kind: 'device_approved' }, nowMs),
       })
-    : await parts.store.call(denyDeviceOnce, {
+    : await dependencies.store.call(denyDeviceOnce, {
         userCode,
         userId: user.id,
         nowMs,

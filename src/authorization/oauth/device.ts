@@ -4,7 +4,7 @@ import { networkOf, siteOf } from '../../http/client-address.ts';
 import { type Call, type Reply, replyJson } from '../../http/endpoint.ts';
 import { createSecret, hashSecret } from '../accounts/secret-text.ts';
 import { DEFAULT_SCOPE, formatScope, readRequestedScopes } from '../applications/scope.ts';
-import type { ProtocolParts } from '../tokens/parts.ts';
+import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
 import { checkGrantAllowed } from './grants/require-client.ts';
 import { authenticateClient, readClient } from './protocol/client-authentication.ts';
 import { insertDeviceCode } from './protocol/device-store.ts';
@@ -19,23 +19,23 @@ const USER_CODE_ALPHABET = 'BCDFGHJKLMNPQRSTVWXZ';
 const USER_CODE_LENGTH = 8;
 const TRIES = 3;
 
-export async function answerDeviceRequest(parts: ProtocolParts, call: Call): Promise<Reply> {
+export async function answerDeviceRequest(dependencies: ProtocolDependencies, call: Call): Promise<Reply> {
   const parameters = await readParameters(call);
   const presented = readClient(call.header('authorization'), parameters);
   const { clientId } = presented;
   if (clientId === undefined) throw createOAuthFailure('invalid_request', 'The parameter client_id is missing');
-  const client = await authenticateClient(parts, { ...presented, clientId }, call.clientAddress);
+  const client = await authenticateClient(dependencies, { ...presented, clientId }, call.clientAddress);
   if (!client.application.isPublic && !client.isAuthenticated) throw refuseClient();
   checkGrantAllowed(client.application, 'device_code');
   // Every start leaves a row, and a public client needs no secret.
-  limitStarts(parts, clientId, call.clientAddress);
-  const codes = await createCodes(parts, { clientId, scope: readScope(parameters.values.get('scope')) });
+  limitStarts(dependencies, clientId, call.clientAddress);
+  const codes = await createCodes(dependencies, { clientId, scope: readScope(parameters.values.get('scope')) });
   const shown = `${codes.userCode.slice(0, 4)}-${codes.userCode.slice(4)}`;
   const body = {
     device_code: codes.deviceCode,
     user_code: shown,
-    verification_uri: `${parts.issuer}/device`,
-    verification_uri_complete: `${parts.issuer}/device?user_code=${shown}`,
+    verification_uri: `${dependencies.issuer}/device`,
+    verification_uri_complete: `${dependencies.issuer}/device?user_code=${shown}`,
     expires_in: LIFETIME_SECONDS,
     interval: INTERVAL_SECONDS,
   };
@@ -43,7 +43,7 @@ export async function answerDeviceRequest(parts: ProtocolParts, call: Call): Pro
 }
 
 /** One caller often has all 65,536 networks of an IPv6 site. */
-function limitStarts({ limits }: ProtocolParts, clientId: string, address: string): void {
+function limitStarts({ limits }: ProtocolDependencies, clientId: string, address: string): void {
   limits.countAttempt('device_start', `${clientId}|${networkOf(address)}`);
   const site = siteOf(address);
   if (site !== undefined) limits.countAttempt('device_start_of_site', `${clientId}|${site}`);
@@ -56,12 +56,15 @@ function readScope(text: string | undefined): string {
   return formatScope(scopes);
 }
 
-async function createCodes(parts: ProtocolParts, { clientId, scope }: { clientId: string; scope: string }) {
-  const deviceCode = createSecret('device', parts.world);
-  const issuedAtMs = parts.world.nowMs();
+async function createCodes(
+  dependencies: ProtocolDependencies,
+  { clientId, scope }: { clientId: string; scope: string },
+) {
+  const deviceCode = createSecret('device', dependencies.world);
+  const issuedAtMs = dependencies.world.nowMs();
   for (let attempt = 0; attempt < TRIES; attempt++) {
-    const userCode = createUserCode(parts);
-    const isFree = await insertDeviceCode(parts.store, {
+    const userCode = createUserCode(dependencies);
+    const isFree = await insertDeviceCode(dependencies.store, {
       deviceHash: hashSecret(deviceCode),
       userCode,
       clientId,
@@ -75,7 +78,7 @@ async function createCodes(parts: ProtocolParts, { clientId, scope }: { clientId
   throw new Failure('unavailable', 'No user code is free, try again', { retryAfterSeconds: 1 });
 }
 
-function createUserCode({ world }: ProtocolParts): string {
+function createUserCode({ world }: ProtocolDependencies): string {
   let code = '';
   while (code.length < USER_CODE_LENGTH) {
     // 240 is a multiple of 20: every letter is as likely as any other.

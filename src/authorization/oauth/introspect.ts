@@ -4,8 +4,8 @@
  */
 import { type Call, type Reply, replyJson } from '../../http/endpoint.ts';
 import { hashSecret, isSecretOf } from '../accounts/secret-text.ts';
-import type { ProtocolParts } from '../tokens/parts.ts';
 import { findLivePersonalToken } from '../tokens/personal-token-store.ts';
+import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
 import { identify } from '../tokens/require-scope.ts';
 import { findLiveToken, type LiveToken } from '../tokens/token-store.ts';
 import { createVerifyToken } from '../tokens/verify-token.ts';
@@ -22,38 +22,46 @@ interface Asker {
 
 const INACTIVE = { active: false };
 
-export async function answerIntrospection(parts: ProtocolParts, call: Call): Promise<Reply> {
+export async function answerIntrospection(dependencies: ProtocolDependencies, call: Call): Promise<Reply> {
   const parameters = await readParameters(call);
-  const asker = await findAsker(parts, call, parameters);
+  const asker = await findAsker(dependencies, call, parameters);
   const token = requireParameter(parameters.values, 'token');
-  return replyJson((await describeToken(parts, token, asker)) ?? INACTIVE, NO_STORE);
+  return replyJson((await describeToken(dependencies, token, asker)) ?? INACTIVE, NO_STORE);
 }
 
-async function findAsker(parts: ProtocolParts, call: Call, parameters: RequestParameters): Promise<Asker> {
+async function findAsker(
+  dependencies: ProtocolDependencies,
+  call: Call,
+  parameters: RequestParameters,
+): Promise<Asker> {
   const authorization = call.header('authorization');
   if (authorization !== undefined && /^bearer /i.test(authorization)) {
-    const { clientId, isAdmin, tokenKind } = await identify(call, createVerifyToken(parts));
+    const { clientId, isAdmin, tokenKind } = await identify(call, createVerifyToken(dependencies));
     return { clientId, seesAll: isAdmin && tokenKind === 'personal' };
   }
   const presented = readClient(authorization, parameters);
   const { clientId } = presented;
   if (clientId === undefined) throw refuseClient();
-  const client = await authenticateClient(parts, { ...presented, clientId }, call.clientAddress);
+  const client = await authenticateClient(dependencies, { ...presented, clientId }, call.clientAddress);
   if (!client.isAuthenticated) throw refuseClient();
   return { clientId, seesAll: client.application.mayIntrospect };
 }
 
-async function describeToken(parts: ProtocolParts, token: string, asker: Asker): Promise<object | undefined> {
-  const nowMs = parts.world.nowMs();
-  if (isSecretOf('personal', token)) return asker.seesAll ? describePersonal(parts, token, nowMs) : undefined;
+async function describeToken(
+  dependencies: ProtocolDependencies,
+  token: string,
+  asker: Asker,
+): Promise<object | undefined> {
+  const nowMs = dependencies.world.nowMs();
+  if (isSecretOf('personal', token)) return asker.seesAll ? describePersonal(dependencies, token, nowMs) : undefined;
   const kind = isSecretOf('access', token) ? 'access' : 'refresh';
   if (kind === 'refresh' && !isSecretOf('refresh', token)) return undefined;
-  const live = await findLiveToken(parts.store, kind, { hash: hashSecret(token), nowMs });
+  const live = await findLiveToken(dependencies.store, kind, { hash: hashSecret(token), nowMs });
   if (live === undefined || !(asker.seesAll || asker.clientId === live.clientId)) return undefined;
-  return describeLive(parts, live);
+  return describeLive(dependencies, live);
 }
 
-function describeLive({ issuer }: ProtocolParts, token: LiveToken): object {
+function describeLive({ issuer }: ProtocolDependencies, token: LiveToken): object {
   return {
     active: true,
     scope: token.scope,
@@ -68,7 +76,7 @@ function describeLive({ issuer }: ProtocolParts, token: LiveToken): object {
 }
 
 async function describePersonal(
-  { store, issuer }: ProtocolParts,
+  { store, issuer }: ProtocolDependencies,
   token: string,
   nowMs: number,
 ): Promise<object | undefined> {

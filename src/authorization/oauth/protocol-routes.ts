@@ -2,7 +2,7 @@
 import { type Endpoint, replyJson } from '../../http/endpoint.ts';
 import type { RouteMount } from '../../http/mount.ts';
 import { createRoutes } from '../../http/routes.ts';
-import type { ProtocolParts } from '../tokens/parts.ts';
+import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
 import { answerDeviceRequest } from './device.ts';
 import { answerIntrospection } from './introspect.ts';
 import { describeResource, describeServer } from './metadata.ts';
@@ -11,12 +11,12 @@ import { answerRevocation } from './revoke.ts';
 import { answerTokenRequest } from './token.ts';
 import { answerUserinfo } from './userinfo.ts';
 
-export function createProtocolMounts(parts: ProtocolParts): RouteMount[] {
+export function createProtocolMounts(dependencies: ProtocolDependencies): RouteMount[] {
   const described = createRoutes();
   describeProtocol(described);
   return [
-    { path: '/oauth', errors: 'oauth', routes: described, endpoints: listEndpoints(parts).map(open) },
-    { path: '/.well-known', errors: 'oauth', routes: createRoutes(), endpoints: listDocuments(parts).map(open) },
+    { path: '/oauth', errors: 'oauth', routes: described, endpoints: listEndpoints(dependencies).map(open) },
+    { path: '/.well-known', errors: 'oauth', routes: createRoutes(), endpoints: listDocuments(dependencies).map(open) },
   ];
 }
 
@@ -24,25 +24,25 @@ function open(endpoint: Endpoint): Endpoint {
   return { ...endpoint, isOpenToScripts: true };
 }
 
-function listEndpoints(parts: ProtocolParts): Endpoint[] {
+function listEndpoints(dependencies: ProtocolDependencies): Endpoint[] {
   return [
-    { method: 'POST', path: '/token', answer: (call) => answerTokenRequest(parts, call) },
-    { method: 'POST', path: '/revoke', answer: (call) => answerRevocation(parts, call) },
-    { method: 'POST', path: '/introspect', answer: (call) => answerIntrospection(parts, call) },
-    { method: 'POST', path: '/device', answer: (call) => answerDeviceRequest(parts, call) },
-    { method: 'GET', path: '/userinfo', answer: (call) => answerUserinfo(parts, call) },
-    { method: 'POST', path: '/userinfo', answer: (call) => answerUserinfo(parts, call) },
+    { method: 'POST', path: '/token', answer: (call) => answerTokenRequest(dependencies, call) },
+    { method: 'POST', path: '/revoke', answer: (call) => answerRevocation(dependencies, call) },
+    { method: 'POST', path: '/introspect', answer: (call) => answerIntrospection(dependencies, call) },
+    { method: 'POST', path: '/device', answer: (call) => answerDeviceRequest(dependencies, call) },
+    { method: 'GET', path: '/userinfo', answer: (call) => answerUserinfo(dependencies, call) },
+    { method: 'POST', path: '/userinfo', answer: (call) => answerUserinfo(dependencies, call) },
     {
       method: 'GET',
       path: '/jwks',
-      answer: async () => replyJson({ keys: await parts.signingKeys.listPublic() }, PUBLIC),
+      answer: async () => replyJson({ keys: await dependencies.signingKeys.listPublic() }, PUBLIC),
     },
   ];
 }
 
 const PUBLIC = { 'Cache-Control': 'public, max-age=300' };
 
-function listDocuments({ issuer, baseUrl }: ProtocolParts): Endpoint[] {
+function listDocuments({ issuer, baseUrl }: ProtocolDependencies): Endpoint[] {
   const server = replyJson(describeServer(issuer), PUBLIC);
   const resource = replyJson(describeResource(baseUrl, issuer), PUBLIC);
   return [

@@ -1,27 +1,27 @@
 /** RFC 7009. The answer is the same for a revoked token, an unknown token, and a token of another client. */
 import { type Call, type Reply, replyJson } from '../../http/endpoint.ts';
 import { hashSecret, isSecretOf } from '../accounts/secret-text.ts';
-import type { ProtocolParts } from '../tokens/parts.ts';
+import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
 import { revokeToken } from '../tokens/token-store.ts';
 import { authenticateClient, readClient } from './protocol/client-authentication.ts';
 import { createOAuthFailure, refuseClient } from './protocol/oauth-error.ts';
 import { readParameters, requireParameter } from './protocol/parameters.ts';
 import { NO_STORE } from './token.ts';
 
-export async function answerRevocation(parts: ProtocolParts, call: Call): Promise<Reply> {
+export async function answerRevocation(dependencies: ProtocolDependencies, call: Call): Promise<Reply> {
   const parameters = await readParameters(call);
   const address = call.clientAddress;
   const presented = readClient(call.header('authorization'), parameters);
   const { clientId } = presented;
   if (clientId === undefined) throw refuseClient();
-  const { application, isAuthenticated } = await authenticateClient(parts, { ...presented, clientId }, address);
+  const { application, isAuthenticated } = await authenticateClient(dependencies, { ...presented, clientId }, address);
   if (!application.isPublic && !isAuthenticated) throw refuseClient();
   const token = requireParameter(parameters.values, 'token');
   // The token says itself what it is: `token_type_hint` is of no use here, and a wrong one does no harm (§2.1).
   const kind = readKind(token);
   if (kind !== undefined) {
-    const nowMs = parts.world.nowMs();
-    await parts.store.call(revokeToken, { tokenHash: hashSecret(token), kind, clientId, nowMs, address });
+    const nowMs = dependencies.world.nowMs();
+    await dependencies.store.call(revokeToken, { tokenHash: hashSecret(token), kind, clientId, nowMs, address });
   }
   // RFC 7009 §2.2 lets clients ignore the body; those that parse every answer fail on an empty one.
   return replyJson({}, NO_STORE);

@@ -1,7 +1,7 @@
 /** `POST /oauth/token`: which client, which grant. Each grant is a file in grants/. */
 import { isFailure } from '../../errors.ts';
 import { type Call, type Reply, replyJson } from '../../http/endpoint.ts';
-import type { ProtocolParts } from '../tokens/parts.ts';
+import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
 import { exchangeCode } from './grants/authorization-code.ts';
 import { grantToClient } from './grants/client-credentials.ts';
 import { exchangeDeviceCode } from './grants/device-code.ts';
@@ -23,14 +23,14 @@ export const GRANTS: ReadonlyMap<string, Grant> = new Map([
 /** RFC 6749 §5.1: a stored copy of this answer would be a stored credential. */
 export const NO_STORE = { 'Cache-Control': 'no-store', Pragma: 'no-cache' } as const;
 
-export async function answerTokenRequest(parts: ProtocolParts, call: Call): Promise<Reply> {
+export async function answerTokenRequest(dependencies: ProtocolDependencies, call: Call): Promise<Reply> {
   const parameters = await readParameters(call);
   const grant = GRANTS.get(requireParameter(parameters.values, 'grant_type'));
   if (grant === undefined) throw createOAuthFailure('unsupported_grant_type', 'This grant type is not supported');
   const address = call.clientAddress;
-  const client = await findClient(parts, { parameters, authorization: call.header('authorization'), address });
-  const exchange = { values: parameters.values, client, address, nowMs: parts.world.nowMs() };
-  return replyJson(await runGrant(parts, grant, exchange), NO_STORE);
+  const client = await findClient(dependencies, { parameters, authorization: call.header('authorization'), address });
+  const exchange = { values: parameters.values, client, address, nowMs: dependencies.world.nowMs() };
+  return replyJson(await runGrant(dependencies, grant, exchange), NO_STORE);
 }
 
 interface ClientSource {
@@ -39,20 +39,24 @@ interface ClientSource {
   readonly address: string;
 }
 
-async function findClient(parts: ProtocolParts, source: ClientSource): Promise<AuthenticatedClient | undefined> {
+async function findClient(
+  dependencies: ProtocolDependencies,
+  source: ClientSource,
+): Promise<AuthenticatedClient | undefined> {
   const presented = readClient(source.authorization, source.parameters);
   const { clientId } = presented;
-  if (clientId !== undefined) return authenticateClient(parts, { ...presented, clientId }, source.address);
+  if (clientId !== undefined) return authenticateClient(dependencies, { ...presented, clientId }, source.address);
   if (presented.secret === undefined) return undefined;
   throw createOAuthFailure('invalid_request', 'A client_secret without a client_id says nothing');
 }
 
-async function runGrant(parts: ProtocolParts, grant: Grant, exchange: Exchange) {
+async function runGrant(dependencies: ProtocolDependencies, grant: Grant, exchange: Exchange) {
   const subject = `${exchange.client?.application.clientId ?? '-'}|${exchange.address}`;
   try {
-    return await grant(parts, exchange);
+    return await grant(dependencies, exchange);
   } catch (error) {
-    if (isFailure(error) && error.details.oauthError === 'invalid_grant') parts.limits.countAttempt('grant', subject);
+    if (isFailure(error) && error.details.oauthError === 'invalid_grant')
+      dependencies.limits.countAttempt('grant', subject);
     throw error;
   }
 }

@@ -16,7 +16,7 @@ interface KnownDevice {
   readonly keptAtMs: number;
 }
 
-interface DeviceParts {
+interface DeviceDependencies {
   readonly vault: Vault;
   readonly world: World;
   readonly cookies: Cookies;
@@ -28,14 +28,14 @@ const LIFETIME_SECONDS = 400 * 86_400;
 const MAX_LOGINS = 5;
 
 /** The id of this browser when this account signed in here before. */
-export function findDeviceId(parts: DeviceParts, c: Context<HttpEnv>, login: string): string | undefined {
-  const device = readDevice(parts, c);
+export function findDeviceId(dependencies: DeviceDependencies, c: Context<HttpEnv>, login: string): string | undefined {
+  const device = readDevice(dependencies, c);
   return device?.logins.includes(loginKey(login)) ? device.id : undefined;
 }
 
-export function rememberDevice(parts: DeviceParts, c: Context<HttpEnv>, login: string): void {
-  const { vault, world, cookies } = parts;
-  const known = readDevice(parts, c);
+export function rememberDevice(dependencies: DeviceDependencies, c: Context<HttpEnv>, login: string): void {
+  const { vault, world, cookies } = dependencies;
+  const known = readDevice(dependencies, c);
   const key = loginKey(login);
   const logins = [key, ...(known?.logins ?? []).filter((other) => other !== key)].slice(0, MAX_LOGINS);
   const device: KnownDevice = { id: known?.id ?? world.uuid(), logins, keptAtMs: world.nowMs() };
@@ -43,7 +43,7 @@ export function rememberDevice(parts: DeviceParts, c: Context<HttpEnv>, login: s
   cookies.write(c, 'device', { value, maxAgeSeconds: LIFETIME_SECONDS });
 }
 
-function readDevice({ vault, world, cookies }: DeviceParts, c: Context<HttpEnv>): KnownDevice | undefined {
+function readDevice({ vault, world, cookies }: DeviceDependencies, c: Context<HttpEnv>): KnownDevice | undefined {
   const sealed = cookies.read(c, 'device');
   if (sealed === undefined) return undefined;
   try {

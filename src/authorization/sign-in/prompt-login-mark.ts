@@ -9,12 +9,12 @@ import type { HttpEnv } from '../../http/context.ts';
 import { formToken } from './cookies.ts';
 import type { SignInKit } from './sign-in-kit.ts';
 
-type MarkParts = Pick<SignInKit, 'vault' | 'world' | 'cookies'>;
+type MarkDependencies = Pick<SignInKit, 'vault' | 'world' | 'cookies'>;
 
 const LIFETIME_SECONDS = 3600;
 
 /** `request`: all of the request, spelt the same each time. */
-export function markRequest({ vault, world, cookies }: MarkParts, c: Context<HttpEnv>, request: string): string {
+export function markRequest({ vault, world, cookies }: MarkDependencies, c: Context<HttpEnv>, request: string): string {
   const browser = cookies.read(c, 'again') ?? Buffer.from(world.randomBytes(24)).toString('base64url');
   cookies.write(c, 'again', { value: browser, maxAgeSeconds: LIFETIME_SECONDS });
   return Buffer.from(vault.seal(String(world.nowMs()), bindMark(request, browser))).toString('base64url');
@@ -22,7 +22,7 @@ export function markRequest({ vault, world, cookies }: MarkParts, c: Context<Htt
 
 /** When the person was sent to sign in; undefined unless the mark is for this request and browser, and recent. */
 export function readMark(
-  { vault, world, cookies }: MarkParts,
+  { vault, world, cookies }: MarkDependencies,
   c: Context<HttpEnv>,
   { request, mark }: { readonly request: string; readonly mark: string | undefined },
 ): number | undefined {
@@ -37,7 +37,7 @@ export function readMark(
 }
 
 /** The person has signed in: the mark is spent. */
-export function spendMark({ cookies }: MarkParts, c: Context<HttpEnv>): void {
+export function spendMark({ cookies }: MarkDependencies, c: Context<HttpEnv>): void {
   cookies.drop(c, 'again');
 }
 

@@ -55,7 +55,7 @@ export interface Proof {
   readonly steps?: readonly Step[];
 }
 
-export interface KitParts {
+export interface KitDependencies {
   readonly store: Store;
   readonly world: World;
   readonly vault: Vault;
@@ -65,8 +65,8 @@ export interface KitParts {
   readonly refusals?: RefusalLog;
 }
 
-export function createSignInKit(parts: KitParts): SignInKit {
-  const { store, world, vault, baseUrl } = parts;
+export function createSignInKit(dependencies: KitDependencies): SignInKit {
+  const { store, world, vault, baseUrl } = dependencies;
   const cookies = createCookies(baseUrl);
   const currentSession = async (c: Context<HttpEnv>): Promise<Session | undefined> => {
     const token = cookies.read(c, 'session');
@@ -75,10 +75,10 @@ export function createSignInKit(parts: KitParts): SignInKit {
     return session && { ...session, csrfToken: formToken(token) };
   };
   return {
-    ...parts,
-    upstream: parts.upstream && createUpstreamProvider(parts.upstream),
+    ...dependencies,
+    upstream: dependencies.upstream && createUpstreamProvider(dependencies.upstream),
     cookies,
-    refusals: parts.refusals ?? createRefusalLog(parts),
+    refusals: dependencies.refusals ?? createRefusalLog(dependencies),
     currentSession,
     checkForm(c, form) {
       checkOrigin(c, baseUrl);

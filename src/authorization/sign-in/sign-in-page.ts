@@ -1,6 +1,13 @@
 import { html } from 'hono/html';
+import {
+  type Mistake,
+  renderCsrf,
+  renderDone,
+  renderField,
+  renderHidden,
+  renderMistake,
+} from '../../pages/elements.ts';
 import { type Html, renderFocusPage } from '../../pages/layout.ts';
-import { type Mistake, renderCsrf, renderDone, renderField, renderHidden, renderMistake } from '../../pages/parts.ts';
 import { texts } from '../messages/messages.ts';
 import { passkeyScript } from './passkey-script.ts';
 

@@ -9,7 +9,7 @@ import { addPasskeyRoutes } from './passkey-routes.ts';
 import { addPasswordRoutes } from './password-routes.ts';
 import { addSecondStepRoutes } from './second-step-routes.ts';
 import { addSetupRoutes } from './setup-routes.ts';
-import { createSignInKit, type KitParts, type Session, type SignInKit } from './sign-in-kit.ts';
+import { createSignInKit, type KitDependencies, type Session, type SignInKit } from './sign-in-kit.ts';
 import { addUpstreamRoutes } from './upstream-routes.ts';
 
 export type { Session } from './sign-in-kit.ts';
@@ -31,8 +31,8 @@ export interface SignInOptions {
   readonly leadsToClient?: boolean | undefined;
 }
 
-export function createSignIn(parts: KitParts): SignIn {
-  const kit = createSignInKit(parts);
+export function createSignIn(dependencies: KitDependencies): SignIn {
+  const kit = createSignInKit(dependencies);
   const routes = createPageRoutes();
   addPasswordRoutes(routes, kit, kit.upstream?.config);
   addSecondStepRoutes(routes, kit);
@@ -45,7 +45,7 @@ export function createSignIn(parts: KitParts): SignIn {
     currentSession: kit.currentSession,
     checkForm: kit.checkForm,
     redirectToSignIn(c, returnTo, options = {}) {
-      const flow = createFlow(parts.vault, returnTo, options.leadsToClient);
+      const flow = createFlow(dependencies.vault, returnTo, options.leadsToClient);
       return c.redirect(`/sign-in${formatFlow(flow, { login_hint: options.loginHint })}`, 303);
     },
   };

@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto';
 import type { World } from '../../world.ts';
 import { createSecret, hashSecret } from '../accounts/secret-text.ts';
-import type { ProtocolParts } from './parts.ts';
+import type { ProtocolDependencies } from './protocol-dependencies.ts';
 import type { NewToken } from './token-store.ts';
 
 export interface TokenPair {
@@ -27,15 +27,15 @@ export function createTokenPair(world: World): TokenPair {
   return { accessToken: createSecret('access', world), refreshToken: createSecret('refresh', world) };
 }
 
-export function toNewAccess({ lifetimes }: ProtocolParts, accessToken: string, nowMs: number): NewToken {
+export function toNewAccess({ lifetimes }: ProtocolDependencies, accessToken: string, nowMs: number): NewToken {
   return { hash: hashSecret(accessToken), expiresAtMs: nowMs + lifetimes.accessTokenSeconds * 1000 };
 }
 
-export function toNewRefresh({ lifetimes }: ProtocolParts, refreshToken: string, nowMs: number): NewToken {
+export function toNewRefresh({ lifetimes }: ProtocolDependencies, refreshToken: string, nowMs: number): NewToken {
   return { hash: hashSecret(refreshToken), expiresAtMs: nowMs + lifetimes.refreshIdleDays * DAY_MS };
 }
 
-export function computeFamilyEnd({ lifetimes }: ProtocolParts, nowMs: number): number {
+export function computeFamilyEnd({ lifetimes }: ProtocolDependencies, nowMs: number): number {
   return nowMs + lifetimes.refreshMaxDays * DAY_MS;
 }
 

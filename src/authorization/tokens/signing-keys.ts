@@ -34,13 +34,13 @@ const LOOK_AGAIN_AFTER_MS = 60_000;
 
 const generateKeyPair = promisify(generateKeyPairCallback);
 
-interface KeyParts {
+interface KeyDependencies {
   readonly store: Store;
   readonly vault: Vault;
   readonly world: World;
 }
 
-export function createSigningKeys({ store, vault, world }: KeyParts): SigningKeys {
+export function createSigningKeys({ store, vault, world }: KeyDependencies): SigningKeys {
   let cached: { readonly key: SigningKey; readonly untilMs: number } | undefined;
 
   async function ensureFresh(): Promise<void> {

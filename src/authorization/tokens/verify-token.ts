@@ -4,24 +4,24 @@
  */
 import type { Identity, VerifyToken } from '../../identity.ts';
 import { hashSecret, isSecretOf } from '../accounts/secret-text.ts';
-import type { ProtocolParts } from './parts.ts';
 import { findLivePersonalToken, type LivePersonalToken, markPersonalTokenUsed } from './personal-token-store.ts';
+import type { ProtocolDependencies } from './protocol-dependencies.ts';
 import { findLiveToken, type LiveToken } from './token-store.ts';
 
 /** A page that says "last used" needs no more than this. */
 const USE_STEP_MS = 60_000;
 
-export function createVerifyToken(parts: Pick<ProtocolParts, 'store' | 'world' | 'log'>): VerifyToken {
+export function createVerifyToken(dependencies: Pick<ProtocolDependencies, 'store' | 'world' | 'log'>): VerifyToken {
   return async (token) => {
-    const nowMs = parts.world.nowMs();
+    const nowMs = dependencies.world.nowMs();
     if (isSecretOf('access', token)) {
-      const access = await findLiveToken(parts.store, 'access', { hash: hashSecret(token), nowMs });
+      const access = await findLiveToken(dependencies.store, 'access', { hash: hashSecret(token), nowMs });
       return access && toIdentity(access);
     }
     if (!isSecretOf('personal', token)) return undefined;
-    const personal = await findLivePersonalToken(parts.store, hashSecret(token), nowMs);
+    const personal = await findLivePersonalToken(dependencies.store, hashSecret(token), nowMs);
     if (personal === undefined) return undefined;
-    noteUse(parts, personal, nowMs);
+    noteUse(dependencies, personal, nowMs);
     const { userId, tokenId, scopes } = personal;
     return { userId, ...pickPerson(personal, scopes), scopes, tokenKind: 'personal', tokenId };
   };
@@ -39,10 +39,14 @@ function pickPerson({ login, isAdmin }: { login: string; isAdmin: boolean }, sco
   return { login, isAdmin: isAdmin && scopes.includes('admin') };
 }
 
-function noteUse(parts: Pick<ProtocolParts, 'store' | 'log'>, token: LivePersonalToken, nowMs: number): void {
+function noteUse(
+  dependencies: Pick<ProtocolDependencies, 'store' | 'log'>,
+  token: LivePersonalToken,
+  nowMs: number,
+): void {
   if (nowMs - (token.lastUsedAtMs ?? 0) < USE_STEP_MS) return;
   const { tokenId } = token;
-  markPersonalTokenUsed(parts.store, tokenId, { nowMs, beforeMs: nowMs - USE_STEP_MS }).catch((err: unknown) =>
-    parts.log.warn({ err, tokenId }, 'Cannot note the use of a personal token'),
+  markPersonalTokenUsed(dependencies.store, tokenId, { nowMs, beforeMs: nowMs - USE_STEP_MS }).catch((err: unknown) =>
+    dependencies.log.warn({ err, tokenId }, 'Cannot note the use of a personal token'),
   );
 }

@@ -8,7 +8,7 @@ export interface QueuedCall {
   start(): Promise<void>;
 }
 
-export interface CallQueueParts {
+export interface CallQueueDependencies {
   /** What answers that wait, and calls at work, keep now. */
   readonly readBytes: () => number;
   readonly share: Share;
@@ -16,16 +16,16 @@ export interface CallQueueParts {
 
 /** Calls of one connection that cannot start in the turn in which they came. They start one after the other. */
 export class CallQueue {
-  readonly #parts: CallQueueParts;
+  readonly #dependencies: CallQueueDependencies;
   readonly #waiting = new Set<QueuedCall>();
   #isBusy = false;
 
-  constructor(parts: CallQueueParts) {
-    this.#parts = parts;
+  constructor(dependencies: CallQueueDependencies) {
+    this.#dependencies = dependencies;
   }
 
   get hasRoom(): boolean {
-    return this.#parts.readBytes() < MAX_BYTES;
+    return this.#dependencies.readBytes() < MAX_BYTES;
   }
 
   add(call: QueuedCall): void {
@@ -52,7 +52,7 @@ export class CallQueue {
   async #startNext(): Promise<void> {
     const [call] = this.#waiting;
     if (call === undefined) return;
-    await this.#parts.share.take(COST.call);
+    await this.#dependencies.share.take(COST.call);
     // It may be over by now.
     if (this.#waiting.delete(call)) await call.start();
   }

@@ -93,14 +93,14 @@ export class MemoryAccount {
   /** When the bytes came, on average. */
   #meanMs = 0;
 
-  constructor(parts: {
+  constructor(dependencies: {
     readonly owner: AccountOwner | undefined;
     readonly monotonicMs: () => number;
     readonly onChange: (account: MemoryAccount, change: number) => void;
   }) {
-    this.owner = parts.owner;
-    this.#monotonicMs = parts.monotonicMs;
-    this.#onChange = parts.onChange;
+    this.owner = dependencies.owner;
+    this.#monotonicMs = dependencies.monotonicMs;
+    this.#onChange = dependencies.onChange;
   }
 
   get bytes(): number {

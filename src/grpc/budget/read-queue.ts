@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Share } from './turns.ts';
 
-export interface ReadQueueParts {
+export interface ReadQueueDependencies {
   readonly socket: Socket;
   readonly share: Share;
   /** Uses the chunk, and returns what it leaves for a later turn. What it throws goes to `onFault`. */
@@ -19,15 +19,15 @@ const MAX_AHEAD = 1;
  * and the client takes its answers: or they would fill the memory.
  */
 export class ReadQueue {
-  readonly #parts: ReadQueueParts;
+  readonly #dependencies: ReadQueueDependencies;
   #chunks: Buffer[] = [];
   #isUsing = false;
   #isStopped = false;
   readonly #onWritable: (() => void)[] = [];
 
-  constructor(parts: ReadQueueParts) {
-    this.#parts = parts;
-    const { socket, share } = parts;
+  constructor(dependencies: ReadQueueDependencies) {
+    this.#dependencies = dependencies;
+    const { socket, share } = dependencies;
     socket.on('data', (chunk: Buffer) => {
       share.renew();
       this.#chunks.push(chunk);
@@ -46,7 +46,7 @@ export class ReadQueue {
 
   readOn(): void {
     if (this.#isStopped) return;
-    const { share, onPause, onFault } = this.#parts;
+    const { share, onPause, onFault } = this.#dependencies;
     this.#isUsing = true;
     try {
       while (this.#chunks.length > 0 && this.#mayGoOn) this.#useFirst();
@@ -56,7 +56,7 @@ export class ReadQueue {
     this.#isUsing = false;
     onPause();
     if (this.#isStopped) return;
-    this.#setReading(this.#chunks.length <= MAX_AHEAD && !this.#parts.socket.writableNeedDrain);
+    this.#setReading(this.#chunks.length <= MAX_AHEAD && !this.#dependencies.socket.writableNeedDrain);
     if (share.isSpent) share.ask();
   }
 
@@ -64,13 +64,13 @@ export class ReadQueue {
   stop(): void {
     this.#isStopped = true;
     this.#chunks = [];
-    this.#parts.socket.removeAllListeners('data');
+    this.#dependencies.socket.removeAllListeners('data');
     this.#wake();
   }
 
   /** Resolves when the client takes what is sent, or is gone. */
   whenWritable(): Promise<void> | undefined {
-    const { socket } = this.#parts;
+    const { socket } = this.#dependencies;
     if (!socket.writableNeedDrain || socket.destroyed || this.#isStopped) return undefined;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#onWritable.push(resolve);
@@ -78,17 +78,17 @@ export class ReadQueue {
   }
 
   get #mayGoOn(): boolean {
-    const { share, socket } = this.#parts;
+    const { share, socket } = this.#dependencies;
     return !share.isSpent && !socket.writableNeedDrain;
   }
 
   #useFirst(): void {
-    const rest = this.#parts.use(this.#chunks.shift()!);
+    const rest = this.#dependencies.use(this.#chunks.shift()!);
     if (rest !== undefined) this.#chunks.unshift(rest);
   }
 
   #setReading(isReading: boolean): void {
-    const { socket } = this.#parts;
+    const { socket } = this.#dependencies;
     if (!isReading) socket.pause();
     else if (socket.isPaused()) socket.resume();
   }

@@ -30,7 +30,7 @@ export interface Peer {
   readonly address: string | undefined;
 }
 
-export interface CallParts {
+export interface CallDependencies {
   readonly stream: Http2Stream;
   readonly headers: Headers;
   readonly route: Route;
@@ -54,7 +54,7 @@ const OK_TRAILERS = encodeHeaderBlock([['grpc-status', '0']]);
 
 /** What the two kinds of call have in common: who calls, how it ends. */
 export class BaseCall implements GrpcCall, StreamListener {
-  protected readonly parts: CallParts;
+  protected readonly dependencies: CallDependencies;
   /** Made when it is needed: most calls come in one piece. */
   #splitter: MessageSplitter | undefined;
   /** Bytes of the request that are kept. */
@@ -77,21 +77,21 @@ export class BaseCall implements GrpcCall, StreamListener {
   #isCancelled = false;
   #areHeadersSent = false;
 
-  constructor(parts: CallParts) {
-    this.parts = parts;
-    this.#startedMs = parts.tracing === undefined ? 0 : parts.world.monotonicMs();
+  constructor(dependencies: CallDependencies) {
+    this.dependencies = dependencies;
+    this.#startedMs = dependencies.tracing === undefined ? 0 : dependencies.world.monotonicMs();
   }
 
   metadata(name: string): string | undefined {
-    return this.parts.headers.get(name);
+    return this.dependencies.headers.get(name);
   }
 
   get peerAddress(): string | undefined {
-    return this.parts.peer.address;
+    return this.dependencies.peer.address;
   }
 
   get isLoopback(): boolean {
-    return this.parts.peer.isUnixSocket || isLoopbackAddress(this.parts.peer.address);
+    return this.dependencies.peer.isUnixSocket || isLoopbackAddress(this.dependencies.peer.address);
   }
 
   get signal(): AbortSignal {
@@ -103,8 +103,8 @@ export class BaseCall implements GrpcCall, StreamListener {
   /** Checks what the head says. A call that fails here is over before anything of its request is kept. */
   open(): void {
     try {
-      this.#timeoutMs = readTimeoutMs(this.parts.headers.get('grpc-timeout'));
-      const admission = this.parts.route.method.check?.(this);
+      this.#timeoutMs = readTimeoutMs(this.dependencies.headers.get('grpc-timeout'));
+      const admission = this.dependencies.route.method.check?.(this);
       this.#admission = admission?.then(() => {
         this.#admission = undefined;
       });
@@ -157,14 +157,14 @@ export class BaseCall implements GrpcCall, StreamListener {
 
   /** Whether the method may have the request now. */
   protected get mayStart(): boolean {
-    return this.#admission === undefined && this.parts.stream.connection.memory.callQueue.hasRoom;
+    return this.#admission === undefined && this.dependencies.stream.connection.memory.callQueue.hasRoom;
   }
 
   protected keep(bytes: Buffer): void {
     this.#keptBytes += bytes.length;
-    this.#splitter ??= new MessageSplitter(this.parts.maxMessageBytes);
+    this.#splitter ??= new MessageSplitter(this.dependencies.maxMessageBytes);
     this.#splitter.push(bytes);
-    this.parts.stream.keep(bytes.length);
+    this.dependencies.stream.keep(bytes.length);
   }
 
   protected takeMessage(): FramedMessage | undefined {
@@ -178,7 +178,7 @@ export class BaseCall implements GrpcCall, StreamListener {
 
   /** Sees to it that the caller can send the rest of the message that it has begun. */
   protected reserveRoom(): void {
-    const { stream } = this.parts;
+    const { stream } = this.dependencies;
     const splitter = this.#splitter;
     if (splitter === undefined || splitter.length === 0) return;
     this.expectMessage();
@@ -196,8 +196,8 @@ export class BaseCall implements GrpcCall, StreamListener {
     if (bytes === 0 || this.#keptBytes === 0) return;
     this.#keptBytes -= bytes;
     this.#room?.room.release();
-    this.parts.stream.release(bytes);
-    this.parts.stream.grant(bytes - (this.#room?.bytes ?? 0));
+    this.dependencies.stream.release(bytes);
+    this.dependencies.stream.grant(bytes - (this.#room?.bytes ?? 0));
     this.#room = undefined;
   }
 
@@ -206,7 +206,7 @@ export class BaseCall implements GrpcCall, StreamListener {
     this.#splitter?.clear();
     this.#room?.room.release();
     this.#room = undefined;
-    if (this.#keptBytes > 0) this.parts.stream.release(this.#keptBytes);
+    if (this.#keptBytes > 0) this.dependencies.stream.release(this.#keptBytes);
     this.#keptBytes = 0;
   }
 
@@ -235,14 +235,14 @@ export class BaseCall implements GrpcCall, StreamListener {
 
   protected async expand(message: FramedMessage): Promise<Buffer> {
     if (!message.isCompressed) return message.bytes;
-    const { headers, maxMessageBytes: maxBytes, expansions, stream } = this.parts;
+    const { headers, maxMessageBytes: maxBytes, expansions, stream } = this.dependencies;
     const encoding = headers.get('grpc-encoding') ?? 'identity';
     const isEnded = (): boolean => this.#isEnded;
     return await expansions.expand(stream.connection, { bytes: message.bytes, encoding, maxBytes, isEnded });
   }
 
   protected sendMessage(answer: Uint8Array): void {
-    const { stream } = this.parts;
+    const { stream } = this.dependencies;
     if (!this.#areHeadersSent) stream.sendHeaders(RESPONSE_HEADERS, false);
     this.#areHeadersSent = true;
     const head = BaseCall.#head;
@@ -253,7 +253,7 @@ export class BaseCall implements GrpcCall, StreamListener {
 
   protected succeed(): void {
     if (this.#isEnded || this.#isAnswered) return;
-    const { stream } = this.parts;
+    const { stream } = this.dependencies;
     if (stream.isWaiting) {
       this.#isAnswered = true;
       this.startDeadline();
@@ -266,7 +266,7 @@ export class BaseCall implements GrpcCall, StreamListener {
 
   fail(error: unknown): void {
     if (this.#isEnded) return;
-    const { route, stream, log, world, headers } = this.parts;
+    const { route, stream, log, world, headers } = this.dependencies;
     stream.connection.share.spend(COST.failure);
     this.#traceId ??= traceIdOf(headers.get('traceparent'), world);
     const traceId = this.#traceId;
@@ -291,13 +291,13 @@ export class BaseCall implements GrpcCall, StreamListener {
     clearTimeout(this.#deadline);
     this.noteMessage();
     this.onEnd();
-    this.parts.route.count(code);
-    if (this.parts.tracing !== undefined) this.#record(this.parts.tracing, code);
-    this.parts.onEnd(this);
+    this.dependencies.route.count(code);
+    if (this.dependencies.tracing !== undefined) this.#record(this.dependencies.tracing, code);
+    this.dependencies.onEnd(this);
   }
 
   #record(tracing: Tracing, code: number): void {
-    const { route, headers, world } = this.parts;
+    const { route, headers, world } = this.dependencies;
     const traceparent = headers.get('traceparent');
     tracing.record({
       name: route.path.slice(1),

@@ -44,17 +44,17 @@ export class RefusedRequest implements StreamListener {
   #isStopped = false;
   #isShed = false;
 
-  constructor(parts: {
+  constructor(dependencies: {
     readonly stream: Http2Stream;
     readonly headers: Headers;
     readonly refusal: Refusal;
     readonly onEnd: (request: RefusedRequest) => void;
   }) {
-    const { status, reason, fields = [] } = parts.refusal;
-    this.#stream = parts.stream;
-    this.#onEnd = parts.onEnd;
+    const { status, reason, fields = [] } = dependencies.refusal;
+    this.#stream = dependencies.stream;
+    this.#onEnd = dependencies.onEnd;
     // RFC 9110 §9.3.2: an answer to HEAD has no content.
-    this.#body = parts.headers.get(':method') === 'HEAD' ? NOTHING : Buffer.from(`${reason}\n`);
+    this.#body = dependencies.headers.get(':method') === 'HEAD' ? NOTHING : Buffer.from(`${reason}\n`);
     const block = encodeHeaderBlock([[':status', status], ['content-type', 'text/plain; charset=utf-8'], ...fields]);
     this.#stream.sendHeaders(block, false);
     this.#timer = setTimeout(() => this.stop(), MAX_REQUEST_MS).unref();

@@ -47,7 +47,7 @@ export class StreamingCall extends BaseCall {
   /** Starts the method. */
   run(method: StreamingMethod): void {
     if (this.isEnded) return;
-    this.parts.stream.connection.share.spend(COST.stream);
+    this.dependencies.stream.connection.share.spend(COST.stream);
     this.startDeadline();
     const requests = { [Symbol.asyncIterator]: () => ({ next: () => this.#next() }) };
     const run = Promise.resolve(this.admission).then(() =>
@@ -69,7 +69,7 @@ export class StreamingCall extends BaseCall {
     const message = await this.#waitForMessage();
     if (message === undefined) return { done: true, value: undefined };
     this.#inUse = MESSAGE_HEAD_BYTES + message.bytes.length;
-    const { share } = this.parts.stream.connection;
+    const { share } = this.dependencies.stream.connection;
     await share.take(COST.message + costOfBytes(message.bytes.length));
     const value = await this.expand(message);
     if (message.isCompressed) share.spend(costOfBytes(value.length));
@@ -113,11 +113,11 @@ export class StreamingCall extends BaseCall {
   async #sendAll(answers: AsyncIterable<Uint8Array>): Promise<void> {
     for await (const answer of answers) {
       if (this.isEnded) return;
-      this.parts.stream.connection.share.spend(COST.answer);
+      this.dependencies.stream.connection.share.spend(COST.answer);
       this.sendMessage(answer);
-      this.parts.stream.connection.flush();
-      await this.parts.stream.whenSent();
-      await this.parts.stream.connection.whenWritable();
+      this.dependencies.stream.connection.flush();
+      await this.dependencies.stream.whenSent();
+      await this.dependencies.stream.connection.whenWritable();
     }
   }
 

@@ -1,6 +1,6 @@
 import type { QueuedCall } from '../budget/call-queue.ts';
 import { costOfBytes } from '../budget/turns.ts';
-import { BaseCall, type CallParts } from './base-call.ts';
+import { BaseCall, type CallDependencies } from './base-call.ts';
 import { type FramedMessage, readWholeMessage } from './message-reader.ts';
 import type { GrpcUnaryMethod } from './service.ts';
 import { StatusError } from './status.ts';
@@ -14,8 +14,8 @@ export class UnaryCall extends BaseCall {
   #isComplete = false;
   #isRunning = false;
 
-  constructor(parts: CallParts, method: GrpcUnaryMethod) {
-    super(parts);
+  constructor(dependencies: CallDependencies, method: GrpcUnaryMethod) {
+    super(dependencies);
     this.#method = method;
   }
 
@@ -26,7 +26,7 @@ export class UnaryCall extends BaseCall {
   override onData(bytes: Buffer, isLast: boolean): void {
     if (this.isEnded) return;
     try {
-      const whole = isLast && this.#isFirst ? readWholeMessage(bytes, this.parts.maxMessageBytes) : undefined;
+      const whole = isLast && this.#isFirst ? readWholeMessage(bytes, this.dependencies.maxMessageBytes) : undefined;
       if (whole !== undefined && this.mayStart) this.#answer(whole);
       else this.#collect(bytes, isLast);
     } catch (error) {
@@ -76,7 +76,7 @@ export class UnaryCall extends BaseCall {
       return;
     }
     this.#queued = { start: () => this.#expandAndAnswer() };
-    this.parts.stream.connection.memory.callQueue.add(this.#queued);
+    this.dependencies.stream.connection.memory.callQueue.add(this.#queued);
   }
 
   async #expandAndAnswer(): Promise<void> {
@@ -91,7 +91,7 @@ export class UnaryCall extends BaseCall {
 
   /** It did not come in one frame, whose bytes are paid for: what is done with it is all done in this turn. */
   #answerLarge(message: Buffer): void {
-    this.parts.stream.connection.share.spend(costOfBytes(message.length));
+    this.dependencies.stream.connection.share.spend(costOfBytes(message.length));
     this.#answer(message);
   }
 
@@ -108,7 +108,7 @@ export class UnaryCall extends BaseCall {
 
   /** The method may look at its request until it has answered, so all that the request keeps alive is counted. */
   #sendLater(answer: Promise<Uint8Array>, bytes: number): void {
-    const { callQueue, running } = this.parts.stream.connection.memory;
+    const { callQueue, running } = this.dependencies.stream.connection.memory;
     this.startDeadline();
     this.#isRunning = true;
     running.take(bytes);
@@ -136,7 +136,7 @@ export class UnaryCall extends BaseCall {
 
   protected override onEnd(): void {
     this.#message = undefined;
-    if (this.#queued !== undefined) this.parts.stream.connection.memory.callQueue.remove(this.#queued);
+    if (this.#queued !== undefined) this.dependencies.stream.connection.memory.callQueue.remove(this.#queued);
     if (!this.#isRunning) this.dropRequest();
   }
 }

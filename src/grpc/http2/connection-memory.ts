@@ -12,7 +12,7 @@ const MAX_REQUEST_SHARE = 0.25;
 /** What a call that waits for anything takes besides its bytes. */
 const OPEN_CALL_BYTES = 2048;
 
-export interface ConnectionMemoryParts {
+export interface ConnectionMemoryDependencies {
   readonly budget: MemoryBudget;
   readonly largeMessages: LargeMessages;
   readonly network: NetworkUse;
@@ -39,11 +39,11 @@ export class ConnectionMemory {
   readonly callQueue: CallQueue;
   /** For messages that are larger than the first window of their stream. */
   reservedBytes = 0;
-  readonly #parts: ConnectionMemoryParts;
+  readonly #dependencies: ConnectionMemoryDependencies;
 
-  constructor(parts: ConnectionMemoryParts) {
-    const { budget, network, share, shed } = parts;
-    this.#parts = parts;
+  constructor(dependencies: ConnectionMemoryDependencies) {
+    const { budget, network, share, shed } = dependencies;
+    this.#dependencies = dependencies;
     this.network = network;
     this.requests = budget.createAccount({ network, shed });
     this.#answers = budget.createAccount({ network, shed });
@@ -56,15 +56,15 @@ export class ConnectionMemory {
   /** Lets the client send more when it may: after bytes were used. */
   grantWindow(): void {
     const { requests, reservedBytes } = this;
-    const maxBytes = MAX_REQUEST_SHARE * this.#parts.budget.maxBytes;
+    const maxBytes = MAX_REQUEST_SHARE * this.#dependencies.budget.maxBytes;
     const kept = { bytes: requests.bytes, maxBytes, reservedBytes };
     const credit = this.receiveWindow.takeCredit(kept);
-    if (credit > 0) this.#parts.grant(credit);
-    if (this.receiveWindow.isShut(kept)) this.#parts.shedUnfinished();
+    if (credit > 0) this.#dependencies.grant(credit);
+    if (this.receiveWindow.isShut(kept)) this.#dependencies.shedUnfinished();
   }
 
   reserveRoom(request: Omit<RoomRequest, 'owner'>): Room {
-    return this.#parts.largeMessages.reserve({
+    return this.#dependencies.largeMessages.reserve({
       ...request,
       owner: this,
       onGranted: () => {

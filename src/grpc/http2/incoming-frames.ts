@@ -28,7 +28,7 @@ export interface NewStream {
   readonly contentLength: number | undefined;
 }
 
-export interface IncomingFramesParts {
+export interface IncomingFramesDependencies {
   readonly share: Share;
   readonly streams: StreamTable;
   readonly receiveWindow: ReceiveWindow;
@@ -47,19 +47,19 @@ export interface IncomingFramesParts {
 const NOTHING = Buffer.alloc(0);
 
 export class IncomingFrames {
-  readonly #parts: IncomingFramesParts;
+  readonly #dependencies: IncomingFramesDependencies;
   readonly #hpack = new HpackDecoder();
   readonly #heads = new RequestHeadReader();
   readonly #headers = new HeaderAssembler();
   #hasSettings = false;
 
-  constructor(parts: IncomingFramesParts) {
-    this.#parts = parts;
+  constructor(dependencies: IncomingFramesDependencies) {
+    this.#dependencies = dependencies;
   }
 
   /** Returns whether the next one may be read in this turn. Throws a ConnectionError, or an HpackError. */
   readonly read = (frame: Frame): boolean => {
-    const { share } = this.#parts;
+    const { share } = this.#dependencies;
     share.spend(COST.frame + costOfBytes(frame.payload.length));
     this.#handle(frame);
     return !share.isSpent;
@@ -94,17 +94,17 @@ export class IncomingFrames {
         break;
       case FRAME.goAway:
         checkGoAway(streamId, payload);
-        this.#parts.onGoAway();
+        this.#dependencies.onGoAway();
         break;
       case FRAME.priority:
         checkPriority(streamId, payload);
-        this.#parts.controlFrames.count();
+        this.#dependencies.controlFrames.count();
         break;
       case FRAME.pushPromise:
         throw new ConnectionError(ERROR.protocol, 'a client must not push');
       default:
         // §4.1: frames of unknown types are passed over.
-        this.#parts.controlFrames.count();
+        this.#dependencies.controlFrames.count();
     }
   }
 
@@ -116,7 +116,7 @@ export class IncomingFrames {
   }
 
   #readData(flags: number, streamId: number, payload: Buffer): void {
-    const { receiveWindow, controlFrames, streams, grantWindow } = this.#parts;
+    const { receiveWindow, controlFrames, streams, grantWindow } = this.#dependencies;
     // §6.1: the whole payload counts, padding too, whatever became of the stream.
     receiveWindow.use(payload.length);
     const bytes = withoutPadding(flags, payload);
@@ -130,7 +130,7 @@ export class IncomingFrames {
 
   /** §6.1: data on a stream that is over. */
   #dropData(streamId: number, isLast: boolean): void {
-    const { controlFrames, streams, writer } = this.#parts;
+    const { controlFrames, streams, writer } = this.#dependencies;
     this.#checkNotIdle(streamId);
     if (!streams.closed.mayReceive(streamId)) {
       controlFrames.count();
@@ -142,7 +142,7 @@ export class IncomingFrames {
   #readHeaderBlock(block: HeaderBlock | undefined): void {
     if (block === undefined) return;
     const { streamId, endsStream } = block;
-    const { streams } = this.#parts;
+    const { streams } = this.#dependencies;
     // Every block must be decoded, even of a stream that is refused: the blocks after it depend on it.
     const fields = this.#hpack.decode(block.bytes);
     const known = streams.get(streamId);
@@ -155,7 +155,7 @@ export class IncomingFrames {
   }
 
   #openStream(streamId: number, endsStream: boolean, fields: readonly Field[]): void {
-    const { streams, share, openStream } = this.#parts;
+    const { streams, share, openStream } = this.#dependencies;
     streams.closed.open(streamId);
     const { headers, contentLength, isMalformed } = this.#heads.read(fields);
     if (isMalformed || (endsStream && contentLength !== undefined && contentLength > 0)) {
@@ -172,14 +172,14 @@ export class IncomingFrames {
   }
 
   #refuseStream(streamId: number, code: number): void {
-    const { controlFrames, streams, writer } = this.#parts;
+    const { controlFrames, streams, writer } = this.#dependencies;
     controlFrames.count();
     writer.resetStream(streamId, code);
     streams.closed.addReset(streamId);
   }
 
   #readReset(streamId: number, payload: Buffer): void {
-    const { controlFrames, streams } = this.#parts;
+    const { controlFrames, streams } = this.#dependencies;
     checkReset(payload);
     this.#checkNotIdle(streamId);
     controlFrames.count();
@@ -188,7 +188,7 @@ export class IncomingFrames {
   }
 
   #readSettings(flags: number, streamId: number, payload: Buffer): void {
-    const { controlFrames, onSettings, writer, sendWindows } = this.#parts;
+    const { controlFrames, onSettings, writer, sendWindows } = this.#dependencies;
     const settings = readSettings(flags, streamId, payload);
     controlFrames.count(1 + (settings?.length ?? 0));
     onSettings();
@@ -201,13 +201,13 @@ export class IncomingFrames {
 
   #changeWindows(change: number): void {
     if (change === 0) return;
-    const { share, streams } = this.#parts;
+    const { share, streams } = this.#dependencies;
     share.spend(streams.size * COST.frame);
     for (const stream of streams) stream.changeInitialWindow(change);
   }
 
   #readPing(flags: number, streamId: number, payload: Buffer): void {
-    const { controlFrames, onPingAnswer, writer } = this.#parts;
+    const { controlFrames, onPingAnswer, writer } = this.#dependencies;
     checkPing(streamId, payload);
     if ((flags & FLAG.ack) === 0) {
       controlFrames.countReaction();
@@ -219,7 +219,7 @@ export class IncomingFrames {
   }
 
   #readWindowUpdate(streamId: number, payload: Buffer): void {
-    const { controlFrames, sendWindows, streams } = this.#parts;
+    const { controlFrames, sendWindows, streams } = this.#dependencies;
     const increment = readWindowIncrement(payload);
     controlFrames.countReaction();
     if (streamId === 0) sendWindows.add(increment);
@@ -231,7 +231,7 @@ export class IncomingFrames {
   }
 
   #checkNotIdle(streamId: number): void {
-    if (this.#parts.streams.closed.isIdle(streamId))
+    if (this.#dependencies.streams.closed.isIdle(streamId))
       throw new ConnectionError(ERROR.protocol, 'a frame belongs to a stream that was not opened');
   }
 }

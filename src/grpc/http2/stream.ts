@@ -45,16 +45,16 @@ export class Http2Stream {
   #keptBytes = 0;
   #onSent: (() => void) | undefined;
 
-  constructor(parts: {
+  constructor(dependencies: {
     readonly connection: Http2Connection;
     readonly id: number;
     readonly sendWindow: number;
     readonly contentLength: number | undefined;
   }) {
-    this.#connection = parts.connection;
-    this.id = parts.id;
-    this.#sendWindow = parts.sendWindow;
-    this.#contentLeft = parts.contentLength;
+    this.#connection = dependencies.connection;
+    this.id = dependencies.id;
+    this.#sendWindow = dependencies.sendWindow;
+    this.#contentLeft = dependencies.contentLength;
   }
 
   get connection(): Http2Connection {

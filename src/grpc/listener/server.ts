@@ -17,7 +17,7 @@ import { readTls, type TlsFiles, watchTls } from './tls-files.ts';
 import { Transport } from './transport.ts';
 import { clearUnixSocket } from './unix-socket.ts';
 
-export interface GrpcServerParts {
+export interface GrpcServerDependencies {
   readonly services: readonly GrpcService[];
   readonly host: string;
   /** 0 takes any free port. */
@@ -55,16 +55,17 @@ const BUFFER_BYTES = 67_108_864;
 const MAX_CONNECTIONS = 1000;
 
 /** Listens from its return on. */
-export async function openGrpcServer(parts: GrpcServerParts): Promise<GrpcServer> {
-  const health = createHealth(parts.services.map((service) => service.name));
-  const own = [...parts.services, health.service];
+export async function openGrpcServer(dependencies: GrpcServerDependencies): Promise<GrpcServer> {
+  const health = createHealth(dependencies.services.map((service) => service.name));
+  const own = [...dependencies.services, health.service];
   const names = own.map((service) => service.name);
-  const services = parts.reflection === undefined ? own : [...own, ...createReflection(parts.reflection, names)];
+  const services =
+    dependencies.reflection === undefined ? own : [...own, ...createReflection(dependencies.reflection, names)];
   const transport = new Transport({
-    ...parts,
-    bufferBytes: parts.bufferBytes ?? BUFFER_BYTES,
-    maxConnections: parts.maxConnections ?? MAX_CONNECTIONS,
-    routes: createRoutes(services, parts.metrics),
+    ...dependencies,
+    bufferBytes: dependencies.bufferBytes ?? BUFFER_BYTES,
+    maxConnections: dependencies.maxConnections ?? MAX_CONNECTIONS,
+    routes: createRoutes(services, dependencies.metrics),
   });
   let stopWatching = (): void => {};
   const drain = async (deadlineMs: number): Promise<void> => {
@@ -73,10 +74,12 @@ export async function openGrpcServer(parts: GrpcServerParts): Promise<GrpcServer
     await transport.drain(deadlineMs);
   };
   try {
-    const { host, port, unixSocket, unixSocketMode, tls } = parts;
+    const { host, port, unixSocket, unixSocketMode, tls } = dependencies;
     const boundPort = await transport.listen({ host, port, tls: tls && readTls(tls) });
     if (tls !== undefined)
-      stopWatching = watchTls(tls, parts.tlsCheckMs ?? TLS_CHECK_MS, () => renewTls(transport, tls, parts.log));
+      stopWatching = watchTls(tls, dependencies.tlsCheckMs ?? TLS_CHECK_MS, () =>
+        renewTls(transport, tls, dependencies.log),
+      );
     if (unixSocket !== undefined) {
       await clearUnixSocket(unixSocket);
       await transport.listen({ path: unixSocket });

@@ -9,7 +9,7 @@ import { LargeMessages } from '../budget/large-messages.ts';
 import { MemoryBudget } from '../budget/memory-budget.ts';
 import { Turns } from '../budget/turns.ts';
 import { WriteMemory } from '../budget/write-memory.ts';
-import { type BaseCall, type CallParts, CONTENT_TYPE, type Peer, type Route } from '../call/base-call.ts';
+import { type BaseCall, type CallDependencies, CONTENT_TYPE, type Peer, type Route } from '../call/base-call.ts';
 import { CallHeadReader } from '../call/call-head.ts';
 import { Expansions } from '../call/expansions.ts';
 import { type Refusal, RefusedRequest } from '../call/refused-request.ts';
@@ -25,7 +25,7 @@ import { Handshakes } from './handshakes.ts';
 import { Places } from './places.ts';
 import type { TlsOptions } from './tls-files.ts';
 
-export interface TransportParts {
+export interface TransportDependencies {
   readonly routes: ReadonlyMap<string, Route>;
   readonly maxMessageBytes: number;
   /** For requests that are not used yet and answers that wait, of all connections; at least four of the largest messages. */
@@ -50,7 +50,7 @@ interface NewRequest {
 
 /** Connections and calls of all listeners. */
 export class Transport {
-  readonly #parts: TransportParts;
+  readonly #dependencies: TransportDependencies;
   readonly #servers: Server[] = [];
   readonly #connections: Places;
   readonly #handshakes: Handshakes;
@@ -63,13 +63,13 @@ export class Transport {
   readonly #largeMessages: LargeMessages;
   #isDraining = false;
 
-  constructor(parts: TransportParts) {
-    this.#parts = parts;
-    const { maxMessageBytes, maxConnections, world } = parts;
+  constructor(dependencies: TransportDependencies) {
+    this.#dependencies = dependencies;
+    const { maxMessageBytes, maxConnections, world } = dependencies;
     this.#connections = new Places(maxConnections);
     this.#expansions = new Expansions(world.monotonicMs);
     this.#handshakes = new Handshakes(Math.ceil(maxConnections * HANDSHAKES_PER_CONNECTION));
-    this.#memory = new MemoryBudget(Math.max(parts.bufferBytes, 4 * maxMessageBytes), world.monotonicMs);
+    this.#memory = new MemoryBudget(Math.max(dependencies.bufferBytes, 4 * maxMessageBytes), world.monotonicMs);
     const { maxBytes } = this.#memory;
     this.#largeMessages = new LargeMessages({ maxBytes: maxBytes / 2, maxBytesPerConnection: maxBytes / 4 });
   }
@@ -88,7 +88,7 @@ export class Transport {
       );
       server.listen(isUnixSocket ? { path: at.path } : { host: at.host, port: at.port }, resolve);
     });
-    server.on('error', (error) => this.#parts.log.error({ err: error }, 'gRPC listener failed'));
+    server.on('error', (error) => this.#dependencies.log.error({ err: error }, 'gRPC listener failed'));
     this.#servers.push(server);
     const address = server.address();
     return address === null || typeof address === 'string' ? 0 : address.port;
@@ -121,7 +121,7 @@ export class Transport {
       socket.destroy();
       return;
     }
-    const { monotonicMs } = this.#parts.world;
+    const { monotonicMs } = this.#dependencies.world;
     const peer = { isUnixSocket, address };
     const heads = new CallHeadReader();
     const connection = new Http2Connection(socket, {
@@ -132,7 +132,7 @@ export class Transport {
       network,
       largeMessages: this.#largeMessages,
       onRequest: (stream, headers) => this.#startCall({ stream, headers, peer, heads }),
-      onFault: (error) => this.#parts.log.error({ err: error }, 'gRPC connection failed'),
+      onFault: (error) => this.#dependencies.log.error({ err: error }, 'gRPC connection failed'),
       onClosed: (closed) => this.#connections.delete(closed),
     });
     this.#connections.add(connection, name);
@@ -145,16 +145,16 @@ export class Transport {
       this.#refuse(stream, headers, refusal);
       return;
     }
-    const route = this.#parts.routes.get(path);
+    const route = this.#dependencies.routes.get(path);
     if (route === undefined) {
       stream.sendHeaders(encodeUnimplemented(path), true);
       return;
     }
-    const { maxMessageBytes, log, world, tracing } = this.#parts;
+    const { maxMessageBytes, log, world, tracing } = this.#dependencies;
     const expansions = this.#expansions;
     const onEnd = this.#forget;
-    const parts = { stream, headers, route, peer, maxMessageBytes, expansions, log, world, tracing, onEnd };
-    this.#openCall(parts, route.method);
+    const exchange = { stream, headers, route, peer, maxMessageBytes, expansions, log, world, tracing, onEnd };
+    this.#openCall(exchange, route.method);
   }
 
   #refuse(stream: Http2Stream, headers: Headers, refusal: Refusal): void {
@@ -164,15 +164,15 @@ export class Transport {
     else this.#endless.add(request);
   }
 
-  #openCall(parts: CallParts, method: GrpcMethod): void {
+  #openCall(dependencies: CallDependencies, method: GrpcMethod): void {
     if (method.kind === 'unary') {
-      const call = new UnaryCall(parts, method);
-      parts.stream.listener = call;
+      const call = new UnaryCall(dependencies, method);
+      dependencies.stream.listener = call;
       call.open();
       return;
     }
-    const call = new StreamingCall(parts);
-    parts.stream.listener = call;
+    const call = new StreamingCall(dependencies);
+    dependencies.stream.listener = call;
     this.#endless.add(call);
     call.open();
     call.run(method);
@@ -197,13 +197,13 @@ function readNetwork(address = ''): string {
 const HANDSHAKE_MS = 10_000;
 const HANDSHAKES_PER_CONNECTION = 0.25;
 
-interface TlsListenerParts {
+interface TlsListenerDependencies {
   readonly tls: TlsOptions;
   readonly handshakes: Handshakes;
   readonly accept: (socket: Socket) => void;
 }
 
-function createTlsListener({ tls, handshakes, accept }: TlsListenerParts): Server {
+function createTlsListener({ tls, handshakes, accept }: TlsListenerDependencies): Server {
   const isMutual = tls.ca !== undefined;
   const rules = {
     requestCert: isMutual,

@@ -9,7 +9,7 @@ import { EventRoom } from '../observations/event-room.ts';
 import type { ObservationSink } from '../schema/observation-event.ts';
 import { parseJsonText } from './rpc-body.ts';
 
-export interface ObservationServiceParts {
+export interface ObservationServiceDependencies {
   readonly sink: ObservationSink;
   readonly world: Pick<World, 'nowMs'>;
 }
@@ -27,7 +27,7 @@ export interface ObservationService {
 
 const MAX_EVENTS = 10_000;
 
-export function createObservationService({ sink, world }: ObservationServiceParts): ObservationService {
+export function createObservationService({ sink, world }: ObservationServiceDependencies): ObservationService {
   const room = new EventRoom();
   const createIntake = (): EventIntake => new EventIntake({ sink, room, nowMs: world.nowMs });
 

@@ -10,7 +10,7 @@ import { PredictRequestDecoder } from './predict-codec-request.ts';
 import { PredictResponseEncoder } from './predict-codec-response.ts';
 import { type JsonPredictResponse, readJsonRequest, toJsonResponse } from './predict-json.ts';
 
-export interface PredictionServiceParts {
+export interface PredictionServiceDependencies {
   readonly predictor: Predictor;
   /** Gives rows that bring no load the load of their server. */
   readonly fillLoad?: ((columns: PredictColumns) => void) | undefined;
@@ -33,23 +33,23 @@ export interface PredictionService {
   answerJson(request: unknown): JsonPredictResponse;
 }
 
-export function createPredictionService(parts: PredictionServiceParts): PredictionService {
+export function createPredictionService(dependencies: PredictionServiceDependencies): PredictionService {
   const columns = createPredictColumns(MAX_INPUTS);
   const predicted = { ttftMs: new Float64Array(MAX_INPUTS), tpotMs: new Float64Array(MAX_INPUTS) };
   const decoder = new PredictRequestDecoder(columns);
   const encoder = new PredictResponseEncoder();
-  const observeSince = createDurationObserver(parts);
+  const observeSince = createDurationObserver(dependencies);
 
   const answerBytes = (request: Uint8Array): Uint8Array => {
-    const startedMs = parts.world.monotonicMs();
-    const summary = answer(decoder.decode(request), { columns, predicted }, parts);
+    const startedMs = dependencies.world.monotonicMs();
+    const summary = answer(decoder.decode(request), { columns, predicted }, dependencies);
     const bytes = encoder.encode(summary, columns, predicted);
     observeSince(startedMs);
     return bytes;
   };
   const answerJson = (request: unknown): JsonPredictResponse => {
-    const startedMs = parts.world.monotonicMs();
-    const summary = answer(readJsonRequest(request, columns), { columns, predicted }, parts);
+    const startedMs = dependencies.world.monotonicMs();
+    const summary = answer(readJsonRequest(request, columns), { columns, predicted }, dependencies);
     const response = toJsonResponse(summary, columns, predicted);
     observeSince(startedMs);
     return response;
@@ -69,7 +69,11 @@ interface CallColumns {
   readonly predicted: PredictedColumns;
 }
 
-function answer(targetModel: string, call: CallColumns, { predictor, fillLoad, unknownModel }: PredictionServiceParts) {
+function answer(
+  targetModel: string,
+  call: CallColumns,
+  { predictor, fillLoad, unknownModel }: PredictionServiceDependencies,
+) {
   if (targetModel === '')
     throw new Failure('invalid', 'Cannot predict: target_model must not be empty', { field: 'target_model' });
   if (unknownModel === 'reject' && !predictor.hasModel(targetModel))
@@ -109,7 +113,7 @@ function moveRow(columns: PredictColumns, from: number, to: number): void {
 }
 
 /** `trivet_predict_duration_seconds`, without labels: they would cost more than the rest of the measurement. */
-function createDurationObserver({ metrics, world }: PredictionServiceParts): (startedMs: number) => void {
+function createDurationObserver({ metrics, world }: PredictionServiceDependencies): (startedMs: number) => void {
   const seconds = new Histogram({
     name: 'trivet_predict_duration_seconds',
     help: 'Time to decode, answer and encode one Predict call, transport not included.',

@@ -9,7 +9,7 @@ import { createBackgroundProcess } from '../../workers/background-process.ts';
 import { requireHttpCaller } from '../api/predict-routes.ts';
 import type { CapacityAnswer, CapacityOrder } from './read-capacity.ts';
 
-export interface CapacityRouteParts {
+export interface CapacityRouteDependencies {
   readonly rule: CallerRule;
   readonly place: Pick<StoreOptions, 'dataDir' | 'databaseUrl'>;
 }
@@ -57,7 +57,7 @@ const MAX_FIND_MS = 120_000;
 const MAX_SERVERS = 256;
 
 /** To be mounted at `/prediction`, with errors in the style `problem`. */
-export function createCapacityRoutes({ rule, place }: CapacityRouteParts): OpenAPIHono<HttpEnv> {
+export function createCapacityRoutes({ rule, place }: CapacityRouteDependencies): OpenAPIHono<HttpEnv> {
   const routes = createRoutes();
   const ask = createAsker();
   routes.use(requireHttpCaller(rule));

@@ -18,7 +18,7 @@ import { countUnderWay } from './load-curve.ts';
 import { createObservedPool, MIN_SAMPLES } from './observed-pool.ts';
 import { MIN_TPOT_SAMPLES } from './tpot-curve.ts';
 
-export interface HeadroomParts {
+export interface HeadroomDependencies {
   readonly store: Store;
   readonly world: World;
   readonly log: Log;
@@ -52,22 +52,24 @@ interface ServerHeadroom {
   readonly reported: { readonly underWay: number; readonly atMs: number };
 }
 
-export function createHeadroomWorker(parts: HeadroomParts): HeadroomWorker {
-  const { world, log } = parts;
+export function createHeadroomWorker(dependencies: HeadroomDependencies): HeadroomWorker {
+  const { world, log } = dependencies;
   let known: readonly ServerHeadroom[] = [];
 
   function readUnderWay({ server, reported }: ServerHeadroom): number | undefined {
     const isFresh = world.nowMs() - reported.atMs <= MAX_REPORT_AGE_MS;
-    return parts.readUnderWay(server) ?? (isFresh ? reported.underWay : undefined);
+    return dependencies.readUnderWay(server) ?? (isFresh ? reported.underWay : undefined);
   }
 
-  createHeadroomGauges(parts.metrics, () => known.map((server) => ({ ...server, underWay: readUnderWay(server) })));
+  createHeadroomGauges(dependencies.metrics, () =>
+    known.map((server) => ({ ...server, underWay: readUnderWay(server) })),
+  );
 
   async function update(signal: AbortSignal): Promise<void> {
     const next: ServerHeadroom[] = [];
-    for (const { targetModel, model } of parts.listModels()) {
+    for (const { targetModel, model } of dependencies.listModels()) {
       if (signal.aborted) return;
-      next.push(...(await listHeadrooms(parts, targetModel, model)));
+      next.push(...(await listHeadrooms(dependencies, targetModel, model)));
     }
     known = next;
   }
@@ -76,7 +78,7 @@ export function createHeadroomWorker(parts: HeadroomParts): HeadroomWorker {
 }
 
 async function listHeadrooms(
-  { store, limits, outputTokens, log }: HeadroomParts,
+  { store, limits, outputTokens, log }: HeadroomDependencies,
   targetModel: string,
   model: LatencyModel,
 ): Promise<ServerHeadroom[]> {

@@ -1,5 +1,5 @@
 import { Failure } from '../../errors.ts';
-import { createGeneralForest, type GeneralForest, type GeneralForestParts } from '../gbdt/general/general-tree.ts';
+import { createGeneralForest, type GeneralForest, type GeneralForestInput } from '../gbdt/general/general-tree.ts';
 
 /** A model that another library trained, and the features it wants, in its order; empty when the file has no names. */
 export interface ImportedForest {
@@ -10,11 +10,11 @@ export interface ImportedForest {
 /** Refuses trees that are not well formed in the words of an import. */
 export function createImportedForest(
   library: string,
-  parts: GeneralForestParts,
+  input: GeneralForestInput,
   featureNames: readonly string[],
 ): ImportedForest {
   try {
-    return { forest: createGeneralForest(parts), featureNames };
+    return { forest: createGeneralForest(input), featureNames };
   } catch (cause) {
     if (!(cause instanceof RangeError)) throw cause;
     throw new Failure('invalid', `Cannot import the ${library} model: ${cause.message}`, {}, { cause });

@@ -50,14 +50,14 @@ export function parseXgboostJson(text: string): ImportedForest {
   const { base_score, num_class, num_feature, num_target } = learner.learner_model_param;
   if (Number(num_class ?? 0) > 1 || Number(num_target ?? 1) > 1) throw refuse('it must have one output');
   const baseScore = parseBaseScore(base_score);
-  const parts = {
+  const forest = {
     featureCount: Number(num_feature),
     base: link === 'exp' ? Math.log(baseScore) : baseScore,
     link,
     precision: 'single' as const,
     trees: model.trees.map(readTree),
   };
-  return createImportedForest('XGBoost', parts, learner.feature_names ?? []);
+  return createImportedForest('XGBoost', forest, learner.feature_names ?? []);
 }
 
 function parseModel(text: string): z.infer<typeof modelSchema> {

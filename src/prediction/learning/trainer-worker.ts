@@ -18,7 +18,7 @@ import { type FreshSamples, listFreshSamples, readFreshSamples, recordTraining }
 import { publishModel } from '../registry/publish-model.ts';
 import type { TrainingAnswer, TrainingOrder } from './learn-from-samples.ts';
 
-export interface TrainerParts {
+export interface TrainerDependencies {
   readonly store: Store;
   /** Where that store is, for the process that learns. */
   readonly place: Pick<StoreOptions, 'dataDir' | 'databaseUrl'>;
@@ -50,11 +50,11 @@ const MIN_FRESH_ROWS = 50;
 /** After a training alarms wait so many times as long as it took: a pool that never comes to rest alarms on and on. */
 const REST_OF_ALARMS = 4;
 
-export function createTrainer(parts: TrainerParts): Trainer {
-  const { store, world, log } = parts;
+export function createTrainer(dependencies: TrainerDependencies): Trainer {
+  const { store, world, log } = dependencies;
   const learning = createBackgroundProcess(new URL('./trainer-process.ts', import.meta.url));
-  const schedule = createTrainingSchedule(parts);
-  const train = createTraining(parts, learning);
+  const schedule = createTrainingSchedule(dependencies);
+  const train = createTraining(dependencies, learning);
   const reported = createReportedModels();
   let lookedAt = '';
 
@@ -78,7 +78,7 @@ export function createTrainer(parts: TrainerParts): Trainer {
       if (stopping.aborted) return;
       const lease = { name: `trainer:${fresh.targetModel}`, durationMs: LEASE_MS };
       if (!schedule.isDue(fresh)) continue;
-      await runUnderLease(parts, lease, (lost) =>
+      await runUnderLease(dependencies, lease, (lost) =>
         schedule.run(fresh.targetModel, () => train(fresh, AbortSignal.any([stopping, lost]))),
       );
     }
@@ -102,7 +102,7 @@ export function createTrainer(parts: TrainerParts): Trainer {
 }
 
 /** When each model is trained: by the number of its fresh rows, by time, and on request after an alarm. */
-function createTrainingSchedule({ world, refitRows, refitSeconds }: TrainerParts) {
+function createTrainingSchedule({ world, refitRows, refitSeconds }: TrainerDependencies) {
   const requested = new Set<string>();
   const restsUntilMs = new Map<string, number>();
   return {
@@ -127,14 +127,14 @@ function createTrainingSchedule({ world, refitRows, refitSeconds }: TrainerParts
 type Training = (fresh: FreshSamples, signal: AbortSignal) => Promise<void>;
 
 /** Trains a model in the learning process, and publishes it when it beat the served version. */
-function createTraining(parts: TrainerParts, learning: BackgroundProcess): Training {
-  const { store, world, log } = parts;
-  const { dataDir, databaseUrl } = parts.place;
+function createTraining(dependencies: TrainerDependencies, learning: BackgroundProcess): Training {
+  const { store, world, log } = dependencies;
+  const { dataDir, databaseUrl } = dependencies.place;
   const trainings = new Counter({
     name: 'trivet_prediction_trainings_total',
     help: 'Trainings by outcome: published, or kept when the new model was not better than the served one.',
     labelNames: ['model', 'outcome'],
-    registers: [parts.metrics],
+    registers: [dependencies.metrics],
   });
   return async ({ targetModel, lastId }, signal) => {
     const order: TrainingOrder = { place: { dataDir, databaseUrl }, targetModel };
@@ -150,7 +150,7 @@ function createTraining(parts: TrainerParts, learning: BackgroundProcess): Train
         nowMs: world.nowMs(),
       });
     await recordTraining(store, { targetModel, lastSampleId: lastId, nowMs: world.nowMs(), outcome });
-    await parts.onTrained(targetModel);
+    await dependencies.onTrained(targetModel);
     trainings.inc({ model: targetModel, outcome });
     log.info({ model: targetModel, rows, outcome, ...scores }, 'learned from what was observed');
   };

@@ -4,7 +4,7 @@ import { createPredictColumns, METRIC_COLUMNS, type PredictColumns } from '../sc
 import { toInput } from './load-input.ts';
 import { writeItem } from './prediction-answer.ts';
 import type { PredictionRow } from './read-rows.ts';
-import { createRowEstimator, type RowEstimatorParts } from './row-estimator.ts';
+import { createRowEstimator, type RowEstimatorDependencies } from './row-estimator.ts';
 
 /** About a millisecond of work. */
 const ROWS_A_TURN = 256;
@@ -20,9 +20,9 @@ export interface AskedRows {
 /** One item a row, in the order of the rows. */
 export type AnswerRows = (asked: AskedRows) => Promise<string[]>;
 
-export function createRowAnswerer(parts: RowEstimatorParts): AnswerRows {
+export function createRowAnswerer(dependencies: RowEstimatorDependencies): AnswerRows {
   const columns = createPredictColumns(ROWS_A_TURN);
-  const estimateRows = createRowEstimator(parts);
+  const estimateRows = createRowEstimator(dependencies);
   return async ({ targetModel, rows, itemEnd }) => {
     const items: string[] = [];
     for (let start = 0; start < rows.length; start += ROWS_A_TURN) {

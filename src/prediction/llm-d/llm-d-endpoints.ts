@@ -17,7 +17,7 @@ import { MODEL_TYPE, type Objective, writeBulk, writeItemEnd } from './predictio
 import { type PredictionRow, readPredictionRow, readPredictionRows, readTrainingRows } from './read-rows.ts';
 import type { TakeTrainingRows } from './training-intake.ts';
 
-export interface LlmDParts {
+export interface LlmDDependencies {
   readonly world: Pick<World, 'nowMs' | 'monotonicMs'>;
   readonly rule: CallerRule;
   readonly objective: Objective;
@@ -39,8 +39,8 @@ export interface LlmDEndpoints {
   ofModel(targetModel: string): readonly Endpoint[];
 }
 
-export function createLlmDEndpoints(parts: LlmDParts): LlmDEndpoints {
-  const operations = listOperations(parts);
+export function createLlmDEndpoints(dependencies: LlmDDependencies): LlmDEndpoints {
+  const operations = listOperations(dependencies);
   return {
     byModel: operations.map(({ path, answer, ...operation }) => ({
       ...operation,
@@ -56,8 +56,8 @@ interface Operation extends Omit<Endpoint, 'answer'> {
   readonly answer: Answer;
 }
 
-function listOperations(parts: LlmDParts): Operation[] {
-  const { rule, readReadiness, measuredTimes } = parts;
+function listOperations(dependencies: LlmDDependencies): Operation[] {
+  const { rule, readReadiness, measuredTimes } = dependencies;
   const readBody = createBodyReader();
   const post = (path: string, answer: (body: Uint8Array, targetModel: string) => Promise<Reply>): Operation => ({
     method: 'POST',
@@ -76,7 +76,7 @@ function listOperations(parts: LlmDParts): Operation[] {
       return replyJson(answer(targetModel));
     },
   });
-  const predict = createRowPredictor(parts);
+  const predict = createRowPredictor(dependencies);
   const findReadiness = (targetModel: string) => readReadiness(measuredTimes.answeringModel(targetModel));
   return [
     post('/predict', async (body, targetModel) => {
@@ -93,17 +93,17 @@ function listOperations(parts: LlmDParts): Operation[] {
     }),
     post('/add_training_data_bulk', async (body, targetModel) => {
       const rows = readTrainingRows(body);
-      await parts.takeTrainingRows(targetModel, rows);
+      await dependencies.takeTrainingRows(targetModel, rows);
       return { ...replyJson({ message: `Accepted ${rows.length} training samples.` }), status: 202 };
     }),
-    get('/status', (targetModel) => describeStatus(parts.objective, findReadiness(targetModel))),
-    get('/model/download/info', (targetModel) => describeModel(parts.objective, findReadiness(targetModel))),
+    get('/status', (targetModel) => describeStatus(dependencies.objective, findReadiness(targetModel))),
+    get('/model/download/info', (targetModel) => describeModel(dependencies.objective, findReadiness(targetModel))),
     // Probes carry no token and tell nothing about the model.
     { method: 'GET', path: '/healthz', answer: async () => replyJson({ status: 'ok' }) },
     {
       method: 'GET',
       path: '/readyz',
-      answer: (_, targetModel) => answerReady(parts, findReadiness(targetModel).isReady),
+      answer: (_, targetModel) => answerReady(dependencies, findReadiness(targetModel).isReady),
     },
   ];
 }
@@ -113,7 +113,7 @@ interface Predicted {
   readonly durationMs: number;
 }
 
-function createRowPredictor({ world, objective, answerRows, measuredTimes, readReadiness }: LlmDParts) {
+function createRowPredictor({ world, objective, answerRows, measuredTimes, readReadiness }: LlmDDependencies) {
   return async (targetModel: string, rows: readonly PredictionRow[]): Promise<Predicted> => {
     const startedMs = world.monotonicMs();
     const answering = measuredTimes.answeringModel(targetModel);
@@ -155,7 +155,7 @@ function describeModel({ type, quantile }: Objective, readiness: ReturnType<Read
   };
 }
 
-async function answerReady({ objective, checkReady }: LlmDParts, isReady: boolean): Promise<Reply> {
+async function answerReady({ objective, checkReady }: LlmDDependencies, isReady: boolean): Promise<Reply> {
   if (!isReady) throw new Failure('unavailable', 'Models are not ready');
   try {
     await checkReady();

@@ -14,7 +14,7 @@ export interface ModelReadiness {
   readonly loadedAt: Date | undefined;
 }
 
-export interface ReadinessParts {
+export interface ReadinessDependencies {
   readonly predictor: Pick<SwappablePredictor, 'hasModel' | 'live' | 'list'>;
   readonly unknownModel: 'prior' | 'reject';
   readonly world: Pick<World, 'nowMs'>;
@@ -26,7 +26,7 @@ export type ReadReadiness = (targetModel: string) => ModelReadiness;
 const MAX_MODELS = 10_000;
 
 /** When a version was first seen to answer stands for when it was loaded: the wire's clients only show it. */
-export function createReadinessReader({ predictor, unknownModel, world }: ReadinessParts): ReadReadiness {
+export function createReadinessReader({ predictor, unknownModel, world }: ReadinessDependencies): ReadReadiness {
   const loadedById = new Map<string, Date>();
   const readLoaded = (id: string): Date => {
     const loadedAt = loadedById.get(id) ?? new Date(world.nowMs());

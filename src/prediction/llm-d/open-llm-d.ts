@@ -16,7 +16,7 @@ import { createReadinessReader } from './model-readiness.ts';
 import type { Objective } from './prediction-answer.ts';
 import { createTrainingIntake } from './training-intake.ts';
 
-export interface LlmDWireParts {
+export interface LlmDWireDependencies {
   readonly store: Store;
   readonly world: World;
   readonly log: Log;
@@ -35,15 +35,15 @@ export interface LlmDWire {
   load(): Promise<void>;
 }
 
-export function openLlmDWire(parts: LlmDWireParts): LlmDWire {
-  const { store, world, predictor, sink } = parts;
-  const measuredTimes = createMeasuredTimes(parts);
+export function openLlmDWire(dependencies: LlmDWireDependencies): LlmDWire {
+  const { store, world, predictor, sink } = dependencies;
+  const measuredTimes = createMeasuredTimes(dependencies);
   const endpoints = createLlmDEndpoints({
-    ...parts,
-    answerRows: createRowAnswerer(parts),
+    ...dependencies,
+    answerRows: createRowAnswerer(dependencies),
     takeTrainingRows: createTrainingIntake({ store, world, sink, measuredTimes }),
     measuredTimes,
-    readReadiness: createReadinessReader({ predictor, unknownModel: parts.unknownModel, world }),
+    readReadiness: createReadinessReader({ predictor, unknownModel: dependencies.unknownModel, world }),
     checkReady: () => checkStoreReady(store),
   });
   return {

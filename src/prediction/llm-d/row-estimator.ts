@@ -7,7 +7,7 @@
 import type { AnswerStatistic, BatchPredictor, PredictColumns, PredictedColumns } from '../schema/columns.ts';
 import type { Estimate, Objective } from './prediction-answer.ts';
 
-export interface RowEstimatorParts {
+export interface RowEstimatorDependencies {
   readonly predictor: BatchPredictor;
   readonly objective: Objective;
 }
@@ -21,7 +21,7 @@ export interface Estimates {
 /** For the first `columns.count` rows; their prefix scores are gone afterwards. */
 export type EstimateRows = (targetModel: string, columns: PredictColumns) => Estimates;
 
-export function createRowEstimator({ predictor, objective }: RowEstimatorParts): EstimateRows {
+export function createRowEstimator({ predictor, objective }: RowEstimatorDependencies): EstimateRows {
   const answered = statisticOf(objective);
   const statistics = [...new Set([answered, ...BOUNDS])];
   const [ms, low, high] = [answered, ...BOUNDS].map((statistic) => statistics.indexOf(statistic));

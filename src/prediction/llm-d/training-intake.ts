@@ -9,7 +9,7 @@ import type { MeasuredTimes } from './measured-times.ts';
 import type { TrainingRow } from './read-rows.ts';
 import { addSamples, isEndToEnd, takeBatch } from './training-row-store.ts';
 
-export interface TrainingIntakeParts {
+export interface TrainingIntakeDependencies {
   readonly store: Store;
   readonly world: Pick<World, 'nowMs'>;
   readonly sink: Pick<LearningSink, 'learn'>;
@@ -18,7 +18,12 @@ export interface TrainingIntakeParts {
 
 export type TakeTrainingRows = (targetModel: string, rows: readonly TrainingRow[]) => Promise<void>;
 
-export function createTrainingIntake({ store, world, sink, measuredTimes }: TrainingIntakeParts): TakeTrainingRows {
+export function createTrainingIntake({
+  store,
+  world,
+  sink,
+  measuredTimes,
+}: TrainingIntakeDependencies): TakeTrainingRows {
   return async (targetModel, rows) => {
     const nowMs = world.nowMs();
     const observations = rows.flatMap((row) => toObservation(targetModel, row, nowMs));

@@ -17,7 +17,7 @@ export interface Refusal {
   readonly reason: string;
 }
 
-export interface EventIntakeParts {
+export interface EventIntakeDependencies {
   readonly sink: ObservationSink;
   readonly room: EventRoom;
   readonly nowMs: () => number;
@@ -35,7 +35,7 @@ interface Accepted {
  * meanwhile go together: a single event does not wait, and many share one commit.
  */
 export class EventIntake {
-  readonly #parts: EventIntakeParts;
+  readonly #dependencies: EventIntakeDependencies;
   #waiting: Accepted[] = [];
   #underWay: Promise<void> | undefined;
   #failure: unknown;
@@ -44,8 +44,8 @@ export class EventIntake {
   #refused = 0;
   #refusals: Refusal[] = [];
 
-  constructor(parts: EventIntakeParts) {
-    this.#parts = parts;
+  constructor(dependencies: EventIntakeDependencies) {
+    this.#dependencies = dependencies;
   }
 
   /** `read` makes the draft, and may throw a failure: then that is why the event is refused. */
@@ -55,14 +55,14 @@ export class EventIntake {
     let draft: EventDraft | undefined;
     try {
       draft = read();
-      this.#waiting.push({ index, event: checkDraft(draft, this.#parts.nowMs()) });
+      this.#waiting.push({ index, event: checkDraft(draft, this.#dependencies.nowMs()) });
     } catch (error) {
       if (!isFailure(error)) throw error;
       this.#refuse({ index, requestId: draft?.requestId.slice(0, 256) ?? '', reason: describe(error.message) });
       return;
     }
     if (this.#underWay === undefined) this.#underWay = this.#sendWaiting();
-    else if (this.#waiting.length >= this.#parts.room.share) await this.#underWay;
+    else if (this.#waiting.length >= this.#dependencies.room.share) await this.#underWay;
     this.#throwIfFailed();
   }
 
@@ -75,7 +75,7 @@ export class EventIntake {
   }
 
   async #sendWaiting(): Promise<void> {
-    const { room } = this.#parts;
+    const { room } = this.#dependencies;
     room.enter();
     // What comes in the same turn goes along.
     await Promise.resolve();
@@ -91,7 +91,7 @@ export class EventIntake {
   }
 
   async #send(batch: readonly Accepted[]): Promise<void> {
-    const { accepted, refusals } = await this.#parts.sink.report(batch.map(({ event }) => event));
+    const { accepted, refusals } = await this.#dependencies.sink.report(batch.map(({ event }) => event));
     this.#accepted += accepted;
     for (const { index, reason } of refusals) {
       const refused = batch[index];

@@ -117,8 +117,8 @@ forEachEngine(
   'of many target models a few keep a live state of their own, and the one of the others is kept too',
   async (store) => {
     const { sink, predictor, world, metrics } = openSink(store);
-    const parts = { store, world, log: createLog('silent') };
-    const keeper = createLiveStateKeeper({ ...parts, predictor, metrics });
+    const dependencies = { store, world, log: createLog('silent') };
+    const keeper = createLiveStateKeeper({ ...dependencies, predictor, metrics });
     const names = Array.from({ length: 600 }, (_, index) => `m${index}`);
     await sink.report(names.map((targetModel) => ({ ...whole, targetModel })));
     for (const name of names) keeper.markChanged(name);
@@ -129,7 +129,7 @@ forEachEngine(
     assert.equal(saved[0]?.targetModel, SHARED_NAME);
 
     const restarted = createPredictor();
-    await createLiveStateKeeper({ ...parts, metrics: new Registry(), predictor: restarted }).restore();
+    await createLiveStateKeeper({ ...dependencies, metrics: new Registry(), predictor: restarted }).restore();
     for (const name of ['m0', 'm599'])
       assert.deepEqual(restarted.live(name).save().recent, predictor.live(name).save().recent, name);
     const text = await metrics.metrics();
@@ -290,14 +290,14 @@ forEachEngine(
     assert.ok(at('10.0.0.1') > 1.7 * before, `${at('10.0.0.1')} after ${before}`);
     assert.ok(at('10.0.0.0') < 1.25 * before);
 
-    const parts = { store, world, log: createLog('silent'), metrics: new Registry() };
-    const keeper = createLiveStateKeeper({ ...parts, predictor });
+    const dependencies = { store, world, log: createLog('silent'), metrics: new Registry() };
+    const keeper = createLiveStateKeeper({ ...dependencies, predictor });
     keeper.markChanged('m');
     keeper.start();
     await keeper.stop();
     const restarted = createPredictor();
     restarted.swap('m', predictor.live('m').model);
-    await createLiveStateKeeper({ ...parts, metrics: new Registry(), predictor: restarted }).restore();
+    await createLiveStateKeeper({ ...dependencies, metrics: new Registry(), predictor: restarted }).restore();
     assert.ok(Math.abs(at('10.0.0.1', restarted) / at('10.0.0.1') - 1) < 1e-9);
   },
 );

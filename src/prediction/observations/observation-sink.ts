@@ -21,7 +21,7 @@ import { createEventPace, PACE_COST } from './event-pace.ts';
 import { type JoinedSample, joinEvents } from './observation-store.ts';
 import { type AskedRequest, createRememberedRequests, recallHistory } from './remembered-requests.ts';
 
-export interface ObservationSinkParts {
+export interface ObservationSinkDependencies {
   readonly store: Store;
   readonly world: Pick<World, 'nowMs'>;
   readonly metrics: Metrics;
@@ -43,10 +43,10 @@ export interface LearningSink extends ObservationSink {
   learn(observations: readonly Observation[]): Promise<void>;
 }
 
-export function createObservationSink(parts: ObservationSinkParts): LearningSink {
-  const { store, world, predictor } = parts;
+export function createObservationSink(dependencies: ObservationSinkDependencies): LearningSink {
+  const { store, world, predictor } = dependencies;
   const remembered = createRememberedRequests(predictor);
-  const learn = createLearner(parts);
+  const learn = createLearner(dependencies);
   const pace = createEventPace();
 
   function forecastInput({ targetModel, input, history }: AskedRequest): Forecast {
@@ -122,7 +122,7 @@ interface ObservedTime {
 }
 
 /** Moves the live state of a model, what is known of its accuracy, and its drift detectors. */
-function createLearner({ metrics, world, predictor, accuracy, onDrift, onObserved }: ObservationSinkParts) {
+function createLearner({ metrics, world, predictor, accuracy, onDrift, onObserved }: ObservationSinkDependencies) {
   const observed = new Counter({
     name: 'trivet_prediction_observed_total',
     help: 'Observed times that were learned from.',

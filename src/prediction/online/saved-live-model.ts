@@ -44,22 +44,22 @@ interface SavedRow extends Omit<RecentRow, 'key' | 'metrics'> {
   readonly metrics: readonly (number | null)[];
 }
 
-/** The parts of a live model that learn from reports. Slots are found by the keys under which they were saved. */
-export interface LiveParts {
+/** What a live model learned from reports. Slots are found by the keys under which they were saved. */
+export interface LiveModelState {
   readonly podTypes: readonly string[];
   readonly tracker: ResidualTracker;
   readonly recent: RecentRows;
   readonly slots: ReadonlyMap<string, Readonly<Record<Target, LiveTarget>>>;
 }
 
-export function saveLiveModel(parts: LiveParts): SavedLiveModel {
-  const { podTypes, tracker, recent } = parts;
+export function saveLiveModel(state: LiveModelState): SavedLiveModel {
+  const { podTypes, tracker, recent } = state;
   return {
     podTypes: [...podTypes],
     state: tracker.save(),
     recent: recent.list().map((row) => saveRow(row, tracker)),
-    slots: saveSlots(parts, saveTarget),
-    servers: saveServers(parts),
+    slots: saveSlots(state, saveTarget),
+    servers: saveServers(state),
   };
 }
 
@@ -72,7 +72,7 @@ function addressText(server: number, { servers }: ResidualTracker): string | und
   return address && Buffer.from(address).toString();
 }
 
-function saveSlots<Saved>({ slots }: LiveParts, save: (target: LiveTarget) => Saved): SavedSlot<Saved>[] {
+function saveSlots<Saved>({ slots }: LiveModelState, save: (target: LiveTarget) => Saved): SavedSlot<Saved>[] {
   return [...slots].map(([podType, { ttft, tpot }]) => ({ podType, ttft: save(ttft), tpot: save(tpot) }));
 }
 
@@ -84,18 +84,18 @@ function saveServerTarget({ weights, intervals }: LiveTarget, server: number): S
   return { trust: weights.saveServer(server), corrections: intervals.ofServers.saveServer(server) };
 }
 
-function* saveServers(parts: LiveParts): Generator<SavedServer> {
-  const { tracker } = parts;
+function* saveServers(state: LiveModelState): Generator<SavedServer> {
+  const { tracker } = state;
   for (let server = 0; server < tracker.servers.capacity; server++) {
     const address = addressText(server, tracker);
     if (address === undefined) continue;
     const means = tracker.saveServer(server);
-    yield { address, means, slots: saveSlots(parts, (target) => saveServerTarget(target, server)) };
+    yield { address, means, slots: saveSlots(state, (target) => saveServerTarget(target, server)) };
   }
 }
 
 /** Every slot and pod type that was saved must be open by now. */
-export function restoreLiveModel(saved: SavedLiveModel, { podTypes, tracker, recent, slots }: LiveParts): void {
+export function restoreLiveModel(saved: SavedLiveModel, { podTypes, tracker, recent, slots }: LiveModelState): void {
   const { servers } = tracker;
   tracker.restore(saved.state);
   for (const { podType, ttft, tpot } of saved.slots) {

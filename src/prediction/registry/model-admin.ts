@@ -12,7 +12,7 @@ import { TARGETS } from '../schema/observation-table.ts';
 import { countSamples, countStrata, listLastTrainings, listPastPromotions } from './model-admin-store.ts';
 import { listModelVersions, type ModelVersion, promoteModel, rollBackModelTo } from './model-store.ts';
 
-export interface ModelAdminParts {
+export interface ModelAdminDependencies {
   readonly store: Store;
   readonly world: World;
   readonly predictor: SwappablePredictor;
@@ -21,13 +21,13 @@ export interface ModelAdminParts {
 
 export type ModelAdmin = ReturnType<typeof createModelAdmin>;
 
-export function createModelAdmin(parts: ModelAdminParts) {
-  const { store, world } = parts;
+export function createModelAdmin(dependencies: ModelAdminDependencies) {
+  const { store, world } = dependencies;
   return {
-    listModels: () => listModels(parts),
+    listModels: () => listModels(dependencies),
     /** Throws `not_found` for a name of which nothing is known. */
     async readModel(name: string) {
-      const entry = (await listModels(parts)).find((model) => model.name === name);
+      const entry = (await listModels(dependencies)).find((model) => model.name === name);
       if (entry === undefined) throw new Failure('not_found', `Cannot find the model "${name}"`);
       const [versions, promotions, strata] = await Promise.all([
         listModelVersions(store, name),
@@ -40,8 +40,8 @@ export function createModelAdmin(parts: ModelAdminParts) {
         promotions,
         /** Where a rollback leads: what was served before, if it still stands. */
         previous: findPrevious(versions, promotions),
-        slots: parts.accuracy.listSlots(name, world.nowMs()),
-        servers: listServers(parts, name),
+        slots: dependencies.accuracy.listSlots(name, world.nowMs()),
+        servers: listServers(dependencies, name),
         loads: LOADS.map(({ field, edges }, position) => ({ field, edges, counts: sumLoads(strata, position) })),
       };
     },
@@ -54,7 +54,7 @@ export function createModelAdmin(parts: ModelAdminParts) {
   };
 }
 
-async function listModels({ store, predictor, accuracy }: ModelAdminParts) {
+async function listModels({ store, predictor, accuracy }: ModelAdminDependencies) {
   const [versions, samples, trainings] = await Promise.all([
     listModelVersions(store),
     countSamples(store),
@@ -100,7 +100,7 @@ function findPrevious(
 }
 
 /** The reports of each server, with the offset that the served model learned for it: 1.2 is a fifth slower than the pool. */
-function listServers({ predictor, accuracy }: ModelAdminParts, name: string) {
+function listServers({ predictor, accuracy }: ModelAdminDependencies, name: string) {
   const levels = predictor.hasModel(name) ? readLevels(predictor.live(name).model) : new Map<string, Levels>();
   const reported = new Map(accuracy.listServers(name).map((server) => [server.server, server]));
   return [...new Set([...levels.keys(), ...reported.keys()])].sort().map((server) => ({

@@ -24,7 +24,7 @@ export interface TargetList {
   read(): Promise<readonly ScrapeTarget[]>;
 }
 
-export interface TargetListParts {
+export interface TargetListDependencies {
   /** A list of servers, or the path of a file that has one. */
   readonly source: string;
   readonly world: Pick<World, 'monotonicMs'>;
@@ -36,7 +36,7 @@ const MAX_FILE_BYTES = 1_048_576;
 /** Of one name. */
 const MAX_ADDRESSES = 256;
 
-export function createTargetList({ source, world, log }: TargetListParts): TargetList {
+export function createTargetList({ source, world, log }: TargetListDependencies): TargetList {
   const isFile = !source.includes('://');
   let entries: readonly ScrapeEntry[] | undefined;
   let version = '';

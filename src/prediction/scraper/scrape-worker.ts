@@ -11,7 +11,7 @@ import type { ServerScraper } from './scrape-server.ts';
 import type { ScrapeTarget, TargetList } from './scrape-targets.ts';
 import type { ScrapedLoads, ScrapedServer } from './scraped-loads.ts';
 
-export interface ScrapeWorkerParts {
+export interface ScrapeWorkerDependencies {
   readonly list: TargetList;
   readonly loads: ScrapedLoads;
   readonly scraper: ServerScraper;
@@ -32,9 +32,9 @@ export interface ScrapeWorker extends Worker {
   scrapeAll(signal: AbortSignal): Promise<void>;
 }
 
-export function createScrapeWorker(parts: ScrapeWorkerParts): ScrapeWorker {
-  const { list, loads, scraper, world, log } = parts;
-  const scrapes = createScrapeMetrics(parts);
+export function createScrapeWorker(dependencies: ScrapeWorkerDependencies): ScrapeWorker {
+  const { list, loads, scraper, world, log } = dependencies;
+  const scrapes = createScrapeMetrics(dependencies);
   const failing = new Set<ScrapedServer>();
   let targets: readonly ScrapeTarget[] = [];
 
@@ -72,7 +72,7 @@ export function createScrapeWorker(parts: ScrapeWorkerParts): ScrapeWorker {
     await Promise.all(Array.from({ length: Math.min(MAX_AT_ONCE, targets.length) }, work));
   }
 
-  const worker = createRoundWorker({ name: 'scraper', restMs: parts.intervalMs, world, log, round: scrapeAll });
+  const worker = createRoundWorker({ name: 'scraper', restMs: dependencies.intervalMs, world, log, round: scrapeAll });
   return {
     ...worker,
     readList,
@@ -84,7 +84,7 @@ export function createScrapeWorker(parts: ScrapeWorkerParts): ScrapeWorker {
   };
 }
 
-function createScrapeMetrics({ loads, metrics, world }: ScrapeWorkerParts): Counter<'outcome'> {
+function createScrapeMetrics({ loads, metrics, world }: ScrapeWorkerDependencies): Counter<'outcome'> {
   const labelOf = createLabelLimit(MAX_LABELS);
   new Gauge({
     name: 'trivet_prediction_scrape_age_seconds',

@@ -11,7 +11,7 @@ import { createTargetList } from './scrape-targets.ts';
 import { createScrapeWorker } from './scrape-worker.ts';
 import { createScrapedLoads, type ScrapedLoads } from './scraped-loads.ts';
 
-export interface ScraperParts {
+export interface ScraperDependencies {
   readonly source: string;
   readonly intervalMs: number;
   readonly timeoutMs: number;
@@ -32,14 +32,14 @@ export interface Scraper {
   fillReports(sink: ObservationSink): ObservationSink;
 }
 
-export function createScraper(parts: ScraperParts): Scraper {
-  const { world, metrics } = parts;
-  const loads = createScrapedLoads(parts.staleAfterMs);
+export function createScraper(dependencies: ScraperDependencies): Scraper {
+  const { world, metrics } = dependencies;
+  const loads = createScrapedLoads(dependencies.staleAfterMs);
   const worker = createScrapeWorker({
-    ...parts,
-    list: createTargetList(parts),
+    ...dependencies,
+    list: createTargetList(dependencies),
     loads,
-    scraper: createServerScraper(parts.timeoutMs),
+    scraper: createServerScraper(dependencies.timeoutMs),
   });
   const staleRows = new Counter({
     name: 'trivet_prediction_scrape_stale_rows_total',

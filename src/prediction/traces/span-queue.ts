@@ -32,7 +32,7 @@ export interface SpanQueue extends Worker {
   learnDue(signal: AbortSignal): Promise<void>;
 }
 
-export interface SpanQueueParts {
+export interface SpanQueueDependencies {
   readonly store: Store;
   readonly world: World;
   readonly log: Log;
@@ -52,13 +52,13 @@ const MAX_CONTEXT = 50_000;
 /** Requests that have ended still tell the pace of their server for a while. */
 const KEPT_AFTER_END_MS = 60_000;
 
-export function createSpanQueue(parts: SpanQueueParts): SpanQueue {
-  const { store, world, log, sink, holdMs } = parts;
-  const { learned, waiting } = createSpanMetrics(parts.metrics);
+export function createSpanQueue(dependencies: SpanQueueDependencies): SpanQueue {
+  const { store, world, log, sink, holdMs } = dependencies;
+  const { learned, waiting } = createSpanMetrics(dependencies.metrics);
   let waitingCount = 0;
 
   async function learn(due: readonly WaitingSpan[]): Promise<void> {
-    const events = toEvents(due, await listContext(store, due), parts.kvCapacityTokens);
+    const events = toEvents(due, await listContext(store, due), dependencies.kvCapacityTokens);
     // What was learned before a crash is refused here by its request id.
     const { accepted } = await sink.report(events);
     await markSpansLearned(

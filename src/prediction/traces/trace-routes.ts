@@ -18,7 +18,7 @@ import { answerExport, answerRefusal, type TraceAnswer } from './trace-answer.ts
 import { readEncoding, readSpans, type TraceEncoding } from './trace-body.ts';
 import { describeTraces } from './trace-openapi.ts';
 
-export interface TraceRouteParts {
+export interface TraceRouteDependencies {
   readonly rule: CallerRule;
   /** Undefined when the size of the KV caches is not configured: then no load could be worked out. */
   readonly queue: SpanQueue | undefined;
@@ -26,7 +26,7 @@ export interface TraceRouteParts {
 }
 
 /** To be mounted at `/v1/traces`, with errors in the style `rpc`. */
-export function createTraceRoutes({ rule, queue, world }: TraceRouteParts): OpenAPIHono<HttpEnv> {
+export function createTraceRoutes({ rule, queue, world }: TraceRouteDependencies): OpenAPIHono<HttpEnv> {
   const routes = createRoutes();
   describeTraces(routes);
   routes.onError(respondWithStatus);

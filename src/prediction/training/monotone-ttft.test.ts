@@ -100,14 +100,14 @@ for (const [title, rows] of learned)
 async function serveModel(rows: readonly Observation[], statistic: Statistic) {
   const predictor = createPredictor();
   predictor.swap('m', trainModel('m@1', tabulate(rows), { ...DEFAULT_TRAINING, statistic }));
-  const parts = { predictor, unknownModel: 'reject', metrics: createMetrics(), world: realWorld } as const;
+  const dependencies = { predictor, unknownModel: 'reject', metrics: createMetrics(), world: realWorld } as const;
   const server = await openGrpcServer({
-    services: createPredictionService(parts).grpc,
+    services: createPredictionService(dependencies).grpc,
     host: '127.0.0.1',
     port: 0,
     maxMessageBytes: 1_000_000,
     log: createLog('silent'),
-    metrics: parts.metrics,
+    metrics: dependencies.metrics,
     world: realWorld,
   });
   const client = connectRaw(`127.0.0.1:${server.port}`);

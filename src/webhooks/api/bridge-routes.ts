@@ -5,7 +5,7 @@ import type { IdentityEnv } from '../../http/require-scope.ts';
 import { createRoutes } from '../../http/routes.ts';
 import { BRIDGE_NAMES, type BridgeName } from '../bridges/bridges.ts';
 import { bridgeBinding } from '../intake/bridge-store.ts';
-import type { ManagementParts } from '../management/management.ts';
+import type { ManagementDependencies } from '../management/management.ts';
 import { toOffsetTime } from '../parameters/json-body.ts';
 import { parseKnownParameters, parseParameters, readParameters } from '../parameters/parameters.ts';
 import { refuseDeleted } from '../repositories/repository-access.ts';
@@ -31,34 +31,34 @@ const noParameters = z.object({});
 const bridgeJson = z.object({ host: z.enum(BRIDGE_NAMES), url: z.string(), created_at: z.string() }).openapi('Bridge');
 const newBridgeJson = bridgeJson.extend({ secret: z.string() }).openapi('NewBridge');
 
-export function createBridgeRoutes(parts: ManagementParts): OpenAPIHono<IdentityEnv> {
+export function createBridgeRoutes(dependencies: ManagementDependencies): OpenAPIHono<IdentityEnv> {
   const routes = createRoutes<IdentityEnv>();
   describeRoutes(routes);
-  routes.get('/repos/:owner/:repo/bridges', parts.requireScope(SCOPE), async (c) => {
+  routes.get('/repos/:owner/:repo/bridges', dependencies.requireScope(SCOPE), async (c) => {
     const { owner, repo } = c.req.param();
-    const repository = await parts.access.findAdministered(c.get('identity'), owner, repo);
+    const repository = await dependencies.access.findAdministered(c.get('identity'), owner, repo);
     parseKnownParameters(noParameters, await readParameters(c), 'list the bridges');
-    const bridges = await parts.bridges.list(repository.id);
-    const url = `${parts.baseUrl}/api/v5/repos/${owner}/${repo}/events`;
+    const bridges = await dependencies.bridges.list(repository.id);
+    const url = `${dependencies.baseUrl}/api/v5/repos/${owner}/${repo}/events`;
     return c.json(bridges.map(({ host, createdAtMs }) => ({ host, url, created_at: toOffsetTime(createdAtMs) })));
   });
-  routes.put('/repos/:owner/:repo/bridges/:host', parts.requireScope(SCOPE), async (c) => {
+  routes.put('/repos/:owner/:repo/bridges/:host', dependencies.requireScope(SCOPE), async (c) => {
     const { owner, repo } = c.req.param();
     const host = parseHost(c.req.param('host'));
-    const repository = await parts.access.findAdministered(c.get('identity'), owner, repo);
+    const repository = await dependencies.access.findAdministered(c.get('identity'), owner, repo);
     const given = parseParameters(secretParameters, await readParameters(c), 'set the secret of the bridge').secret;
-    const secret = given ?? Buffer.from(parts.world.randomBytes(SECRET_BYTES)).toString('base64url');
-    const nowMs = parts.world.nowMs();
-    const sealed = parts.vault.seal(secret, bridgeBinding(repository.id, host));
-    await refuseDeleted(repository, parts.bridges.put(repository.id, host, sealed, nowMs));
-    const url = `${parts.baseUrl}/api/v5/repos/${owner}/${repo}/events`;
+    const secret = given ?? Buffer.from(dependencies.world.randomBytes(SECRET_BYTES)).toString('base64url');
+    const nowMs = dependencies.world.nowMs();
+    const sealed = dependencies.vault.seal(secret, bridgeBinding(repository.id, host));
+    await refuseDeleted(repository, dependencies.bridges.put(repository.id, host, sealed, nowMs));
+    const url = `${dependencies.baseUrl}/api/v5/repos/${owner}/${repo}/events`;
     return c.json({ host, url, created_at: toOffsetTime(nowMs), secret });
   });
-  routes.delete('/repos/:owner/:repo/bridges/:host', parts.requireScope(SCOPE), async (c) => {
+  routes.delete('/repos/:owner/:repo/bridges/:host', dependencies.requireScope(SCOPE), async (c) => {
     const { owner, repo } = c.req.param();
     const host = parseHost(c.req.param('host'));
-    const repository = await parts.access.findAdministered(c.get('identity'), owner, repo);
-    if (await parts.bridges.remove(repository.id, host)) return c.body(null, 204);
+    const repository = await dependencies.access.findAdministered(c.get('identity'), owner, repo);
+    if (await dependencies.bridges.remove(repository.id, host)) return c.body(null, 204);
     throw new Failure('not_found', `Bridge not found: ${owner}/${repo} takes nothing from ${host}`, {
       errorCode: 1003,
       errorCodeName: 'NOT_EXIST',

@@ -14,7 +14,7 @@ import {
   sendAgain,
 } from '../management/manage-delivery.ts';
 import { findHook } from '../management/manage-hook.ts';
-import type { ManagementParts, SendingParts } from '../management/management.ts';
+import type { ManagementDependencies, SendingDependencies } from '../management/management.ts';
 import { parseId, readParameters } from '../parameters/parameters.ts';
 import { hookPath } from './api-documents.ts';
 
@@ -24,35 +24,40 @@ const replayJson = z.object({ replayed: z.int() }).openapi('Replay');
 
 type HookContext = Context<IdentityEnv>;
 
-export function createDeliveryRoutes(parts: ManagementParts & SendingParts): OpenAPIHono<IdentityEnv> {
+export function createDeliveryRoutes(
+  dependencies: ManagementDependencies & SendingDependencies,
+): OpenAPIHono<IdentityEnv> {
   const routes = createRoutes<IdentityEnv>();
   describeRoutes(routes.openAPIRegistry);
-  addLog(routes, parts);
-  addSendingAgain(routes, parts);
+  addLog(routes, dependencies);
+  addSendingAgain(routes, dependencies);
   return routes;
 }
 
-function addLog(routes: OpenAPIHono<IdentityEnv>, parts: ManagementParts): void {
-  routes.get(`${HOOK}/deliveries`, parts.requireScope(SCOPE), async (c) => {
-    const hook = await locateHook(c, parts);
-    const { deliveries, nextBefore } = await readDeliveryPage(parts, hook.id, await readParameters(c));
-    if (nextBefore !== undefined) c.header('Link', linkToNext(c, nextBefore, parts.baseUrl));
+function addLog(routes: OpenAPIHono<IdentityEnv>, dependencies: ManagementDependencies): void {
+  routes.get(`${HOOK}/deliveries`, dependencies.requireScope(SCOPE), async (c) => {
+    const hook = await locateHook(c, dependencies);
+    const { deliveries, nextBefore } = await readDeliveryPage(dependencies, hook.id, await readParameters(c));
+    if (nextBefore !== undefined) c.header('Link', linkToNext(c, nextBefore, dependencies.baseUrl));
     return c.json(deliveries);
   });
-  routes.get(`${HOOK}/deliveries/:delivery_id`, parts.requireScope(SCOPE), async (c) => {
-    const hook = await locateHook(c, parts);
-    return c.json(await readDelivery(parts, hook.id, c.req.param('delivery_id')));
+  routes.get(`${HOOK}/deliveries/:delivery_id`, dependencies.requireScope(SCOPE), async (c) => {
+    const hook = await locateHook(c, dependencies);
+    return c.json(await readDelivery(dependencies, hook.id, c.req.param('delivery_id')));
   });
 }
 
-function addSendingAgain(routes: OpenAPIHono<IdentityEnv>, parts: ManagementParts & SendingParts): void {
-  routes.post(`${HOOK}/deliveries/:delivery_id/redeliver`, parts.requireScope(SCOPE), async (c) => {
-    const hook = await locateHook(c, parts);
-    return c.json(await sendAgain(parts, hook, c.req.param('delivery_id')), 202);
+function addSendingAgain(
+  routes: OpenAPIHono<IdentityEnv>,
+  dependencies: ManagementDependencies & SendingDependencies,
+): void {
+  routes.post(`${HOOK}/deliveries/:delivery_id/redeliver`, dependencies.requireScope(SCOPE), async (c) => {
+    const hook = await locateHook(c, dependencies);
+    return c.json(await sendAgain(dependencies, hook, c.req.param('delivery_id')), 202);
   });
-  routes.post(`${HOOK}/replay`, parts.requireScope(SCOPE), async (c) => {
-    const hook = await locateHook(c, parts);
-    return c.json({ replayed: await replaySince(parts, hook, await readParameters(c)) }, 202);
+  routes.post(`${HOOK}/replay`, dependencies.requireScope(SCOPE), async (c) => {
+    const hook = await locateHook(c, dependencies);
+    return c.json({ replayed: await replaySince(dependencies, hook, await readParameters(c)) }, 202);
   });
 }
 
@@ -65,11 +70,11 @@ function linkToNext(c: HookContext, beforeId: number, baseUrl: string): string {
   return `<${baseUrl}${c.req.path}?${query.toString()}>; rel="next"`;
 }
 
-async function locateHook(c: HookContext, parts: ManagementParts): Promise<Hook> {
+async function locateHook(c: HookContext, dependencies: ManagementDependencies): Promise<Hook> {
   const { owner = '', repo = '' } = c.req.param();
   const id = parseId(c.req.param('id') ?? '', 'id');
-  const repository = await parts.access.findAdministered(c.get('identity'), owner, repo);
-  return (await findHook(parts, repository, id)).hook;
+  const repository = await dependencies.access.findAdministered(c.get('identity'), owner, repo);
+  return (await findHook(dependencies, repository, id)).hook;
 }
 
 const tags = ['Deliveries'];

@@ -10,7 +10,7 @@ import type { Json } from '../bridges/bridge.ts';
 import { findBridge, type RecognisedBridge, translateWebhook } from '../bridges/bridges.ts';
 import { eventSchema, foreignEventSchema } from '../events/event.ts';
 import { bridgeBinding } from '../intake/bridge-store.ts';
-import type { ManagementParts } from '../management/management.ts';
+import type { ManagementDependencies } from '../management/management.ts';
 import { publishEvent } from '../management/publish-event.ts';
 import { parseParameters } from '../parameters/parameters.ts';
 import type { Repository } from '../repositories/repository.ts';
@@ -29,35 +29,35 @@ const answerJson = z
   })
   .openapi('Announcement');
 
-export function createEventRoutes(parts: ManagementParts): OpenAPIHono<IdentityEnv> {
+export function createEventRoutes(dependencies: ManagementDependencies): OpenAPIHono<IdentityEnv> {
   const routes = createRoutes<IdentityEnv>();
   describeRoute(routes);
   routes.post(PATH, async (c, next) => {
     const recognised = findBridge((name) => c.req.header(name));
-    return recognised === undefined ? await next() : await takeFromBridge(c, parts, recognised);
+    return recognised === undefined ? await next() : await takeFromBridge(c, dependencies, recognised);
   });
-  routes.post(PATH, parts.requireScope('all_hook'), async (c) => {
+  routes.post(PATH, dependencies.requireScope('all_hook'), async (c) => {
     const { owner, repo } = c.req.param();
-    const repository = await parts.access.findAdministered(c.get('identity'), owner, repo);
+    const repository = await dependencies.access.findAdministered(c.get('identity'), owner, repo);
     const payload = parseJsonObject(await c.req.text(), c.req.header('content-type') ?? '');
     const event = parseParameters(eventSchema, payload, 'announce the event');
     const idempotencyKey = readKey(c.req.header('idempotency-key'));
-    return c.json(await publishEvent(parts, { repository, event, source: 'api', idempotencyKey }), 202);
+    return c.json(await publishEvent(dependencies, { repository, event, source: 'api', idempotencyKey }), 202);
   });
   return routes;
 }
 
 async function takeFromBridge(
   c: Context<IdentityEnv>,
-  parts: ManagementParts,
+  dependencies: ManagementDependencies,
   recognised: RecognisedBridge,
 ): Promise<Response> {
   const { name, bridge } = recognised;
   const header = (headerName: string) => c.req.header(headerName);
   const { owner = '', repo = '' } = c.req.param();
-  const { repository, secret } = await findBridgeSecret(parts, owner, repo, name);
+  const { repository, secret } = await findBridgeSecret(dependencies, owner, repo, name);
   const body = Buffer.from(await c.req.arrayBuffer());
-  if (!bridge.verifies(secret, { header, body, nowMs: parts.world.nowMs() })) throw refuseBridge(name);
+  if (!bridge.verifies(secret, { header, body, nowMs: dependencies.world.nowMs() })) throw refuseBridge(name);
   const payload = parseJsonObject(readPayload(c, body), c.req.header('content-type') ?? '') as Json;
   const translated = translateWebhook(recognised, header, payload);
   if (translated === undefined)
@@ -65,7 +65,7 @@ async function takeFromBridge(
   const event = parseParameters(foreignEventSchema, translated, `translate the event from ${name}`);
   const deliveryId = readKey(bridge.deliveryId(header));
   const idempotencyKey = deliveryId && `${name}:${deliveryId}`;
-  return c.json(await publishEvent(parts, { repository, event, source: name, idempotencyKey }), 202);
+  return c.json(await publishEvent(dependencies, { repository, event, source: name, idempotencyKey }), 202);
 }
 
 /** Code hosts can also send a form whose field `payload` holds the JSON. */
@@ -77,15 +77,15 @@ function readPayload(c: Context, body: Buffer): string {
 
 /** A stranger does not learn whether the repository or the bridge is missing. */
 async function findBridgeSecret(
-  parts: ManagementParts,
+  dependencies: ManagementDependencies,
   owner: string,
   path: string,
   name: string,
 ): Promise<{ repository: Repository; secret: Buffer }> {
-  const repository = await parts.access.find(owner, path).catch(() => undefined);
-  const sealed = repository && (await parts.bridges.findSecret(repository.id, name));
+  const repository = await dependencies.access.find(owner, path).catch(() => undefined);
+  const sealed = repository && (await dependencies.bridges.findSecret(repository.id, name));
   if (repository === undefined || sealed === undefined) throw refuseBridge(name);
-  return { repository, secret: parts.vault.open(sealed, bridgeBinding(repository.id, name)) };
+  return { repository, secret: dependencies.vault.open(sealed, bridgeBinding(repository.id, name)) };
 }
 
 function refuseBridge(name: string): Failure {

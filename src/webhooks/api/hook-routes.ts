@@ -15,7 +15,7 @@ import {
   newHookParameters,
   updateHook,
 } from '../management/manage-hook.ts';
-import type { Management, SendingParts } from '../management/management.ts';
+import type { Management, SendingDependencies } from '../management/management.ts';
 import { testHook } from '../management/test-hook.ts';
 import { readPage } from '../parameters/paging.ts';
 import { parseId, parseParameters, readParameters } from '../parameters/parameters.ts';
@@ -24,59 +24,59 @@ import { describeHookRoutes } from './hook-documents.ts';
 
 const SCOPE = 'all_hook';
 
-export interface HookRoutesParts extends SendingParts {
+export interface HookRoutesDependencies extends SendingDependencies {
   readonly requireScope: RequireScope;
 }
 
 type HookContext = Context<IdentityEnv>;
 
-export function createHookRoutes(parts: HookRoutesParts): OpenAPIHono<IdentityEnv> {
+export function createHookRoutes(dependencies: HookRoutesDependencies): OpenAPIHono<IdentityEnv> {
   const routes = createRoutes<IdentityEnv>();
   describeHookRoutes(routes.openAPIRegistry);
-  addCollection(routes, parts);
-  addSingle(routes, parts);
-  routes.post('/repos/:owner/:repo/hooks/:id/tests', parts.requireScope(SCOPE), async (c) => {
-    const { repository, stored } = await locateHook(c, parts);
-    await testHook(parts, { caller: c.get('identity'), repository, hook: stored.hook });
+  addCollection(routes, dependencies);
+  addSingle(routes, dependencies);
+  routes.post('/repos/:owner/:repo/hooks/:id/tests', dependencies.requireScope(SCOPE), async (c) => {
+    const { repository, stored } = await locateHook(c, dependencies);
+    await testHook(dependencies, { caller: c.get('identity'), repository, hook: stored.hook });
     return c.body(null, 204);
   });
   return routes;
 }
 
-function addCollection(routes: OpenAPIHono<IdentityEnv>, parts: HookRoutesParts): void {
-  routes.get('/repos/:owner/:repo/hooks', parts.requireScope(SCOPE), async (c) => {
-    const repository = await locateRepository(c, parts);
+function addCollection(routes: OpenAPIHono<IdentityEnv>, dependencies: HookRoutesDependencies): void {
+  routes.get('/repos/:owner/:repo/hooks', dependencies.requireScope(SCOPE), async (c) => {
+    const repository = await locateRepository(c, dependencies);
     const page = readPage(await readParameters(c), 'list the webhooks');
     const [hooks, total] = await Promise.all([
-      parts.hooks.list(repository.id, page.size, page.offset),
-      parts.hooks.count(repository.id),
+      dependencies.hooks.list(repository.id, page.size, page.offset),
+      dependencies.hooks.count(repository.id),
     ]);
-    setPageHeaders(c, page, total, parts.baseUrl);
-    return c.json(await renderAll(repository, hooks, parts));
+    setPageHeaders(c, page, total, dependencies.baseUrl);
+    return c.json(await renderAll(repository, hooks, dependencies));
   });
-  routes.post('/repos/:owner/:repo/hooks', parts.requireScope(SCOPE), async (c) => {
-    const repository = await locateRepository(c, parts);
+  routes.post('/repos/:owner/:repo/hooks', dependencies.requireScope(SCOPE), async (c) => {
+    const repository = await locateRepository(c, dependencies);
     const parameters = parseParameters(newHookParameters, await readParameters(c), 'create the webhook');
-    return c.json(await render(repository, await createHook(parts, repository, parameters), parts), 201);
+    return c.json(await render(repository, await createHook(dependencies, repository, parameters), dependencies), 201);
   });
 }
 
-function addSingle(routes: OpenAPIHono<IdentityEnv>, parts: HookRoutesParts): void {
+function addSingle(routes: OpenAPIHono<IdentityEnv>, dependencies: HookRoutesDependencies): void {
   const path = '/repos/:owner/:repo/hooks/:id';
-  routes.get(path, parts.requireScope(SCOPE), async (c) => {
-    const { repository, stored } = await locateHook(c, parts);
-    return c.json(await render(repository, stored, parts));
+  routes.get(path, dependencies.requireScope(SCOPE), async (c) => {
+    const { repository, stored } = await locateHook(c, dependencies);
+    return c.json(await render(repository, stored, dependencies));
   });
-  routes.patch(path, parts.requireScope(SCOPE), async (c) => {
-    const { repository, stored } = await locateHook(c, parts);
+  routes.patch(path, dependencies.requireScope(SCOPE), async (c) => {
+    const { repository, stored } = await locateHook(c, dependencies);
     const parameters = parseParameters(hookChangeParameters, await readParameters(c), 'update the webhook');
-    const updated = await updateHook(parts, repository, stored, parameters);
-    const { id: _, ...body } = await render(repository, updated, parts);
+    const updated = await updateHook(dependencies, repository, stored, parameters);
+    const { id: _, ...body } = await render(repository, updated, dependencies);
     return c.json(body);
   });
-  routes.delete(path, parts.requireScope(SCOPE), async (c) => {
-    const { stored } = await locateHook(c, parts);
-    await deleteHook(parts, stored.hook.id);
+  routes.delete(path, dependencies.requireScope(SCOPE), async (c) => {
+    const { stored } = await locateHook(c, dependencies);
+    await deleteHook(dependencies, stored.hook.id);
     return c.body(null, 204);
   });
 }
@@ -87,18 +87,21 @@ async function renderAll({ id }: Repository, hooks: readonly StoredHook[], { sto
   return hooks.map((stored) => toHookJson(stored, { vault, nowMs, pause: pauses.get(stored.hook.id) }));
 }
 
-async function render(repository: Repository, stored: StoredHook, parts: Management) {
-  const [rendered] = await renderAll(repository, [stored], parts);
+async function render(repository: Repository, stored: StoredHook, dependencies: Management) {
+  const [rendered] = await renderAll(repository, [stored], dependencies);
   return rendered!;
 }
 
-function locateRepository(c: HookContext, parts: Management): Promise<Repository> {
+function locateRepository(c: HookContext, dependencies: Management): Promise<Repository> {
   const { owner = '', repo = '' } = c.req.param();
-  return parts.access.findAdministered(c.get('identity'), owner, repo);
+  return dependencies.access.findAdministered(c.get('identity'), owner, repo);
 }
 
-async function locateHook(c: HookContext, parts: Management): Promise<{ repository: Repository; stored: StoredHook }> {
+async function locateHook(
+  c: HookContext,
+  dependencies: Management,
+): Promise<{ repository: Repository; stored: StoredHook }> {
   const id = parseId(c.req.param('id') ?? '', 'id');
-  const repository = await locateRepository(c, parts);
-  return { repository, stored: await findHook(parts, repository, id) };
+  const repository = await locateRepository(c, dependencies);
+  return { repository, stored: await findHook(dependencies, repository, id) };
 }

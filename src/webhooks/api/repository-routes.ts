@@ -6,11 +6,11 @@ import type { IdentityEnv } from '../../http/require-scope.ts';
 import { createRoutes } from '../../http/routes.ts';
 import type { Owner } from '../../identity.ts';
 import { cancelEndpointStep } from '../delivery/queue/delivery-store.ts';
-import type { ManagementParts } from '../management/management.ts';
+import type { ManagementDependencies } from '../management/management.ts';
 import { pageParameters, readPage } from '../parameters/paging.ts';
 import { parseParameters, readParameters } from '../parameters/parameters.ts';
 import {
-  type CreateRepositoryParts,
+  type CreateRepositoryDependencies,
   createRepository,
   repositoryParameters,
 } from '../repositories/create-repository.ts';
@@ -20,58 +20,64 @@ import { bodyOf, REFUSED, repositoryPath } from './api-documents.ts';
 const SCOPE = 'all_projects';
 const created = { description: 'The repository', content: { 'application/json': { schema: repositoryJson } } };
 
-export function createRepositoryRoutes(parts: ManagementParts): OpenAPIHono<IdentityEnv> {
+export function createRepositoryRoutes(dependencies: ManagementDependencies): OpenAPIHono<IdentityEnv> {
   const routes = createRoutes<IdentityEnv>();
   describeRoutes(routes);
-  addCreation(routes, parts);
-  addReading(routes, parts);
-  routes.delete('/repos/:owner/:repo', parts.requireScope(SCOPE), async (c) => {
+  addCreation(routes, dependencies);
+  addReading(routes, dependencies);
+  routes.delete('/repos/:owner/:repo', dependencies.requireScope(SCOPE), async (c) => {
     const { owner, repo } = c.req.param();
-    const repository = await parts.access.findAdministered(c.get('identity'), owner, repo);
-    const nowMs = parts.world.nowMs();
-    await parts.repositories.remove(repository.id, (hookId) => [cancelEndpointStep(hookId, nowMs)]);
+    const repository = await dependencies.access.findAdministered(c.get('identity'), owner, repo);
+    const nowMs = dependencies.world.nowMs();
+    await dependencies.repositories.remove(repository.id, (hookId) => [cancelEndpointStep(hookId, nowMs)]);
     return c.body(null, 204);
   });
   return routes;
 }
 
-function addCreation(routes: OpenAPIHono<IdentityEnv>, parts: ManagementParts): void {
-  routes.post('/user/repos', parts.requireScope(SCOPE), async (c) => {
+function addCreation(routes: OpenAPIHono<IdentityEnv>, dependencies: ManagementDependencies): void {
+  routes.post('/user/repos', dependencies.requireScope(SCOPE), async (c) => {
     const identity = c.get('identity');
-    const owner = await parts.owners.findOwner(identity.login);
+    const owner = await dependencies.owners.findOwner(identity.login);
     // An application that acts for itself is identified by its client id, and a person may have that as a login.
     if (owner === undefined || owner.id !== identity.userId) throw refuseOwner(identity.login);
-    return c.json(await create(parts, owner, await readParameters(c)), 201);
+    return c.json(await create(dependencies, owner, await readParameters(c)), 201);
   });
-  routes.post('/orgs/:org/repos', parts.requireScope(SCOPE), async (c) => {
-    const owner = await parts.owners.findOwner(c.req.param('org'));
+  routes.post('/orgs/:org/repos', dependencies.requireScope(SCOPE), async (c) => {
+    const owner = await dependencies.owners.findOwner(c.req.param('org'));
     if (owner?.kind !== 'organization') throw refuseOwner(c.req.param('org'));
-    if (!(await parts.owners.canAdminister(c.get('identity'), owner)))
+    if (!(await dependencies.owners.canAdminister(c.get('identity'), owner)))
       throw new Failure('forbidden', '403 Forbidden - Unauthorized access');
-    return c.json(await create(parts, owner, await readParameters(c)), 201);
+    return c.json(await create(dependencies, owner, await readParameters(c)), 201);
   });
 }
 
-function addReading(routes: OpenAPIHono<IdentityEnv>, parts: ManagementParts): void {
-  routes.get('/user/repos', parts.requireScope(SCOPE), async (c) => {
+function addReading(routes: OpenAPIHono<IdentityEnv>, dependencies: ManagementDependencies): void {
+  routes.get('/user/repos', dependencies.requireScope(SCOPE), async (c) => {
     const page = readPage(await readParameters(c), 'list the repositories');
     const { userId } = c.get('identity');
     const [repositories, total] = await Promise.all([
-      parts.repositories.listOfOwner(userId, page.size, page.offset),
-      parts.repositories.countOfOwner(userId),
+      dependencies.repositories.listOfOwner(userId, page.size, page.offset),
+      dependencies.repositories.countOfOwner(userId),
     ]);
-    setPageHeaders(c, page, total, parts.baseUrl);
-    return c.json(repositories.map((repository) => toRepositoryJson(repository, parts.baseUrl)));
+    setPageHeaders(c, page, total, dependencies.baseUrl);
+    return c.json(repositories.map((repository) => toRepositoryJson(repository, dependencies.baseUrl)));
   });
-  routes.get('/repos/:owner/:repo', parts.requireScope(SCOPE), async (c) => {
+  routes.get('/repos/:owner/:repo', dependencies.requireScope(SCOPE), async (c) => {
     const { owner, repo } = c.req.param();
-    return c.json(toRepositoryJson(await parts.access.findVisible(c.get('identity'), owner, repo), parts.baseUrl));
+    return c.json(
+      toRepositoryJson(await dependencies.access.findVisible(c.get('identity'), owner, repo), dependencies.baseUrl),
+    );
   });
 }
 
-async function create(parts: CreateRepositoryParts, owner: Owner, values: Readonly<Record<string, unknown>>) {
+async function create(
+  dependencies: CreateRepositoryDependencies,
+  owner: Owner,
+  values: Readonly<Record<string, unknown>>,
+) {
   const parameters = parseParameters(repositoryParameters, values, 'create the repository');
-  return toRepositoryJson(await createRepository(parts, owner, parameters), parts.baseUrl);
+  return toRepositoryJson(await createRepository(dependencies, owner, parameters), dependencies.baseUrl);
 }
 
 function refuseOwner(login: string): Failure {

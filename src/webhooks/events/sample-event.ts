@@ -14,13 +14,13 @@ export function createSampleEvent(kind: EventKind, actor: SampleActor, branch: s
   return eventSchema.parse(SAMPLE_OF[kind]({ actor, branch, time: `${new Date(nowMs).toISOString().slice(0, 19)}Z` }));
 }
 
-interface SampleParts {
+interface SampleFacts {
   readonly actor: SampleActor;
   readonly branch: string;
   readonly time: string;
 }
 
-const SAMPLE_OF: Record<EventKind, (parts: SampleParts) => EventInput> = {
+const SAMPLE_OF: Record<EventKind, (facts: SampleFacts) => EventInput> = {
   push: ({ actor, branch, time }) => ({
     kind: 'push',
     ref: `refs/heads/${branch}`,
@@ -40,18 +40,18 @@ const SAMPLE_OF: Record<EventKind, (parts: SampleParts) => EventInput> = {
     total_commits: 1,
     actor,
   }),
-  issue: (parts) => ({ kind: 'issue', action: 'open', actor: parts.actor, issue: sampleIssue(parts) }),
-  merge_request: (parts) => ({
+  issue: (facts) => ({ kind: 'issue', action: 'open', actor: facts.actor, issue: sampleIssue(facts) }),
+  merge_request: (facts) => ({
     kind: 'merge_request',
     action: 'open',
-    actor: parts.actor,
-    merge_request: sampleMergeRequest(parts),
+    actor: facts.actor,
+    merge_request: sampleMergeRequest(facts),
   }),
-  note: (parts) => ({
+  note: (facts) => ({
     kind: 'note',
-    actor: parts.actor,
-    note: { id: 1, body: 'A sample comment', created_at: parts.time },
-    target: { type: 'issue', issue: sampleIssue(parts) },
+    actor: facts.actor,
+    note: { id: 1, body: 'A sample comment', created_at: facts.time },
+    target: { type: 'issue', issue: sampleIssue(facts) },
   }),
 };
 
@@ -69,11 +69,11 @@ function sampleCommit(actor: SampleActor, time: string) {
   };
 }
 
-function sampleIssue({ actor, time }: SampleParts) {
+function sampleIssue({ actor, time }: SampleFacts) {
   return { number: 1, title: 'A sample issue', description: 'Nothing to do here', author: actor, created_at: time };
 }
 
-function sampleMergeRequest({ actor, branch, time }: SampleParts) {
+function sampleMergeRequest({ actor, branch, time }: SampleFacts) {
   return {
     number: 1,
     title: 'A sample merge request',

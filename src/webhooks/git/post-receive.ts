@@ -2,12 +2,12 @@ import { describeError, Failure } from '../../errors.ts';
 import type { World } from '../../world.ts';
 import { fitEvent } from './fit-event.ts';
 import type { SendEntry } from './http-sender.ts';
-import { type PushParts, parseUpdates, readPush } from './read-push.ts';
+import { type PushSource, parseUpdates, readPush } from './read-push.ts';
 import { createGit } from './run-git.ts';
 import { type SendReport, sendSpool } from './send-spool.ts';
 import { openSpool, type SpoolEntry } from './spool.ts';
 
-export interface PostReceiveOptions extends Pick<PushParts, 'actor' | 'pushOptions' | 'onGap'> {
+export interface PostReceiveOptions extends Pick<PushSource, 'actor' | 'pushOptions' | 'onGap'> {
   /** The bare repository. */
   readonly gitDir: string;
   /** `owner/name` here. */

@@ -23,8 +23,8 @@ const PUSH = { git, actor: ACTOR, pushOptions: [], onGap: () => {} };
 /** As the hook and then the service read it: throws when the service would refuse it. */
 async function announce(after: string, ref = 'refs/heads/main', run: RunGit = git) {
   const gaps: string[] = [];
-  const parts = { ...PUSH, git: run, onGap: (reason: string) => gaps.push(reason) };
-  const [event] = await readPush({ ...parts, updates: [{ before: ZERO, after, ref }] });
+  const source = { ...PUSH, git: run, onGap: (reason: string) => gaps.push(reason) };
+  const [event] = await readPush({ ...source, updates: [{ before: ZERO, after, ref }] });
   assert.ok(event);
   return { event: eventSchema.parse(fitEvent(event)) as Event & { kind: 'push' }, gaps };
 }

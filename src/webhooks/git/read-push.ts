@@ -19,7 +19,7 @@ export interface RefUpdate {
   readonly ref: string;
 }
 
-export interface PushParts {
+export interface PushSource {
   readonly git: RunGit;
   readonly updates: readonly RefUpdate[];
   /** The pusher, if the host named one. */
@@ -44,9 +44,9 @@ export function parseUpdates(input: Buffer): RefUpdate[] {
 }
 
 /** In the order of the updates; references other than branches and tags are no events. */
-export async function readPush(parts: PushParts): Promise<EventInput[]> {
-  const relevant = parts.updates.filter(({ ref }) => /^refs\/(heads|tags)\//.test(ref));
-  const reading = createReading(parts, relevant);
+export async function readPush(source: PushSource): Promise<EventInput[]> {
+  const relevant = source.updates.filter(({ ref }) => /^refs\/(heads|tags)\//.test(ref));
+  const reading = createReading(source, relevant);
   const events: EventInput[] = [];
   for (let at = 0; at < relevant.length; at += PARALLEL) {
     const batch = relevant.slice(at, at + PARALLEL);
@@ -68,7 +68,7 @@ interface Reading {
   readonly orElse: <T>(value: Promise<T>, instead: T) => Promise<T>;
 }
 
-function createReading({ git, actor, pushOptions, onGap }: PushParts, relevant: readonly RefUpdate[]): Reading {
+function createReading({ git, actor, pushOptions, onGap }: PushSource, relevant: readonly RefUpdate[]): Reading {
   const cut = (word: string) => shorten(word, LIMITS.word);
   const onFailure = (error: unknown) => onGap(describeError(error));
   const { email } = actor;

@@ -47,7 +47,7 @@ export interface Recipients {
   readonly dueAtMs?: number;
 }
 
-export interface DraftParts {
+export interface DraftInput {
   readonly world: World;
   /** One for the event and one for each hook. */
   readonly ids: readonly number[];
@@ -59,7 +59,7 @@ export interface DraftParts {
 const BYTES_OF_A_TURN = 1024 * 1024;
 
 export async function draftEvent(
-  { world, ids, content }: DraftParts,
+  { world, ids, content }: DraftInput,
   announcement: Announcement,
   { hooks, dueAtMs }: Recipients,
 ): Promise<EventDraft> {

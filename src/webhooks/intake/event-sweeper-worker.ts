@@ -14,20 +14,20 @@ const HOUR_MS = 3_600_000;
 /** As long as deliveries are kept. */
 const KEEP_EVENTS_MS = 30 * 24 * HOUR_MS;
 
-interface SweeperParts {
+interface SweeperDependencies {
   readonly store: Store;
   readonly world: World;
   readonly log: Log;
 }
 
-export function createEventSweeper(parts: SweeperParts): Worker {
-  const { world, log } = parts;
-  const round = () => runUnderLease(parts, LEASE, () => sweepEvents(parts));
+export function createEventSweeper(dependencies: SweeperDependencies): Worker {
+  const { world, log } = dependencies;
+  const round = () => runUnderLease(dependencies, LEASE, () => sweepEvents(dependencies));
   return createRoundWorker({ name: 'event-sweeper', restMs: REST_MS, world, log, round });
 }
 
 /** One round. Two at once would do no harm; the lease saves the work. */
-export async function sweepEvents({ store, world }: Omit<SweeperParts, 'log'>): Promise<void> {
+export async function sweepEvents({ store, world }: Omit<SweeperDependencies, 'log'>): Promise<void> {
   const nowMs = world.nowMs();
   await createEventStore(store).prune(nowMs, KEEP_EVENTS_MS);
   await createHookStore(store).forgetTestsBefore(Math.floor(nowMs / HOUR_MS));

@@ -32,7 +32,7 @@ export interface Intake {
   take(announcement: Announcement, recipients?: Recipients): Promise<AnnouncementAnswer>;
 }
 
-export interface IntakeParts {
+export interface IntakeDependencies {
   readonly store: Store;
   readonly world: World;
   readonly hooks: Pick<HookStore, 'listWanting'>;
@@ -47,13 +47,13 @@ interface Item {
 
 type Outcome = { readonly answer: AnnouncementAnswer } | { readonly holder: KeyHolder };
 
-export function createIntake(parts: IntakeParts): Intake {
+export function createIntake(dependencies: IntakeDependencies): Intake {
   const group = createGroupCommit({
     maxItems: MAX_EVENTS,
     maxWaitingBytes: MAX_WAITING_BYTES,
     ownerOf: ({ announcement }: Item) => announcement.repository.ownerId,
     bytesOf: ({ content }) => content.length,
-    commit: (items) => commit(parts, items),
+    commit: (items) => commit(dependencies, items),
   });
   return {
     take: async (announcement, recipients) => {
@@ -64,10 +64,10 @@ export function createIntake(parts: IntakeParts): Intake {
   };
 }
 
-async function commit(parts: IntakeParts, items: readonly Item[]): Promise<(Outcome | undefined)[]> {
+async function commit(dependencies: IntakeDependencies, items: readonly Item[]): Promise<(Outcome | undefined)[]> {
   for (let drafts = 1; ; drafts += 1)
     try {
-      return await commitDrafts(parts, items);
+      return await commitDrafts(dependencies, items);
     } catch (error) {
       if (!isDuplicate(error)) throw error;
       if (drafts === MAX_DRAFTS) throw refuseForNow(error);
@@ -86,7 +86,7 @@ function isDuplicate(error: unknown): boolean {
 
 /** The outcomes; undefined for events that are too large to go with those before them. */
 async function commitDrafts(
-  { store, world, hooks }: IntakeParts,
+  { store, world, hooks }: IntakeDependencies,
   items: readonly Item[],
 ): Promise<(Outcome | undefined)[]> {
   const findRecipients = await readRecipients(hooks, items);
@@ -116,7 +116,7 @@ function toOutcome(answer: AnnouncementAnswer, holder: KeyHolder | undefined): O
 
 /** Of events of one kind and repository the hooks are read once. */
 async function readRecipients(
-  hooks: IntakeParts['hooks'],
+  hooks: IntakeDependencies['hooks'],
   items: readonly Item[],
 ): Promise<(item: Item) => Recipients> {
   const keyOf = ({ announcement: { repository, event } }: Item) => `${repository.id} ${event.kind}`;

@@ -30,7 +30,7 @@ import {
   newHookParameters,
   updateHook,
 } from './manage-hook.ts';
-import type { SendingParts } from './management.ts';
+import type { SendingDependencies } from './management.ts';
 import { testHook } from './test-hook.ts';
 
 type Caller = Pick<Identity, 'userId' | 'login' | 'isAdmin'>;
@@ -41,39 +41,46 @@ const KEY_BYTES = 32;
 
 export type HookAdmin = ReturnType<typeof createHookAdmin>;
 
-export function createHookAdmin(parts: SendingParts) {
+export function createHookAdmin(dependencies: SendingDependencies) {
   return {
     profiles: PROFILE_NAMES,
     eventKinds: EVENT_KINDS,
     /** The caller first, then organizations that the caller owns. */
     listOwners: async (caller: Caller) =>
-      await Promise.all((await parts.owners.listAdministered(caller)).map((owner) => describeOwner(parts, owner, 1))),
+      await Promise.all(
+        (await dependencies.owners.listAdministered(caller)).map((owner) => describeOwner(dependencies, owner, 1)),
+      ),
     /** Throws `not_found` for an owner that the caller does not speak for. */
     async openOwner(caller: Caller, login: string, page: number) {
-      return await describeOwner(parts, await findOwner(parts, caller, login), page);
+      return await describeOwner(dependencies, await findOwner(dependencies, caller, login), page);
     },
     async createRepository(caller: Caller, login: string, values: Parameters) {
-      const owner = await findOwner(parts, caller, login);
+      const owner = await findOwner(dependencies, caller, login);
       const parameters = parseParameters(repositoryParameters, dropAbsent(values), 'create the repository');
-      return toRepositoryJson(await createRepository(parts, owner, parameters), parts.baseUrl);
+      return toRepositoryJson(await createRepository(dependencies, owner, parameters), dependencies.baseUrl);
     },
     /** Throws `not_found` for a repository that the caller does not administer, be it public or not there at all. */
     async openRepository(caller: Caller, owner: string, path: string) {
-      const repository = await findRepository(parts, caller, owner, path);
-      return openRepository(parts, caller, repository);
+      const repository = await findRepository(dependencies, caller, owner, path);
+      return openRepository(dependencies, caller, repository);
     },
   };
 }
 
-async function findOwner(parts: SendingParts, caller: Caller, login: string): Promise<Owner> {
-  const owner = await parts.owners.findOwner(login);
-  if (owner !== undefined && (await parts.owners.canAdminister(caller, owner))) return owner;
+async function findOwner(dependencies: SendingDependencies, caller: Caller, login: string): Promise<Owner> {
+  const owner = await dependencies.owners.findOwner(login);
+  if (owner !== undefined && (await dependencies.owners.canAdminister(caller, owner))) return owner;
   throw new Failure('not_found', `Cannot find the owner "${login}"`);
 }
 
-async function findRepository(parts: SendingParts, caller: Caller, owner: string, path: string): Promise<Repository> {
+async function findRepository(
+  dependencies: SendingDependencies,
+  caller: Caller,
+  owner: string,
+  path: string,
+): Promise<Repository> {
   try {
-    return await parts.access.findAdministered(caller, owner, path);
+    return await dependencies.access.findAdministered(caller, owner, path);
   } catch (error) {
     // Who may not administer it learns nothing, not even that it is there.
     if (isFailure(error) && error.code === 'forbidden') throw refuseUnknown(owner, path);
@@ -81,11 +88,11 @@ async function findRepository(parts: SendingParts, caller: Caller, owner: string
   }
 }
 
-async function describeOwner(parts: SendingParts, owner: Owner, page: number) {
+async function describeOwner(dependencies: SendingDependencies, owner: Owner, page: number) {
   const [repositories, total, counts] = await Promise.all([
-    parts.repositories.listOfOwner(owner.id, LISTED_REPOSITORIES, (page - 1) * LISTED_REPOSITORIES),
-    parts.repositories.countOfOwner(owner.id),
-    countHooksByRepository(parts.store, owner.id),
+    dependencies.repositories.listOfOwner(owner.id, LISTED_REPOSITORIES, (page - 1) * LISTED_REPOSITORIES),
+    dependencies.repositories.countOfOwner(owner.id),
+    countHooksByRepository(dependencies.store, owner.id),
   ]);
   return {
     kind: owner.kind,
@@ -94,26 +101,30 @@ async function describeOwner(parts: SendingParts, owner: Owner, page: number) {
     total,
     pages: Math.max(1, Math.ceil(total / LISTED_REPOSITORIES)),
     repositories: repositories.map((repository) => ({
-      ...toRepositoryJson({ ...repository, ownerLogin: owner.login }, parts.baseUrl),
+      ...toRepositoryJson({ ...repository, ownerLogin: owner.login }, dependencies.baseUrl),
       counts: counts.get(repository.id) ?? { hooks: 0, disabled: 0, failing: 0 },
     })),
   };
 }
 
-function openRepository(parts: SendingParts, caller: Caller, repository: Repository) {
+function openRepository(dependencies: SendingDependencies, caller: Caller, repository: Repository) {
   return {
-    repository: toRepositoryJson(repository, parts.baseUrl),
+    repository: toRepositoryJson(repository, dependencies.baseUrl),
     async listHooks() {
-      const hooks = await parts.hooks.list(repository.id, MAX_HOOKS, 0);
-      return await Promise.all(hooks.map((stored) => describeHook(parts, stored)));
+      const hooks = await dependencies.hooks.list(repository.id, MAX_HOOKS, 0);
+      return await Promise.all(hooks.map((stored) => describeHook(dependencies, stored)));
     },
     async createHook(values: Parameters) {
       const parameters = parseParameters(newHookParameters, dropAbsent(values), 'create the webhook');
-      return await describeHook(parts, await createHook(parts, repository, parameters));
+      return await describeHook(dependencies, await createHook(dependencies, repository, parameters));
     },
     /** Throws `not_found` for a hook of another repository. */
     async openHook(id: string) {
-      return openHook(parts, { caller, repository, stored: await findHook(parts, repository, parseId(id, 'id')) });
+      return openHook(dependencies, {
+        caller,
+        repository,
+        stored: await findHook(dependencies, repository, parseId(id, 'id')),
+      });
     },
   };
 }
@@ -124,41 +135,44 @@ interface OpenHook {
   readonly stored: StoredHook;
 }
 
-function openHook(parts: SendingParts, { caller, repository, stored }: OpenHook) {
+function openHook(dependencies: SendingDependencies, { caller, repository, stored }: OpenHook) {
   const { hook } = stored;
   const change = async (values: Parameters) => {
     const parameters = parseParameters(hookChangeParameters, dropAbsent(values), 'update the webhook');
-    await updateHook(parts, repository, stored, parameters);
+    await updateHook(dependencies, repository, stored, parameters);
   };
   return {
-    describe: () => describeHook(parts, stored),
+    describe: () => describeHook(dependencies, stored),
     change,
     switch: (active: boolean) => change({ url: hook.url, active }),
     /** Without a key, a random one. The former one goes on signing for a day. */
     rotateKey: (key: string) =>
-      change({ url: hook.url, password: key || Buffer.from(parts.world.randomBytes(KEY_BYTES)).toString('base64url') }),
+      change({
+        url: hook.url,
+        password: key || Buffer.from(dependencies.world.randomBytes(KEY_BYTES)).toString('base64url'),
+      }),
     removeKey: () => change({ url: hook.url, remove_password: true }),
-    remove: () => deleteHook(parts, hook.id),
+    remove: () => deleteHook(dependencies, hook.id),
     /** Returns the id of its delivery, once the one attempt has ended. */
-    test: () => testHook(parts, { caller, repository, hook }),
-    listDeliveries: (values: Parameters) => readDeliveryPage(parts, hook.id, dropAbsent(values)),
-    readDelivery: (id: string) => readDelivery(parts, hook.id, id),
-    sendAgain: (id: string) => sendAgain(parts, hook, id),
-    replaySince: (values: Parameters) => replaySince(parts, hook, dropAbsent(values)),
+    test: () => testHook(dependencies, { caller, repository, hook }),
+    listDeliveries: (values: Parameters) => readDeliveryPage(dependencies, hook.id, dropAbsent(values)),
+    readDelivery: (id: string) => readDelivery(dependencies, hook.id, id),
+    sendAgain: (id: string) => sendAgain(dependencies, hook, id),
+    replaySince: (values: Parameters) => replaySince(dependencies, hook, dropAbsent(values)),
   };
 }
 
-async function describeHook(parts: SendingParts, stored: StoredHook) {
-  const nowMs = parts.world.nowMs();
+async function describeHook(dependencies: SendingDependencies, stored: StoredHook) {
+  const nowMs = dependencies.world.nowMs();
   const { hook, sealed } = stored;
   const [endpoint, { pause }, lastDay] = await Promise.all([
-    readEndpointStatus(parts.store, hook.id),
-    readHold(parts.store, hook.id, nowMs),
-    readLastDay(parts.store, hook.id, nowMs),
+    readEndpointStatus(dependencies.store, hook.id),
+    readHold(dependencies.store, hook.id, nowMs),
+    readLastDay(dependencies.store, hook.id, nowMs),
   ]);
-  const { former } = openSecrets(parts.vault, hook.id, sealed, nowMs);
+  const { former } = openSecrets(dependencies.vault, hook.id, sealed, nowMs);
   return {
-    ...toHookJson(stored, { vault: parts.vault, nowMs, pause }),
+    ...toHookJson(stored, { vault: dependencies.vault, nowMs, pause }),
     endpoint,
     lastDay,
     isPictureCut: lastDay.reduce((sum, hour) => sum + hour.succeeded + hour.failed + hour.waiting, 0) >= PICTURE_LIMIT,

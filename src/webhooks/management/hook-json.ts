@@ -39,15 +39,15 @@ export const hookJson = z
 
 export const updatedHookJson = hookJson.omit({ id: true }).openapi('UpdatedHook');
 
-export interface HookJsonParts {
+export interface HookJsonContext {
   readonly vault: Vault;
   readonly nowMs: number;
   /** What its row in the queue says; a hook that was just made has none. */
   readonly pause: Pause | undefined;
 }
 
-export function toHookJson({ hook, sealed }: StoredHook, parts: HookJsonParts): z.output<typeof hookJson> {
-  const { vault, nowMs, pause } = parts;
+export function toHookJson({ hook, sealed }: StoredHook, context: HookJsonContext): z.output<typeof hookJson> {
+  const { vault, nowMs, pause } = context;
   return {
     id: hook.id,
     url: hook.url,

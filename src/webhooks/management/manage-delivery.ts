@@ -11,7 +11,7 @@ import type { Hook } from '../hooks/hook.ts';
 import { type EndpointHold, readHold } from '../hooks/hook-status-store.ts';
 import { integerParameter, type Parameters, parseId, parseKnownParameters } from '../parameters/parameters.ts';
 import { type deliveryDetailJson, type deliveryJson, toAttemptJson, toDeliveryJson } from './delivery-json.ts';
-import type { Management, SendingParts } from './management.ts';
+import type { Management, SendingDependencies } from './management.ts';
 
 /** In a query an unescaped `+` is a blank: `…T10:00:00+08:00`, copied from an answer, comes as `…T10:00:00 08:00`. */
 const time = z
@@ -65,12 +65,16 @@ export interface DeliveryPage {
 }
 
 /** The newest first. */
-export async function readDeliveryPage(parts: Management, hookId: number, values: Parameters): Promise<DeliveryPage> {
+export async function readDeliveryPage(
+  dependencies: Management,
+  hookId: number,
+  values: Parameters,
+): Promise<DeliveryPage> {
   const parameters = parseKnownParameters(listParameters, values, 'list the deliveries');
-  const nowMs = parts.world.nowMs();
-  const hold = await readHold(parts.store, hookId, nowMs);
+  const nowMs = dependencies.world.nowMs();
+  const hold = await readHold(dependencies.store, hookId, nowMs);
   const filter = describeFilter(hookId, parameters, hold);
-  const found = filter === undefined ? [] : await listDeliveries(parts.store, filter);
+  const found = filter === undefined ? [] : await listDeliveries(dependencies.store, filter);
   const page = found.slice(0, parameters.per_page);
   return {
     deliveries: page.map((delivery) => toDeliveryJson(delivery, hold, nowMs)),
@@ -104,46 +108,46 @@ function describeFilter(
 
 /** With every attempt. */
 export async function readDelivery(
-  parts: Management,
+  dependencies: Management,
   hookId: number,
   id: string,
 ): Promise<z.output<typeof deliveryDetailJson>> {
-  const found = await findDelivery(parts.store, hookId, await findDeliveryId(parts, hookId, id));
+  const found = await findDelivery(dependencies.store, hookId, await findDeliveryId(dependencies, hookId, id));
   if (found === undefined) throw refuseUnknownDelivery(id);
-  const nowMs = parts.world.nowMs();
+  const nowMs = dependencies.world.nowMs();
   return {
-    ...toDeliveryJson(found.delivery, await readHold(parts.store, hookId, nowMs), nowMs),
+    ...toDeliveryJson(found.delivery, await readHold(dependencies.store, hookId, nowMs), nowMs),
     request_body: decodeText(found.delivery.body),
     attempt_log: found.attempts.map(toAttemptJson),
   };
 }
 
 /** The same bytes under the same id, with a new schedule of attempts, of which the first is made at once. */
-export async function sendAgain(parts: SendingParts, hook: Hook, id: string): Promise<DeliveryJson> {
-  await parts.guard.checkTarget(hook.url);
-  const deliveryId = await findDeliveryId(parts, hook.id, id);
-  const redelivery = await parts.manual.redeliver(hook.id, deliveryId);
-  const found = redelivery && (await findDelivery(parts.store, hook.id, deliveryId));
+export async function sendAgain(dependencies: SendingDependencies, hook: Hook, id: string): Promise<DeliveryJson> {
+  await dependencies.guard.checkTarget(hook.url);
+  const deliveryId = await findDeliveryId(dependencies, hook.id, id);
+  const redelivery = await dependencies.manual.redeliver(hook.id, deliveryId);
+  const found = redelivery && (await findDelivery(dependencies.store, hook.id, deliveryId));
   if (found === undefined) throw refuseUnknownDelivery(id);
-  const nowMs = parts.world.nowMs();
-  return toDeliveryJson(found.delivery, await readHold(parts.store, hook.id, nowMs), nowMs);
+  const nowMs = dependencies.world.nowMs();
+  return toDeliveryJson(found.delivery, await readHold(dependencies.store, hook.id, nowMs), nowMs);
 }
 
 /** Everything that failed for good since a time; returns how many will be sent. */
-export async function replaySince(parts: Management, hook: Hook, values: Parameters): Promise<number> {
+export async function replaySince(dependencies: Management, hook: Hook, values: Parameters): Promise<number> {
   const { since } = parseKnownParameters(replayParameters, values, 'replay the deliveries');
-  await parts.guard.checkTarget(hook.url);
-  const replayed = await replay(parts.store, hook.id, since, parts.world.nowMs());
-  parts.wakeDeliveries();
+  await dependencies.guard.checkTarget(hook.url);
+  const replayed = await replay(dependencies.store, hook.id, since, dependencies.world.nowMs());
+  dependencies.wakeDeliveries();
   return replayed;
 }
 
 /** A delivery is named by its number, or by the UUID that its receiver saw. */
-async function findDeliveryId(parts: Management, hookId: number, text: string): Promise<number> {
+async function findDeliveryId(dependencies: Management, hookId: number, text: string): Promise<number> {
   const uuid = text.toLowerCase();
   if (!isUuid(uuid)) return parseId(text, 'delivery_id');
   const filter = { hookId, uuid, ...periodOfUuid(uuid), beforeId: Number.MAX_SAFE_INTEGER, limit: 1 };
-  const [delivery] = await listDeliveries(parts.store, filter);
+  const [delivery] = await listDeliveries(dependencies.store, filter);
   if (delivery === undefined) throw refuseUnknownDelivery(text);
   return delivery.id;
 }

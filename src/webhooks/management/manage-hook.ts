@@ -60,14 +60,14 @@ type NewHookParameters = z.output<typeof newHookParameters>;
 type HookChangeParameters = z.output<typeof hookChangeParameters>;
 
 export async function createHook(
-  parts: Management,
+  dependencies: Management,
   repository: Repository,
   parameters: NewHookParameters,
 ): Promise<StoredHook> {
-  await parts.guard.checkTarget(parameters.url);
-  const id = await nextNumber(parts.store, 'hook');
+  await dependencies.guard.checkTarget(parameters.url);
+  const id = await nextNumber(dependencies.store, 'hook');
   const events = readEvents(parameters);
-  const creation = parts.hooks.create(
+  const creation = dependencies.hooks.create(
     {
       id,
       repositoryId: repository.id,
@@ -81,50 +81,56 @@ export async function createHook(
         note: events.note ?? false,
         merge_request: events.merge_request ?? false,
       },
-      secret: sealSecret(parts.vault, id, parameters.password ?? ''),
-      nowMs: parts.world.nowMs(),
+      secret: sealSecret(dependencies.vault, id, parameters.password ?? ''),
+      nowMs: dependencies.world.nowMs(),
     },
     MAX_HOOKS,
   );
   if (!(await refuseDeleted(repository, creation)))
     throw new Failure('conflict', `Cannot create the webhook: a repository has at most ${MAX_HOOKS} of them`);
-  return await findHook(parts, repository, id);
+  return await findHook(dependencies, repository, id);
 }
 
 /** What is not named stays. A changed password goes on signing for a day beside the new one. */
 export async function updateHook(
-  parts: Management,
+  dependencies: Management,
   repository: Repository,
   stored: StoredHook,
   parameters: HookChangeParameters,
 ): Promise<StoredHook> {
   // A hook whose address is not allowed any more can still be switched off.
-  if (parameters.active !== false || parameters.url !== stored.hook.url) await parts.guard.checkTarget(parameters.url);
-  const nowMs = parts.world.nowMs();
+  if (parameters.active !== false || parameters.url !== stored.hook.url)
+    await dependencies.guard.checkTarget(parameters.url);
+  const nowMs = dependencies.world.nowMs();
   const change: HookChange = {
     url: parameters.url,
     encryptionType: parameters.encryption_type as EncryptionType | undefined,
     profile: parameters.profile,
     events: readEvents(parameters),
-    secret: changeSecret(parts, stored, choosePassword(parameters), nowMs),
+    secret: changeSecret(dependencies, stored, choosePassword(parameters), nowMs),
     switch: chooseSwitch(stored, parameters),
     nowMs,
   };
-  const updated = await parts.hooks.update(stored.hook.id, change, listEndpointSteps(stored, change));
+  const updated = await dependencies.hooks.update(stored.hook.id, change, listEndpointSteps(stored, change));
   // Deleted, or another change of the key came first: then this one begins again from there.
   if (updated === undefined)
-    return await updateHook(parts, repository, await findHook(parts, repository, stored.hook.id), parameters);
-  parts.wakeDeliveries();
+    return await updateHook(
+      dependencies,
+      repository,
+      await findHook(dependencies, repository, stored.hook.id),
+      parameters,
+    );
+  dependencies.wakeDeliveries();
   return updated;
 }
 
 /** What was pending is canceled. */
-export async function deleteHook(parts: Management, id: number): Promise<void> {
-  await parts.hooks.remove(id, [cancelEndpointStep(id, parts.world.nowMs())]);
+export async function deleteHook(dependencies: Management, id: number): Promise<void> {
+  await dependencies.hooks.remove(id, [cancelEndpointStep(id, dependencies.world.nowMs())]);
 }
 
-export async function findHook(parts: Management, repository: Repository, id: number): Promise<StoredHook> {
-  const stored = await parts.hooks.find(repository.id, id);
+export async function findHook(dependencies: Management, repository: Repository, id: number): Promise<StoredHook> {
+  const stored = await dependencies.hooks.find(repository.id, id);
   if (stored === undefined) throw refuseUnknownHook(String(id), repository);
   return stored;
 }
@@ -158,15 +164,18 @@ function choosePassword({ password, remove_password }: HookChangeParameters): st
 
 /** Clients that send everything they read change nothing by it: the same password again is no rotation. */
 function changeSecret(
-  parts: Management,
+  dependencies: Management,
   { hook, sealed }: StoredHook,
   password: string | undefined,
   nowMs: number,
 ): HookChange['secret'] {
   if (password === undefined) return undefined;
-  const secrets = openSecrets(parts.vault, hook.id, sealed, nowMs);
+  const secrets = openSecrets(dependencies.vault, hook.id, sealed, nowMs);
   if ((secrets.current?.toString('utf8') ?? '') === password) return undefined;
-  return { sealed: sealChange(parts.vault, hook.id, secrets, { key: password, nowMs }), expected: sealed.secret };
+  return {
+    sealed: sealChange(dependencies.vault, hook.id, secrets, { key: password, nowMs }),
+    expected: sealed.secret,
+  };
 }
 
 /** A hook that was switched off for its failures gets another chance with another address. */

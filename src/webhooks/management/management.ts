@@ -48,10 +48,10 @@ export function createManagement(given: Given): Management {
 }
 
 /** Also sends by itself. */
-export interface SendingParts extends Management {
+export interface SendingDependencies extends Management {
   readonly manual: Pick<ManualAttempts, 'test' | 'redeliver'>;
 }
 
-export interface ManagementParts extends Management {
+export interface ManagementDependencies extends Management {
   readonly requireScope: RequireScope;
 }

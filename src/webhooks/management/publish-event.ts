@@ -7,15 +7,15 @@ import type { Management } from './management.ts';
 const TEST_GRACE_MS = 30_000;
 
 /** The same key with the same event gets the first answer again and sends nothing; with another event it is refused. */
-export async function publishEvent(parts: Management, announcement: Announcement): Promise<AnnouncementAnswer> {
-  const answer = await parts.intake.take(announcement);
-  parts.wakeDeliveries(answer.deliveries.map((delivery) => delivery.hook_id));
+export async function publishEvent(dependencies: Management, announcement: Announcement): Promise<AnnouncementAnswer> {
+  const answer = await dependencies.intake.take(announcement);
+  dependencies.wakeDeliveries(answer.deliveries.map((delivery) => delivery.hook_id));
   return answer;
 }
 
 /** Stores one delivery to one hook, whatever it subscribed to; the caller sends it. */
-export async function publishTest(parts: Management, announcement: Announcement, hook: Hook): Promise<number> {
-  const recipients = { hooks: [hook], dueAtMs: parts.world.nowMs() + TEST_GRACE_MS };
-  const answer = await parts.intake.take(announcement, recipients);
+export async function publishTest(dependencies: Management, announcement: Announcement, hook: Hook): Promise<number> {
+  const recipients = { hooks: [hook], dueAtMs: dependencies.world.nowMs() + TEST_GRACE_MS };
+  const answer = await dependencies.intake.take(announcement, recipients);
   return answer.deliveries[0]?.id ?? 0;
 }

@@ -3,7 +3,7 @@ import type { Identity } from '../../identity.ts';
 import { createSampleEvent } from '../events/sample-event.ts';
 import type { Hook } from '../hooks/hook.ts';
 import type { Repository } from '../repositories/repository.ts';
-import type { Management, SendingParts } from './management.ts';
+import type { Management, SendingDependencies } from './management.ts';
 import { publishTest } from './publish-event.ts';
 
 const MAX_TESTS_AN_HOUR = 60;
@@ -17,21 +17,24 @@ export interface HookTest {
 }
 
 /** An ordinary push, recorded like any other delivery: the platform has no ping. Returns the delivery's id. */
-export async function testHook(parts: SendingParts, { caller, repository, hook }: HookTest): Promise<number> {
-  await takeTest(parts, caller.userId);
-  await parts.guard.checkTarget(hook.url);
+export async function testHook(
+  dependencies: SendingDependencies,
+  { caller, repository, hook }: HookTest,
+): Promise<number> {
+  await takeTest(dependencies, caller.userId);
+  await dependencies.guard.checkTarget(hook.url);
   const actor = { username: caller.login, name: caller.login };
-  const event = createSampleEvent('push', actor, repository.defaultBranch, parts.world.nowMs());
+  const event = createSampleEvent('push', actor, repository.defaultBranch, dependencies.world.nowMs());
   const announcement = { repository, event, source: 'test', idempotencyKey: undefined };
-  const deliveryId = await publishTest(parts, announcement, hook);
-  await parts.manual.test(deliveryId, parts.world.nowMs() + TEST_DEADLINE_MS);
+  const deliveryId = await publishTest(dependencies, announcement, hook);
+  await dependencies.manual.test(deliveryId, dependencies.world.nowMs() + TEST_DEADLINE_MS);
   return deliveryId;
 }
 
-async function takeTest(parts: Management, userId: string): Promise<void> {
-  const nowMs = parts.world.nowMs();
+async function takeTest(dependencies: Management, userId: string): Promise<void> {
+  const nowMs = dependencies.world.nowMs();
   const hour = Math.floor(nowMs / HOUR_MS);
-  if (await parts.hooks.takeTest(userId, hour, MAX_TESTS_AN_HOUR)) return;
+  if (await dependencies.hooks.takeTest(userId, hour, MAX_TESTS_AN_HOUR)) return;
   throw new Failure('too_many', `Cannot test the webhook: at most ${MAX_TESTS_AN_HOUR} tests an hour are allowed`, {
     retryAfterSeconds: Math.ceil(((hour + 1) * HOUR_MS - nowMs) / 1000),
   });

@@ -37,7 +37,7 @@ export const repositoryParameters = z
 
 export type RepositoryParameters = z.output<typeof repositoryParameters>;
 
-export interface CreateRepositoryParts {
+export interface CreateRepositoryDependencies {
   readonly store: Store;
   readonly repositories: RepositoryStore;
   readonly world: World;
@@ -46,15 +46,15 @@ export interface CreateRepositoryParts {
 
 /** Throws `conflict` when the owner has one of that path. */
 export async function createRepository(
-  parts: CreateRepositoryParts,
+  dependencies: CreateRepositoryDependencies,
   owner: Owner,
   parameters: RepositoryParameters,
 ): Promise<Repository> {
   const path = parameters.path ?? parsePath(parameters.name);
-  const nowMs = parts.world.nowMs();
-  const webUrl = parameters.web_url ?? `${parts.baseUrl}/${owner.login}/${path}`;
+  const nowMs = dependencies.world.nowMs();
+  const webUrl = parameters.web_url ?? `${dependencies.baseUrl}/${owner.login}/${path}`;
   const repository: Repository = {
-    id: await nextNumber(parts.store, 'repository'),
+    id: await nextNumber(dependencies.store, 'repository'),
     ownerKind: owner.kind,
     ownerId: owner.id,
     ownerLogin: owner.login,
@@ -69,7 +69,7 @@ export async function createRepository(
     createdAtMs: nowMs,
     updatedAtMs: nowMs,
   };
-  if (await parts.repositories.create(repository)) return repository;
+  if (await dependencies.repositories.create(repository)) return repository;
   throw new Failure('conflict', `Cannot create the repository: "${owner.login}/${path}" exists already`, {
     field: 'path',
   });

@@ -8,7 +8,7 @@ import {
   toNewAccess,
   toNewRefresh,
 } from '../../tokens/issue-tokens.ts';
-import type { ProtocolParts } from '../../tokens/parts.ts';
+import type { ProtocolDependencies } from '../../tokens/protocol-dependencies.ts';
 import { countCodeFailure, findCode, type IssuedCode, redeemCode } from '../protocol/code-store.ts';
 import { createIdToken } from '../protocol/id-token.ts';
 import { refuseGrant } from '../protocol/oauth-error.ts';
@@ -17,26 +17,26 @@ import { isVerifierRight } from '../protocol/pkce.ts';
 import type { Grant } from './grant.ts';
 import { requireClient } from './require-client.ts';
 
-export const exchangeCode: Grant = async (parts, exchange) => {
+export const exchangeCode: Grant = async (dependencies, exchange) => {
   const application = requireClient(exchange, 'authorization_code');
   const text = requireParameter(exchange.values, 'code');
   const codeHash = hashSecret(text);
-  const code = isSecretOf('code', text) ? await findCode(parts.store, codeHash) : undefined;
+  const code = isSecretOf('code', text) ? await findCode(dependencies.store, codeHash) : undefined;
   if (code === undefined) throw refuseGrant();
-  await checkExchange(parts, { code, codeHash, clientId: application.clientId, values: exchange.values });
+  await checkExchange(dependencies, { code, codeHash, clientId: application.clientId, values: exchange.values });
 
   const { nowMs, address } = exchange;
   const { clientId } = application;
-  const pair = createTokenPair(parts.world);
-  const access = toNewAccess(parts, pair.accessToken, nowMs);
+  const pair = createTokenPair(dependencies.world);
+  const access = toNewAccess(dependencies, pair.accessToken, nowMs);
   const canRefresh = application.grantTypes.includes('refresh_token');
-  const outcome = await parts.store.call(redeemCode, {
+  const outcome = await dependencies.store.call(redeemCode, {
     codeHash,
     clientId,
     nowMs,
-    familyId: parts.world.uuid(),
-    familyExpiresAtMs: computeFamilyEnd(parts, nowMs),
-    tokens: { access, refresh: canRefresh ? toNewRefresh(parts, pair.refreshToken, nowMs) : undefined },
+    familyId: dependencies.world.uuid(),
+    familyExpiresAtMs: computeFamilyEnd(dependencies, nowMs),
+    tokens: { access, refresh: canRefresh ? toNewRefresh(dependencies, pair.refreshToken, nowMs) : undefined },
     audit: auditStep(
       { kind: 'token_issued', userId: code.userId, clientId, address, details: { scope: code.scope } },
       nowMs,
@@ -50,7 +50,7 @@ export const exchangeCode: Grant = async (parts, exchange) => {
     scope: code.scope,
     issuedAtMs: nowMs,
     expiresAtMs: access.expiresAtMs,
-    idToken: await createIdToken(parts, { ...code, clientId, accessToken: pair.accessToken, nowMs }),
+    idToken: await createIdToken(dependencies, { ...code, clientId, accessToken: pair.accessToken, nowMs }),
   });
 };
 
@@ -63,13 +63,13 @@ interface CheckedExchange {
 
 /** Throws unless this exchange may redeem the code. `redeemCode` decides whether it was used before. */
 async function checkExchange(
-  parts: ProtocolParts,
+  dependencies: ProtocolDependencies,
   { code, codeHash, clientId, values }: CheckedExchange,
 ): Promise<void> {
   if (code.clientId !== clientId) throw refuseGrant();
   const redirectUri = values.get('redirect_uri');
   if (redirectUri !== undefined && redirectUri !== code.redirectUri) throw refuseGrant();
   if (isVerifierRight(code.codeChallenge, values.get('code_verifier'))) return;
-  await countCodeFailure(parts.store, codeHash);
+  await countCodeFailure(dependencies.store, codeHash);
   throw refuseGrant();
 }

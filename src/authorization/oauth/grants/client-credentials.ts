@@ -7,15 +7,15 @@ import { createOAuthFailure, refuseClient } from '../protocol/oauth-error.ts';
 import type { Exchange, Grant } from './grant.ts';
 import { requireClient } from './require-client.ts';
 
-export const grantToClient: Grant = async (parts, exchange) => {
+export const grantToClient: Grant = async (dependencies, exchange) => {
   const { clientId, isPublic } = requireClient(exchange, 'client_credentials');
   if (isPublic) throw refuseClient();
   const { nowMs, address } = exchange;
   const scope = formatScope(readScope(exchange));
-  const { accessToken } = createTokenPair(parts.world);
-  const access = toNewAccess(parts, accessToken, nowMs);
+  const { accessToken } = createTokenPair(dependencies.world);
+  const access = toNewAccess(dependencies, accessToken, nowMs);
   const family = {
-    familyId: parts.world.uuid(),
+    familyId: dependencies.world.uuid(),
     clientId,
     person: undefined,
     scope,
@@ -23,7 +23,7 @@ export const grantToClient: Grant = async (parts, exchange) => {
     nowMs,
     expiresAtMs: access.expiresAtMs,
   };
-  await parts.store.writeAll([
+  await dependencies.store.writeAll([
     ...insertFamilySteps(family, { access }),
     auditStep({ kind: 'token_issued', clientId, address, details: { scope } }, nowMs),
   ]);

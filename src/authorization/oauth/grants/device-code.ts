@@ -22,21 +22,21 @@ const DESCRIPTION_OF = {
   access_denied: 'The user refused',
 } as const;
 
-export const exchangeDeviceCode: Grant = async (parts, exchange) => {
+export const exchangeDeviceCode: Grant = async (dependencies, exchange) => {
   const { clientId, grantTypes } = requireClient(exchange, 'device_code');
   const text = requireParameter(exchange.values, 'device_code');
   if (!isSecretOf('device', text)) throw refuseGrant();
   const { nowMs, address } = exchange;
-  const pair = createTokenPair(parts.world);
-  const access = toNewAccess(parts, pair.accessToken, nowMs);
+  const pair = createTokenPair(dependencies.world);
+  const access = toNewAccess(dependencies, pair.accessToken, nowMs);
   const canRefresh = grantTypes.includes('refresh_token');
-  const outcome = await parts.store.call(pollDevice, {
+  const outcome = await dependencies.store.call(pollDevice, {
     deviceHash: hashSecret(text),
     clientId,
     nowMs,
-    familyId: parts.world.uuid(),
-    familyExpiresAtMs: computeFamilyEnd(parts, nowMs),
-    tokens: { access, refresh: canRefresh ? toNewRefresh(parts, pair.refreshToken, nowMs) : undefined },
+    familyId: dependencies.world.uuid(),
+    familyExpiresAtMs: computeFamilyEnd(dependencies, nowMs),
+    tokens: { access, refresh: canRefresh ? toNewRefresh(dependencies, pair.refreshToken, nowMs) : undefined },
     address,
   });
   if (outcome.kind === 'invalid_grant') throw refuseGrant();
@@ -49,6 +49,6 @@ export const exchangeDeviceCode: Grant = async (parts, exchange) => {
     scope,
     issuedAtMs: nowMs,
     expiresAtMs: access.expiresAtMs,
-    idToken: await createIdToken(parts, facts),
+    idToken: await createIdToken(dependencies, facts),
   });
 };

@@ -1,5 +1,5 @@
 import type { TokenAnswer } from '../../tokens/issue-tokens.ts';
-import type { ProtocolParts } from '../../tokens/parts.ts';
+import type { ProtocolDependencies } from '../../tokens/protocol-dependencies.ts';
 import type { AuthenticatedClient } from '../protocol/client-authentication.ts';
 
 /** A request to the token endpoint, its client authenticated. */
@@ -12,4 +12,4 @@ export interface Exchange {
 }
 
 /** One grant type: the tokens, or a refusal of RFC 6749 §5.2. */
-export type Grant = (parts: ProtocolParts, exchange: Exchange) => Promise<TokenAnswer>;
+export type Grant = (dependencies: ProtocolDependencies, exchange: Exchange) => Promise<TokenAnswer>;

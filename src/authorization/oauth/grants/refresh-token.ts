@@ -14,7 +14,7 @@ import {
   toNewAccess,
   toNewRefresh,
 } from '../../tokens/issue-tokens.ts';
-import type { ProtocolParts } from '../../tokens/parts.ts';
+import type { ProtocolDependencies } from '../../tokens/protocol-dependencies.ts';
 import { rotateRefresh } from '../../tokens/rotation-store.ts';
 import { findLiveToken } from '../../tokens/token-store.ts';
 import { createOAuthFailure, refuseClient, refuseGrant } from '../protocol/oauth-error.ts';
@@ -22,23 +22,23 @@ import { requireParameter } from '../protocol/parameters.ts';
 import type { Exchange, Grant } from './grant.ts';
 import { checkGrantAllowed, refuseGrantType } from './require-client.ts';
 
-export const refreshTokens: Grant = async (parts, exchange) => {
+export const refreshTokens: Grant = async (dependencies, exchange) => {
   const { client, nowMs } = exchange;
   if (client !== undefined) checkGrantAllowed(client.application, 'refresh_token');
   const oldToken = requireParameter(exchange.values, 'refresh_token');
   if (!isSecretOf('refresh', oldToken)) throw refuseGrant();
-  const successorSeed = createSuccessorSeed(parts.world);
+  const successorSeed = createSuccessorSeed(dependencies.world);
   const pair = deriveSuccessor(oldToken, successorSeed);
-  const access = toNewAccess(parts, pair.accessToken, nowMs);
-  const outcome = await parts.store.call(rotateRefresh, {
+  const access = toNewAccess(dependencies, pair.accessToken, nowMs);
+  const outcome = await dependencies.store.call(rotateRefresh, {
     tokenHash: hashSecret(oldToken),
     nowMs,
-    graceMs: parts.lifetimes.refreshGraceSeconds * 1000,
+    graceMs: dependencies.lifetimes.refreshGraceSeconds * 1000,
     clientId: client?.application.clientId,
     isAuthenticated: client?.isAuthenticated ?? false,
     askedScopes: readAskedScopes(exchange),
     access,
-    refresh: toNewRefresh(parts, pair.refreshToken, nowMs),
+    refresh: toNewRefresh(dependencies, pair.refreshToken, nowMs),
     successorSeed,
     address: exchange.address,
   });
@@ -46,7 +46,7 @@ export const refreshTokens: Grant = async (parts, exchange) => {
     case 'rotated':
       return formatTokenAnswer({ ...pair, scope: outcome.scope, issuedAtMs: nowMs, expiresAtMs: access.expiresAtMs });
     case 'repeated':
-      return repeatAnswer(parts, { pair: deriveSuccessor(oldToken, outcome.successorSeed), nowMs });
+      return repeatAnswer(dependencies, { pair: deriveSuccessor(oldToken, outcome.successorSeed), nowMs });
     case 'scope_too_wide':
       throw createOAuthFailure('invalid_scope', 'The scope is wider than the one that was granted');
     case 'unauthenticated':
@@ -76,8 +76,8 @@ interface Repeat {
 }
 
 /** The answer to the first try, byte for byte: it was lost on its way, or two tabs asked at once. */
-async function repeatAnswer(parts: ProtocolParts, { pair, nowMs }: Repeat): Promise<TokenAnswer> {
-  const access = await findLiveToken(parts.store, 'access', { hash: hashSecret(pair.accessToken), nowMs });
+async function repeatAnswer(dependencies: ProtocolDependencies, { pair, nowMs }: Repeat): Promise<TokenAnswer> {
+  const access = await findLiveToken(dependencies.store, 'access', { hash: hashSecret(pair.accessToken), nowMs });
   if (access === undefined) throw refuseGrant();
   return formatTokenAnswer({ ...pair, ...access });
 }

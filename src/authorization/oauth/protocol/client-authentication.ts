@@ -9,7 +9,7 @@ import {
   findClientCredentials,
   markSecretInQueryStep,
 } from '../../applications/application-store.ts';
-import type { ProtocolParts } from '../../tokens/parts.ts';
+import type { ProtocolDependencies } from '../../tokens/protocol-dependencies.ts';
 import { createOAuthFailure, refuseClient } from './oauth-error.ts';
 import type { RequestParameters } from './parameters.ts';
 
@@ -71,20 +71,24 @@ const NO_HASH = new Uint8Array(32);
  * work, for all. A confidential client without a secret comes back with `isAuthenticated` false; most grants refuse it.
  */
 export async function authenticateClient(
-  parts: ProtocolParts,
+  dependencies: ProtocolDependencies,
   presented: PresentedClient & { readonly clientId: string },
   address: string,
 ): Promise<AuthenticatedClient> {
-  const credentials = await findClientCredentials(parts.store, presented.clientId);
+  const credentials = await findClientCredentials(dependencies.store, presented.clientId);
   const slot = presented.secret === undefined ? undefined : findSlot(credentials, presented.secret);
   const isRefused = presented.secret !== undefined && slot === undefined;
   if (credentials === undefined || isRefused || credentials.application.disabledAtMs !== undefined) {
     // Only what is wrong waits: others at this address must not keep out a client with its secret.
-    parts.limits.countAttempt('client', `${presented.clientId}|${address}`);
-    await recordFailure(parts, { clientId: presented.clientId, ownerId: credentials?.application.ownerId, address });
+    dependencies.limits.countAttempt('client', `${presented.clientId}|${address}`);
+    await recordFailure(dependencies, {
+      clientId: presented.clientId,
+      ownerId: credentials?.application.ownerId,
+      address,
+    });
     throw refuseClient();
   }
-  if (slot !== undefined) noteUse(parts, { credentials, slot, isInQuery: presented.isSecretInQuery, address });
+  if (slot !== undefined) noteUse(dependencies, { credentials, slot, isInQuery: presented.isSecretInQuery, address });
   return { application: credentials.application, isAuthenticated: slot !== undefined };
 }
 
@@ -104,9 +108,17 @@ interface FailedClient {
 const MAX_CLIENT_ID_LENGTH = 100;
 
 /** Recorded for an unknown client too, so that the answers of both take the same work. */
-async function recordFailure(parts: ProtocolParts, { clientId, ownerId, address }: FailedClient): Promise<void> {
+async function recordFailure(
+  dependencies: ProtocolDependencies,
+  { clientId, ownerId, address }: FailedClient,
+): Promise<void> {
   const kind = 'client_authentication_failed';
-  await parts.refusals.note({ kind, userId: ownerId, clientId: clientId.slice(0, MAX_CLIENT_ID_LENGTH), address });
+  await dependencies.refusals.note({
+    kind,
+    userId: ownerId,
+    clientId: clientId.slice(0, MAX_CLIENT_ID_LENGTH),
+    address,
+  });
 }
 
 interface SecretUse {
@@ -119,10 +131,10 @@ interface SecretUse {
 const HOUR_MS = 3_600_000;
 
 /** Coarse and not awaited: this note for the owner must not cost a write in every exchange. */
-function noteUse(parts: ProtocolParts, { credentials, slot, isInQuery, address }: SecretUse): void {
+function noteUse(dependencies: ProtocolDependencies, { credentials, slot, isInQuery, address }: SecretUse): void {
   const { application, secrets } = credentials;
   const { clientId, ownerId } = application;
-  const nowMs = parts.world.nowMs();
+  const nowMs = dependencies.world.nowMs();
   const lastUsedAtMs = secrets.find((secret) => secret.slot === slot)?.lastUsedAtMs ?? 0;
   const steps = [
     ...(lastUsedAtMs < nowMs - HOUR_MS ? [markSecretUsedStep(clientId, slot, nowMs)] : []),
@@ -134,7 +146,7 @@ function noteUse(parts: ProtocolParts, { credentials, slot, isInQuery, address }
       : []),
   ];
   if (steps.length === 0) return;
-  parts.store
+  dependencies.store
     .writeAll(steps)
-    .catch((err: unknown) => parts.log.warn({ err, clientId }, 'Cannot note the use of a secret'));
+    .catch((err: unknown) => dependencies.log.warn({ err, clientId }, 'Cannot note the use of a secret'));
 }

@@ -1,7 +1,7 @@
 /** OpenID Connect Core §2: who signed in, for one client. */
 import { hash } from 'node:crypto';
 import { SignJWT } from 'jose';
-import type { ProtocolParts } from '../../tokens/parts.ts';
+import type { ProtocolDependencies } from '../../tokens/protocol-dependencies.ts';
 
 export const ID_TOKEN_ALGORITHM = 'RS256';
 const LIFETIME_SECONDS = 3600;
@@ -17,9 +17,12 @@ export interface IdTokenFacts {
 }
 
 /** Undefined unless `openid` was granted. */
-export async function createIdToken(parts: ProtocolParts, facts: IdTokenFacts): Promise<string | undefined> {
+export async function createIdToken(
+  dependencies: ProtocolDependencies,
+  facts: IdTokenFacts,
+): Promise<string | undefined> {
   if (!facts.scope.split(' ').includes('openid')) return undefined;
-  const { kid, privateKey } = await parts.signingKeys.findCurrent();
+  const { kid, privateKey } = await dependencies.signingKeys.findCurrent();
   const nowSeconds = Math.floor(facts.nowMs / 1000);
   const claims = {
     auth_time: Math.floor(facts.authTimeMs / 1000),
@@ -28,7 +31,7 @@ export async function createIdToken(parts: ProtocolParts, facts: IdTokenFacts): 
   };
   return new SignJWT(claims)
     .setProtectedHeader({ alg: ID_TOKEN_ALGORITHM, kid, typ: 'JWT' })
-    .setIssuer(parts.issuer)
+    .setIssuer(dependencies.issuer)
     .setSubject(facts.userId)
     .setAudience(facts.clientId)
     .setIssuedAt(nowSeconds)

@@ -40,7 +40,7 @@ export type GeneralNode =
       readonly cover: number;
     };
 
-export interface GeneralForestParts {
+export interface GeneralForestInput {
   readonly featureCount: number;
   readonly base: number;
   readonly link: GeneralForest['link'];
@@ -50,10 +50,10 @@ export interface GeneralForestParts {
 }
 
 /** Throws a RangeError when a node points out of its tree or asks a feature that does not exist. */
-export function createGeneralForest({ trees, ...parts }: GeneralForestParts): GeneralForest {
+export function createGeneralForest({ trees, ...input }: GeneralForestInput): GeneralForest {
   const count = trees.reduce((sum, tree) => sum + tree.length, 0);
   const forest = {
-    ...parts,
+    ...input,
     roots: new Int32Array(trees.length),
     features: new Int32Array(count).fill(-1),
     thresholds: new Float64Array(count),

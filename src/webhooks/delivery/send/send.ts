@@ -66,12 +66,12 @@ export function createSender(options: SenderOptions): Sender {
   };
 }
 
-interface SendParts extends SenderOptions {
+interface SendDependencies extends SenderOptions {
   readonly pool: ConnectionPool;
 }
 
-async function send(parts: SendParts, request: SendRequest): Promise<SendReport> {
-  const { guard, pool, nowMs, monotonicMs } = parts;
+async function send(dependencies: SendDependencies, request: SendRequest): Promise<SendReport> {
+  const { guard, pool, nowMs, monotonicMs } = dependencies;
   const startMs = monotonicMs();
   const elapsed = () => monotonicMs() - startMs;
   const progress = createProgress();
@@ -111,15 +111,15 @@ function raceDeadline<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   });
 }
 
-interface Exchange {
+interface ExchangeState {
   readonly pool: ConnectionPool;
   readonly progress: Progress;
   readonly elapsed: () => number;
   readonly signal: AbortSignal;
 }
 
-async function exchange(request: SendRequest, target: VettedTarget, parts: Exchange): Promise<void> {
-  const { pool, progress, signal } = parts;
+async function exchange(request: SendRequest, target: VettedTarget, state: ExchangeState): Promise<void> {
+  const { pool, progress, signal } = state;
   progress.connection = undefined;
   const connection = await pool.acquire(target, signal);
   progress.connection = connection;
@@ -129,14 +129,14 @@ async function exchange(request: SendRequest, target: VettedTarget, parts: Excha
   connection.isAsked = true;
   connection.expectAnswer();
   try {
-    await readAnswer(request, target, connection, parts);
+    await readAnswer(request, target, connection, state);
     // After interim answers the connection is not used again.
     if (progress.interim > 0) pool.discard(connection);
     else pool.release(connection);
   } catch (error) {
     if (!wasClosedMeanwhile(error, progress)) throw error;
     pool.discard(connection);
-    await exchange(request, target, parts);
+    await exchange(request, target, state);
   }
 }
 
@@ -151,10 +151,10 @@ function readAnswer(
   request: SendRequest,
   { url }: VettedTarget,
   connection: Connection,
-  parts: Exchange,
+  state: ExchangeState,
 ): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const reader = createAnswerReader(parts, {
+  const reader = createAnswerReader(state, {
     onEnd: () => {
       connection.isAsked = false;
       resolve();
@@ -174,7 +174,7 @@ interface AnswerEnd {
 }
 
 /** Takes status, headers and the first of the body; gives up at the signal and at the limits. */
-function createAnswerReader({ progress, elapsed, signal }: Exchange, { onEnd, onError }: AnswerEnd) {
+function createAnswerReader({ progress, elapsed, signal }: ExchangeState, { onEnd, onError }: AnswerEnd) {
   let readBytes = 0;
   let abort: ((reason: Error) => void) | undefined;
   const giveUp = (reason: Error) => {

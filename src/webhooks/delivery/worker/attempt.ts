@@ -13,7 +13,7 @@ import type { Sender } from '../send/send.ts';
 import { reportUnsent, type SendReport } from '../send/send-report.ts';
 import type { DeliveryMetrics } from './delivery-metrics.ts';
 
-export interface AttemptParts {
+export interface AttemptDependencies {
   readonly world: World;
   readonly log: Log;
   readonly metrics: DeliveryMetrics;
@@ -31,13 +31,13 @@ export interface Attempt {
 /** Sends and reports; never throws. `onConnected` is called once a connection was made for it. */
 export type MakeAttempt = (content: ContentRow, deadlineMs: number, onConnected?: () => void) => Promise<Attempt>;
 
-export function createAttempts(parts: AttemptParts): MakeAttempt {
-  const { world, metrics, sender } = parts;
+export function createAttempts(dependencies: AttemptDependencies): MakeAttempt {
+  const { world, metrics, sender } = dependencies;
   return async (content, deadlineMs, onConnected) => {
     const startedAtMs = world.nowMs();
     if (content.attempts === content.schedule_from)
       metrics.observeDelay(Math.max(0, startedAtMs - content.created_at_ms) / 1000);
-    const prepared = prepare(content, startedAtMs, parts);
+    const prepared = prepare(content, startedAtMs, dependencies);
     const report =
       prepared === undefined
         ? reportUnsent('cannot be signed')
@@ -47,19 +47,23 @@ export function createAttempts(parts: AttemptParts): MakeAttempt {
   };
 }
 
-function prepare(content: ContentRow, startedAtMs: number, parts: AttemptParts): PreparedRequest | undefined {
+function prepare(
+  content: ContentRow,
+  startedAtMs: number,
+  dependencies: AttemptDependencies,
+): PreparedRequest | undefined {
   try {
     return prepareRequest(content.profile as ProfileName, {
       hookId: content.hook_id,
       encryptionType: content.encryption_type as EncryptionType,
-      secrets: parts.readSecrets(content.hook_id, content, startedAtMs),
+      secrets: dependencies.readSecrets(content.hook_id, content, startedAtMs),
       eventKind: content.event_kind,
       deliveryUuid: content.uuid,
       body: content.body,
       timestampMs: startedAtMs,
     });
   } catch (error) {
-    parts.log.error({ err: error, hookId: content.hook_id }, 'Cannot build the request of a delivery');
+    dependencies.log.error({ err: error, hookId: content.hook_id }, 'Cannot build the request of a delivery');
     return undefined;
   }
 }

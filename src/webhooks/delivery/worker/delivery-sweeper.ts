@@ -12,16 +12,16 @@ import { HOLD_MS, KEEP_LOG_MS } from '../schedule/delivery.ts';
 const LEASE = { name: 'delivery-sweep', durationMs: 60_000 };
 const REST_MS = 60_000;
 
-interface SweeperParts {
+interface SweeperDependencies {
   readonly store: Store;
   readonly world: World;
   readonly log: Log;
 }
 
-export function createDeliverySweeper(parts: SweeperParts): Worker {
-  const { store, world, log } = parts;
+export function createDeliverySweeper(dependencies: SweeperDependencies): Worker {
+  const { store, world, log } = dependencies;
   const round = () =>
-    runUnderLease(parts, LEASE, async () => {
+    runUnderLease(dependencies, LEASE, async () => {
       const swept = await sweepDeliveries(store, world.nowMs());
       if (Object.values(swept).some((count) => count > 0)) log.info(swept, 'Swept deliveries');
     });

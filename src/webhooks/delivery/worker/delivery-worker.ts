@@ -35,7 +35,7 @@ const CYCLE_EVERY_MS = 5;
 const BUSY_CYCLE_EVERY_MS = 2;
 const STOP_GIVE_UP_MS = 3000;
 
-export interface DeliveryWorkerParts {
+export interface DeliveryWorkerDependencies {
   readonly store: Store;
   readonly world: World;
   readonly log: Log;
@@ -53,31 +53,31 @@ export interface DeliveryWorker extends Worker {
   readonly manual: Pick<ManualAttempts, 'test' | 'redeliver'>;
 }
 
-export function createDeliveryWorker(given: DeliveryWorkerParts): DeliveryWorker {
-  const parts = createParts(given);
+export function createDeliveryWorker(given: DeliveryWorkerDependencies): DeliveryWorker {
+  const components = createComponents(given);
   const stopping = new AbortController();
   let loops: Promise<void>[] = [];
   let stopped: Promise<void> | undefined;
   return {
     name: 'deliveries',
     start: () => {
-      loops = [runLeaseLoop(parts, stopping.signal), runDispatchLoop(parts, stopping.signal)];
+      loops = [runLeaseLoop(components, stopping.signal), runDispatchLoop(components, stopping.signal)];
     },
     stop: () => {
       stopping.abort();
-      parts.signal.wake();
-      stopped ??= stopParts(parts, loops);
+      components.signal.wake();
+      stopped ??= stopComponents(components, loops);
       return stopped;
     },
-    wake: (hookIds) => wakeFor(parts, hookIds),
-    manual: parts.manual,
+    wake: (hookIds) => wakeFor(components, hookIds),
+    manual: components.manual,
   };
 }
 
-type Parts = ReturnType<typeof createParts>;
+type Components = ReturnType<typeof createComponents>;
 
-/** Each part is given only parts that are built before it. */
-function createParts(given: DeliveryWorkerParts) {
+/** Each component is given only components that are built before it. */
+function createComponents(given: DeliveryWorkerDependencies) {
   const { store, world, log } = given;
   const signal = createWakeSignal();
   const leases = createShardLeases(store, world);
@@ -104,7 +104,7 @@ function createParts(given: DeliveryWorkerParts) {
   return { store, world, log, signal, leases, table, scan, writer, sender, makeAttempt, manual, sends };
 }
 
-function createMetrics({ store, world, metrics }: DeliveryWorkerParts, table: EndpointTable) {
+function createMetrics({ store, world, metrics }: DeliveryWorkerDependencies, table: EndpointTable) {
   return createDeliveryMetrics(metrics, {
     countPending: () => countPendingDeliveries(store),
     countUnderWay: () => table.unsettled,
@@ -114,7 +114,7 @@ function createMetrics({ store, world, metrics }: DeliveryWorkerParts, table: En
 }
 
 /** Endpoints in memory are read without a scan. */
-function wakeFor({ table, scan, signal }: Parts, hookIds: readonly number[] | undefined): void {
+function wakeFor({ table, scan, signal }: Components, hookIds: readonly number[] | undefined): void {
   const areInMemory = hookIds?.map((hookId) => noteEnqueue(table, hookId)) ?? [false];
   if (areInMemory.every(Boolean)) signal.wake();
   else scan.request();
@@ -122,7 +122,7 @@ function wakeFor({ table, scan, signal }: Parts, hookIds: readonly number[] | un
 
 /** A receiver answered more often than it was asked, so the answers of these deliveries may have been wrong. */
 async function resendDoubtful(
-  { store, world, log, writer, scan }: Pick<Parts, 'store' | 'world' | 'log' | 'writer' | 'scan'>,
+  { store, world, log, writer, scan }: Pick<Components, 'store' | 'world' | 'log' | 'writer' | 'scan'>,
   deliveryIds: readonly number[],
   origin: string,
 ): Promise<void> {
@@ -136,14 +136,14 @@ async function resendDoubtful(
   }
 }
 
-async function runDispatchLoop(parts: Parts, stopping: AbortSignal): Promise<void> {
-  const { world, log, signal, scan, sends, table } = parts;
+async function runDispatchLoop(components: Components, stopping: AbortSignal): Promise<void> {
+  const { world, log, signal, scan, sends, table } = components;
   const pace = createPace(world);
   while (!stopping.aborted) {
     await pace(table.scheduler.waiting > 0 ? BUSY_CYCLE_EVERY_MS : CYCLE_EVERY_MS);
     signal.clear();
     try {
-      for (const sent of await runDispatchCycle(parts)) void sends.track(() => sent);
+      for (const sent of await runDispatchCycle(components)) void sends.track(() => sent);
     } catch (error) {
       log.warn({ reason: describeError(error) }, 'A dispatch cycle of deliveries failed');
       await world.sleep(POLL_MS);
@@ -165,8 +165,8 @@ function createPace(world: World): (everyMs: number) => Promise<void> {
   };
 }
 
-async function runLeaseLoop(parts: Parts, stopping: AbortSignal): Promise<void> {
-  const { world, log, leases, table, scan } = parts;
+async function runLeaseLoop(components: Components, stopping: AbortSignal): Promise<void> {
+  const { world, log, leases, table, scan } = components;
   while (!stopping.aborted) {
     await leases.renew(createBusyTest(table)).catch((error: unknown) => {
       log.warn({ reason: describeError(error) }, 'Failed to renew the leases of shards');
@@ -183,8 +183,8 @@ function createBusyTest(table: EndpointTable): (shard: number) => boolean {
 }
 
 /** Deliveries that wait in memory are still pending in their rows; attempts under way end, and are stored. */
-async function stopParts(parts: Parts, loops: readonly Promise<void>[]): Promise<void> {
-  const { leases, sends, writer, sender, manual } = parts;
+async function stopComponents(components: Components, loops: readonly Promise<void>[]): Promise<void> {
+  const { leases, sends, writer, sender, manual } = components;
   await Promise.all([...loops, manual.stop()]);
   await sends.settle();
   const giveUp = setTimeout(() => writer.abandon(), STOP_GIVE_UP_MS);

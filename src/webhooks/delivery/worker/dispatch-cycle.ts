@@ -26,7 +26,7 @@ const READ_LIMIT = 64;
 /** Endpoints that get more in one cycle. */
 const MAX_READS = 256;
 
-export interface DispatchParts {
+export interface DispatchDependencies {
   readonly store: Store;
   readonly world: World;
   readonly leases: ShardLeases;
@@ -39,26 +39,26 @@ export interface DispatchParts {
 }
 
 /** Resolves with the attempts that it began, each of which resolves once its results are queued. */
-export async function runDispatchCycle(parts: DispatchParts): Promise<Promise<void>[]> {
-  const { scan, table, writer } = parts;
-  if (scan.waitMs() === 0) writer.add({ changes: await scanDue(parts) });
-  await admitWaiting(parts);
+export async function runDispatchCycle(dependencies: DispatchDependencies): Promise<Promise<void>[]> {
+  const { scan, table, writer } = dependencies;
+  if (scan.waitMs() === 0) writer.add({ changes: await scanDue(dependencies) });
+  await admitWaiting(dependencies);
   if (hasRest(table)) writer.wake();
-  const picked = await pickDeliveries(parts);
+  const picked = await pickDeliveries(dependencies);
   return picked.map(async (one) => {
-    writer.add(await sendDelivery(parts, one));
-    parts.signal.wake();
+    writer.add(await sendDelivery(dependencies, one));
+    dependencies.signal.wake();
   });
 }
 
-export async function scanDue({ scan, table }: DispatchParts): Promise<EndpointChange[]> {
+export async function scanDue({ scan, table }: DispatchDependencies): Promise<EndpointChange[]> {
   const rows = await scan.read();
   const changes = takeDue(table, rows);
   scan.end();
   return changes;
 }
 
-export async function admitWaiting({ store, world, table }: DispatchParts): Promise<void> {
+export async function admitWaiting({ store, world, table }: DispatchDependencies): Promise<void> {
   const reads = listHungry(table, MAX_READS).map(describeRead);
   if (reads.length === 0) return;
   const rows = Map.groupBy(await readWaiting(store, reads, world.nowMs()), (row) => row.hook_id);
@@ -84,7 +84,7 @@ interface PickedDelivery {
   readonly attemptId: number;
 }
 
-export async function pickDeliveries({ store, table }: DispatchParts): Promise<PickedDelivery[]> {
+export async function pickDeliveries({ store, table }: DispatchDependencies): Promise<PickedDelivery[]> {
   const jobs = pickJobs(table);
   if (jobs.length === 0) return [];
   try {
@@ -98,8 +98,8 @@ export async function pickDeliveries({ store, table }: DispatchParts): Promise<P
 }
 
 /** Makes one attempt, unless something has changed since the delivery was picked. */
-export async function sendDelivery(parts: DispatchParts, picked: PickedDelivery): Promise<Results> {
-  const { table, leases, world } = parts;
+export async function sendDelivery(dependencies: DispatchDependencies, picked: PickedDelivery): Promise<Results> {
+  const { table, leases, world } = dependencies;
   const { job, content } = picked;
   const endpoint = table.endpoints.get(job.hookId);
   const epoch = endpoint && leases.epochOf(endpoint.shard);
@@ -109,7 +109,7 @@ export async function sendDelivery(parts: DispatchParts, picked: PickedDelivery)
     return { changes: [] };
   }
   const obstacle = findObstacle(content, endpoint);
-  if (obstacle === undefined) return await attemptDelivery(parts, { ...picked, endpoint, content, epoch });
+  if (obstacle === undefined) return await attemptDelivery(dependencies, { ...picked, endpoint, content, epoch });
   putBack(table, job);
   stopLoading(table, endpoint);
   return { changes: [obstacle] };
@@ -121,8 +121,8 @@ interface SendableDelivery extends PickedDelivery {
   readonly epoch: number;
 }
 
-async function attemptDelivery(parts: DispatchParts, sendable: SendableDelivery): Promise<Results> {
-  const { table, writer, signal, makeAttempt, world } = parts;
+async function attemptDelivery(dependencies: DispatchDependencies, sendable: SendableDelivery): Promise<Results> {
+  const { table, writer, signal, makeAttempt, world } = dependencies;
   const { job, content, endpoint, epoch, attemptId } = sendable;
   const attempt = await makeAttempt(content, ATTEMPT_DEADLINE_MS, () => {
     writer.add({ changes: recordConnection(table, endpoint) });

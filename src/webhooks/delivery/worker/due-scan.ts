@@ -21,14 +21,14 @@ export interface DueScan {
   end(): void;
 }
 
-export interface DueScanParts {
+export interface DueScanDependencies {
   readonly store: Store;
   readonly world: World;
   readonly leases: ShardLeases;
   readonly signal: WakeSignal;
 }
 
-export function createDueScan({ store, world, leases, signal }: DueScanParts): DueScan {
+export function createDueScan({ store, world, leases, signal }: DueScanDependencies): DueScan {
   let isRequested = true;
   let startMs = 0;
   let notBeforeMs = 0;

@@ -47,7 +47,7 @@ export interface Redelivery {
   readonly attempt: Promise<SendReport | undefined>;
 }
 
-export interface ManualAttemptsParts {
+export interface ManualAttemptsDependencies {
   readonly store: Store;
   readonly world: World;
   readonly log: Log;
@@ -58,20 +58,20 @@ export interface ManualAttemptsParts {
   readonly makeAttempt: MakeAttempt;
 }
 
-export function createManualAttempts(parts: ManualAttemptsParts): ManualAttempts {
+export function createManualAttempts(dependencies: ManualAttemptsDependencies): ManualAttempts {
   const inFlight = createInFlight();
   const slots = createSlots();
   let isStopping = false;
   return {
     test: (deliveryId, deadlineMs) =>
-      inFlight.track(async () => (isStopping ? undefined : await testOnce(parts, deliveryId, deadlineMs))),
+      inFlight.track(async () => (isStopping ? undefined : await testOnce(dependencies, deliveryId, deadlineMs))),
     redeliver: async (hookId, deliveryId) => {
       const leaveSlot = isStopping ? undefined : slots.take(hookId);
-      if (leaveSlot === undefined) return await leaveToWorkers(parts, hookId, deliveryId);
-      const begun = redeliverNow(parts, { hookId, id: deliveryId }, inFlight);
+      if (leaveSlot === undefined) return await leaveToWorkers(dependencies, hookId, deliveryId);
+      const begun = redeliverNow(dependencies, { hookId, id: deliveryId }, inFlight);
       void begun
         .then((redelivery) => redelivery?.attempt)
-        .catch((error: unknown) => reportFailure(parts.log, error))
+        .catch((error: unknown) => reportFailure(dependencies.log, error))
         .finally(leaveSlot);
       return await begun;
     },
@@ -87,52 +87,60 @@ interface Asked {
   readonly id: number;
 }
 
-async function testOnce(parts: ManualAttemptsParts, id: number, deadlineMs: number): Promise<SendReport | undefined> {
-  const hookId = await takeTest(parts.store, id, deadlineMs + GRACE_MS);
-  return hookId === undefined ? undefined : await attempt(parts, { hookId, id, isTest: true }, deadlineMs);
+async function testOnce(
+  dependencies: ManualAttemptsDependencies,
+  id: number,
+  deadlineMs: number,
+): Promise<SendReport | undefined> {
+  const hookId = await takeTest(dependencies.store, id, deadlineMs + GRACE_MS);
+  return hookId === undefined ? undefined : await attempt(dependencies, { hookId, id, isTest: true }, deadlineMs);
 }
 
 async function redeliverNow(
-  parts: ManualAttemptsParts,
+  dependencies: ManualAttemptsDependencies,
   { hookId, id }: Asked,
   inFlight: InFlight,
 ): Promise<Redelivery | undefined> {
-  const nowMs = parts.world.nowMs();
+  const nowMs = dependencies.world.nowMs();
   const deadlineMs = nowMs + ATTEMPT_DEADLINE_MS;
-  const outcome = await takeAgain(parts.store, [hookId, id], { nowMs, untilMs: deadlineMs + GRACE_MS });
+  const outcome = await takeAgain(dependencies.store, [hookId, id], { nowMs, untilMs: deadlineMs + GRACE_MS });
   if (outcome === 'asked') throw refuseSecond(id);
   if (outcome === 'absent') return undefined;
-  return { attempt: inFlight.track(() => attempt(parts, { hookId, id, isTest: false }, deadlineMs)) };
+  return { attempt: inFlight.track(() => attempt(dependencies, { hookId, id, isTest: false }, deadlineMs)) };
 }
 
-async function leaveToWorkers(parts: ManualAttemptsParts, hookId: number, id: number): Promise<Redelivery | undefined> {
-  const outcome = await restart(parts.store, [hookId, id], parts.world.nowMs());
+async function leaveToWorkers(
+  dependencies: ManualAttemptsDependencies,
+  hookId: number,
+  id: number,
+): Promise<Redelivery | undefined> {
+  const outcome = await restart(dependencies.store, [hookId, id], dependencies.world.nowMs());
   if (outcome === 'asked') throw refuseSecond(id);
   if (outcome === 'absent') return undefined;
-  parts.scan.request();
+  dependencies.scan.request();
   return { attempt: Promise.resolve(undefined) };
 }
 
 async function attempt(
-  parts: ManualAttemptsParts,
+  dependencies: ManualAttemptsDependencies,
   { hookId, id, isTest }: Asked & { readonly isTest: boolean },
   deadlineMs: number,
 ): Promise<SendReport | undefined> {
-  const { store, world, writer } = parts;
+  const { store, world, writer } = dependencies;
   const [content] = await readContents(store, [{ hookId, id }]);
   if (content === undefined || content.url === null) return undefined;
-  if (content.disabled_at_ms !== null && !isTest) return await leaveHeld(parts, hookId, id);
+  if (content.disabled_at_ms !== null && !isTest) return await leaveHeld(dependencies, hookId, id);
   const [attemptId = 0] = await store.makeIds(1);
   const leftMs = Math.max(1, Math.min(ATTEMPT_DEADLINE_MS, deadlineMs - world.nowMs()));
-  const made = await parts.makeAttempt(content, leftMs);
+  const made = await dependencies.makeAttempt(content, leftMs);
   const settlement = describeSettlement(made, { ...OUTSIDE_SHARDS, attemptId }, world);
-  writer.add(describeResults(parts.table, made, isTest ? endWithAttempt(settlement) : settlement));
+  writer.add(describeResults(dependencies.table, made, isTest ? endWithAttempt(settlement) : settlement));
   await writer.flush();
   return made.report;
 }
 
 /** The workers send it when its hook is enabled. */
-async function leaveHeld({ store, world }: ManualAttemptsParts, hookId: number, id: number): Promise<undefined> {
+async function leaveHeld({ store, world }: ManualAttemptsDependencies, hookId: number, id: number): Promise<undefined> {
   await giveBack(store, [hookId, id], world.nowMs());
 }
 

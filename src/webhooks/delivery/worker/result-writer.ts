@@ -42,7 +42,7 @@ export interface ResultWriter {
   abandon(): void;
 }
 
-export interface ResultWriterParts {
+export interface ResultWriterDependencies {
   readonly store: Store;
   readonly world: World;
   readonly log: Log;
@@ -65,11 +65,11 @@ interface WriterState {
   lastBatchMs: number;
 }
 
-export function createResultWriter(parts: ResultWriterParts): ResultWriter {
+export function createResultWriter(dependencies: ResultWriterDependencies): ResultWriter {
   const state: WriterState = {
     queue: createResultQueue(),
     abandoning: new AbortController(),
-    reportTurn: createReportTurn(parts.world, () => wake()),
+    reportTurn: createReportTurn(dependencies.world, () => wake()),
     batchSignal: createWakeSignal(),
     running: undefined,
     isRequested: false,
@@ -78,13 +78,13 @@ export function createResultWriter(parts: ResultWriterParts): ResultWriter {
   const { queue, abandoning } = state;
   const wake = (): void => {
     state.isRequested = true;
-    void startRun(parts, state, 'paced');
+    void startRun(dependencies, state, 'paced');
   };
   return {
     add: (results) => {
       addResults(queue, results);
       if (queue.settlements.length >= FULL_BATCH) state.batchSignal.wake();
-      if (hasResults(queue)) void startRun(parts, state, 'paced');
+      if (hasResults(queue)) void startRun(dependencies, state, 'paced');
     },
     wake,
     flush: async () => {
@@ -92,7 +92,7 @@ export function createResultWriter(parts: ResultWriterParts): ResultWriter {
         state.batchSignal.wake();
         await state.running;
         state.reportTurn.cancel();
-        await startRun(parts, state, 'at once');
+        await startRun(dependencies, state, 'at once');
       } while (queue.reports.size > 0 && !abandoning.signal.aborted);
     },
     abandon: () => abandoning.abort(),
@@ -103,24 +103,24 @@ export function createResultWriter(parts: ResultWriterParts): ResultWriter {
 type Pace = 'paced' | 'at once';
 
 /** Unless a run is under way, which takes in all that comes meanwhile. */
-function startRun(parts: ResultWriterParts, state: WriterState, pace: Pace): Promise<void> {
+function startRun(dependencies: ResultWriterDependencies, state: WriterState, pace: Pace): Promise<void> {
   state.running ??= Promise.resolve()
-    .then(() => runBatches(parts, state, pace))
-    .catch((error: unknown) => parts.log.error({ err: error }, 'Failed to store a batch of delivery results'))
+    .then(() => runBatches(dependencies, state, pace))
+    .catch((error: unknown) => dependencies.log.error({ err: error }, 'Failed to store a batch of delivery results'))
     .finally(() => {
       state.running = undefined;
     });
   return state.running;
 }
 
-async function runBatches(parts: ResultWriterParts, state: WriterState, pace: Pace): Promise<void> {
+async function runBatches(dependencies: ResultWriterDependencies, state: WriterState, pace: Pace): Promise<void> {
   const { queue, reportTurn, abandoning } = state;
   do {
-    if (pace === 'paced') await waitForMore(parts.world, state);
+    if (pace === 'paced') await waitForMore(dependencies.world, state);
     state.batchSignal.clear();
     state.isRequested = false;
     const withReports = queue.reports.size > 0 && (pace === 'at once' || reportTurn.take());
-    await commitBatch(parts, takeBatch(queue, { withReports }), abandoning.signal);
+    await commitBatch(dependencies, takeBatch(queue, { withReports }), abandoning.signal);
   } while (hasResults(queue) || state.isRequested);
 }
 
@@ -159,22 +159,27 @@ function createReportTurn(world: World, onTurn: () => void): ReportTurn {
 }
 
 /** Stores a batch with the endpoints that rest after it, and then tells the table and the dispatch loop. */
-async function commitBatch(parts: ResultWriterParts, batch: Batch, abandoned: AbortSignal): Promise<void> {
-  const { world, owner, table } = parts;
+async function commitBatch(
+  dependencies: ResultWriterDependencies,
+  batch: Batch,
+  abandoned: AbortSignal,
+): Promise<void> {
+  const { world, owner, table } = dependencies;
   const rests = listRests(table, batch.settlements);
   const unit = batchSteps(batch, { owner, nowMs: world.nowMs(), rests });
   const origins = batch.changes.filter((change) => change.kind === 'wake origin').map(({ origin }) => origin);
   const nowMs = world.nowMs();
-  for (const origin of origins) await storeUntilDone(parts, (store) => wakeOrigin(store, origin, nowMs), abandoned);
-  if (unit.length > 0) await storeUntilDone(parts, (store) => store.writeAll(unit), abandoned);
+  for (const origin of origins)
+    await storeUntilDone(dependencies, (store) => wakeOrigin(store, origin, nowMs), abandoned);
+  if (unit.length > 0) await storeUntilDone(dependencies, (store) => store.writeAll(unit), abandoned);
   markStored(table, batch.settlements, rests);
-  logDisabled(parts.log, batch.changes);
-  if (batch.changes.some(isDueNow)) parts.scan.request();
-  parts.signal.wake();
+  logDisabled(dependencies.log, batch.changes);
+  if (batch.changes.some(isDueNow)) dependencies.scan.request();
+  dependencies.signal.wake();
 }
 
 async function storeUntilDone(
-  { store, world, log }: ResultWriterParts,
+  { store, world, log }: ResultWriterDependencies,
   write: (store: Store) => Promise<unknown>,
   abandoned: AbortSignal,
 ): Promise<void> {

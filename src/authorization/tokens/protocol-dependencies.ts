@@ -8,7 +8,7 @@ import type { RefusalLog } from '../accounts/refusal-log.ts';
 import type { SigningKeys } from './signing-keys.ts';
 
 /** What every endpoint of the protocol is built from. */
-export interface ProtocolParts {
+export interface ProtocolDependencies {
   readonly store: Store;
   readonly world: World;
   readonly log: Log;
