@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -50,4 +50,31 @@ test('the capacity of a pool is found from the samples of the store and from a f
     /no sample is of the server "x"; known are medium-0, medium-1/,
   );
   assert.match((await ask('--tpot', '30', '--quantile', '2')).stderr, /it must be a number from 0.5 to 0.99/);
+});
+
+test('recordings that begin together are named, and rows of another model are left out', async () => {
+  const both = join(folder, 'both.jsonl');
+  const record = async (rate: string, start: string) => {
+    const output = join(folder, `${rate}.jsonl`);
+    const options = ['--servers', 'medium:1', '--workload', 'poisson', '--duration', '60'];
+    await runTrivet(['simulate', ...options, '--rate', rate, '--start', start, '--output', output], { env });
+    return readFileSync(output, 'utf8');
+  };
+  const ask = async (lines: string) => {
+    writeFileSync(both, lines);
+    const { stderr } = await runTrivet(
+      ['model', 'capacity', 'm', '--tpot', '40', '--output-tokens', '150', '--input', both],
+      {
+        env,
+      },
+    );
+    return stderr;
+  };
+  const first = await record('6', '2026-01-01T00:00Z');
+  assert.match(await ask(first + (await record('14', '2026-01-01T00:00Z'))), /Do the times of recordings overlap\?/);
+  const apart = await ask(
+    first + (await record('14', '2026-01-01T01:00Z')) + first.split('\n')[0]!.replace('{', '{"target_model":"x",'),
+  );
+  assert.doesNotMatch(apart, /overlap/);
+  assert.match(apart, /Rows left out\n.*\n +1 +target_model is "x"/);
 });

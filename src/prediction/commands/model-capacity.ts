@@ -1,16 +1,26 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { type CliStore, openCliStore } from '../../command-line/open-cli-store.ts';
-import { formatTable, print, printJson } from '../../command-line/output.ts';
+import { formatTable, print, printJson, remark } from '../../command-line/output.ts';
 import { Failure } from '../../errors.ts';
 import { type Capacity, findCapacity, type LatencyLimits } from '../capacity/find-capacity.ts';
 import { createObservedPool } from '../capacity/observed-pool.ts';
-import { FORMATS, type Format, readObservations } from '../formats/read-observations.ts';
+import { FORMATS, type Format } from '../formats/read-observations.ts';
+import { readTable } from '../formats/read-table.ts';
 import { decodeModel } from '../model/model-codec.ts';
 import { listSamples } from '../observations/sample-store.ts';
 import { readModelFile } from '../registry/model-store.ts';
 import type { Observation } from '../schema/observation.ts';
+import { appendObservation, createObservationTable } from '../schema/observation-table.ts';
 import { findVersion } from './model-versions.ts';
-import { createKvCapacityOption, createServerOption } from './read-rows.ts';
+import {
+  checkAnyRow,
+  createKvCapacityOption,
+  createServerOption,
+  formatRefusals,
+  warnOfIgnored,
+  warnOfTimes,
+  warnOfUnits,
+} from './read-rows.ts';
 
 interface CapacityOptions {
   readonly ttft?: number;
@@ -87,19 +97,40 @@ async function readSamples(
   name: string,
   options: CapacityOptions,
 ): Promise<Observation[]> {
-  if (options.input === undefined)
-    return (await listSamples(store, name, MAX_SAMPLES)).map(({ observation }) => observation);
-  const { format, server, kvCapacityTokens } = options;
+  const samples =
+    options.input === undefined ? await readStored(store, name) : await readFiles(options.input, name, options);
+  const table = createObservationTable(Math.max(1, samples.length));
+  for (const sample of samples) appendObservation(table, sample);
+  warnOfTimes(table);
+  return samples;
+}
+
+async function readStored(store: CliStore['store'], name: string): Promise<Observation[]> {
+  return (await listSamples(store, name, MAX_SAMPLES)).map(({ observation }) => observation);
+}
+
+async function readFiles(
+  paths: readonly string[],
+  name: string,
+  { format, server, kvCapacityTokens }: CapacityOptions,
+): Promise<Observation[]> {
   const samples: Observation[] = [];
-  for (const path of options.input)
-    for await (const row of readObservations(path, {
-      format,
-      server,
-      kvCapacityTokens,
-      targetModel: name,
-      stdin: process.stdin,
-    }))
-      if ('observation' in row) samples.push(row.observation);
+  const read = await readTable(paths, {
+    format,
+    server,
+    kvCapacityTokens,
+    targetModel: name,
+    stdin: process.stdin,
+    check(observation) {
+      if (observation.targetModel !== name) return `target_model is "${observation.targetModel}"`;
+      samples.push(observation);
+      return undefined;
+    },
+  });
+  warnOfIgnored(read.ignoredFields);
+  checkAnyRow(read, 'find the capacity');
+  warnOfUnits(read.table);
+  if (read.refusals.length > 0) remark(`Rows left out\n${formatRefusals(read.refusals)}`);
   return samples;
 }
 

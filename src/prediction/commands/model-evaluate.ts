@@ -25,6 +25,7 @@ import {
   formatRefusals,
   warnOfCopies,
   warnOfIgnored,
+  warnOfTimes,
   warnOfUnits,
 } from './read-rows.ts';
 
@@ -89,6 +90,7 @@ async function runEvaluation(options: EvaluateOptions): Promise<void> {
   warnOfIgnored(read.ignoredFields);
   checkAnyRow(read, 'evaluate');
   warnOfUnits(table);
+  warnOfTimes(table);
   if (table.models.length > 1)
     remark(`All of ${table.models.length} target models are judged as one; --model takes one`);
   if (refusals.length > 0) remark(`Rows left out\n${formatRefusals(refusals)}`);

@@ -19,6 +19,7 @@ import {
   createServerOption,
   formatRefusals,
   warnOfIgnored,
+  warnOfTimes,
   warnOfUnits,
 } from './read-rows.ts';
 
@@ -73,6 +74,7 @@ async function train(options: TrainOptions): Promise<void> {
   warnOfIgnored(read.ignoredFields);
   checkAnyRow(read, 'train');
   warnOfUnits(read.table);
+  warnOfTimes(read.table);
   checkEnoughRows(table, refusals);
   const parameters = { ...DEFAULT_TRAINING, statistic: options.statistic };
   showProgress('Judging what can be learned on the newest rows');

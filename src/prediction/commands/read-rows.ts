@@ -2,6 +2,7 @@ import { InvalidArgumentError, Option } from 'commander';
 import { formatTable, remark } from '../../command-line/output.ts';
 import { Failure } from '../../errors.ts';
 import type { IgnoredField, ReadTable, Refusals } from '../formats/read-table.ts';
+import { findTimeMistakes } from '../formats/time-mistake.ts';
 import { findUnitMistake } from '../formats/unit-mistake.ts';
 import { countCopies, type ObservationTable } from '../schema/observation-table.ts';
 
@@ -56,6 +57,11 @@ export function warnOfIgnored(fields: readonly IgnoredField[]): void {
 export function warnOfUnits(table: ObservationTable): void {
   const mistake = findUnitMistake(table);
   if (mistake !== undefined) remark(mistake);
+}
+
+/** The rows are kept: they may be right, and times of day matter to what is learned of a server's past only. */
+export function warnOfTimes(table: ObservationTable): void {
+  for (const mistake of findTimeMistakes(table)) remark(mistake);
 }
 
 /** A row that was learned from is no test: errors of its copies say nothing. */

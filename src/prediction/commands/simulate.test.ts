@@ -14,6 +14,9 @@ interface Row {
   readonly tpot_millis?: number;
 }
 
+/** When a recording begins that says nothing else. */
+const START_MS = Date.parse('2026-01-01T00:00:00Z');
+
 async function simulate(...options: string[]) {
   const output = join(folder, 'trace.jsonl');
   const pool = ['--servers', 'large:2', '--rate', '3', '--duration', '60', '--policy', 'round-robin'];
@@ -34,8 +37,8 @@ test('--slow makes the named server slower from its time on, and no other', asyn
   const steady = await simulate();
   const slowed = await simulate('--slow', 'large-1:3@30');
   // What started before was partly slowed down: a request of ten seconds would be a rare one.
-  const early = (at: number) => at < 20_000;
-  const late = (at: number) => at > 30_000;
+  const early = (at: number) => at < START_MS + 20_000;
+  const late = (at: number) => at > START_MS + 30_000;
   const ratio = (server: string, isCounted: (at: number) => boolean) =>
     meanTpot(slowed, server, isCounted) / meanTpot(steady, server, isCounted);
   assert.equal(ratio('large-1', early), 1);
@@ -80,9 +83,22 @@ test('a trace is replayed in the order of its times', async () => {
   writeFileSync(path, [line(900), line(0), line(400)].join('\n'));
   const rows = await simulate('--trace', path);
   assert.deepEqual(
-    rows.map(({ at }) => at),
+    rows.map(({ at }) => at - START_MS),
     [0, 400, 900],
   );
+});
+
+test('a recording begins when --start says, in both formats, and a start that is no time is refused', async () => {
+  const startMs = Date.parse('2026-03-04T05:06:00Z');
+  const rows = await simulate('--start', '2026-03-04T05:06Z');
+  const requests = await simulate('--start', '2026-03-04T05:06Z', '--format', 'requests');
+  const first = Math.min(...rows.map(({ at }) => at));
+  assert.ok(first >= startMs && first < startMs + 5000, `${first}`);
+  const starts = (requests as unknown as { readonly start_ms: number }[]).map(({ start_ms }) => start_ms);
+  assert.deepEqual(new Set(starts.map(Math.round)), new Set(rows.map(({ at }) => at)));
+  const { code, stderr } = await runTrivet(['simulate', '--start', '12']);
+  assert.equal(code, 2);
+  assert.match(stderr, /must be an ISO 8601 time after 2001/);
 });
 
 test('a file that cannot be written is named before the work', async () => {

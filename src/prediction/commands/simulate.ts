@@ -5,7 +5,7 @@ import { checkWritable, formatTable, print, printJson } from '../../command-line
 import { Failure } from '../../errors.ts';
 import { createLeastRequests, createLoadAndPrefix, createRoundRobin } from '../simulator/policies.ts';
 import { createRandom } from '../simulator/random.ts';
-import { toObservationLine, toRequestLine } from '../simulator/recording.ts';
+import { DEFAULT_START, toObservationLine, toRequestLine } from '../simulator/recording.ts';
 import { createServer } from '../simulator/server.ts';
 import { type RoutingPolicy, type SimulatedObservation, simulate } from '../simulator/simulate.ts';
 import { GPUS } from '../simulator/step-time.ts';
@@ -27,6 +27,7 @@ interface SimulateOptions {
   readonly output?: string;
   readonly format: 'observations' | 'requests';
   readonly run: string;
+  readonly start: number;
   readonly json?: boolean;
 }
 
@@ -76,6 +77,14 @@ export function createSimulateCommand(): Command {
         .default('observations'),
     )
     .option('--run <name>', 'what a request-level log calls this recording', 'simulated')
+    .addOption(
+      new Option(
+        '--start <time>',
+        'when the recording begins, as an ISO 8601 time: recordings of a pool must not overlap',
+      )
+        .default(Date.parse(DEFAULT_START), DEFAULT_START)
+        .argParser(parseStart),
+    )
     .option('--json', 'print the summary as JSON')
     .action(runSimulation);
 }
@@ -85,6 +94,16 @@ function parsePositive(text: string): number {
   if (!(value > 0)) throw new InvalidArgumentError('it must be a number above 0.');
   return value;
 }
+
+function parseStart(text: string): number {
+  const startMs = Date.parse(text);
+  if (!/^\d{4}-/.test(text) || !(startMs >= FIRST_START_MS))
+    throw new InvalidArgumentError('it must be an ISO 8601 time after 2001, as in 2026-01-01T06:00Z.');
+  return startMs;
+}
+
+/** Readers of recordings take smaller numbers for no time of day. */
+const FIRST_START_MS = 1e12;
 
 async function runSimulation(options: SimulateOptions): Promise<void> {
   if (options.output !== undefined) await checkWritable(options.output);
@@ -110,7 +129,9 @@ async function runSimulation(options: SimulateOptions): Promise<void> {
     await writeLines(
       options.output,
       observations.map((row) =>
-        options.format === 'requests' ? toRequestLine(row, options.run) : toObservationLine(row),
+        options.format === 'requests'
+          ? toRequestLine(row, { run: options.run, originMs: options.start })
+          : toObservationLine(row, options.start),
       ),
     );
   printSummary(observations, options);

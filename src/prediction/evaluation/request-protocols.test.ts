@@ -20,7 +20,7 @@ const OPTIONS = {
 /** A recording of a pool with one server of each of these, named alike in every run. */
 function recordRun(run: string, gpus: readonly Gpu[], seed: number): object[] {
   const observations = simulatePool({ gpus, seed, durationMs: 200_000, requestsPerSecondEach: 1.2 });
-  return observations.map((observation) => toRequestLine(observation, run));
+  return observations.map((observation) => toRequestLine(observation, { run, originMs: 0 }));
 }
 
 async function readLog(lines: readonly object[]): Promise<ObservationTable> {

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { test } from 'node:test';
 import { simulatePool } from '../../../test/support/simulated-pool.ts';
 import { readTable } from '../formats/read-table.ts';
-import { toObservationLine } from '../simulator/recording.ts';
+import { DEFAULT_START, toObservationLine } from '../simulator/recording.ts';
 import { GPUS } from '../simulator/step-time.ts';
 import { DEFAULT_TRAINING } from '../training/train-model.ts';
 import { measureAccuracy } from './accuracy.ts';
@@ -17,7 +17,7 @@ const { table } = await readTable(['-'], {
   targetModel: 'm',
   stdin: Readable.from(
     recorded.map((row) =>
-      Buffer.from(`${JSON.stringify(toObservationLine(row))}
+      Buffer.from(`${JSON.stringify(toObservationLine(row, Date.parse(DEFAULT_START)))}
 `),
     ),
   ),

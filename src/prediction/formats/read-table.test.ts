@@ -125,6 +125,11 @@ const refused: [title: string, row: string, reason: string][] = [
     JSON.stringify({ ...OURS, at: 'yesterday' }),
     'at must be an ISO 8601 time or milliseconds since the epoch',
   ],
+  ...[0, 5321, 86_400_000, '5321', -1, 1e300].map((at): [string, string, string] => [
+    `a time of ${JSON.stringify(at)}, which counts from another start`,
+    JSON.stringify({ ...OURS, at }),
+    'at must count from 1 January 1970, as milliseconds or seconds after 2001; a start of its own is not known',
+  ]),
   [
     'an llm-d row without times, in its words',
     JSON.stringify({ ...LLM_D, actual_tpot_ms: 0 }),
@@ -211,4 +216,12 @@ test('several files are read into one table', async () => {
   } finally {
     rmSync(folder, { recursive: true });
   }
+});
+
+test('seconds since the epoch become milliseconds, as a number and as a text', async () => {
+  const rows = [1_767_225_600, '1767225600.25', 1_767_225_600_000, '2026-01-01T00:00:00Z', null];
+  const { table, refusals } = await read(rows.map((at) => JSON.stringify({ ...OURS, at })).join('\n'));
+  assert.deepEqual(refusals, []);
+  const startMs = 1_767_225_600_000;
+  assert.deepEqual([...table.atMs.subarray(0, 5)], [startMs, startMs + 250, startMs, startMs, Number.NaN]);
 });

@@ -102,15 +102,29 @@ function toNumber(value: unknown): number | undefined {
   return typeof value === 'string' && value.trim() !== '' ? Number(value) : Number.NaN;
 }
 
-/** Numbers below this are seconds since the epoch, as some exporters write: as milliseconds it would still be 1970. */
+/** As seconds since the epoch this is 2001, as milliseconds 12 January 1970: smaller numbers count from another start. */
+const FIRST_SECOND = 1e9;
+/** Numbers from `FIRST_SECOND` to this are seconds, as some exporters write: as milliseconds it would still be 1973. */
 const FIRST_MILLISECOND = 1e11;
 
 function parseAt(value: unknown, problems: string[]): number | undefined {
   if (value === undefined || value === null || value === '') return undefined;
   if (value instanceof Date) return value.getTime();
   const number = toNumber(value);
-  const atMs = Number.isNaN(number) && typeof value === 'string' ? Date.parse(value) : number!;
-  if (Number.isFinite(atMs) && atMs >= 0) return atMs < FIRST_MILLISECOND && !Number.isNaN(number) ? atMs * 1000 : atMs;
+  if (Number.isNaN(number) && typeof value === 'string') return parseTime(value, problems);
+  if (number! >= FIRST_SECOND && number! <= MAX_TIME_MS) return number! < FIRST_MILLISECOND ? number! * 1000 : number!;
+  problems.push(
+    'at must count from 1 January 1970, as milliseconds or seconds after 2001; a start of its own is not known',
+  );
+  return undefined;
+}
+
+/** The latest time that a `Date` can name. */
+const MAX_TIME_MS = 8.64e15;
+
+function parseTime(text: string, problems: string[]): number | undefined {
+  const atMs = Date.parse(text);
+  if (atMs >= 0) return atMs;
   problems.push('at must be an ISO 8601 time or milliseconds since the epoch');
   return undefined;
 }

@@ -1,10 +1,16 @@
 /** How a simulated request is written down: as the lines that real recordings have. */
 import type { SimulatedObservation } from './simulate.ts';
 
+/** When a simulation begins without a start of its own: a recording has times of day, as a real one. */
+export const DEFAULT_START = '2026-01-01T00:00:00.000Z';
+
 /** Our own observation line: the candidate as the gateway saw it, and what happened then. */
-export function toObservationLine({ candidate, outcome, ttftMs, tpotMs }: SimulatedObservation): object {
+export function toObservationLine(
+  { candidate, outcome, ttftMs, tpotMs }: SimulatedObservation,
+  originMs: number,
+): object {
   return {
-    at: Math.round(outcome.dispatchedMs),
+    at: originMs + Math.round(outcome.dispatchedMs),
     server_ip: candidate.server,
     input_token_length: candidate.inputTokenLength,
     prefix_cache_score: candidate.prefixCacheScore,
@@ -24,13 +30,17 @@ export function toObservationLine({ candidate, outcome, ttftMs, tpotMs }: Simula
  * A line of a request-level log, which knows nothing of metrics. `run` names the recording; the cached tokens are those
  * that the gateway expected when it chose.
  */
-export function toRequestLine({ candidate, outcome }: SimulatedObservation, run: string): object {
+export function toRequestLine(
+  { candidate, outcome }: SimulatedObservation,
+  { run, originMs }: { readonly run: string; readonly originMs: number },
+): object {
+  const at = (ms: number) => Math.round(1000 * (originMs + ms)) / 1000;
   return {
     run,
     server: candidate.server,
-    start_ms: outcome.dispatchedMs,
-    first_token_ms: outcome.firstTokenMs,
-    end_ms: outcome.finishedMs,
+    start_ms: at(outcome.dispatchedMs),
+    first_token_ms: at(outcome.firstTokenMs),
+    end_ms: at(outcome.finishedMs),
     input_tokens: outcome.request.inputTokens,
     cached_tokens: Math.round(candidate.prefixCacheScore * outcome.request.inputTokens),
     output_tokens: outcome.request.outputTokens,
