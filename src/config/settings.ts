@@ -265,7 +265,7 @@ export const settings = {
     auth: setting({
       env: 'PREDICTION_AUTH',
       about:
-        'Who may call the prediction service: `auto` asks for a bearer token unless the caller is on loopback or a unix socket, `on` always asks, `off` never.',
+        'Who may call the prediction service: `auto` asks for a bearer token (scope `predict` or `observe`, or any that is not narrow) unless the caller is on loopback or a unix socket, `on` always asks, `off` never.',
       schema: choice('auto', 'on', 'off'),
       fallback: 'auto',
     }),

@@ -82,7 +82,7 @@ export function createPredictionArea(dependencies: PredictionDependencies): Pred
       llmD.mount,
     ],
     ownPorts: listOwnPorts(config, llmD),
-    services: [...service.grpc, observations.grpc].map(requireCaller(rule)),
+    services: [...service.grpc.map(requireCaller(rule, 'predict')), requireCaller(rule, 'observe')(observations.grpc)],
     workers: [
       loader,
       keeper,

@@ -11,7 +11,7 @@ export interface SourceFile {
 const AREAS = ['prediction', 'authorization', 'webhooks', 'console'];
 const MECHANISMS = ['command-line', 'database', 'http', 'grpc', 'workers', 'telemetry', 'vault', 'pages'];
 /** What everything may import, and what imports nothing else. */
-const GROUND = ['src/errors.ts', 'src/world.ts', 'src/identity.ts'];
+const GROUND = ['src/errors.ts', 'src/world.ts', 'src/identity.ts', 'src/scopes.ts'];
 const TOP = ['src/app.ts', 'src/main.ts'];
 const MAX_FILES = 20;
 

@@ -6,6 +6,7 @@ import { type HttpServer, listenHttp } from '../../src/http/http-server.ts';
 import type { IdentityEnv, RequireScope } from '../../src/http/require-scope.ts';
 import { createRoutes } from '../../src/http/routes.ts';
 import type { Identity, Owner, Owners } from '../../src/identity.ts';
+import { permits } from '../../src/scopes.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { createVault } from '../../src/vault/vault.ts';
@@ -67,7 +68,7 @@ const requireScope: RequireScope = (scope) => async (c, next) => {
     scopes: scopes === undefined ? ALL_SCOPES : scopes.split(','),
     tokenKind: 'personal',
   };
-  if (!identity.scopes.includes(scope)) throw new Failure('forbidden', `Forbidden: the token lacks ${scope}`);
+  if (!permits(identity, scope)) throw new Failure('forbidden', `Forbidden: the token lacks ${scope}`);
   c.set('identity', identity);
   await next();
 };

@@ -13,7 +13,8 @@ import type { Html } from '../../pages/layout.ts';
 import { readField, toMistake } from '../../pages/page-routes.ts';
 import { findDone } from '../../pages/visits.ts';
 import { isScope, listGrantable, SCOPES, type Scope } from '../applications/scope.ts';
-import { describeScope, texts } from '../messages/messages.ts';
+import { texts } from '../messages/messages.ts';
+import { describeScope } from '../messages/scope-texts.ts';
 import { clientAddress } from '../sign-in/client-address.ts';
 import { createPersonalToken, DEFAULT_PERSONAL_TOKEN_DAYS, revokePersonalToken } from '../tokens/personal-token.ts';
 import { listPersonalTokens, type PersonalToken } from '../tokens/personal-token-store.ts';
@@ -29,9 +30,11 @@ interface TokenValues {
   readonly name: string;
   readonly days: string;
   readonly scopes: readonly Scope[];
+  /** As it was typed: OWNER/NAME with spaces between. */
+  readonly repositories: string;
 }
 
-const FRESH: TokenValues = { name: '', days: String(DEFAULT_PERSONAL_TOKEN_DAYS), scopes: [] };
+const FRESH: TokenValues = { name: '', days: String(DEFAULT_PERSONAL_TOKEN_DAYS), scopes: [], repositories: '' };
 
 /** Personal access tokens: listed, made (and shown that one time), deleted. */
 export function addTokenRoutes({ kit, page, form }: Console): void {
@@ -61,7 +64,7 @@ export function addTokenRoutes({ kit, page, form }: Console): void {
 /** The scopes are many fields: the page speaks of them as one. */
 function describeMistake(error: unknown): Mistake {
   const mistake = toMistake(error);
-  return mistake.field === 'scopes' ? { message: texts.tokens.needsScope } : mistake;
+  return mistake.field === 'scopes' ? { message: mistake.message } : mistake;
 }
 
 function readValues({ form, session }: Submission): TokenValues {
@@ -70,6 +73,7 @@ function readValues({ form, session }: Submission): TokenValues {
     name: readField(form, 'name'),
     days: LIFETIMES_DAYS.map(String).includes(days) ? days : 'none',
     scopes: listGrantable(form.getAll('scope').filter(isScope), session.user),
+    repositories: readField(form, 'repositories').trim(),
   };
 }
 
@@ -79,6 +83,7 @@ async function makeToken({ store, world }: Console['kit'], visit: Visit, values:
     userEpoch: visit.session.user.epoch,
     name: values.name,
     scopes: values.scopes,
+    repositories: values.repositories === '' ? undefined : values.repositories.split(/[\s,]+/),
     expiresAtMs: values.days === 'none' ? undefined : world.nowMs() + Number(values.days) * DAY_MS,
     address: clientAddress(visit.c),
   });
@@ -116,6 +121,7 @@ function renderToken(token: PersonalToken, csrfToken: string, nowMs: number): Ht
   return html`<li class="item"><div class="tight">
 <p><strong>${token.name}</strong> <code class="soft">…${token.hint}</code> ${isOver ? html`<span class="tag bad">${t.ended}</span>` : ''}</p>
 <p class="tags">${token.scopes.map((scope) => html`<span class="tag">${scope}</span>`)}</p>
+${token.repositories === undefined ? '' : html`<p class="small soft">${t.limitedTo(token.repositories.join(', '))}</p>`}
 <p class="small soft">${t.made(formatDate(token.createdAtMs))} · ${used} · ${ends}</p></div>
 <form method="post" action="/account/tokens/delete">${renderCsrf(csrfToken)}${renderHidden({ token_id: token.tokenId })}<button class="danger quiet">${t.delete}<span class="hidden"> ${token.name}</span></button></form></li>`;
 }
@@ -131,6 +137,7 @@ function renderTokenForm({ values, mistake }: TokensShown, { user, csrfToken }: 
 ${renderField({ name: 'name', label: t.name, hint: t.nameHint, value: values.name, autocomplete: 'off', mistake })}
 <div><label for="days">${t.expiry}</label><select id="days" name="days">${lifetimes.map(([days, label]) => html`<option value="${days}"${days === values.days ? html` selected` : ''}>${label}</option>`)}</select></div>
 <fieldset><legend>${t.scopes}</legend>${listGrantable(OFFERED, user).map((scope) => renderScope(scope, values.scopes.includes(scope)))}</fieldset>
+${renderField({ name: 'repositories', label: t.repositories, hint: t.repositoriesHint, value: values.repositories, autocomplete: 'off', isOptional: true, mistake })}
 <button>${t.submit}</button>
 </form></section>`;
 }

@@ -22,6 +22,7 @@ const tokenSchema = z
     id: z.string(),
     name: z.string(),
     scopes: z.array(z.string()),
+    repositories: z.array(z.string()).nullable().openapi({ description: 'OWNER/NAME; null without a limit' }),
     hint: z.string().openapi({ description: 'The last four characters of the token' }),
     created_at: z.string(),
     expires_at: z.string().nullable(),
@@ -32,6 +33,10 @@ const tokenSchema = z
 const newTokenSchema = z.object({
   name: z.string().min(1).max(100),
   scopes: z.array(z.string()).min(1),
+  repositories: z
+    .array(z.string())
+    .optional()
+    .openapi({ description: 'OWNER/NAME: the token reaches these repositories and nothing else' }),
   expires_in_days: z
     .int()
     .min(1)
@@ -99,7 +104,7 @@ function addCreateRoute(routes: Routes, dependencies: ProtocolDependencies, midd
       },
     },
     async (c) => {
-      const { name, scopes, expires_in_days: days } = c.req.valid('json');
+      const { name, scopes, repositories, expires_in_days: days } = c.req.valid('json');
       const identity = c.get('identity');
       // `requirePersonalToken` let it pass.
       const { userId, tokenId: parentId = '' } = identity;
@@ -107,6 +112,7 @@ function addCreateRoute(routes: Routes, dependencies: ProtocolDependencies, midd
         userId,
         name,
         scopes: checkScopes(scopes, identity),
+        repositories,
         expiresAtMs: await decideExpiry(dependencies.store, dependencies.world, { userId, parentId, days }),
         parentId,
         address: clientAddress(c as never),
@@ -156,6 +162,7 @@ function formatToken(token: PersonalToken): z.infer<typeof tokenSchema> {
     id: token.tokenId,
     name: token.name,
     scopes: [...token.scopes],
+    repositories: token.repositories === undefined ? null : [...token.repositories],
     hint: token.hint,
     created_at: new Date(token.createdAtMs).toISOString(),
     expires_at: formatTime(token.expiresAtMs),

@@ -1,6 +1,8 @@
+import { isAdministratorScope, NARROW_SCOPES } from '../../scopes.ts';
+
 /**
  * The scope names of the contract; `openid` for an identity token; and `admin`, without which a token of an administrator
- * has an ordinary person's rights.
+ * has an ordinary person's rights; then the narrow ones, for machines.
  */
 export const SCOPES = [
   'all_user',
@@ -14,6 +16,7 @@ export const SCOPES = [
   'all_repository',
   'openid',
   'admin',
+  ...NARROW_SCOPES,
 ] as const;
 
 export type Scope = (typeof SCOPES)[number];
@@ -37,14 +40,14 @@ const SCOPE_BY_SIBLING_NAME: ReadonlyMap<string, Scope> = new Map([
 /** What an authorization request gets that asks for nothing. */
 export const DEFAULT_SCOPE: readonly Scope[] = ['all_user'];
 
-/** What a person may give at all: only an administrator has the rights that `admin` stands for. */
+/** What a person may give at all: some rights only an administrator has. */
 export function listGrantable(scopes: readonly Scope[], person: { readonly isAdmin: boolean }): readonly Scope[] {
-  return person.isAdmin ? scopes : scopes.filter((scope) => scope !== 'admin');
+  return person.isAdmin ? scopes : scopes.filter((scope) => !isAdministratorScope(scope));
 }
 
 /** What is for people alone: a token that an application gets for itself has no person behind it. */
 export function isOfPerson(scope: Scope): boolean {
-  return scope === 'openid' || scope === 'admin';
+  return scope === 'openid' || isAdministratorScope(scope);
 }
 
 const ORDER: ReadonlyMap<string, number> = new Map(SCOPES.map((scope, index) => [scope, index]));

@@ -18,6 +18,7 @@ export function createTokenCommand(): Command {
     .requiredOption('--user <login>', 'whom it speaks for')
     .requiredOption('--name <name>', 'what it is for')
     .requiredOption('--scope <name...>', `any of ${SCOPES.filter((scope) => scope !== 'openid').join(', ')}`)
+    .option('--repository <owner/name...>', 'reaches these repositories and nothing else')
     .addOption(
       new Option('--expires <duration>', 'when it ends: 30d, 12h, or never')
         .argParser(parseDuration)
@@ -38,6 +39,7 @@ interface CreateOptions {
   readonly user: string;
   readonly name: string;
   readonly scope: readonly string[];
+  readonly repository?: readonly string[];
   /** Milliseconds; infinite for never. */
   readonly expires: number;
   readonly json?: true;
@@ -53,12 +55,14 @@ function parseDuration(text: string): number {
   return Number(count) * unitMs;
 }
 
-async function create({ user: login, name, scope, expires, json }: CreateOptions): Promise<void> {
+async function create({ user: login, name, scope, repository, expires, json }: CreateOptions): Promise<void> {
   const scopes = checkScopes(scope.flatMap((names) => names.split(/[ ,]+/)).filter((part) => part !== ''));
   await using cli = await openCliStore();
   const user = await requireUser(cli, login);
   const expiresAtMs = Number.isFinite(expires) ? cli.world.nowMs() + expires : undefined;
-  const created = await createPersonalToken(cli.store, cli.world, { userId: user.id, name, scopes, expiresAtMs });
+  const repositories = repository?.flatMap((names) => names.split(/[ ,]+/)).filter((part) => part !== '');
+  const form = { userId: user.id, name, scopes, repositories, expiresAtMs };
+  const created = await createPersonalToken(cli.store, cli.world, form);
   if (!json) {
     print(created.secret);
     return;
@@ -84,11 +88,12 @@ async function list(login: string, { json }: { readonly json?: true }): Promise<
     token.tokenId,
     token.name,
     token.scopes.join(' '),
+    token.repositories?.join(' '),
     `…${token.hint}`,
     formatTime(token.expiresAtMs),
     formatTime(token.lastUsedAtMs),
   ]);
-  print(formatTable(['id', 'name', 'scopes', 'token', 'ends', 'last used'], rows));
+  print(formatTable(['id', 'name', 'scopes', 'repositories', 'token', 'ends', 'last used'], rows));
 }
 
 async function revoke(login: string, tokenId: string): Promise<void> {

@@ -3,49 +3,6 @@ import { frameTexts } from '../../pages/texts.ts';
 import type { AuditKind } from '../accounts/audit-store.ts';
 import type { SignInMethod } from '../accounts/session-store.ts';
 
-export interface ScopeText {
-  readonly title: string;
-  readonly about: string;
-  /** `write` changes things, `danger` could lock its user out or send data elsewhere. */
-  readonly power: 'read' | 'write' | 'danger';
-}
-
-const scopeTexts: Readonly<Record<string, ScopeText>> = {
-  all_user: { title: 'Your profile', about: 'See your login, name and email address.', power: 'read' },
-  all_key: { title: 'Your SSH keys', about: 'See, add and remove keys that can push code as you.', power: 'danger' },
-  all_groups: { title: 'Your organizations', about: 'See and change the organizations you belong to.', power: 'write' },
-  all_projects: { title: 'Your projects', about: 'See, create and change your projects.', power: 'write' },
-  all_pr: { title: 'Pull requests', about: 'See, open, review and merge pull requests as you.', power: 'write' },
-  all_issue: { title: 'Issues', about: 'See, open and change issues as you.', power: 'write' },
-  all_note: { title: 'Comments', about: 'See and write comments as you.', power: 'write' },
-  all_hook: {
-    title: 'Webhooks',
-    about: 'See, create and delete webhooks, which send what happens in your repositories to other servers.',
-    power: 'danger',
-  },
-  all_repository: {
-    title: 'Your repositories',
-    about: 'See, create, change and delete your repositories.',
-    power: 'write',
-  },
-  openid: {
-    title: 'Sign you in',
-    about: 'Learn that it is you, so that you can sign in with this account.',
-    power: 'read',
-  },
-  admin: {
-    title: 'Your rights as an administrator',
-    about: 'Use the other scopes on every account: all repositories, their webhooks and webhook passwords.',
-    power: 'danger',
-  },
-};
-
-export function describeScope(scope: string): ScopeText {
-  return (
-    (Object.hasOwn(scopeTexts, scope) ? scopeTexts[scope] : undefined) ?? { title: scope, about: '', power: 'write' }
-  );
-}
-
 const audit: Record<AuditKind, string> = {
   sign_in: 'Signed in',
   sign_in_failed: 'Sign-in refused',
@@ -368,17 +325,19 @@ export const texts = {
     days: (count: number) => `${count} days`,
     forever: 'Never',
     scopes: 'Scopes',
+    repositories: 'Only for these repositories (optional)',
+    repositoriesHint: 'OWNER/NAME, with spaces between. The token then reaches nothing else.',
     submit: 'Create token',
     once: 'Your new token. Copy it now: it is shown only this once.',
     made: (date: string) => `Created ${date}`,
     used: (date: string) => `last used ${date}`,
     neverUsed: 'never used',
+    limitedTo: (repositories: string) => `For ${repositories} only`,
     ends: (date: string) => `expires ${date}`,
     ended: 'expired',
     endless: 'never expires',
     delete: 'Delete',
     deleted: 'The token is deleted, and so are all tokens that were created with it.',
-    needsScope: 'Choose at least one scope.',
   },
   activity: {
     title: 'Activity',

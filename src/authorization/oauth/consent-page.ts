@@ -2,7 +2,9 @@
 import { html } from 'hono/html';
 import { formatDate, renderBadge, renderCsrf, renderHidden } from '../../pages/elements.ts';
 import { type Html, renderFocusPage } from '../../pages/layout.ts';
-import { describeScope, texts } from '../messages/messages.ts';
+import { isAdministratorScope } from '../../scopes.ts';
+import { texts } from '../messages/messages.ts';
+import { describeScope } from '../messages/scope-texts.ts';
 import { type ConsentView, MANY_PEOPLE } from './consent-view.ts';
 
 const FORM_ID = 'decide';
@@ -54,7 +56,7 @@ function renderScope({ scope, isNew }: ConsentView['scopes'][number], mayBeLeftO
   const { title, about, power } = describeScope(scope);
   const shade = power === 'danger' ? 'bad' : power === 'write' ? 'warn' : 'good';
   const name = mayBeLeftOut
-    ? html`<label class="check"><input type="checkbox" name="scope" value="${scope}" form="${FORM_ID}"${scope === 'admin' ? '' : html` checked`}><strong>${title}</strong></label>`
+    ? html`<label class="check"><input type="checkbox" name="scope" value="${scope}" form="${FORM_ID}"${isAdministratorScope(scope) ? '' : html` checked`}><strong>${title}</strong></label>`
     : html`<strong>${title}</strong>`;
   return html`<li>${name}<span class="tags">${isNew ? html`<span class="tag good">${t.isNew}</span>` : ''}<span class="tag ${shade}">${t.powers[power]}</span></span><span class="hint">${about} <code>${scope}</code></span></li>`;
 }

@@ -1,5 +1,6 @@
 /** What a consent page shows: who asks, for whom, for what, and where it leads. */
 import { Failure } from '../../errors.ts';
+import { isAdministratorScope } from '../../scopes.ts';
 import { findUserById, type User } from '../accounts/user-store.ts';
 import type { Application } from '../applications/application-store.ts';
 import type { Scope } from '../applications/scope.ts';
@@ -60,7 +61,7 @@ export async function createConsentView(dependencies: ProtocolDependencies, fact
     redirectHost: redirectUri === undefined ? undefined : describeTarget(redirectUri),
     scopes: facts.scopes.map((scope) => ({ scope, isNew: consented.length > 0 && !consented.includes(scope) })),
     // An administrator's rights are given by a box of their own, never by the button alone.
-    canNarrow: (facts.canNarrow && facts.scopes.length > 1) || facts.scopes.includes('admin'),
+    canNarrow: (facts.canNarrow && facts.scopes.length > 1) || facts.scopes.some(isAdministratorScope),
     accessLifetimeSeconds: dependencies.lifetimes.accessTokenSeconds,
     user: session.user,
     csrfToken: session.csrfToken,
@@ -76,9 +77,9 @@ export function describeTarget(redirectUri: string): string {
   return url.host === '' ? url.protocol : url.host;
 }
 
-/** What the person left chosen of what was asked. A form without the choice means all but `admin`, which must be chosen. */
+/** What the person left chosen of what was asked. A form without the choice means all but those of administrators, which must be chosen. */
 export function readChosenScopes(form: URLSearchParams, asked: readonly Scope[]): readonly Scope[] {
-  if (!form.has('narrow')) return asked.filter((scope) => scope !== 'admin');
+  if (!form.has('narrow')) return asked.filter((scope) => !isAdministratorScope(scope));
   const chosen = form.getAll('scope');
   return asked.filter((scope) => scope === 'openid' || chosen.includes(scope));
 }

@@ -7,6 +7,8 @@ export interface PersonalToken {
   readonly userId: string;
   readonly name: string;
   readonly scopes: readonly Scope[];
+  /** `owner/name` in lower case; undefined for a token without such a limit. */
+  readonly repositories?: readonly string[] | undefined;
   /** The last four characters. */
   readonly hint: string;
   readonly createdAtMs: number;
@@ -24,6 +26,7 @@ interface PersonalTokenRow {
   readonly user_id: string;
   readonly name: string;
   readonly scope: string;
+  readonly repositories: string | null;
   readonly hint: string;
   readonly created_at_ms: number;
   readonly expires_at_ms: number | null;
@@ -35,7 +38,7 @@ interface LiveRow extends PersonalTokenRow {
   readonly is_admin: number;
 }
 
-const COLUMNS = `p.token_id, p.user_id, p.name, p.scope, p.hint, p.created_at_ms, p.expires_at_ms, p.last_used_at_ms`;
+const COLUMNS = `p.token_id, p.user_id, p.name, p.scope, p.repositories, p.hint, p.created_at_ms, p.expires_at_ms, p.last_used_at_ms`;
 
 const livePersonalToken = statement<LiveRow>(
   'live-personal-token',
@@ -52,8 +55,8 @@ const personalTokenById = statement<PersonalTokenRow>(
 );
 const insertPersonalToken = statement(
   'insert-personal-token',
-  `INSERT INTO personal_tokens (token_id, token_hash, user_id, name, scope, hint, created_at_ms, expires_at_ms, parent_id)
-   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+  `INSERT INTO personal_tokens (token_id, token_hash, user_id, name, scope, hint, created_at_ms, expires_at_ms, parent_id,
+     repositories) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
 );
 // Waits for a change of the person under way, such as a new password that deletes the tokens, and is decided after it.
 const lockOwner = statement<{ id: string }>(
@@ -84,6 +87,7 @@ function toPersonalToken(row: PersonalTokenRow): PersonalToken {
     userId: row.user_id,
     name: row.name,
     scopes: readScopes(row.scope),
+    ...(row.repositories === null ? {} : { repositories: row.repositories.split(' ') }),
     hint: row.hint,
     createdAtMs: row.created_at_ms,
     expiresAtMs: row.expires_at_ms ?? undefined,
@@ -136,7 +140,8 @@ export const insertPersonalTokenOnce: Procedure<PersonalTokenInsert, boolean> = 
     if (parentId !== undefined && (await transaction.run(personalTokenById, [userId, parentId])).length === 0)
       return false;
     const scope = token.scopes.join(' ');
-    const values = [tokenId, hash, userId, name, scope, hint, createdAtMs, expiresAtMs, parentId ?? null];
+    const repositories = token.repositories?.join(' ') ?? null;
+    const values = [tokenId, hash, userId, name, scope, hint, createdAtMs, expiresAtMs, parentId ?? null, repositories];
     await transaction.run(insertPersonalToken, values);
     await transaction.run(audit.statement, audit.parameters);
     return true;

@@ -1,6 +1,7 @@
 /** Personal access tokens: the rules, shared by the pages, the API and the command line. */
 import type { Store } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
+import { isAdministratorScope } from '../../scopes.ts';
 import type { World } from '../../world.ts';
 import { auditStep } from '../accounts/audit-store.ts';
 import { createSecret, hashSecret } from '../accounts/secret-text.ts';
@@ -17,6 +18,8 @@ export interface PersonalTokenForm {
   readonly userId: string;
   readonly name: string;
   readonly scopes: readonly Scope[];
+  /** `owner/name`; the token reaches these and no others. Undefined for all that its person reaches. */
+  readonly repositories?: readonly string[] | undefined;
   /** Undefined for a token that does not expire. */
   readonly expiresAtMs: number | undefined;
   /** The personal token that makes it: both end together. */
@@ -45,13 +48,18 @@ export async function createPersonalToken(
     userId: form.userId,
     name: form.name.trim(),
     scopes: form.scopes,
+    ...(form.repositories === undefined ? {} : { repositories: readRepositories(form) }),
     hint: secret.slice(-4),
     createdAtMs: nowMs,
     expiresAtMs: form.expiresAtMs,
     lastUsedAtMs: undefined,
   };
   const { userId, actorId, address } = form;
-  const details = { name: token.name, scope: token.scopes.join(' ') };
+  const details = {
+    name: token.name,
+    scope: token.scopes.join(' '),
+    ...(token.repositories === undefined ? {} : { repositories: token.repositories.join(' ') }),
+  };
   const isMade = await store.call(insertPersonalTokenOnce, {
     token,
     hash: hashSecret(secret),
@@ -112,10 +120,37 @@ function checkForm({ name, scopes, expiresAtMs }: PersonalTokenForm, nowMs: numb
   if (expiresAtMs !== undefined && !(expiresAtMs > nowMs)) throw refuse('expires_at', 'must be in the future');
 }
 
+/** What concerns repositories; a token for some of them reaches nothing else. */
+const REPOSITORY_SCOPES: readonly Scope[] = [
+  'all_projects',
+  'all_pr',
+  'all_issue',
+  'all_note',
+  'all_hook',
+  'all_repository',
+  'events:write',
+];
+const MAX_REPOSITORIES = 100;
+
+function readRepositories({ repositories = [], scopes }: PersonalTokenForm): readonly string[] {
+  const other = scopes.find((scope) => !REPOSITORY_SCOPES.includes(scope));
+  if (other !== undefined)
+    throw refuse(
+      'scopes',
+      `must be of ${REPOSITORY_SCOPES.join(', ')} when it is limited to repositories, got "${other}"`,
+    );
+  const wrong = repositories.find((name) => !/^[^\s/]{1,100}\/[^\s/]{1,100}$/.test(name));
+  if (wrong !== undefined) throw refuse('repositories', `must be OWNER/NAME each, got "${wrong}"`);
+  if (repositories.length === 0 || repositories.length > MAX_REPOSITORIES)
+    throw refuse('repositories', `must name 1 to ${MAX_REPOSITORIES} repositories`);
+  return [...new Set(repositories.map((name) => name.toLowerCase()))];
+}
+
 async function checkAdminScope(store: Store, { userId, scopes }: PersonalTokenForm): Promise<void> {
-  if (!scopes.includes('admin')) return;
+  const needing = scopes.find(isAdministratorScope);
+  if (needing === undefined) return;
   const user = await findUserById(store, userId);
-  if (user?.isAdmin !== true) throw refuse('scopes', 'must not have admin: the person is no administrator');
+  if (user?.isAdmin !== true) throw refuse('scopes', `must not have ${needing}: the person is no administrator`);
 }
 
 function refuse(field: string, rule: string): Failure {

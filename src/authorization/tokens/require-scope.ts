@@ -12,6 +12,7 @@ import { type Call, toCall } from '../../http/endpoint.ts';
 import { parsePairs } from '../../http/parser-limits.ts';
 import type { IdentityEnv, RequireScope } from '../../http/require-scope.ts';
 import type { Identity, VerifyToken } from '../../identity.ts';
+import { permits, refuseScope } from '../../scopes.ts';
 
 const REALM = 'realm="trivet"';
 
@@ -36,7 +37,7 @@ export const requirePersonalToken = createMiddleware<IdentityEnv>(async (c, next
 /** Who calls, when the token has this scope; throws what RFC 6750 §3.1 says when it has not. */
 export async function identifyFor(scope: string, call: Call, verifyToken: VerifyToken): Promise<Identity> {
   const identity = await identify(call, verifyToken);
-  if (!identity.scopes.includes(scope)) throw refuseScope(scope);
+  if (!permits(identity, scope)) throw refuseScope(scope);
   return identity;
 }
 
@@ -96,21 +97,11 @@ export function refuseToken(): Failure {
   return refuse('unauthenticated', '401, token is unknown, expired or revoked', challenge, 'invalid_token');
 }
 
-function refuseScope(scope: string): Failure {
-  const challenge = `Bearer ${REALM}, error="insufficient_scope", scope="${scope}"`;
-  return refuse('forbidden', `Forbidden: the token needs the scope ${scope}`, challenge, 'insufficient_scope');
-}
-
 function refuseTwoTokens(): Failure {
   const challenge = `Bearer ${REALM}, error="invalid_request", error_description="Two different tokens were sent"`;
   return refuse('invalid', 'Two different tokens were sent; send one', challenge, 'invalid_request');
 }
 
-function refuse(
-  code: 'unauthenticated' | 'forbidden' | 'invalid',
-  message: string,
-  challenge: string,
-  oauthError?: string,
-) {
+function refuse(code: 'unauthenticated' | 'invalid', message: string, challenge: string, oauthError?: string) {
   return new Failure(code, message, { headers: { 'WWW-Authenticate': challenge }, oauthError });
 }

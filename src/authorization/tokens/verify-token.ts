@@ -3,6 +3,7 @@
  * all was committed since (`store.recall`): a revocation shows on the very next call of every process.
  */
 import type { Identity, VerifyToken } from '../../identity.ts';
+import { isAdministratorScope } from '../../scopes.ts';
 import { hashSecret, isSecretOf } from '../accounts/secret-text.ts';
 import { findLivePersonalToken, type LivePersonalToken, markPersonalTokenUsed } from './personal-token-store.ts';
 import type { ProtocolDependencies } from './protocol-dependencies.ts';
@@ -22,8 +23,8 @@ export function createVerifyToken(dependencies: Pick<ProtocolDependencies, 'stor
     const personal = await findLivePersonalToken(dependencies.store, hashSecret(token), nowMs);
     if (personal === undefined) return undefined;
     noteUse(dependencies, personal, nowMs);
-    const { userId, tokenId, scopes } = personal;
-    return { userId, ...pickPerson(personal, scopes), scopes, tokenKind: 'personal', tokenId };
+    const { userId, tokenId, scopes, repositories } = personal;
+    return { userId, ...pickPerson(personal, scopes), repositories, tokenKind: 'personal', tokenId };
   };
 }
 
@@ -31,12 +32,13 @@ export function createVerifyToken(dependencies: Pick<ProtocolDependencies, 'stor
 function toIdentity({ clientId, scope, user }: LiveToken): Identity {
   const person = user ?? { id: clientId, login: clientId, isAdmin: false };
   const scopes = scope.split(' ');
-  return { userId: person.id, ...pickPerson(person, scopes), scopes, tokenKind: 'access', clientId };
+  return { userId: person.id, ...pickPerson(person, scopes), tokenKind: 'access', clientId };
 }
 
 /** The role alone gives a token nothing: its person must have given it the scope too. */
 function pickPerson({ login, isAdmin }: { login: string; isAdmin: boolean }, scopes: readonly string[]) {
-  return { login, isAdmin: isAdmin && scopes.includes('admin') };
+  const counting = isAdmin ? scopes : scopes.filter((scope) => !isAdministratorScope(scope));
+  return { login, scopes: counting, isAdmin: counting.includes('admin') };
 }
 
 function noteUse(

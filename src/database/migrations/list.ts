@@ -5,6 +5,7 @@ import { authorization } from './0020-authorization.ts';
 import { credentialOrigins } from './0021-credential-origins.ts';
 import { personalTokenParents } from './0022-personal-token-parents.ts';
 import { verifiedEmails } from './0023-verified-emails.ts';
+import { personalTokenRepositories } from './0024-personal-token-repositories.ts';
 import { accounts } from './0030-accounts.ts';
 import { hooks } from './0040-hooks.ts';
 import { deliveries } from './0050-deliveries.ts';
@@ -35,4 +36,5 @@ export const migrations: readonly Migration[] = [
   eventsOfRepositories,
   llmD,
   serverHistories,
+  personalTokenRepositories,
 ];

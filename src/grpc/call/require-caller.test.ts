@@ -5,11 +5,11 @@ import { ECHO_PATH, echo, HELLO, SERVICE, startGrpcServer, unary } from '../../.
 import { requireCaller } from './require-caller.ts';
 import type { GrpcMethod } from './service.ts';
 
-const identity = { userId: 'u', login: 'ada', isAdmin: false, scopes: [], tokenKind: 'access' } as const;
+const identity = { userId: 'u', login: 'ada', isAdmin: false, scopes: ['all_user'], tokenKind: 'access' } as const;
 const verifyToken = (token: string) => Promise.resolve(token === 'good' ? identity : undefined);
 
 test('a caller on loopback needs no token in mode auto, unless a proxy forwards another client', async () => {
-  const guard = requireCaller({ mode: 'auto', verifyToken });
+  const guard = requireCaller({ mode: 'auto', verifyToken }, 'predict');
   const { methods } = guard({ name: SERVICE, methods: [echo] });
   await using running = await startGrpcServer([...methods]);
   assert.equal(String(await running.client.unary(ECHO_PATH, HELLO)), 'hello');
@@ -18,7 +18,7 @@ test('a caller on loopback needs no token in mode auto, unless a proxy forwards 
 });
 
 test('a caller that needs a token is answered only with a valid token, on every kind of method', async () => {
-  const guard = requireCaller({ mode: 'on', verifyToken });
+  const guard = requireCaller({ mode: 'on', verifyToken }, 'predict');
   const join: GrpcMethod = { kind: 'client-stream', name: 'Join', handle: async () => HELLO };
   const shared = Buffer.alloc(5);
   const method = unary((request) => {

@@ -1,5 +1,6 @@
 import { Failure } from '../../errors.ts';
 import type { VerifyToken } from '../../identity.ts';
+import { type NarrowScope, permits, refuseScope } from '../../scopes.ts';
 import type { GrpcCall, GrpcService } from './service.ts';
 
 /** `auto` asks for a bearer token unless the caller is on this machine, `on` always asks, `off` never. */
@@ -25,26 +26,27 @@ export function needsToken(mode: CallerMode, caller: Caller): boolean {
   return !caller.isLoopback || PROXY_HEADERS.some((name) => caller.header(name) !== undefined);
 }
 
-/** Throws `unauthenticated` unless the caller shows a token, and rejects unless it is valid. */
-export function checkToken(verifyToken: VerifyToken, caller: Caller): Promise<void> {
+/** Throws `unauthenticated` unless the caller shows a token, and rejects unless it is valid and allows this. */
+export function checkToken({ verifyToken }: CallerRule, caller: Caller, scope: NarrowScope): Promise<void> {
   const token = /^bearer +(\S+)$/i.exec(caller.header('authorization') ?? '')?.[1];
   if (token === undefined)
     throw new Failure('unauthenticated', 'Cannot answer: the call needs "authorization: Bearer <token>"');
-  return verifyShownToken(verifyToken, token);
+  return verifyShownToken(verifyToken, token, scope);
 }
 
-async function verifyShownToken(verifyToken: VerifyToken, token: string): Promise<void> {
+async function verifyShownToken(verifyToken: VerifyToken, token: string, scope: NarrowScope): Promise<void> {
   const identity = await verifyToken(token);
   if (identity === undefined)
     throw new Failure('unauthenticated', 'Cannot answer: the token is unknown, expired or revoked');
+  if (!permits(identity, scope)) throw refuseScope(scope);
 }
 
 /** The same service for those only who may call it. Callers that need no token are still answered in the same turn. */
-export function requireCaller(rule: CallerRule): (service: GrpcService) => GrpcService {
+export function requireCaller(rule: CallerRule, scope: NarrowScope): (service: GrpcService) => GrpcService {
   if (rule.mode === 'off') return (service) => service;
   const check = (call: GrpcCall): Promise<void> | undefined => {
     const caller = toCaller(call);
-    return needsToken(rule.mode, caller) ? checkToken(rule.verifyToken, caller) : undefined;
+    return needsToken(rule.mode, caller) ? checkToken(rule, caller, scope) : undefined;
   };
   return (service) => ({ name: service.name, methods: service.methods.map((method) => ({ ...method, check })) });
 }

@@ -13,7 +13,7 @@ import { describeReportBatch } from './rpc-openapi.ts';
 export function createObservationRoutes(service: ObservationService, rule: CallerRule): OpenAPIHono<HttpEnv> {
   const routes = createRoutes();
   describeReportBatch(routes);
-  routes.use(requireHttpCaller(rule));
+  routes.use(requireHttpCaller(rule, 'observe'));
   routes.post('/ReportBatch', async (c) => {
     const kind = readContentType(c.req.header('content-type'));
     switch (kind) {

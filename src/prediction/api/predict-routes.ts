@@ -10,6 +10,7 @@ import { isLoopbackAddress } from '../../grpc/call/loopback.ts';
 import { type CallerRule, checkToken, needsToken } from '../../grpc/call/require-caller.ts';
 import type { HttpEnv } from '../../http/context.ts';
 import { createRoutes } from '../../http/routes.ts';
+import type { NarrowScope } from '../../scopes.ts';
 import type { PredictionService } from './prediction-service.ts';
 import { readBytes, readJson } from './rpc-body.ts';
 import { describePredict } from './rpc-openapi.ts';
@@ -18,7 +19,7 @@ import { describePredict } from './rpc-openapi.ts';
 export function createPredictRoutes(service: PredictionService, rule: CallerRule): OpenAPIHono<HttpEnv> {
   const routes = createRoutes();
   describePredict(routes);
-  routes.use(requireHttpCaller(rule));
+  routes.use(requireHttpCaller(rule, 'predict'));
   routes.post('/Predict', async (c) => {
     const kind = readContentType(c.req.header('content-type'));
     if (kind === 'application/json') return c.json(service.answerJson(await readJson(c)));
@@ -30,10 +31,10 @@ export function createPredictRoutes(service: PredictionService, rule: CallerRule
 }
 
 /** Lets a request pass as the same call over gRPC would. */
-export function requireHttpCaller(rule: CallerRule): MiddlewareHandler<HttpEnv> {
+export function requireHttpCaller(rule: CallerRule, scope: NarrowScope): MiddlewareHandler<HttpEnv> {
   return async (c, next) => {
     const caller = { header: (name: string) => c.req.header(name), isLoopback: isLoopbackAddress(readAddress(c)) };
-    if (needsToken(rule.mode, caller)) await checkToken(rule.verifyToken, caller);
+    if (needsToken(rule.mode, caller)) await checkToken(rule, caller, scope);
     await next();
   };
 }

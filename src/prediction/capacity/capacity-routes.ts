@@ -60,7 +60,7 @@ const MAX_SERVERS = 256;
 export function createCapacityRoutes({ rule, place }: CapacityRouteDependencies): OpenAPIHono<HttpEnv> {
   const routes = createRoutes();
   const ask = createAsker();
-  routes.use(requireHttpCaller(rule));
+  routes.use(requireHttpCaller(rule, 'predict'));
   routes.openapi(route, async (c) => {
     const query = c.req.valid('query');
     return c.json(toAnswer(await ask({ place, ...toOrder(query) })), 200);

@@ -7,6 +7,7 @@ import { Failure } from '../../errors.ts';
 import { isLoopbackAddress } from '../../grpc/call/loopback.ts';
 import { type CallerRule, checkToken, needsToken } from '../../grpc/call/require-caller.ts';
 import { type Call, type Endpoint, type Reply, replyJson } from '../../http/endpoint.ts';
+import type { NarrowScope } from '../../scopes.ts';
 import type { World } from '../../world.ts';
 import { checkModelName } from '../schema/model-name.ts';
 import type { AnswerRows } from './answer-rows.ts';
@@ -59,12 +60,16 @@ interface Operation extends Omit<Endpoint, 'answer'> {
 function listOperations(dependencies: LlmDDependencies): Operation[] {
   const { rule, readReadiness, measuredTimes } = dependencies;
   const readBody = createBodyReader();
-  const post = (path: string, answer: (body: Uint8Array, targetModel: string) => Promise<Reply>): Operation => ({
+  const post = (
+    path: string,
+    scope: NarrowScope,
+    answer: (body: Uint8Array, targetModel: string) => Promise<Reply>,
+  ): Operation => ({
     method: 'POST',
     path,
     maxBodyBytes: MAX_BODY_BYTES,
     async answer(call, targetModel) {
-      await requireCaller(rule, call);
+      await requireCaller(rule, call, scope);
       return await answer(await readBody(call), targetModel);
     },
   });
@@ -72,26 +77,26 @@ function listOperations(dependencies: LlmDDependencies): Operation[] {
     method: 'GET',
     path,
     async answer(call, targetModel) {
-      await requireCaller(rule, call);
+      await requireCaller(rule, call, 'predict');
       return replyJson(answer(targetModel));
     },
   });
   const predict = createRowPredictor(dependencies);
   const findReadiness = (targetModel: string) => readReadiness(measuredTimes.answeringModel(targetModel));
   return [
-    post('/predict', async (body, targetModel) => {
+    post('/predict', 'predict', async (body, targetModel) => {
       const { items } = await predict(targetModel, [readPredictionRow(body)]);
       return replyText(items[0]!);
     }),
-    post('/predict/bulk', async (body, targetModel) => {
+    post('/predict/bulk', 'predict', async (body, targetModel) => {
       const { items, durationMs } = await predict(targetModel, readPredictionRows(body));
       return replyText(writeBulk(items, { count: items.length, durationMs, hasErrors: true }));
     }),
-    post('/predict/bulk/strict', async (body, targetModel) => {
+    post('/predict/bulk/strict', 'predict', async (body, targetModel) => {
       const { items, durationMs } = await predict(targetModel, readPredictionRows(body));
       return replyText(writeBulk(items, { count: items.length, durationMs, hasErrors: false }));
     }),
-    post('/add_training_data_bulk', async (body, targetModel) => {
+    post('/add_training_data_bulk', 'observe', async (body, targetModel) => {
       const rows = readTrainingRows(body);
       await dependencies.takeTrainingRows(targetModel, rows);
       return { ...replyJson({ message: `Accepted ${rows.length} training samples.` }), status: 202 };
@@ -171,9 +176,9 @@ async function answerReady({ objective, checkReady }: LlmDDependencies, isReady:
 }
 
 /** As the same call over gRPC would be let pass. Behind a proxy that names its client, a token is needed anyway. */
-async function requireCaller(rule: CallerRule, call: Call): Promise<void> {
+async function requireCaller(rule: CallerRule, call: Call, scope: NarrowScope): Promise<void> {
   const caller = { header: (name: string) => call.header(name), isLoopback: isLoopbackAddress(call.clientAddress) };
-  if (needsToken(rule.mode, caller)) await checkToken(rule.verifyToken, caller);
+  if (needsToken(rule.mode, caller)) await checkToken(rule, caller, scope);
 }
 
 /** Room for what end-to-end times add to the name. */

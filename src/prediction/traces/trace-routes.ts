@@ -30,7 +30,7 @@ export function createTraceRoutes({ rule, queue, world }: TraceRouteDependencies
   const routes = createRoutes();
   describeTraces(routes);
   routes.onError(respondWithStatus);
-  routes.use(requireHttpCaller(rule));
+  routes.use(requireHttpCaller(rule, 'observe'));
   routes.post('/', async (c) => {
     const encoding = readEncoding(c.req.header('content-type'));
     if (queue === undefined)

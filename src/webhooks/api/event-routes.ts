@@ -36,7 +36,7 @@ export function createEventRoutes(dependencies: ManagementDependencies): OpenAPI
     const recognised = findBridge((name) => c.req.header(name));
     return recognised === undefined ? await next() : await takeFromBridge(c, dependencies, recognised);
   });
-  routes.post(PATH, dependencies.requireScope('all_hook'), async (c) => {
+  routes.post(PATH, dependencies.requireScope('events:write'), async (c) => {
     const { owner, repo } = c.req.param();
     const repository = await dependencies.access.findAdministered(c.get('identity'), owner, repo);
     const payload = parseJsonObject(await c.req.text(), c.req.header('content-type') ?? '');

@@ -14,6 +14,7 @@ import {
   createRepository,
   repositoryParameters,
 } from '../repositories/create-repository.ts';
+import { checkUnlimited } from '../repositories/repository-access.ts';
 import { repositoryJson, toRepositoryJson } from '../repositories/repository-json.ts';
 import { bodyOf, REFUSED, repositoryPath } from './api-documents.ts';
 
@@ -38,12 +39,14 @@ export function createRepositoryRoutes(dependencies: ManagementDependencies): Op
 function addCreation(routes: OpenAPIHono<IdentityEnv>, dependencies: ManagementDependencies): void {
   routes.post('/user/repos', dependencies.requireScope(SCOPE), async (c) => {
     const identity = c.get('identity');
+    checkUnlimited(identity);
     const owner = await dependencies.owners.findOwner(identity.login);
     // An application that acts for itself is identified by its client id, and a person may have that as a login.
     if (owner === undefined || owner.id !== identity.userId) throw refuseOwner(identity.login);
     return c.json(await create(dependencies, owner, await readParameters(c)), 201);
   });
   routes.post('/orgs/:org/repos', dependencies.requireScope(SCOPE), async (c) => {
+    checkUnlimited(c.get('identity'));
     const owner = await dependencies.owners.findOwner(c.req.param('org'));
     if (owner?.kind !== 'organization') throw refuseOwner(c.req.param('org'));
     if (!(await dependencies.owners.canAdminister(c.get('identity'), owner)))
@@ -56,6 +59,7 @@ function addReading(routes: OpenAPIHono<IdentityEnv>, dependencies: ManagementDe
   routes.get('/user/repos', dependencies.requireScope(SCOPE), async (c) => {
     const page = readPage(await readParameters(c), 'list the repositories');
     const { userId } = c.get('identity');
+    checkUnlimited(c.get('identity'));
     const [repositories, total] = await Promise.all([
       dependencies.repositories.listOfOwner(userId, page.size, page.offset),
       dependencies.repositories.countOfOwner(userId),

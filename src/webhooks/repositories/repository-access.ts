@@ -4,7 +4,7 @@ import type { Identity, Owners } from '../../identity.ts';
 import type { Repository } from './repository.ts';
 import type { RepositoryStore } from './repository-store.ts';
 
-type Caller = Pick<Identity, 'userId' | 'isAdmin'>;
+type Caller = Pick<Identity, 'userId' | 'isAdmin' | 'repositories'>;
 
 export interface RepositoryAccess {
   /** 404 when it does not exist or the caller may not see it, 403 when the caller may see but not administer it. */
@@ -25,17 +25,34 @@ export function createRepositoryAccess(repositories: RepositoryStore, owners: Ow
   return {
     find: async (login, path) => (await locate(login, path)).repository,
     findAdministered: async (caller, login, path) => {
+      checkLimit(caller, login, path);
       const { owner, repository } = await locate(login, path);
       if (await owners.canAdminister(caller, owner)) return repository;
       if (repository.isPrivate) throw refuseUnknown(login, path);
       throw new Failure('forbidden', '403 Forbidden - Unauthorized access');
     },
     findVisible: async (caller, login, path) => {
+      checkLimit(caller, login, path);
       const { owner, repository } = await locate(login, path);
       if (!repository.isPrivate || (await owners.canAdminister(caller, owner))) return repository;
       throw refuseUnknown(login, path);
     },
   };
+}
+
+/** Decided before anything is looked up, so that the answer tells nothing of other repositories. */
+function checkLimit({ repositories }: Caller, owner: string, path: string): void {
+  if (repositories !== undefined && !repositories.includes(`${owner}/${path}`.toLowerCase()))
+    throw refuseLimited(repositories);
+}
+
+/** For what concerns no single repository. */
+export function checkUnlimited({ repositories }: Pick<Identity, 'repositories'>): void {
+  if (repositories !== undefined) throw refuseLimited(repositories);
+}
+
+function refuseLimited(repositories: readonly string[]): Failure {
+  return new Failure('forbidden', `Forbidden: the token is limited to ${repositories.join(', ')}`);
 }
 
 /** Throws 404 for a write that belongs to a repository which was deleted after it was found. */

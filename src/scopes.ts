@@ -1,0 +1,63 @@
+/** Narrow scopes, for machines: each allows one kind of work and nothing else. What they allow, and the refusal that names them. */
+import { Failure } from './errors.ts';
+import type { Identity } from './identity.ts';
+
+/** What a token may do for which its person must administer the service at the moment of the call. */
+export const ADMINISTRATOR_SCOPES = [
+  'admin',
+  'admin:people',
+  'admin:audit',
+  'admin:hooks',
+  'models:read',
+  'models:write',
+] as const;
+
+export const NARROW_SCOPES = [
+  'predict',
+  'observe',
+  'events:write',
+  'models:read',
+  'models:write',
+  'admin:people',
+  'admin:audit',
+  'admin:hooks',
+] as const;
+
+export type NarrowScope = (typeof NARROW_SCOPES)[number];
+
+/** Wider scopes that allow the same. */
+const WIDER: Readonly<Record<NarrowScope, readonly string[]>> = {
+  predict: [],
+  observe: [],
+  'events:write': ['all_hook'],
+  'models:read': ['models:write', 'admin'],
+  'models:write': ['admin'],
+  'admin:people': ['admin'],
+  'admin:audit': ['admin'],
+  'admin:hooks': ['admin'],
+};
+
+const ADMINISTRATORS: ReadonlySet<string> = new Set(ADMINISTRATOR_SCOPES);
+const NARROW: ReadonlySet<string> = new Set(NARROW_SCOPES);
+
+export function isAdministratorScope(scope: string): boolean {
+  return ADMINISTRATORS.has(scope);
+}
+
+/** Whether a token may do what this scope stands for. */
+export function permits({ scopes, repositories }: Pick<Identity, 'scopes' | 'repositories'>, scope: string): boolean {
+  if (scopes.includes(scope)) return true;
+  if (scope === 'predict' || scope === 'observe')
+    // Every token that is not narrow may predict and report, as before there were narrow ones.
+    return repositories === undefined && scopes.some((held) => !NARROW.has(held));
+  return NARROW.has(scope) && WIDER[scope as NarrowScope].some((wider) => scopes.includes(wider));
+}
+
+/** RFC 6750 §3.1. Names the scope that the call needs. */
+export function refuseScope(scope: string): Failure {
+  const whose = isAdministratorScope(scope) ? ' of a person who administers the service' : '';
+  return new Failure('forbidden', `Forbidden: the token needs the scope ${scope}${whose}`, {
+    headers: { 'WWW-Authenticate': `Bearer realm="trivet", error="insufficient_scope", scope="${scope}"` },
+    oauthError: 'insufficient_scope',
+  });
+}
