@@ -5,14 +5,14 @@ import type { NavigationSection } from '../pages/navigation.ts';
 import { createPageRoutes, respondRefusal } from '../pages/page-routes.ts';
 import { createVisits, type Gate } from '../pages/visits.ts';
 import type { World } from '../world.ts';
-import { consoleStyles } from './console.ts';
-import { addDeliveryRoutes } from './delivery-routes.ts';
-import type { HookAdmin } from './hook-admin.ts';
-import { addHookRoutes } from './hook-routes.ts';
-import type { ModelAdmin } from './model-admin.ts';
-import { addModelRoutes, MODELS } from './model-routes.ts';
-import { addRepositoryRoutes, WEBHOOKS } from './repository-routes.ts';
-import { texts } from './texts.ts';
+import { consoleStyles } from './frame/console.ts';
+import type { ModelAdmin } from './models/model-admin.ts';
+import { addModelRoutes, MODELS } from './models/model-routes.ts';
+import { texts } from './texts/texts.ts';
+import { addDeliveryRoutes } from './webhooks/delivery-routes.ts';
+import type { HookAdmin } from './webhooks/hook-admin.ts';
+import { addHookRoutes } from './webhooks/hook-routes.ts';
+import { addRepositoryRoutes, WEBHOOKS } from './webhooks/repository-routes.ts';
 
 export interface ConsoleDependencies {
   readonly world: Pick<World, 'randomBytes'>;

@@ -1,9 +1,9 @@
 /** Why nothing is sent to a webhook for a while, until when, and what ends it sooner. */
 import { html } from 'hono/html';
-import { renderMoment } from '../pages/elements.ts';
-import type { Html } from '../pages/layout.ts';
+import { renderMoment } from '../../pages/elements.ts';
+import type { Html } from '../../pages/layout.ts';
+import { texts } from '../texts/texts.ts';
 import type { HookView } from './hook-admin.ts';
-import { texts } from './texts.ts';
 
 const t = texts.hooks;
 

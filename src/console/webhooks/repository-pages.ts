@@ -1,9 +1,16 @@
 import { html } from 'hono/html';
-import { type Mistake, renderCheck, renderCsrf, renderField, renderMistake, renderSelect } from '../pages/elements.ts';
-import type { Html } from '../pages/layout.ts';
-import { renderCrumbs } from './console.ts';
+import {
+  type Mistake,
+  renderCheck,
+  renderCsrf,
+  renderField,
+  renderMistake,
+  renderSelect,
+} from '../../pages/elements.ts';
+import type { Html } from '../../pages/layout.ts';
+import { renderCrumbs } from '../frame/console.ts';
+import { texts } from '../texts/texts.ts';
 import type { OwnerView, RepositoryView } from './hook-admin.ts';
-import { texts } from './texts.ts';
 
 const t = texts.repositories;
 

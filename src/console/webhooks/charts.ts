@@ -1,8 +1,9 @@
 /** Small static pictures in SVG. What they show is said in words beside them or in their label. */
 import { html } from 'hono/html';
-import type { Html } from '../pages/layout.ts';
+import type { Html } from '../../pages/layout.ts';
+import { formatMs } from '../texts/numbers.ts';
+import { texts } from '../texts/texts.ts';
 import type { HourView, Timings } from './hook-admin.ts';
-import { texts } from './texts.ts';
 
 const BAR_WIDTH = 10;
 const HALF = 30;
@@ -66,10 +67,6 @@ function listPhases({ dns, connect, tls, firstByte, total }: Timings): Phase[] {
     ['read', firstByte === null ? null : Math.max(0, total - firstByte)],
   ];
   return phases.flatMap(([name, ms]) => (ms === null ? [] : [{ name, ms }]));
-}
-
-function formatMs(ms: number): string {
-  return `${ms.toLocaleString('en', { maximumFractionDigits: ms < 10 ? 1 : 0 })} ms`;
 }
 
 function round(value: number): number {

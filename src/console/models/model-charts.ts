@@ -1,10 +1,11 @@
 /** How a model does, in tables with small pictures: by slot and hour, by server, and which loads it knows. */
 import { html } from 'hono/html';
-import { renderMoment } from '../pages/elements.ts';
-import type { Html } from '../pages/layout.ts';
+import { renderMoment } from '../../pages/elements.ts';
+import type { Html } from '../../pages/layout.ts';
+import { renderTable } from '../frame/table.ts';
+import { formatNumber } from '../texts/numbers.ts';
+import { texts } from '../texts/texts.ts';
 import type { LoadView, Scores, ServerView, SlotView } from './model-admin.ts';
-import { renderTable } from './table.ts';
-import { formatNumber, texts } from './texts.ts';
 
 const t = texts.models;
 

@@ -1,12 +1,12 @@
 /** The repositories of a person and of organizations that the person owns; each leads to its webhooks. */
 
-import type { Mistake } from '../pages/elements.ts';
-import { readField } from '../pages/page-routes.ts';
-import { findDone } from '../pages/visits.ts';
-import { callerOf, showView, tryForm, type Visit, type Visits } from './console.ts';
+import type { Mistake } from '../../pages/elements.ts';
+import { readField } from '../../pages/page-routes.ts';
+import { findDone } from '../../pages/visits.ts';
+import { callerOf, showView, tryForm, type Visit, type Visits } from '../frame/console.ts';
+import { texts } from '../texts/texts.ts';
 import type { HookAdmin } from './hook-admin.ts';
 import { pathOfRepository, type RepositoryValues, renderNewRepository, renderOwners } from './repository-pages.ts';
-import { texts } from './texts.ts';
 
 export const WEBHOOKS = '/webhooks';
 

@@ -7,14 +7,14 @@ import {
   renderMistake,
   renderMoment,
   renderSelect,
-} from '../pages/elements.ts';
-import type { Html } from '../pages/layout.ts';
+} from '../../pages/elements.ts';
+import type { Html } from '../../pages/layout.ts';
+import { renderCrumbs } from '../frame/console.ts';
+import { texts } from '../texts/texts.ts';
 import { renderTimings } from './charts.ts';
-import { renderCrumbs } from './console.ts';
 import type { AttemptView, DeliveryDetail, DeliveryView, Headers, HookView, RepositoryView } from './hook-admin.ts';
 import { renderPause } from './pause-notice.ts';
 import { pathOfRepository } from './repository-pages.ts';
-import { texts } from './texts.ts';
 
 const t = texts.deliveries;
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { type ConsoleService, readCsrf, startConsoleService } from '../../test/support/console-service.ts';
-import type { FormClient } from '../../test/support/form-client.ts';
-import { reportTestRows, saveTestVersion } from '../../test/support/model-versions.ts';
-import { realWorld } from '../world.ts';
+import { type ConsoleService, readCsrf, startConsoleService } from '../../../test/support/console-service.ts';
+import type { FormClient } from '../../../test/support/form-client.ts';
+import { reportTestRows, saveTestVersion } from '../../../test/support/model-versions.ts';
+import { realWorld } from '../../world.ts';
 
 interface Stage {
   readonly service: ConsoleService;

@@ -1,6 +1,6 @@
 import { html } from 'hono/html';
-import type { Html } from '../pages/layout.ts';
-import { texts } from './texts.ts';
+import type { Html } from '../../pages/layout.ts';
+import { texts } from '../texts/texts.ts';
 
 export interface Table {
   /** What the table lists, for screen readers. */

@@ -1,12 +1,19 @@
 /** The one form for a new and for a changed webhook. Its fields have the names of the API's parameters. */
 import { html } from 'hono/html';
-import { type Mistake, renderCheck, renderCsrf, renderField, renderMistake, renderSelect } from '../pages/elements.ts';
-import type { Html } from '../pages/layout.ts';
-import { readField } from '../pages/page-routes.ts';
-import { renderCrumbs } from './console.ts';
+import {
+  type Mistake,
+  renderCheck,
+  renderCsrf,
+  renderField,
+  renderMistake,
+  renderSelect,
+} from '../../pages/elements.ts';
+import type { Html } from '../../pages/layout.ts';
+import { readField } from '../../pages/page-routes.ts';
+import { renderCrumbs } from '../frame/console.ts';
+import { texts } from '../texts/texts.ts';
 import type { HookView, RepositoryView, Values } from './hook-admin.ts';
 import { pathOfRepository } from './repository-pages.ts';
-import { texts } from './texts.ts';
 
 const t = texts.hooks;
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { type ConsoleService, readCsrf, startConsoleService } from '../../test/support/console-service.ts';
-import { enqueueTestDelivery } from '../../test/support/deliveries-store.ts';
-import type { Answer, FormClient } from '../../test/support/form-client.ts';
-import { type Receiver, startReceiver } from '../../test/support/receiver.ts';
-import { realWorld } from '../world.ts';
+import { type ConsoleService, readCsrf, startConsoleService } from '../../../test/support/console-service.ts';
+import { enqueueTestDelivery } from '../../../test/support/deliveries-store.ts';
+import type { Answer, FormClient } from '../../../test/support/form-client.ts';
+import { type Receiver, startReceiver } from '../../../test/support/receiver.ts';
+import { realWorld } from '../../world.ts';
 
 const REPOSITORY = '/webhooks/ada/doors';
 

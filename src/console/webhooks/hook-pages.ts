@@ -8,16 +8,16 @@ import {
   renderField,
   renderMistake,
   renderMoment,
-} from '../pages/elements.ts';
-import type { Html } from '../pages/layout.ts';
+} from '../../pages/elements.ts';
+import type { Html } from '../../pages/layout.ts';
+import { renderCrumbs } from '../frame/console.ts';
+import { texts } from '../texts/texts.ts';
 import { renderDay, sumHours } from './charts.ts';
-import { renderCrumbs } from './console.ts';
 import { renderDeliveryList } from './delivery-pages.ts';
 import type { DeliveryView, HookView, RepositoryView } from './hook-admin.ts';
 import { EVENT_FLAGS } from './hook-form.ts';
 import { renderPause } from './pause-notice.ts';
 import { pathOfRepository } from './repository-pages.ts';
-import { texts } from './texts.ts';
 
 const t = texts.hooks;
 

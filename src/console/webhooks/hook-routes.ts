@@ -1,15 +1,15 @@
 /** The webhooks of a repository: looked at, made, changed, tested, switched, given another key, deleted. */
 
-import type { Mistake } from '../pages/elements.ts';
-import { readField } from '../pages/page-routes.ts';
-import { findDone } from '../pages/visits.ts';
-import { callerOf, type Submission, showView, tryForm, type Visit, type Visits } from './console.ts';
+import type { Mistake } from '../../pages/elements.ts';
+import { readField } from '../../pages/page-routes.ts';
+import { findDone } from '../../pages/visits.ts';
+import { callerOf, type Submission, showView, tryForm, type Visit, type Visits } from '../frame/console.ts';
+import { texts } from '../texts/texts.ts';
 import type { HookAdmin, OpenHook, RepositoryAdmin } from './hook-admin.ts';
 import { blankHook, type HookValues, readHookValues, renderHookForm, toParameters, valuesOfHook } from './hook-form.ts';
 import { pathOfHook, renderHook, renderHooks } from './hook-pages.ts';
 import { pathOfRepository } from './repository-pages.ts';
 import { findRepositoryDone, WEBHOOKS } from './repository-routes.ts';
-import { texts } from './texts.ts';
 
 const REPOSITORY = `${WEBHOOKS}/:owner/:repo`;
 export const HOOK = `${REPOSITORY}/:id{[0-9]{1,15}}`;

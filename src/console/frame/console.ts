@@ -1,17 +1,23 @@
 /** What every page of the console is built from: the visits of signed-in people, the style, and the way up. */
 import { html } from 'hono/html';
-import { isFailure } from '../errors.ts';
-import { loadAsset } from '../pages/assets.ts';
-import type { Mistake } from '../pages/elements.ts';
-import type { Html } from '../pages/layout.ts';
-import { toMistake } from '../pages/page-routes.ts';
-import type { Visit } from '../pages/visits.ts';
-import type { Caller } from './hook-admin.ts';
-import { texts } from './texts.ts';
+import { isFailure } from '../../errors.ts';
+import { loadAsset } from '../../pages/assets.ts';
+import type { Mistake } from '../../pages/elements.ts';
+import type { Html } from '../../pages/layout.ts';
+import { toMistake } from '../../pages/page-routes.ts';
+import type { Visit } from '../../pages/visits.ts';
+import { texts } from '../texts/texts.ts';
 
-export type { Submission, Visit, Visits } from '../pages/visits.ts';
+export type { Submission, Visit, Visits } from '../../pages/visits.ts';
 
 export const consoleStyles = loadAsset(new URL('console.css', import.meta.url));
+
+/** A signed-in person, as the functions of the other areas want them. */
+export interface Caller {
+  readonly userId: string;
+  readonly login: string;
+  readonly isAdmin: boolean;
+}
 
 export interface ConsoleView {
   readonly title: string;

@@ -1,11 +1,19 @@
 import { html } from 'hono/html';
-import { type Mistake, renderCsrf, renderDone, renderHidden, renderMistake, renderMoment } from '../pages/elements.ts';
-import type { Html } from '../pages/layout.ts';
-import { renderCrumbs } from './console.ts';
+import {
+  type Mistake,
+  renderCsrf,
+  renderDone,
+  renderHidden,
+  renderMistake,
+  renderMoment,
+} from '../../pages/elements.ts';
+import type { Html } from '../../pages/layout.ts';
+import { renderCrumbs } from '../frame/console.ts';
+import { renderTable } from '../frame/table.ts';
+import { formatNumber } from '../texts/numbers.ts';
+import { texts } from '../texts/texts.ts';
 import type { LearnedView, ModelEntry, ModelView, PromotionView, VersionView } from './model-admin.ts';
 import { renderAccuracy, renderLoads, renderServers } from './model-charts.ts';
-import { renderTable } from './table.ts';
-import { formatNumber, texts } from './texts.ts';
 
 const t = texts.models;
 

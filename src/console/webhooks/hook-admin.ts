@@ -1,10 +1,6 @@
 /** What the webhook pages are handed: the functions behind the API, opened step by step. Texts are those of the API. */
 
-export interface Caller {
-  readonly userId: string;
-  readonly login: string;
-  readonly isAdmin: boolean;
-}
+import type { Caller } from '../frame/console.ts';
 
 /** Parameters as the API takes them; empty ones count as not given. */
 export type Values = Readonly<Record<string, unknown>>;

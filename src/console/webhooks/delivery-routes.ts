@@ -1,12 +1,12 @@
 /** The delivery log of a hook, one delivery with every attempt, and sending it again. */
-import type { Mistake } from '../pages/elements.ts';
-import { findDone } from '../pages/visits.ts';
-import { readMistake, showView, tryForm, type Visit, type Visits } from './console.ts';
+import type { Mistake } from '../../pages/elements.ts';
+import { findDone } from '../../pages/visits.ts';
+import { readMistake, showView, tryForm, type Visit, type Visits } from '../frame/console.ts';
+import { texts } from '../texts/texts.ts';
 import { type LogFilter, renderDelivery, renderLog } from './delivery-pages.ts';
 import type { DeliveryPage, HookAdmin } from './hook-admin.ts';
 import { HOOK, type Reached, reachHook, toUtcTime } from './hook-routes.ts';
 import { WEBHOOKS } from './repository-routes.ts';
-import { texts } from './texts.ts';
 
 const DELIVERY = `${HOOK}/deliveries/:delivery{[0-9]{1,16}}`;
 const PAGE_SIZE = 25;

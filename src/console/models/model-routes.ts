@@ -3,14 +3,14 @@
  * what is served concerns everybody who asks; no token reads or changes it over the API either. Names of models may be
  * any text, so they travel in the query.
  */
-import { Failure, isFailure } from '../errors.ts';
-import type { Mistake } from '../pages/elements.ts';
-import { readField } from '../pages/page-routes.ts';
-import { findDone } from '../pages/visits.ts';
-import { type Submission, showView, tryForm, type Visit, type Visits } from './console.ts';
+import { Failure, isFailure } from '../../errors.ts';
+import type { Mistake } from '../../pages/elements.ts';
+import { readField } from '../../pages/page-routes.ts';
+import { findDone } from '../../pages/visits.ts';
+import { type Submission, showView, tryForm, type Visit, type Visits } from '../frame/console.ts';
+import { texts } from '../texts/texts.ts';
 import type { ModelAdmin, ModelView } from './model-admin.ts';
 import { pathOfModel, renderModel, renderModels, renderPromotion, renderRollback } from './model-pages.ts';
-import { texts } from './texts.ts';
 
 export const MODELS = '/models';
 const t = texts.models;

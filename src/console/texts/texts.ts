@@ -1,0 +1,23 @@
+/** Every text of the console's own pages, in one place, as in the account pages. */
+import { frameTexts } from '../../pages/texts.ts';
+import { deliveryTexts } from './delivery-texts.ts';
+import { hookTexts } from './hook-texts.ts';
+import { modelTexts } from './model-texts.ts';
+import { repositoryTexts } from './repository-texts.ts';
+
+export const texts = {
+  ...frameTexts,
+  trail: 'Where this page is',
+  table: (label: string) => `Table: ${label}`,
+  nav: {
+    watch: 'What runs here',
+    webhooks: 'Webhooks',
+    webhooksAbout: 'Your repositories, their webhooks, and the state of their deliveries.',
+    models: 'Latency models',
+    modelsAbout: 'The models that predict latencies, their accuracy, and the version that is served.',
+  },
+  repositories: repositoryTexts,
+  hooks: hookTexts,
+  models: modelTexts,
+  deliveries: deliveryTexts,
+} as const;
