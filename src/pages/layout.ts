@@ -17,9 +17,9 @@ interface Frame {
   readonly title: string;
   readonly body: Html;
   /** A module of ours that improves the page; it works without. */
-  readonly script?: Asset | undefined;
+  readonly script?: Pick<Asset, 'path'> | undefined;
   /** What this page needs beside the style sheet of all. */
-  readonly styles?: Asset | undefined;
+  readonly styles?: Pick<Asset, 'path'> | undefined;
   /** Goes on to this address by itself, at once: a delay would be a time limit (WCAG 2.2.1). */
   readonly refreshTo?: string | undefined;
 }

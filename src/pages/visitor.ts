@@ -1,5 +1,7 @@
 /** A signed-in person, as every page needs them. */
 export interface Visitor {
+  /** Of the session. */
+  readonly id: string;
   readonly user: { readonly id: string; readonly login: string; readonly name: string; readonly isAdmin: boolean };
   /** Goes into the hidden field `csrf_token` of every form. */
   readonly csrfToken: string;

@@ -1,6 +1,7 @@
 /** The frame that every signed-in page is built in: who it is, forms that are theirs, and answers in the console. */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
+import { raw } from 'hono/html';
 import type { HttpEnv } from '../http/context.ts';
 import { type ConsolePage, renderConsolePage } from './layout.ts';
 import type { NavigationSection } from './navigation.ts';
@@ -17,9 +18,16 @@ export interface Gate<V extends Visitor = Visitor> {
   readonly askToSignIn: (c: Context<HttpEnv>, returnTo: string) => Response;
   /** What the navigation shows this visitor. */
   readonly listSections: (visitor: Visitor) => readonly NavigationSection[];
+  /** Keeps a text for this session and this path for a few minutes; returns the token that takes it once. */
+  readonly keepOnce: (visitor: Pick<Visitor, 'id'>, path: string, text: string) => Promise<string>;
+  /** Undefined for a token that was taken already, or of another session or path. */
+  readonly takeOnce: (visitor: Pick<Visitor, 'id'>, path: string, token: string) => Promise<string | undefined>;
 }
 
-type Page = Omit<ConsolePage, 'visitor' | 'sections'>;
+interface Page extends Omit<ConsolePage, 'visitor' | 'sections'> {
+  /** What a form shows when it is refused belongs to this address, with its query; by default to that of the form. */
+  readonly at?: string | undefined;
+}
 
 /** One request of a signed-in person. */
 export interface Visit<V extends Visitor = Visitor> {
@@ -43,24 +51,21 @@ export interface Visits<V extends Visitor = Visitor> {
 export function createVisits<V extends Visitor>(routes: OpenAPIHono<HttpEnv>, gate: Gate<V>): Visits<V> {
   const openVisit = (c: Context<HttpEnv>, session: V): Visit<V> => {
     const sections = gate.listSections(session);
-    return {
-      c,
-      session,
-      sections,
-      show: (page, options) =>
-        respondPage(c, renderConsolePage({ ...page, visitor: session, sections }), {
-          ...options,
-          withScript: page.script !== undefined,
-        }),
-    };
+    const show = (page: Page, options?: PageOptions) =>
+      respondPage(c, renderConsolePage({ ...page, visitor: session, sections }), {
+        ...options,
+        withScript: page.script !== undefined,
+      });
+    return { c, session, sections, show };
   };
   return {
     page: (path, handle) =>
       routes.get(path, async (c) => {
         const session = await gate.currentVisitor(c);
-        if (session !== undefined) return handle(openVisit(c, session));
         const { pathname, search } = new URL(c.req.url);
-        return gate.askToSignIn(c, pathname + search);
+        if (session === undefined) return gate.askToSignIn(c, pathname + search);
+        const visit = openVisit(c, session);
+        return (await showRefused(gate, visit)) ?? (await handle(visit));
       }),
     form: (path, handle) =>
       routes.post(path, async (c) => {
@@ -68,9 +73,64 @@ export function createVisits<V extends Visitor>(routes: OpenAPIHono<HttpEnv>, ga
         if (session === undefined) return gate.askToSignIn(c, '/');
         const form = await readForm(c);
         gate.checkForm(c, form);
-        return handle({ ...openVisit(c, session), form });
+        const visit = openVisit(c, session);
+        const show = (page: Page, options?: PageOptions) => redirectRefused(gate, visit, { page, options });
+        return handle({ ...visit, show, form });
       }),
   };
+}
+
+const REFUSED = 'refused';
+
+/** A page that a form would show, as it waits for the redirect. Its text carries what was typed, but no password. */
+interface Kept {
+  readonly title: string;
+  readonly here: string;
+  readonly content: string;
+  readonly script: string | undefined;
+  readonly styles: string | undefined;
+  readonly status: PageOptions['status'];
+}
+
+/** No form answers with a page: a reload would send it again. What it has to say is shown once, behind a redirect. */
+async function redirectRefused<V extends Visitor>(
+  gate: Gate<V>,
+  { c, session }: Visit<V>,
+  { page, options }: { readonly page: Page; readonly options: PageOptions | undefined },
+): Promise<Response> {
+  const target = new URL(page.at ?? c.req.path, c.req.url);
+  const kept: Kept = {
+    title: page.title,
+    here: page.here,
+    content: String(await page.content),
+    script: page.script?.path,
+    styles: page.styles?.path,
+    status: options?.status,
+  };
+  const token = await gate.keepOnce(session, target.pathname, JSON.stringify(kept));
+  target.searchParams.set(REFUSED, token);
+  return c.redirect(target.pathname + target.search, 303);
+}
+
+/** Undefined without such a page in the address; loaded again, it is the page without what was refused. */
+async function showRefused<V extends Visitor>(
+  gate: Gate<V>,
+  { c, session, show }: Visit<V>,
+): Promise<Response | undefined> {
+  const token = c.req.query(REFUSED);
+  if (token === undefined) return undefined;
+  const text = await gate.takeOnce(session, c.req.path, token);
+  if (text === undefined) {
+    const { pathname, searchParams } = new URL(c.req.url);
+    searchParams.delete(REFUSED);
+    return c.redirect(searchParams.size === 0 ? pathname : `${pathname}?${searchParams.toString()}`, 303);
+  }
+  const { content, script, styles, status, ...page } = JSON.parse(text) as Kept;
+  return await show({ ...page, content: raw(content), script: toAsset(script), styles: toAsset(styles) }, { status });
+}
+
+function toAsset(path: string | undefined): ConsolePage['script'] {
+  return path === undefined ? undefined : { path };
 }
 
 /** `?done=saved` → the sentence for it; an unknown word says nothing. */

@@ -16,6 +16,8 @@ export interface FormClient {
   post(path: string, fields: Fields, headers?: Readonly<Record<string, string>>): Promise<Answer>;
   /** Opens `page`, takes the hidden fields of its form that posts to `action`, adds `fields`, and sends it. */
   submit(page: string, action: string, fields: Fields): Promise<Answer>;
+  /** The page behind the redirect of a form that was refused. */
+  readRefusal(answer: Answer | Promise<Answer>): Promise<Answer>;
 }
 
 export type Fields = Readonly<Record<string, string>>;
@@ -43,6 +45,12 @@ export function createFormClient(baseUrl: string, jar = new Map<string, string>(
     jar,
     get,
     post,
+    async readRefusal(answer) {
+      const { status, location } = await answer;
+      if (status !== 303 || !/[?&]refused=/.test(location ?? ''))
+        throw new Error(`The form was not refused behind a redirect: ${status} ${location}`);
+      return get(location ?? '');
+    },
     submit: async (page, action, fields) => post(action, { ...readHidden((await get(page)).body, action), ...fields }),
   };
 }

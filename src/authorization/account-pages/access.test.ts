@@ -74,7 +74,7 @@ test('an administrator makes an account and disables it, but never the own one',
   const root = await addUser(service, 'root', true);
   const client = await openAs(service, 'root');
   const given = { login: 'grace', name: 'Grace', email: 'grace@example.org', password: PASSWORD };
-  const weak = await client.submit('/admin/users', '/admin/users', { ...given, password: 'grace' });
+  const weak = await client.readRefusal(client.submit('/admin/users', '/admin/users', { ...given, password: 'grace' }));
   assert.deepEqual([weak.status, weak.body.includes('must be 10 to 256 characters')], [422, true]);
   assert.equal((await client.submit('/admin/users', '/admin/users', given)).status, 303);
   const grace = await openAs(service, 'grace');
@@ -85,9 +85,9 @@ test('an administrator makes an account and disables it, but never the own one',
   assert.equal((await grace.get('/account')).status, 303, 'the session has ended');
   assert.equal((await client.post('/admin/users/disabled', { ...csrf, user_id: user.id })).status, 303);
   assert.equal((await findUserByLogin(service.store, 'grace'))?.disabledAtMs, null);
-  const self = await client.post('/admin/users/disabled', { ...csrf, user_id: root.id });
+  const self = await client.readRefusal(client.post('/admin/users/disabled', { ...csrf, user_id: root.id }));
   assert.deepEqual([self.status, self.body.includes('You cannot disable yourself')], [422, true]);
-  const taken = await client.submit('/admin/users', '/admin/users', { ...given, login: 'ROOT' });
+  const taken = await client.readRefusal(client.submit('/admin/users', '/admin/users', { ...given, login: 'ROOT' }));
   assert.deepEqual([taken.status, taken.body.includes('is taken')], [422, true]);
   const kinds = (await listEvents(service.store, { userId: user.id, limit: 9 })).map(({ kind, actorId }) => [
     kind,
@@ -163,11 +163,11 @@ test('a second secret is added and the first deleted; the last one and a third a
   const client = await openAs(service, 'ada');
   const path = `/account/applications/${clientId}`;
   const csrf = await tokenOf(client);
-  assert.equal((await client.post(`${path}/secrets/delete`, { ...csrf, slot: '1' })).status, 422);
+  assert.equal((await client.readRefusal(client.post(`${path}/secrets/delete`, { ...csrf, slot: '1' }))).status, 422);
   const added = await client.post(`${path}/secrets`, csrf);
   assert.match((await client.get(added.location ?? '')).body, /id="new-secret">tvt_/);
   assert.doesNotMatch((await client.get(path)).body, /new-secret/);
-  assert.equal((await client.post(`${path}/secrets`, csrf)).status, 422);
+  assert.equal((await client.readRefusal(client.post(`${path}/secrets`, csrf))).status, 422);
   assert.equal((await client.post(`${path}/secrets/delete`, { ...csrf, slot: '1' })).status, 303);
   assert.equal((await listSecrets(service.store, clientId)).length, 1);
 });

@@ -76,7 +76,10 @@ function addList({ kit, page, form }: Console): void {
 
 function showNew({ session, show }: Visit, values: ApplicationValues, mistake?: Mistake): Promise<Response> {
   const content = renderNewApplication({ values, mistake, csrfToken: session.csrfToken });
-  return show({ title: texts.applications.createTitle, here: HERE, content }, { status: mistake ? 422 : 200 });
+  return show(
+    { title: texts.applications.createTitle, here: HERE, at: `${HERE}/new`, content },
+    { status: mistake ? 422 : 200 },
+  );
 }
 
 function addDetail({ kit, page, form }: Console): void {
@@ -167,7 +170,8 @@ async function showApplication(
   const { application, values = valuesOf(application) } = shown;
   const secrets = await listSecrets(kit.store, application.clientId);
   const content = renderApplication({ ...shown, values, secrets, csrfToken: session.csrfToken });
-  return show({ title: application.name, here: HERE, content }, { status: shown.mistake ? 422 : 200 });
+  const at = `${HERE}/${application.clientId}`;
+  return show({ title: application.name, here: HERE, at, content }, { status: shown.mistake ? 422 : 200 });
 }
 
 function readValues(form: URLSearchParams): ApplicationValues {

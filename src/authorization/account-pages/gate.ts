@@ -8,6 +8,7 @@ import type { Vault } from '../../vault/vault.ts';
 import { texts } from '../messages/messages.ts';
 import { createFlow, formatFlow } from '../sign-in/flow.ts';
 import type { Session, SignInKit } from '../sign-in/sign-in-kit.ts';
+import { keepOnce, takeKept } from './shown-once.ts';
 
 type ListSections = (visitor: Visitor) => readonly NavigationSection[];
 
@@ -18,6 +19,8 @@ export function createGate(kit: SignInKit, listMore: ListSections = () => []): G
     checkForm: kit.checkForm,
     askToSignIn: (c, returnTo) => askToSignIn(c, kit.vault, { returnTo }),
     listSections: (visitor) => [...listMore(visitor), ...listAccountSections(visitor)],
+    keepOnce: (session, path, text) => keepOnce(kit, { sessionId: session.id, path, texts: [text] }),
+    takeOnce: async (session, path, token) => (await takeKept(kit, { sessionId: session.id, path }, token))?.[0],
   };
 }
 

@@ -58,7 +58,10 @@ export async function showSecurity(
     done: findDone(c, { changed: t.changed, totp_stopped: t.totpStopped, linked: t.linked, saved: t.saved }),
     mistake,
   });
-  return show({ title: t.title, here: SECURITY, content, script: passkeyScript }, { status: mistake ? 422 : 200 });
+  return show(
+    { title: t.title, here: SECURITY, at: SECURITY, content, script: passkeyScript },
+    { status: mistake ? 422 : 200 },
+  );
 }
 
 /** Throws `invalid` unless the field holds the person's password; guesses are counted as at the sign-in. */

@@ -2,8 +2,9 @@
  * A new secret on its way from the form that made it to the page that shows it: over a redirect, so that a reload makes no
  * second one. It waits sealed in a ticket for its session and its page, and is gone once it was shown.
  */
+import type { Visit } from '../../pages/visits.ts';
 import { findTicket, issueTicket, takeTicket } from '../accounts/ticket-store.ts';
-import type { Console, Visit } from './console.ts';
+import type { Session, SignInKit } from '../sign-in/sign-in-kit.ts';
 
 /** The browser follows the redirect at once. */
 const LIFETIME_MS = 5 * 60_000;
@@ -21,23 +22,36 @@ export interface ShownOnce {
   readonly isSpent: boolean;
 }
 
+/** Returns the token that takes the texts once, in this session and on this page. */
+export async function keepOnce(kit: SignInKit, waiting: Waiting): Promise<string> {
+  return await issueTicket(kit, 'shown-once', { content: waiting, lifetimeMs: LIFETIME_MS });
+}
+
+/** Undefined for a token that was taken already, or of another session or page. */
+export async function takeKept(
+  kit: SignInKit,
+  { sessionId, path }: Pick<Waiting, 'sessionId' | 'path'>,
+  token: string,
+): Promise<readonly string[] | undefined> {
+  const waiting = await findTicket<Waiting>(kit, 'shown-once', token);
+  if (waiting?.sessionId !== sessionId || waiting.path !== path) return undefined;
+  return (await takeTicket<Waiting>(kit, 'shown-once', token))?.texts;
+}
+
 /** 303 to the page at `path`, which takes the texts with `takeOnce`. */
 export async function redirectWithSecret(
-  kit: Console['kit'],
-  { c, session }: Visit,
+  kit: SignInKit,
+  { c, session }: Visit<Session>,
   { path, texts, done }: Pick<Waiting, 'path' | 'texts'> & { readonly done?: string },
 ): Promise<Response> {
-  const content: Waiting = { sessionId: session.id, path, texts };
-  const ticket = await issueTicket(kit, 'shown-once', { content, lifetimeMs: LIFETIME_MS });
-  const query = new URLSearchParams({ ...(done === undefined ? {} : { done }), once: ticket });
+  const once = await keepOnce(kit, { sessionId: session.id, path, texts });
+  const query = new URLSearchParams({ ...(done === undefined ? {} : { done }), once });
   return c.redirect(`${path}?${query.toString()}`, 303);
 }
 
-export async function takeOnce(kit: Console['kit'], { c, session }: Visit): Promise<ShownOnce> {
+export async function takeOnce(kit: SignInKit, { c, session }: Visit<Session>): Promise<ShownOnce> {
   const ticket = c.req.query('once');
   if (ticket === undefined) return { texts: [], isSpent: false };
-  const waiting = await findTicket<Waiting>(kit, 'shown-once', ticket);
-  if (waiting?.sessionId !== session.id || waiting.path !== c.req.path) return { texts: [], isSpent: true };
-  const taken = await takeTicket<Waiting>(kit, 'shown-once', ticket);
-  return { texts: taken?.texts ?? [], isSpent: taken === undefined };
+  const texts = await takeKept(kit, { sessionId: session.id, path: c.req.path }, ticket);
+  return { texts: texts ?? [], isSpent: texts === undefined };
 }

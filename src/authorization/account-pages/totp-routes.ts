@@ -73,7 +73,8 @@ async function showSetUp(
   if (seed === undefined) return c.redirect(SECURITY, 303);
   const uri = formatTotpUri(seed, { issuer: texts.product, login: session.user.login });
   const content = renderTotpSetup({ csrfToken: session.csrfToken, seed, uri, mistake });
-  return show({ title: texts.security.totpStart, here: SECURITY, content }, { status: mistake ? 422 : 200 });
+  const at = `${SECURITY}/totp`;
+  return show({ title: texts.security.totpStart, here: SECURITY, at, content }, { status: mistake ? 422 : 200 });
 }
 
 function addStop({ kit, form }: Console): void {

@@ -116,7 +116,7 @@ async function showUsers({ store }: Console['kit'], { c, session, show }: Visit,
 ${renderDone(shown.done)}${renderMistake(shown.mistake)}
 <ul class="list">${page.map((user) => renderUser(user, session))}</ul>${more}
 ${renderNewUser(shown, session.csrfToken)}`;
-  return show({ title: t.title, here: HERE, content }, { status: shown.mistake ? 422 : 200 });
+  return show({ title: t.title, here: HERE, at: HERE, content }, { status: shown.mistake ? 422 : 200 });
 }
 
 function renderUser(user: User, session: Visit['session']): Html {

@@ -72,7 +72,10 @@ test('turning the second step off asks for the password', async (t) => {
   const client = await openAs(service, 'ada');
   await turnOnTotp(service, client);
   const path = '/account/security';
-  assert.equal((await client.submit(path, `${path}/totp/stop`, { totp_password: 'wrong' })).status, 422);
+  assert.equal(
+    (await client.readRefusal(client.submit(path, `${path}/totp/stop`, { totp_password: 'wrong' }))).status,
+    422,
+  );
   assert.equal((await submitSignIn(createFormClient(service.url), 'ada')).location, '/sign-in/second-step');
   assert.equal((await client.submit(path, `${path}/totp/stop`, { totp_password: PASSWORD })).status, 303);
   assert.equal((await submitSignIn(createFormClient(service.url), 'ada')).location, '/');
@@ -95,7 +98,7 @@ async function turnOnTotp(service: PageService, client: FormClient) {
   const { body } = await client.get(`${path}/totp`);
   const seed = /id="totp-key">([A-Z2-7 ]+)</.exec(body)?.[1]?.replaceAll(' ', '') ?? '';
   assert.equal(seed.length, 32);
-  const wrong = await client.submit(`${path}/totp`, `${path}/totp/confirm`, { code: '000000' });
+  const wrong = await client.readRefusal(client.submit(`${path}/totp`, `${path}/totp/confirm`, { code: '000000' }));
   assert.equal(wrong.status, 422);
   const code = digitsAt(seed, service.world.nowMs());
   const on = await client.submit(`${path}/totp`, `${path}/totp/confirm`, { code });

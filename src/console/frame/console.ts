@@ -23,13 +23,15 @@ export interface ConsoleView {
   readonly title: string;
   /** The entry of the navigation that it belongs to. */
   readonly here: string;
+  /** The address of a page that a form with another address may show. */
+  readonly at?: string | undefined;
   readonly content: Html;
   readonly mistake?: Mistake | undefined;
 }
 
 /** A refused form is shown again with 422, like those of the account pages. */
-export function showView({ show }: Visit, { title, here, content, mistake }: ConsoleView): Promise<Response> {
-  return show({ title, here, content, styles: consoleStyles }, { status: mistake === undefined ? 200 : 422 });
+export function showView({ show }: Visit, { mistake, ...view }: ConsoleView): Promise<Response> {
+  return show({ ...view, styles: consoleStyles }, { status: mistake === undefined ? 200 : 422 });
 }
 
 export function callerOf({ session: { user } }: Visit): Caller {

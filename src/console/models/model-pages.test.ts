@@ -66,13 +66,17 @@ test('a version is promoted and rolled back, each after a page that says what wi
 
   const rollback = pathOf(name, 'rollback');
   assert.match(await readText(client, rollback), /@1 will answer again instead of Qwen\/Qwen3 32B\?@2/);
-  const stale = await client.post('/models/rollback', { ...(await readCsrf(client)), name, previous: '7' });
+  const stale = await client.readRefusal(
+    client.post('/models/rollback', { ...(await readCsrf(client)), name, previous: '7' }),
+  );
   assert.deepEqual([stale.status, /it would lead to version 1 by now/.test(stale.body)], [422, true]);
   const rolledBack = await client.submit(rollback, '/models/rollback', {});
   assert.equal(rolledBack.location, `${page}&done=rolled_back`);
   assert.match(await readText(client, page), /version 1 is served.*@2 rolled back promoted by ada/);
   assert.match(await readText(client, rollback), /No other version was served before this one/);
-  const gone = await client.post('/models/promote', { ...(await readCsrf(client)), name, version: '9' });
+  const gone = await client.readRefusal(
+    client.post('/models/promote', { ...(await readCsrf(client)), name, version: '9' }),
+  );
   assert.deepEqual([gone.status, /Cannot find version 9/.test(gone.body)], [422, true]);
   assert.equal((await client.get(`${pathOf(name, 'promote')}&version=9`)).status, 404);
   assert.equal((await client.get(pathOf('missing'))).status, 404);

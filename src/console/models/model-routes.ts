@@ -39,7 +39,13 @@ function readName({ c }: Visit): string {
 
 function showModel(visit: Visit, model: ModelView, mistake?: Mistake): Promise<Response> {
   const done = findDone(visit.c, { promoted: t.promoted, rolled_back: t.rolledBack });
-  return showView(visit, { title: model.name, here: MODELS, content: renderModel({ model, done, mistake }), mistake });
+  return showView(visit, {
+    title: model.name,
+    here: MODELS,
+    at: pathOfModel(model.name),
+    content: renderModel({ model, done, mistake }),
+    mistake,
+  });
 }
 
 function addPromotion({ page, form }: Visits, admin: ModelAdmin): void {

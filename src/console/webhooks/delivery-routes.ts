@@ -5,6 +5,7 @@ import { readMistake, showView, tryForm, type Visit, type Visits } from '../fram
 import { texts } from '../texts/texts.ts';
 import { type LogFilter, renderDelivery, renderLog } from './delivery-pages.ts';
 import type { DeliveryPage, HookAdmin } from './hook-admin.ts';
+import { pathOfHook } from './hook-pages.ts';
 import { HOOK, type Reached, reachHook, toUtcTime } from './hook-routes.ts';
 import { WEBHOOKS } from './repository-routes.ts';
 
@@ -76,5 +77,6 @@ async function showDelivery(visit: Visit, { repository, hook }: Reached, mistake
   const done = findDone(visit.c, { tested: texts.hooks.tested, again: t.againDone });
   const { csrfToken } = visit.session;
   const content = renderDelivery({ repository, hookId, delivery, done, mistake, csrfToken });
-  return showView(visit, { title: t.number(delivery.id), here: WEBHOOKS, content, mistake });
+  const at = `${pathOfHook(repository, hookId)}/deliveries/${delivery.id}`;
+  return showView(visit, { title: t.number(delivery.id), here: WEBHOOKS, at, content, mistake });
 }

@@ -88,7 +88,7 @@ test('a webhook is made, tested, changed, given another key and none, switched o
   assert.equal((await press(client, path, 'enable')).location, `${path}?done=enabled`);
   assert.doesNotMatch(textOf(await client.get(path)), /Disabled since/);
 
-  const unconfirmed = await press(client, path, 'delete');
+  const unconfirmed = await client.readRefusal(press(client, path, 'delete'));
   assert.deepEqual([unconfirmed.status, /Tick the box/.test(unconfirmed.body)], [422, true]);
   assert.equal((await press(client, path, 'delete', { confirm: 'yes' })).location, `${REPOSITORY}?done=deleted`);
   assert.equal((await client.get(path)).status, 404);
@@ -103,13 +103,17 @@ test('a form is refused in the words of the API, and keeps what was typed', asyn
     [{ url: 'http://127.0.0.1:9/', password: 'x'.repeat(256) }, 'password must be at most 255 characters'],
   ] as const;
   for (const [fields, sentence] of cases) {
-    const refused = await client.submit(`${REPOSITORY}/new`, REPOSITORY, { ...FORM, note_events: '1', ...fields });
+    const refused = await client.readRefusal(
+      client.submit(`${REPOSITORY}/new`, REPOSITORY, { ...FORM, note_events: '1', ...fields }),
+    );
     assert.equal(refused.status, 422);
     assert.ok(textOf(refused).includes(sentence), sentence);
     assert.match(refused.body, /name="note_events" value="1" checked/);
     if (fields.url !== '') assert.ok(refused.body.includes(`value="${fields.url}"`));
   }
-  const taken = await client.submit('/webhooks/new', '/webhooks/new', { owner: 'ada', name: 'Doors', description: '' });
+  const taken = await client.readRefusal(
+    client.submit('/webhooks/new', '/webhooks/new', { owner: 'ada', name: 'Doors', description: '' }),
+  );
   assert.deepEqual([taken.status, /exists already/.test(taken.body)], [422, true]);
 });
 
@@ -148,7 +152,7 @@ test('what failed is seen with its reason, found by filters, and sent again', as
   assert.deepEqual(receiver.received[1]?.body, receiver.received[0]?.body);
   assert.equal((await press(client, path, 'replay', { since: '2020-01-01T00:00' })).location, `${path}?replayed=0`);
   assert.match(textOf(await client.get(`${path}?replayed=0`)), /No delivery has failed permanently/);
-  const unreadable = await press(client, path, 'replay', { since: 'soon' });
+  const unreadable = await client.readRefusal(press(client, path, 'replay', { since: 'soon' }));
   assert.deepEqual([unreadable.status, /since must be an ISO 8601 time/.test(unreadable.body)], [422, true]);
 });
 

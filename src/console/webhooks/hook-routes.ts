@@ -79,7 +79,9 @@ interface FormShown {
 function showForm(admin: HookAdmin, visit: Visit, shown: FormShown): Promise<Response> {
   const content = renderHookForm({ ...shown, profiles: admin.profiles, csrfToken: visit.session.csrfToken });
   const title = shown.hookId === undefined ? texts.hooks.create : texts.hooks.editTitle(shown.hookId);
-  return showView(visit, { title, here: WEBHOOKS, content, mistake: shown.mistake });
+  const base = pathOfRepository(shown.repository);
+  const at = shown.hookId === undefined ? `${base}/new` : `${base}/${shown.hookId}/change`;
+  return showView(visit, { title, here: WEBHOOKS, at, content, mistake: shown.mistake });
 }
 
 function addHook({ page }: Visits, admin: HookAdmin): void {
@@ -102,7 +104,13 @@ async function showHook(visit: Visit, { repository, hook }: Reached, mistake?: M
       });
   const { csrfToken } = visit.session;
   const content = renderHook({ repository, hook: view, deliveries: recent.deliveries, done, mistake, csrfToken });
-  return showView(visit, { title: t.number(view.id), here: WEBHOOKS, content, mistake });
+  return showView(visit, {
+    title: t.number(view.id),
+    here: WEBHOOKS,
+    at: pathOfHook(repository, view.id),
+    content,
+    mistake,
+  });
 }
 
 function addChange({ page, form }: Visits, admin: HookAdmin): void {

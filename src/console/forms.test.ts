@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type ConsoleService, startConsoleService } from '../../test/support/console-service.ts';
+import { type FormClient, readHidden } from '../../test/support/form-client.ts';
+import { saveTestVersion } from '../../test/support/model-versions.ts';
+import { startReceiver } from '../../test/support/receiver.ts';
+import { promoteModel } from '../prediction/registry/model-store.ts';
+
+/** Signing out ends the walk; the options of a passkey are read by a script, not shown. */
+const NOT_WALKED = ['/sign-out', '/account/security/passkeys/options'];
+
+test('no form of the console answers with a page: each leads on with 303, be it refused or not', async (t) => {
+  await using receiver = await startReceiver();
+  const service = await startConsoleService({ PREDICTION_LEARNING: 'false' });
+  t.after(() => service[Symbol.asyncDispose]());
+  await service.addUser('ada', true);
+  await service.addUser('grace');
+  const client = await service.openAs('ada');
+  await fillConsole(service, client, receiver.url);
+  const pages = await listPages(client);
+  const forms = listForms(pages).filter(({ action }) => !NOT_WALKED.includes(action));
+  const kinds = new Set(forms.map(({ action }) => action.replace(/app_[\w-]+|\d+/g, '*')));
+  assert.ok(kinds.size >= 20, [...kinds].join('\n'));
+  for (const { page, action, hidden } of forms) {
+    const answer = await client.post(action, hidden);
+    // What an earlier form deleted is not found.
+    if (answer.status === 404) continue;
+    assert.equal(answer.status, 303, `${page} → ${action}`);
+    const shown = await client.get(answer.location ?? '');
+    assert.ok([200, 303, 422].includes(shown.status), `${action} → ${answer.location}: ${shown.status}`);
+  }
+});
+
+test('a refused form is shown once, to its own session; loaded again, the page is as it was', async (t) => {
+  const service = await startConsoleService();
+  t.after(() => service[Symbol.asyncDispose]());
+  for (const login of ['ada', 'grace']) await service.addUser(login);
+  const client = await service.openAs('ada');
+  const { location } = await client.submit('/account', '/account', { name: '', email: 'ada@example.org' });
+  assert.match(location ?? '', /^\/account\?refused=/);
+  assert.equal((await (await service.openAs('grace')).get(location ?? '')).location, '/account');
+  const shown = await client.get(location ?? '');
+  assert.deepEqual([shown.status, /role="alert"/.test(shown.body)], [422, true]);
+  assert.equal((await client.get(location ?? '')).location, '/account');
+});
+
+async function fillConsole({ store }: ConsoleService, client: FormClient, url: string): Promise<void> {
+  await client.submit('/webhooks/new', '/webhooks/new', { owner: 'ada', name: 'doors', description: '' });
+  const hook = { url, encryption_type: '1', password: 'k3y', profile: 'gitcode', push_events: '1' };
+  const made = await client.submit('/webhooks/ada/doors/new', '/webhooks/ada/doors', hook);
+  const path = (made.location ?? '').replace('?done=created', '');
+  await client.submit(path, `${path}/test`, {});
+  await client.submit('/account/tokens', '/account/tokens', { name: 'a', scope: 'all_hook', days: '7' });
+  const application = { name: 'CI', redirect_uri: 'https://ci.example.org/cb', kind: 'confidential' };
+  await client.submit('/account/applications/new', '/account/applications', application);
+  for (const version of [1, 2]) {
+    await saveTestVersion(store, 'm');
+    await promoteModel(store, { name: 'm', version, nowMs: version, reason: 'by a test' });
+  }
+  await client.submit('/account/security', '/account/security/totp', {});
+}
+
+/** Everything that links lead to, by its path with the query. */
+async function listPages(client: FormClient): Promise<Map<string, string>> {
+  const pages = new Map<string, string>();
+  const waiting = ['/', '/account/security/totp'];
+  for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
+    if (pages.has(path)) continue;
+    const { body } = await client.get(path);
+    pages.set(path, body);
+    for (const [, link = ''] of body.matchAll(/href="(\/[^"]*)"/g)) {
+      const target = link.replaceAll('&amp;', '&');
+      if (!/^\/(assets|sign-)/.test(target)) waiting.push(target);
+    }
+  }
+  return pages;
+}
+
+function listForms(pages: ReadonlyMap<string, string>) {
+  const found = new Map<string, { page: string; action: string; hidden: Record<string, string> }>();
+  for (const [page, body] of pages)
+    for (const [, action = ''] of body.matchAll(/<form method="post" action="([^"]+)"/g))
+      if (!found.has(action)) found.set(action, { page, action, hidden: readHidden(body, action) });
+  return [...found.values()];
+}
