@@ -21,14 +21,19 @@ child.on('exit', (code, signal) => {
   process.exitCode = code ?? 128 + (constants.signals[signal] ?? 0);
 });
 
+// Why packages without install scripts: docs/decisions/0015-installation.md.
 function findNode() {
-  if (process.versions.node.startsWith('24.')) return process.execPath;
+  const major = Number(process.versions.node.split('.')[0]);
+  if (major === 24) return process.execPath;
+  const name = `node-${process.platform === 'win32' ? 'win' : process.platform}-${process.arch}`;
+  const file = process.platform === 'win32' ? 'node.exe' : 'node';
   try {
-    return createRequire(import.meta.url).resolve('node/bin/node');
+    return createRequire(import.meta.url).resolve(`${name}/bin/${file}`);
   } catch {
+    if (major > 24) return process.execPath;
     process.stderr.write(
-      `Cannot start: this is Node ${process.versions.node}, and the Node 24 of the package "node" is not there\n` +
-        'npm leaves it out with --ignore-scripts; run "npm rebuild node", or start this file with Node 24\n',
+      `Cannot start: this is Node ${process.versions.node}, and the package "${name}" with Node 24 is not installed\n` +
+        'npm leaves it out with --omit=optional, and it exists for Linux (x64, arm64) and Windows (x64): start with Node 24 elsewhere\n',
     );
     process.exit(1);
   }

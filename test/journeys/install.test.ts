@@ -4,6 +4,7 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
+import { runNpm } from '../support/run-npm.ts';
 import { createDataDir, startProgram } from '../support/start-program.ts';
 
 /** The steps of deploy/Dockerfile, in a folder instead of an image: each npm installs what the program then runs on. */
@@ -24,22 +25,6 @@ function listCopied(): string[] {
     .flatMap((line) => line.split(/\s+/).slice(1, -1));
 }
 
-/** What npm sets for its scripts about the folder they run in; settings such as the registry or its authority stay. */
-const OF_THIS_RUN =
-  /^npm_(package|lifecycle|command|execpath|node_execpath|config_((local_|global_)?prefix|call|package)$)/;
-
-function withoutThisRun(): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !OF_THIS_RUN.test(name)));
-}
-
-function runNpm(npmVersion: string, folder: string, argv: readonly string[]): void {
-  execFileSync('npx', ['--yes', `npm@${npmVersion}`, ...argv, '--no-audit', '--no-fund'], {
-    cwd: folder,
-    env: withoutThisRun(),
-    stdio: ['ignore', 'ignore', 'inherit'],
-  });
-}
-
 function installAsImage(npmVersion: string): string {
   const app = mkdtempSync(join(tmpdir(), 'trivet-install-'));
   for (const path of listCopied()) {
@@ -47,7 +32,7 @@ function installAsImage(npmVersion: string): string {
     cpSync(path, join(app, path), { recursive: true });
   }
   const [, ...install] = findStep(/^RUN (npm ci .*)$/).split(' ');
-  runNpm(npmVersion, app, install);
+  runNpm({ version: npmVersion, folder: app }, install);
   return app;
 }
 
@@ -57,7 +42,7 @@ for (const npmVersion of NPM_VERSIONS)
   test(`npm ${npmVersion} takes the lock file for development`, { skip }, () => {
     const folder = mkdtempSync(join(tmpdir(), 'trivet-install-'));
     for (const file of ['package.json', 'package-lock.json', '.npmrc']) cpSync(file, join(folder, file));
-    assert.doesNotThrow(() => runNpm(npmVersion, folder, ['ci', '--dry-run']));
+    assert.doesNotThrow(() => runNpm({ version: npmVersion, folder }, ['ci', '--dry-run']));
     rmSync(folder, { recursive: true });
   });
 
