@@ -7,13 +7,17 @@ const OFFSET = EXPERTS.findIndex(({ name }) => name === 'trees + slow offset');
 const TREES = EXPERTS.findIndex(({ name }) => name === 'trees');
 
 /** Every expert is far off but this one. */
-const onlyRight = (expert: number) => EXPERTS.map((_, e) => (e === expert ? 0 : 0.7));
+const onlyRight = (expert: number) => ({
+  predictions: EXPERTS.map((_, e) => (e === expert ? 0 : 0.7)),
+  observedLog: 0,
+  lateness: 0,
+});
 
 test('where a server has changed, its offsets weigh most, and elsewhere the trees', () => {
   const weights = createExpertWeights();
-  for (let i = 0; i < 60; i++) for (const server of [0, 1, 2]) weights.observe(server, onlyRight(TREES), 0);
+  for (let i = 0; i < 60; i++) for (const server of [0, 1, 2]) weights.observe(server, onlyRight(TREES));
   for (let i = 0; i < 60; i++)
-    for (const server of [0, 1, 2]) weights.observe(server, onlyRight(server === 1 ? OFFSET : TREES), 0);
+    for (const server of [0, 1, 2]) weights.observe(server, onlyRight(server === 1 ? OFFSET : TREES));
   assert.ok(weights.weightsOf(1)[OFFSET]! > 0.9, weights.weightsOf(1).join(' '));
   assert.ok(weights.weightsOf(0)[TREES]! > 0.9);
 });
@@ -21,15 +25,27 @@ test('where a server has changed, its offsets weigh most, and elsewhere the tree
 test('physics weighs most once the trees, corrected or not, are far off', () => {
   const weights = createExpertWeights();
   const physics = EXPERTS.findIndex(({ name }) => name === 'physics');
-  for (let i = 0; i < 60; i++) weights.observe(0, onlyRight(TREES), 0);
+  for (let i = 0; i < 60; i++) weights.observe(0, onlyRight(TREES));
   assert.ok(weights.weightsOf(-1)[physics]! < 0.1);
-  for (let i = 0; i < 60; i++) weights.observe(0, onlyRight(physics), 0);
+  for (let i = 0; i < 60; i++) weights.observe(0, onlyRight(physics));
   assert.ok(weights.weightsOf(-1)[physics]! > 0.9, weights.weightsOf(-1).join(' '));
+});
+
+test('the same losses say less of a time to come when many others come between forecast and end', () => {
+  const prompt = createExpertWeights();
+  const late = createExpertWeights();
+  const predictions = EXPERTS.map((_, e) => (e === OFFSET ? 0.4 : 0.7));
+  for (let i = 0; i < 10; i++) {
+    prompt.observe(-1, { predictions, observedLog: 0, lateness: 0 });
+    late.observe(-1, { predictions, observedLog: 0, lateness: 500 });
+  }
+  assert.ok(prompt.weightsOf(-1)[OFFSET]! > 0.9, prompt.weightsOf(-1).join(' '));
+  assert.ok(late.weightsOf(-1)[TREES]! > 0.3, late.weightsOf(-1).join(' '));
 });
 
 test('an unknown server, and one without events, has the weights of the slot', () => {
   const weights = createExpertWeights();
-  for (let i = 0; i < 30; i++) weights.observe(0, onlyRight(OFFSET), 0);
+  for (let i = 0; i < 30; i++) weights.observe(0, onlyRight(OFFSET));
   assert.deepEqual(weights.weightsOf(-1), weights.weightsOf(5));
   assert.ok(weights.weightsOf(5)[OFFSET]! > 0.9);
   weights.forget(0);
@@ -39,7 +55,7 @@ test('an unknown server, and one without events, has the weights of the slot', (
 test('weights are taken up again after a restart', () => {
   const before = createExpertWeights();
   for (let i = 0; i < 40; i++)
-    for (const server of [0, 1]) before.observe(server, onlyRight(server === 0 ? OFFSET : TREES), 0);
+    for (const server of [0, 1]) before.observe(server, onlyRight(server === 0 ? OFFSET : TREES));
   const after = createExpertWeights();
   after.restore(before.save());
   after.restoreServer(9, before.saveServer(0)!);

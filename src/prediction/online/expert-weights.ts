@@ -10,11 +10,16 @@ import { EXPERT_COUNT } from './experts.ts';
 /** Losses of about the last 60 events count. */
 const DECAY = 0.985;
 /** How sharply a lower loss is preferred, in units of the best expert's own mean loss. */
-const SHARPNESS = 12;
+const SHARPNESS = 20;
+/**
+ * Requests that are under way together have errors alike: with this many others observed between forecast and end, the
+ * same losses are half the evidence.
+ */
+const HALF_LATENESS = 5;
 /** One wild request must not dethrone an expert. */
-const MAX_LOSS = 1;
-/** Before the first event, the experts that learned from rows weigh most. */
-const INITIAL_WEIGHTS = [0.05, 0.1, 0.1, 0.35, 0.3, 0.1] as const;
+const MAX_LOSS = 3;
+/** Before the first event, and while the evidence is weak, the experts that learned from rows weigh most. */
+const INITIAL_WEIGHTS = [0.04, 0.08, 0.08, 0.5, 0.2, 0.1] as const;
 /** The losses of the slot count as this many events of a server. */
 const SHRINKAGE = 10;
 
@@ -30,13 +35,21 @@ export interface SavedExperts {
   readonly count: number;
 }
 
+/** What was predicted for a request, and what happened then. */
+export interface ObservedForecast {
+  /** The logarithms that the experts predicted. */
+  readonly predictions: ArrayLike<number>;
+  readonly observedLog: number;
+  /** How many times others come between a forecast and its end, lately. */
+  readonly lateness: number;
+}
+
 export interface ExpertWeights {
   /** One weight for each expert at this server (-1: unknown); they sum to 1. */
   weightsOf(server: number): Float64Array;
   /** Fills `mixture.logs` with the weighted means of `mixture.expertLogs`. */
   mix(batch: Batch, mixture: Mixture): void;
-  /** `predictions` are the logarithms that the experts predicted. */
-  observe(server: number, predictions: ArrayLike<number>, observedLog: number): void;
+  observe(server: number, observed: ObservedForecast): void;
   /** Call when this number is about to mean another server. */
   forget(server: number): void;
   save(): SavedExperts;
@@ -48,17 +61,19 @@ export interface ExpertWeights {
 export function createExpertWeights(): ExpertWeights {
   const slot = createRecord();
   const servers: (ExpertRecord | undefined)[] = [];
+  let lateness = 0;
   return {
     weightsOf: (server) => findRecord(server, servers, slot).weights,
     mix: (batch, mixture) => mixRows(batch, mixture, { servers, slot }),
-    observe(server, predictions, observedLog) {
-      addLosses(slot, predictions, observedLog);
-      reweighSlot(slot);
+    observe(server, observed) {
+      lateness = observed.lateness;
+      addLosses(slot, observed);
+      reweighSlot(slot, lateness);
       if (server === -1) return;
       const own = servers[server] ?? createRecord();
       servers[server] = own;
-      addLosses(own, predictions, observedLog);
-      reweighServer(own, slot);
+      addLosses(own, observed);
+      reweighServer(own, slot, lateness);
     },
     forget(server) {
       servers[server] = undefined;
@@ -66,13 +81,13 @@ export function createExpertWeights(): ExpertWeights {
     save: () => saveRecord(slot),
     saveServer: (server) => servers[server] && saveRecord(servers[server]),
     restore(saved) {
-      if (fill(slot, saved)) reweighSlot(slot);
+      if (fill(slot, saved)) reweighSlot(slot, lateness);
     },
     restoreServer(server, saved) {
       const own = createRecord();
       if (!fill(own, saved)) return;
       servers[server] = own;
-      reweighServer(own, slot);
+      reweighServer(own, slot, lateness);
     },
   };
 }
@@ -100,28 +115,33 @@ function createRecord(): ExpertRecord {
   return { losses: new Float64Array(EXPERT_COUNT), weights: Float64Array.from(INITIAL_WEIGHTS), count: 0 };
 }
 
-function addLosses(record: ExpertRecord, predictions: ArrayLike<number>, observedLog: number): void {
+function addLosses(record: ExpertRecord, { predictions, observedLog }: ObservedForecast): void {
   const { losses } = record;
   for (let e = 0; e < losses.length; e++)
     losses[e] = losses[e]! * DECAY + Math.min(MAX_LOSS, Math.abs(observedLog - predictions[e]!));
   record.count = record.count * DECAY + 1;
 }
 
-function reweighSlot(slot: ExpertRecord): void {
+function reweighSlot(slot: ExpertRecord, lateness: number): void {
   reweigh(
     slot,
     slot.losses.map((sum) => sum / slot.count),
-    slot.count,
+    countEvidence(slot.count, lateness),
   );
 }
 
-function reweighServer(server: ExpertRecord, slot: ExpertRecord): void {
+function reweighServer(server: ExpertRecord, slot: ExpertRecord, lateness: number): void {
   const prior = slot.losses.map((sum) => (SHRINKAGE * sum) / Math.max(1, slot.count));
   reweigh(
     server,
     server.losses.map((sum, e) => (sum + prior[e]!) / (server.count + SHRINKAGE)),
-    Math.max(slot.count, server.count),
+    countEvidence(Math.max(slot.count, server.count), lateness),
   );
+}
+
+/** As many events as would say the same if each request were alone. */
+function countEvidence(count: number, lateness: number): number {
+  return count / (1 + lateness / HALF_LATENESS);
 }
 
 /** The sharpness grows with the number of events: after few of them the initial weights still count. */

@@ -86,8 +86,8 @@ export function createLiveTarget(target: Target, { tracker, podType, initial }: 
     },
     observe({ logPhysics, logTrees, expertLogs, mixtureMs, interval }, key, observedMs) {
       const observedLog = Math.log(observedMs);
-      weights.observe(key.server, expertLogs, observedLog);
       intervals.observe(interval, key.server, observedLog - Math.log(mixtureMs));
+      weights.observe(key.server, { predictions: expertLogs, observedLog, lateness: intervals.lateness });
       tracker.observe(key, signals.physics, observedLog - logPhysics);
       tracker.observe(key, signals.trees, observedLog - logTrees);
     },

@@ -22,6 +22,8 @@ import { createServerQuantiles, type ServerQuantiles } from './server-quantiles.
 export interface PredictionIntervals {
   readonly ofSlot: AdaptiveQuantiles;
   readonly ofServers: ServerQuantiles;
+  /** How many times others were observed while a request was under way: a decayed mean. */
+  readonly lateness: number;
   /** Writes the statistic of each row. */
   fill(mixed: MixedRows, column: StatisticColumn): void;
   predictInterval(mixtureMs: number, server: number): PredictedInterval;
@@ -46,7 +48,6 @@ export function createPredictionIntervals(target: Target, calibration: Calibrati
   const ofServers = createServerQuantiles();
   const rollingMaximum = createRollingMaximum();
   let scale = measureScale(calibration);
-  /** How many times were observed while a request was under way: a decayed mean. */
   let lateness = 0;
 
   /** Recent residuals of the slot have one quantile for every load; learned ones have one for each bucket. */
@@ -69,6 +70,9 @@ export function createPredictionIntervals(target: Target, calibration: Calibrati
   return {
     ofSlot,
     ofServers,
+    get lateness() {
+      return lateness;
+    },
     fill: (mixed, column) => fillStatistic(readState(), mixed, column),
     predictInterval(mixtureMs, server) {
       const state = readState();
