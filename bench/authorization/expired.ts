@@ -16,7 +16,7 @@ import { realWorld } from '../../src/world.ts';
 import { giveConsent } from '../../test/support/give-consent.ts';
 import { createTestDatabase, findPostgresBinaries, startPostgresCluster } from '../../test/support/postgres-cluster.ts';
 
-/** More than a store recalls, so that every look-up reads. */
+/** More than the read cache holds, so that every look-up reads. */
 const LIVE = 20_000;
 const DAY_MS = 86_400_000;
 const RUN_MS = 3_000;

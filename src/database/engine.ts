@@ -6,7 +6,7 @@ export interface Engine {
   readonly name: EngineName;
   read(statement: Statement<object>, parameters: readonly SqlValue[]): Promise<Row[]>;
   /** The same answer, possibly from the read cache while it is known to be current. */
-  recall(statement: Statement<object>, parameters: readonly SqlValue[]): Promise<Row[]>;
+  readCached(statement: Statement<object>, parameters: readonly SqlValue[]): Promise<Row[]>;
   /** The steps in one transaction; a single one is atomic by itself. */
   writeAll(steps: readonly Step[]): Promise<Row[][]>;
   call<Input, Result>(procedure: Procedure<Input, Result>, input: Input): Promise<Result>;

@@ -94,10 +94,13 @@ export interface Store {
   /** A statement that only reads (SELECT, WITH, VALUES); it sees every write whose promise has resolved. */
   read<R extends object>(statement: Statement<R>, parameters?: readonly SqlValue[]): Promise<R[]>;
   /**
-   * The same answer as `read`, for what is asked again and again. On SQLite it comes from a bounded memory for as long as
-   * no commit has happened; PostgreSQL cannot report that without a query, so it is read. The rows are shared.
+   * The same answer as `read`, for rows that nearly every request needs. On SQLite it comes from a bounded cache until the
+   * next commit; PostgreSQL cannot report a commit without a query, so it is read. The rows are shared.
    */
-  recall<R extends object>(statement: Statement<R>, parameters?: readonly SqlValue[]): Promise<readonly Readonly<R>[]>;
+  readCached<R extends object>(
+    statement: Statement<R>,
+    parameters?: readonly SqlValue[],
+  ): Promise<readonly Readonly<R>[]>;
   /** One statement, atomic by itself. */
   write<R extends object>(statement: Statement<R>, parameters?: readonly SqlValue[]): Promise<R[]>;
   /** Several statements that commit together or not at all; the rows of each. */

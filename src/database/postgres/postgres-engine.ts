@@ -61,7 +61,7 @@ export function openPostgresEngine(options: PostgresOptions): PostgresEngine {
     name: 'postgres',
     pool,
     read,
-    recall: read,
+    readCached: read,
     writeAll: (steps) => begin(() => transact((client) => runSteps(client, steps))),
     call: (procedure, input) => {
       const work = (client: pg.PoolClient) => runIsolated(client, procedure, input);

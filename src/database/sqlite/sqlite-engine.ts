@@ -1,7 +1,7 @@
 import { Failure } from '../../errors.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Engine } from '../engine.ts';
-import { createReadMemory } from './read-memory.ts';
+import { createReadCache } from './read-cache.ts';
 import { openSqliteConnection } from './sqlite-connection.ts';
 import { createSqliteWriter } from './sqlite-writer.ts';
 
@@ -15,7 +15,7 @@ export interface SqliteOptions {
 export function openSqliteEngine(options: SqliteOptions): Engine {
   const reader = openSqliteConnection(options.path, 'read');
   const writer = createSqliteWriter(options);
-  const memory = createReadMemory(reader);
+  const cache = createReadCache(reader);
   let isClosed = false;
   let lastDataVersion = -1;
 
@@ -29,9 +29,9 @@ export function openSqliteEngine(options: SqliteOptions): Engine {
       checkOpen();
       return reader.run(statement, parameters);
     },
-    recall: async (statement, parameters) => {
+    readCached: async (statement, parameters) => {
       checkOpen();
-      return memory.recall(statement, parameters);
+      return cache.readCached(statement, parameters);
     },
     writeAll: (steps) => writer.writeAll(steps),
     call: (procedure, input) => writer.call(procedure, input),

@@ -129,10 +129,10 @@ function createStore(engine: Engine, { log, metrics, world }: StoreOptions): Sto
       checkParameters(statement.name, parameters);
       return (await engine.read(statement, parameters)) as R[];
     },
-    recall: async <R extends object>(statement: Statement<R>, parameters: readonly SqlValue[] = []) => {
+    readCached: async <R extends object>(statement: Statement<R>, parameters: readonly SqlValue[] = []) => {
       checkRead(statement);
       checkParameters(statement.name, parameters);
-      return (await engine.recall(statement, parameters)) as R[];
+      return (await engine.readCached(statement, parameters)) as R[];
     },
     write: async <R extends object>(statement: Statement<R>, parameters: readonly SqlValue[] = []) => {
       const [rows] = await writeAll([{ statement, parameters }]);

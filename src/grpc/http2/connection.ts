@@ -6,13 +6,13 @@
  * (`send-windows.ts`) and kept (`connection-memory.ts`), and how it ends (`../budget/closing.ts`).
  */
 import type { Socket } from 'node:net';
+import type { BufferPool } from '../budget/buffer-pool.ts';
 import { endSocket, endSocketAfterFault, endSocketSoon } from '../budget/closing.ts';
 import type { LargeMessages } from '../budget/large-messages.ts';
 import type { MemoryBudget } from '../budget/memory-budget.ts';
 import type { NetworkUse } from '../budget/network-use.ts';
 import { ReadQueue } from '../budget/read-queue.ts';
 import { COST, Share, type Turns } from '../budget/turns.ts';
-import type { WriteMemory } from '../budget/write-memory.ts';
 import { ConnectionMemory } from './connection-memory.ts';
 import { ControlFrameLimit } from './control-frame-limit.ts';
 import { FrameReader } from './frame-reader.ts';
@@ -30,7 +30,7 @@ import { MAX_STREAMS, StreamTable } from './stream-table.ts';
 
 export interface ConnectionOptions {
   readonly monotonicMs: () => number;
-  readonly writeMemory: WriteMemory;
+  readonly bufferPool: BufferPool;
   readonly turns: Turns;
   readonly memory: MemoryBudget;
   readonly network: NetworkUse;
@@ -69,7 +69,7 @@ export class Http2Connection {
   constructor(socket: Socket, options: ConnectionOptions) {
     this.socket = socket;
     this.#options = options;
-    this.writer = new FrameWriter(options.writeMemory);
+    this.writer = new FrameWriter(options.bufferPool);
     this.controlFrames = new ControlFrameLimit(options.monotonicMs);
     this.#streams = new StreamTable(options.monotonicMs);
     this.share = new Share(options.turns, () => this.#reads.readOn());

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { WriteMemory } from '../budget/write-memory.ts';
+import { BufferPool } from '../budget/buffer-pool.ts';
 import { type Frame, FrameReader } from './frame-reader.ts';
 import { FrameWriter } from './frame-writer.ts';
 import { FRAME, PREFACE } from './frames.ts';
@@ -18,7 +18,7 @@ const sentFrames: fc.Arbitrary<Sent[]> = fc.array(
 );
 
 function writeFrames(frames: readonly Sent[]): Buffer {
-  const writer = new FrameWriter(new WriteMemory());
+  const writer = new FrameWriter(new BufferPool());
   const out = new PassThrough();
   for (const { streamId, payload } of frames) writer.frame(FRAME.data, 1, streamId, Buffer.from(payload));
   writer.sendTo(out);

@@ -3,7 +3,7 @@ import { Writable } from 'node:stream';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { frame } from '../../../test/support/http2-frames.ts';
-import { WriteMemory } from '../budget/write-memory.ts';
+import { BufferPool } from '../budget/buffer-pool.ts';
 import { FrameWriter } from './frame-writer.ts';
 import { FRAME } from './frames.ts';
 
@@ -37,7 +37,7 @@ test('bytes stay as they were written for as long as the stream has them, whatev
   let waited = 0;
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
-      const memory = new WriteMemory();
+      const memory = new BufferPool();
       const writers = [0, 1, 2].map(() => ({
         writer: new FrameWriter(memory),
         stream: new HeldStream(),

@@ -1,17 +1,17 @@
 import type { Writable } from 'node:stream';
-import type { WriteMemory } from '../budget/write-memory.ts';
+import type { BufferPool } from '../budget/buffer-pool.ts';
 import { FRAME, FRAME_HEAD_BYTES } from './frames.ts';
 
 const NOTHING = Buffer.alloc(0);
 
 /** Frames on their way out, in one buffer: many calls that came in one read are answered in one write. */
 export class FrameWriter {
-  readonly #memory: WriteMemory;
+  readonly #pool: BufferPool;
   #buffer: Buffer = NOTHING;
   #length = 0;
 
-  constructor(memory: WriteMemory) {
-    this.#memory = memory;
+  constructor(pool: BufferPool) {
+    this.#pool = pool;
   }
 
   get length(): number {
@@ -90,15 +90,15 @@ export class FrameWriter {
     const bytes = buffer.subarray(0, this.#length);
     this.#buffer = NOTHING;
     this.#length = 0;
-    return stream.write(bytes, () => this.#memory.giveBack(buffer));
+    return stream.write(bytes, () => this.#pool.giveBack(buffer));
   }
 
   #reserve(bytes: number): void {
     const needed = this.#length + bytes;
     if (needed <= this.#buffer.length) return;
-    const larger = this.#memory.take(needed);
+    const larger = this.#pool.take(needed);
     larger.set(this.#buffer.subarray(0, this.#length));
-    if (this.#buffer !== NOTHING) this.#memory.giveBack(this.#buffer);
+    if (this.#buffer !== NOTHING) this.#pool.giveBack(this.#buffer);
     this.#buffer = larger;
   }
 }

@@ -5,10 +5,10 @@ import { networkOf } from '../../http/client-address.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Tracing } from '../../telemetry/tracing.ts';
 import type { World } from '../../world.ts';
+import { BufferPool } from '../budget/buffer-pool.ts';
 import { LargeMessages } from '../budget/large-messages.ts';
 import { MemoryBudget } from '../budget/memory-budget.ts';
 import { Turns } from '../budget/turns.ts';
-import { WriteMemory } from '../budget/write-memory.ts';
 import { type BaseCall, type CallDependencies, CONTENT_TYPE, type Peer, type Route } from '../call/base-call.ts';
 import { CallHeadReader } from '../call/call-head.ts';
 import { Expansions } from '../call/expansions.ts';
@@ -56,7 +56,7 @@ export class Transport {
   readonly #handshakes: Handshakes;
   /** What a drain ends early, as it may go on for ever. */
   readonly #endless = new Set<StreamingCall | RefusedRequest>();
-  readonly #writeMemory = new WriteMemory();
+  readonly #bufferPool = new BufferPool();
   readonly #turns = new Turns();
   readonly #expansions: Expansions;
   readonly #memory: MemoryBudget;
@@ -126,7 +126,7 @@ export class Transport {
     const heads = new CallHeadReader();
     const connection = new Http2Connection(socket, {
       monotonicMs,
-      writeMemory: this.#writeMemory,
+      bufferPool: this.#bufferPool,
       turns: this.#turns,
       memory: this.#memory,
       network,

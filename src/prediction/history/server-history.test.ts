@@ -68,24 +68,24 @@ test('a request that ends without a first token does not wait any more', () => {
   assert.equal(read(history, 10).waitingTokens, 0);
 });
 
-test('recall() says what was known at an earlier moment, and nothing where that is forgotten', () => {
+test('readAsOf() says what was known at an earlier moment, and nothing where that is forgotten', () => {
   const history = createServerHistory();
   for (let i = 0; i < 30; i++) {
     history.begin(1000 * (i + 1));
     history.dispatch(`r${i}`, { atMs: 1000 * i, tokens: 1 });
   }
-  const recall = (thenMs: number) => {
+  const read = (thenMs: number) => {
     const known = new Float64Array(HISTORY_SIZE);
-    history.recall(thenMs, known);
+    history.readAsOf(thenMs, known);
     return known[HISTORY_COLUMNS.indexOf('sinceDispatchMs')];
   };
-  assert.equal(recall(30_500), 1500);
-  assert.equal(recall(29_999), 1999, 'the last dispatch was not known then');
-  assert.equal(recall(20_500), 1500);
-  assert.ok(Number.isNaN(recall(5000)!));
+  assert.equal(read(30_500), 1500);
+  assert.equal(read(29_999), 1999, 'the last dispatch was not known then');
+  assert.equal(read(20_500), 1500);
+  assert.ok(Number.isNaN(read(5000)!));
 });
 
-test('recall() never knows more than was known, and at most ten milliseconds less, while events come fast', () => {
+test('readAsOf() never knows more than was known, and at most ten milliseconds less, while events come fast', () => {
   const history = createServerHistory();
   for (let ms = 1; ms <= 100; ms++) {
     history.begin(ms);
@@ -93,7 +93,7 @@ test('recall() never knows more than was known, and at most ten milliseconds les
   }
   const known = new Float64Array(HISTORY_SIZE);
   for (let thenMs = 20; thenMs <= 100; thenMs++) {
-    history.recall(thenMs, known);
+    history.readAsOf(thenMs, known);
     const age = known[HISTORY_COLUMNS.indexOf('sinceDispatchMs')]!;
     assert.ok(age >= 0 && age <= 11, `${thenMs}: ${age}`);
   }

@@ -16,7 +16,7 @@ export interface ServerHistory {
   /** Fills what is known now, in the order of `HISTORY_COLUMNS`; NaN is missing. */
   read(nowMs: number, into: Float64Array): void;
   /** The same of an earlier moment, as it was known then; all is missing where that is forgotten. */
-  recall(thenMs: number, into: Float64Array): void;
+  readAsOf(thenMs: number, into: Float64Array): void;
 }
 
 /** Events that are longer ago say nothing of now. */
@@ -122,7 +122,7 @@ export function createServerHistory(): ServerHistory {
       if (nowMs - now.oldestMs > MAX_WAIT_MS) dropLost(nowMs);
       describe(now, nowMs, into);
     },
-    recall(thenMs, into) {
+    readAsOf(thenMs, into) {
       if (thenMs >= now.sinceMs) this.read(thenMs, into);
       else past.describe(thenMs, into);
     },

@@ -19,7 +19,7 @@ import type { EventRefusal, ObservationEvent, ObservationSink } from '../schema/
 import { TARGETS, type Target } from '../schema/observation-table.ts';
 import { createEventPace, PACE_COST } from './event-pace.ts';
 import { type JoinedSample, joinEvents } from './observation-store.ts';
-import { type AskedRequest, createRememberedRequests, recallHistory } from './remembered-requests.ts';
+import { type AskedRequest, createRememberedRequests, readHistoryAsOf } from './remembered-requests.ts';
 
 export interface ObservationSinkDependencies {
   readonly store: Store;
@@ -82,7 +82,7 @@ export function createObservationSink(dependencies: ObservationSinkDependencies)
       });
       const refusedEarly = new Set(early.map((refusal) => refusal.index));
       const positions = events.flatMap((_, index) => (refusedEarly.has(index) ? [] : [index]));
-      const kept = positions.map((index) => recallHistory(predictor, events[index]!));
+      const kept = positions.map((index) => readHistoryAsOf(predictor, events[index]!));
       const joined = await joinEvents(store, {
         events: kept,
         sampleIds: await store.makeIds(2 * kept.length),

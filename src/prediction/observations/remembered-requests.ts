@@ -67,14 +67,14 @@ export function createRememberedRequests(predictor: SwappablePredictor): Remembe
 }
 
 /** The event with what was known of its server's past when the request was sent; others as they are. */
-export function recallHistory(predictor: SwappablePredictor, event: ObservationEvent): ObservationEvent {
+export function readHistoryAsOf(predictor: SwappablePredictor, event: ObservationEvent): ObservationEvent {
   if (!('input' in event) || event.history !== undefined) return event;
   const { servers, histories } = predictor.live(event.targetModel);
   const address = Buffer.from(event.input.serverIp);
   const known = histories.find(servers.find(address, 0, address.length));
   if (known === undefined) return event;
   const history = new Float64Array(HISTORY_SIZE);
-  known.recall(event.atMs, history);
+  known.readAsOf(event.atMs, history);
   return { ...event, history };
 }
 

@@ -1,23 +1,23 @@
 /**
  * Caches answers of statements until the next commit. SQLite's data version reports every commit, this process's own
- * writer or another process, in less time than most statements take: so an answer from memory is as true as a fresh one,
+ * writer or another process, in less time than most statements take: so a cached answer is as true as a fresh one,
  * and no change has to be announced.
  */
 
 import type { Row, SqlValue, Statement } from '../store.ts';
 import type { SqliteConnection } from './sqlite-connection.ts';
 
-export interface ReadMemory {
+export interface ReadCache {
   /** The rows are shared: callers must not change them. */
-  recall(statement: Statement<object>, parameters: readonly SqlValue[]): Row[];
+  readCached(statement: Statement<object>, parameters: readonly SqlValue[]): Row[];
 }
 
 /** Some megabytes; beyond it the cache is cleared. */
 const MAX_ANSWERS = 10_000;
-/** Digests and ids are far shorter; strangers choose client ids, and would fill the memory with long ones. */
+/** Digests and ids are far shorter; strangers choose client ids, and would fill the cache with long ones. */
 const MAX_KEY_LENGTH = 300;
 
-export function createReadMemory(connection: SqliteConnection, maxAnswers = MAX_ANSWERS): ReadMemory {
+export function createReadCache(connection: SqliteConnection, maxAnswers = MAX_ANSWERS): ReadCache {
   const answers = new Map<string, Row[]>();
   let version = -1;
   let isChecked = false;
@@ -38,7 +38,7 @@ export function createReadMemory(connection: SqliteConnection, maxAnswers = MAX_
   };
 
   return {
-    recall: (statement, parameters) => {
+    readCached: (statement, parameters) => {
       if (!isChecked) check();
       const key = formatKey(statement, parameters);
       if (key.length > MAX_KEY_LENGTH) return connection.run(statement, parameters);

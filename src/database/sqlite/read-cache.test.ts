@@ -5,29 +5,29 @@ import { createStorePlace, forEachEngine } from '../../../test/support/engines.t
 import { findNote, insertFullNote, noteMigration } from '../../../test/support/note-store.ts';
 import { migrations } from '../migrations/list.ts';
 import { type SqlValue, statement } from '../store.ts';
-import { createReadMemory, type ReadMemory } from './read-memory.ts';
+import { createReadCache, type ReadCache } from './read-cache.ts';
 import { openSqliteConnection, type SqliteConnection } from './sqlite-connection.ts';
 
 forEachEngine(
-  'recall() sees what this process and another one wrote, on the very next call',
+  'readCached() sees what this process and another one wrote, on the very next call',
   async (store, { openAnother }) => {
     const another = await openAnother();
-    const recallNumber = async () => (await store.recall(findNote, ['a']))[0]?.number;
-    assert.equal(await recallNumber(), undefined);
-    const setNumber = statement('test_recall_set', 'UPDATE note SET number = $1 WHERE id = $2');
+    const readNumber = async () => (await store.readCached(findNote, ['a']))[0]?.number;
+    assert.equal(await readNumber(), undefined);
+    const setNumber = statement('test_cached_set', 'UPDATE note SET number = $1 WHERE id = $2');
     await store.write(insertFullNote, ['a', 1, 0.5, null, null]);
-    assert.equal(await recallNumber(), 1);
+    assert.equal(await readNumber(), 1);
     for (let round = 2; round < 40; round += 2) {
       await another.write(setNumber, [round, 'a']);
-      assert.equal(await recallNumber(), round);
+      assert.equal(await readNumber(), round);
       await store.write(setNumber, [round + 1, 'a']);
-      assert.equal(await recallNumber(), round + 1);
+      assert.equal(await readNumber(), round + 1);
     }
   },
   { migrations: [...migrations, noteMigration] },
 );
 
-const echo = statement('test_recall_echo', 'SELECT $1 AS one, $2 AS two');
+const echo = statement('test_cached_echo', 'SELECT $1 AS one, $2 AS two');
 
 interface Counted {
   /** Statements that were run. */
@@ -37,9 +37,9 @@ interface Counted {
   readonly commit: () => Promise<void>;
 }
 
-async function withMemory(
+async function withCache(
   maxAnswers: number,
-  run: (memory: ReadMemory, parts: Counted) => Promise<void>,
+  run: (cache: ReadCache, counted: Counted) => Promise<void>,
 ): Promise<void> {
   const { dataDir } = await createStorePlace('sqlite');
   const path = `${dataDir}/memory.db`;
@@ -63,7 +63,7 @@ async function withMemory(
       // As a caller that learns of a commit does: from outside, and so in a later turn.
       await new Promise(setImmediate);
     };
-    await run(createReadMemory(counted, maxAnswers), { count: () => reads, countQuestions: () => questions, commit });
+    await run(createReadCache(counted, maxAnswers), { count: () => reads, countQuestions: () => questions, commit });
   } finally {
     reader.close();
     writer.close();
@@ -72,21 +72,21 @@ async function withMemory(
 }
 
 test('a statement is read once with the same parameters, and again after a commit', async () => {
-  await withMemory(10, async (memory, { count, commit }) => {
-    for (let round = 0; round < 3; round += 1) memory.recall(echo, ['a', 1]);
+  await withCache(10, async (cache, { count, commit }) => {
+    for (let round = 0; round < 3; round += 1) cache.readCached(echo, ['a', 1]);
     assert.equal(count(), 1);
     await commit();
-    for (let round = 0; round < 3; round += 1) memory.recall(echo, ['a', 1]);
+    for (let round = 0; round < 3; round += 1) cache.readCached(echo, ['a', 1]);
     assert.equal(count(), 2);
   });
 });
 
 test('the look-ups of one turn ask once whether anybody committed, and those of the next turn ask again', async () => {
-  await withMemory(10, async (memory, { countQuestions, commit }) => {
+  await withCache(10, async (cache, { countQuestions, commit }) => {
     for (let turn = 1; turn < 5; turn += 1) {
       const lookUps = async () => {
         for (let lookUp = 0; lookUp < 3; lookUp += 1) {
-          memory.recall(echo, ['a', lookUp]);
+          cache.readCached(echo, ['a', lookUp]);
           await Promise.resolve();
         }
       };
@@ -98,29 +98,29 @@ test('the look-ups of one turn ask once whether anybody committed, and those of 
   });
 });
 
-test('the memory is bounded', async () => {
-  await withMemory(3, async (memory, { count }) => {
-    for (const id of [1, 2, 3, 4]) memory.recall(echo, ['a', id]);
-    memory.recall(echo, ['a', 4]);
+test('the cache is bounded', async () => {
+  await withCache(3, async (cache, { count }) => {
+    for (const id of [1, 2, 3, 4]) cache.readCached(echo, ['a', id]);
+    cache.readCached(echo, ['a', 4]);
     assert.equal(count(), 4, 'the newest is remembered');
-    memory.recall(echo, ['a', 1]);
+    cache.readCached(echo, ['a', 1]);
     assert.equal(count(), 5, 'the oldest is not');
   });
 });
 
 test('an answer to a long parameter is not kept, and right all the same', async () => {
-  await withMemory(10, async (memory, { count }) => {
+  await withCache(10, async (cache, { count }) => {
     const long = 'x'.repeat(1000);
     for (let round = 1; round < 3; round += 1) {
-      assert.equal(memory.recall(echo, [long, round])[0]?.one, long);
-      assert.equal(memory.recall(echo, [long, 1])[0]?.two, 1);
+      assert.equal(cache.readCached(echo, [long, round])[0]?.one, long);
+      assert.equal(cache.readCached(echo, [long, 1])[0]?.two, 1);
       assert.equal(count(), 2 * round);
     }
   });
 });
 
 test('parameters that look alike are not mixed up', async () => {
-  await withMemory(100, async (memory) => {
+  await withCache(100, async (cache) => {
     const alike: [SqlValue, SqlValue][] = [
       ['1', '2'],
       [1, '2'],
@@ -134,7 +134,7 @@ test('parameters that look alike are not mixed up', async () => {
       [Uint8Array.of(), ''],
     ];
     for (const [one, two] of [...alike, ...alike]) {
-      const [row] = memory.recall(echo, [one, two]);
+      const [row] = cache.readCached(echo, [one, two]);
       assert.deepEqual([row?.one, row?.two], [one, two]);
     }
   });
