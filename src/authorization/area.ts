@@ -81,7 +81,7 @@ export function createAuthorizationArea(dependencies: AuthorizationDependencies)
     baseUrl: authUrl,
     upstream: readUpstream(dependencies.config),
   });
-  const gate = createGate(signIn.kit, dependencies.listSections);
+  const gate = createGate(signIn.context, dependencies.listSections);
   const verifyToken = createVerifyToken(protocol);
   const requireScope = createRequireScope(verifyToken);
   return {
@@ -91,17 +91,17 @@ export function createAuthorizationArea(dependencies: AuthorizationDependencies)
       createDeviceMount({ ...protocol, signIn }),
       createUserMount(protocol, { verifyToken, requireScope }),
       { path: '/', errors: 'page', routes: signIn.routes, respondPage: respondRefusal },
-      { path: '/', errors: 'page', routes: createPages(signIn.kit, gate) },
+      { path: '/', errors: 'page', routes: createPages(signIn.context, gate) },
     ],
     workers: [
       createSweeper(protocol),
-      createAccountsWorker({ kit: signIn.kit, log, auditDays: dependencies.config.auditDays }),
+      createAccountsWorker({ context: signIn.context, log, auditDays: dependencies.config.auditDays }),
     ],
     requireScope,
     verifyToken,
     gate,
     owners: createOwners(store),
-    createSetupLink: () => createSetupLink(signIn.kit),
+    createSetupLink: () => createSetupLink(signIn.context),
   };
 }
 

@@ -59,7 +59,7 @@ export async function startPageService({
   const signIn = createSignIn({ store, world, vault, baseUrl: baseUrl ?? url, upstream });
   const lines: string[] = [];
   const app = createHttpApp({
-    mounts: [signIn.routes, createPages(signIn.kit, createGate(signIn.kit))].map(
+    mounts: [signIn.routes, createPages(signIn.context, createGate(signIn.context))].map(
       (routes) => ({ path: '/', errors: 'page', routes, respondPage: respondRefusal }) as const,
     ),
     log: createLog('trace', { write: (line) => void lines.push(line) }),

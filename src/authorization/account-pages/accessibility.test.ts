@@ -14,7 +14,7 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
 
   test('axe finds nothing on any page, at 320 px and on a desktop, light and dark', async (t) => {
     await using service = await startPageService({ hostname: 'localhost' });
-    const setupLink = await createSetupLink(service.signIn.kit);
+    const setupLink = await createSetupLink(service.signIn.context);
     const page = await browser.openPage(t, { bypassCSP: true });
     const check = (title: string, url: string) =>
       t.test(title, async () => {

@@ -4,34 +4,34 @@ import { renderMoment } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
 import { type EventCursor, listEvents, type RecordedEvent } from '../accounts/audit-store.ts';
 import { findLogins } from '../accounts/user-store.ts';
-import { texts } from '../messages/messages.ts';
+import { messages } from '../messages/messages.ts';
 import type { Console, Visit } from './console.ts';
 
 const PAGE_SIZE = 50;
 
 /** The audit log: people see their own events, administrators see all. */
-export function addActivityRoutes({ kit, page }: Console): void {
+export function addActivityRoutes({ context, page }: Console): void {
   page('/account/activity', (visit) =>
-    showEvents(kit, visit, { userId: visit.session.user.id, here: '/account/activity' }),
+    showEvents(context, visit, { userId: visit.session.user.id, here: '/account/activity' }),
   );
 
   page('/admin/activity', (visit) => {
     checkAdmin(visit);
-    return showEvents(kit, visit, { here: '/admin/activity' });
+    return showEvents(context, visit, { here: '/admin/activity' });
   });
 }
 
 /** Throws `not_found`, not `forbidden`: a person without access does not learn that the page exists. */
 export function checkAdmin({ session }: Visit): void {
-  if (!session.user.isAdmin) throw new Failure('not_found', texts.error.notFound);
+  if (!session.user.isAdmin) throw new Failure('not_found', messages.error.notFound);
 }
 
 async function showEvents(
-  { store }: Console['kit'],
+  { store }: Console['context'],
   { c, show }: Visit,
   { userId, here }: { readonly userId?: string; readonly here: string },
 ): Promise<Response> {
-  const t = texts.activity;
+  const t = messages.activity;
   const events = await listEvents(store, { userId, before: parseCursor(c.req.query('before')), limit: PAGE_SIZE + 1 });
   const shown = events.slice(0, PAGE_SIZE);
   const people = shown.map((event) => event.userId);
@@ -64,7 +64,7 @@ function renderEvent(event: RecordedEvent, logins: ReadonlyMap<string, string> |
     ...Object.entries(details).map(([name, value]) => `${name.replaceAll('_', ' ')}: ${value}`),
   ].filter((fact) => fact !== undefined);
   const mark = WARNING_KINDS.has(event.kind) ? 'warn' : '';
-  return html`<li class="item"><div><p><strong>${texts.audit[event.kind]}</strong>${mark ? html` <span class="tag warn">!</span>` : ''}</p>
+  return html`<li class="item"><div><p><strong>${messages.audit[event.kind]}</strong>${mark ? html` <span class="tag warn">!</span>` : ''}</p>
 <p class="small soft">${facts.join(' · ')}</p></div><span class="small soft">${renderMoment(event.atMs)}</span></li>`;
 }
 

@@ -14,7 +14,7 @@ import {
 import type { Html } from '../../pages/layout.ts';
 import type { ApplicationSecret } from '../applications/application-secret-store.ts';
 import type { Application } from '../applications/application-store.ts';
-import { texts } from '../messages/messages.ts';
+import { messages } from '../messages/messages.ts';
 
 /** A form as its owner filled it in. */
 export interface ApplicationValues {
@@ -44,7 +44,7 @@ export function valuesOf(application: Application): ApplicationValues {
 }
 
 export function renderApplicationList(applications: readonly Application[], done: string | undefined): Html {
-  const t = texts.applications;
+  const t = messages.applications;
   const list = applications.map(
     (application) => html`<li class="item"><div class="row">${renderBadge(application.name)}<div class="tight">
 <p><a href="/account/applications/${application.clientId}"><strong>${application.name}</strong></a> ${application.disabledAtMs === undefined ? '' : html`<span class="tag bad">${t.disabled}</span>`}</p>
@@ -62,7 +62,7 @@ interface FormView {
 }
 
 export function renderNewApplication(view: FormView): Html {
-  const t = texts.applications;
+  const t = messages.applications;
   const { isPublic } = view.values;
   return html`<h1>${t.createTitle}</h1>${renderMistake(view.mistake)}
 <form method="post" action="/account/applications" class="card stack">${renderCsrf(view.csrfToken)}
@@ -72,12 +72,12 @@ ${renderCheck({ name: 'kind', value: 'confidential', label: t.confidential, hint
 ${renderCheck({ name: 'kind', value: 'public', label: t.public, hint: t.publicHint, isChosen: isPublic }, 'radio')}
 </fieldset>
 ${renderGrants(view.values)}
-<div class="row"><button>${t.submit}</button><a href="/account/applications">${texts.cancel}</a></div>
+<div class="row"><button>${t.submit}</button><a href="/account/applications">${messages.cancel}</a></div>
 </form>`;
 }
 
 function renderFields({ values, mistake }: FormView): Html {
-  const t = texts.applications;
+  const t = messages.applications;
   return html`${renderField({ name: 'name', label: t.name, hint: t.nameHint, value: values.name, autocomplete: 'off', mistake })}
 ${renderField({ name: 'homepage', label: t.homepage, hint: t.homepageHint, type: 'url', value: values.homepage, autocomplete: 'off', isOptional: true, mistake })}
 ${renderTextArea({ name: 'description', label: t.description, value: values.description, mistake })}
@@ -85,7 +85,7 @@ ${renderTextArea({ name: 'redirect_uri', label: t.redirectUris, hint: t.redirect
 }
 
 function renderGrants(values: ApplicationValues): Html {
-  const t = texts.applications;
+  const t = messages.applications;
   return html`<fieldset><legend>${t.abilities}</legend>
 ${renderCheck({ name: 'device', value: '1', label: t.device, hint: t.deviceHint, isChosen: values.mayConnectDevices })}
 ${renderCheck({ name: 'client_credentials', value: '1', label: t.clientCredentials, hint: t.clientCredentialsHint, isChosen: values.mayActAlone })}
@@ -102,7 +102,7 @@ export interface ApplicationView extends FormView {
 }
 
 export function renderApplication(view: ApplicationView): Html {
-  const t = texts.applications;
+  const t = messages.applications;
   const { application, csrfToken } = view;
   const path = `/account/applications/${application.clientId}`;
   return html`<p class="small"><a href="/account/applications">${t.title}</a></p><h1>${application.name}</h1>
@@ -111,7 +111,7 @@ ${application.secretInQueryAtMs === undefined ? '' : html`<p class="notice warn"
 <section class="card stack"><dl class="facts"><dt>${t.clientId}</dt><dd><code>${application.clientId}</code></dd><dt>${t.kind}</dt><dd>${application.isPublic ? t.public : t.confidential}</dd></dl></section>
 ${application.isPublic ? '' : renderSecrets(view, path)}
 <section class="card stack" aria-labelledby="settings"><h2 id="settings">${t.settings}</h2>
-<form method="post" action="${path}" class="stack">${renderCsrf(csrfToken)}${renderFields(view)}${renderGrants(view.values)}<button>${texts.save}</button></form></section>
+<form method="post" action="${path}" class="stack">${renderCsrf(csrfToken)}${renderFields(view)}${renderGrants(view.values)}<button>${messages.save}</button></form></section>
 <section class="card stack" aria-labelledby="delete"><h2 id="delete">${t.deleteTitle}</h2><p class="soft">${t.deleteLead}</p>
 <form method="post" action="${path}/delete" class="stack">${renderCsrf(csrfToken)}
 ${renderField({ name: 'confirm', label: t.deleteConfirm(application.name), autocomplete: 'off', mistake: view.mistake })}
@@ -119,7 +119,7 @@ ${renderField({ name: 'confirm', label: t.deleteConfirm(application.name), autoc
 }
 
 function renderSecrets({ secret, secrets, csrfToken }: ApplicationView, path: string): Html {
-  const t = texts.applications;
+  const t = messages.applications;
   return html`<section class="card stack" aria-labelledby="secrets"><h2 id="secrets">${t.secrets}</h2><p class="soft">${t.secretsLead}</p>
 ${secret === undefined ? '' : html`<div class="notice" role="status"><strong>${t.secretOnce}</strong><code class="secret" id="new-secret">${secret}</code></div>`}
 ${secrets.length === 0 ? html`<p class="empty">${t.noSecrets}</p>` : html`<ul class="list">${secrets.map((each) => renderSecret(each, { csrfToken, path, isOnly: secrets.length === 1 }))}</ul>`}
@@ -130,7 +130,7 @@ function renderSecret(
   secret: ApplicationSecret,
   { csrfToken, path, isOnly }: { readonly csrfToken: string; readonly path: string; readonly isOnly: boolean },
 ): Html {
-  const t = texts.applications;
+  const t = messages.applications;
   const used = secret.lastUsedAtMs === undefined ? t.secretNever : t.secretUsed(formatDate(secret.lastUsedAtMs));
   return html`<li class="item"><div class="tight"><p><strong>${t.secretEnds(secret.hint)}</strong></p>
 <p class="small soft">${t.secretMade(formatDate(secret.createdAtMs))} · ${used}</p></div>

@@ -20,7 +20,7 @@ import {
   type GrantType,
   listApplications,
 } from '../applications/application-store.ts';
-import { texts } from '../messages/messages.ts';
+import { messages } from '../messages/messages.ts';
 import { clientAddress } from '../sign-in/client-address.ts';
 import {
   type ApplicationValues,
@@ -51,11 +51,11 @@ export function addApplicationRoutes(console: Console): void {
   addSecrets(console);
 }
 
-function addList({ kit, page, form }: Console): void {
+function addList({ context, page, form }: Console): void {
   page(HERE, async ({ c, session, show }) => {
-    const applications = await listApplications(kit.store, session.user.id);
-    const content = renderApplicationList(applications, findDone(c, { deleted: texts.applications.deleted }));
-    return show({ title: texts.applications.title, here: HERE, content });
+    const applications = await listApplications(context.store, session.user.id);
+    const content = renderApplicationList(applications, findDone(c, { deleted: messages.applications.deleted }));
+    return show({ title: messages.applications.title, here: HERE, content });
   });
 
   page(`${HERE}/new`, (visit) => showNew(visit, BLANK));
@@ -64,10 +64,10 @@ function addList({ kit, page, form }: Console): void {
     const values = readValues(submission.form);
     const actor = actorOf(submission);
     try {
-      const created = await createApplication(kit.store, kit.world, { form: toForm(values), actor });
+      const created = await createApplication(context.store, context.world, { form: toForm(values), actor });
       const path = `${HERE}/${created.application.clientId}`;
       if (created.clientSecret === undefined) return submission.c.redirect(`${path}?done=created`, 303);
-      return await redirectWithSecret(kit, submission, { path, texts: [created.clientSecret], done: 'created' });
+      return await redirectWithSecret(context, submission, { path, texts: [created.clientSecret], done: 'created' });
     } catch (error) {
       return showNew(submission, values, toMistake(error));
     }
@@ -77,76 +77,76 @@ function addList({ kit, page, form }: Console): void {
 function showNew({ session, show }: Visit, values: ApplicationValues, mistake?: Mistake): Promise<Response> {
   const content = renderNewApplication({ values, mistake, csrfToken: session.csrfToken });
   return show(
-    { title: texts.applications.createTitle, here: HERE, at: `${HERE}/new`, content },
+    { title: messages.applications.createTitle, here: HERE, at: `${HERE}/new`, content },
     { status: mistake ? 422 : 200 },
   );
 }
 
-function addDetail({ kit, page, form }: Console): void {
+function addDetail({ context, page, form }: Console): void {
   page(PATH, async (visit) => {
-    const application = await findOwn(kit, visit);
-    const { created, saved, secretRemoved } = texts.applications;
-    const { texts: secrets, isSpent } = await takeOnce(kit, visit);
+    const application = await findOwn(context, visit);
+    const { created, saved, secretRemoved } = messages.applications;
+    const { texts: secrets, isSpent } = await takeOnce(context, visit);
     const done = findDone(visit.c, { created, saved, secret_removed: secretRemoved });
-    return showApplication(kit, visit, {
+    return showApplication(context, visit, {
       application,
       secret: secrets[0],
-      done: isSpent ? texts.shownBefore : done,
+      done: isSpent ? messages.shownBefore : done,
     });
   });
 
   form(PATH, async (submission) => {
-    const application = await findOwn(kit, submission);
+    const application = await findOwn(context, submission);
     const values = { ...readValues(submission.form), isPublic: application.isPublic };
     try {
       const actor = actorOf(submission);
-      await updateApplication(kit.store, kit.world, { application, form: toForm(values), actor });
+      await updateApplication(context.store, context.world, { application, form: toForm(values), actor });
     } catch (error) {
-      return showApplication(kit, submission, { application, values, mistake: toMistake(error) });
+      return showApplication(context, submission, { application, values, mistake: toMistake(error) });
     }
     return submission.c.redirect(`${HERE}/${application.clientId}?done=saved`, 303);
   });
 
   form(`${PATH}/delete`, async (submission) => {
-    const application = await findOwn(kit, submission);
+    const application = await findOwn(context, submission);
     if (readField(submission.form, 'confirm').trim() !== application.name) {
-      const mistake = { message: texts.applications.deleteWrong, field: 'confirm' };
-      return showApplication(kit, submission, { application, mistake });
+      const mistake = { message: messages.applications.deleteWrong, field: 'confirm' };
+      return showApplication(context, submission, { application, mistake });
     }
-    await deleteApplication(kit.store, kit.world, { application, actor: actorOf(submission) });
+    await deleteApplication(context.store, context.world, { application, actor: actorOf(submission) });
     return submission.c.redirect(`${HERE}?done=deleted`, 303);
   });
 }
 
-function addSecrets({ kit, form }: Console): void {
+function addSecrets({ context, form }: Console): void {
   form(`${PATH}/secrets`, async (submission) => {
-    const application = await findOwn(kit, submission);
+    const application = await findOwn(context, submission);
     try {
-      const secret = await addSecret(kit.store, kit.world, { application, actor: actorOf(submission) });
+      const secret = await addSecret(context.store, context.world, { application, actor: actorOf(submission) });
       const path = `${HERE}/${application.clientId}`;
-      return await redirectWithSecret(kit, submission, { path, texts: [secret] });
+      return await redirectWithSecret(context, submission, { path, texts: [secret] });
     } catch (error) {
-      return showApplication(kit, submission, { application, mistake: toMistake(error) });
+      return showApplication(context, submission, { application, mistake: toMistake(error) });
     }
   });
 
   form(`${PATH}/secrets/delete`, async (submission) => {
-    const application = await findOwn(kit, submission);
+    const application = await findOwn(context, submission);
     const slot = Number(readField(submission.form, 'slot'));
     try {
-      await removeSecret(kit.store, kit.world, { application, slot, actor: actorOf(submission) });
+      await removeSecret(context.store, context.world, { application, slot, actor: actorOf(submission) });
     } catch (error) {
-      return showApplication(kit, submission, { application, mistake: toMistake(error) });
+      return showApplication(context, submission, { application, mistake: toMistake(error) });
     }
     return submission.c.redirect(`${HERE}/${application.clientId}?done=secret_removed`, 303);
   });
 }
 
 /** Throws `not_found` for another person's application, as for an unknown application. */
-async function findOwn(kit: Console['kit'], { c, session }: Visit): Promise<Application> {
-  const application = await findApplication(kit.store, c.req.param('clientId') ?? '');
+async function findOwn(context: Console['context'], { c, session }: Visit): Promise<Application> {
+  const application = await findApplication(context.store, c.req.param('clientId') ?? '');
   if (application === undefined || application.ownerId !== session.user.id)
-    throw new Failure('not_found', texts.error.notFound);
+    throw new Failure('not_found', messages.error.notFound);
   return application;
 }
 
@@ -163,12 +163,12 @@ interface ApplicationShown {
 }
 
 async function showApplication(
-  kit: Console['kit'],
+  context: Console['context'],
   { session, show }: Visit,
   shown: ApplicationShown,
 ): Promise<Response> {
   const { application, values = valuesOf(application) } = shown;
-  const secrets = await listSecrets(kit.store, application.clientId);
+  const secrets = await listSecrets(context.store, application.clientId);
   const content = renderApplication({ ...shown, values, secrets, csrfToken: session.csrfToken });
   const at = `${HERE}/${application.clientId}`;
   return show({ title: application.name, here: HERE, at, content }, { status: shown.mistake ? 422 : 200 });

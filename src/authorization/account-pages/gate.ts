@@ -5,22 +5,22 @@ import type { NavigationSection } from '../../pages/navigation.ts';
 import type { Visitor } from '../../pages/visitor.ts';
 import type { Gate } from '../../pages/visits.ts';
 import type { Vault } from '../../vault/vault.ts';
-import { texts } from '../messages/messages.ts';
+import { messages } from '../messages/messages.ts';
 import { createFlow, formatFlow } from '../sign-in/flow.ts';
-import type { Session, SignInKit } from '../sign-in/sign-in-kit.ts';
+import type { Session, SignInContext } from '../sign-in/sign-in-context.ts';
 import { keepOnce, takeKept } from './shown-once.ts';
 
 type ListSections = (visitor: Visitor) => readonly NavigationSection[];
 
 /** `listMore`: the sections of pages that others serve. */
-export function createGate(kit: SignInKit, listMore: ListSections = () => []): Gate<Session> {
+export function createGate(context: SignInContext, listMore: ListSections = () => []): Gate<Session> {
   return {
-    currentVisitor: kit.currentSession,
-    checkForm: kit.checkForm,
-    askToSignIn: (c, returnTo) => askToSignIn(c, kit.vault, { returnTo }),
+    currentVisitor: context.currentSession,
+    checkForm: context.checkForm,
+    askToSignIn: (c, returnTo) => askToSignIn(c, context.vault, { returnTo }),
     listSections: (visitor) => [...listMore(visitor), ...listAccountSections(visitor)],
-    keepOnce: (session, path, text) => keepOnce(kit, { sessionId: session.id, path, texts: [text] }),
-    takeOnce: async (session, path, token) => (await takeKept(kit, { sessionId: session.id, path }, token))?.[0],
+    keepOnce: (session, path, text) => keepOnce(context, { sessionId: session.id, path, texts: [text] }),
+    takeOnce: async (session, path, token) => (await takeKept(context, { sessionId: session.id, path }, token))?.[0],
   };
 }
 
@@ -33,7 +33,7 @@ export function askToSignIn(
 }
 
 function listAccountSections({ user }: Visitor): NavigationSection[] {
-  const { home, nav } = texts;
+  const { home, nav } = messages;
   const own: NavigationSection[] = [
     {
       title: nav.you,

@@ -9,16 +9,16 @@ import { listOrganizationsOfUser } from '../accounts/organization-store.ts';
 import { listPasskeys } from '../accounts/passkey-store.ts';
 import { countRecoveryCodes, hasTotp } from '../accounts/totp-store.ts';
 import { changeProfile, type User } from '../accounts/user-store.ts';
-import { texts } from '../messages/messages.ts';
+import { messages } from '../messages/messages.ts';
 import type { Console, Visit } from './console.ts';
 
-export function addHomeRoutes({ kit, page, form }: Console): void {
+export function addHomeRoutes({ context, page, form }: Console): void {
   page('/', async ({ session, sections, show }) => {
-    const advice = await findAdvice(kit.store, session.user);
-    return show({ title: texts.start, here: '/', content: renderHome({ user: session.user, sections, advice }) });
+    const advice = await findAdvice(context.store, session.user);
+    return show({ title: messages.start, here: '/', content: renderHome({ user: session.user, sections, advice }) });
   });
 
-  page('/account', async (visit) => showProfile(kit.store, visit, { values: visit.session.user }));
+  page('/account', async (visit) => showProfile(context.store, visit, { values: visit.session.user }));
 
   form('/account', async (submission) => {
     const { c, session } = submission;
@@ -27,25 +27,25 @@ export function addHomeRoutes({ kit, page, form }: Console): void {
       email: readField(submission.form, 'email').trim() || null,
     };
     try {
-      await changeProfile(kit.store, session.user.id, values);
+      await changeProfile(context.store, session.user.id, values);
     } catch (error) {
-      return showProfile(kit.store, submission, { values, mistake: toMistake(error) });
+      return showProfile(context.store, submission, { values, mistake: toMistake(error) });
     }
-    await kit.store.writeAll([auditStep({ kind: 'user_changed', userId: session.user.id }, kit.world.nowMs())]);
+    await context.store.writeAll([auditStep({ kind: 'user_changed', userId: session.user.id }, context.world.nowMs())]);
     return c.redirect('/account?done=saved', 303);
   });
 }
 
 /** The next step that would protect the account better; undefined when all are done. */
-async function findAdvice(store: Console['kit']['store'], user: User): Promise<string | undefined> {
+async function findAdvice(store: Console['context']['store'], user: User): Promise<string | undefined> {
   const [totp, left, passkeys] = await Promise.all([
     hasTotp(store, user.id),
     countRecoveryCodes(store, user.id),
     listPasskeys(store, user.id),
   ]);
-  if (totp && left < FEW_CODES) return texts.home.fewCodes(left);
+  if (totp && left < FEW_CODES) return messages.home.fewCodes(left);
   const hasPasswordOnly = user.passwordChangedAtMs !== null && !totp && passkeys.length === 0;
-  return hasPasswordOnly ? texts.home.oneStep : undefined;
+  return hasPasswordOnly ? messages.home.oneStep : undefined;
 }
 
 const FEW_CODES = 3;
@@ -61,24 +61,24 @@ interface HomeView {
 }
 
 function renderHome({ user, sections, advice }: HomeView): Html {
-  const { home, nav } = texts;
+  const { home, nav } = messages;
   return html`<div class="tight"><h1>${home.title(user.name)}</h1><p class="soft">${home.lead}</p></div>
 ${advice === undefined ? '' : html`<p class="notice warn">${advice} <a href="/account/security">${nav.security}</a></p>`}
 ${sections.map(renderSection)}`;
 }
 
 function describeEmail({ email, isEmailVerified }: User): string {
-  const t = texts.profile;
+  const t = messages.profile;
   if (email === null) return t.emailHint;
   return isEmailVerified ? t.emailVerified : t.emailNotVerified;
 }
 
 async function showProfile(
-  store: Console['kit']['store'],
+  store: Console['context']['store'],
   { c, session, show }: Visit,
   { values, mistake }: { readonly values: Pick<User, 'name' | 'email'>; readonly mistake?: Mistake },
 ): Promise<Response> {
-  const t = texts.profile;
+  const t = messages.profile;
   const { user, csrfToken } = session;
   const organizations = await listOrganizationsOfUser(store, user.id);
   const content = html`<div class="tight"><h1>${t.title}</h1><p class="soft">${t.lead}</p></div>
@@ -90,7 +90,7 @@ ${organizations.length === 0 ? '' : html`<dt>${t.organizations}</dt><dd>${organi
 ${renderCsrf(csrfToken)}
 ${renderField({ name: 'name', label: t.name, value: values.name, autocomplete: 'name', mistake })}
 ${renderField({ name: 'email', label: t.email, hint: describeEmail(user), type: 'email', value: values.email ?? '', autocomplete: 'email', isOptional: true, mistake })}
-<button>${texts.save}</button>
+<button>${messages.save}</button>
 </form>
 </section>`;
   return show({ title: t.title, here: '/account', content }, { status: mistake ? 422 : 200 });

@@ -5,7 +5,7 @@ import { addAssetRoutes, icon, styleSheet } from '../../pages/assets.ts';
 import { createPageRoutes } from '../../pages/page-routes.ts';
 import type { Gate } from '../../pages/visits.ts';
 import { passkeyScript } from '../sign-in/passkey-script.ts';
-import type { Session, SignInKit } from '../sign-in/sign-in-kit.ts';
+import type { Session, SignInContext } from '../sign-in/sign-in-context.ts';
 import { addActivityRoutes } from './activity-routes.ts';
 import { addApplicationRoutes } from './application-routes.ts';
 import { createConsole } from './console.ts';
@@ -18,14 +18,14 @@ import { addUpstreamLinkRoutes } from './upstream-routes.ts';
 import { addUserRoutes } from './user-routes.ts';
 
 /** To be mounted at `/`, beside the sign-in. */
-export function createPages(kit: SignInKit, gate: Gate<Session>): OpenAPIHono<HttpEnv> {
+export function createPages(context: SignInContext, gate: Gate<Session>): OpenAPIHono<HttpEnv> {
   const routes = createPageRoutes();
-  const console = createConsole(routes, kit, gate);
+  const console = createConsole(routes, context, gate);
   addAssetRoutes(routes, [styleSheet, icon, passkeyScript]);
   addHomeRoutes(console);
   addSecurityRoutes(console);
   addTotpRoutes(console);
-  if (kit.upstream !== undefined) addUpstreamLinkRoutes(console, kit.upstream);
+  if (context.upstream !== undefined) addUpstreamLinkRoutes(console, context.upstream);
   addSessionRoutes(console);
   addTokenRoutes(console);
   addApplicationRoutes(console);

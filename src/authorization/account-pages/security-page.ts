@@ -13,7 +13,7 @@ import type { Html } from '../../pages/layout.ts';
 import type { Passkey } from '../accounts/passkey-store.ts';
 import type { UpstreamAccount } from '../accounts/upstream-account-store.ts';
 import type { User } from '../accounts/user-store.ts';
-import { texts } from '../messages/messages.ts';
+import { messages } from '../messages/messages.ts';
 import { renderQrCode } from './qr-code.ts';
 
 /** Everything the page shows. At most one of its forms carries a mistake. */
@@ -34,7 +34,7 @@ export interface SecurityView {
 export type SecurityForm = 'password' | 'totp' | 'recovery' | 'passkeys' | 'upstream';
 
 export function renderSecurity(view: SecurityView): Html {
-  const t = texts.security;
+  const t = messages.security;
   const { mistake } = view;
   return html`<h1>${t.title}</h1>${renderDone(view.done)}${renderMistake(mistake)}
 ${renderPassword(view)}${renderTotp(view)}${view.canUsePasskeys ? renderPasskeys(view) : ''}${view.upstream ? renderUpstream(view, view.upstream) : ''}`;
@@ -45,7 +45,7 @@ function mistakeOf({ mistake }: SecurityView, form: SecurityForm): Mistake | und
 }
 
 function renderPassword(view: SecurityView): Html {
-  const t = texts.security;
+  const t = messages.security;
   const { user } = view;
   const mistake = mistakeOf(view, 'password');
   const has = user.passwordChangedAtMs !== null;
@@ -54,14 +54,14 @@ function renderPassword(view: SecurityView): Html {
 <form method="post" action="/account/security/password" class="stack">${renderCsrf(view.csrfToken)}
 <input hidden type="text" name="username" value="${user.login}" autocomplete="username" readonly>
 ${has ? renderField({ name: 'current', label: t.current, type: 'password', autocomplete: 'current-password', mistake }) : ''}
-${renderField({ name: 'password', label: t.fresh, hint: texts.setup.passwordHint, type: 'password', autocomplete: 'new-password', mistake })}
+${renderField({ name: 'password', label: t.fresh, hint: messages.setup.passwordHint, type: 'password', autocomplete: 'new-password', mistake })}
 ${renderCheck({ name: 'revoke', value: '1', label: t.alsoRevoke, hint: t.alsoRevokeHint })}
 <p class="small soft">${t.endsSessions}</p>
 <button>${t.change}</button></form></section>`;
 }
 
 function renderTotp(view: SecurityView): Html {
-  const t = texts.security;
+  const t = messages.security;
   const tag = view.hasTotp
     ? html`<span class="tag good">${t.totpOn}</span>`
     : html`<span class="tag">${t.totpOff}</span>`;
@@ -71,7 +71,7 @@ ${view.hasTotp ? renderTotpForms(view) : html`<form method="post" action="/accou
 
 /** Both ask for the password: the second step guards against an open browser too. */
 function renderTotpForms(view: SecurityView): Html {
-  const t = texts.security;
+  const t = messages.security;
   const ways = [
     { form: 'recovery', label: t.recoveryRenew, path: '/account/security/recovery-codes', shade: 'plain' },
     { form: 'totp', label: t.totpStop, path: '/account/security/totp/stop', shade: 'danger' },
@@ -91,7 +91,7 @@ function renderProof({ form, user, mistake }: { form: string; user: User; mistak
   const name = `${form}_password`;
   return renderField({
     name,
-    label: texts.security.proveFirst,
+    label: messages.security.proveFirst,
     type: 'password',
     autocomplete: 'current-password',
     mistake,
@@ -101,7 +101,7 @@ function renderProof({ form, user, mistake }: { form: string; user: User; mistak
 const SIGN_IN_AGAIN = '/sign-in?return_to=%2Faccount%2Fsecurity';
 
 function renderNewPasskey(csrfToken: string): Html {
-  const t = texts.security;
+  const t = messages.security;
   return html`<form method="post" action="/account/security/passkeys" data-passkey="create" data-options="/account/security/passkeys/options" class="stack" hidden>
 ${renderCsrf(csrfToken)}<input type="hidden" name="ticket"><input type="hidden" name="credential">
 ${renderField({ name: 'name', label: t.passkeyName, value: t.passkeyDefaultName, autocomplete: 'off' })}
@@ -110,21 +110,21 @@ ${renderField({ name: 'name', label: t.passkeyName, value: t.passkeyDefaultName,
 }
 
 function renderPasskeys({ passkeys, csrfToken, isFresh, user }: SecurityView): Html {
-  const t = texts.security;
+  const t = messages.security;
   return html`<section class="card stack" aria-labelledby="passkeys"><div class="tight"><h2 id="passkeys">${t.passkeys}</h2><p class="soft">${t.passkeysAbout}</p></div>
 ${passkeys.length === 0 ? html`<p class="empty">${t.noPasskeys}</p>` : html`<ul class="list">${passkeys.map((passkey) => renderPasskey(passkey, csrfToken))}</ul>`}
 ${isFresh ? renderNewPasskey(csrfToken) : html`<p><a href="${SIGN_IN_AGAIN}&login_hint=${user.login}">${t.passkeySignInAgain}</a></p>`}</section>`;
 }
 
 function renderPasskey(passkey: Passkey, csrfToken: string): Html {
-  const t = texts.security;
+  const t = messages.security;
   const used = passkey.lastUsedAtMs === null ? t.passkeyNever : t.passkeyUsed(formatDate(passkey.lastUsedAtMs));
   return html`<li class="item"><div class="tight"><p><strong>${passkey.name}</strong></p><p class="small soft">${t.passkeyAdded(formatDate(passkey.createdAtMs))} · ${used}</p></div>
-<form method="post" action="/account/security/passkeys/remove">${renderCsrf(csrfToken)}${renderHidden({ passkey_id: passkey.id })}<button class="danger quiet">${texts.remove}<span class="hidden"> ${passkey.name}</span></button></form></li>`;
+<form method="post" action="/account/security/passkeys/remove">${renderCsrf(csrfToken)}${renderHidden({ passkey_id: passkey.id })}<button class="danger quiet">${messages.remove}<span class="hidden"> ${passkey.name}</span></button></form></li>`;
 }
 
 function renderUpstream(view: SecurityView, { name, account }: NonNullable<SecurityView['upstream']>): Html {
-  const t = texts.security;
+  const t = messages.security;
   const linked = html`<form method="post" action="/account/security/upstream/unlink">${renderCsrf(view.csrfToken)}<button class="danger">${t.upstreamUnlink}</button></form>`;
   const open = html`<form method="post" action="/account/security/upstream/link">${renderCsrf(view.csrfToken)}<button class="plain">${t.upstreamLink(name)}</button></form>`;
   return html`<section class="card stack" aria-labelledby="upstream"><div class="tight"><h2 id="upstream">${t.upstream(name)}</h2>
@@ -139,18 +139,18 @@ export interface TotpView {
 }
 
 export function renderTotpSetup(view: TotpView): Html {
-  const t = texts.security;
+  const t = messages.security;
   return html`<p class="small"><a href="/account/security">${t.title}</a></p><h1>${t.totpStart}</h1>${renderMistake(view.mistake)}
 <section class="card stack"><h2>${t.totpScan}</h2>${renderQrCode(view.uri, t.totpScan)}
 <p>${t.totpKey}: <code class="secret" id="totp-key">${view.seed.replace(/(.{4})(?=.)/g, '$1 ')}</code></p>
 <p class="small"><a href="${view.uri}">${t.totpUri}</a></p>
 <form method="post" action="/account/security/totp/confirm" class="stack">${renderCsrf(view.csrfToken)}
 ${renderField({ name: 'code', label: t.totpConfirm, autocomplete: 'one-time-code', inputMode: 'numeric', className: 'one-time', mistake: view.mistake })}
-<div class="row"><button>${t.totpSubmit}</button><a href="/account/security">${texts.cancel}</a></div></form></section>`;
+<div class="row"><button>${t.totpSubmit}</button><a href="/account/security">${messages.cancel}</a></div></form></section>`;
 }
 
 export function renderRecoveryCodes(codes: readonly string[]): Html {
-  const t = texts.security;
+  const t = messages.security;
   return html`<h1>${t.recovery}</h1>
 <section class="card stack"><p class="notice warn">${t.recoveryAbout}</p>
 <ul class="codes">${codes.map((code) => html`<li><code>${code}</code></li>`)}</ul>

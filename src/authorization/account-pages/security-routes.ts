@@ -12,7 +12,7 @@ import { attemptSubjects } from '../accounts/sign-in-back-off.ts';
 import { countRecoveryCodes, hasTotp } from '../accounts/totp-store.ts';
 import { listUpstreamAccounts } from '../accounts/upstream-account-store.ts';
 import { findCredentials } from '../accounts/user-store.ts';
-import { texts } from '../messages/messages.ts';
+import { messages } from '../messages/messages.ts';
 import { clientAddress } from '../sign-in/client-address.ts';
 import { passkeyScript } from '../sign-in/passkey-script.ts';
 import { beginRegistration, canUsePasskeys, finishRegistration } from '../sign-in/passkeys.ts';
@@ -24,24 +24,24 @@ import { renderSecurity, type SecurityView } from './security-page.ts';
 export const SECURITY = '/account/security';
 
 export function addSecurityRoutes(console: Console): void {
-  const { kit, page } = console;
-  page(SECURITY, (visit) => showSecurity(kit, visit, {}));
+  const { context, page } = console;
+  page(SECURITY, (visit) => showSecurity(context, visit, {}));
   addPasswordForm(console);
   addPasskeyForms(console);
 }
 
 export async function showSecurity(
-  kit: Console['kit'],
+  context: Console['context'],
   { c, session, show }: Visit,
   { mistake }: Pick<SecurityView, 'mistake'>,
 ): Promise<Response> {
-  const t = texts.security;
+  const t = messages.security;
   const { user, csrfToken } = session;
   const [totp, left, passkeys, accounts] = await Promise.all([
-    hasTotp(kit.store, user.id),
-    countRecoveryCodes(kit.store, user.id),
-    listPasskeys(kit.store, user.id),
-    listUpstreamAccounts(kit.store, user.id),
+    hasTotp(context.store, user.id),
+    countRecoveryCodes(context.store, user.id),
+    listPasskeys(context.store, user.id),
+    listUpstreamAccounts(context.store, user.id),
   ]);
   const content = renderSecurity({
     user,
@@ -49,11 +49,11 @@ export async function showSecurity(
     hasTotp: totp,
     recoveryCodesLeft: left,
     passkeys,
-    canUsePasskeys: canUsePasskeys(kit.baseUrl),
-    isFresh: isFresh(session, kit),
-    upstream: kit.upstream && {
-      name: kit.upstream.config.name,
-      account: accounts.find((account) => account.issuer === kit.upstream?.config.issuer),
+    canUsePasskeys: canUsePasskeys(context.baseUrl),
+    isFresh: isFresh(session, context),
+    upstream: context.upstream && {
+      name: context.upstream.config.name,
+      account: accounts.find((account) => account.issuer === context.upstream?.config.issuer),
     },
     done: findDone(c, { changed: t.changed, totp_stopped: t.totpStopped, linked: t.linked, saved: t.saved }),
     mistake,
@@ -66,7 +66,7 @@ export async function showSecurity(
 
 /** Throws `invalid` unless the field holds the person's password; guesses are counted as at the sign-in. */
 export async function checkCurrentPassword(
-  kit: Console['kit'],
+  context: Console['context'],
   { c, session, form }: Submission,
   field: string,
 ): Promise<void> {
@@ -77,30 +77,30 @@ export async function checkCurrentPassword(
   const subjects = attemptSubjects(attempt);
   const caller = { key: session.id, isKnown: true };
   checkHashPlace(caller);
-  await checkAttempt(kit.store, { subjects, nowMs: kit.world.nowMs() });
-  const credentials = await findCredentials(kit.store, login);
+  await checkAttempt(context.store, { subjects, nowMs: context.world.nowMs() });
+  const credentials = await findCredentials(context.store, login);
   if (!(await isPassword(credentials?.passwordHash, readField(form, field), caller)))
-    throw new Failure('invalid', texts.security.wrongCurrent.replace(/\.$/, ''), { field });
-  await forgiveAttempt(kit.store, subjects);
+    throw new Failure('invalid', messages.security.wrongCurrent.replace(/\.$/, ''), { field });
+  await forgiveAttempt(context.store, subjects);
 }
 
-function addPasswordForm({ kit, form }: Console): void {
+function addPasswordForm({ context, form }: Console): void {
   form(`${SECURITY}/password`, async (submission) => {
     const { c, session } = submission;
     const { user } = session;
-    const again = user.passwordChangedAtMs === null ? askToSignInAgain(submission, kit, SECURITY) : undefined;
+    const again = user.passwordChangedAtMs === null ? askToSignInAgain(submission, context, SECURITY) : undefined;
     if (again !== undefined) return again;
     const password = readField(submission.form, 'password');
     try {
-      await checkCurrentPassword(kit, submission, 'current');
+      await checkCurrentPassword(context, submission, 'current');
       checkNewPassword(password, user);
     } catch (error) {
-      return showSecurity(kit, submission, { mistake: { ...toMistake(error), form: 'password' } });
+      return showSecurity(context, submission, { mistake: { ...toMistake(error), form: 'password' } });
     }
-    const nowMs = kit.world.nowMs();
+    const nowMs = context.world.nowMs();
     const revokesTokens = submission.form.has('revoke');
     const event = { kind: 'password_changed', userId: user.id, address: clientAddress(c) } as const;
-    const isChanged = await kit.store.call(changePasswordOnce, {
+    const isChanged = await context.store.call(changePasswordOnce, {
       userId: user.id,
       epoch: user.epoch,
       passwordHash: await hashPassword(password, { key: session.id, isKnown: true }),
@@ -125,47 +125,52 @@ function revokePersonalTokensSteps(userId: string, nowMs: number): Step[] {
   ];
 }
 
-function addPasskeyForms({ kit, form }: Console): void {
+function addPasskeyForms({ context, form }: Console): void {
   form(`${SECURITY}/passkeys/options`, async (submission) => {
-    if (askToSignInAgain(submission, kit, SECURITY) !== undefined)
+    if (askToSignInAgain(submission, context, SECURITY) !== undefined)
       throw new Failure('forbidden', 'Cannot add a passkey: the sign-in is too long ago');
     submission.c.header('Cache-Control', 'no-store');
-    return submission.c.json(await beginRegistration(kit, submission.session.user));
+    return submission.c.json(await beginRegistration(context, submission.session.user));
   });
 
   form(`${SECURITY}/passkeys`, async (submission) => {
-    const again = askToSignInAgain(submission, kit, SECURITY);
+    const again = askToSignInAgain(submission, context, SECURITY);
     if (again !== undefined) return again;
-    const name = readField(submission.form, 'name').trim().slice(0, 60) || texts.security.passkeyDefaultName;
+    const name = readField(submission.form, 'name').trim().slice(0, 60) || messages.security.passkeyDefaultName;
     const { user } = submission.session;
     const answer = {
       ticket: readField(submission.form, 'ticket'),
       credential: readField(submission.form, 'credential'),
     };
     try {
-      await finishRegistration(kit, { user, name, answer });
+      await finishRegistration(context, { user, name, answer });
     } catch (error) {
-      return showSecurity(kit, submission, { mistake: { ...toMistake(error), field: undefined, form: 'passkeys' } });
+      return showSecurity(context, submission, {
+        mistake: { ...toMistake(error), field: undefined, form: 'passkeys' },
+      });
     }
     return submission.c.redirect(`${SECURITY}?done=saved`, 303);
   });
 
   form(`${SECURITY}/passkeys/remove`, async (submission) => {
     const { user } = submission.session;
-    if (await isLastWayIn(kit, submission)) {
-      const mistake = { message: texts.security.lastWayIn, form: 'passkeys' } as const;
-      return showSecurity(kit, submission, { mistake });
+    if (await isLastWayIn(context, submission)) {
+      const mistake = { message: messages.security.lastWayIn, form: 'passkeys' } as const;
+      return showSecurity(context, submission, { mistake });
     }
-    await kit.store.writeAll([
+    await context.store.writeAll([
       deletePasskeyStep(readField(submission.form, 'passkey_id'), user.id),
-      auditStep({ kind: 'passkey_removed', userId: user.id, address: clientAddress(submission.c) }, kit.world.nowMs()),
+      auditStep(
+        { kind: 'passkey_removed', userId: user.id, address: clientAddress(submission.c) },
+        context.world.nowMs(),
+      ),
     ]);
     return submission.c.redirect(`${SECURITY}?done=saved`, 303);
   });
 }
 
 /** True when the person has no password, and one passkey or linked account only. */
-export async function isLastWayIn({ store }: Console['kit'], { session }: Visit): Promise<boolean> {
+export async function isLastWayIn({ store }: Console['context'], { session }: Visit): Promise<boolean> {
   const { id, passwordChangedAtMs } = session.user;
   if (passwordChangedAtMs !== null) return false;
   const [passkeys, accounts] = await Promise.all([listPasskeys(store, id), listUpstreamAccounts(store, id)]);

@@ -5,8 +5,8 @@ import { readField } from '../../pages/page-routes.ts';
 import { findDone } from '../../pages/visits.ts';
 import { auditStep } from '../accounts/audit-store.ts';
 import { endOtherSessionsStep, endSession, listSessions, type SessionEntry } from '../accounts/session-store.ts';
-import { texts } from '../messages/messages.ts';
-import { describeScope } from '../messages/scope-texts.ts';
+import { messages } from '../messages/messages.ts';
+import { describeScope } from '../messages/scope-descriptions.ts';
 import { listAuthorizedApplications, revokeConsent } from '../oauth/protocol/consent-store.ts';
 import { clientAddress } from '../sign-in/client-address.ts';
 import type { Console } from './console.ts';
@@ -17,10 +17,10 @@ export function addSessionRoutes(console: Console): void {
   addAuthorizations(console);
 }
 
-function addSessions({ kit, page, form }: Console): void {
+function addSessions({ context, page, form }: Console): void {
   page('/account/sessions', async ({ c, session, show }) => {
-    const t = texts.sessions;
-    const entries = await listSessions(kit.store, session.user.id, kit.world.nowMs());
+    const t = messages.sessions;
+    const entries = await listSessions(context.store, session.user.id, context.world.nowMs());
     const others = entries.length > 1;
     const content = html`<div class="tight"><h1>${t.title}</h1><p class="soft">${t.lead}</p></div>
 ${renderDone(findDone(c, { ended: t.ended, others: t.endedOthers }))}
@@ -31,26 +31,26 @@ ${others ? html`<form method="post" action="/account/sessions/end-others">${rend
 
   form('/account/sessions/end', async ({ c, session, form }) => {
     const end = { sessionId: readField(form, 'session_id'), userId: session.user.id, address: clientAddress(c) };
-    await endSession(kit.store, { ...end, kind: 'session_ended', nowMs: kit.world.nowMs() });
+    await endSession(context.store, { ...end, kind: 'session_ended', nowMs: context.world.nowMs() });
     return c.redirect('/account/sessions?done=ended', 303);
   });
 
   form('/account/sessions/end-others', async ({ c, session }) => {
     const event = { kind: 'session_ended', userId: session.user.id, address: clientAddress(c) } as const;
-    await kit.store.writeAll([
+    await context.store.writeAll([
       endOtherSessionsStep(session.user.id, session.id),
-      auditStep({ ...event, details: { which: 'all others' } }, kit.world.nowMs()),
+      auditStep({ ...event, details: { which: 'all others' } }, context.world.nowMs()),
     ]);
     return c.redirect('/account/sessions?done=others', 303);
   });
 }
 
 function renderSession(entry: SessionEntry, current: { readonly id: string; readonly csrfToken: string }): Html {
-  const t = texts.sessions;
+  const t = messages.sessions;
   const isThis = entry.id === current.id;
   return html`<li class="item"><div class="tight">
 <p><strong>${describeBrowser(entry.userAgent)}</strong> ${isThis ? html`<span class="tag good">${t.this}</span>` : ''}</p>
-<p class="small soft">${t.signedIn(formatDate(entry.authTimeMs), texts.methods[entry.method])} · ${entry.address} · ${t.seen} ${renderMoment(entry.lastSeenAtMs)}</p></div>
+<p class="small soft">${t.signedIn(formatDate(entry.authTimeMs), messages.methods[entry.method])} · ${entry.address} · ${t.seen} ${renderMoment(entry.lastSeenAtMs)}</p></div>
 ${isThis ? '' : html`<form method="post" action="/account/sessions/end">${renderCsrf(current.csrfToken)}${renderHidden({ session_id: entry.id })}<button class="danger quiet">${t.end}<span class="hidden"> ${describeBrowser(entry.userAgent)}, ${entry.address}</span></button></form>`}</li>`;
 }
 
@@ -75,14 +75,14 @@ const SYSTEMS = [
 export function describeBrowser(userAgent: string): string {
   const browser = BROWSERS.find(([mark]) => userAgent.includes(`${mark}/`))?.[1];
   const system = SYSTEMS.find(([mark]) => userAgent.includes(mark))?.[1];
-  if (browser === undefined) return userAgent.slice(0, 40) || texts.unknown;
+  if (browser === undefined) return userAgent.slice(0, 40) || messages.unknown;
   return system === undefined ? browser : `${browser} · ${system}`;
 }
 
-function addAuthorizations({ kit, page, form }: Console): void {
+function addAuthorizations({ context, page, form }: Console): void {
   page('/account/authorizations', async ({ c, session, show }) => {
-    const t = texts.authorizations;
-    const entries = await listAuthorizedApplications(kit.store, session.user.id, kit.world.nowMs());
+    const t = messages.authorizations;
+    const entries = await listAuthorizedApplications(context.store, session.user.id, context.world.nowMs());
     const list = entries.map(
       (entry) => html`<li class="item"><div class="row">${renderBadge(entry.name)}<div class="tight">
 <p><strong>${entry.name}</strong> <span class="soft small">${hostOf(entry.homepage)}</span></p>
@@ -98,8 +98,8 @@ ${entries.length === 0 ? html`<p class="empty">${t.none}</p>` : html`<ul class="
 
   form('/account/authorizations/revoke', async ({ c, session, form }) => {
     const clientId = readField(form, 'client_id');
-    const nowMs = kit.world.nowMs();
-    await revokeConsent(kit.store, { userId: session.user.id, clientId, nowMs, address: clientAddress(c) });
+    const nowMs = context.world.nowMs();
+    await revokeConsent(context.store, { userId: session.user.id, clientId, nowMs, address: clientAddress(c) });
     return c.redirect('/account/authorizations?done=revoked', 303);
   });
 }

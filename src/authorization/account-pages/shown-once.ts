@@ -4,7 +4,7 @@
  */
 import type { Visit } from '../../pages/visits.ts';
 import { findTicket, issueTicket, takeTicket } from '../accounts/ticket-store.ts';
-import type { Session, SignInKit } from '../sign-in/sign-in-kit.ts';
+import type { Session, SignInContext } from '../sign-in/sign-in-context.ts';
 
 /** The browser follows the redirect at once. */
 const LIFETIME_MS = 5 * 60_000;
@@ -23,35 +23,35 @@ export interface ShownOnce {
 }
 
 /** Returns the token that takes the texts once, in this session and on this page. */
-export async function keepOnce(kit: SignInKit, waiting: Waiting): Promise<string> {
-  return await issueTicket(kit, 'shown-once', { content: waiting, lifetimeMs: LIFETIME_MS });
+export async function keepOnce(context: SignInContext, waiting: Waiting): Promise<string> {
+  return await issueTicket(context, 'shown-once', { content: waiting, lifetimeMs: LIFETIME_MS });
 }
 
 /** Undefined for a token that was taken already, or of another session or page. */
 export async function takeKept(
-  kit: SignInKit,
+  context: SignInContext,
   { sessionId, path }: Pick<Waiting, 'sessionId' | 'path'>,
   token: string,
 ): Promise<readonly string[] | undefined> {
-  const waiting = await findTicket<Waiting>(kit, 'shown-once', token);
+  const waiting = await findTicket<Waiting>(context, 'shown-once', token);
   if (waiting?.sessionId !== sessionId || waiting.path !== path) return undefined;
-  return (await takeTicket<Waiting>(kit, 'shown-once', token))?.texts;
+  return (await takeTicket<Waiting>(context, 'shown-once', token))?.texts;
 }
 
 /** 303 to the page at `path`, which takes the texts with `takeOnce`. */
 export async function redirectWithSecret(
-  kit: SignInKit,
+  context: SignInContext,
   { c, session }: Visit<Session>,
   { path, texts, done }: Pick<Waiting, 'path' | 'texts'> & { readonly done?: string },
 ): Promise<Response> {
-  const once = await keepOnce(kit, { sessionId: session.id, path, texts });
+  const once = await keepOnce(context, { sessionId: session.id, path, texts });
   const query = new URLSearchParams({ ...(done === undefined ? {} : { done }), once });
   return c.redirect(`${path}?${query.toString()}`, 303);
 }
 
-export async function takeOnce(kit: SignInKit, { c, session }: Visit<Session>): Promise<ShownOnce> {
+export async function takeOnce(context: SignInContext, { c, session }: Visit<Session>): Promise<ShownOnce> {
   const ticket = c.req.query('once');
   if (ticket === undefined) return { texts: [], isSpent: false };
-  const texts = await takeKept(kit, { sessionId: session.id, path: c.req.path }, ticket);
+  const texts = await takeKept(context, { sessionId: session.id, path: c.req.path }, ticket);
   return { texts: texts ?? [], isSpent: texts === undefined };
 }

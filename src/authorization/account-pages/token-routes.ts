@@ -13,8 +13,8 @@ import type { Html } from '../../pages/layout.ts';
 import { readField, toMistake } from '../../pages/page-routes.ts';
 import { findDone } from '../../pages/visits.ts';
 import { isScope, listGrantable, SCOPES, type Scope } from '../applications/scope.ts';
-import { texts } from '../messages/messages.ts';
-import { describeScope } from '../messages/scope-texts.ts';
+import { messages } from '../messages/messages.ts';
+import { describeScope } from '../messages/scope-descriptions.ts';
 import { clientAddress } from '../sign-in/client-address.ts';
 import { createPersonalToken, DEFAULT_PERSONAL_TOKEN_DAYS, revokePersonalToken } from '../tokens/personal-token.ts';
 import { listPersonalTokens, type PersonalToken } from '../tokens/personal-token-store.ts';
@@ -37,26 +37,30 @@ interface TokenValues {
 const FRESH: TokenValues = { name: '', days: String(DEFAULT_PERSONAL_TOKEN_DAYS), scopes: [], repositories: '' };
 
 /** Personal access tokens: listed, made (and shown that one time), deleted. */
-export function addTokenRoutes({ kit, page, form }: Console): void {
+export function addTokenRoutes({ context, page, form }: Console): void {
   page('/account/tokens', async (visit) => {
-    const { texts: secrets, isSpent } = await takeOnce(kit, visit);
-    const done = isSpent ? texts.shownBefore : findDone(visit.c, { deleted: texts.tokens.deleted });
-    return showTokens(kit, visit, { values: FRESH, secret: secrets[0], done });
+    const { texts: secrets, isSpent } = await takeOnce(context, visit);
+    const done = isSpent ? messages.shownBefore : findDone(visit.c, { deleted: messages.tokens.deleted });
+    return showTokens(context, visit, { values: FRESH, secret: secrets[0], done });
   });
 
   form('/account/tokens', async (submission) => {
     const values = readValues(submission);
     try {
-      const secret = await makeToken(kit, submission, values);
-      return await redirectWithSecret(kit, submission, { path: '/account/tokens', texts: [secret] });
+      const secret = await makeToken(context, submission, values);
+      return await redirectWithSecret(context, submission, { path: '/account/tokens', texts: [secret] });
     } catch (error) {
-      return showTokens(kit, submission, { values, mistake: describeMistake(error) });
+      return showTokens(context, submission, { values, mistake: describeMistake(error) });
     }
   });
 
   form('/account/tokens/delete', async ({ c, session, form }) => {
     const tokenId = readField(form, 'token_id');
-    await revokePersonalToken(kit.store, kit.world, { userId: session.user.id, tokenId, address: clientAddress(c) });
+    await revokePersonalToken(context.store, context.world, {
+      userId: session.user.id,
+      tokenId,
+      address: clientAddress(c),
+    });
     return c.redirect('/account/tokens?done=deleted', 303);
   });
 }
@@ -77,7 +81,7 @@ function readValues({ form, session }: Submission): TokenValues {
   };
 }
 
-async function makeToken({ store, world }: Console['kit'], visit: Visit, values: TokenValues): Promise<string> {
+async function makeToken({ store, world }: Console['context'], visit: Visit, values: TokenValues): Promise<string> {
   const { secret } = await createPersonalToken(store, world, {
     userId: visit.session.user.id,
     userEpoch: visit.session.user.epoch,
@@ -98,11 +102,11 @@ interface TokensShown {
 }
 
 async function showTokens(
-  { store, world }: Console['kit'],
+  { store, world }: Console['context'],
   { session, show }: Visit,
   shown: TokensShown,
 ): Promise<Response> {
-  const t = texts.tokens;
+  const t = messages.tokens;
   const tokens = await listPersonalTokens(store, session.user.id);
   const list = tokens.map((token) => renderToken(token, session.csrfToken, world.nowMs()));
   const content = html`<div class="tight"><h1>${t.title}</h1><p class="soft">${t.lead}</p></div>
@@ -113,7 +117,7 @@ ${renderTokenForm(shown, session)}`;
 }
 
 function renderToken(token: PersonalToken, csrfToken: string, nowMs: number): Html {
-  const t = texts.tokens;
+  const t = messages.tokens;
   const end = token.expiresAtMs;
   const isOver = end !== undefined && end <= nowMs;
   const ends = end === undefined ? t.endless : isOver ? t.ended : t.ends(formatDate(end));
@@ -127,7 +131,7 @@ ${token.repositories === undefined ? '' : html`<p class="small soft">${t.limited
 }
 
 function renderTokenForm({ values, mistake }: TokensShown, { user, csrfToken }: Visit['session']): Html {
-  const t = texts.tokens;
+  const t = messages.tokens;
   const lifetimes = [
     ...LIFETIMES_DAYS.map((days) => [String(days), t.days(days)] as const),
     ['none', t.forever] as const,
@@ -144,7 +148,7 @@ ${renderField({ name: 'repositories', label: t.repositories, hint: t.repositorie
 
 function renderScope(scope: Scope, isChosen: boolean): Html {
   const { title, about, power } = describeScope(scope);
-  const mark = power === 'danger' ? html` <span class="tag bad">${texts.consent.powers.danger}</span>` : '';
+  const mark = power === 'danger' ? html` <span class="tag bad">${messages.consent.powers.danger}</span>` : '';
   return renderCheck({
     name: 'scope',
     value: scope,

@@ -10,7 +10,7 @@ import {
   offerTotpSeed,
   replaceRecoveryCodesSteps,
 } from '../accounts/totp-store.ts';
-import { texts } from '../messages/messages.ts';
+import { messages } from '../messages/messages.ts';
 import { clientAddress } from '../sign-in/client-address.ts';
 import { createRecoveryCodes, createTotpSeed, findTimeStep, formatTotpUri } from '../sign-in/totp.ts';
 import { askToSignInAgain, type Console, type Visit } from './console.ts';
@@ -28,82 +28,83 @@ export function addTotpRoutes(console: Console): void {
 }
 
 /** The codes that a form on another page made; loaded again, there is nothing to show. */
-function addRecoveryCodes({ kit, page }: Console): void {
+function addRecoveryCodes({ context, page }: Console): void {
   page(RECOVERY_CODES, async (visit) => {
-    const { texts: codes } = await takeOnce(kit, visit);
+    const { texts: codes } = await takeOnce(context, visit);
     if (codes.length === 0) return visit.c.redirect(SECURITY, 303);
-    return visit.show({ title: texts.security.recovery, here: SECURITY, content: renderRecoveryCodes(codes) });
+    return visit.show({ title: messages.security.recovery, here: SECURITY, content: renderRecoveryCodes(codes) });
   });
 }
 
-function addSetUp({ kit, page, form }: Console): void {
+function addSetUp({ context, page, form }: Console): void {
   form(`${SECURITY}/totp`, async (submission) => {
-    const again = askToSignInAgain(submission, kit, SECURITY);
+    const again = askToSignInAgain(submission, context, SECURITY);
     if (again !== undefined) return again;
-    const offer = { userId: submission.session.user.id, seed: createTotpSeed(kit.world) };
-    await offerTotpSeed(kit.store, kit.vault, offer);
+    const offer = { userId: submission.session.user.id, seed: createTotpSeed(context.world) };
+    await offerTotpSeed(context.store, context.vault, offer);
     return submission.c.redirect(`${SECURITY}/totp`, 303);
   });
 
-  page(`${SECURITY}/totp`, (visit) => showSetUp(kit, visit));
+  page(`${SECURITY}/totp`, (visit) => showSetUp(context, visit));
 
   form(`${SECURITY}/totp/confirm`, async (submission) => {
     const { c, session } = submission;
-    const nowMs = kit.world.nowMs();
-    const seed = await findPendingTotpSeed(kit.store, kit.vault, session.user.id);
+    const nowMs = context.world.nowMs();
+    const seed = await findPendingTotpSeed(context.store, context.vault, session.user.id);
     const timeStep = seed && findTimeStep(seed, readField(submission.form, 'code'), nowMs);
-    if (!timeStep) return showSetUp(kit, submission, { message: texts.security.totpWrong, field: 'code' });
-    const codes = createRecoveryCodes(kit.world);
+    if (!timeStep) return showSetUp(context, submission, { message: messages.security.totpWrong, field: 'code' });
+    const codes = createRecoveryCodes(context.world);
     const event = { kind: 'totp_enabled', userId: session.user.id, address: clientAddress(c) } as const;
-    await kit.store.writeAll([
+    await context.store.writeAll([
       confirmTotpStep(session.user.id, timeStep, nowMs),
       ...replaceRecoveryCodesSteps(session.user.id, codes),
       auditStep(event, nowMs),
     ]);
-    return redirectWithSecret(kit, submission, { path: RECOVERY_CODES, texts: codes });
+    return redirectWithSecret(context, submission, { path: RECOVERY_CODES, texts: codes });
   });
 }
 
 async function showSetUp(
-  { store, vault }: Console['kit'],
+  { store, vault }: Console['context'],
   { c, session, show }: Visit,
   mistake?: Mistake,
 ): Promise<Response> {
   const seed = await findPendingTotpSeed(store, vault, session.user.id);
   if (seed === undefined) return c.redirect(SECURITY, 303);
-  const uri = formatTotpUri(seed, { issuer: texts.product, login: session.user.login });
+  const uri = formatTotpUri(seed, { issuer: messages.product, login: session.user.login });
   const content = renderTotpSetup({ csrfToken: session.csrfToken, seed, uri, mistake });
   const at = `${SECURITY}/totp`;
-  return show({ title: texts.security.totpStart, here: SECURITY, at, content }, { status: mistake ? 422 : 200 });
+  return show({ title: messages.security.totpStart, here: SECURITY, at, content }, { status: mistake ? 422 : 200 });
 }
 
-function addStop({ kit, form }: Console): void {
+function addStop({ context, form }: Console): void {
   const proven = (path: string, name: SecurityForm, act: (visit: Visit) => Promise<Response>) =>
     form(path, async (submission) => {
-      const again = submission.session.user.passwordChangedAtMs === null && askToSignInAgain(submission, kit, SECURITY);
+      const again =
+        submission.session.user.passwordChangedAtMs === null && askToSignInAgain(submission, context, SECURITY);
       if (again) return again;
       try {
-        await checkCurrentPassword(kit, submission, `${name}_password`);
+        await checkCurrentPassword(context, submission, `${name}_password`);
       } catch (error) {
-        return showSecurity(kit, submission, { mistake: { ...toMistake(error), form: name } });
+        return showSecurity(context, submission, { mistake: { ...toMistake(error), form: name } });
       }
       return act(submission);
     });
 
   proven(`${SECURITY}/totp/stop`, 'totp', async ({ c, session }) => {
     const event = { kind: 'totp_disabled', userId: session.user.id, address: clientAddress(c) } as const;
-    await kit.store.writeAll([...deleteTotpSteps(session.user.id), auditStep(event, kit.world.nowMs())]);
+    await context.store.writeAll([...deleteTotpSteps(session.user.id), auditStep(event, context.world.nowMs())]);
     return c.redirect(`${SECURITY}?done=totp_stopped`, 303);
   });
 
   proven(RECOVERY_CODES, 'recovery', async (visit) => {
     const { c, session } = visit;
-    if (!(await hasTotp(kit.store, session.user.id)))
+    if (!(await hasTotp(context.store, session.user.id)))
       throw new Failure('conflict', 'Cannot make recovery codes: the authenticator app is off');
-    const codes = createRecoveryCodes(kit.world);
+    const codes = createRecoveryCodes(context.world);
     const event = { kind: 'recovery_codes_renewed', userId: session.user.id, address: clientAddress(c) } as const;
     const steps = replaceRecoveryCodesSteps(session.user.id, codes);
-    await kit.store.writeAll([...steps, auditStep(event, kit.world.nowMs())]);
-    return redirectWithSecret(kit, visit, { path: RECOVERY_CODES, texts: codes });
+    await context.store.writeAll([...steps, auditStep(event, context.world.nowMs())]);
+    return redirectWithSecret(context, visit, { path: RECOVERY_CODES, texts: codes });
   });
 }

@@ -22,7 +22,7 @@ import {
   listUsers,
   type User,
 } from '../accounts/user-store.ts';
-import { texts } from '../messages/messages.ts';
+import { messages } from '../messages/messages.ts';
 import { clientAddress } from '../sign-in/client-address.ts';
 import { checkNewPassword, hashPassword } from '../sign-in/password.ts';
 import { checkAdmin } from './activity-routes.ts';
@@ -33,12 +33,12 @@ const PAGE_SIZE = 50;
 const BLANK = { login: '', name: '', email: '' };
 
 /** All people with an account, for administrators. */
-export function addUserRoutes({ kit, page, form }: Console): void {
+export function addUserRoutes({ context, page, form }: Console): void {
   page(HERE, async (visit) => {
     checkAdmin(visit);
-    const { created, changed } = texts.users;
+    const { created, changed } = messages.users;
     const done = findDone(visit.c, { created, changed });
-    return showUsers(kit, visit, { values: BLANK, done });
+    return showUsers(context, visit, { values: BLANK, done });
   });
 
   form(HERE, async (submission) => {
@@ -49,25 +49,25 @@ export function addUserRoutes({ kit, page, form }: Console): void {
       email: readField(submission.form, 'email').trim(),
     };
     try {
-      await makeUser(kit, submission, values);
+      await makeUser(context, submission, values);
     } catch (error) {
-      return showUsers(kit, submission, { values, mistake: toMistake(error) });
+      return showUsers(context, submission, { values, mistake: toMistake(error) });
     }
     return submission.c.redirect(`${HERE}?done=created`, 303);
   });
 
   form(`${HERE}/disabled`, async (submission) => {
     checkAdmin(submission);
-    const user = await findUserById(kit.store, readField(submission.form, 'user_id'));
+    const user = await findUserById(context.store, readField(submission.form, 'user_id'));
     if (user?.id === submission.session.user.id)
-      return showUsers(kit, submission, { values: BLANK, mistake: { message: texts.users.self } });
-    if (user !== undefined) await switchUser(kit, submission, user);
+      return showUsers(context, submission, { values: BLANK, mistake: { message: messages.users.self } });
+    if (user !== undefined) await switchUser(context, submission, user);
     return submission.c.redirect(`${HERE}?done=changed`, 303);
   });
 }
 
 async function makeUser(
-  { store, world }: Console['kit'],
+  { store, world }: Console['context'],
   { c, form, session }: Submission,
   values: typeof BLANK,
 ): Promise<void> {
@@ -86,7 +86,7 @@ async function makeUser(
 }
 
 /** Disabled, a person's sessions end and their tokens stop; enabled again, the tokens live on. */
-async function switchUser({ store, world }: Console['kit'], { c, session }: Visit, user: User): Promise<void> {
+async function switchUser({ store, world }: Console['context'], { c, session }: Visit, user: User): Promise<void> {
   const nowMs = world.nowMs();
   const event = { userId: user.id, actorId: session.user.id, address: clientAddress(c) };
   const isDisabled = user.disabledAtMs !== null;
@@ -103,8 +103,12 @@ interface UsersShown {
   readonly mistake?: Mistake | undefined;
 }
 
-async function showUsers({ store }: Console['kit'], { c, session, show }: Visit, shown: UsersShown): Promise<Response> {
-  const t = texts.users;
+async function showUsers(
+  { store }: Console['context'],
+  { c, session, show }: Visit,
+  shown: UsersShown,
+): Promise<Response> {
+  const t = messages.users;
   const users = await listUsers(store, PAGE_SIZE + 1, c.req.query('after') ?? '');
   const page = users.slice(0, PAGE_SIZE);
   const last = page.at(-1);
@@ -120,7 +124,7 @@ ${renderNewUser(shown, session.csrfToken)}`;
 }
 
 function renderUser(user: User, session: Visit['session']): Html {
-  const t = texts.users;
+  const t = messages.users;
   const isDisabled = user.disabledAtMs !== null;
   const label = isDisabled ? t.enable : t.disable;
   return html`<li class="item"><div class="row">${renderBadge(user.name)}<div class="tight">
@@ -130,8 +134,8 @@ ${user.id === session.user.id ? '' : html`<form method="post" action="${HERE}/di
 }
 
 function renderNewUser({ values, mistake }: UsersShown, csrfToken: string): Html {
-  const { setup } = texts;
-  const t = texts.users;
+  const { setup } = messages;
+  const t = messages.users;
   return html`<section class="card stack" aria-labelledby="new"><h2 id="new">${t.create}</h2>
 <form method="post" action="${HERE}" class="stack">${renderCsrf(csrfToken)}
 ${renderField({ name: 'login', label: setup.login, hint: setup.loginHint, value: values.login, autocomplete: 'off', mistake })}

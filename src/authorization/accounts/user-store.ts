@@ -119,7 +119,7 @@ function firstUser(rows: readonly UserRow[]): User | undefined {
 }
 
 export async function findUserById(store: Store, id: string): Promise<User | undefined> {
-  return firstUser(await store.recall(userById, [id]));
+  return firstUser(await store.readCached(userById, [id]));
 }
 
 /** The login of each id that has an account. */

@@ -154,7 +154,7 @@ export async function findApplication(store: Store, clientId: string): Promise<A
 }
 
 export async function findClientCredentials(store: Store, clientId: string): Promise<ClientCredentials | undefined> {
-  const [row] = await store.recall(credentialsByClient, [clientId]);
+  const [row] = await store.readCached(credentialsByClient, [clientId]);
   if (row === undefined) return undefined;
   const secrets = [
     { slot: 1, hash: row.hash1, lastUsedAtMs: row.used1 ?? 0 },

@@ -7,7 +7,7 @@ import { sweepForgottenAttempts } from '../accounts/attempt-store.ts';
 import { sweepOldEvents } from '../accounts/audit-store.ts';
 import { sweepExpiredSessions } from '../accounts/session-store.ts';
 import { sweepExpiredTickets } from '../accounts/ticket-store.ts';
-import type { SignInKit } from '../sign-in/sign-in-kit.ts';
+import type { SignInContext } from '../sign-in/sign-in-context.ts';
 
 const REST_MS = 10 * 60_000;
 /** Small, so that a sweep never holds up the writes of others. */
@@ -17,21 +17,21 @@ const PAUSE_MS = 20;
 const DAY_MS = 86_400_000;
 
 interface SignInSweeperDependencies {
-  readonly kit: SignInKit;
+  readonly context: SignInContext;
   readonly log: Log;
   /** How long an event of the audit log is kept. */
   readonly auditDays: number;
 }
 
-export function createAccountsWorker({ kit, log, auditDays }: SignInSweeperDependencies): Worker {
-  const { world } = kit;
-  const round = (signal: AbortSignal): Promise<void> => sweepAccounts(kit, { auditDays, signal });
+export function createAccountsWorker({ context, log, auditDays }: SignInSweeperDependencies): Worker {
+  const { world } = context;
+  const round = (signal: AbortSignal): Promise<void> => sweepAccounts(context, { auditDays, signal });
   return createRoundWorker({ name: 'accounts', restMs: REST_MS, world, log, round });
 }
 
 /** Exported for its test. Several processes may sweep at once: each batch removes only what is still there. */
 export async function sweepAccounts(
-  { store, world }: Pick<SignInKit, 'store' | 'world'>,
+  { store, world }: Pick<SignInContext, 'store' | 'world'>,
   { auditDays, signal }: { readonly auditDays: number; readonly signal: AbortSignal },
 ): Promise<void> {
   const sweepEvents = (_: Store, nowMs: number, limit: number) =>

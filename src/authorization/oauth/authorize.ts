@@ -153,9 +153,9 @@ function mustSignInAgain(
   { request, query, session }: Pending & { readonly session: Session },
 ): boolean {
   const marked = { request: formatRequestPath(query, {}), mark: query.values.get('again') };
-  const markedAtMs = readMark(dependencies.signIn.kit, c, marked);
+  const markedAtMs = readMark(dependencies.signIn.context, c, marked);
   if (markedAtMs !== undefined && session.authTimeMs >= markedAtMs) {
-    spendMark(dependencies.signIn.kit, c);
+    spendMark(dependencies.signIn.context, c);
     return false;
   }
   if (request.prompts.includes('login') || request.prompts.includes('select_account')) return true;
@@ -174,7 +174,7 @@ function redirectToSignIn(
   c: Context<HttpEnv>,
   { redirectUri, query }: Pick<RefusedRequest, 'redirectUri' | 'query'>,
 ): Response {
-  const again = markRequest(dependencies.signIn.kit, c, formatRequestPath(query, {}));
+  const again = markRequest(dependencies.signIn.context, c, formatRequestPath(query, {}));
   return dependencies.signIn.redirectToSignIn(c, formatRequestPath(query, { again }), {
     loginHint: query.values.get('login_hint')?.slice(0, MAX_LOGIN_HINT_LENGTH),
     leadsToClient: !isPrivateScheme(redirectUri),

@@ -3,14 +3,14 @@ import { html } from 'hono/html';
 import { formatDate, renderBadge, renderCsrf, renderHidden } from '../../pages/elements.ts';
 import { type Html, renderFocusPage } from '../../pages/layout.ts';
 import { isAdministratorScope } from '../../scopes.ts';
-import { texts } from '../messages/messages.ts';
-import { describeScope } from '../messages/scope-texts.ts';
+import { messages } from '../messages/messages.ts';
+import { describeScope } from '../messages/scope-descriptions.ts';
 import { type ConsentView, MANY_PEOPLE } from './consent-view.ts';
 
 const FORM_ID = 'decide';
 
 export function renderConsentPage(view: ConsentView): Html {
-  const t = texts.consent;
+  const t = messages.consent;
   const { application, user } = view;
   const content = html`<div class="card stack">
 <div class="row">${renderBadge(application.name)}<span aria-hidden="true" class="soft">→</span>${renderBadge(user.name)}</div>
@@ -26,7 +26,7 @@ ${view.canNarrow ? html`<p class="small soft">${t.leaveOut}</p>` : ''}
 <ul class="grants">${view.scopes.map((asked) => renderScope(asked, view.canNarrow && asked.scope !== 'openid'))}</ul>
 </section>
 <p class="small soft">${t.mayNot}</p>
-${view.redirectHost === undefined ? html`<p class="notice warn">${texts.device.check}</p>` : renderTarget(view.redirectHost)}
+${view.redirectHost === undefined ? html`<p class="notice warn">${messages.device.check}</p>` : renderTarget(view.redirectHost)}
 <form method="post" action="${view.action}" class="pair" id="${FORM_ID}">
 ${renderCsrf(view.csrfToken)}${renderHidden({ request: view.request, narrow: view.canNarrow ? '1' : undefined })}
 <button class="equal" name="decision" value="deny">${t.deny}</button>
@@ -39,7 +39,7 @@ ${renderCsrf(view.csrfToken)}${renderHidden({ request: view.request, narrow: vie
 
 function describeOrigin(view: ConsentView): Html {
   const { application, ownerLogin, homepageHost } = view;
-  const t = texts.consent;
+  const t = messages.consent;
   const facts = [
     ownerLogin === undefined ? t.byService : t.by(ownerLogin),
     homepageHost,
@@ -52,7 +52,7 @@ function describeOrigin(view: ConsentView): Html {
 
 /** The boxes stand outside of the form and belong to it by its id: the list comes before the buttons. */
 function renderScope({ scope, isNew }: ConsentView['scopes'][number], mayBeLeftOut: boolean): Html {
-  const t = texts.consent;
+  const t = messages.consent;
   const { title, about, power } = describeScope(scope);
   const shade = power === 'danger' ? 'bad' : power === 'write' ? 'warn' : 'good';
   const name = mayBeLeftOut
@@ -62,7 +62,7 @@ function renderScope({ scope, isNew }: ConsentView['scopes'][number], mayBeLeftO
 }
 
 function renderTarget(host: string): Html {
-  const t = texts.consent;
+  const t = messages.consent;
   const isHere = /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/.test(host);
   const isPunycode = host.includes('xn--');
   return html`<p class="notice${isPunycode ? ' warn' : ''}">${t.leadsTo} <strong>${host}</strong>${isHere ? ` (${t.loopback})` : ''}.${isPunycode ? ` ${t.punycode}` : ''}</p>`;

@@ -4,7 +4,7 @@ import { isAdministratorScope } from '../../scopes.ts';
 import { findUserById, type User } from '../accounts/user-store.ts';
 import type { Application } from '../applications/application-store.ts';
 import type { Scope } from '../applications/scope.ts';
-import type { Session } from '../sign-in/sign-in-kit.ts';
+import type { Session } from '../sign-in/sign-in-context.ts';
 import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
 import { countPeople } from './protocol/consent-store.ts';
 

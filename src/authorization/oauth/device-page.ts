@@ -1,7 +1,7 @@
 import { html } from 'hono/html';
 import { type Mistake, renderCsrf, renderField, renderMistake } from '../../pages/elements.ts';
 import { type Html, renderFocusPage } from '../../pages/layout.ts';
-import { texts } from '../messages/messages.ts';
+import { messages } from '../messages/messages.ts';
 
 export interface DeviceView {
   readonly csrfToken: string;
@@ -14,7 +14,7 @@ export interface DeviceView {
 
 /** RFC 8628 §3.3: the page where a person types the code that a device shows. */
 export function renderDevicePage(view: DeviceView): Html {
-  const t = texts.device;
+  const t = messages.device;
   const content = html`<div class="card stack">
 <h1>${t.title}</h1>
 ${renderMistake(view.mistake)}
@@ -31,7 +31,7 @@ ${renderField({ name: 'user_code', label: t.code, value: view.userCode, autocomp
 
 /** The end of the way in the browser; the device goes on. */
 export function renderDeviceDonePage(outcome: 'approved' | 'denied'): Html {
-  const t = texts.device;
+  const t = messages.device;
   const [title, lead] = outcome === 'approved' ? [t.approved, t.approvedLead] : [t.denied, t.deniedLead];
   const content = html`<div class="card stack"><h1>${title}</h1><p>${lead}</p></div>`;
   return renderFocusPage({ title, content });

@@ -118,7 +118,7 @@ test('V09 while the database is away the answer is 503 with Retry-After, and no 
   const away: Store = {
     ...store,
     read: (...parameters) => checkPresent().then(() => store.read(...parameters)),
-    recall: (...parameters) => checkPresent().then(() => store.recall(...parameters)),
+    readCached: (...parameters) => checkPresent().then(() => store.readCached(...parameters)),
     [Symbol.asyncDispose]: async () => {},
   };
   await using server = await startAuthorizationServer(away);

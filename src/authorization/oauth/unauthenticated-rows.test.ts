@@ -123,7 +123,7 @@ function watchStatements(store: Store): { readonly watched: Store; readonly take
   const watched: Store = {
     ...store,
     read: (asked, parameters) => note(`read ${asked.name}`, store.read(asked, parameters)),
-    recall: (asked, parameters) => note(`recall ${asked.name}`, store.recall(asked, parameters)),
+    readCached: (asked, parameters) => note(`readCached ${asked.name}`, store.readCached(asked, parameters)),
     write: (asked, parameters) => note(`write ${asked.name}`, store.write(asked, parameters)),
     writeAll: (steps) => note(`write ${steps.map((step) => step.statement.name).join()}`, store.writeAll(steps)),
   };
@@ -147,5 +147,5 @@ forEachEngine('a wrong secret costs the same work at a known client as at an unk
   };
   const known = await workOf(clientId);
   assert.deepEqual(known, await workOf('app_unknown'));
-  assert.deepEqual(known.work, ['recall client-credentials', 'write insert-audit-event']);
+  assert.deepEqual(known.work, ['readCached client-credentials', 'write insert-audit-event']);
 });

@@ -6,33 +6,33 @@ import { addressSubjects, visitSubjects } from '../accounts/sign-in-back-off.ts'
 import { clientAddress } from './client-address.ts';
 import { formatFlow, readFlow } from './flow.ts';
 import { beginSignIn, finishSignIn } from './passkeys.ts';
-import type { SignInKit } from './sign-in-kit.ts';
+import type { SignInContext } from './sign-in-context.ts';
 
 /** Signing in with a passkey: the script of the page fetches a challenge and posts the answer as a form. */
-export function addPasskeyRoutes(routes: OpenAPIHono<HttpEnv>, kit: SignInKit): void {
+export function addPasskeyRoutes(routes: OpenAPIHono<HttpEnv>, context: SignInContext): void {
   routes.post('/sign-in/passkey/options', async (c) => {
-    kit.checkOpenForm(c, await readForm(c));
+    context.checkOpenForm(c, await readForm(c));
     // Each challenge is a row: a client that asks for many has to wait.
     const subjects = visitSubjects('passkey', clientAddress(c));
-    await checkAttempt(kit.store, { subjects, nowMs: kit.world.nowMs() });
+    await checkAttempt(context.store, { subjects, nowMs: context.world.nowMs() });
     c.header('Cache-Control', 'no-store');
-    return c.json(await beginSignIn(kit));
+    return c.json(await beginSignIn(context));
   });
 
   routes.post('/sign-in/passkey', async (c) => {
     const form = await readForm(c);
-    kit.checkOpenForm(c, form);
-    const flow = readFlow(kit.vault, form);
+    context.checkOpenForm(c, form);
+    const flow = readFlow(context.vault, form);
     const subjects = addressSubjects('passkey', clientAddress(c));
-    await checkAttempt(kit.store, { subjects, nowMs: kit.world.nowMs() });
+    await checkAttempt(context.store, { subjects, nowMs: context.world.nowMs() });
     const answer = { ticket: readField(form, 'ticket'), credential: readField(form, 'credential') };
-    const user = await finishSignIn(kit, answer);
+    const user = await finishSignIn(context, answer);
     if (user !== undefined) {
-      await forgiveAttempt(kit.store, [...subjects, ...visitSubjects('passkey', clientAddress(c))]);
-      return kit.finishSignIn(c, { user, method: 'passkey', flow });
+      await forgiveAttempt(context.store, [...subjects, ...visitSubjects('passkey', clientAddress(c))]);
+      return context.finishSignIn(c, { user, method: 'passkey', flow });
     }
     const event = { kind: 'sign_in_failed', address: clientAddress(c), details: { method: 'passkey' } } as const;
-    await kit.refusals.note(event);
+    await context.refusals.note(event);
     return c.redirect(`/sign-in${formatFlow(flow, { done: 'passkey_refused' })}`, 303);
   });
 }

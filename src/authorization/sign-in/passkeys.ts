@@ -13,7 +13,7 @@ import { auditStep } from '../accounts/audit-store.ts';
 import { findPasskey, insertPasskeyStep, listPasskeys, type Passkey, usePasskey } from '../accounts/passkey-store.ts';
 import { issueTicket, takeTicket } from '../accounts/ticket-store.ts';
 import { findUserById, type User } from '../accounts/user-store.ts';
-import type { SignInKit } from './sign-in-kit.ts';
+import type { SignInContext } from './sign-in-context.ts';
 
 /** COSE: EdDSA, ES256, RS256. What every authenticator can do one of; newer ones are experimental in Node. */
 const ALGORITHMS = [-8, -7, -257];
@@ -45,9 +45,9 @@ export function canUsePasskeys(baseUrl: string): boolean {
   return !isAddress && (protocol === 'https:' || hostname === 'localhost');
 }
 
-export async function beginRegistration(kit: SignInKit, user: User) {
-  const { rpID } = relyingParty(kit.baseUrl);
-  const known = await listPasskeys(kit.store, user.id);
+export async function beginRegistration(context: SignInContext, user: User) {
+  const { rpID } = relyingParty(context.baseUrl);
+  const known = await listPasskeys(context.store, user.id);
   const options = await generateRegistrationOptions({
     rpName: 'Trivet',
     rpID,
@@ -59,18 +59,18 @@ export async function beginRegistration(kit: SignInKit, user: User) {
     authenticatorSelection: { residentKey: 'required', userVerification: 'required' },
   });
   const content = { challenge: options.challenge, userId: user.id };
-  const ticket = await issueTicket(kit, 'passkey-registration', { content, lifetimeMs: CHALLENGE_MS });
+  const ticket = await issueTicket(context, 'passkey-registration', { content, lifetimeMs: CHALLENGE_MS });
   return { ticket, options } satisfies Ceremony<typeof options>;
 }
 
 /** Throws `invalid` for an answer that is not what was asked, or not from here. */
 export async function finishRegistration(
-  kit: SignInKit,
+  context: SignInContext,
   { user, name, answer }: { readonly user: User; readonly name: string; readonly answer: CeremonyAnswer },
 ): Promise<void> {
-  const asked = await takeTicket<{ challenge: string; userId: string }>(kit, 'passkey-registration', answer.ticket);
+  const asked = await takeTicket<{ challenge: string; userId: string }>(context, 'passkey-registration', answer.ticket);
   if (asked?.userId !== user.id) throw refuse();
-  const { rpID, origin } = relyingParty(kit.baseUrl);
+  const { rpID, origin } = relyingParty(context.baseUrl);
   const response = parseCredential<RegistrationResponseJSON>(answer.credential);
   const verified = await verifyRegistrationResponse({
     response,
@@ -82,31 +82,31 @@ export async function finishRegistration(
   }).catch(refuseWith);
   if (!verified.verified) throw refuse();
   const { id, publicKey, counter } = verified.registrationInfo.credential;
-  const nowMs = kit.world.nowMs();
+  const nowMs = context.world.nowMs();
   const transports = (response.response.transports ?? []).filter((transport) => /^[a-z-]{1,20}$/.test(transport));
-  const [added] = await kit.store.writeAll([
+  const [added] = await context.store.writeAll([
     insertPasskeyStep({ id, userId: user.id, name, publicKey, counter, transports, createdAtMs: nowMs }),
     auditStep({ kind: 'passkey_added', userId: user.id, details: { name } }, nowMs),
   ]);
   if (added?.length === 0) throw refuse();
 }
 
-export async function beginSignIn(kit: SignInKit) {
-  const { rpID } = relyingParty(kit.baseUrl);
+export async function beginSignIn(context: SignInContext) {
+  const { rpID } = relyingParty(context.baseUrl);
   // No list of credentials: the browser offers its own, and the answer does not reveal who has a passkey here.
   const options = await generateAuthenticationOptions({ rpID, userVerification: 'required' });
   const content = { challenge: options.challenge };
-  const ticket = await issueTicket(kit, 'passkey-sign-in', { content, lifetimeMs: CHALLENGE_MS });
+  const ticket = await issueTicket(context, 'passkey-sign-in', { content, lifetimeMs: CHALLENGE_MS });
   return { ticket, options } satisfies Ceremony<typeof options>;
 }
 
 /** The person who answered, or undefined. A verified passkey counts as both steps: possession, and a biometric or PIN. */
-export async function finishSignIn(kit: SignInKit, answer: CeremonyAnswer): Promise<User | undefined> {
-  const asked = await takeTicket<{ challenge: string }>(kit, 'passkey-sign-in', answer.ticket);
+export async function finishSignIn(context: SignInContext, answer: CeremonyAnswer): Promise<User | undefined> {
+  const asked = await takeTicket<{ challenge: string }>(context, 'passkey-sign-in', answer.ticket);
   const response = parseCredential<AuthenticationResponseJSON>(answer.credential);
-  const passkey = asked && typeof response.id === 'string' ? await findPasskey(kit.store, response.id) : undefined;
+  const passkey = asked && typeof response.id === 'string' ? await findPasskey(context.store, response.id) : undefined;
   if (asked === undefined || passkey === undefined) return undefined;
-  const { rpID, origin } = relyingParty(kit.baseUrl);
+  const { rpID, origin } = relyingParty(context.baseUrl);
   const verified = await verifyAuthenticationResponse({
     response,
     expectedChallenge: asked.challenge,
@@ -116,9 +116,9 @@ export async function finishSignIn(kit: SignInKit, answer: CeremonyAnswer): Prom
     requireUserVerification: true,
   }).catch(() => undefined);
   if (!verified?.verified) return undefined;
-  const use = { id: passkey.id, counter: verified.authenticationInfo.newCounter, nowMs: kit.world.nowMs() };
-  if (!(await usePasskey(kit.store, use))) return undefined;
-  const user = await findUserById(kit.store, passkey.userId);
+  const use = { id: passkey.id, counter: verified.authenticationInfo.newCounter, nowMs: context.world.nowMs() };
+  if (!(await usePasskey(context.store, use))) return undefined;
+  const user = await findUserById(context.store, passkey.userId);
   return user?.disabledAtMs === null ? user : undefined;
 }
 

@@ -11,7 +11,7 @@ import { endSession } from '../accounts/session-store.ts';
 import { type AttemptSubject, attemptSubjects } from '../accounts/sign-in-back-off.ts';
 import { hasTotp } from '../accounts/totp-store.ts';
 import { findCredentials, rehashPassword, type User } from '../accounts/user-store.ts';
-import { texts } from '../messages/messages.ts';
+import { messages } from '../messages/messages.ts';
 import { clientAddress } from './client-address.ts';
 import { type Flow, formatFlow, readFlow } from './flow.ts';
 import { type HashCaller, isBusy } from './hash-queue.ts';
@@ -19,22 +19,22 @@ import { findDeviceId } from './known-device.ts';
 import { canUsePasskeys } from './passkeys.ts';
 import { checkHashPlace, hashPassword, isPassword, needsRehash } from './password.ts';
 import { askSecondStep } from './second-step-routes.ts';
-import type { SignInKit } from './sign-in-kit.ts';
+import type { SignInContext } from './sign-in-context.ts';
 import { renderSignInPage } from './sign-in-page.ts';
 
 export interface UpstreamLink {
   readonly name: string;
 }
 
-const DONE: ReadonlyMap<string, string> = new Map([['signed_out', texts.signIn.ended]]);
+const DONE: ReadonlyMap<string, string> = new Map([['signed_out', messages.signIn.ended]]);
 const REFUSED: ReadonlyMap<string, string> = new Map([
-  ['passkey_refused', texts.signIn.passkeyFailed],
-  ['upstream_refused', texts.signIn.upstreamFailed],
+  ['passkey_refused', messages.signIn.passkeyFailed],
+  ['upstream_refused', messages.signIn.upstreamFailed],
 ]);
 
 export function addPasswordRoutes(
   routes: OpenAPIHono<HttpEnv>,
-  kit: SignInKit,
+  context: SignInContext,
   upstream: UpstreamLink | undefined,
 ): void {
   routes.get('/sign-in', async (c) => {
@@ -42,65 +42,71 @@ export function addPasswordRoutes(
     const login = query.get('login_hint') ?? '';
     const word = query.get('done') ?? '';
     const refusal = REFUSED.get(word);
-    const shown = { kit, upstream, flow: readFlow(kit.vault, query), login: login.slice(0, 64), done: DONE.get(word) };
+    const shown = {
+      context,
+      upstream,
+      flow: readFlow(context.vault, query),
+      login: login.slice(0, 64),
+      done: DONE.get(word),
+    };
     return showSignIn(c, { ...shown, mistake: refusal === undefined ? undefined : { message: refusal } });
   });
 
   routes.post('/sign-in', async (c) => {
     const form = await readForm(c);
-    kit.checkOpenForm(c, form);
-    const flow = readFlow(kit.vault, form);
+    context.checkOpenForm(c, form);
+    const flow = readFlow(context.vault, form);
     const login = readField(form, 'login').trim().slice(0, 64);
-    const again = { kit, upstream, flow, login };
-    const deviceId = findDeviceId(kit, c, login);
+    const again = { context, upstream, flow, login };
+    const deviceId = findDeviceId(context, c, login);
     const address = clientAddress(c);
     const subjects = attemptSubjects({ kind: 'password', account: login, address, deviceId });
     const caller = { key: deviceId ?? networkOf(address), isKnown: deviceId !== undefined };
     try {
       checkHashPlace(caller);
-      await checkAttempt(kit.store, { subjects, nowMs: kit.world.nowMs() });
+      await checkAttempt(context.store, { subjects, nowMs: context.world.nowMs() });
     } catch (error) {
       return showWait(c, again, error);
     }
     const given = { login, password: readField(form, 'password'), caller };
     try {
-      const user = await checkPassword(c, kit, given);
-      if (user === undefined) return showSignIn(c, { ...again, mistake: { message: texts.signIn.wrong } });
-      return await goOn(c, kit, { user, flow, subjects });
+      const user = await checkPassword(c, context, given);
+      if (user === undefined) return showSignIn(c, { ...again, mistake: { message: messages.signIn.wrong } });
+      return await goOn(c, context, { user, flow, subjects });
     } catch (error) {
       if (!isBusy(error)) throw error;
-      await takeBackAttempt(kit.store, subjects);
+      await takeBackAttempt(context.store, subjects);
       return showWait(c, again, error);
     }
   });
 
   routes.post('/sign-out', async (c) => {
     const form = await readForm(c);
-    kit.checkForm(c, form);
-    const session = await kit.currentSession(c);
+    context.checkForm(c, form);
+    const session = await context.currentSession(c);
     if (session !== undefined) {
       const end = { sessionId: session.id, userId: session.user.id, address: clientAddress(c) };
-      await endSession(kit.store, { ...end, kind: 'sign_out', nowMs: kit.world.nowMs() });
+      await endSession(context.store, { ...end, kind: 'sign_out', nowMs: context.world.nowMs() });
     }
-    kit.cookies.drop(c, 'session');
+    context.cookies.drop(c, 'session');
     return c.redirect('/sign-in?done=signed_out', 303);
   });
 }
 
 async function goOn(
   c: Context<HttpEnv>,
-  kit: SignInKit,
+  context: SignInContext,
   { user, flow, subjects }: { readonly user: User; readonly flow: Flow; readonly subjects: readonly AttemptSubject[] },
 ): Promise<Response> {
-  await forgiveAttempt(kit.store, subjects);
-  if (await hasTotp(kit.store, user.id)) return askSecondStep(c, kit, { user, flow });
-  return kit.finishSignIn(c, { user, method: 'password', flow });
+  await forgiveAttempt(context.store, subjects);
+  if (await hasTotp(context.store, user.id)) return askSecondStep(c, context, { user, flow });
+  return context.finishSignIn(c, { user, method: 'password', flow });
 }
 
 /** The same answer in the same time for a wrong password, an unknown login and a disabled person (S07). */
 async function checkPassword(
   c: Context<HttpEnv>,
-  { store, refusals }: SignInKit,
+  { store, refusals }: SignInContext,
   given: { readonly login: string; readonly password: string; readonly caller: HashCaller },
 ): Promise<User | undefined> {
   const credentials = await findCredentials(store, given.login);
@@ -118,7 +124,7 @@ async function checkPassword(
 }
 
 interface SignInShown {
-  readonly kit: SignInKit;
+  readonly context: SignInContext;
   readonly upstream: UpstreamLink | undefined;
   readonly flow: Flow;
   readonly login: string;
@@ -127,16 +133,16 @@ interface SignInShown {
 }
 
 async function showSignIn(c: Context<HttpEnv>, shown: SignInShown, status?: 429 | 503): Promise<Response> {
-  const { kit, upstream, flow, login, mistake, done } = shown;
-  const session = await kit.currentSession(c);
+  const { context, upstream, flow, login, mistake, done } = shown;
+  const session = await context.currentSession(c);
   const page = renderSignInPage({
-    csrfToken: kit.openForm(c),
+    csrfToken: context.openForm(c),
     hidden: flow.hidden,
     login,
     mistake,
     done,
     current: session && { login: session.user.login, path: flow.returnTo },
-    canUsePasskeys: canUsePasskeys(kit.baseUrl),
+    canUsePasskeys: canUsePasskeys(context.baseUrl),
     upstream: upstream && { name: upstream.name, path: `/sign-in/upstream${formatFlow(flow)}` },
   });
   return respondPage(c, page, {
@@ -150,6 +156,6 @@ function showWait(c: Context<HttpEnv>, shown: SignInShown, error: unknown): Prom
   const seconds = isFailure(error) ? error.details.retryAfterSeconds : undefined;
   if (seconds === undefined) throw error;
   c.header('Retry-After', String(seconds));
-  const message = isBusy(error) ? texts.signIn.busy(seconds) : texts.signIn.wait(seconds);
+  const message = isBusy(error) ? messages.signIn.busy(seconds) : messages.signIn.wait(seconds);
   return showSignIn(c, { ...shown, mistake: { message } }, isBusy(error) ? 503 : 429);
 }

@@ -7,9 +7,9 @@ import { createHash } from 'node:crypto';
 import type { Context } from 'hono';
 import type { HttpEnv } from '../../http/context.ts';
 import { formToken } from './cookies.ts';
-import type { SignInKit } from './sign-in-kit.ts';
+import type { SignInContext } from './sign-in-context.ts';
 
-type MarkDependencies = Pick<SignInKit, 'vault' | 'world' | 'cookies'>;
+type MarkDependencies = Pick<SignInContext, 'vault' | 'world' | 'cookies'>;
 
 const LIFETIME_SECONDS = 3600;
 

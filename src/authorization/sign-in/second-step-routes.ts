@@ -16,10 +16,10 @@ import { attemptSubjects } from '../accounts/sign-in-back-off.ts';
 import { findTicket, issueTicket, takeTicket } from '../accounts/ticket-store.ts';
 import { findTotpSeed, spendRecoveryCode, spendTotpTimeStep } from '../accounts/totp-store.ts';
 import { findUserById, type User } from '../accounts/user-store.ts';
-import { texts } from '../messages/messages.ts';
+import { messages } from '../messages/messages.ts';
 import { clientAddress } from './client-address.ts';
 import { type Flow, formatFlow, readFlow } from './flow.ts';
-import type { SignInKit } from './sign-in-kit.ts';
+import type { SignInContext } from './sign-in-context.ts';
 import { renderSecondStepPage } from './sign-in-page.ts';
 import { findTimeStep } from './totp.ts';
 
@@ -34,54 +34,54 @@ interface PendingSignIn {
 /** The password was right; asks for the second step. */
 export async function askSecondStep(
   c: Context<HttpEnv>,
-  kit: SignInKit,
+  context: SignInContext,
   { user, flow }: { readonly user: User; readonly flow: Flow },
 ): Promise<Response> {
   const content: PendingSignIn = { userId: user.id, epoch: user.epoch };
-  const value = await issueTicket(kit, 'second-step', { content, lifetimeMs: LIFETIME_SECONDS * 1000 });
-  kit.cookies.write(c, 'step', { value, maxAgeSeconds: LIFETIME_SECONDS });
+  const value = await issueTicket(context, 'second-step', { content, lifetimeMs: LIFETIME_SECONDS * 1000 });
+  context.cookies.write(c, 'step', { value, maxAgeSeconds: LIFETIME_SECONDS });
   return c.redirect(`/sign-in/second-step${formatFlow(flow)}`, 303);
 }
 
-export function addSecondStepRoutes(routes: OpenAPIHono<HttpEnv>, kit: SignInKit): void {
+export function addSecondStepRoutes(routes: OpenAPIHono<HttpEnv>, context: SignInContext): void {
   routes.get('/sign-in/second-step', async (c) => {
-    const flow = readFlow(kit.vault, new URL(c.req.url).searchParams);
-    if (kit.cookies.read(c, 'step') === undefined) return c.redirect(`/sign-in${formatFlow(flow)}`, 303);
-    return showSecondStep(c, kit, { flow });
+    const flow = readFlow(context.vault, new URL(c.req.url).searchParams);
+    if (context.cookies.read(c, 'step') === undefined) return c.redirect(`/sign-in${formatFlow(flow)}`, 303);
+    return showSecondStep(c, context, { flow });
   });
 
   routes.post('/sign-in/second-step', async (c) => {
     const form = await readForm(c);
-    kit.checkOpenForm(c, form);
-    const flow = readFlow(kit.vault, form);
-    const ticket = kit.cookies.read(c, 'step') ?? '';
-    const user = await findPendingUser(kit, ticket);
+    context.checkOpenForm(c, form);
+    const flow = readFlow(context.vault, form);
+    const ticket = context.cookies.read(c, 'step') ?? '';
+    const user = await findPendingUser(context, ticket);
     if (user === undefined) return c.redirect(`/sign-in${formatFlow(flow)}`, 303);
     const subjects = attemptSubjects({ kind: 'second-step', account: user.id, address: clientAddress(c) });
     try {
-      await checkAttempt(kit.store, { subjects, nowMs: kit.world.nowMs() });
+      await checkAttempt(context.store, { subjects, nowMs: context.world.nowMs() });
     } catch (error) {
-      return showWait(c, kit, { flow, error });
+      return showWait(c, context, { flow, error });
     }
-    const method = await spendCode(kit, user, readField(form, 'code'));
-    if (method === undefined) return refuseCode(c, kit, { user, flow });
+    const method = await spendCode(context, user, readField(form, 'code'));
+    if (method === undefined) return refuseCode(c, context, { user, flow });
     // Taken now, so that a ticket signs in once even if two codes were right at once.
-    if ((await takeTicket(kit, 'second-step', ticket)) === undefined) return c.redirect('/sign-in', 303);
-    await forgiveAttempt(kit.store, subjects);
-    return kit.finishSignIn(c, { user, method, flow, steps: auditRecovery(c, kit, { user, method }) });
+    if ((await takeTicket(context, 'second-step', ticket)) === undefined) return c.redirect('/sign-in', 303);
+    await forgiveAttempt(context.store, subjects);
+    return context.finishSignIn(c, { user, method, flow, steps: auditRecovery(c, context, { user, method }) });
   });
 }
 
-async function findPendingUser(kit: SignInKit, ticket: string): Promise<User | undefined> {
-  const pending = await findTicket<PendingSignIn>(kit, 'second-step', ticket);
-  const user = pending && (await findUserById(kit.store, pending.userId));
+async function findPendingUser(context: SignInContext, ticket: string): Promise<User | undefined> {
+  const pending = await findTicket<PendingSignIn>(context, 'second-step', ticket);
+  const user = pending && (await findUserById(context.store, pending.userId));
   const isSame = user?.epoch === pending?.epoch && user?.disabledAtMs === null;
   return isSame ? user : undefined;
 }
 
 /** How the code was right, or undefined. A right code is spent. */
 async function spendCode(
-  { store, vault, world }: SignInKit,
+  { store, vault, world }: SignInContext,
   user: User,
   code: string,
 ): Promise<SignInMethod | undefined> {
@@ -93,36 +93,40 @@ async function spendCode(
   return isRecovery ? 'password+recovery' : undefined;
 }
 
-function auditRecovery(c: Context<HttpEnv>, kit: SignInKit, proof: { user: User; method: SignInMethod }) {
+function auditRecovery(c: Context<HttpEnv>, context: SignInContext, proof: { user: User; method: SignInMethod }) {
   if (proof.method !== 'password+recovery') return [];
   const event = { kind: 'recovery_code_used', userId: proof.user.id, address: clientAddress(c) } as const;
-  return [auditStep(event, kit.world.nowMs())];
+  return [auditStep(event, context.world.nowMs())];
 }
 
 async function refuseCode(
   c: Context<HttpEnv>,
-  kit: SignInKit,
+  context: SignInContext,
   { user, flow }: { readonly user: User; readonly flow: Flow },
 ): Promise<Response> {
   const event = { kind: 'sign_in_failed', userId: user.id, address: clientAddress(c) } as const;
   const details = { method: 'second step', reason: 'wrong code' };
-  await kit.refusals.note({ ...event, details });
-  return showSecondStep(c, kit, { flow, mistake: { message: texts.secondStep.wrong }, status: 422 });
+  await context.refusals.note({ ...event, details });
+  return showSecondStep(c, context, { flow, mistake: { message: messages.secondStep.wrong }, status: 422 });
 }
 
-function showWait(c: Context<HttpEnv>, kit: SignInKit, shown: { flow: Flow; error: unknown }): Promise<Response> {
+function showWait(
+  c: Context<HttpEnv>,
+  context: SignInContext,
+  shown: { flow: Flow; error: unknown },
+): Promise<Response> {
   const { flow, error } = shown;
   const seconds = isFailure(error) ? error.details.retryAfterSeconds : undefined;
   if (seconds === undefined) throw error;
   c.header('Retry-After', String(seconds));
-  return showSecondStep(c, kit, { flow, mistake: { message: texts.signIn.wait(seconds) }, status: 429 });
+  return showSecondStep(c, context, { flow, mistake: { message: messages.signIn.wait(seconds) }, status: 429 });
 }
 
 function showSecondStep(
   c: Context<HttpEnv>,
-  kit: SignInKit,
+  context: SignInContext,
   { flow, mistake, status }: { readonly flow: Flow; readonly mistake?: Mistake; readonly status?: 422 | 429 },
 ): Promise<Response> {
-  const page = renderSecondStepPage({ csrfToken: kit.openForm(c), hidden: flow.hidden, mistake });
+  const page = renderSecondStepPage({ csrfToken: context.openForm(c), hidden: flow.hidden, mistake });
   return respondPage(c, page, { status, leadsToClient: flow.leadsToClient });
 }

@@ -25,7 +25,7 @@ export interface Session extends StoredSession {
   readonly csrfToken: string;
 }
 
-export interface SignInKit {
+export interface SignInContext {
   readonly store: Store;
   readonly world: World;
   readonly vault: Vault;
@@ -55,7 +55,7 @@ export interface Proof {
   readonly steps?: readonly Step[];
 }
 
-export interface KitDependencies {
+export interface SignInContextDependencies {
   readonly store: Store;
   readonly world: World;
   readonly vault: Vault;
@@ -65,7 +65,7 @@ export interface KitDependencies {
   readonly refusals?: RefusalLog;
 }
 
-export function createSignInKit(dependencies: KitDependencies): SignInKit {
+export function createSignInContext(dependencies: SignInContextDependencies): SignInContext {
   const { store, world, vault, baseUrl } = dependencies;
   const cookies = createCookies(baseUrl);
   const currentSession = async (c: Context<HttpEnv>): Promise<Session | undefined> => {

@@ -8,7 +8,7 @@ import {
   renderMistake,
 } from '../../pages/elements.ts';
 import { type Html, renderFocusPage } from '../../pages/layout.ts';
-import { texts } from '../messages/messages.ts';
+import { messages } from '../messages/messages.ts';
 import { passkeyScript } from './passkey-script.ts';
 
 export interface SignInView {
@@ -26,7 +26,7 @@ export interface SignInView {
 }
 
 export function renderSignInPage(view: SignInView): Html {
-  const t = texts.signIn;
+  const t = messages.signIn;
   const content = html`<div class="card stack">
 <h1>${t.title}</h1>
 ${renderDone(view.done)}${renderMistake(view.mistake)}${view.current ? renderCurrent(view.current) : ''}
@@ -42,13 +42,13 @@ ${view.canUsePasskeys || view.upstream ? renderOtherWays(view) : ''}
 }
 
 function renderCurrent(current: { readonly login: string; readonly path: string }): Html {
-  const t = texts.signIn;
+  const t = messages.signIn;
   return html`<p class="notice">${t.current(current.login)} <a href="${current.path}">${t.goOn}</a></p>`;
 }
 
 /** The passkey form is hidden until the script finds that the browser can do it. */
 function renderOtherWays(view: SignInView): Html {
-  const t = texts.signIn;
+  const t = messages.signIn;
   return html`<div class="stack" data-other-ways${view.upstream ? '' : html` hidden`}>
 <p class="or">${t.or}</p>
 ${view.canUsePasskeys ? renderPasskeyForm(view) : ''}
@@ -57,7 +57,7 @@ ${view.upstream ? html`<a class="button plain full" href="${view.upstream.path}"
 }
 
 function renderPasskeyForm(view: SignInView): Html {
-  const t = texts.signIn;
+  const t = messages.signIn;
   return html`<form method="post" action="/sign-in/passkey" data-passkey="get" data-options="/sign-in/passkey/options" hidden>
 ${renderCsrf(view.csrfToken)}${renderHidden(view.hidden)}
 <input type="hidden" name="ticket"><input type="hidden" name="credential">
@@ -73,7 +73,7 @@ export interface SecondStepView {
 }
 
 export function renderSecondStepPage(view: SecondStepView): Html {
-  const t = texts.secondStep;
+  const t = messages.secondStep;
   const content = html`<div class="card stack">
 <h1>${t.title}</h1>
 ${renderMistake(view.mistake)}
@@ -83,7 +83,7 @@ ${renderCsrf(view.csrfToken)}${renderHidden(view.hidden)}
 ${renderField({ name: 'code', label: t.code, autocomplete: 'one-time-code', className: 'one-time', hasFocus: !view.mistake })}
 <button class="full">${t.submit}</button>
 </form>
-<p class="small"><a href="/sign-in">${texts.back}</a></p>
+<p class="small"><a href="/sign-in">${messages.back}</a></p>
 </div>`;
   return renderFocusPage({ title: t.title, content });
 }
@@ -98,7 +98,7 @@ export interface SetupView {
 }
 
 export function renderSetupPage(view: SetupView): Html {
-  const t = texts.setup;
+  const t = messages.setup;
   const { mistake } = view;
   const content = html`<div class="card stack">
 <h1>${t.title}</h1>

@@ -151,7 +151,7 @@ test('S07 after five failures an account waits at this address, with Retry-After
 
 test('S08 S09 neither the database nor the log knows a password, a session or a set-up link', async (t) => {
   const service = await servePages(t);
-  const link = new URL((await createSetupLink(service.signIn.kit))!);
+  const link = new URL((await createSetupLink(service.signIn.context))!);
   const token = link.searchParams.get('token')!;
   const client = createFormClient(service.url);
   const given = { login: 'ada', name: 'Ada', email: '', password: PASSWORD };
@@ -218,8 +218,8 @@ test('S12 sign-ins, refused ones too, and sign-outs are in the audit log with th
 
 test('the set-up link works once, while no account exists', async (t) => {
   const service = await servePages(t);
-  const { search } = new URL((await createSetupLink(service.signIn.kit))!);
-  const second = new URL((await createSetupLink(service.signIn.kit))!);
+  const { search } = new URL((await createSetupLink(service.signIn.context))!);
+  const second = new URL((await createSetupLink(service.signIn.context))!);
   const client = createFormClient(service.url);
   const given = { login: 'root', name: 'Root', email: 'root@example.org', password: PASSWORD };
   const weak = await client.submit(`/setup${search}`, '/setup', { ...given, password: 'short' });
@@ -229,7 +229,7 @@ test('the set-up link works once, while no account exists', async (t) => {
   assert.match((await client.get('/')).body, /Administration/);
   assert.equal((await createFormClient(service.url).get(`/setup${second.search}`)).status, 403);
   assert.equal((await createFormClient(service.url).get('/setup?token=x')).status, 403);
-  assert.equal(await createSetupLink(service.signIn.kit), undefined);
+  assert.equal(await createSetupLink(service.signIn.context), undefined);
 });
 
 test('a hash made under older parameters is renewed at the sign-in', async (t) => {

@@ -9,15 +9,20 @@ import { addPasskeyRoutes } from './passkey-routes.ts';
 import { addPasswordRoutes } from './password-routes.ts';
 import { addSecondStepRoutes } from './second-step-routes.ts';
 import { addSetupRoutes } from './setup-routes.ts';
-import { createSignInKit, type KitDependencies, type Session, type SignInKit } from './sign-in-kit.ts';
+import {
+  createSignInContext,
+  type Session,
+  type SignInContext,
+  type SignInContextDependencies,
+} from './sign-in-context.ts';
 import { addUpstreamRoutes } from './upstream-routes.ts';
 
-export type { Session } from './sign-in-kit.ts';
+export type { Session } from './sign-in-context.ts';
 
 export interface SignIn {
   /** To be mounted at `/`. */
   readonly routes: OpenAPIHono<HttpEnv>;
-  readonly kit: SignInKit;
+  readonly context: SignInContext;
   currentSession(c: Context<HttpEnv>): Promise<Session | undefined>;
   /** 303 to the sign-in page, which leads back to `returnTo` (a path of this service). */
   redirectToSignIn(c: Context<HttpEnv>, returnTo: string, options?: SignInOptions): Response;
@@ -31,19 +36,19 @@ export interface SignInOptions {
   readonly leadsToClient?: boolean | undefined;
 }
 
-export function createSignIn(dependencies: KitDependencies): SignIn {
-  const kit = createSignInKit(dependencies);
+export function createSignIn(dependencies: SignInContextDependencies): SignIn {
+  const context = createSignInContext(dependencies);
   const routes = createPageRoutes();
-  addPasswordRoutes(routes, kit, kit.upstream?.config);
-  addSecondStepRoutes(routes, kit);
-  addPasskeyRoutes(routes, kit);
-  addSetupRoutes(routes, kit);
-  if (kit.upstream !== undefined) addUpstreamRoutes(routes, kit, kit.upstream);
+  addPasswordRoutes(routes, context, context.upstream?.config);
+  addSecondStepRoutes(routes, context);
+  addPasskeyRoutes(routes, context);
+  addSetupRoutes(routes, context);
+  if (context.upstream !== undefined) addUpstreamRoutes(routes, context, context.upstream);
   return {
     routes,
-    kit,
-    currentSession: kit.currentSession,
-    checkForm: kit.checkForm,
+    context,
+    currentSession: context.currentSession,
+    checkForm: context.checkForm,
     redirectToSignIn(c, returnTo, options = {}) {
       const flow = createFlow(dependencies.vault, returnTo, options.leadsToClient);
       return c.redirect(`/sign-in${formatFlow(flow, { login_hint: options.loginHint })}`, 303);

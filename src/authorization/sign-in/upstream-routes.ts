@@ -9,11 +9,11 @@ import { visitSubjects } from '../accounts/sign-in-back-off.ts';
 import { issueTicket, takeTicket } from '../accounts/ticket-store.ts';
 import { findUpstreamAccount, linkNewUserStep, linkUpstreamAccount } from '../accounts/upstream-account-store.ts';
 import { createUser, findUserById, type User } from '../accounts/user-store.ts';
-import { texts } from '../messages/messages.ts';
+import { messages } from '../messages/messages.ts';
 import { clientAddress } from './client-address.ts';
 import { formToken, isSameText } from './cookies.ts';
 import { formatFlow, readFlow } from './flow.ts';
-import type { SignInKit } from './sign-in-kit.ts';
+import type { SignInContext } from './sign-in-context.ts';
 import type { UpstreamPerson, UpstreamProof, UpstreamProvider } from './upstream.ts';
 
 const LIFETIME_SECONDS = 600;
@@ -30,46 +30,50 @@ interface UpstreamAttempt extends UpstreamProof {
 /** Where to send the browser to; also keeps the cookie that the way back needs. */
 export async function beginUpstream(
   c: Context<HttpEnv>,
-  kit: SignInKit,
+  context: SignInContext,
   attempt: { readonly provider: UpstreamProvider; readonly returnTo: string; readonly linkUserId?: string },
 ): Promise<URL> {
   const { provider, ...where } = attempt;
-  const value = Buffer.from(kit.world.randomBytes(24)).toString('base64url');
-  const proof = provider.createProof(kit.world);
+  const value = Buffer.from(context.world.randomBytes(24)).toString('base64url');
+  const proof = provider.createProof(context.world);
   const content: UpstreamAttempt = { ...proof, ...where, browser: formToken(value) };
-  const state = await issueTicket(kit, 'upstream', { content, lifetimeMs: LIFETIME_SECONDS * 1000 });
-  kit.cookies.write(c, 'upstream', { value, maxAgeSeconds: LIFETIME_SECONDS });
-  return provider.createAuthorizationUrl(proof, { redirectUri: kit.baseUrl + UPSTREAM_CALLBACK, state });
+  const state = await issueTicket(context, 'upstream', { content, lifetimeMs: LIFETIME_SECONDS * 1000 });
+  context.cookies.write(c, 'upstream', { value, maxAgeSeconds: LIFETIME_SECONDS });
+  return provider.createAuthorizationUrl(proof, { redirectUri: context.baseUrl + UPSTREAM_CALLBACK, state });
 }
 
-export function addUpstreamRoutes(routes: OpenAPIHono<HttpEnv>, kit: SignInKit, provider: UpstreamProvider): void {
+export function addUpstreamRoutes(
+  routes: OpenAPIHono<HttpEnv>,
+  context: SignInContext,
+  provider: UpstreamProvider,
+): void {
   routes.get('/sign-in/upstream', async (c) => {
     const subjects = visitSubjects('upstream', clientAddress(c));
-    await checkAttempt(kit.store, { subjects, nowMs: kit.world.nowMs() });
-    const { returnTo } = readFlow(kit.vault, new URL(c.req.url).searchParams);
-    const url = await beginUpstream(c, kit, { provider, returnTo });
+    await checkAttempt(context.store, { subjects, nowMs: context.world.nowMs() });
+    const { returnTo } = readFlow(context.vault, new URL(c.req.url).searchParams);
+    const url = await beginUpstream(c, context, { provider, returnTo });
     return c.redirect(url.href, 303);
   });
 
   routes.get(UPSTREAM_CALLBACK, async (c) => {
     const { search, searchParams } = new URL(c.req.url);
     const state = searchParams.get('state') ?? '';
-    const attempt = await takeTicket<UpstreamAttempt>(kit, 'upstream', state);
-    const cookie = kit.cookies.read(c, 'upstream');
-    kit.cookies.drop(c, 'upstream');
+    const attempt = await takeTicket<UpstreamAttempt>(context, 'upstream', state);
+    const cookie = context.cookies.read(c, 'upstream');
+    context.cookies.drop(c, 'upstream');
     // Otherwise an attacker could complete their own sign-in in a victim's browser.
     if (attempt === undefined || cookie === undefined || !isSameText(attempt.browser, formToken(cookie)))
-      throw new Failure('forbidden', texts.secondStep.tooLate);
+      throw new Failure('forbidden', messages.secondStep.tooLate);
     try {
       const person = await provider.readPerson(attempt, {
-        url: new URL(UPSTREAM_CALLBACK + search, kit.baseUrl),
+        url: new URL(UPSTREAM_CALLBACK + search, context.baseUrl),
         state,
       });
       return attempt.linkUserId === undefined
-        ? await enter(c, kit, { provider, person, returnTo: attempt.returnTo })
-        : await link(c, kit, { provider, person, userId: attempt.linkUserId });
+        ? await enter(c, context, { provider, person, returnTo: attempt.returnTo })
+        : await link(c, context, { provider, person, userId: attempt.linkUserId });
     } catch (error) {
-      return refuse(c, kit, { error, returnTo: attempt.returnTo });
+      return refuse(c, context, { error, returnTo: attempt.returnTo });
     }
   });
 }
@@ -81,37 +85,37 @@ interface Arrival {
 
 async function enter(
   c: Context<HttpEnv>,
-  kit: SignInKit,
+  context: SignInContext,
   { provider, person, returnTo }: Arrival & { readonly returnTo: string },
 ): Promise<Response> {
   const { issuer, signUp, name } = provider.config;
-  const known = await findUpstreamAccount(kit.store, issuer, person.subject);
-  if (known === undefined && signUp === 'closed') throw new Failure('not_found', texts.signIn.upstreamUnknown(name));
-  const user = known ? await findUserById(kit.store, known.userId) : await welcome(kit, { provider, person });
-  if (user?.disabledAtMs !== null) throw new Failure('forbidden', texts.signIn.upstreamRefused(name));
-  await forgiveAttempt(kit.store, visitSubjects('upstream', clientAddress(c)));
-  await confirmEmail(kit, user, person);
-  return kit.finishSignIn(c, { user, method: 'upstream', flow: { returnTo } });
+  const known = await findUpstreamAccount(context.store, issuer, person.subject);
+  if (known === undefined && signUp === 'closed') throw new Failure('not_found', messages.signIn.upstreamUnknown(name));
+  const user = known ? await findUserById(context.store, known.userId) : await welcome(context, { provider, person });
+  if (user?.disabledAtMs !== null) throw new Failure('forbidden', messages.signIn.upstreamRefused(name));
+  await forgiveAttempt(context.store, visitSubjects('upstream', clientAddress(c)));
+  await confirmEmail(context, user, person);
+  return context.finishSignIn(c, { user, method: 'upstream', flow: { returnTo } });
 }
 
 /** The provider has verified the address that the person has here too, or the person has none yet. */
-async function confirmEmail({ store }: SignInKit, user: User, { email }: UpstreamPerson): Promise<void> {
+async function confirmEmail({ store }: SignInContext, user: User, { email }: UpstreamPerson): Promise<void> {
   if (email === undefined || user.isEmailVerified) return;
   if (user.email !== null && user.email.toLowerCase() !== email.toLowerCase()) return;
   await store.call(verifyEmailOnce, { userId: user.id, email, steps: [] });
 }
 
 /** A first visit makes an account, under the login there or the nearest that is free. */
-async function welcome(kit: SignInKit, { provider, person }: Arrival): Promise<User | undefined> {
+async function welcome(context: SignInContext, { provider, person }: Arrival): Promise<User | undefined> {
   const wanted = toLogin(person.login ?? person.email?.split('@')[0] ?? person.name ?? 'user');
   for (let attempt = 1; attempt <= MOST_NAMESAKES; attempt += 1) {
     const login = attempt === 1 ? wanted : `${wanted.slice(0, 58)}-${attempt}`;
     try {
-      return await makeUser(kit, { provider, person, login });
+      return await makeUser(context, { provider, person, login });
     } catch (error) {
       // Two first visits at once: the other one made the account.
-      const known = await findUpstreamAccount(kit.store, provider.config.issuer, person.subject);
-      if (known !== undefined) return findUserById(kit.store, known.userId);
+      const known = await findUpstreamAccount(context.store, provider.config.issuer, person.subject);
+      if (known !== undefined) return findUserById(context.store, known.userId);
       if (!isFailure(error) || error.code !== 'conflict') throw error;
     }
   }
@@ -121,7 +125,7 @@ async function welcome(kit: SignInKit, { provider, person }: Arrival): Promise<U
 const MOST_NAMESAKES = 50;
 
 async function makeUser(
-  { store, world }: SignInKit,
+  { store, world }: SignInContext,
   { provider, person, login }: Arrival & { readonly login: string },
 ) {
   const { issuer } = provider.config;
@@ -151,38 +155,38 @@ export function toLogin(text: string): string {
 
 async function link(
   c: Context<HttpEnv>,
-  kit: SignInKit,
+  context: SignInContext,
   { provider, person, userId }: Arrival & { readonly userId: string },
 ): Promise<Response> {
-  const session = await kit.currentSession(c);
-  if (session?.user.id !== userId) throw new Failure('forbidden', texts.secondStep.tooLate);
+  const session = await context.currentSession(c);
+  if (session?.user.id !== userId) throw new Failure('forbidden', messages.secondStep.tooLate);
   const { issuer, name } = provider.config;
-  const nowMs = kit.world.nowMs();
+  const nowMs = context.world.nowMs();
   const label = person.email ?? person.login ?? person.subject;
-  const isNew = await linkUpstreamAccount(kit.store, {
+  const isNew = await linkUpstreamAccount(context.store, {
     issuer,
     subject: person.subject,
     userId,
     label,
     linkedAtMs: nowMs,
   });
-  if (!isNew) throw new Failure('conflict', texts.signIn.upstreamTaken(name));
+  if (!isNew) throw new Failure('conflict', messages.signIn.upstreamTaken(name));
   const event = { kind: 'upstream_linked', userId, address: clientAddress(c), details: { issuer } } as const;
-  await kit.store.writeAll([auditStep(event, nowMs)]);
+  await context.store.writeAll([auditStep(event, nowMs)]);
   return c.redirect('/account/security?done=linked', 303);
 }
 
 /** A refusal by the provider leads back to the sign-in page; everything else is shown for what it is. */
 async function refuse(
   c: Context<HttpEnv>,
-  kit: SignInKit,
+  context: SignInContext,
   { error, returnTo }: { readonly error: unknown; readonly returnTo: string },
 ): Promise<Response> {
   const reason = isFailure(error) ? error.code : 'internal';
   const event = { kind: 'sign_in_failed', address: clientAddress(c), details: { method: 'upstream', reason } } as const;
-  await kit.refusals.note(event);
+  await context.refusals.note(event);
   if (!isFailure(error) || error.cause === undefined) throw error;
   c.get('log').info({ err: error.cause }, 'The upstream provider refused a sign-in');
-  const flow = readFlow(kit.vault, new URLSearchParams({ return_to: returnTo }));
+  const flow = readFlow(context.vault, new URLSearchParams({ return_to: returnTo }));
   return c.redirect(`/sign-in${formatFlow(flow, { done: 'upstream_refused' })}`, 303);
 }

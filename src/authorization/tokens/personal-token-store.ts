@@ -100,8 +100,8 @@ export async function findLivePersonalToken(
   hash: Uint8Array,
   nowMs: number,
 ): Promise<LivePersonalToken | undefined> {
-  const [row] = await store.recall(livePersonalToken, [hash]);
-  // Decided at each use: the store may recall the row.
+  const [row] = await store.readCached(livePersonalToken, [hash]);
+  // Decided at each use: the row may come from the read cache.
   if (row === undefined || (row.expires_at_ms ?? Infinity) <= nowMs) return undefined;
   return { ...toPersonalToken(row), login: row.login, isAdmin: row.is_admin === 1 };
 }

@@ -164,7 +164,7 @@ interface LiveTokenRow {
 }
 
 // One point read over five primary keys: whatever ends or stops the token shows on the very next call, on every process.
-// The time is no parameter, so that the store can recall the row; what has expired is decided at each use.
+// The time is no parameter, so that the row can come from the read cache; what has expired is decided at each use.
 const liveAccess = statement<LiveTokenRow>(
   'live-access-token',
   `SELECT t.family_id, f.client_id, t.scope, t.issued_at_ms, t.expires_at_ms, f.user_id, u.login, u.is_admin
@@ -191,7 +191,7 @@ export async function findLiveToken(
   kind: 'access' | 'refresh',
   { hash, nowMs }: { readonly hash: Uint8Array; readonly nowMs: number },
 ): Promise<LiveToken | undefined> {
-  const [row] = await store.recall(kind === 'access' ? liveAccess : unusedRefresh, [hash]);
+  const [row] = await store.readCached(kind === 'access' ? liveAccess : unusedRefresh, [hash]);
   return row !== undefined && row.expires_at_ms > nowMs ? toLiveToken(row, kind) : undefined;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Whom a bearer token speaks for. Every check reads the token's row and what it hangs on, or recalls them when nothing at
- * all was committed since (`store.recall`): a revocation shows on the very next call of every process.
+ * Whom a bearer token speaks for. Every check reads the token's row and the rows that it depends on. They come from the
+ * read cache only while no process has committed anything (`store.readCached`): a revocation shows on the very next call.
  */
 import type { Identity, VerifyToken } from '../../identity.ts';
 import { isAdministratorScope } from '../../scopes.ts';

@@ -1,14 +1,14 @@
 /** What each scope allows, in a person's words. */
 import type { Scope } from '../applications/scope.ts';
 
-export interface ScopeText {
+export interface ScopeDescription {
   readonly title: string;
   readonly about: string;
   /** `write` changes things, `danger` could lock its user out or send data elsewhere. */
   readonly power: 'read' | 'write' | 'danger';
 }
 
-const scopeTexts: Readonly<Record<Scope, ScopeText>> = {
+const scopes: Readonly<Record<Scope, ScopeDescription>> = {
   all_user: { title: 'Your profile', about: 'See your login, name and email address.', power: 'read' },
   all_key: { title: 'Your SSH keys', about: 'See, add and remove keys that can push code as you.', power: 'danger' },
   all_groups: { title: 'Your organizations', about: 'See and change the organizations you belong to.', power: 'write' },
@@ -66,9 +66,9 @@ const scopeTexts: Readonly<Record<Scope, ScopeText>> = {
   },
 };
 
-export function describeScope(scope: string): ScopeText {
+export function describeScope(scope: string): ScopeDescription {
   return (
-    (Object.hasOwn(scopeTexts, scope) ? scopeTexts[scope as Scope] : undefined) ?? {
+    (Object.hasOwn(scopes, scope) ? scopes[scope as Scope] : undefined) ?? {
       title: scope,
       about: '',
       power: 'write',

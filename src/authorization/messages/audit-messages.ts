@@ -1,0 +1,53 @@
+/** The events of the audit log and the ways to sign in, named for people. */
+import type { AuditKind } from '../accounts/audit-store.ts';
+import type { SignInMethod } from '../accounts/session-store.ts';
+
+export const audit: Record<AuditKind, string> = {
+  sign_in: 'Signed in',
+  sign_in_failed: 'Sign-in refused',
+  sign_out: 'Signed out',
+  session_ended: 'Session ended',
+  user_created: 'Account created',
+  user_disabled: 'Account disabled',
+  user_enabled: 'Account enabled',
+  user_changed: 'Account changed',
+  password_changed: 'Password changed',
+  totp_enabled: 'Authenticator app turned on',
+  totp_disabled: 'Authenticator app turned off',
+  recovery_code_used: 'Recovery code used',
+  recovery_codes_renewed: 'Recovery codes renewed',
+  passkey_added: 'Passkey added',
+  passkey_removed: 'Passkey removed',
+  upstream_linked: 'Account at another provider linked',
+  upstream_unlinked: 'Account at another provider unlinked',
+  organization_created: 'Organization created',
+  organization_changed: 'Organization changed',
+  consent_granted: 'Access allowed',
+  consent_denied: 'Access denied',
+  consent_revoked: 'Access revoked',
+  token_issued: 'Token issued',
+  token_refreshed: 'Token refreshed',
+  token_revoked: 'Token revoked',
+  code_replayed: 'Used code presented again',
+  refresh_reused: 'Used refresh token presented again',
+  client_authentication_failed: 'Application used a wrong secret',
+  secret_in_query: 'Secret sent in an address',
+  device_approved: 'Device allowed',
+  device_denied: 'Device denied',
+  application_created: 'Application created',
+  application_changed: 'Application changed',
+  application_deleted: 'Application deleted',
+  application_secret_added: 'Application secret added',
+  application_secret_removed: 'Application secret deleted',
+  personal_token_created: 'Personal token created',
+  personal_token_revoked: 'Personal token deleted',
+};
+
+export const methods: Record<SignInMethod, string> = {
+  password: 'password',
+  'password+totp': 'password and authenticator app',
+  'password+recovery': 'password and recovery code',
+  passkey: 'passkey',
+  upstream: 'another provider',
+  setup: 'set-up link',
+};
