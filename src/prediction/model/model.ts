@@ -69,11 +69,11 @@ export function createPriorModel(): LatencyModel {
   return { id: PRIOR_ID, statistic: 'p50', slots: new Map(), whole: {} };
 }
 
-const PRIORS = Object.fromEntries(TARGETS.map((target) => [target, createPriorTarget(target)])) as Readonly<
+const PRIORS = Object.fromEntries(TARGETS.map((target) => [target, createTargetPrior(target)])) as Readonly<
   Record<Target, TargetModel>
 >;
 
-function createPriorTarget(target: Target): TargetModel {
+export function createTargetPrior(target: Target): TargetModel {
   const calibration = unknownCalibration();
   return {
     rows: 0,

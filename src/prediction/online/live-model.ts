@@ -12,6 +12,7 @@ import { type AnswerStatistic, MODEL_COLUMNS, type PredictColumns, type Predicte
 import type { MetricColumns, Target } from '../schema/observation-table.ts';
 import type { ServerIndex } from '../schema/server-index.ts';
 import { type Batch, createBatch, createMixture, type Mixture } from './batch.ts';
+import { createEarlyPhysics, fitPriors } from './early-physics.ts';
 import { FIRST_CAPACITY } from './live-slot.ts';
 import type { LiveTarget, TargetForecast } from './live-target.ts';
 import { createPodTypeNumbers } from './pod-type-numbers.ts';
@@ -70,10 +71,11 @@ export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs
     histories.fill(columns, servers, world.nowMs()),
   );
   const forecastRow = createRowForecaster(table);
+  const early = createEarlyPhysics();
   let hasObserved = false;
 
   function* prepareSwap(next: LatencyModel): Generator<void, void> {
-    yield* table.prepareSwap(next);
+    yield* table.prepareSwap(fitPriors(next, recent.list()));
     tracker.clear();
     replayRows(table, recent.list());
   }
@@ -98,6 +100,8 @@ export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs
       const { key, podType, metrics } = forecast;
       table.find(podType, 1)[target].observe(forecast[target], key, observedMs);
       recent.add({ key, podType, metrics, target, observedMs });
+      // A few milliseconds, ten times at most before the first training.
+      if (early.isDue(target, table.model)) for (const _ of prepareSwap(table.model));
     },
     replaceModel(next) {
       for (const _ of prepareSwap(next));
@@ -109,6 +113,8 @@ export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs
       for (const { podType } of saved.slots) table.ensure(podType);
       restoreLiveModel(saved, { podTypes: podTypes.names, tracker, recent, slots: table.slots });
       hasObserved ||= saved.slots.length > 0;
+      // Its residuals were relative to a prior that had been fitted to these rows.
+      if (fitPriors(table.model, recent.list()) !== table.model) for (const _ of prepareSwap(table.model));
     },
   };
 }

@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createPriorModel } from '../model/model.ts';
+import { createPriorPhysics } from '../physics/physics.ts';
+import { createPredictColumns, MODEL_COLUMNS } from '../schema/columns.ts';
+import { fillMetrics } from '../schema/input-fields.ts';
+import { createLiveModel, type LiveModel } from './live-model.ts';
+
+const SERVER = Buffer.from('10.0.0.1');
+
+/** A request behind so many that wait. */
+function describeLoad(waiting: number) {
+  const columns = createPredictColumns(1);
+  columns.count = 1;
+  for (const name of MODEL_COLUMNS) columns[name][0] = Number.NaN;
+  for (const [name, value] of Object.entries(fillMetrics(() => 0))) columns[name as 'kvCacheUsage'][0] = value;
+  columns.inputTokenLength[0] = 200;
+  columns.numRequestWaiting[0] = waiting;
+  return columns;
+}
+
+function answer(live: LiveModel, waiting: number): number {
+  return live.forecast(describeLoad(waiting), '', SERVER).ttft.medianMs;
+}
+
+/** The first requests of a herd: each waits 2 ms for each request before it, where the prior says 40. */
+function observeHerd(live: LiveModel, requests: number): void {
+  const forecasts = Array.from({ length: requests }, (_, i) => live.forecast(describeLoad(i), '', SERVER));
+  for (const [i, forecast] of forecasts.entries()) live.observe(forecast, 'ttft', 20 + 2 * i);
+}
+
+test('a prior that charges too much for a queue learns from the first dozen of first tokens what it costs', () => {
+  const live = createLiveModel(createPriorModel());
+  const expectedMs = 20 + 2 * 1000;
+  assert.ok(answer(live, 1000) > 10 * expectedMs);
+  observeHerd(live, 32);
+  const ratio = answer(live, 1000) / expectedMs;
+  assert.ok(ratio > 0.5 && ratio < 2, `${ratio}`);
+  assert.equal(live.model.id, 'prior@1');
+});
+
+test('a fitted prior is fitted again after a restart', () => {
+  const before = createLiveModel(createPriorModel());
+  observeHerd(before, 32);
+  const after = createLiveModel(createPriorModel());
+  after.restore(before.save());
+  const ratio = answer(after, 1000) / answer(before, 1000);
+  assert.ok(ratio > 0.8 && ratio < 1.25, `${ratio}`);
+});
+
+test('eight slow first requests do not make the prior slower: a server that was just started is slow', () => {
+  const live = createLiveModel(createPriorModel());
+  const forecasts = Array.from({ length: 8 }, () => live.forecast(describeLoad(0), '', SERVER));
+  for (const forecast of forecasts) live.observe(forecast, 'ttft', 5000);
+  assert.deepEqual(live.model.whole.ttft?.physics, createPriorPhysics('ttft'));
+});

@@ -1,0 +1,71 @@
+/**
+ * Before anything of a target was learned, its prior learns from the first observed times: what a token or a waiting
+ * request costs here may be a tenth of what the prior says, and thousands of requests may come before the first training.
+ */
+import { createTargetPrior, type LatencyModel, type TargetModel } from '../model/model.ts';
+import { evaluatePhysics, fitPhysics } from '../physics/physics.ts';
+import { MODEL_COLUMNS } from '../schema/columns.ts';
+import { type MetricColumns, TARGETS, type Target } from '../schema/observation-table.ts';
+import type { RecentRow } from './recent-rows.ts';
+
+/** Fitted at so many times of a target, whenever they have doubled, and then after each `MOST_ROWS`. */
+const LEAST_ROWS = 4;
+const MOST_ROWS = 512;
+/**
+ * Fewer times than this are believed only where the prior is at least twice too slow: the first requests of a server
+ * that was just started are slower than all later ones.
+ */
+const SURE_ROWS = 16;
+const TOO_SLOW = Math.log(0.5);
+
+export interface EarlyPhysics {
+  /** Counts one more observed time. True when the prior should now be fitted again. */
+  isDue(target: Target, model: LatencyModel): boolean;
+}
+
+export function createEarlyPhysics(): EarlyPhysics {
+  const counts = { ttft: 0, tpot: 0 };
+  return {
+    isDue(target, model) {
+      if (hasLearned(model, target)) return false;
+      const count = ++counts[target];
+      if (count >= MOST_ROWS) return count % MOST_ROWS === 0;
+      return count >= LEAST_ROWS && Number.isInteger(Math.log2(count));
+    },
+  };
+}
+
+/** The model, with a prior fitted to these rows for each target of which nothing was learned. */
+export function fitPriors(model: LatencyModel, rows: readonly RecentRow[]): LatencyModel {
+  const unlearned = TARGETS.filter((target) => !hasLearned(model, target));
+  if (rows.length < LEAST_ROWS || unlearned.length === 0) return model;
+  const whole = { ...model.whole };
+  for (const target of unlearned)
+    whole[target] = fitPrior(
+      target,
+      rows.filter((row) => row.target === target),
+    );
+  return { ...model, whole };
+}
+
+function hasLearned({ whole }: LatencyModel, target: Target): boolean {
+  const model = whole[target];
+  return model !== undefined && (model.rows > 0 || model.imported !== undefined);
+}
+
+function fitPrior(target: Target, rows: readonly RecentRow[]): TargetModel {
+  const prior = createTargetPrior(target);
+  const load = { count: rows.length } as MetricColumns;
+  for (const [m, name] of MODEL_COLUMNS.entries()) load[name] = Float64Array.from(rows, ({ metrics }) => metrics[m]!);
+  const observed = Float64Array.from(rows, ({ observedMs }) => observedMs);
+  if (rows.length < LEAST_ROWS) return prior;
+  if (rows.length < SURE_ROWS && !isTooSlow(prior, load, observed)) return prior;
+  return { ...prior, physics: fitPhysics(target, load, observed) };
+}
+
+function isTooSlow({ physics }: TargetModel, load: MetricColumns, observed: Float64Array): boolean {
+  const predicted = new Float64Array(load.count);
+  evaluatePhysics(physics, load, load.count, predicted);
+  const logRatios = observed.map((ms, i) => Math.log(ms / predicted[i]!)).sort();
+  return logRatios[load.count >> 1]! < TOO_SLOW;
+}
