@@ -51,6 +51,7 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
       await page.keyboard.press('Enter');
       await page.waitForURL((url) => url.href !== before);
     };
+    await page.getByText('Menu').click();
     await press('Webhooks', 'link');
     await press('New repository', 'link');
     await page.getByLabel('Name').fill('doors');

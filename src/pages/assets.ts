@@ -17,6 +17,8 @@ const TYPES: readonly (readonly [ending: string, type: string])[] = [
 ];
 
 export const styleSheet = loadAsset(new URL('styles.css', import.meta.url));
+/** For every page; each works without. */
+export const pageScript = loadAsset(new URL('page.js', import.meta.url));
 export const icon = loadAsset(new URL('icon.svg', import.meta.url));
 
 export function loadAsset(file: URL): Asset {

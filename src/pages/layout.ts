@@ -3,7 +3,7 @@
  * `renderConsolePage` is the signed-in console with its navigation. No page needs a script.
  */
 import { html } from 'hono/html';
-import { type Asset, icon, styleSheet } from './assets.ts';
+import { type Asset, icon, pageScript, styleSheet } from './assets.ts';
 import type { NavigationEntry, NavigationSection } from './navigation.ts';
 import { frameTexts as texts } from './texts.ts';
 import type { Visitor } from './visitor.ts';
@@ -13,18 +13,23 @@ export type Html = ReturnType<typeof html>;
 /** Three legs under one plate. */
 const MARK = html`<svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="2.3" stroke-linecap="round" aria-hidden="true"><path d="M3.5 7.5h17"/><path d="M7 7.5 4.5 19M12 7.5V19M17 7.5 19.5 19"/></svg>`;
 
+/** What the script writes on its buttons. */
+const SCRIPT_WORDS = html` data-label-copy="${texts.script.copy}" data-label-copied="${texts.script.copied}" data-label-download="${texts.script.download}" data-label-show="${texts.script.show}" data-label-hide="${texts.script.hide}"`;
+
 interface Frame {
   readonly title: string;
   readonly body: Html;
   /** A module of ours that improves the page; it works without. */
   readonly script?: Pick<Asset, 'path'> | undefined;
+  /** Also the one for every page: buttons that copy and show, and live pages. */
+  readonly withPageScript?: boolean | undefined;
   /** What this page needs beside the style sheet of all. */
   readonly styles?: Pick<Asset, 'path'> | undefined;
   /** Goes on to this address by itself, at once: a delay would be a time limit (WCAG 2.2.1). */
   readonly refreshTo?: string | undefined;
 }
 
-function renderDocument({ title, body, script, styles, refreshTo }: Frame): Html {
+function renderDocument({ title, body, script, withPageScript, styles, refreshTo }: Frame): Html {
   return html`<!doctype html>
 <html lang="${texts.language}">
 <head>
@@ -36,6 +41,7 @@ function renderDocument({ title, body, script, styles, refreshTo }: Frame): Html
 ${styles === undefined ? '' : html`<link rel="stylesheet" href="${styles.path}">`}
 <link rel="icon" href="${icon.path}" type="image/svg+xml">
 ${refreshTo === undefined ? '' : html`<meta http-equiv="refresh" content="0;url=${refreshTo}">`}
+${withPageScript ? html`<script type="module" src="${pageScript.path}"></script>` : ''}
 ${script === undefined ? '' : html`<script type="module" src="${script.path}"></script>`}
 </head>
 ${body}
@@ -48,7 +54,7 @@ export interface FocusPage extends Omit<Frame, 'body'> {
 }
 
 export function renderFocusPage(page: FocusPage): Html {
-  const body = html`<body class="focus${page.wide ? ' wide' : ''}">
+  const body = html`<body class="focus${page.wide ? ' wide' : ''}"${SCRIPT_WORDS}>
 <header><span class="brand">${MARK} ${texts.product}</span></header>
 <main class="stack">${page.content}</main>
 <footer class="foot">${texts.footer}</footer>
@@ -56,16 +62,18 @@ export function renderFocusPage(page: FocusPage): Html {
   return renderDocument({ ...page, body });
 }
 
-export interface ConsolePage extends Omit<Frame, 'body'> {
+export interface ConsolePage extends Omit<Frame, 'body' | 'withPageScript'> {
   readonly visitor: Visitor;
   readonly sections: readonly NavigationSection[];
   /** The path of the entry in the navigation that this page belongs to. */
   readonly here: string;
   readonly content: Html;
+  /** The script follows it with server-sent events. */
+  readonly isLive?: boolean | undefined;
 }
 
 export function renderConsolePage(page: ConsolePage): Html {
-  const body = html`<body>
+  const body = html`<body${SCRIPT_WORDS}>
 <a class="skip" href="#content">${texts.skipToContent}</a>
 <header class="top"><div class="row spread">
 <a class="brand" href="/">${MARK} ${texts.product}</a>
@@ -76,11 +84,12 @@ export function renderConsolePage(page: ConsolePage): Html {
 </form>
 </div></header>
 <div class="shell">
-<nav class="nav" aria-label="${texts.navigation}">${renderNavigation(page)}</nav>
-<main id="content" class="stack" tabindex="-1">${page.content}</main>
+<nav class="nav" aria-label="${texts.navigation}"><div class="side">${renderNavigation(page)}</div>
+<details class="menu"><summary>${texts.menu}<span class="soft">${nameHere(page)}</span></summary>${renderNavigation(page)}</details></nav>
+<main id="content" class="stack" tabindex="-1"${page.isLive ? html` data-live` : ''}>${page.content}</main>
 </div>
 </body>`;
-  return renderDocument({ ...page, body });
+  return renderDocument({ ...page, body, withPageScript: true });
 }
 
 function renderNavigation({ sections, here }: ConsolePage): Html {
@@ -90,7 +99,13 @@ function renderNavigation({ sections, here }: ConsolePage): Html {
   )}</ul>`;
 }
 
-function renderEntry(entry: Pick<NavigationEntry, 'path' | 'label'>, here: string): Html {
+/** Says on a phone where one is, while the menu is closed. */
+function nameHere({ sections, here }: ConsolePage): string {
+  if (here === '/') return texts.start;
+  return sections.flatMap(({ entries }) => entries).find(({ path }) => path === here)?.label ?? '';
+}
+
+function renderEntry(entry: NavigationEntry, here: string): Html {
   const current = entry.path === here ? html` aria-current="page"` : '';
   return html`<li><a href="${entry.path}"${current}>${entry.label}</a></li>`;
 }

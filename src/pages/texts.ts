@@ -5,6 +5,8 @@ export const frameTexts = {
   footer: 'Trivet signs you in and asks you before an application may act for you.',
   skipToContent: 'Skip to content',
   navigation: 'Console',
+  menu: 'Menu',
+  script: { copy: 'Copy', copied: 'Copied', download: 'Download', show: 'Show', hide: 'Hide' },
   start: 'Home',
   signedInAs: 'Signed in as',
   signOut: 'Sign out',

@@ -4,6 +4,7 @@ import type { Context } from 'hono';
 import { raw } from 'hono/html';
 import type { HttpEnv } from '../http/context.ts';
 import { type ConsolePage, renderConsolePage } from './layout.ts';
+import type { LiveStreams } from './live-streams.ts';
 import type { NavigationSection } from './navigation.ts';
 import { type PageOptions, respondPage } from './page-response.ts';
 import { readForm } from './page-routes.ts';
@@ -18,10 +19,19 @@ export interface Gate<V extends Visitor = Visitor> {
   readonly askToSignIn: (c: Context<HttpEnv>, returnTo: string) => Response;
   /** What the navigation shows this visitor. */
   readonly listSections: (visitor: Visitor) => readonly NavigationSection[];
+  /** What would protect the account better; undefined when nothing is missing. */
+  readonly findAdvice: (visitor: Pick<Visitor, 'user'>) => Promise<Advice | undefined>;
   /** Keeps a text for this session and this path for a few minutes; returns the token that takes it once. */
   readonly keepOnce: (visitor: Pick<Visitor, 'id'>, path: string, text: string) => Promise<string>;
   /** Undefined for a token that was taken already, or of another session or path. */
   readonly takeOnce: (visitor: Pick<Visitor, 'id'>, path: string, token: string) => Promise<string | undefined>;
+}
+
+/** A next step, and where it is done. */
+export interface Advice {
+  readonly text: string;
+  readonly path: string;
+  readonly label: string;
 }
 
 interface Page extends Omit<ConsolePage, 'visitor' | 'sections'> {
@@ -41,32 +51,46 @@ export interface Submission<V extends Visitor = Visitor> extends Visit<V> {
   readonly form: URLSearchParams;
 }
 
+type Handle<V extends Visitor> = (visit: Visit<V>) => Promise<Response>;
+
 export interface Visits<V extends Visitor = Visitor> {
   /** A page. A person who is not signed in is sent to sign in, and returns. */
-  readonly page: (path: string, handle: (visit: Visit<V>) => Promise<Response>) => void;
+  readonly page: (path: string, handle: Handle<V>) => void;
+  /** The same, and with a script the page follows what happens. */
+  readonly livePage: (path: string, handle: Handle<V>) => void;
   /** A form's target; checked to come from a page of this session. */
   readonly form: (path: string, handle: (submission: Submission<V>) => Promise<Response>) => void;
 }
 
-export function createVisits<V extends Visitor>(routes: OpenAPIHono<HttpEnv>, gate: Gate<V>): Visits<V> {
+/** Without `live`, a page that could be live is shown as it is. */
+export function createVisits<V extends Visitor>(
+  routes: OpenAPIHono<HttpEnv>,
+  gate: Gate<V>,
+  live?: Pick<LiveStreams, 'open'>,
+): Visits<V> {
   const openVisit = (c: Context<HttpEnv>, session: V): Visit<V> => {
     const sections = gate.listSections(session);
     const show = (page: Page, options?: PageOptions) =>
       respondPage(c, renderConsolePage({ ...page, visitor: session, sections }), {
         ...options,
-        withScript: page.script !== undefined,
+        withScript: true,
       });
     return { c, session, sections, show };
   };
+  const addPage = (path: string, handle: Handle<V>, streams: typeof live) =>
+    routes.get(path, async (c) => {
+      const session = await gate.currentVisitor(c);
+      const { pathname, search } = new URL(c.req.url);
+      if (session === undefined) return gate.askToSignIn(c, pathname + search);
+      if (streams !== undefined && c.req.header('accept') === 'text/event-stream')
+        return streams.open(session.user.id, () => renderAgain(gate, c, { openVisit, handle }));
+      const visit = openVisit(c, session);
+      const show: Visit<V>['show'] = (page, options) => visit.show({ ...page, isLive: streams !== undefined }, options);
+      return (await showRefused(gate, visit)) ?? (await handle({ ...visit, show }));
+    });
   return {
-    page: (path, handle) =>
-      routes.get(path, async (c) => {
-        const session = await gate.currentVisitor(c);
-        const { pathname, search } = new URL(c.req.url);
-        if (session === undefined) return gate.askToSignIn(c, pathname + search);
-        const visit = openVisit(c, session);
-        return (await showRefused(gate, visit)) ?? (await handle(visit));
-      }),
+    page: (path, handle) => addPage(path, handle, undefined),
+    livePage: (path, handle) => addPage(path, handle, live),
     form: (path, handle) =>
       routes.post(path, async (c) => {
         const session = await gate.currentVisitor(c);
@@ -131,6 +155,26 @@ async function showRefused<V extends Visitor>(
 
 function toAsset(path: string | undefined): ConsolePage['script'] {
   return path === undefined ? undefined : { path };
+}
+
+/** The content of a page now; undefined when its reader is signed out, or it is no page any more. */
+async function renderAgain<V extends Visitor>(
+  gate: Gate<V>,
+  c: Context<HttpEnv>,
+  {
+    openVisit,
+    handle,
+  }: { readonly openVisit: (c: Context<HttpEnv>, session: V) => Visit<V>; readonly handle: Handle<V> },
+): Promise<string | undefined> {
+  const session = await gate.currentVisitor(c);
+  if (session === undefined) return undefined;
+  let content: string | undefined;
+  const show: Visit<V>['show'] = async (page) => {
+    content = String(await page.content);
+    return new Response();
+  };
+  await handle({ ...openVisit(c, session), show });
+  return content;
 }
 
 /** `?done=saved` → the sentence for it; an unknown word says nothing. */

@@ -16,6 +16,7 @@ import { createCapacityRoutes } from './capacity/capacity-routes.ts';
 import { createHeadroomWorker, type HeadroomWorker } from './capacity/headroom-worker.ts';
 import { createTrainer } from './learning/trainer-worker.ts';
 import { type LlmDWire, openLlmDWire } from './llm-d/open-llm-d.ts';
+import { createDriftAlarms } from './observations/drift-alarms-worker.ts';
 import { createObservationSink, type LearningSink } from './observations/observation-sink.ts';
 import { createSampleKeeper } from './observations/sample-keeper.ts';
 import { createAccuracyMetrics } from './online/accuracy-metrics.ts';
@@ -52,7 +53,7 @@ export function createPredictionArea(dependencies: PredictionDependencies): Pred
   const accuracy = createLiveAccuracy();
   const loader = createModelLoader({ store, predictor, log, metrics });
   const scraper = openScraper(dependencies);
-  const { keeper, samples, trainer, sink: joined } = createFeedback(dependencies, predictor, accuracy);
+  const { keeper, samples, trainer, alarms, sink: joined } = createFeedback(dependencies, predictor, accuracy);
   const sink = scraper?.fillReports(joined) ?? joined;
   const headroom = openHeadroom(dependencies, predictor, scraper);
   const observations = createObservationService({ sink, world });
@@ -87,6 +88,7 @@ export function createPredictionArea(dependencies: PredictionDependencies): Pred
       loader,
       keeper,
       samples,
+      alarms,
       llmD.worker,
       ...(scraper === undefined ? [] : [scraper.worker]),
       ...(headroom === undefined ? [] : [headroom]),
@@ -116,6 +118,7 @@ function createFeedback(dependencies: PredictionDependencies, predictor: Swappab
     metrics,
     onTrained: (model) => samples.thin(model),
   });
+  const alarms = createDriftAlarms({ store, world, log });
   const keeper = createLiveStateKeeper({ store, world, log, metrics, predictor });
   const sink = createObservationSink({
     store,
@@ -128,14 +131,17 @@ function createFeedback(dependencies: PredictionDependencies, predictor: Swappab
         countAccuracy(row);
       },
     },
-    onDrift: (model) => trainer.requestTraining(model),
+    onDrift(model, alarm) {
+      trainer.requestTraining(model);
+      alarms.record(model, alarm);
+    },
     onObserved(model) {
       keeper.markChanged(model);
       samples.countAdded(model, 1);
       trainer.countObserved(model);
     },
   });
-  return { keeper, samples, trainer, sink };
+  return { keeper, samples, trainer, alarms, sink };
 }
 
 /** Undefined unless the capacity of the KV cache is configured, from which the load of spans is reconstructed. */

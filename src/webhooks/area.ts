@@ -20,6 +20,7 @@ import { createEventRoutes } from './api/event-routes.ts';
 import { createHookRoutes } from './api/hook-routes.ts';
 import { createRepositoryRoutes } from './api/repository-routes.ts';
 import { readAuthorities } from './delivery/send/delivery-authorities.ts';
+import { createDeliveryMinutes } from './delivery/statistics/delivery-minutes-worker.ts';
 import { createDeliverySweeper } from './delivery/worker/delivery-sweeper.ts';
 import { createDeliveryWorker } from './delivery/worker/delivery-worker.ts';
 import { createEventSweeper } from './intake/event-sweeper-worker.ts';
@@ -57,7 +58,18 @@ export function createWebhooksArea(dependencies: WebhooksDependencies): Webhooks
       ),
   });
   const ca = readAuthorities(dependencies.config.caFile);
-  const deliveries = createDeliveryWorker({ store, world, log, metrics, vault, guard, ca });
+  const minutes = createDeliveryMinutes({ store, world, log });
+  const deliveries = createDeliveryWorker({
+    store,
+    world,
+    log,
+    metrics,
+    vault,
+    guard,
+    ca,
+    onAttempt: (hookId, { outcome, timingsMs }) =>
+      minutes.count({ hookId, isAccepted: outcome.kind === 'accepted', durationMs: timingsMs.total }),
+  });
   const management = createManagement({
     store,
     world,
@@ -81,7 +93,12 @@ export function createWebhooksArea(dependencies: WebhooksDependencies): Webhooks
   return {
     // The identity is there only behind requireScope, which every route begins with.
     routes: [{ path: '/api/v5', errors: 'platform', routes: routes as unknown as OpenAPIHono<HttpEnv> }],
-    workers: [deliveries, createDeliverySweeper({ store, world, log }), createEventSweeper({ store, world, log })],
+    workers: [
+      minutes,
+      deliveries,
+      createDeliverySweeper({ store, world, log }),
+      createEventSweeper({ store, world, log }),
+    ],
     admin: createHookAdmin(managed),
   };
 }

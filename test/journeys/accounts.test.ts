@@ -16,7 +16,7 @@ test('a fresh service is set up by the link that its start ends with, and by not
   assert.equal((await client.get('/setup?token=guessed')).status, 403);
   const given = { login: 'root', name: 'Root', email: '', password: PASSWORD };
   assert.equal((await client.submit(link.pathname + link.search, '/setup', given)).location, '/');
-  assert.match((await client.get('/')).body, /Hello, Root[\s\S]*All activity/);
+  assert.match((await client.get('/')).body, /Overview[\s\S]*All activity/);
   assert.equal((await client.get(link.pathname + link.search)).status, 403);
 });
 

@@ -2,16 +2,19 @@
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import type { TestContext } from 'node:test';
+import { html } from 'hono/html';
 import { createGate } from '../../src/authorization/account-pages/gate.ts';
 import { createPages } from '../../src/authorization/account-pages/pages.ts';
 import { createUser, type User } from '../../src/authorization/accounts/user-store.ts';
 import { hashPassword } from '../../src/authorization/sign-in/password.ts';
 import { createSignIn, type SignIn } from '../../src/authorization/sign-in/sign-in.ts';
+import type { Session } from '../../src/authorization/sign-in/sign-in-context.ts';
 import type { UpstreamConfig } from '../../src/authorization/sign-in/upstream.ts';
 import type { Store } from '../../src/database/store.ts';
 import { createHttpApp } from '../../src/http/http-app.ts';
 import { listenHttp } from '../../src/http/http-server.ts';
-import { respondRefusal } from '../../src/pages/page-routes.ts';
+import { createPageRoutes, respondRefusal } from '../../src/pages/page-routes.ts';
+import { createVisits, type Gate } from '../../src/pages/visits.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { createVault, type Vault } from '../../src/vault/vault.ts';
@@ -57,9 +60,10 @@ export async function startPageService({
   const url = `http://${hostname}:${server.port}`;
   const vault = createVault([new Uint8Array(32).fill(1)], world);
   const signIn = createSignIn({ store, world, vault, baseUrl: baseUrl ?? url, upstream });
+  const gate = createGate(signIn.context);
   const lines: string[] = [];
   const app = createHttpApp({
-    mounts: [signIn.routes, createPages(signIn.context, createGate(signIn.context))].map(
+    mounts: [signIn.routes, createHome(gate), createPages(signIn.context, gate)].map(
       (routes) => ({ path: '/', errors: 'page', routes, respondPage: respondRefusal }) as const,
     ),
     log: createLog('trace', { write: (line) => void lines.push(line) }),
@@ -79,6 +83,13 @@ export async function startPageService({
     log: () => lines.join(''),
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   };
+}
+
+/** The first page belongs to the console, which is not served here. */
+function createHome(gate: Gate<Session>) {
+  const routes = createPageRoutes();
+  createVisits(routes, gate).page('/', ({ show }) => show({ title: 'Home', here: '/', content: html`<h1>Home</h1>` }));
+  return routes;
 }
 
 /** The same until the test ends. */

@@ -32,7 +32,6 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     });
     await signIn(page, service.url);
     const paths = [
-      '/',
       '/account',
       '/account?done=saved',
       '/account/security',

@@ -8,6 +8,7 @@ import type { Vault } from '../../vault/vault.ts';
 import { messages } from '../messages/messages.ts';
 import { createFlow, formatFlow } from '../sign-in/flow.ts';
 import type { Session, SignInContext } from '../sign-in/sign-in-context.ts';
+import { findAdvice } from './advice.ts';
 import { keepOnce, takeKept } from './shown-once.ts';
 
 type ListSections = (visitor: Visitor) => readonly NavigationSection[];
@@ -19,6 +20,7 @@ export function createGate(context: SignInContext, listMore: ListSections = () =
     checkForm: context.checkForm,
     askToSignIn: (c, returnTo) => askToSignIn(c, context.vault, { returnTo }),
     listSections: (visitor) => [...listMore(visitor), ...listAccountSections(visitor)],
+    findAdvice: ({ user }) => findAdvice(context.store, user.id),
     keepOnce: (session, path, text) => keepOnce(context, { sessionId: session.id, path, texts: [text] }),
     takeOnce: async (session, path, token) => (await takeKept(context, { sessionId: session.id, path }, token))?.[0],
   };
@@ -33,23 +35,23 @@ export function askToSignIn(
 }
 
 function listAccountSections({ user }: Visitor): NavigationSection[] {
-  const { home, nav } = messages;
+  const { nav } = messages;
   const own: NavigationSection[] = [
     {
       title: nav.you,
       entries: [
-        { path: '/account', label: nav.profile, about: home.profile },
-        { path: '/account/security', label: nav.security, about: home.security },
-        { path: '/account/sessions', label: nav.sessions, about: home.sessions },
-        { path: '/account/authorizations', label: nav.authorizations, about: home.authorizations },
-        { path: '/account/activity', label: nav.activity, about: home.activity },
+        { path: '/account', label: nav.profile },
+        { path: '/account/security', label: nav.security },
+        { path: '/account/sessions', label: nav.sessions },
+        { path: '/account/authorizations', label: nav.authorizations },
+        { path: '/account/activity', label: nav.activity },
       ],
     },
     {
       title: nav.build,
       entries: [
-        { path: '/account/tokens', label: nav.tokens, about: home.tokens },
-        { path: '/account/applications', label: nav.applications, about: home.applications },
+        { path: '/account/tokens', label: nav.tokens },
+        { path: '/account/applications', label: nav.applications },
       ],
     },
   ];
@@ -59,8 +61,8 @@ function listAccountSections({ user }: Visitor): NavigationSection[] {
     {
       title: nav.administer,
       entries: [
-        { path: '/admin/users', label: nav.users, about: home.users },
-        { path: '/admin/activity', label: nav.allActivity, about: home.allActivity },
+        { path: '/admin/users', label: nav.users },
+        { path: '/admin/activity', label: nav.allActivity },
       ],
     },
   ];

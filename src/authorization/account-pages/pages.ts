@@ -1,7 +1,7 @@
 /** Every page for signed-in people, and the assets that pages load. */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { HttpEnv } from '../../http/context.ts';
-import { addAssetRoutes, icon, styleSheet } from '../../pages/assets.ts';
+import { addAssetRoutes, icon, pageScript, styleSheet } from '../../pages/assets.ts';
 import { createPageRoutes } from '../../pages/page-routes.ts';
 import type { Gate } from '../../pages/visits.ts';
 import { passkeyScript } from '../sign-in/passkey-script.ts';
@@ -9,7 +9,7 @@ import type { Session, SignInContext } from '../sign-in/sign-in-context.ts';
 import { addActivityRoutes } from './activity-routes.ts';
 import { addApplicationRoutes } from './application-routes.ts';
 import { createConsole } from './console.ts';
-import { addHomeRoutes } from './home-routes.ts';
+import { addProfileRoutes } from './profile-routes.ts';
 import { addSecurityRoutes } from './security-routes.ts';
 import { addSessionRoutes } from './session-routes.ts';
 import { addTokenRoutes } from './token-routes.ts';
@@ -21,8 +21,8 @@ import { addUserRoutes } from './user-routes.ts';
 export function createPages(context: SignInContext, gate: Gate<Session>): OpenAPIHono<HttpEnv> {
   const routes = createPageRoutes();
   const console = createConsole(routes, context, gate);
-  addAssetRoutes(routes, [styleSheet, icon, passkeyScript]);
-  addHomeRoutes(console);
+  addAssetRoutes(routes, [styleSheet, icon, pageScript, passkeyScript]);
+  addProfileRoutes(console);
   addSecurityRoutes(console);
   addTotpRoutes(console);
   if (context.upstream !== undefined) addUpstreamLinkRoutes(console, context.upstream);

@@ -89,5 +89,5 @@ function showSetup(
   shown: { token: string; login: string; name: string; email: string; mistake?: Mistake },
 ): Promise<Response> {
   const page = renderSetupPage({ ...shown, csrfToken: context.openForm(c) });
-  return respondPage(c, page, { status: shown.mistake ? 422 : 200 });
+  return respondPage(c, page, { status: shown.mistake ? 422 : 200, withScript: true });
 }

@@ -38,7 +38,12 @@ ${renderField({ name: 'password', label: t.password, type: 'password', autocompl
 </form>
 ${view.canUsePasskeys || view.upstream ? renderOtherWays(view) : ''}
 </div>`;
-  return renderFocusPage({ title: t.title, content, script: view.canUsePasskeys ? passkeyScript : undefined });
+  return renderFocusPage({
+    title: t.title,
+    content,
+    withPageScript: true,
+    script: view.canUsePasskeys ? passkeyScript : undefined,
+  });
 }
 
 function renderCurrent(current: { readonly login: string; readonly path: string }): Html {

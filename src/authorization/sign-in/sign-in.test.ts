@@ -16,7 +16,7 @@ test('a right password signs in, answers 303 and leads home', async (t) => {
   const client = createFormClient(service.url);
   const answer = await submitSignIn(client, 'ADA');
   assert.deepEqual([answer.status, answer.location], [303, '/']);
-  assert.match((await client.get('/')).body, /Hello, Ada Lovelace/);
+  assert.match((await client.get('/account')).body, /value="Ada Lovelace"/);
 });
 
 test('a person who is not signed in is sent to sign in, and returns to the page', async (t) => {
@@ -226,7 +226,7 @@ test('the set-up link works once, while no account exists', async (t) => {
   assert.equal(weak.status, 422);
   assert.match(weak.body, /must be 10 to 256 characters/);
   assert.equal((await client.submit(`/setup${search}`, '/setup', given)).status, 303);
-  assert.match((await client.get('/')).body, /Administration/);
+  assert.match((await client.get('/account')).body, /Administration/);
   assert.equal((await createFormClient(service.url).get(`/setup${second.search}`)).status, 403);
   assert.equal((await createFormClient(service.url).get('/setup?token=x')).status, 403);
   assert.equal(await createSetupLink(service.signIn.context), undefined);

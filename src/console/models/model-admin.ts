@@ -1,6 +1,7 @@
 /** What the pages about models need. Names end in percent or milliseconds; all other numbers are plain counts. */
 
 export interface ModelAdmin {
+  readonly readHealth: () => Promise<ModelHealth>;
   readonly listModels: () => Promise<readonly ModelEntry[]>;
   /** Throws `not_found` for a name of which nothing is known. */
   readonly readModel: (name: string) => Promise<ModelView>;
@@ -91,4 +92,38 @@ export interface LoadView {
   readonly field: string;
   readonly edges: readonly number[];
   readonly counts: readonly number[];
+}
+
+export interface ModelHealth {
+  /** Those that are served and have the most samples, so many that a page can show them. */
+  readonly models: readonly ModelHealthView[];
+  readonly modelCount: number;
+}
+
+export interface ModelHealthView {
+  readonly name: string;
+  readonly servedVersion: number | undefined;
+  readonly versionCount: number;
+  readonly samples: number;
+  readonly targets: readonly TargetHealthView[];
+  /** Of the last day, the newest first. */
+  readonly drift: readonly {
+    readonly target: string;
+    readonly cause: 'error' | 'coverage';
+    readonly count: number;
+    readonly lastAtMs: number;
+  }[];
+  /** Servers off their level, the furthest first; 1.3 is 30 % slower than the served version expects. */
+  readonly shifts: readonly { readonly server: string; readonly target: string; readonly factor: number }[];
+}
+
+export interface TargetHealthView {
+  readonly target: string;
+  /** Held out while it was learned; null when it was not learned here. */
+  readonly promisedMape: number | null;
+  readonly promisedCoverage: number;
+  /** Reported times of the last day. */
+  readonly rows: number;
+  readonly liveMape: number | null;
+  readonly liveCoverage: number | null;
 }

@@ -15,7 +15,7 @@ import { pathOfModel, renderModel, renderModels, renderPromotion, renderRollback
 export const MODELS = '/models';
 const t = texts.models;
 
-export function addModelRoutes({ page, form }: Visits, admin: ModelAdmin): void {
+export function addModelRoutes({ page, form }: Pick<Visits, 'page' | 'form'>, admin: ModelAdmin): void {
   const adminPage: typeof page = (path, handle) => page(path, async (visit) => handle(checkAdmin(visit)));
   const adminForm: typeof form = (path, handle) => form(path, async (visit) => handle(checkAdmin(visit)));
 
@@ -48,7 +48,7 @@ function showModel(visit: Visit, model: ModelView, mistake?: Mistake): Promise<R
   });
 }
 
-function addPromotion({ page, form }: Visits, admin: ModelAdmin): void {
+function addPromotion({ page, form }: Pick<Visits, 'page' | 'form'>, admin: ModelAdmin): void {
   page(`${MODELS}/promote`, async (visit) => {
     const model = await admin.readModel(readName(visit));
     const version = model.versions.find((candidate) => String(candidate.version) === visit.c.req.query('version'));
@@ -67,7 +67,7 @@ function addPromotion({ page, form }: Visits, admin: ModelAdmin): void {
   });
 }
 
-function addRollback({ page, form }: Visits, admin: ModelAdmin): void {
+function addRollback({ page, form }: Pick<Visits, 'page' | 'form'>, admin: ModelAdmin): void {
   page(`${MODELS}/rollback`, async (visit) => {
     const model = await admin.readModel(readName(visit));
     const content = renderRollback({ model, csrfToken: visit.session.csrfToken });

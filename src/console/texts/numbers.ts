@@ -19,3 +19,20 @@ export function formatNumber(value: number): string {
 export function formatMs(ms: number): string {
   return `${ms.toLocaleString(LOCALE, { maximumFractionDigits: ms < 10 ? 1 : 0 })} ms`;
 }
+
+/** The time of day, in UTC. */
+export function formatClock(ms: number): string {
+  return new Date(ms).toISOString().slice(11, 16);
+}
+
+/** How long ago, in its largest unit: `42 s`, `3 min`, `5 h`, `2 d`. */
+export function formatAge(ms: number): string {
+  const seconds = Math.max(0, Math.floor(ms / 1000));
+  const units: readonly (readonly [size: number, name: string])[] = [
+    [86_400, 'd'],
+    [3600, 'h'],
+    [60, 'min'],
+  ];
+  const [size, name] = units.find(([size]) => seconds >= size) ?? [1, 's'];
+  return `${formatCount(Math.floor(seconds / size))} ${name}`;
+}

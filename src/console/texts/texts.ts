@@ -3,6 +3,7 @@ import { frameTexts } from '../../pages/texts.ts';
 import { deliveryTexts } from './delivery-texts.ts';
 import { hookTexts } from './hook-texts.ts';
 import { modelTexts } from './model-texts.ts';
+import { overviewTexts } from './overview-texts.ts';
 import { repositoryTexts } from './repository-texts.ts';
 
 export const texts = {
@@ -12,12 +13,11 @@ export const texts = {
   nav: {
     watch: 'What runs here',
     webhooks: 'Webhooks',
-    webhooksAbout: 'Your repositories, their webhooks, and the state of their deliveries.',
     models: 'Latency models',
-    modelsAbout: 'The models that predict latencies, their accuracy, and the version that is served.',
   },
   repositories: repositoryTexts,
   hooks: hookTexts,
   models: modelTexts,
   deliveries: deliveryTexts,
+  overview: overviewTexts,
 } as const;

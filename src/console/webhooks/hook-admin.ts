@@ -6,6 +6,8 @@ import type { Caller } from '../frame/console.ts';
 export type Values = Readonly<Record<string, unknown>>;
 
 export interface HookAdmin {
+  /** Of all webhooks for an administrator of the service, of the caller's own for others. */
+  readonly readOverview: (caller: Caller) => Promise<WebhookOverview>;
   readonly profiles: readonly string[];
   readonly eventKinds: readonly string[];
   readonly listOwners: (caller: Caller) => Promise<readonly OwnerView[]>;
@@ -141,4 +143,56 @@ export interface Timings {
   readonly tls: number | null;
   readonly firstByte: number | null;
   readonly total: number;
+}
+
+export interface RepositoryName {
+  readonly ownerLogin: string;
+  readonly path: string;
+}
+
+export interface WebhookOverview {
+  readonly nowMs: number;
+  /** Of the whole service, not of one person. */
+  readonly ofAll: boolean;
+  readonly totals: {
+    readonly repositories: number;
+    readonly hooks: number;
+    readonly disabled: number;
+    readonly failing: number;
+    readonly paused: number;
+  };
+  readonly troubled: readonly TroubledHookView[];
+  readonly backlog: {
+    readonly count: number;
+    /** There may be more. */
+    readonly isCut: boolean;
+    readonly oldest:
+      | { readonly hookId: number; readonly repository: RepositoryName; readonly createdAtMs: number }
+      | undefined;
+  };
+  /** The last hour, oldest first. */
+  readonly minutes: readonly MinuteView[];
+}
+
+export interface TroubledHookView {
+  readonly id: number;
+  readonly url: string;
+  readonly repository: RepositoryName;
+  readonly disabledAtMs: number | null;
+  readonly disabledReason: string | null;
+  readonly failingSinceMs: number | null;
+  readonly fails: number;
+  readonly pausedUntilMs: number | null;
+  readonly pauseReason: NonNullable<HookView['paused_reason']> | null;
+  readonly result: string | null;
+  readonly resultCode: number;
+}
+
+export interface MinuteView {
+  readonly startMs: number;
+  readonly accepted: number;
+  readonly failed: number;
+  /** Null without attempts. */
+  readonly medianMs: number | null;
+  readonly p95Ms: number | null;
 }

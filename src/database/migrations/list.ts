@@ -15,6 +15,8 @@ import { llmD } from './0060-llm-d.ts';
 import { waitingSpans } from './0061-waiting-spans.ts';
 import { eventsOfRepositories } from './0062-events-of-repositories.ts';
 import { serverHistories } from './0063-server-histories.ts';
+import { deliveryMinutes } from './0064-delivery-minutes.ts';
+import { driftAlarms } from './0065-drift-alarms.ts';
 
 /**
  * Every migration, in the order in which they run. A number only names a migration; a new one goes to the end, because
@@ -37,4 +39,6 @@ export const migrations: readonly Migration[] = [
   llmD,
   serverHistories,
   personalTokenRepositories,
+  deliveryMinutes,
+  driftAlarms,
 ];

@@ -7,7 +7,7 @@ import type { Store } from '../../database/store.ts';
 import { createLabelLimit } from '../../telemetry/label-limit.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { World } from '../../world.ts';
-import { createDriftDetector, type DriftDetector } from '../online/drift.ts';
+import { createDriftDetector, type DriftCause, type DriftDetector } from '../online/drift.ts';
 import type { LiveAccuracy } from '../online/live-accuracy.ts';
 import type { Forecast } from '../online/live-model.ts';
 import { forecastP90Ms } from '../online/live-target.ts';
@@ -29,9 +29,14 @@ export interface ObservationSinkDependencies {
   /** Receives each prediction with what was observed. */
   readonly accuracy?: Pick<LiveAccuracy, 'observe'>;
   /** Called for a model whose errors have drifted. */
-  readonly onDrift: (targetModel: string) => void;
+  readonly onDrift: (targetModel: string, alarm: DriftAlarm) => void;
   /** Called for every model with a new observation. */
   readonly onObserved: (targetModel: string) => void;
+}
+
+export interface DriftAlarm {
+  readonly target: Target;
+  readonly cause: DriftCause;
 }
 
 /** Callers may report any name of a target model. */
@@ -165,6 +170,6 @@ function createLearner({ metrics, world, predictor, accuracy, onDrift, onObserve
     const cause = drift.observe(Math.max(-2, Math.min(2, residual)), observedMs <= p90Ms);
     if (cause === undefined) return;
     drifts.inc({ model: labelOf(model), target, cause });
-    onDrift(model);
+    onDrift(model, { target, cause });
   };
 }

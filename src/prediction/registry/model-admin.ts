@@ -10,6 +10,7 @@ import type { SwappablePredictor } from '../online/predictor.ts';
 import { formatModelId } from '../schema/model-name.ts';
 import { TARGETS } from '../schema/observation-table.ts';
 import { countSamples, countStrata, listLastTrainings, listPastPromotions } from './model-admin-store.ts';
+import { readModelHealth } from './model-health.ts';
 import { listModelVersions, type ModelVersion, promoteModel, rollBackModelTo } from './model-store.ts';
 
 export interface ModelAdminDependencies {
@@ -25,6 +26,7 @@ export function createModelAdmin(dependencies: ModelAdminDependencies) {
   const { store, world } = dependencies;
   return {
     listModels: () => listModels(dependencies),
+    readHealth: async () => readModelHealth(dependencies, await listModels(dependencies)),
     /** Throws `not_found` for a name of which nothing is known. */
     async readModel(name: string) {
       const entry = (await listModels(dependencies)).find((model) => model.name === name);
@@ -53,6 +55,8 @@ export function createModelAdmin(dependencies: ModelAdminDependencies) {
     rollBack: (name: string, version: number) => rollBackModelTo(store, { name, version, nowMs: world.nowMs() }),
   };
 }
+
+export type ModelEntry = Awaited<ReturnType<typeof listModels>>[number];
 
 async function listModels({ store, predictor, accuracy }: ModelAdminDependencies) {
   const [versions, samples, trainings] = await Promise.all([

@@ -32,6 +32,7 @@ import {
 } from './manage-hook.ts';
 import type { SendingDependencies } from './management.ts';
 import { testHook } from './test-hook.ts';
+import { readWebhookOverview } from './webhook-overview.ts';
 
 type Caller = Pick<Identity, 'userId' | 'login' | 'isAdmin'>;
 
@@ -43,6 +44,8 @@ export type HookAdmin = ReturnType<typeof createHookAdmin>;
 
 export function createHookAdmin(dependencies: SendingDependencies) {
   return {
+    /** Of all webhooks for an administrator of the service, of their own for others. */
+    readOverview: (caller: Caller) => readWebhookOverview(dependencies, caller),
     profiles: PROFILE_NAMES,
     eventKinds: EVENT_KINDS,
     /** The caller first, then organizations that the caller owns. */

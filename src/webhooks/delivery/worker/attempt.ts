@@ -19,6 +19,8 @@ export interface AttemptDependencies {
   readonly metrics: DeliveryMetrics;
   readonly sender: Pick<Sender, 'send'>;
   readonly readSecrets: ReadSecrets;
+  /** Called after each attempt. */
+  readonly onAttempt?: ((hookId: number, report: SendReport) => void) | undefined;
 }
 
 export interface Attempt {
@@ -43,6 +45,7 @@ export function createAttempts(dependencies: AttemptDependencies): MakeAttempt {
         ? reportUnsent('cannot be signed')
         : await sender.send({ deliveryId: content.id, url: content.url ?? '', ...prepared, deadlineMs, onConnected });
     metrics.countAttempt(report.outcome.kind, report.timingsMs.total / 1000);
+    dependencies.onAttempt?.(content.hook_id, report);
     return { content, startedAtMs, requestHeaders: prepared?.headers ?? {}, report };
   };
 }

@@ -8,6 +8,7 @@ import type { Worker } from '../../../workers/worker.ts';
 import type { World } from '../../../world.ts';
 import { cancelDeleted, deleteLogBefore, expireHeld, forgetDeletedEndpoints } from '../queue/delivery-sweep-store.ts';
 import { HOLD_MS, KEEP_LOG_MS } from '../schedule/delivery.ts';
+import { forgetDeliveryMinutes } from '../statistics/delivery-minute-store.ts';
 
 const LEASE = { name: 'delivery-sweep', durationMs: 60_000 };
 const REST_MS = 60_000;
@@ -34,5 +35,6 @@ export async function sweepDeliveries(store: Store, nowMs: number) {
   const canceled = await cancelDeleted(store);
   const deleted = await deleteLogBefore(store, idAtMs(nowMs - KEEP_LOG_MS));
   await forgetDeletedEndpoints(store, nowMs - KEEP_LOG_MS);
+  await forgetDeliveryMinutes(store, nowMs);
   return { expired, canceled, deleted };
 }

@@ -18,7 +18,7 @@ import { createSecretCache } from '../../hooks/secret-cache.ts';
 import { doubtSuccess } from '../queue/delivery-restart-store.ts';
 import { countPendingDeliveries } from '../queue/delivery-store.ts';
 import { createSender } from '../send/send.ts';
-import { createAttempts } from './attempt.ts';
+import { type AttemptDependencies, createAttempts } from './attempt.ts';
 import { createDeliveryMetrics } from './delivery-metrics.ts';
 import { runDispatchCycle } from './dispatch-cycle.ts';
 import { createDueScan } from './due-scan.ts';
@@ -44,6 +44,7 @@ export interface DeliveryWorkerDependencies {
   readonly guard: AddressGuard;
   /** Authorities (PEM) for the certificates of receivers; those of Node unless given. */
   readonly ca?: readonly string[] | undefined;
+  readonly onAttempt?: AttemptDependencies['onAttempt'];
 }
 
 export interface DeliveryWorker extends Worker {
@@ -98,6 +99,7 @@ function createComponents(given: DeliveryWorkerDependencies) {
     metrics: createMetrics(given, table),
     sender,
     readSecrets: createSecretCache(given.vault),
+    onAttempt: given.onAttempt,
   });
   const manual = createManualAttempts({ store, world, log, table, writer, scan, makeAttempt });
   const sends = createInFlight();

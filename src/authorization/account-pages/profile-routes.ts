@@ -1,23 +1,14 @@
 import { html } from 'hono/html';
 import { formatDate, type Mistake, renderCsrf, renderDone, renderField, renderMistake } from '../../pages/elements.ts';
-import type { Html } from '../../pages/layout.ts';
-import type { NavigationSection } from '../../pages/navigation.ts';
 import { readField, toMistake } from '../../pages/page-routes.ts';
 import { findDone } from '../../pages/visits.ts';
 import { auditStep } from '../accounts/audit-store.ts';
 import { listOrganizationsOfUser } from '../accounts/organization-store.ts';
-import { listPasskeys } from '../accounts/passkey-store.ts';
-import { countRecoveryCodes, hasTotp } from '../accounts/totp-store.ts';
 import { changeProfile, type User } from '../accounts/user-store.ts';
 import { messages } from '../messages/messages.ts';
 import type { Console, Visit } from './console.ts';
 
-export function addHomeRoutes({ context, page, form }: Console): void {
-  page('/', async ({ session, sections, show }) => {
-    const advice = await findAdvice(context.store, session.user);
-    return show({ title: messages.start, here: '/', content: renderHome({ user: session.user, sections, advice }) });
-  });
-
+export function addProfileRoutes({ context, page, form }: Console): void {
   page('/account', async (visit) => showProfile(context.store, visit, { values: visit.session.user }));
 
   form('/account', async (submission) => {
@@ -34,37 +25,6 @@ export function addHomeRoutes({ context, page, form }: Console): void {
     await context.store.writeAll([auditStep({ kind: 'user_changed', userId: session.user.id }, context.world.nowMs())]);
     return c.redirect('/account?done=saved', 303);
   });
-}
-
-/** The next step that would protect the account better; undefined when all are done. */
-async function findAdvice(store: Console['context']['store'], user: User): Promise<string | undefined> {
-  const [totp, left, passkeys] = await Promise.all([
-    hasTotp(store, user.id),
-    countRecoveryCodes(store, user.id),
-    listPasskeys(store, user.id),
-  ]);
-  if (totp && left < FEW_CODES) return messages.home.fewCodes(left);
-  const hasPasswordOnly = user.passwordChangedAtMs !== null && !totp && passkeys.length === 0;
-  return hasPasswordOnly ? messages.home.oneStep : undefined;
-}
-
-const FEW_CODES = 3;
-
-function renderSection({ title, entries }: NavigationSection): Html {
-  return html`<section class="tight"><h2>${title}</h2><ul class="tiles">${entries.map(({ path, label, about }) => html`<li><a href="${path}"><strong>${label}</strong> <span class="hint">${about}</span></a></li>`)}</ul></section>`;
-}
-
-interface HomeView {
-  readonly user: User;
-  readonly sections: readonly NavigationSection[];
-  readonly advice: string | undefined;
-}
-
-function renderHome({ user, sections, advice }: HomeView): Html {
-  const { home, nav } = messages;
-  return html`<div class="tight"><h1>${home.title(user.name)}</h1><p class="soft">${home.lead}</p></div>
-${advice === undefined ? '' : html`<p class="notice warn">${advice} <a href="/account/security">${nav.security}</a></p>`}
-${sections.map(renderSection)}`;
 }
 
 function describeEmail({ email, isEmailVerified }: User): string {

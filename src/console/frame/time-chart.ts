@@ -1,0 +1,92 @@
+/**
+ * Charts over time, drawn on the server: an SVG that stretches, with its axes and their values around it as text, so that
+ * they stay readable on a phone. What a chart shows is said in its label too.
+ */
+import { html } from 'hono/html';
+import type { Html } from '../../pages/layout.ts';
+import { formatClock, formatNumber } from '../texts/numbers.ts';
+
+const WIDTH = 600;
+const HEIGHT = 120;
+const CLOCKS = 5;
+
+export interface Series {
+  /** Its class in the style sheet. */
+  readonly kind: string;
+  readonly label: string;
+  /** One for each moment; null leaves a gap. */
+  readonly values: readonly (number | null)[];
+}
+
+export interface TimeChart {
+  readonly title: string;
+  /** What the chart shows, in words. */
+  readonly summary: string;
+  /** When each column begins, oldest first. */
+  readonly moments: readonly number[];
+  readonly series: readonly Series[];
+  readonly unit?: string;
+}
+
+/** Columns on top of each other, the first series below. */
+export function renderColumns(chart: TimeChart): Html {
+  const totals = chart.moments.map((_, at) => chart.series.reduce((sum, { values }) => sum + (values[at] ?? 0), 0));
+  const top = niceTop(Math.max(0, ...totals));
+  const step = WIDTH / Math.max(1, chart.moments.length);
+  const columns = chart.moments.map((_, at) => {
+    let below = 0;
+    return chart.series.map(({ kind, values }) => {
+      const height = ((values[at] ?? 0) / top) * HEIGHT;
+      below += height;
+      if (height === 0) return '';
+      return html`<rect class="${kind}" x="${round(at * step + 0.5)}" y="${round(HEIGHT - below)}" width="${round(step - 1)}" height="${round(height)}"/>`;
+    });
+  });
+  return renderChart(chart, top, html`${columns}`);
+}
+
+export function renderLines(chart: TimeChart): Html {
+  const top = niceTop(Math.max(0, ...chart.series.flatMap(({ values }) => values.map((value) => value ?? 0))));
+  const step = WIDTH / Math.max(1, chart.moments.length);
+  const lines = chart.series.map(
+    ({ kind, values }) => html`<path class="line ${kind}" d="${drawLine(values, { step, top })}"/>`,
+  );
+  return renderChart(chart, top, html`${lines}`);
+}
+
+/** A line from value to value; a value between two gaps is a dash. */
+function drawLine(values: readonly (number | null)[], { step, top }: { readonly step: number; readonly top: number }) {
+  const parts = values.map((value, at) => {
+    if (value === null) return '';
+    const y = round(HEIGHT - (value / top) * HEIGHT);
+    const isStart = at === 0 || values[at - 1] === null;
+    return isStart ? `M${round(at * step)} ${y}H${round((at + 1) * step)}` : `L${round((at + 0.5) * step)} ${y}`;
+  });
+  return parts.join('');
+}
+
+function renderChart({ title, summary, moments, series, unit = '' }: TimeChart, top: number, content: Html): Html {
+  const clocks = Array.from({ length: CLOCKS }, (_, index) =>
+    Math.round((index * (moments.length - 1)) / (CLOCKS - 1)),
+  ).map((at) => html`<span>${formatClock(moments[at] ?? 0)}</span>`);
+  const heights = [top, top / 2, 0].map((value) => html`<span>${formatNumber(value)}${unit}</span>`);
+  const legend = series.map(
+    ({ kind, label }) =>
+      html`<li><svg viewBox="0 0 10 10" aria-hidden="true"><rect class="${kind}" width="10" height="10"/></svg>${label}</li>`,
+  );
+  return html`<figure class="chart"><figcaption><strong>${title}</strong> <span class="small soft">${summary}</span></figcaption>
+<div class="plot"><div class="heights small soft" aria-hidden="true">${heights}</div>
+<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${title}: ${summary}"><path class="grid" d="M0 0.5H${WIDTH}M0 ${HEIGHT / 2}H${WIDTH}"/>${content}<path class="axis" d="M0 ${HEIGHT - 0.5}H${WIDTH}"/></svg>
+<div class="clocks small soft" aria-hidden="true">${clocks}</div></div><ul class="legend">${legend}</ul></figure>`;
+}
+
+/** 1, 2 or 5 times a power of ten, not below the value. */
+export function niceTop(value: number): number {
+  if (value <= 0) return 1;
+  const power = 10 ** Math.floor(Math.log10(value));
+  return ([1, 2, 5, 10].find((factor) => factor * power >= value) ?? 10) * power;
+}
+
+function round(value: number): number {
+  return Math.round(value * 100) / 100;
+}

@@ -1,0 +1,159 @@
+import { html } from 'hono/html';
+import type { Html } from '../../pages/layout.ts';
+import type { Advice } from '../../pages/visits.ts';
+import { renderColumns, renderLines } from '../frame/time-chart.ts';
+import type { ModelHealth } from '../models/model-admin.ts';
+import { formatAge, formatCount, formatMs, formatNumber } from '../texts/numbers.ts';
+import { texts } from '../texts/texts.ts';
+import type { MinuteView, WebhookOverview } from '../webhooks/hook-admin.ts';
+import { renderModelHealth } from './model-health.ts';
+import { listTroubles, pathOfHookId, renderTroubles } from './troubles.ts';
+
+const t = texts.overview;
+
+export interface OverviewView {
+  readonly advice: Advice | undefined;
+  /** Absent in a process that does not serve webhooks. */
+  readonly webhooks: WebhookOverview | undefined;
+  /** For administrators, where predictions are served. */
+  readonly health: ModelHealth | undefined;
+}
+
+export function renderOverview({ advice, webhooks, health }: OverviewView): Html {
+  const hasHooks = webhooks !== undefined && webhooks.totals.hooks > 0;
+  const troubles = listTroubles(webhooks, health);
+  return html`<div class="tight"><h1>${t.title} <span class="tag good beside" data-live-mark hidden>${t.live}</span></h1><p class="soft">${chooseLead(webhooks)}</p></div>
+${advice === undefined ? '' : html`<p class="notice warn">${advice.text} <a href="${advice.path}">${advice.label}</a></p>`}
+${hasHooks ? html`<section data-part="tiles" aria-label="${t.tiles}">${renderTiles(webhooks)}</section>` : ''}
+${hasHooks || (health?.models.length ?? 0) > 0 ? html`<section class="stack" data-part="troubles" aria-labelledby="trouble">${renderTroubles(troubles, health !== undefined)}</section>` : ''}
+${hasHooks ? html`<section class="card stack" data-part="charts" aria-labelledby="charts"><h2 id="charts">${t.charts}</h2>${renderCharts(webhooks.minutes)}</section>` : ''}
+${health === undefined || health.models.length === 0 ? '' : html`<section class="card stack" data-part="models" aria-labelledby="models">${renderModelHealth(health)}</section>`}
+${renderSteps(webhooks, health)}`;
+}
+
+function chooseLead(webhooks: WebhookOverview | undefined): string {
+  if (webhooks === undefined) return t.leadOfAccount;
+  return webhooks.ofAll ? t.leadOfAll : t.lead;
+}
+
+interface Tile {
+  readonly label: string;
+  readonly value: string;
+  readonly note: string;
+  readonly path: string;
+  readonly shade: 'bad' | 'warn' | '';
+}
+
+function renderTiles(webhooks: WebhookOverview): Html {
+  const tiles = [...listHookTiles(webhooks), ...listDeliveryTiles(webhooks)].map(
+    ({ label, value, note, path, shade }) =>
+      html`<li><a href="${path}" class="${shade}"><span class="hint">${label}</span><strong>${value}</strong><span class="hint">${note}</span></a></li>`,
+  );
+  return html`<ul class="figures">${tiles}</ul>`;
+}
+
+function listHookTiles({ totals, backlog, nowMs }: WebhookOverview): Tile[] {
+  const { failing, disabled, hooks, paused } = totals;
+  const { oldest } = backlog;
+  return [
+    {
+      label: t.failing,
+      value: formatCount(failing),
+      note: paused > 0 ? t.paused(paused) : t.ofHooks(hooks),
+      path: failing > 0 ? '#trouble' : '/webhooks',
+      shade: failing > 0 ? 'warn' : '',
+    },
+    {
+      label: t.disabled,
+      value: formatCount(disabled),
+      note: t.ofHooks(hooks),
+      path: disabled > 0 ? '#trouble' : '/webhooks',
+      shade: disabled > 0 ? 'bad' : '',
+    },
+    {
+      label: t.backlog,
+      value: t.backlogCount(backlog.count, backlog.isCut),
+      note: oldest === undefined ? t.nothingWaits : t.oldest(formatAge(nowMs - oldest.createdAtMs)),
+      path:
+        oldest === undefined
+          ? '/webhooks'
+          : `${pathOfHookId(oldest.repository, oldest.hookId)}/deliveries?state=pending`,
+      shade: '',
+    },
+  ];
+}
+
+function listDeliveryTiles({ minutes }: WebhookOverview): Tile[] {
+  const { accepted, failed, medianMs, p95Ms } = sumMinutes(minutes);
+  const count = accepted + failed;
+  return [
+    {
+      label: t.delivered,
+      value: formatCount(count),
+      note: count === 0 ? t.noAttempts : t.successRate(formatNumber((100 * accepted) / count)),
+      path: '#charts',
+      shade: count > 0 && accepted < count * 0.9 ? 'warn' : '',
+    },
+    {
+      label: t.responseTime,
+      value: medianMs === null ? t.none : formatMs(medianMs),
+      note: p95Ms === null ? t.noAttempts : t.median(formatMs(p95Ms)),
+      path: '#charts',
+      shade: '',
+    },
+  ];
+}
+
+/** The times are those of the middle minute and of the slowest. */
+function sumMinutes(minutes: readonly MinuteView[]) {
+  const medians = minutes.flatMap(({ medianMs }) => (medianMs === null ? [] : [medianMs])).sort((a, b) => a - b);
+  const tails = minutes.flatMap(({ p95Ms }) => (p95Ms === null ? [] : [p95Ms]));
+  return {
+    accepted: minutes.reduce((sum, minute) => sum + minute.accepted, 0),
+    failed: minutes.reduce((sum, minute) => sum + minute.failed, 0),
+    medianMs: medians[Math.floor(medians.length / 2)] ?? null,
+    p95Ms: tails.length === 0 ? null : Math.max(...tails),
+  };
+}
+
+function renderCharts(minutes: readonly MinuteView[]): Html {
+  const { accepted, failed, medianMs, p95Ms } = sumMinutes(minutes);
+  const moments = minutes.map(({ startMs }) => startMs);
+  const counts = renderColumns({
+    title: t.perMinute,
+    summary: t.perMinuteSummary(accepted, failed),
+    moments,
+    series: [
+      { kind: 'up', label: t.accepted, values: minutes.map((minute) => minute.accepted) },
+      { kind: 'down', label: t.failed, values: minutes.map((minute) => minute.failed) },
+    ],
+  });
+  const times = renderLines({
+    title: t.responseTime,
+    summary: medianMs === null ? t.noAttempts : t.timeSummary(formatMs(medianMs), formatMs(p95Ms ?? medianMs)),
+    moments,
+    unit: ' ms',
+    series: [
+      { kind: 'up', label: t.medianLine, values: minutes.map((minute) => minute.medianMs) },
+      { kind: 'slow', label: t.p95Line, values: minutes.map((minute) => minute.p95Ms) },
+    ],
+  });
+  return html`<div class="charts">${counts}${times}</div>`;
+}
+
+/** What a person who has nothing yet does first. */
+function renderSteps(webhooks: WebhookOverview | undefined, health: ModelHealth | undefined): Html | '' {
+  const { repository, hook, model, application, token } = t.steps;
+  const steps = [
+    ...(webhooks?.totals.repositories === 0 ? [repository] : []),
+    ...(webhooks !== undefined && webhooks.totals.repositories > 0 && webhooks.totals.hooks === 0 ? [hook] : []),
+    ...(health?.models.length === 0 ? [model] : []),
+    ...(webhooks === undefined || webhooks.totals.hooks === 0 ? [application, token] : []),
+  ];
+  if (steps.length === 0) return '';
+  const tiles = steps.map(
+    ({ path, label, about }) =>
+      html`<li><a href="${path}"><strong>${label}</strong> <span class="hint">${about}</span></a></li>`,
+  );
+  return html`<section class="tight" aria-labelledby="next"><h2 id="next">${t.next}</h2><ul class="tiles">${tiles}</ul></section>`;
+}

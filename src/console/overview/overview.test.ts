@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type ConsoleService, startConsoleService } from '../../../test/support/console-service.ts';
+import type { FormClient } from '../../../test/support/form-client.ts';
+import { reportTestRows, saveTestVersion } from '../../../test/support/model-versions.ts';
+import { startReceiver } from '../../../test/support/receiver.ts';
+import { promoteModel } from '../../prediction/registry/model-store.ts';
+
+test('the overview shows everyone their own webhooks, and an administrator all of them and the models', async (t) => {
+  await using receiver = await startReceiver((request, response) => {
+    response.statusCode = request.path.includes('fail') ? 500 : 200;
+    response.end();
+  });
+  const service = await startConsoleService({ PREDICTION_LEARNING: 'false' });
+  t.after(() => service[Symbol.asyncDispose]());
+  await service.addUser('root', true);
+  for (const login of ['ada', 'eve']) await service.addUser(login);
+  const [root, ada, eve] = await Promise.all(['root', 'ada', 'eve'].map((login) => service.openAs(login)));
+  assert.match(await readOverview(eve!), /Create a repository/);
+  const failing = await createTestedHook(ada!, 'ada', `${receiver.url}/fail`);
+  const disabled = await createTestedHook(eve!, 'eve', `${receiver.url}/off`);
+  await eve!.submit(disabled, `${disabled}/disable`, {});
+  await fillModel(service);
+
+  const own = await waitForText(ada!, /Attempts in the last hour 1 0 % accepted/);
+  assert.match(own, /Failing webhooks 1 .*Disabled webhooks 0 /);
+  assert.ok(own.includes(`href="${failing}"`) && !own.includes(disabled));
+  assert.doesNotMatch(own, /Latency models/);
+  const all = await waitForText(root!, /Attempts in the last hour 2 50 % accepted/);
+  assert.match(all, /Failing webhooks 1 .*Disabled webhooks 1 /);
+  assert.ok(all.includes(`href="${failing}"`) && all.includes(`href="${disabled}"`));
+  assert.match(all, /Latency models.* @1 .*TTFT \d/);
+  assert.match(all, /role="img" aria-label="Attempts a minute: 1 accepted, 1 failed"/);
+});
+
+async function createTestedHook(client: FormClient, owner: string, url: string): Promise<string> {
+  const repository = `/webhooks/${owner}/doors`;
+  await client.submit('/webhooks/new', '/webhooks/new', { owner, name: 'doors', description: '' });
+  const fields = { url, encryption_type: '1', password: 'k3y', profile: 'gitcode', push_events: '1' };
+  const made = await client.submit(`${repository}/new`, repository, fields);
+  const path = (made.location ?? '').replace('?done=created', '');
+  await client.submit(path, `${path}/test`, {});
+  return path;
+}
+
+async function fillModel({ store, url }: ConsoleService): Promise<void> {
+  await saveTestVersion(store, 'qwen');
+  await promoteModel(store, { name: 'qwen', version: 1, nowMs: 1, reason: 'by a test' });
+  await reportTestRows(url, 'qwen', 100);
+}
+
+/** Text between tags is parted by one blank; addresses and labels stay. */
+async function readOverview(client: FormClient): Promise<string> {
+  const { body } = await client.get('/');
+  const main = body.slice(body.indexOf('<main'));
+  return `${main.replace(/<[^>]+>/g, ' ').replace(/\s+/g, ' ')}\n${main}`;
+}
+
+/** Attempts are counted a moment after they were made. */
+async function waitForText(client: FormClient, pattern: RegExp): Promise<string> {
+  for (;;) {
+    const text = await readOverview(client);
+    if (pattern.test(text)) return text;
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+}

@@ -1,0 +1,96 @@
+/** What needs attention, each with a link to its cause. */
+import { html } from 'hono/html';
+import type { Html } from '../../pages/layout.ts';
+import type { ModelHealth, ModelHealthView } from '../models/model-admin.ts';
+import { pathOfModel } from '../models/model-pages.ts';
+import { formatAge, formatNumber } from '../texts/numbers.ts';
+import { texts } from '../texts/texts.ts';
+import type { RepositoryName, TroubledHookView, WebhookOverview } from '../webhooks/hook-admin.ts';
+import { pathOfRepository } from '../webhooks/repository-pages.ts';
+
+const t = texts.overview;
+
+/** A live error is worse than promised when it is so many times as large, over so many reports. */
+const WORSE_FACTOR = 1.5;
+const WORSE_ROWS = 100;
+
+interface Trouble {
+  readonly path: string;
+  readonly name: string;
+  readonly tag: string;
+  readonly shade: 'bad' | 'warn';
+  readonly details: readonly string[];
+}
+
+export interface Troubles {
+  readonly list: readonly Trouble[];
+  readonly moreHooks: number;
+}
+
+export function pathOfHookId({ ownerLogin, path }: RepositoryName, id: number): string {
+  return `${pathOfRepository({ owner: { login: ownerLogin }, path })}/${id}`;
+}
+
+export function listTroubles(webhooks: WebhookOverview | undefined, health: ModelHealth | undefined): Troubles {
+  const nowMs = webhooks?.nowMs ?? 0;
+  const hooks = webhooks?.troubled ?? [];
+  const total = (webhooks?.totals.failing ?? 0) + (webhooks?.totals.disabled ?? 0);
+  return {
+    list: [
+      ...hooks.map((hook) => describeHook(hook, nowMs)),
+      ...(health?.models ?? []).flatMap((model) => describeModel(model, nowMs)),
+    ],
+    moreHooks: Math.max(0, total - hooks.length),
+  };
+}
+
+function describeHook(hook: TroubledHookView, nowMs: number): Trouble {
+  const { repository, disabledAtMs, failingSinceMs, pausedUntilMs, pauseReason } = hook;
+  const place = `${repository.ownerLogin}/${repository.path}`;
+  const path = pathOfHookId(repository, hook.id);
+  if (disabledAtMs !== null) {
+    const details = [place, t.disabledFor(formatAge(nowMs - disabledAtMs)), hook.disabledReason ?? ''];
+    return { path, name: hook.url, tag: texts.hooks.states.disabled, shade: 'bad', details };
+  }
+  const pause =
+    pausedUntilMs === null || pauseReason === null
+      ? []
+      : [t.pausedFor(formatAge(pausedUntilMs - nowMs), texts.hooks.pausedReasons[pauseReason])];
+  const details = [place, t.failingFor(formatAge(nowMs - (failingSinceMs ?? nowMs)), hook.fails), describeAnswer(hook)];
+  return { path, name: hook.url, tag: texts.hooks.states.failing, shade: 'warn', details: [...details, ...pause] };
+}
+
+function describeAnswer({ result, resultCode }: TroubledHookView): string {
+  if (resultCode > 0) return t.answered(resultCode);
+  return result === null ? '' : t.noAnswer(result);
+}
+
+function describeModel(model: ModelHealthView, nowMs: number): Trouble[] {
+  const common = { path: pathOfModel(model.name), name: model.name, shade: 'warn' } as const;
+  const worse = model.targets.flatMap(({ target, rows, liveMape, promisedMape }) =>
+    liveMape !== null && promisedMape !== null && rows >= WORSE_ROWS && liveMape > WORSE_FACTOR * promisedMape
+      ? [t.worseOf(target.toUpperCase(), formatNumber(liveMape), formatNumber(promisedMape))]
+      : [],
+  );
+  const drift = model.drift.map(({ target, cause, count, lastAtMs }) =>
+    t.driftOf(target.toUpperCase(), cause, count, formatAge(nowMs - lastAtMs)),
+  );
+  const shifts = model.shifts.map(({ server, target, factor }) =>
+    t.shiftOf(server || t.shiftNoServer, target.toUpperCase(), factor.toFixed(2)),
+  );
+  return [
+    { ...common, tag: t.worse, details: worse },
+    { ...common, tag: t.drift, details: drift },
+    { ...common, path: `${common.path}#servers`, tag: t.shifted, details: shifts },
+  ].filter(({ details }) => details.length > 0);
+}
+
+export function renderTroubles({ list, moreHooks }: Troubles, withModels: boolean): Html {
+  const entries = list.map(
+    ({ path, name, tag, shade, details }) =>
+      html`<li class="tight"><p><a href="${path}"><strong class="url short">${name}</strong></a> <span class="tag ${shade}">${tag}</span></p><p class="small soft">${details.filter((detail) => detail !== '').join(' · ')}</p></li>`,
+  );
+  return html`<h2 id="trouble">${t.trouble}</h2>
+${list.length === 0 ? html`<p class="notice">${withModels ? t.noTrouble : t.noTroubleOfHooks}</p>` : html`<ul class="list">${entries}</ul>`}
+${moreHooks === 0 ? '' : html`<p class="soft"><a href="/webhooks">${t.moreTroubled(moreHooks)}</a></p>`}`;
+}

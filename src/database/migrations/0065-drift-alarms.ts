@@ -1,0 +1,19 @@
+import type { Migration } from '../store.ts';
+
+/** When a model was found not to fit, an hour a row: a model that drifts alarms again and again. */
+export const driftAlarms: Migration = {
+  id: 65,
+  name: 'drift-alarms',
+  statements: [
+    `CREATE TABLE drift_alarms (
+       target_model {TEXT} NOT NULL,
+       hour {INT} NOT NULL,
+       target {TEXT} NOT NULL,
+       cause {TEXT} NOT NULL,
+       alarms {INT} NOT NULL,
+       last_at_ms {INT} NOT NULL,
+       PRIMARY KEY (target_model, hour, target, cause)
+     )`,
+    'CREATE INDEX drift_alarms_by_hour ON drift_alarms (hour)',
+  ],
+};

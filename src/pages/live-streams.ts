@@ -1,0 +1,132 @@
+/**
+ * Pages that follow what happens, as server-sent events (HTML, "Server-sent events"): the page is rendered again every few
+ * seconds, and its content is sent when it has changed. It costs one page a round, so the streams are few: some for each person,
+ * and a bound for all. A stream ends when its person is signed out, when its reader does not read, and when the service stops.
+ */
+import { createHash } from 'node:crypto';
+import type { Worker } from '../workers/worker.ts';
+import type { World } from '../world.ts';
+
+const LOOK_EVERY_MS = 3000;
+/** Proxies close connections on which nothing is sent. */
+const HEARTBEAT_MS = 15_000;
+/** A browser has six connections to a host, and needs some for its pages. */
+const MAX_OF_PERSON = 4;
+const MAX_STREAMS = 200;
+/** Of a reader who does not read so much for so many rounds. */
+const MAX_WAITING_CHUNKS = 4;
+
+/** The content of the page now; undefined when it may no longer be shown. */
+export type RenderAgain = () => Promise<string | undefined>;
+
+export interface LiveStreams extends Worker {
+  open(personId: string, render: RenderAgain): Response;
+}
+
+interface Stream {
+  readonly personId: string;
+  readonly ending: AbortController;
+}
+
+export interface LiveStreamDependencies {
+  readonly world: Pick<World, 'sleep' | 'monotonicMs'>;
+  readonly lookEveryMs?: number;
+}
+
+export function createLiveStreams({ world, lookEveryMs = LOOK_EVERY_MS }: LiveStreamDependencies): LiveStreams {
+  const streams = new Set<Stream>();
+  let isStopped = false;
+  return {
+    name: 'live-pages',
+    start() {},
+    async stop() {
+      isStopped = true;
+      for (const { ending } of streams) ending.abort();
+    },
+    open(personId, render) {
+      const own = [...streams].filter((stream) => stream.personId === personId);
+      // The page that was opened last is the one that is looked at.
+      if (own.length >= MAX_OF_PERSON) endStream(streams, own[0]!);
+      // 204 tells the browser not to ask again.
+      if (isStopped || streams.size >= MAX_STREAMS) return new Response(null, { status: 204 });
+      const stream: Stream = { personId, ending: new AbortController() };
+      streams.add(stream);
+      const body = new ReadableStream<Uint8Array>(
+        {
+          start: (controller) => {
+            void followPage(controller, { render, signal: stream.ending.signal, world, lookEveryMs }).finally(() =>
+              streams.delete(stream),
+            );
+          },
+          cancel: () => endStream(streams, stream),
+        },
+        { highWaterMark: MAX_WAITING_CHUNKS },
+      );
+      return new Response(body, { headers: HEADERS });
+    },
+  };
+}
+
+const HEADERS = {
+  'Content-Type': 'text/event-stream; charset=utf-8',
+  'Cache-Control': 'no-store',
+  'X-Content-Type-Options': 'nosniff',
+  // nginx would collect the events.
+  'X-Accel-Buffering': 'no',
+};
+
+function endStream(streams: Set<Stream>, stream: Stream): void {
+  streams.delete(stream);
+  stream.ending.abort();
+}
+
+interface Following {
+  readonly render: RenderAgain;
+  readonly signal: AbortSignal;
+  readonly world: LiveStreamDependencies['world'];
+  readonly lookEveryMs: number;
+}
+
+async function followPage(
+  controller: ReadableStreamDefaultController<Uint8Array>,
+  { render, signal, world, lookEveryMs }: Following,
+): Promise<void> {
+  const send = (text: string) => controller.enqueue(Buffer.from(text));
+  let shown = '';
+  let sentMs = world.monotonicMs();
+  try {
+    send('retry: 5000\n\n');
+    while (!signal.aborted && (controller.desiredSize ?? 0) > 0) {
+      const content = await render();
+      if (content === undefined) break;
+      const digest = createHash('sha256').update(content).digest('base64');
+      const nowMs = world.monotonicMs();
+      const isChanged = digest !== shown;
+      if (isChanged) send(writeEvent('page', content));
+      else if (nowMs - sentMs >= HEARTBEAT_MS) send(': still here\n\n');
+      if (isChanged || nowMs - sentMs >= HEARTBEAT_MS) sentMs = nowMs;
+      shown = digest;
+      await world.sleep(lookEveryMs, signal).catch(() => {});
+    }
+    send(writeEvent('end', ''));
+    controller.close();
+  } catch {
+    // The reader has left, or the page cannot be rendered: the browser asks again.
+    closeQuietly(controller);
+  }
+}
+
+function closeQuietly(controller: ReadableStreamDefaultController<Uint8Array>): void {
+  try {
+    controller.close();
+  } catch {
+    // Closed by its reader already.
+  }
+}
+
+function writeEvent(name: string, data: string): string {
+  return `event: ${name}\n${data
+    .split('\n')
+    .map((line) => `data: ${line}`)
+    .join('\n')}\n\n`;
+}

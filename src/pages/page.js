@@ -1,0 +1,105 @@
+/** Improves every page; all of them work without. The words come with the page. */
+const words = document.body.dataset;
+
+function addButton(label, act) {
+  const button = document.createElement('button');
+  button.type = 'button';
+  button.className = 'plain quiet';
+  button.textContent = label;
+  button.addEventListener('click', () => act(button));
+  return button;
+}
+
+function copy(button, text) {
+  navigator.clipboard.writeText(text).then(() => {
+    button.textContent = words.labelCopied;
+    setTimeout(() => {
+      button.textContent = words.labelCopy;
+    }, 2000);
+  });
+}
+
+/** A password can be read while it is typed. */
+function addPasswordButtons(root) {
+  for (const input of root.querySelectorAll('input[type="password"]')) {
+    const button = addButton(words.labelShow, () => {
+      const isHidden = input.type === 'password';
+      input.type = isHidden ? 'text' : 'password';
+      button.textContent = isHidden ? words.labelHide : words.labelShow;
+      button.setAttribute('aria-pressed', String(isHidden));
+    });
+    button.setAttribute('aria-controls', input.id);
+    button.setAttribute('aria-pressed', 'false');
+    const row = document.createElement('div');
+    row.className = 'shown-password';
+    input.replaceWith(row);
+    row.append(input, button);
+    // Password managers know it as a password.
+    input.form?.addEventListener('submit', () => {
+      input.type = 'password';
+    });
+  }
+}
+
+/** `data-copy`: its text can be copied; `data-download`: saved under this name. */
+function addCopyButtons(root) {
+  for (const block of root.querySelectorAll('[data-copy]')) {
+    const row = document.createElement('p');
+    row.className = 'row copy';
+    const read = () => block.dataset.copy || block.innerText.trim();
+    if (navigator.clipboard !== undefined) row.append(addButton(words.labelCopy, (button) => copy(button, read())));
+    const name = block.dataset.download;
+    if (name !== undefined) row.append(addButton(words.labelDownload, () => save(name, read())));
+    block.after(row);
+  }
+}
+
+function save(name, text) {
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(new Blob([`${text}\n`], { type: 'text/plain' }));
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
+/** Puts the parts of the page that have changed in the place of those that are shown, but where the reader is busy. */
+function showParts(main, html) {
+  const fresh = new DOMParser().parseFromString(html, 'text/html');
+  for (const part of main.querySelectorAll('[data-part]')) {
+    const next = fresh.querySelector(`[data-part="${part.dataset.part}"]`);
+    const isBusy = part.contains(document.activeElement) || part.querySelector('details[open]') !== null;
+    if (next === null || isBusy || next.innerHTML === part.dataset.shown) continue;
+    part.dataset.shown = next.innerHTML;
+    if (next.innerHTML !== part.innerHTML) part.replaceChildren(...next.childNodes);
+  }
+}
+
+function follow(main) {
+  let source;
+  const mark = main.querySelector('[data-live-mark]');
+  const setMark = (isLive) => {
+    if (mark !== null) mark.hidden = !isLive;
+  };
+  const stop = () => {
+    source?.close();
+    source = undefined;
+    setMark(false);
+  };
+  const start = () => {
+    if (source !== undefined || document.hidden) return;
+    source = new EventSource(location.href);
+    source.addEventListener('page', ({ data }) => {
+      setMark(true);
+      showParts(main, data);
+    });
+    source.addEventListener('end', stop);
+    source.addEventListener('error', () => setMark(false));
+  };
+  document.addEventListener('visibilitychange', () => (document.hidden ? stop() : start()));
+  addEventListener('pagehide', stop);
+  start();
+}
+
+addPasswordButtons(document);
+addCopyButtons(document);
+for (const main of document.querySelectorAll('main[data-live]')) follow(main);

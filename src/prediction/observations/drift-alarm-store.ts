@@ -1,0 +1,60 @@
+/** When models were found not to fit. */
+import { type Row, type Statement, type Step, type Store, statement } from '../../database/store.ts';
+import type { DriftCause } from '../online/drift.ts';
+import type { Target } from '../schema/observation-table.ts';
+
+const HOUR_MS = 3_600_000;
+export const KEEP_ALARMS_MS = 30 * 24 * HOUR_MS;
+const LISTED_ALARMS = 200;
+
+const addAlarm: Statement<Row> = statement(
+  'drift_alarm_add',
+  `INSERT INTO drift_alarms (target_model, hour, target, cause, alarms, last_at_ms) VALUES ($1, $2, $3, $4, $5, $6)
+   ON CONFLICT (target_model, hour, target, cause)
+   DO UPDATE SET alarms = drift_alarms.alarms + excluded.alarms, last_at_ms = excluded.last_at_ms`,
+);
+const alarmsSince: Statement<Row & AlarmRow> = statement(
+  'drift_alarms_since',
+  `SELECT target_model, target, cause, CAST(SUM(alarms) AS BIGINT) AS alarms, MAX(last_at_ms) AS last_at_ms
+   FROM drift_alarms WHERE hour >= $1 GROUP BY target_model, target, cause ORDER BY last_at_ms DESC LIMIT ${LISTED_ALARMS}`,
+);
+const forgetAlarms: Statement<Row> = statement('drift_alarms_forget', 'DELETE FROM drift_alarms WHERE hour < $1');
+
+interface AlarmRow {
+  readonly target_model: string;
+  readonly target: Target;
+  readonly cause: DriftCause;
+  readonly alarms: number;
+  readonly last_at_ms: number;
+}
+
+export interface DriftAlarms {
+  readonly targetModel: string;
+  readonly target: Target;
+  readonly cause: DriftCause;
+  readonly count: number;
+  readonly lastAtMs: number;
+}
+
+export function addAlarmsSteps(alarms: readonly DriftAlarms[]): Step[] {
+  return alarms.map(({ targetModel, target, cause, count, lastAtMs }) => ({
+    statement: addAlarm,
+    parameters: [targetModel, Math.floor(lastAtMs / HOUR_MS), target, cause, count, lastAtMs],
+  }));
+}
+
+/** One for each model, target and cause, the newest first. */
+export async function listDriftAlarms(store: Store, sinceMs: number): Promise<DriftAlarms[]> {
+  const rows = await store.read(alarmsSince, [Math.floor(sinceMs / HOUR_MS)]);
+  return rows.map(({ target_model, target, cause, alarms, last_at_ms }) => ({
+    targetModel: target_model,
+    target,
+    cause,
+    count: Number(alarms),
+    lastAtMs: last_at_ms,
+  }));
+}
+
+export async function forgetDriftAlarms(store: Store, nowMs: number): Promise<void> {
+  await store.write(forgetAlarms, [Math.floor((nowMs - KEEP_ALARMS_MS) / HOUR_MS)]);
+}

@@ -1,0 +1,70 @@
+/**
+ * Counts the attempts of this process by hook and minute, and adds the counts to the store every two seconds: a row for
+ * each attempt would double the writes of a delivery. A process that is killed loses the counts of these seconds, and no delivery.
+ */
+import type { Store } from '../../../database/store.ts';
+import type { Log } from '../../../telemetry/log.ts';
+import { createRoundWorker } from '../../../workers/round-worker.ts';
+import type { Worker } from '../../../workers/worker.ts';
+import type { World } from '../../../world.ts';
+import { addDeliveryMinutes, DURATION_EDGES_MS, type HookMinute, minuteOf } from './delivery-minute-store.ts';
+
+const WRITE_EVERY_MS = 2000;
+/** Hooks and minutes that wait for the store; more are not counted while it is away. */
+const MAX_WAITING = 20_000;
+
+export interface CountedAttempt {
+  readonly hookId: number;
+  readonly isAccepted: boolean;
+  readonly durationMs: number;
+}
+
+export interface DeliveryMinutes extends Worker {
+  count(attempt: CountedAttempt): void;
+}
+
+interface Count {
+  readonly hookId: number;
+  readonly minute: number;
+  accepted: number;
+  failed: number;
+  readonly durations: number[];
+}
+
+export interface DeliveryMinutesDependencies {
+  readonly store: Store;
+  readonly world: World;
+  readonly log: Log;
+}
+
+export function createDeliveryMinutes({ store, world, log }: DeliveryMinutesDependencies): DeliveryMinutes {
+  let waiting = new Map<string, Count>();
+
+  async function write(): Promise<void> {
+    const minutes: HookMinute[] = [...waiting.values()];
+    waiting = new Map();
+    if (minutes.length > 0) await addDeliveryMinutes(store, minutes);
+  }
+
+  const worker = createRoundWorker({ name: 'delivery-minutes', restMs: WRITE_EVERY_MS, world, log, round: write });
+  return {
+    ...worker,
+    count({ hookId, isAccepted, durationMs }) {
+      const minute = minuteOf(world.nowMs());
+      const key = `${minute} ${hookId}`;
+      const count = waiting.get(key) ?? emptyCount(hookId, minute);
+      if (waiting.size < MAX_WAITING) waiting.set(key, count);
+      count[isAccepted ? 'accepted' : 'failed'] += 1;
+      const edge = DURATION_EDGES_MS.findIndex((edgeMs) => durationMs < edgeMs);
+      count.durations[edge === -1 ? DURATION_EDGES_MS.length : edge]! += 1;
+    },
+    async stop() {
+      await worker.stop();
+      await write().catch((err: unknown) => log.error({ err }, 'Failed to store how deliveries did'));
+    },
+  };
+}
+
+function emptyCount(hookId: number, minute: number): Count {
+  return { hookId, minute, accepted: 0, failed: 0, durations: [...DURATION_EDGES_MS, 0].map(() => 0) };
+}

@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict';
+import { enqueueTestDelivery, insertTestHook } from '../../../test/support/deliveries-store.ts';
+import { forEachEngine } from '../../../test/support/engines.ts';
+import { holdEndpointStep } from '../delivery/queue/delivery-store.ts';
+import {
+  addDeliveryMinutes,
+  forgetDeliveryMinutes,
+  listDeliveryMinutes,
+} from '../delivery/statistics/delivery-minute-store.ts';
+import { countBacklog, countHooksInScope, findOldestWaiting, listTroubledHooks } from './overview-store.ts';
+
+const URL = 'http://127.0.0.1:9/';
+
+forEachEngine('countBacklog() and findOldestWaiting() see all owners, or those that are named', async (store) => {
+  for (const [id, ownerId] of [
+    [1, 'ada'],
+    [2, 'grace'],
+    [3, 'grace'],
+  ] as const)
+    await insertTestHook(store, { id, url: URL, ownerId });
+  assert.equal(await findOldestWaiting(store, 'all'), undefined);
+  for (const [hookId, ownerId, nowMs] of [
+    [1, 'ada', 3000],
+    [1, 'ada', 2000],
+    [2, 'grace', 5000],
+    [3, 'grace', 1000],
+  ] as const)
+    await enqueueTestDelivery(store, { hookId, ownerId, url: URL, nowMs });
+  assert.deepEqual([await countBacklog(store, 'all'), await countBacklog(store, ['ada'])], [4, 2]);
+  assert.deepEqual(await findOldestWaiting(store, ['ada']), {
+    hookId: 1,
+    repository: { ownerLogin: 'owner', path: 'repository-1' },
+    createdAtMs: 2000,
+  });
+  assert.equal((await findOldestWaiting(store, 'all'))?.hookId, 3);
+  await store.writeAll([holdEndpointStep(3, 6000)]);
+  assert.equal((await findOldestWaiting(store, ['grace']))?.hookId, 2, 'what a disabled webhook holds does not wait');
+  assert.equal(await countBacklog(store, []), 0);
+});
+
+forEachEngine('countHooksInScope() and listTroubledHooks() leave out hooks that work', async (store) => {
+  await insertTestHook(store, { id: 1, url: URL, ownerId: 'ada' });
+  await insertTestHook(store, { id: 2, url: URL, ownerId: 'grace' });
+  assert.deepEqual(await listTroubledHooks(store, 'all', 0), []);
+  const none = { disabled: 0, failing: 0, paused: 0 };
+  assert.deepEqual(await countHooksInScope(store, 'all', 0), { repositories: 2, hooks: 2, ...none });
+  assert.deepEqual(await countHooksInScope(store, ['ada'], 0), { repositories: 1, hooks: 1, ...none });
+  assert.deepEqual(await countHooksInScope(store, [], 0), { repositories: 0, hooks: 0, ...none });
+});
+
+forEachEngine('listDeliveryMinutes() sums what processes have added, by owner', async (store) => {
+  await insertTestHook(store, { id: 1, url: URL, ownerId: 'ada' });
+  await insertTestHook(store, { id: 2, url: URL, ownerId: 'ada' });
+  await insertTestHook(store, { id: 3, url: URL, ownerId: 'grace' });
+  for (const [hookId, ownerId] of [
+    [1, 'ada'],
+    [2, 'ada'],
+    [3, 'grace'],
+  ] as const)
+    await enqueueTestDelivery(store, { hookId, ownerId, url: URL });
+  const durations = [1, 0, 0, 0, 0, 0, 0, 2];
+  const counts = { minute: 100, accepted: 2, failed: 1, durations };
+  const add = () =>
+    addDeliveryMinutes(
+      store,
+      [1, 2, 3].map((hookId) => ({ hookId, ...counts })),
+    );
+  await Promise.all([add(), add()]);
+  const ofAda = [{ minute: 100, accepted: 8, failed: 4, durations: durations.map((count) => 4 * count) }];
+  assert.deepEqual(await listDeliveryMinutes(store, ['ada'], 100), ofAda);
+  assert.equal((await listDeliveryMinutes(store, 'all', 100))[0]?.accepted, 12);
+  assert.deepEqual(await listDeliveryMinutes(store, ['ada'], 101), []);
+  await forgetDeliveryMinutes(store, (100 + 24 * 60 + 1) * 60_000);
+  assert.deepEqual(await listDeliveryMinutes(store, 'all', 0), []);
+});

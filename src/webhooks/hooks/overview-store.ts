@@ -1,0 +1,179 @@
+/** What the overview says of webhooks: which are in trouble, and what waits; of all owners, or of some. */
+import { type Row, type Statement, type Store, statement } from '../../database/store.ts';
+import type { PauseReason } from '../delivery/schedule/pause.ts';
+
+/** A page must not cost more because a million deliveries wait. */
+export const BACKLOG_LIMIT = 100_000;
+const LISTED_HOOKS = 20;
+/** Retries of one hook that are looked through for the oldest; breakers keep them few. */
+const LOOKED_RETRIES = 1000;
+
+/** `$1`: an owner's id, or '' for all. */
+const OF_OWNER = `($1 = '' OR r.owner_id = $1)`;
+
+interface CountsRow extends Row {
+  readonly repositories: number;
+  readonly hooks: number;
+  readonly disabled: number;
+  readonly failing: number;
+  readonly paused: number;
+}
+
+const countHooks: Statement<CountsRow> = statement(
+  'overview_count_hooks',
+  `SELECT COUNT(DISTINCT r.id) AS repositories, COUNT(h.id) AS hooks, COUNT(h.disabled_at_ms) AS disabled,
+     COUNT(CASE WHEN h.disabled_at_ms IS NULL THEN q.failing_since_ms END) AS failing,
+     COUNT(CASE WHEN h.disabled_at_ms IS NULL AND q.parked = 1 AND q.next_at_ms > $2 THEN q.paused_since_ms END) AS paused
+   FROM repositories r LEFT JOIN hooks h ON h.repository_id = r.id LEFT JOIN endpoint_queue q ON q.hook_id = h.id
+   WHERE ${OF_OWNER}`,
+);
+
+interface TroubledRow extends Row {
+  readonly id: number;
+  readonly url: string;
+  readonly owner_login: string;
+  readonly path: string;
+  readonly disabled_at_ms: number | null;
+  readonly disabled_reason: string | null;
+  readonly failing_since_ms: number | null;
+  readonly fails: number | null;
+  readonly paused_until_ms: number | null;
+  readonly pause_reason: PauseReason | null;
+  readonly result: string | null;
+  readonly result_code: number;
+}
+
+const listTroubled: Statement<TroubledRow> = statement(
+  'overview_troubled_hooks',
+  `SELECT h.id, h.url, r.owner_login, r.path, h.disabled_at_ms, h.disabled_reason, q.failing_since_ms, q.fails,
+     CASE WHEN q.parked = 1 AND q.next_at_ms > $2 AND q.held_since_ms IS NULL THEN q.next_at_ms END AS paused_until_ms,
+     q.pause_reason, h.result, h.result_code
+   FROM repositories r JOIN hooks h ON h.repository_id = r.id LEFT JOIN endpoint_queue q ON q.hook_id = h.id
+   WHERE ${OF_OWNER} AND (h.disabled_at_ms IS NOT NULL OR q.failing_since_ms IS NOT NULL)
+   ORDER BY CASE WHEN h.disabled_at_ms IS NULL THEN 0 ELSE 1 END, COALESCE(h.disabled_at_ms, q.failing_since_ms) DESC, h.id
+   LIMIT ${LISTED_HOOKS}`,
+);
+
+// Of all owners without a join, which a planner could turn into a look through the whole log.
+const countBacklogOfAll: Statement<{ count: number }> = statement(
+  'overview_backlog_of_all',
+  `SELECT COUNT(*) AS count FROM (SELECT 1 FROM deliveries WHERE state = 'pending' LIMIT $1) AS waiting`,
+);
+const countBacklogOfOwner: Statement<{ count: number }> = statement(
+  'overview_backlog_of_owner',
+  `SELECT COUNT(*) AS count FROM (
+     SELECT 1 FROM endpoint_queue q JOIN deliveries d ON d.hook_id = q.hook_id AND d.state = 'pending'
+     WHERE q.owner_id = $2 LIMIT $1) AS waiting`,
+);
+
+interface OldestRow extends Row {
+  readonly hook_id: number;
+  readonly owner_login: string;
+  readonly path: string;
+  readonly created_at_ms: number;
+}
+
+// One seek in the index of waiting deliveries for each hook: first attempts stand in the order of their creation.
+const oldestWaiting: Statement<OldestRow> = statement(
+  'overview_oldest_waiting',
+  `SELECT hook_id, owner_login, path, created_at_ms FROM (
+     SELECT q.hook_id, r.owner_login, r.path,
+       (SELECT MIN(created_at_ms) FROM (
+          SELECT * FROM (SELECT d.created_at_ms FROM deliveries d
+            WHERE d.hook_id = q.hook_id AND d.state = 'pending' AND d.lane = 0 ORDER BY d.due_at_ms, d.id LIMIT 1) AS first
+          UNION ALL
+          SELECT * FROM (SELECT d.created_at_ms FROM deliveries d
+            WHERE d.hook_id = q.hook_id AND d.state = 'pending' AND d.lane = 1
+            ORDER BY d.due_at_ms, d.id LIMIT ${LOOKED_RETRIES}) AS retries) AS candidates) AS created_at_ms
+     FROM endpoint_queue q JOIN hooks h ON h.id = q.hook_id JOIN repositories r ON r.id = h.repository_id
+     WHERE ${OF_OWNER} AND q.held_since_ms IS NULL) AS endpoints
+   WHERE created_at_ms IS NOT NULL ORDER BY created_at_ms, hook_id LIMIT 1`,
+);
+
+/** Ids of owners, or all of them: for administrators of the service. */
+export type OwnerScope = readonly string[] | 'all';
+
+export interface HookTotals {
+  readonly repositories: number;
+  readonly hooks: number;
+  readonly disabled: number;
+  /** Enabled, and no attempt was accepted since some failed. */
+  readonly failing: number;
+  readonly paused: number;
+}
+
+export async function countHooksInScope(store: Store, scope: OwnerScope, nowMs: number): Promise<HookTotals> {
+  const rows = await readForEach(scope, (ownerId) => store.read(countHooks, [ownerId, nowMs]));
+  const sum = (name: keyof HookTotals) => rows.reduce((total, row) => total + row[name], 0);
+  return {
+    repositories: sum('repositories'),
+    hooks: sum('hooks'),
+    disabled: sum('disabled'),
+    failing: sum('failing'),
+    paused: sum('paused'),
+  };
+}
+
+export interface TroubledHook {
+  readonly id: number;
+  readonly url: string;
+  readonly repository: { readonly ownerLogin: string; readonly path: string };
+  readonly disabledAtMs: number | null;
+  readonly disabledReason: string | null;
+  readonly failingSinceMs: number | null;
+  readonly fails: number;
+  readonly pausedUntilMs: number | null;
+  readonly pauseReason: PauseReason | null;
+  readonly result: string | null;
+  readonly resultCode: number;
+}
+
+/** Failing ones first, the newest trouble first; so many that a page can show them. */
+export async function listTroubledHooks(store: Store, scope: OwnerScope, nowMs: number): Promise<TroubledHook[]> {
+  const rows = await readForEach(scope, (ownerId) => store.read(listTroubled, [ownerId, nowMs]));
+  return rows.slice(0, LISTED_HOOKS).map((row) => ({
+    id: row.id,
+    url: row.url,
+    repository: { ownerLogin: row.owner_login, path: row.path },
+    disabledAtMs: row.disabled_at_ms,
+    disabledReason: row.disabled_reason,
+    failingSinceMs: row.failing_since_ms,
+    fails: row.fails ?? 0,
+    pausedUntilMs: row.paused_until_ms,
+    pauseReason: row.pause_reason,
+    result: row.result,
+    resultCode: row.result_code,
+  }));
+}
+
+/** Deliveries that wait, held ones too; `BACKLOG_LIMIT` means at least so many. */
+export async function countBacklog(store: Store, scope: OwnerScope): Promise<number> {
+  const rows =
+    scope === 'all'
+      ? await store.read(countBacklogOfAll, [BACKLOG_LIMIT])
+      : (await Promise.all(scope.map((ownerId) => store.read(countBacklogOfOwner, [BACKLOG_LIMIT, ownerId])))).flat();
+  return Math.min(
+    BACKLOG_LIMIT,
+    rows.reduce((total, { count }) => total + count, 0),
+  );
+}
+
+export interface OldestDelivery {
+  readonly hookId: number;
+  readonly repository: { readonly ownerLogin: string; readonly path: string };
+  readonly createdAtMs: number;
+}
+
+/** The delivery that waits longest, but those that a disabled webhook holds; undefined when nothing waits. */
+export async function findOldestWaiting(store: Store, scope: OwnerScope): Promise<OldestDelivery | undefined> {
+  const rows = await readForEach(scope, (ownerId) => store.read(oldestWaiting, [ownerId]));
+  const [first] = rows.toSorted((one, other) => one.created_at_ms - other.created_at_ms);
+  if (first === undefined) return undefined;
+  const { hook_id: hookId, owner_login: ownerLogin, path, created_at_ms: createdAtMs } = first;
+  return { hookId, repository: { ownerLogin, path }, createdAtMs };
+}
+
+async function readForEach<R>(scope: OwnerScope, read: (ownerId: string) => Promise<R[]>): Promise<R[]> {
+  const ownerIds = scope === 'all' ? [''] : scope;
+  return (await Promise.all(ownerIds.map(read))).flat();
+}
