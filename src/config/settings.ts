@@ -131,7 +131,7 @@ export const settings = {
     databaseUrl: optional({
       env: 'DATABASE_URL',
       about:
-        'PostgreSQL 15 or newer, as postgres://user:password@host/database; without it, SQLite in the data folder.',
+        'PostgreSQL 15 or newer, as postgres://user:password@host/database; of several hosts (`@one:5432,two:5432/`) the one that accepts writes is used. Without it, SQLite in the data folder.',
       schema: text.refine((value) => /^postgres(ql)?:/.test(value), 'must start with postgres:// or postgresql://'),
       secret: true,
     }),

@@ -45,13 +45,13 @@ function askPgConfig(): string[] {
   }
 }
 
-interface Account {
+export interface Account {
   readonly uid: number;
   readonly gid: number;
 }
 
 /** The server refuses to run as root. */
-function findAccount(): Account | undefined {
+export function findAccount(): Account | undefined {
   if (process.getuid?.() !== 0) return undefined;
   return { uid: askId('-u') ?? 65534, gid: askId('-g') ?? 65534 };
 }

@@ -2,7 +2,7 @@ import { DatabaseSync } from 'node:sqlite';
 import type pg from 'pg';
 import type { Log } from '../../telemetry/log.ts';
 import { toSqliteParameters } from '../portable-sql.ts';
-import { createPostgresPool } from '../postgres/postgres-pool.ts';
+import { openPostgresConnections } from '../postgres/postgres-pool.ts';
 import { toSqliteValue } from '../sqlite/sqlite-connection.ts';
 import type { SqlValue } from '../store.ts';
 import type { TableShape } from './schema.ts';
@@ -52,7 +52,7 @@ async function* readSqliteRows(database: DatabaseSync, table: TableShape): Async
 }
 
 export async function openPostgresTables(databaseUrl: string, log: Log): Promise<TableConnection> {
-  const pool = createPostgresPool(databaseUrl, 1, log);
+  const { pool } = openPostgresConnections(databaseUrl, 1, log);
   const client = await pool.connect();
   await client.query('SET statement_timeout = 0');
   await client.query('SET idle_in_transaction_session_timeout = 0');

@@ -17,13 +17,16 @@ export interface PostgresClients {
 
 export interface PostgresClientsOptions {
   readonly pool: pg.Pool;
+  /** Whether a connection leads to the primary; one that does not is closed, not used. */
+  readonly isCurrent: (client: pg.PoolClient) => boolean;
   readonly watch: PostgresWatch;
   readonly world: World;
   /** Calls that may wait for a connection; one more is refused. */
   readonly maxWaiting: number;
 }
 
-export function createPostgresClients({ pool, watch, world, maxWaiting }: PostgresClientsOptions): PostgresClients {
+export function createPostgresClients(options: PostgresClientsOptions): PostgresClients {
+  const { pool, isCurrent, watch, world, maxWaiting } = options;
   const retryLost = <Result>(work: () => Promise<Result>): Promise<Result> =>
     retryWhile(isConnectionLost, RECONNECT_DELAYS_MS, world, work);
 
@@ -31,9 +34,12 @@ export function createPostgresClients({ pool, watch, world, maxWaiting }: Postgr
     watch.checkPresent();
     if (pool.waitingCount >= maxWaiting)
       throw new Failure('unavailable', 'Cannot use the database: too many calls are waiting', { retryAfterSeconds: 1 });
-    return await pool.connect().catch((error: unknown) => {
+    const client = await pool.connect().catch((error: unknown) => {
       throw translatePostgresError(error, 'connect');
     });
+    if (isCurrent(client)) return client;
+    client.release(true);
+    return await connect();
   };
 
   // A call that timed out probes whether the server is gone; if so, later calls fail without waiting.

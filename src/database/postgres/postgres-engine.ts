@@ -10,11 +10,12 @@ import type { Isolation, Procedure, Row, SqlValue, Statement, Step } from '../st
 import { createTurns } from '../turns.ts';
 import { createPostgresClients, type PostgresClients } from './postgres-clients.ts';
 import {
-  askPostgres,
-  createPostgresPool,
   isConnectionLost,
+  isRefusedUndone,
   isRetryable,
+  openPostgresConnections,
   translatePostgresError,
+  wasLeftUnreplicated,
 } from './postgres-pool.ts';
 import { createPostgresWatch, type PostgresWatch } from './postgres-watch.ts';
 import { retryWhile } from './retry-while.ts';
@@ -41,9 +42,10 @@ export interface PostgresEngine extends Engine {
 
 export function openPostgresEngine(options: PostgresOptions): PostgresEngine {
   const { databaseUrl, poolSize, log, world, maxWaiting = DEFAULT_MAX_WAITING } = options;
-  const pool = createPostgresPool(databaseUrl, poolSize, log);
-  const watch = createPostgresWatch({ ask: () => askPostgres(databaseUrl), log, world });
-  const clients = createPostgresClients({ pool, watch, world, maxWaiting });
+  const { pool, ask, isCurrent, isPrepared } = openPostgresConnections(databaseUrl, poolSize, log);
+  const watch = createPostgresWatch({ ask, isCurrent, log, world });
+  const clients = createPostgresClients({ pool, isCurrent, watch, world, maxWaiting });
+  const run = createRunner(isPrepared);
   // A pool that is ended forgets the calls that wait for a connection, so it is ended after them.
   const inFlight = createInFlight();
   let closing: Promise<void> | undefined;
@@ -54,7 +56,7 @@ export function openPostgresEngine(options: PostgresOptions): PostgresEngine {
   };
   // Sent again when its connection breaks: it changes nothing.
   const read = (statement: Statement<object>, parameters: readonly SqlValue[]): Promise<Row[]> =>
-    begin(() => clients.retryLost(() => clients.use((client) => runOn(client, statement, parameters))));
+    begin(() => clients.retryLost(() => clients.use((client) => run(client, statement, parameters))));
   const { transact, transactInTurn } = createTransactions(clients, world);
 
   return {
@@ -62,9 +64,9 @@ export function openPostgresEngine(options: PostgresOptions): PostgresEngine {
     pool,
     read,
     readCached: read,
-    writeAll: (steps) => begin(() => transact((client) => runSteps(client, steps))),
+    writeAll: (steps) => begin(() => transact((client) => runSteps(run, client, steps))),
     call: (procedure, input) => {
-      const work = (client: pg.PoolClient) => runIsolated(client, procedure, input);
+      const work = (client: pg.PoolClient) => runIsolated(run, client, { procedure, input });
       const isSerializable = procedure.isolation === 'serializable';
       return begin(() => (isSerializable ? transactInTurn(procedure.name, work) : transact(work)));
     },
@@ -97,40 +99,46 @@ function createTransactions(clients: PostgresClients, world: World) {
   return { transact, transactInTurn };
 }
 
+/** Runs one statement of the program. */
+type Runner = (client: pg.PoolClient, statement: Statement<object>, parameters: readonly SqlValue[]) => Promise<Row[]>;
+
+function createRunner(isPrepared: boolean): Runner {
+  return async (client, { name, text }, parameters) => {
+    const query = { text, values: parameters as SqlValue[] };
+    try {
+      const result = await client.query<Row>(isPrepared ? { name, ...query } : query);
+      return result.rows;
+    } catch (error) {
+      throw translatePostgresError(error, name);
+    }
+  };
+}
+
+interface Order<Input, Result> {
+  readonly procedure: Procedure<Input, Result>;
+  readonly input: Input;
+}
+
 function runIsolated<Input, Result>(
+  run: Runner,
   client: pg.PoolClient,
-  procedure: Procedure<Input, Result>,
-  input: Input,
+  { procedure, input }: Order<Input, Result>,
 ): Promise<Result> {
   return inTransaction(client, procedure.isolation, () =>
     runProcedure(procedure, input, async (statement, parameters) => {
       checkParameters(statement.name, parameters);
-      return await runOn(client, statement, parameters);
+      return await run(client, statement, parameters);
     }),
   );
 }
 
-async function runOn(
-  client: pg.PoolClient,
-  statement: Statement<object>,
-  parameters: readonly SqlValue[],
-): Promise<Row[]> {
-  const { name, text } = statement;
-  try {
-    const result = await client.query<Row>({ name, text, values: parameters as SqlValue[] });
-    return result.rows;
-  } catch (error) {
-    throw translatePostgresError(error, name);
-  }
-}
-
-async function runSteps(client: pg.PoolClient, steps: readonly Step[]): Promise<Row[][]> {
+async function runSteps(run: Runner, client: pg.PoolClient, steps: readonly Step[]): Promise<Row[][]> {
   const only = steps[0];
   if (steps.length === 1 && only !== undefined)
-    return await guardOutcome(async () => [await runOn(client, only.statement, only.parameters)]);
+    return await guardOutcome(client, async () => [await run(client, only.statement, only.parameters)]);
   return await inTransaction(client, 'read committed', async () => {
     const results: Row[][] = [];
-    for (const step of steps) results.push(await runOn(client, step.statement, step.parameters));
+    for (const step of steps) results.push(await run(client, step.statement, step.parameters));
     return results;
   });
 }
@@ -156,7 +164,7 @@ async function inTransaction<Result>(
     await client.query('ROLLBACK').catch(() => {});
     throw error;
   });
-  await guardOutcome(() => commit(client));
+  await guardOutcome(client, () => commit(client));
   return result;
 }
 
@@ -169,15 +177,20 @@ async function commit(client: pg.PoolClient): Promise<void> {
 }
 
 // When the connection breaks in the middle of a commit, its outcome is unknown.
-async function guardOutcome<Result>(work: () => Promise<Result>): Promise<Result> {
+async function guardOutcome<Result>(client: pg.PoolClient, work: () => Promise<Result>): Promise<Result> {
   try {
-    return await work();
+    const result = await work();
+    if (wasLeftUnreplicated(client)) throw unknownOutcome('no standby has confirmed it');
+    return result;
   } catch (error) {
-    if (!isConnectionLost(error)) throw error;
-    const message = 'The outcome of the write is unknown: the connection to the database was lost';
-    const cause = (error as Failure).cause;
-    throw new Failure('unavailable', message, { isUnknown: true, retryAfterSeconds: 1 }, { cause });
+    if (!isConnectionLost(error) || isRefusedUndone(error)) throw error;
+    throw unknownOutcome('the connection to the database was lost', (error as Failure).cause);
   }
+}
+
+function unknownOutcome(reason: string, cause?: unknown): Failure {
+  const details = { isUnknown: true, retryAfterSeconds: 1 };
+  return new Failure('unavailable', `The outcome of the write is unknown: ${reason}`, details, { cause });
 }
 
 /** The server said that it undid everything, or the connection broke before the commit was sent. */

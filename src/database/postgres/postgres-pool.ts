@@ -1,14 +1,45 @@
 import pg from 'pg';
 import { Failure } from '../../errors.ts';
 import type { Log } from '../../telemetry/log.ts';
+import { parseDatabaseUrl } from './database-url.ts';
+import { checkWritable, createPrimaryFinder, type PrimaryFinder } from './primary-finder.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
+/** With several hosts: one that does not answer is given up sooner, since another may have its place. */
+const HOST_CONNECT_TIMEOUT_MS = 3_000;
 /** A statement that runs longer is ended by the server: a lock that it holds would stop everyone else. */
 const STATEMENT_TIMEOUT_MS = 60_000;
 
-function describeConnection(databaseUrl: string): pg.ClientConfig {
+export interface PostgresConnections {
+  readonly pool: pg.Pool;
+  /** False behind a pooler that hands each transaction another connection. */
+  readonly isPrepared: boolean;
+  /** Connects, asks for nothing in particular and ends; with several hosts, looks for the one that accepts writes. */
+  ask(): Promise<void>;
+  /** Whether a connection leads to the host that is the primary now, as far as known. */
+  isCurrent(client: pg.ClientBase): boolean;
+}
+
+/** A pool whose connections answer in the types of store.ts, and whose losses are reported, never thrown. */
+export function openPostgresConnections(databaseUrl: string, poolSize: number, log: Log): PostgresConnections {
+  const { connectionString, hosts, isPrepared } = parseDatabaseUrl(databaseUrl);
+  const config = describeConnection(connectionString);
+  const finder = hosts.length === 0 ? undefined : createPrimaryFinder(hosts, config);
+  const Client = finder === undefined ? pg.Client : createPrimaryClient(finder);
+  const pool = new pg.Pool({ ...config, max: poolSize, Client });
+  pool.on('error', (error) => log.warn({ err: error }, 'a connection to PostgreSQL was lost'));
+  pool.on('connect', listenTo);
   return {
-    connectionString: databaseUrl,
+    pool,
+    isPrepared,
+    ask: async () => void (await (finder === undefined ? ask(config) : finder.search())),
+    isCurrent: (client) => finder?.isCurrent(client as pg.Client) ?? true,
+  };
+}
+
+function describeConnection(connectionString: string): pg.ClientConfig {
+  return {
+    connectionString,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     keepAlive: true,
     application_name: 'trivet',
@@ -18,9 +49,8 @@ function describeConnection(databaseUrl: string): pg.ClientConfig {
   };
 }
 
-/** Connects, asks for nothing in particular and ends. */
-export async function askPostgres(databaseUrl: string): Promise<void> {
-  const client = new pg.Client(describeConnection(databaseUrl));
+async function ask(config: pg.ClientConfig): Promise<void> {
+  const client = new pg.Client(config);
   client.on('error', () => {});
   try {
     await client.connect();
@@ -30,15 +60,54 @@ export async function askPostgres(databaseUrl: string): Promise<void> {
   }
 }
 
-/** A pool whose connections answer in the types of store.ts, and whose losses are reported, never thrown. */
-export function createPostgresPool(databaseUrl: string, poolSize: number, log: Log): pg.Pool {
-  const pool = new pg.Pool({ ...describeConnection(databaseUrl), max: poolSize });
-  pool.on('error', (error) => log.warn({ err: error }, 'a connection to PostgreSQL was lost'));
+/** The pool makes its connections of a class: this one connects to the primary, wherever that is at the time. */
+function createPrimaryClient(finder: PrimaryFinder): typeof pg.Client {
+  return class extends pg.Client {
+    constructor(config: pg.ClientConfig) {
+      super({ ...config, connectionTimeoutMillis: HOST_CONNECT_TIMEOUT_MS });
+    }
+
+    override connect(): Promise<pg.Client>;
+    override connect(callback: (error: Error) => void): void;
+    override connect(callback?: (error: Error) => void): Promise<pg.Client> | void {
+      const connected = this.connectToPrimary();
+      if (callback === undefined) return connected;
+      // The driver calls back with null when it has connected.
+      connected.then(() => callback(null as unknown as Error), callback);
+    }
+
+    private async connectToPrimary(): Promise<pg.Client> {
+      const primary = await finder.find();
+      try {
+        Object.assign(this, primary);
+        await super.connect();
+        await checkWritable(this);
+        return this;
+      } catch (error) {
+        finder.forget(primary);
+        void this.end().catch(() => {});
+        throw error;
+      }
+    }
+  };
+}
+
+/** Connections with a commit that the server acknowledged although no standby has it. */
+const unreplicated = new WeakSet<pg.ClientBase>();
+
+function listenTo(client: pg.ClientBase): void {
   // The pool handles errors of idle connections only; an error of a connection in use would end the process.
-  pool.on('connect', (client) => {
-    client.on('error', () => {});
+  client.on('error', () => {});
+  // With synchronous replication a commit waits for a standby. When that wait is cancelled, by the time limit of a
+  // statement or by an operator, PostgreSQL warns and then acknowledges the commit all the same.
+  client.on('notice', (notice) => {
+    if (notice.routine === 'SyncRepWaitForLSN') unreplicated.add(client);
   });
-  return pool;
+}
+
+/** Whether what this connection has just committed could be lost with the primary. Asked once a commit. */
+export function wasLeftUnreplicated(client: pg.ClientBase): boolean {
+  return unreplicated.delete(client);
 }
 
 type Parser = (value: string) => unknown;
@@ -78,8 +147,13 @@ export function isRetryable(error: unknown): boolean {
 /** The connection is gone or could not be had: the server stops, starts or is out of connections, or the network broke. */
 export function isConnectionLost(error: unknown): boolean {
   const { code, message } = causeOf(error);
-  if (code !== undefined) return /^(08...|53300|57P0[1-4]|25P03|25006|E[A-Z]+)$/.test(code);
-  return /^(Connection terminated|Client has encountered a connection error)/.test(message ?? '');
+  if (code !== undefined) return /^(08...|53300|57P0[1-5]|25P03|25006|E[A-Z_]+)$/.test(code);
+  return /^(Connection terminated|timeout expired|Client (has encountered|was closed))/.test(message ?? '');
+}
+
+/** The server refused before it did anything: it is a standby, or has no connection to spare. */
+export function isRefusedUndone(error: unknown): boolean {
+  return ['25006', '53300', '57P03'].includes(causeOf(error).code ?? '');
 }
 
 interface DriverError {
@@ -90,6 +164,10 @@ interface DriverError {
 function causeOf(error: unknown): DriverError {
   return ((error instanceof Failure ? error.cause : error) ?? {}) as DriverError;
 }
+
+const PREPARED_HINT =
+  'prepared statements do not stay with their connection; ' +
+  'behind PgBouncer in transaction mode add "?prepared_statements=false" to DATABASE_URL';
 
 export function translatePostgresError(error: unknown, what: string): Failure {
   const options = { cause: error };
@@ -103,6 +181,8 @@ export function translatePostgresError(error: unknown, what: string): Failure {
       { isMissingParent: true },
       options,
     );
+  if (code === '26000' || code === '42P05')
+    return new Failure('internal', `Cannot run "${what}" on the database: ${PREPARED_HINT}`, {}, options);
   if (code === '57014') return new Failure('deadline', 'Cannot use the database: it took too long', {}, options);
   if (isRetryable(error) || isConnectionLost(error) || code.startsWith('53') || message.startsWith('timeout exceeded'))
     return new Failure('unavailable', 'Cannot use the database right now', { retryAfterSeconds: 1 }, options);

@@ -15,7 +15,7 @@ async function waitForVerdict(): Promise<void> {
 }
 
 async function inquire(ask: () => Promise<void>, during: (watch: ReturnType<typeof createPostgresWatch>) => unknown) {
-  const watch = createPostgresWatch({ ask, log, world });
+  const watch = createPostgresWatch({ ask, isCurrent: () => true, log, world });
   watch.suspect();
   await waitForVerdict();
   await during(watch);
@@ -43,7 +43,7 @@ for (const [title, ask] of AWAY)
 
 test('connections that wait for a server which is away are ended, and calls pass again once it answers', async () => {
   let ask = never;
-  const watch = createPostgresWatch({ ask: () => ask(), log, world });
+  const watch = createPostgresWatch({ ask: () => ask(), isCurrent: () => true, log, world });
   const broken = Promise.withResolvers<void>();
   const client = { end: async () => broken.reject(new Error('Connection terminated')) };
   const query = watch.guard(client as unknown as pg.PoolClient, () => broken.promise);

@@ -23,6 +23,8 @@ export interface PostgresWatch {
 export interface PostgresWatchOptions {
   /** Connects, asks something and ends; rejects when that failed. */
   readonly ask: () => Promise<void>;
+  /** False for a connection to a host that is no longer the primary: whatever it waits for, it waits in vain. */
+  readonly isCurrent: (client: pg.PoolClient) => boolean;
   readonly log: Log;
   readonly world: World;
 }
@@ -34,7 +36,7 @@ const ANSWER_WITHIN_MS = 3000;
 /** What has arrived while this process was busy is read before it is judged late. */
 const READ_MS = 250;
 
-export function createPostgresWatch({ ask, log, world }: PostgresWatchOptions): PostgresWatch {
+export function createPostgresWatch({ ask, isCurrent, log, world }: PostgresWatchOptions): PostgresWatch {
   const startMsByClient = new Map<pg.PoolClient, number>();
   let isAway = false;
   let isAsking = false;
@@ -67,6 +69,7 @@ export function createPostgresWatch({ ask, log, world }: PostgresWatchOptions): 
     answeredAtMs = world.monotonicMs();
     if (isAway) log.warn('PostgreSQL answers again');
     isAway = false;
+    for (const client of startMsByClient.keys()) if (!isCurrent(client)) breakConnection(client);
   };
 
   const dismiss = (): void => {

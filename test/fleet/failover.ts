@@ -1,0 +1,153 @@
+/**
+ * The primary of a fleet is killed under load on two processes of the service: nothing that was acknowledged may be lost,
+ * nothing redeemed twice, deliveries go on soon after another server was promoted, and Predict never fails.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { startAnnouncingPrograms } from '../support/announcing-programs.ts';
+import { openTestStore } from '../support/engines.ts';
+import { type Receiver, startReceiver } from '../support/receiver.ts';
+import { createServiceLoad, type LoadCounts, type LoadScale, type ServiceLoad } from '../support/service-load.ts';
+import { createDataDir } from '../support/start-program.ts';
+import { type PatroniFleet, type Route, startPatroniFleet } from './patroni-fleet.ts';
+
+/** What happens to the primary: `kill -9`, or SIGSTOP, which leaves its connections open. */
+export type Blow = 'kill' | 'freeze';
+
+export interface FailoverOptions {
+  readonly route: Route;
+  readonly scale: LoadScale;
+  readonly blows: readonly Blow[];
+  readonly print: (line: string) => void;
+}
+
+export interface Failover {
+  readonly blow: Blow;
+  readonly node: string;
+  /** From the blow until Patroni named another primary. */
+  readonly promotionMs: number;
+  /** From then until a receiver got a delivery of an event that was accepted after the promotion. */
+  readonly deliveryMs: number;
+}
+
+export interface FailoverReport {
+  readonly failovers: readonly Failover[];
+  readonly counts: LoadCounts;
+  readonly seconds: number;
+  /** Deliveries that came more than once with the same id: their result could not be stored. */
+  readonly sentAgain: number;
+  /** Empty when it passed. */
+  readonly failures: readonly string[];
+}
+
+const HOOKS = 4;
+export const DELIVERY_WITHIN_MS = 15_000;
+const PRINT_EVERY_MS = 5_000;
+const LOOK_EVERY_MS = 20;
+/** A run that does not come to an end names what it waits for. */
+const END_WITHIN_MS = 420_000;
+const KEYS = Buffer.alloc(32, 7).toString('base64');
+
+export async function runFailover({ route, scale, blows, print }: FailoverOptions): Promise<FailoverReport> {
+  await using undo = new AsyncDisposableStack();
+  const fleet = undo.use(await startPatroniFleet(route));
+  print(`three nodes run; DATABASE_URL=${fleet.databaseUrl}`);
+  const place = { dataDir: createDataDir(), databaseUrl: fleet.databaseUrl };
+  const receivers: Receiver[] = [];
+  let load: ServiceLoad | undefined;
+  for (let hook = 0; hook < HOOKS; hook += 1)
+    receivers.push(
+      undo.use(
+        await startReceiver((received, response) => {
+          load?.receive(hook, received);
+          response.end('ok');
+        }),
+      ),
+    );
+  const environment = { SECRET_KEYS: KEYS, LOG_LEVEL: 'warn', AUTHORIZATION_CODE_SECONDS: '600' };
+  const urls = receivers.map(({ url }) => url);
+  const service = undo.use(await startAnnouncingPrograms({ place, processes: 2, urls, environment }));
+  const store = undo.use(await openTestStore(place));
+  load = await createServiceLoad({ service, store, programs: service.programs, hooks: HOOKS, scale });
+  print('two processes are ready');
+
+  const startMs = performance.now();
+  const running = load.run();
+  const printer = setInterval(() => print(describeProgress(load!.counts)), PRINT_EVERY_MS);
+  undo.defer(() => clearInterval(printer));
+  undo.defer(() => load!.stop());
+  const failovers: Failover[] = [];
+  for (const [index, blow] of blows.entries()) {
+    const share = (index + 0.5) / blows.length;
+    await waitUntil(() => load!.counts.accepted >= scale.events * share * 0.8, load);
+    failovers.push(await strike({ fleet, load, blow, print }));
+  }
+  await Promise.race([running, failAfter(END_WITHIN_MS, load)]);
+  print('all was acknowledged; waiting for the last deliveries');
+  await waitUntil(() => load!.counts.received >= scale.events * HOOKS, load).catch(() => {});
+  load.stop();
+  const failures = [...load.failures, ...(await load.findLosses(store)), ...listSlow(failovers)];
+  for (const program of service.programs)
+    if ((await program.stop()) !== 0) failures.push(`a process did not stop in order: ${program.log().slice(-2000)}`);
+  const seconds = (performance.now() - startMs) / 1000;
+  return { failovers, counts: load.counts, seconds, sentAgain: load.countSentAgain(), failures };
+}
+
+interface Strike {
+  readonly fleet: PatroniFleet;
+  readonly load: ServiceLoad;
+  readonly blow: Blow;
+  readonly print: (line: string) => void;
+}
+
+async function strike({ fleet, load, blow, print }: Strike): Promise<Failover> {
+  await fleet.waitUntilWhole();
+  const victim = await fleet.findPrimary();
+  const struckMs = performance.now();
+  if (blow === 'kill') fleet.killNode(victim);
+  else fleet.freezeNode(victim);
+  print(`${blow}: ${victim.name}, the primary`);
+  const heir = await fleet.findPrimary();
+  const promotedMs = performance.now();
+  print(`${heir.name} is the primary after ${formatSeconds(promotedMs - struckMs)}`);
+  await waitUntil(() => load.firstDeliveryAfter(promotedMs) !== undefined, load);
+  const deliveryMs = (load.firstDeliveryAfter(promotedMs) ?? 0) - promotedMs;
+  print(`the first delivery of a new event ${formatSeconds(deliveryMs)} after that`);
+  if (blow === 'kill') fleet.startNode(victim);
+  else fleet.thawNode(victim);
+  return { blow, node: victim.name, promotionMs: promotedMs - struckMs, deliveryMs };
+}
+
+function listSlow(failovers: readonly Failover[]): string[] {
+  return failovers
+    .filter(({ deliveryMs }) => deliveryMs > DELIVERY_WITHIN_MS)
+    .map(
+      ({ node, deliveryMs }) => `deliveries went on ${formatSeconds(deliveryMs)} after the place of ${node} was taken`,
+    );
+}
+
+async function waitUntil(holds: () => boolean, load: ServiceLoad): Promise<void> {
+  const endMs = performance.now() + END_WITHIN_MS;
+  while (!holds()) {
+    if (load.failures.length > 0) return;
+    if (performance.now() > endMs) throw new Error(`It did not come to an end: ${describeProgress(load.counts)}`);
+    await sleep(LOOK_EVERY_MS);
+  }
+}
+
+async function failAfter(ms: number, load: ServiceLoad): Promise<never> {
+  await sleep(ms, undefined, { ref: false });
+  throw new Error(`It did not come to an end: ${describeProgress(load.counts)}`);
+}
+
+function describeProgress(counts: LoadCounts): string {
+  const { accepted, received, refreshed, exchanged, observed, predicted } = counts;
+  const repeated = [...counts.repeated].map(([what, count]) => `${what} × ${count}`).join(', ');
+  return (
+    `events ${accepted}, deliveries ${received}, refreshes ${refreshed}, codes ${exchanged}, ` +
+    `observations ${observed}, predictions ${predicted}; sent again: ${repeated || 'none'}`
+  );
+}
+
+export function formatSeconds(ms: number): string {
+  return `${(ms / 1000).toFixed(1)} s`;
+}
