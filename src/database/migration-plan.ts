@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Failure } from '../errors.ts';
 import { LEASE_TABLE } from './leases.ts';
-import { type Migration, type Row, type Statement, statement } from './store.ts';
+import { type Migration, type Row, type Statement, type Step, statement } from './store.ts';
 
 /** Which migrations are still to run, and which databases this program must leave alone. */
 
@@ -11,55 +11,91 @@ export interface AppliedMigration {
   readonly checksum: string;
 }
 
-/** Created before any migration, by the first process to start. */
+/**
+ * Created before any migration, by the first process to start. Expansions are recorded apart: programs older than this
+ * table do not see them, so they run on beside them too.
+ */
 export const FOUNDATION: readonly string[] = [
-  `CREATE TABLE IF NOT EXISTS schema_migrations (
+  describeRecord('schema_migrations'),
+  describeRecord('schema_expansions'),
+  LEASE_TABLE,
+];
+
+function describeRecord(table: string): string {
+  return `CREATE TABLE IF NOT EXISTS ${table} (
      id {INT} NOT NULL PRIMARY KEY,
      name {TEXT} NOT NULL,
      checksum {TEXT} NOT NULL,
      applied_at_ms {INT} NOT NULL
-   )`,
-  LEASE_TABLE,
-];
+   )`;
+}
 
 export const listAppliedStatement: Statement<AppliedMigration> = statement(
   'migration_list',
   'SELECT id, name, checksum FROM schema_migrations ORDER BY id',
 );
 
-export const recordMigrationStatement: Statement<Row> = statement(
+/** In a database that no program with expansions has migrated, the table is missing. */
+export const listExpansionsStatement: Statement<AppliedMigration> = statement(
+  'migration_list_expansions',
+  'SELECT id, name, checksum FROM schema_expansions ORDER BY id',
+);
+
+const recordRequired: Statement<Row> = statement(
   'migration_record',
   'INSERT INTO schema_migrations (id, name, checksum, applied_at_ms) VALUES ($1, $2, $3, $4)',
 );
+
+const recordExpansion: Statement<Row> = statement(
+  'migration_record_expansion',
+  'INSERT INTO schema_expansions (id, name, checksum, applied_at_ms) VALUES ($1, $2, $3, $4)',
+);
+
+export function recordStep(migration: Migration, nowMs: number): Step {
+  return {
+    statement: migration.isExpansion ? recordExpansion : recordRequired,
+    parameters: [migration.id, migration.name, checksumOf(migration), nowMs],
+  };
+}
 
 export function checksumOf(migration: Migration): string {
   return createHash('sha256').update(migration.statements.join(';\n')).digest('hex');
 }
 
-export function recordParameters(migration: Migration, nowMs: number): (string | number)[] {
-  return [migration.id, migration.name, checksumOf(migration), nowMs];
+/** What ran on a database. */
+export interface AppliedMigrations {
+  /** Every program on the database must know these. */
+  readonly required: readonly AppliedMigration[];
+  readonly expansions: readonly AppliedMigration[];
 }
 
 /** The missing migrations, in the order of `known`. Throws when the database and this program do not belong together. */
-export function planMigrations(known: readonly Migration[], applied: readonly AppliedMigration[]): Migration[] {
+export function planMigrations(known: readonly Migration[], { required, expansions }: AppliedMigrations): Migration[] {
   const knownById = new Map(known.map((migration) => [migration.id, migration]));
   if (knownById.size < known.length)
     throw new Failure('internal', 'Cannot migrate: two migrations have the same number');
-  for (const row of applied) checkApplied(row, knownById.get(row.id));
-  const appliedIds = new Set(applied.map((row) => row.id));
+  for (const row of required) checkKnown(row, knownById.get(row.id));
+  for (const row of [...required, ...expansions]) checkUnchanged(row, knownById.get(row.id));
+  const appliedIds = new Set([...required, ...expansions].map((row) => row.id));
   return known.filter((migration) => !appliedIds.has(migration.id));
 }
 
-function checkApplied(row: AppliedMigration, migration: Migration | undefined): void {
-  const title = `${row.id}-${row.name}`;
+function checkKnown(row: AppliedMigration, migration: Migration | undefined): void {
   if (migration === undefined)
     throw new Failure(
       'conflict',
-      `Cannot open the database: it is newer than this program, which does not know the migration "${title}"`,
+      `Cannot open the database: it is newer than this program, which does not know the migration "${titleOf(row)}"`,
     );
-  if (checksumOf(migration) !== row.checksum)
+}
+
+function checkUnchanged(row: AppliedMigration, migration: Migration | undefined): void {
+  if (migration !== undefined && checksumOf(migration) !== row.checksum)
     throw new Failure(
       'conflict',
-      `Cannot open the database: the migration "${title}" was another one when it ran there`,
+      `Cannot open the database: the migration "${titleOf(row)}" was another one when it ran there`,
     );
+}
+
+function titleOf({ id, name }: AppliedMigration): string {
+  return `${id}-${name}`;
 }

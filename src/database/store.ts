@@ -130,4 +130,9 @@ export interface Migration {
   readonly id: number;
   readonly name: string;
   readonly statements: readonly string[];
+  /**
+   * It only adds what older programs need not know, so they may start and run beside it: `test/migrations.test.ts`
+   * executes the rules. Without it, a program that does not know the migration refuses the database.
+   */
+  readonly isExpansion?: true;
 }

@@ -2,6 +2,7 @@
 import { rmSync } from 'node:fs';
 import { createUser } from '../../src/authorization/accounts/user-store.ts';
 import { createPersonalToken } from '../../src/authorization/tokens/personal-token.ts';
+import type { Migration } from '../../src/database/store.ts';
 import { createSampleEvent } from '../../src/webhooks/events/sample-event.ts';
 import { realWorld } from '../../src/world.ts';
 import { openTestStore, type StorePlace } from './engines.ts';
@@ -33,6 +34,10 @@ export interface AnnouncingOptions {
   /** Of receivers; a hook each. */
   readonly urls: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
+  /** Where the program is; this repository unless given. */
+  readonly folder?: string | undefined;
+  /** Those of the program in that folder; all of today unless given. */
+  readonly migrations?: readonly Migration[];
 }
 
 export async function startAnnouncingPrograms(options: AnnouncingOptions): Promise<AnnouncingPrograms> {
@@ -48,8 +53,10 @@ export async function startAnnouncingPrograms(options: AnnouncingOptions): Promi
   };
   const programs: Program[] = [];
   for (let count = 0; count < options.processes; count += 1)
-    programs.push(undo.use(await startProgram(environment, databaseUrl === undefined ? dataDir : undefined)));
-  const token = await createToken(options.place);
+    programs.push(
+      undo.use(await startProgram(environment, databaseUrl === undefined ? dataDir : undefined, options.folder)),
+    );
+  const token = await createToken(options);
   const call = async (method: string, path: string, json?: unknown) => {
     const response = await fetch(`${programs[0]!.httpUrl}${path}`, {
       method,
@@ -77,8 +84,8 @@ export async function startAnnouncingPrograms(options: AnnouncingOptions): Promi
   };
 }
 
-async function createToken(place: StorePlace): Promise<string> {
-  await using store = await openTestStore(place);
+async function createToken({ place, migrations }: AnnouncingOptions): Promise<string> {
+  await using store = await openTestStore(place, { ...(migrations && { migrations }) });
   const blank = { email: null, isAdmin: false, passwordHash: null };
   const user = await createUser(store, realWorld, { login: LOGIN, name: 'Grace', ...blank });
   const scopes = ['all_hook', 'all_projects'] as const;

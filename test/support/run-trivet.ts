@@ -10,9 +10,17 @@ export interface TrivetRun {
 
 export async function runTrivet(
   argv: readonly string[],
-  options: { readonly env?: Readonly<Record<string, string>>; readonly input?: string } = {},
+  options: {
+    readonly env?: Readonly<Record<string, string>>;
+    readonly input?: string;
+    /** Where the program is; this repository unless given. */
+    readonly folder?: string | undefined;
+  } = {},
 ): Promise<TrivetRun> {
-  const child = spawn(process.execPath, ['src/cli/trivet.ts', ...argv], { env: { ...process.env, ...options.env } });
+  const child = spawn(process.execPath, ['src/cli/trivet.ts', ...argv], {
+    cwd: options.folder,
+    env: { ...process.env, ...options.env },
+  });
   const collected = { stdout: '', stderr: '' };
   child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
     collected.stdout += chunk;

@@ -15,14 +15,14 @@ export interface CopyOptions {
   readonly report: (table: string, rows: number) => void;
 }
 
-/** The target has run the same migrations and keeps its own record of them. */
-const NOT_COPIED = 'schema_migrations';
+/** The target has run the same migrations and keeps its own records of them. */
+const NOT_COPIED = ['schema_migrations', 'schema_expansions'];
 /** The target has one from its own migration. The others come along, since their epochs must go on counting. */
 const LEASES = 'leases';
 
 /** Copies every table, each row as it is, in one transaction of the target; refuses a target that is in use. */
 export async function copyDatabase({ source, target, tables, report }: CopyOptions): Promise<CopiedTable[]> {
-  const copied = tables.filter((table) => table.name !== NOT_COPIED);
+  const copied = tables.filter((table) => !NOT_COPIED.includes(table.name));
   for (const table of copied) await checkUnused(target, table);
   // What the migrations put there comes from the source, as it is now. Children first.
   for (const table of copied.toReversed()) await target.run(`DELETE FROM ${table.name}`, []);

@@ -4,6 +4,7 @@ import type { Migration } from '../store.ts';
 export const llmD: Migration = {
   id: 60,
   name: 'llm-d',
+  isExpansion: true,
   statements: [
     // What "actual_ttft_ms" measures for a target model: 'unknown', 'first-token' or 'end-to-end'; and how many rows wait.
     `CREATE TABLE llm_d_models (

@@ -7,6 +7,7 @@ import type { Migration } from '../store.ts';
 export const eventsOfRepositories: Migration = {
   id: 62,
   name: 'events of repositories',
+  isExpansion: true,
   statements: [
     'DROP INDEX events_by_repository',
     'DROP INDEX events_by_time',

@@ -4,6 +4,7 @@ import type { Migration } from '../store.ts';
 export const serverHistories: Migration = {
   id: 63,
   name: 'server-histories',
+  isExpansion: true,
   statements: [
     'since_first_token_ms',
     'first_token_gap_ms',

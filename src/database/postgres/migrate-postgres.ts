@@ -5,11 +5,12 @@ import type { World } from '../../world.ts';
 import { acquireLeaseStatement, MAX_CLOCK_SKEW_MS, releaseLeaseStatement } from '../leases.ts';
 import {
   type AppliedMigration,
+  type AppliedMigrations,
   FOUNDATION,
   listAppliedStatement,
+  listExpansionsStatement,
   planMigrations,
-  recordMigrationStatement,
-  recordParameters,
+  recordStep,
 } from '../migration-plan.ts';
 import { renderDdl } from '../portable-sql.ts';
 import type { Migration } from '../store.ts';
@@ -42,7 +43,7 @@ export async function migratePostgres(options: PostgresMigrationOptions): Promis
 
 /** Whether a program of this kind has used the database before. */
 export async function hasMigrations(client: Pick<pg.Pool, 'query'>): Promise<boolean> {
-  return (await listApplied(client)).length > 0;
+  return (await listApplied(client)).required.length > 0;
 }
 
 async function findMissing(client: pg.PoolClient, migrations: readonly Migration[]): Promise<Migration[]> {
@@ -51,9 +52,16 @@ async function findMissing(client: pg.PoolClient, migrations: readonly Migration
 
 const UNDEFINED_TABLE = '42P01';
 
-async function listApplied(client: Pick<pg.Pool, 'query'>): Promise<AppliedMigration[]> {
+async function listApplied(client: Pick<pg.Pool, 'query'>): Promise<AppliedMigrations> {
+  return {
+    required: await listRecords(client, listAppliedStatement.text),
+    expansions: await listRecords(client, listExpansionsStatement.text),
+  };
+}
+
+async function listRecords(client: Pick<pg.Pool, 'query'>, text: string): Promise<AppliedMigration[]> {
   try {
-    const { rows } = await client.query<AppliedMigration>(listAppliedStatement.text);
+    const { rows } = await client.query<AppliedMigration>(text);
     return rows;
   } catch (error) {
     if ((error as { code?: string }).code === UNDEFINED_TABLE) return [];
@@ -114,7 +122,8 @@ async function applyOne(
     await client.query('SET LOCAL statement_timeout = 0');
     await renew(client, held, world.nowMs());
     for (const text of migration.statements) await client.query(renderDdl('postgres', text));
-    await client.query(recordMigrationStatement.text, recordParameters(migration, world.nowMs()));
+    const { statement, parameters } = recordStep(migration, world.nowMs());
+    await client.query(statement.text, [...parameters]);
     await client.query('COMMIT');
     log.debug({ migration: migration.id, name: migration.name }, 'migrated the database');
   } catch (cause) {

@@ -1,11 +1,12 @@
 import { describeError, Failure } from '../../errors.ts';
 import type { Log } from '../../telemetry/log.ts';
 import {
+  type AppliedMigrations,
   FOUNDATION,
   listAppliedStatement,
+  listExpansionsStatement,
   planMigrations,
-  recordMigrationStatement,
-  recordParameters,
+  recordStep,
 } from '../migration-plan.ts';
 import { renderDdl } from '../portable-sql.ts';
 import type { Migration } from '../store.ts';
@@ -36,22 +37,27 @@ export function migrateSqlite(options: SqliteMigrationOptions): void {
 
 // Without the write lock, so that a command can start while the service writes.
 function isUpToDate(connection: SqliteConnection, migrations: readonly Migration[]): boolean {
-  const tables = connection.run(
-    { name: 'migration_table', text: `SELECT 1 AS found FROM sqlite_schema WHERE name = 'schema_migrations'` },
-    [],
-  );
-  return tables.length > 0 && planMigrations(migrations, listApplied(connection)).length === 0;
+  return hasTable(connection, 'schema_migrations') && planMigrations(migrations, listApplied(connection)).length === 0;
 }
 
-function listApplied(connection: SqliteConnection) {
-  return connection.run(listAppliedStatement, []) as never;
+function hasTable(connection: SqliteConnection, name: string): boolean {
+  const text = 'SELECT 1 AS found FROM sqlite_schema WHERE name = $1';
+  return connection.run({ name: 'migration_table', text }, [name]).length > 0;
+}
+
+function listApplied(connection: SqliteConnection): AppliedMigrations {
+  return {
+    required: connection.run(listAppliedStatement, []) as never,
+    expansions: hasTable(connection, 'schema_expansions') ? (connection.run(listExpansionsStatement, []) as never) : [],
+  };
 }
 
 function applyMissing(connection: SqliteConnection, { migrations, nowMs, log }: SqliteMigrationOptions): void {
   for (const text of FOUNDATION) connection.execute(renderDdl('sqlite', text));
   for (const migration of planMigrations(migrations, listApplied(connection))) {
     applyOne(connection, migration);
-    connection.run(recordMigrationStatement, recordParameters(migration, nowMs));
+    const { statement, parameters } = recordStep(migration, nowMs);
+    connection.run(statement, parameters);
     log.debug({ migration: migration.id, name: migration.name }, 'migrated the database');
   }
 }

@@ -33,6 +33,31 @@ forEachEngine(
   { migrations: known },
 );
 
+const expansion: Migration = { ...later, isExpansion: true };
+
+forEachEngine(
+  'a program that does not know an expansion starts and writes beside it',
+  async (_, { openAnother }) => {
+    const newer = await openAnother({ migrations: [...known, expansion] });
+    const older = await openAnother({ migrations: known });
+    await Promise.all([older.write(insertNote, ['older', 1]), newer.write(insertNote, ['newer', 2])]);
+    assert.equal((await newer.read(listNotes)).length, 2);
+    // The newer one again: nothing is left to do.
+    await openAnother({ migrations: [...known, expansion] });
+  },
+  { migrations: known },
+);
+
+forEachEngine(
+  'an expansion that was changed after it ran is noticed',
+  async (_, { openAnother }) => {
+    await openAnother({ migrations: [...known, expansion] });
+    const changed = { ...expansion, statements: ['ALTER TABLE note ADD COLUMN other {TEXT}'] };
+    await assert.rejects(openAnother({ migrations: [...known, changed] }), { code: 'conflict' });
+  },
+  { migrations: known },
+);
+
 forEachEngine(
   'a migration that was changed after it ran is noticed',
   async (_, { openAnother }) => {
