@@ -62,8 +62,10 @@ function installPackages(folder: string): void {
   const [then, now] = [join(folder, 'package-lock.json'), 'package-lock.json'].map((path) =>
     readFileSync(path, 'utf8'),
   );
-  if (then === now && existsSync('node_modules'))
-    return symlinkSync(resolve('node_modules'), join(folder, 'node_modules'));
+  if (then === now && existsSync('node_modules')) {
+    symlinkSync(resolve('node_modules'), join(folder, 'node_modules'));
+    return;
+  }
   const argv = ['ci', '--omit=dev', '--no-audit', '--no-fund', '--prefer-offline'];
   execFileSync('npm', argv, { cwd: folder, stdio: 'pipe', timeout: PACKAGES_WITHIN_MS });
 }

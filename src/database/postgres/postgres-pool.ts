@@ -69,11 +69,12 @@ function createPrimaryClient(finder: PrimaryFinder): typeof pg.Client {
 
     override connect(): Promise<pg.Client>;
     override connect(callback: (error: Error) => void): void;
-    override connect(callback?: (error: Error) => void): Promise<pg.Client> | void {
+    override connect(callback?: (error: Error) => void): Promise<pg.Client> | undefined {
       const connected = this.connectToPrimary();
       if (callback === undefined) return connected;
       // The driver calls back with null when it has connected.
       connected.then(() => callback(null as unknown as Error), callback);
+      return undefined;
     }
 
     private async connectToPrimary(): Promise<pg.Client> {
