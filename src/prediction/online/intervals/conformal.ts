@@ -12,25 +12,31 @@ export type QuantileLevel = (typeof QUANTILE_LEVELS)[number];
 /** The level of the lower bound. It is read off the window: no step corrects its coverage. */
 const LOWER_LEVEL = 0.1;
 
-const WINDOW = 300;
+/** So many residuals are kept, and the newest of them count: as many more as requests end late, since these are alike. */
+const KEPT = 1000;
+const PROMPT_WINDOW = 300;
+/** With this many other events between forecast and end, as many residuals again are needed to say the same. */
+const DOUBLING_LATENESS = 10;
+const LATENESS_STEP = 0.02;
 /**
  * Step of each level after an event, in proportion to the share of misses that it allows. The median stays that of the
  * window: it is a prediction, and swings would cost more accuracy than they gain in coverage.
  */
 const STEPS = QUANTILE_LEVELS.map((level) => (level === 0.5 ? 0 : 0.25 * (1 - level)));
 /** The most that all steps taken while an answer was under way may add up to. */
-const MAX_GAIN = 0.5;
+const MAX_GAIN = 0.3;
 /** Above it every quantile would be the largest residual of the window, one stalled request. */
 const MAX_LEVEL = 0.995;
 /** With fewer residuals than this, what the model measured while learning is better. */
 export const MIN_RESIDUALS = 20;
-/** The window is sorted again after this many events. */
+/** The window is sorted again after this many events, and a larger one after a hundredth of its size. */
 const REFRESH_EVERY = 8;
+const REFRESH_SHARE = 0.01;
 
 export interface AdaptiveQuantiles {
-  /** One residual for each of `QUANTILE_LEVELS`; undefined before there are MIN_RESIDUALS. */
+  /** One residual for each of `QUANTILE_LEVELS`; undefined while residuals are few: MIN_RESIDUALS, or more if they come late. */
   quantiles(): Float64Array | undefined;
-  /** The residual that one of ten stays below; undefined before there are MIN_RESIDUALS. */
+  /** The residual that one of ten stays below; undefined as long as `quantiles()` is. */
   lowerQuantile(): number | undefined;
   /**
    * `predicted` are the quantiles that were predicted for this request, one for each level, and `since` is the number of
@@ -51,15 +57,19 @@ export interface SavedQuantiles {
 }
 
 export function createAdaptiveQuantiles(): AdaptiveQuantiles {
-  const window = new Float64Array(WINDOW);
+  const window = new Float64Array(KEPT);
   const adaptedLevels = Float64Array.from(QUANTILE_LEVELS);
   const coverages = Float64Array.from(QUANTILE_LEVELS);
   const quantiles = new Float64Array(QUANTILE_LEVELS.length);
   let count = 0;
+  /** How many others were observed between forecast and end: a decayed mean. */
+  let lateness = 0;
+  let refreshAt = 0;
   let sorted = new Float64Array(0);
 
   function refresh(): void {
-    sorted = window.slice(0, Math.min(count, WINDOW)).sort();
+    sorted = listNewest(Math.min(count, KEPT, Math.round(PROMPT_WINDOW * redundancy()))).sort();
+    refreshAt = count + Math.max(REFRESH_EVERY, Math.floor(REFRESH_SHARE * sorted.length));
     for (let p = 0; p < QUANTILE_LEVELS.length; p++) placeQuantile(p);
   }
 
@@ -75,32 +85,51 @@ export function createAdaptiveQuantiles(): AdaptiveQuantiles {
     adaptedLevels[p] = Math.max(0.02, Math.min(MAX_LEVEL, next));
   }
 
-  /** Oldest first. */
-  function listResiduals(): number[] {
-    const next = count % WINDOW;
-    return count <= WINDOW ? [...window.subarray(0, count)] : [...window.subarray(next), ...window.subarray(0, next)];
+  /** Of how many residuals each says as much as one of requests that end before the next one begins. */
+  function redundancy(): number {
+    return 1 + lateness / DOUBLING_LATENESS;
+  }
+
+  /** Oldest first; no more than are kept. */
+  function listNewest(length: number): Float64Array<ArrayBuffer> {
+    const end = count % KEPT;
+    if (count <= KEPT) return window.slice(count - length, count);
+    if (length <= end) return window.slice(end - length, end);
+    const newest = new Float64Array(length);
+    newest.set(window.subarray(KEPT - (length - end)));
+    newest.set(window.subarray(0, end), length - end);
+    return newest;
+  }
+
+  function knowsEnough(): boolean {
+    return count >= MIN_RESIDUALS * redundancy();
   }
 
   return {
     get count() {
       return count;
     },
-    quantiles: () => (count < MIN_RESIDUALS ? undefined : quantiles),
-    lowerQuantile: () => (count < MIN_RESIDUALS ? undefined : conformalQuantile(sorted, LOWER_LEVEL)),
+    quantiles: () => (knowsEnough() ? quantiles : undefined),
+    lowerQuantile: () => (knowsEnough() ? conformalQuantile(sorted, LOWER_LEVEL) : undefined),
     coverage: (level) => coverages[QUANTILE_LEVELS.indexOf(level)]!,
     observe(residual, predicted = [...quantiles], since = 0) {
+      lateness += LATENESS_STEP * (since - lateness);
       if (count >= MIN_RESIDUALS)
         for (let p = 0; p < QUANTILE_LEVELS.length; p++) moveLevel(p, residual <= predicted[p]!, since);
-      window[count % WINDOW] = residual;
+      window[count % KEPT] = residual;
       count++;
-      if (count <= MIN_RESIDUALS || count % REFRESH_EVERY === 0) refresh();
+      if (count <= MIN_RESIDUALS || count >= refreshAt) refresh();
       else for (let p = 0; p < QUANTILE_LEVELS.length; p++) placeQuantile(p);
     },
-    save: () => ({ residuals: listResiduals(), levels: [...adaptedLevels], coverages: [...coverages] }),
+    save: () => ({
+      residuals: [...listNewest(Math.min(count, KEPT))],
+      levels: [...adaptedLevels],
+      coverages: [...coverages],
+    }),
     restore(saved) {
       if (saved.levels.length !== QUANTILE_LEVELS.length) return;
-      window.set(saved.residuals.slice(-WINDOW));
-      count = Math.min(WINDOW, saved.residuals.length);
+      window.set(saved.residuals.slice(-KEPT));
+      count = Math.min(KEPT, saved.residuals.length);
       adaptedLevels.set(saved.levels);
       coverages.set(saved.coverages);
       if (count > 0) refresh();
