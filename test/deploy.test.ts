@@ -2,7 +2,9 @@
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { parseAllDocuments } from 'yaml';
 import { settings } from '../src/config/settings.ts';
+import { findMistakes, type Resource } from './support/kubernetes-schemas.ts';
 
 /** Variables of the programs beside us. */
 const OTHERS = new Set(['PREDICTION_SERVER_URL', 'TRAINING_SERVER_URL']);
@@ -14,6 +16,18 @@ function findUnknown(manifest: string): string[] {
 }
 
 const manifests = globSync('deploy/kubernetes/**/*.yaml');
+
+/** Kinds of other projects, and files for other programs, whose schema no package has. */
+const WITHOUT_SCHEMA = ['LLMInferenceServiceConfig', 'ScaledObject', 'Kustomization', undefined];
+
+for (const file of manifests)
+  test(`the resources in ${file} fit the schemas of Kubernetes`, () => {
+    for (const document of parseAllDocuments(readFileSync(file, 'utf8'))) {
+      const resource = document.toJS({}) as Resource;
+      const mistakes = WITHOUT_SCHEMA.includes(resource.kind) ? [] : findMistakes(resource);
+      assert.deepEqual(mistakes, [], `${resource.kind}`);
+    }
+  });
 
 for (const file of manifests)
   test(`the variables in ${file} are settings`, () => assert.deepEqual(findUnknown(readFileSync(file, 'utf8')), []));

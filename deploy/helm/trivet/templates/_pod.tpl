@@ -1,0 +1,67 @@
+{{- /* A value as text. Helm reads whole numbers as floats, which print as 6.7e+07. */ -}}
+{{- define "trivet.text" -}}
+{{- if and (kindIs "float64" .) (eq (float64 (int64 .)) .) -}}
+{{ int64 . }}
+{{- else -}}
+{{ . }}
+{{- end -}}
+{{- end -}}
+
+{{- /* Variables that every process has; further ones come from `settings` of the chart, then of the component. */ -}}
+{{- define "trivet.env" -}}
+{{- $root := .root -}}
+{{- $settings := mergeOverwrite (dict) (deepCopy .derived) (deepCopy $root.Values.settings) (deepCopy .settings) -}}
+{{- range $name, $value := $settings }}
+- name: {{ $name }}
+  value: {{ include "trivet.text" $value | quote }}
+{{- end }}
+{{- with $root.Values.database }}
+{{- if .existingSecret }}
+- name: DATABASE_URL
+  valueFrom: { secretKeyRef: { name: {{ .existingSecret }}, key: {{ .urlKey }} } }
+- name: SECRET_KEYS
+  valueFrom: { secretKeyRef: { name: {{ .existingSecret }}, key: {{ .secretKeysKey }} } }
+{{- end }}
+{{- end }}
+{{- with $root.Values.extraEnv }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "trivet.podSecurityContext" -}}
+runAsNonRoot: true
+seccompProfile: { type: RuntimeDefault }
+{{- if not .Values.openshift }}
+fsGroup: {{ int64 .Values.fsGroup }}
+fsGroupChangePolicy: OnRootMismatch
+{{- end }}
+{{- end -}}
+
+{{- define "trivet.containerSecurityContext" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: { drop: [ALL] }
+{{- end -}}
+
+{{- /* Alive is the process whatever its database does; a start may take as long as its migrations. */ -}}
+{{- define "trivet.lifeProbes" -}}
+startupProbe:
+  httpGet: { path: /healthz, port: {{ .port }} }
+  periodSeconds: 1
+  failureThreshold: 300
+livenessProbe:
+  httpGet: { path: /healthz, port: {{ .port }} }
+  periodSeconds: 10
+  timeoutSeconds: 5
+  failureThreshold: 6
+{{- end -}}
+
+{{- define "trivet.volumeMounts" -}}
+- { name: data, mountPath: /data }
+- { name: tmp, mountPath: /tmp }
+{{- end -}}
+
+{{- define "trivet.tmpVolume" -}}
+- name: tmp
+  emptyDir: { sizeLimit: 256Mi }
+{{- end -}}

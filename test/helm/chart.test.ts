@@ -1,0 +1,204 @@
+/**
+ * The chart, rendered with Go's template engine and Sprig as Helm uses them; Helm itself is in no registry of the gate. Each resource is
+ * held against the schemas of Kubernetes, and against what an operator expects of it.
+ */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { Ajv } from 'ajv';
+import { parseAllDocuments } from 'yaml';
+import { buildRenderer, CHART, findExample, type RenderedChart, type Renderer } from '../../scripts/helm/chart.ts';
+import { renderManifests } from '../../scripts/helm/manifests.ts';
+import { settings } from '../../src/config/settings.ts';
+import { skipWithout } from '../support/client-tools.ts';
+import { findMistakes, type Resource } from '../support/kubernetes-schemas.ts';
+import { findOperationalMistakes } from '../support/operational-rules.ts';
+
+const skip = skipWithout(
+  'golang-go golang-github-masterminds-sprig-dev golang-k8s-sigs-yaml-dev',
+  ['go', 'version'],
+  ['ls', '/usr/share/gocode/src/github.com/Masterminds/sprig', '/usr/share/gocode/src/sigs.k8s.io/yaml'],
+);
+/** Kinds whose schema no package has. */
+const WITHOUT_SCHEMA = ['LLMInferenceServiceConfig'];
+const EXAMPLES = ['embedded', 'postgresql', 'parts', 'sidecar', 'llm-d', 'openshift', 'kustomize'];
+
+const knownSettings = new Set(
+  Object.values(settings).flatMap((section) => Object.values(section).map(({ env }) => env)),
+);
+const folder = mkdtempSync(join(tmpdir(), 'trivet-chart-'));
+const checkValues = new Ajv({ allowUnionTypes: true }).compile(
+  JSON.parse(readFileSync(join(CHART, 'values.schema.json'), 'utf8')),
+);
+let renderer: Renderer;
+before(() => {
+  if (skip === false) renderer = buildRenderer();
+});
+after(() => {
+  renderer?.[Symbol.dispose]();
+  rmSync(folder, { recursive: true });
+});
+
+/** Further values as text, beside those of an example. */
+function renderWith(values: string, example?: string): RenderedChart {
+  const file = join(folder, 'values.yaml');
+  writeFileSync(file, values);
+  return renderer.render(...(example === undefined ? [] : [findExample(example)]), file);
+}
+
+function listResources({ files }: RenderedChart): Resource[] {
+  return Object.entries(files)
+    .filter(([path]) => path.endsWith('.yaml'))
+    .flatMap(([, text]) => parseResources(text));
+}
+
+function parseResources(text: string): Resource[] {
+  return parseAllDocuments(text)
+    .map((document) => document.toJS({}) as Resource | null)
+    .filter((resource) => resource !== null);
+}
+
+function checkResources(resources: readonly Resource[]): void {
+  assert.ok(resources.length > 0);
+  for (const resource of resources) {
+    const mistakes = findMistakes(resource);
+    if (mistakes === undefined) assert.ok(WITHOUT_SCHEMA.includes(resource.kind), `no schema for ${resource.kind}`);
+    assert.deepEqual(mistakes ?? [], [], `${resource.kind} ${resource.metadata.name}`);
+  }
+  assert.deepEqual(findOperationalMistakes(resources, knownSettings), []);
+}
+
+test('the chart without values is a service on an embedded store', { skip }, () => {
+  const rendered = renderWith('{}');
+  assert.equal(checkValues(rendered.values), true, JSON.stringify(checkValues.errors));
+  const resources = listResources(rendered);
+  checkResources(resources);
+  const kinds = resources.map(({ kind }) => kind).sort();
+  assert.deepEqual(kinds, ['Deployment', 'PersistentVolumeClaim', 'Service', 'Service', 'ServiceAccount']);
+});
+
+for (const example of EXAMPLES)
+  test(`the values of ${example}.yaml fit their schema, and each resource fits Kubernetes`, { skip }, () => {
+    const rendered = renderer.render(findExample(example));
+    assert.equal(checkValues(rendered.values), true, JSON.stringify(checkValues.errors));
+    checkResources(listResources(rendered));
+    assert.ok((rendered.files['templates/NOTES.txt'] ?? '').trim().length > 0);
+  });
+
+test('parts apart are Deployments of their own, scaled and routed apart', { skip }, () => {
+  const resources = listResources(renderer.render(findExample('parts')));
+  const named = (kind: string) => resources.filter((one) => one.kind === kind).map(({ metadata }) => metadata.name);
+  assert.deepEqual(named('Deployment').sort(), ['trivet-authorization', 'trivet-prediction', 'trivet-webhooks']);
+  assert.deepEqual(named('HorizontalPodAutoscaler').sort(), ['trivet-prediction', 'vllm']);
+  assert.equal(named('PodDisruptionBudget').length, 3);
+  const ingress = JSON.stringify(resources.find(({ kind }) => kind === 'Ingress'));
+  assert.match(
+    ingress,
+    /"path":"\/api\/v5\/user","pathType":"Prefix","backend":\{"service":\{"name":"trivet-authorization"/,
+  );
+  assert.match(ingress, /"path":"\/api\/v5","pathType":"Prefix","backend":\{"service":\{"name":"trivet-webhooks"/);
+});
+
+test('OpenShift chooses every user and group', { skip }, () => {
+  const text = JSON.stringify(listResources(renderer.render(findExample('openshift'))));
+  assert.doesNotMatch(text, /runAsUser|runAsGroup|fsGroup/);
+});
+
+test('whole numbers stay whole, also large ones', { skip }, () => {
+  const { files } = renderer.render(findExample('postgresql'));
+  assert.match(files['templates/deployment.yaml'] ?? '', /name: GRPC_BUFFER_BYTES\n\s+value: "67108864"/);
+});
+
+const refused: readonly (readonly [title: string, values: string, message: RegExp])[] = [
+  ['two processes on an embedded store', 'components: { all: { replicas: 2 } }', /embedded store has one process/],
+  [
+    'a part in two components',
+    'components: { webhooks: { enabled: true } }\ndatabase: { existingSecret: a }',
+    /runs in two/,
+  ],
+  ['no component at all', 'components: { all: { enabled: false } }', /nothing is enabled/],
+  ['llm-d without a model', 'llmD: { enabled: true }', /llmD\.model must name/],
+  ['an ingress without a host', 'ingress: { enabled: true }', /ingress\.host must be set/],
+  ['a sidecar without a gateway', 'sidecar: { enabled: true }', /sidecar\.gateway\.image must name/],
+];
+
+for (const [title, values, message] of refused)
+  test(`the chart refuses ${title}`, { skip }, () => assert.throws(() => renderWith(values), message));
+
+for (const values of [
+  'replicaCount: 2',
+  'settings: { log_level: debug }',
+  'trustedProxies: 10.0.0.0/8',
+  'publicUrl: trivet',
+])
+  test(`the schema refuses ${values}`, { skip }, () => assert.equal(checkValues(renderWith(values).values), false));
+
+test('a misspelt field and a wrong type in a resource are found', { skip }, () => {
+  const { files } = renderWith('{}');
+  const text = files['templates/deployment.yaml'] ?? '';
+  const broken = [text.replace('failureThreshold:', 'failureTreshold:'), text.replace('replicas: 1', 'replicas: one')];
+  const [misspelt, wrong] = broken.map((manifest) => findMistakes(parseResources(manifest)[0] as Resource));
+  assert.deepEqual(misspelt, ['Deployment.spec.template.spec.containers.0.startupProbe.failureTreshold is unknown']);
+  assert.match(String(wrong), /\/spec\/replicas/);
+});
+
+const mistakes: readonly (readonly [right: string, wrong: string, mistake: RegExp])[] = [
+  ['readOnlyRootFilesystem: true', 'readOnlyRootFilesystem: false', /may write to its root/],
+  ['runAsNonRoot: true', 'runAsNonRoot: false', /may run as root/],
+  ['drop: [ALL]', 'drop: []', /has capabilities/],
+  [
+    'terminationGracePeriodSeconds: 30',
+    'terminationGracePeriodSeconds: 20',
+    /may be killed while it stops, after 20 s/,
+  ],
+  [
+    'httpGet: { path: /readyz, port: http }',
+    'httpGet: { path: /readyz, port: htpp }',
+    /readiness probe asks an unknown port/,
+  ],
+  ['name: PARTS', 'name: PART', /PART, which is not a setting/],
+  ['- name: data\n', '- name: mislaid\n', /mounts the unknown volume data/],
+  ['replicas: 1', 'replicas: 2', /a drain may end all of its pods/],
+  ['targetPort: grpc', 'targetPort: gprc', /names the unknown port gprc/],
+  [
+    '  selector:\n    app.kubernetes.io/name: trivet',
+    '  selector:\n    app.kubernetes.io/name: other',
+    /selects the pods of 0 Dep/,
+  ],
+];
+
+for (const [right, wrong, mistake] of mistakes)
+  test(`the operational rules find ${wrong.split('\n').at(-1)?.trim()}`, { skip }, () => {
+    const { files } = renderWith('{}');
+    const text = Object.values(files).join('\n---\n');
+    assert.ok(text.includes(right), right);
+    const broken = text.replaceAll(right, wrong);
+    assert.match(findOperationalMistakes(parseResources(broken), knownSettings).join('\n'), mistake);
+  });
+
+test('the manifests of deploy/kubernetes are what the chart renders (npm run manifests)', { skip }, () => {
+  for (const [file, text] of renderManifests(renderer)) assert.equal(readFileSync(file, 'utf8'), text, file);
+});
+
+const skipKustomize = skipWithout('kubernetes-client', ['kubectl', 'version', '--client']);
+
+test('kustomize builds the base, and an overlay that changes its namespace and image', { skip: skipKustomize }, () => {
+  const overlay = mkdtempSync('deploy/kubernetes/overlay-');
+  try {
+    const lines = [
+      'namespace: predictions',
+      'resources: [../base]',
+      'images: [{ name: trivet, newName: r.example/trivet, newTag: v1 }]',
+    ];
+    writeFileSync(join(overlay, 'kustomization.yaml'), `${lines.join('\n')}\n`);
+    const resources = parseResources(execFileSync('kubectl', ['kustomize', overlay], { encoding: 'utf8' }));
+    checkResources(resources);
+    assert.match(JSON.stringify(resources), /"image":"r\.example\/trivet:v1"/);
+    assert.equal(JSON.stringify(resources).match(/"namespace":"predictions"/g)?.length, resources.length);
+  } finally {
+    rmSync(overlay, { recursive: true });
+  }
+});
