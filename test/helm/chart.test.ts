@@ -186,11 +186,12 @@ test('the manifests of deploy/kubernetes are what the chart renders (npm run man
 const skipKustomize = skipWithout('kubernetes-client', ['kubectl', 'version', '--client']);
 
 test('kustomize builds the base, and an overlay that changes its namespace and image', { skip: skipKustomize }, () => {
+  // The kustomize of Debian knows `bases` alone; newer ones take it too.
   const overlay = mkdtempSync('deploy/kubernetes/overlay-');
   try {
     const lines = [
       'namespace: predictions',
-      'resources: [../base]',
+      'bases: [../base]',
       'images: [{ name: trivet, newName: r.example/trivet, newTag: v1 }]',
     ];
     writeFileSync(join(overlay, 'kustomization.yaml'), `${lines.join('\n')}\n`);
