@@ -41,19 +41,19 @@ export interface Container {
 /** As container engines set it. */
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-/** Only the volumes for data and temporary files can be written; that for data by its owner and by group 0. */
+/** Only the volumes for data and temporary files can be written; that for data by those who may write to its folder in the image. */
 const START = `set -eu
 mount --bind "$ROOT" "$ROOT"
 mount --options remount,bind,ro "$ROOT"
 mount --types proc proc "$ROOT/proc"
 mount --rbind --make-rslave /dev "$ROOT/dev"
 mount --types tmpfs --options mode=1777 tmpfs "$ROOT/tmp"
-mount --types tmpfs --options mode=770 tmpfs "$ROOT/data"
+mount --types tmpfs --options "$(stat --format=mode=%a,uid=%u,gid=%g "$ROOT/data")" tmpfs "$ROOT/data"
 exec env --unset=ROOT unshare --root="$ROOT" "$@"`;
 
 /** Resolves once the program is ready; rejects with its output when it ends before. */
 export async function startContainer({ root, config, user, environment }: ContainerOptions): Promise<Container> {
-  for (const folder of ['proc', 'dev', 'tmp', 'data']) mkdirSync(join(root, folder), { recursive: true });
+  for (const folder of ['proc', 'dev', 'tmp']) mkdirSync(join(root, folder), { recursive: true });
   const variables = Object.fromEntries(config.Env.map((variable) => variable.split(/=(.*)/s)));
   const env = { PATH, ...variables, ...environment };
   const [uid, gid] = user.split(':');
