@@ -11,7 +11,7 @@ export interface SignedRequest {
   readonly nowMs: number;
 }
 
-/** Webhooks of another code host, taken as announcements. */
+/** Webhooks of another code host, taken as events of ours. */
 export interface Bridge {
   /** Whether these are the headers of that host. */
   recognises(header: ReadHeader): boolean;

@@ -135,7 +135,7 @@ const FIRST_WAIT_MS = 1000;
 const LONGEST_WAIT_MS = 60_000;
 /** Node refuses a timer of more than 49 days. */
 const LONGEST_TIMER_MS = 24 * 3_600_000;
-/** One announcement may take this long. */
+/** Sending one event may take this long. */
 const SEND_TIMEOUT_MS = 30_000;
 
 export interface PatientOptions {

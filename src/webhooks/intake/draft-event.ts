@@ -12,12 +12,12 @@ import { PROFILES } from '../profiles/profiles.ts';
 import type { Repository } from '../repositories/repository.ts';
 import type { NewEvent } from './event-batch-store.ts';
 
-/** The `error_code_name` of an announcement whose key stands for another event. */
+/** The `error_code_name` of an event whose idempotency key stands for another event. */
 export const KEY_USED = 'IDEMPOTENCY_KEY_USED';
-/** How long a repeated announcement is recognised. */
+/** How long a repeated event is recognised by its idempotency key. */
 const KEY_LIFETIME_MS = 24 * 3600 * 1000;
 
-export interface Announcement {
+export interface IncomingEvent {
   readonly repository: Repository;
   readonly event: Event;
   /** Where it came from: `api`, `git`, `cli`, `test` or the name of a bridge. */
@@ -26,7 +26,7 @@ export interface Announcement {
 }
 
 /** What the announcer is answered with. */
-export interface AnnouncementAnswer {
+export interface EventReceipt {
   readonly id: number;
   readonly kind: string;
   readonly project_id: number;
@@ -35,7 +35,7 @@ export interface AnnouncementAnswer {
 }
 
 export interface EventDraft {
-  readonly answer: AnnouncementAnswer;
+  readonly answer: EventReceipt;
   readonly event: NewEvent;
   /** Of its content and of all bodies. */
   readonly bytes: number;
@@ -60,10 +60,10 @@ const BYTES_OF_A_TURN = 1024 * 1024;
 
 export async function draftEvent(
   { world, ids, content }: DraftInput,
-  announcement: Announcement,
+  incoming: IncomingEvent,
   { hooks, dueAtMs }: Recipients,
 ): Promise<EventDraft> {
-  const { repository, event, source, idempotencyKey } = announcement;
+  const { repository, event, source, idempotencyKey } = incoming;
   const nowMs = world.nowMs();
   const [eventId = 0, ...deliveryIds] = ids;
   const addressed = hooks.map((hook, index) => ({
@@ -71,7 +71,7 @@ export async function draftEvent(
     hook,
     uuid: createDeliveryUuid(nowMs, world.randomBytes(10)),
   }));
-  const answer: AnnouncementAnswer = {
+  const answer: EventReceipt = {
     id: eventId,
     kind: event.kind,
     project_id: repository.id,
@@ -108,7 +108,7 @@ export async function draftEvent(
   return { answer, event: { ...row, key, deliveries }, bytes };
 }
 
-function describeKey(key: string, content: string, { answer, nowMs }: { answer: AnnouncementAnswer; nowMs: number }) {
+function describeKey(key: string, content: string, { answer, nowMs }: { answer: EventReceipt; nowMs: number }) {
   return {
     key,
     fingerprint: fingerprintOf(content),

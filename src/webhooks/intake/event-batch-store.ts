@@ -16,7 +16,7 @@ const insertEvents = wideStatement<Row>(
   (width) =>
     `INSERT INTO events (id, repository_id, kind, source, content, created_at_ms) VALUES ${renderInsertRows(6, width)}`,
 );
-// One statement decides whose the key is: a live one of another announcement stays, an expired one is taken over. One
+// One statement decides whose the key is: a live one of another event stays, an expired one is taken over. One
 // that another transaction is just claiming is waited for.
 const claimKey = statement<{ answer: string }>(
   'claim-event-key',
@@ -39,7 +39,7 @@ export interface KeyHolder {
 
 export interface EventKey {
   readonly key: string;
-  /** Tells another announcement under the same key from a repetition. */
+  /** Distinguishes another event under the same key from a repetition. */
   readonly fingerprint: string;
   readonly answer: string;
   readonly expiresAtMs: number;

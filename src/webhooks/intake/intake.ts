@@ -8,11 +8,11 @@ import type { World } from '../../world.ts';
 import type { HookStore } from '../hooks/hook-store.ts';
 import { refuseDeleted } from '../repositories/repository-access.ts';
 import {
-  type Announcement,
-  type AnnouncementAnswer,
   draftEvent,
   type EventDraft,
+  type EventReceipt,
   fingerprintOf,
+  type IncomingEvent,
   KEY_USED,
   type Recipients,
 } from './draft-event.ts';
@@ -29,7 +29,7 @@ const MAX_DRAFTS = 5;
 
 export interface Intake {
   /** To the hooks that want it, or to those that are given. The same key with the same event answers as the first time. */
-  take(announcement: Announcement, recipients?: Recipients): Promise<AnnouncementAnswer>;
+  take(incoming: IncomingEvent, recipients?: Recipients): Promise<EventReceipt>;
 }
 
 export interface IntakeDependencies {
@@ -39,26 +39,26 @@ export interface IntakeDependencies {
 }
 
 interface Item {
-  readonly announcement: Announcement;
+  readonly incoming: IncomingEvent;
   readonly recipients: Recipients | undefined;
   /** The event as JSON. */
   readonly content: string;
 }
 
-type Outcome = { readonly answer: AnnouncementAnswer } | { readonly holder: KeyHolder };
+type Outcome = { readonly answer: EventReceipt } | { readonly holder: KeyHolder };
 
 export function createIntake(dependencies: IntakeDependencies): Intake {
   const group = createGroupCommit({
     maxItems: MAX_EVENTS,
     maxWaitingBytes: MAX_WAITING_BYTES,
-    ownerOf: ({ announcement }: Item) => announcement.repository.ownerId,
+    ownerOf: ({ incoming }: Item) => incoming.repository.ownerId,
     bytesOf: ({ content }) => content.length,
     commit: (items) => commit(dependencies, items),
   });
   return {
-    take: async (announcement, recipients) => {
-      const item = { announcement, recipients, content: JSON.stringify(announcement.event) };
-      const outcome = await refuseDeleted(announcement.repository, group.submit(item));
+    take: async (incoming, recipients) => {
+      const item = { incoming, recipients, content: JSON.stringify(incoming.event) };
+      const outcome = await refuseDeleted(incoming.repository, group.submit(item));
       return 'answer' in outcome ? outcome.answer : repeatAnswer(outcome.holder, item);
     },
   };
@@ -98,7 +98,7 @@ async function commitDrafts(
     // The first one goes, whatever its size. A large one behind it is left, so that small ones wait for no commit of its size.
     if (drafts.size > 0 && bytes + estimate > MAX_BYTES) continue;
     const ids = await store.makeIds(1 + recipients.hooks.length);
-    const draft = await draftEvent({ world, ids, content: item.content }, item.announcement, recipients);
+    const draft = await draftEvent({ world, ids, content: item.content }, item.incoming, recipients);
     drafts.set(item, draft);
     bytes += draft.bytes;
   }
@@ -110,7 +110,7 @@ async function commitDrafts(
   return items.map((item) => outcomes.get(item));
 }
 
-function toOutcome(answer: AnnouncementAnswer, holder: KeyHolder | undefined): Outcome {
+function toOutcome(answer: EventReceipt, holder: KeyHolder | undefined): Outcome {
   return holder === undefined ? { answer } : { holder };
 }
 
@@ -119,13 +119,13 @@ async function readRecipients(
   hooks: IntakeDependencies['hooks'],
   items: readonly Item[],
 ): Promise<(item: Item) => Recipients> {
-  const keyOf = ({ announcement: { repository, event } }: Item) => `${repository.id} ${event.kind}`;
+  const keyOf = ({ incoming: { repository, event } }: Item) => `${repository.id} ${event.kind}`;
   const open = new Map(items.filter((item) => item.recipients === undefined).map((item) => [keyOf(item), item]));
   const read = [...open].map(
     async ([
       key,
       {
-        announcement: { repository, event },
+        incoming: { repository, event },
       },
     ]) => {
       const wanting = await hooks.listWanting(repository.id, event.kind);
@@ -136,8 +136,8 @@ async function readRecipients(
   return (item) => item.recipients ?? byKey.get(keyOf(item)) ?? { hooks: [] };
 }
 
-function repeatAnswer(holder: KeyHolder, { content, announcement: { idempotencyKey } }: Item): AnnouncementAnswer {
-  if (holder.fingerprint === fingerprintOf(content)) return JSON.parse(holder.answer) as AnnouncementAnswer;
+function repeatAnswer(holder: KeyHolder, { content, incoming: { idempotencyKey } }: Item): EventReceipt {
+  if (holder.fingerprint === fingerprintOf(content)) return JSON.parse(holder.answer) as EventReceipt;
   throw new Failure(
     'conflict',
     `Cannot announce the event: the idempotency key "${idempotencyKey ?? ''}" stands for another one`,

@@ -1,21 +1,21 @@
 /** Stores an event with its deliveries, then wakes the workers of this process. */
 import type { Hook } from '../hooks/hook.ts';
-import type { Announcement, AnnouncementAnswer } from '../intake/draft-event.ts';
+import type { EventReceipt, IncomingEvent } from '../intake/draft-event.ts';
 import type { Management } from './management.ts';
 
 /** The caller sends a test; the workers take it over only if the caller ends before that. */
 const TEST_GRACE_MS = 30_000;
 
 /** The same key with the same event gets the first answer again and sends nothing; with another event it is refused. */
-export async function publishEvent(dependencies: Management, announcement: Announcement): Promise<AnnouncementAnswer> {
-  const answer = await dependencies.intake.take(announcement);
+export async function publishEvent(dependencies: Management, incoming: IncomingEvent): Promise<EventReceipt> {
+  const answer = await dependencies.intake.take(incoming);
   dependencies.wakeDeliveries(answer.deliveries.map((delivery) => delivery.hook_id));
   return answer;
 }
 
 /** Stores one delivery to one hook, whatever it subscribed to; the caller sends it. */
-export async function publishTest(dependencies: Management, announcement: Announcement, hook: Hook): Promise<number> {
+export async function publishTest(dependencies: Management, incoming: IncomingEvent, hook: Hook): Promise<number> {
   const recipients = { hooks: [hook], dueAtMs: dependencies.world.nowMs() + TEST_GRACE_MS };
-  const answer = await dependencies.intake.take(announcement, recipients);
+  const answer = await dependencies.intake.take(incoming, recipients);
   return answer.deliveries[0]?.id ?? 0;
 }

@@ -25,8 +25,8 @@ export async function testHook(
   await dependencies.guard.checkTarget(hook.url);
   const actor = { username: caller.login, name: caller.login };
   const event = createSampleEvent('push', actor, repository.defaultBranch, dependencies.world.nowMs());
-  const announcement = { repository, event, source: 'test', idempotencyKey: undefined };
-  const deliveryId = await publishTest(dependencies, announcement, hook);
+  const incoming = { repository, event, source: 'test', idempotencyKey: undefined };
+  const deliveryId = await publishTest(dependencies, incoming, hook);
   await dependencies.manual.test(deliveryId, dependencies.world.nowMs() + TEST_DEADLINE_MS);
   return deliveryId;
 }

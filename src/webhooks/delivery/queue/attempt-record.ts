@@ -1,7 +1,7 @@
 /** What the delivery log stores of an attempt, and what the hook shows as its last answer. */
 
 import type { SendReport } from '../send/send-report.ts';
-import type { AttemptRecord } from './settlement-store.ts';
+import type { AttemptRecord } from './attempt-result-store.ts';
 
 const SECRET_HEADER = /token|signature|authorization|cookie|secret|password|api-?key/i;
 const REDACTED = '[redacted]';

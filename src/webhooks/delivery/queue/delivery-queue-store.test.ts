@@ -3,8 +3,9 @@ import { test } from 'node:test';
 import { forEachEngine } from '../../../../test/support/engines.ts';
 import { type Store, statement } from '../../../database/store.ts';
 import type { PauseReason } from '../schedule/pause.ts';
+import { type AttemptResult, attemptResultSteps } from './attempt-result-store.ts';
 import { readContents, readDueEndpoints, readWaiting } from './delivery-queue-store.ts';
-import { doubtSuccess, recoverEndpointStep, restart, takeTest, wakeOrigin } from './delivery-restart-store.ts';
+import { recoverEndpointStep, reopenUnverified, restart, takeTest, wakeOrigin } from './delivery-restart-store.ts';
 import {
   cancelEndpointStep,
   countPendingDeliveries,
@@ -15,7 +16,6 @@ import {
   shardOf,
 } from './delivery-store.ts';
 import { type EndpointChange, endpointSteps, type HealthChange } from './endpoint-change-store.ts';
-import { type Settlement, settleSteps } from './settlement-store.ts';
 import { beat, forgetWorkers, releaseShards, takeShards } from './shard-store.ts';
 
 const ORIGIN = 'http://127.0.0.1:9';
@@ -31,7 +31,7 @@ async function enqueue(store: Store, hookId: number, nowMs = NOW, dueAtMs?: numb
 }
 
 async function ownAll(store: Store, owner = OWNER, nowMs = NOW): Promise<Map<number, number>> {
-  const times = { owner, nowMs, expiresAtMs: nowMs + 15_000 };
+  const times = { workerId: owner, nowMs, expiresAtMs: nowMs + 15_000 };
   await beat(store, times);
   const shards = await takeShards(store, times, 256);
   return new Map(shards.map(({ shard, epoch }) => [shard, epoch]));
@@ -39,7 +39,7 @@ async function ownAll(store: Store, owner = OWNER, nowMs = NOW): Promise<Map<num
 
 let lastAttemptId = 0;
 
-function settlement(hookId: number, deliveryId: number, overrides: Partial<Settlement> = {}): Settlement {
+function result(hookId: number, deliveryId: number, overrides: Partial<AttemptResult> = {}): AttemptResult {
   lastAttemptId += 1;
   const attempt = { id: lastAttemptId, startedAtMs: NOW, outcome: 'accepted', status: 200, reason: null };
   return {
@@ -58,7 +58,7 @@ function settlement(hookId: number, deliveryId: number, overrides: Partial<Settl
 }
 
 async function readDue(store: Store, nowMs = NOW, owner = OWNER) {
-  return await readDueEndpoints(store, { owner, nowMs, afterMs: 0, afterHookId: 0, limit: 100 });
+  return await readDueEndpoints(store, { workerId: owner, nowMs, afterMs: 0, afterHookId: 0, limit: 100 });
 }
 
 const attemptNumbers = statement<{ attempt: number }>(
@@ -99,44 +99,44 @@ forEachEngine('waiting deliveries come by due time, a few of each endpoint, in b
   assert.equal(rows.filter((row) => row.hook_id === 2).length, 2);
 });
 
-forEachEngine('a settlement counts once, and never for a worker that lost the shard', async (store) => {
+forEachEngine('a result counts once, and never for a worker that lost the shard', async (store) => {
   const epochs = await ownAll(store);
   const id = await enqueue(store, 1);
   const epoch = epochs.get(shardOf(ORIGIN))!;
-  await store.writeAll(settleSteps([settlement(1, id, { epoch: epoch - 1 })], OWNER));
-  await store.writeAll(settleSteps([settlement(1, id, { epoch })], 'worker-2'));
+  await store.writeAll(attemptResultSteps([result(1, id, { epoch: epoch - 1 })], OWNER));
+  await store.writeAll(attemptResultSteps([result(1, id, { epoch })], 'worker-2'));
   assert.deepEqual(await store.read(stateOf, [id]), [{ state: 'pending', attempts: 2 }], 'both were sent');
-  const settled = settlement(1, id, { epoch });
-  const [first] = await store.writeAll(settleSteps([settled], OWNER));
+  const stored = result(1, id, { epoch });
+  const [first] = await store.writeAll(attemptResultSteps([stored], OWNER));
   assert.deepEqual(first, [{ id }]);
-  const [again] = await store.writeAll(settleSteps([settled], OWNER));
+  const [again] = await store.writeAll(attemptResultSteps([stored], OWNER));
   assert.deepEqual(again, []);
   assert.deepEqual(await store.read(stateOf, [id]), [{ state: 'succeeded', attempts: 3 }]);
   assert.deepEqual(await store.read(attemptNumbers), [{ attempt: 1 }, { attempt: 2 }, { attempt: 3 }]);
-  const late = settlement(1, id, { epoch, state: 'pending', dueAtMs: NOW + 1 });
-  await store.writeAll(settleSteps([late], OWNER));
+  const late = result(1, id, { epoch, state: 'pending', dueAtMs: NOW + 1 });
+  await store.writeAll(attemptResultSteps([late], OWNER));
   assert.deepEqual(await store.read(stateOf, [id]), [{ state: 'succeeded', attempts: 4 }], 'what has ended stays so');
 });
 
-forEachEngine('a batch of any size settles', async (store) => {
+forEachEngine('a batch of any size is stored', async (store) => {
   const epochs = await ownAll(store);
   const epoch = epochs.get(shardOf(ORIGIN))!;
   const ids: number[] = [];
   for (let count = 0; count < 87; count += 1) ids.push(await enqueue(store, count % 9));
-  const batch = ids.map((id, index) => settlement(index % 9, id, { epoch }));
-  const rows = (await store.writeAll(settleSteps(batch, OWNER))).flat();
+  const batch = ids.map((id, index) => result(index % 9, id, { epoch }));
+  const rows = (await store.writeAll(attemptResultSteps(batch, OWNER))).flat();
   assert.equal(rows.length, 87);
   assert.equal(await countPendingDeliveries(store), 0);
 });
 
-forEachEngine('an endpoint rests until its next retry, but not over what was just enqueued', async (store) => {
+forEachEngine('an endpoint sleeps until its next retry, but not over what was just enqueued', async (store) => {
   const epochs = await ownAll(store);
   const epoch = epochs.get(shardOf(ORIGIN))!;
   const id = await enqueue(store, 1);
   const [due] = await readDue(store);
-  const retry = settlement(1, id, { epoch, state: 'pending', lane: 1, dueAtMs: NOW + 5000 });
+  const retry = result(1, id, { epoch, state: 'pending', lane: 1, dueAtMs: NOW + 5000 });
   await store.writeAll([
-    ...settleSteps([retry], OWNER),
+    ...attemptResultSteps([retry], OWNER),
     ...endpointSteps([], [{ hookId: 1, version: due!.version }], NOW),
   ]);
   assert.deepEqual(await readDue(store), []);
@@ -151,9 +151,9 @@ forEachEngine('an endpoint with nothing left sleeps until it is enqueued to', as
   const epochs = await ownAll(store);
   const id = await enqueue(store, 1);
   const [due] = await readDue(store);
-  const settled = settlement(1, id, { epoch: epochs.get(shardOf(ORIGIN))! });
+  const stored = result(1, id, { epoch: epochs.get(shardOf(ORIGIN))! });
   await store.writeAll([
-    ...settleSteps([settled], OWNER),
+    ...attemptResultSteps([stored], OWNER),
     ...endpointSteps([], [{ hookId: 1, version: due!.version }], NOW),
   ]);
   assert.deepEqual(await readDue(store, NOW * 1000), []);
@@ -259,7 +259,7 @@ forEachEngine('the delivery of a test is claimed once, and left to the workers a
   assert.deepEqual(await readDue(store), []);
   assert.equal(await takeTest(store, id, NOW + 20_000), 1);
   assert.equal((await readWaiting(store, [{ hookId: 1, limit: 5 }], NOW)).length, 0);
-  await store.writeAll(settleSteps([settlement(1, id, { epoch: -1, foundDueAtMs: NOW + 20_000 })], 'missing'));
+  await store.writeAll(attemptResultSteps([result(1, id, { epoch: -1, foundDueAtMs: NOW + 20_000 })], 'missing'));
   assert.equal(await takeTest(store, id, NOW + 20_000), undefined);
   assert.deepEqual(await store.read(stateOf, [id]), [{ state: 'succeeded', attempts: 1 }]);
 });
@@ -267,8 +267,8 @@ forEachEngine('the delivery of a test is claimed once, and left to the workers a
 forEachEngine('a doubtful success is pending again', async (store) => {
   const epochs = await ownAll(store);
   const id = await enqueue(store, 1);
-  await store.writeAll(settleSteps([settlement(1, id, { epoch: epochs.get(shardOf(ORIGIN))! })], OWNER));
-  assert.equal(await doubtSuccess(store, [id, 12345], NOW), 1);
+  await store.writeAll(attemptResultSteps([result(1, id, { epoch: epochs.get(shardOf(ORIGIN))! })], OWNER));
+  assert.equal(await reopenUnverified(store, [id, 12345], NOW), 1);
   assert.deepEqual(await store.read(stateOf, [id]), [{ state: 'pending', attempts: 1 }]);
 });
 
@@ -276,12 +276,12 @@ forEachEngine('shards go to the first worker that finds them free, with a higher
   const first = await ownAll(store, 'a');
   assert.equal(first.size, 256);
   assert.equal((await ownAll(store, 'b', NOW + 14_999)).size, 0);
-  const seen = await beat(store, { owner: 'b', nowMs: NOW + 14_999, expiresAtMs: NOW + 29_999 });
+  const seen = await beat(store, { workerId: 'b', nowMs: NOW + 14_999, expiresAtMs: NOW + 29_999 });
   assert.equal(seen.workers, 2);
   const taken = await ownAll(store, 'b', NOW + 15_000);
   assert.equal(taken.size, 256);
   assert.equal(taken.get(0), first.get(0)! + 1);
-  const late = await beat(store, { owner: 'a', nowMs: NOW + 15_001, expiresAtMs: NOW + 30_001 });
+  const late = await beat(store, { workerId: 'a', nowMs: NOW + 15_001, expiresAtMs: NOW + 30_001 });
   assert.deepEqual(late.owned, []);
   await releaseShards(
     store,
@@ -294,7 +294,7 @@ forEachEngine('shards go to the first worker that finds them free, with a higher
 
 forEachEngine('a worker that slept keeps the shards that no other worker took', async (store) => {
   const first = await ownAll(store, 'a');
-  const { owned } = await beat(store, { owner: 'a', nowMs: NOW + 60_000, expiresAtMs: NOW + 75_000 });
+  const { owned } = await beat(store, { workerId: 'a', nowMs: NOW + 60_000, expiresAtMs: NOW + 75_000 });
   assert.deepEqual(new Map(owned.map(({ shard, epoch }) => [shard, epoch])), first);
 });
 
@@ -307,8 +307,8 @@ test('endpointSteps() locks rows in ascending order of hooks, whatever changes t
     { kind: 'disable', hookId: 7, reason: 'gone' },
     { kind: 'health', hookId: 4, ...FINE },
   ];
-  const rests = [8, 5, 3].map((hookId) => ({ hookId, version: 1 }));
-  const steps = endpointSteps(changes, rests, NOW);
+  const sleeps = [8, 5, 3].map((hookId) => ({ hookId, version: 1 }));
+  const steps = endpointSteps(changes, sleeps, NOW);
   assert.deepEqual(
     steps.map(({ statement: { name }, parameters }) => [name, parameters[0]]),
     [
@@ -325,13 +325,13 @@ test('endpointSteps() locks rows in ascending order of hooks, whatever changes t
 
 forEachEngine('shards of a worker whose clock was a day ahead are taken once the clock is right', async (store) => {
   const [nowMs, ahead] = [NOW, NOW + 24 * 3_600_000];
-  const wrong = { owner: 'ahead', nowMs: ahead, expiresAtMs: ahead + 15_000 };
+  const wrong = { workerId: 'ahead', nowMs: ahead, expiresAtMs: ahead + 15_000 };
   await beat(store, wrong);
   assert.equal((await takeShards(store, wrong, 256)).length, 256);
-  const right = { owner: 'right', nowMs, expiresAtMs: nowMs + 15_000 };
+  const right = { workerId: 'right', nowMs, expiresAtMs: nowMs + 15_000 };
   assert.equal((await beat(store, right)).workers, 1);
   assert.equal((await takeShards(store, right, 256)).length, 256);
   // A clock that is less than a minute ahead keeps what it has.
-  const third = { owner: 'third', nowMs: nowMs - 50_000, expiresAtMs: nowMs - 35_000 };
+  const third = { workerId: 'third', nowMs: nowMs - 50_000, expiresAtMs: nowMs - 35_000 };
   assert.deepEqual(await takeShards(store, third, 256), []);
 });

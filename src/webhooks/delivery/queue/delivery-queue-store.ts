@@ -34,7 +34,7 @@ const dueEndpoints: Statement<DueEndpoint> = statement(
 );
 
 export interface DuePage {
-  readonly owner: string;
+  readonly workerId: string;
   readonly nowMs: number;
   readonly afterMs: number;
   readonly afterHookId: number;
@@ -42,7 +42,7 @@ export interface DuePage {
 }
 
 export async function readDueEndpoints(store: Store, page: DuePage): Promise<DueEndpoint[]> {
-  return await store.read(dueEndpoints, [page.nowMs, page.afterMs, page.afterHookId, page.owner, page.limit]);
+  return await store.read(dueEndpoints, [page.nowMs, page.afterMs, page.afterHookId, page.workerId, page.limit]);
 }
 
 export interface WaitingRow {

@@ -190,7 +190,7 @@ const doubtDeliveries = wideStatement<{ hook_id: number }>(
 );
 
 /** Deliveries whose answers may have belonged to other requests are sent again; returns how many. */
-export async function doubtSuccess(store: Store, deliveryIds: readonly number[], nowMs: number): Promise<number> {
+export async function reopenUnverified(store: Store, deliveryIds: readonly number[], nowMs: number): Promise<number> {
   const steps = wideSteps(
     doubtDeliveries,
     deliveryIds.map((id) => [id]),

@@ -1,6 +1,6 @@
 /**
- * Makes, holds, moves and cancels deliveries: steps for the caller's own unit. A unit locks rows of `endpoint_queue` in
- * ascending order of hook ids and before those of `hooks`, so that no two units wait for each other.
+ * Makes, holds, moves and cancels deliveries: statements for the caller's own transaction. A transaction locks rows of
+ * `endpoint_queue` in ascending order of hook ids and before those of `hooks`, so that no two wait for each other.
  *
  * The queue schedules endpoints, not jobs: one row per hook says when it has something to do next, its deliveries hang
  * below by (hook, lane, due time). A dead endpoint with a million deliveries costs one row update a back-off step.
@@ -54,8 +54,8 @@ const insertDeliveries = wideStatement<Row>(
      VALUES ${renderInsertRows(11, width)}`,
 );
 
-// The row lock that this takes orders enqueues of one endpoint; a worker that rests the endpoint compares the version. An
-// endpoint that is due already counts up too: a worker that does not see the delivery yet might put it to rest.
+// The row lock that this takes orders enqueues of one endpoint; a worker that puts the endpoint to sleep compares the version. An
+// endpoint that is due already counts up too: a worker that does not see the delivery yet might put it to sleep.
 const wakeOnEnqueue = wideStatement<Row>(
   'endpoint_wake_on_enqueue',
   (width) =>

@@ -20,13 +20,16 @@ const canceledEndpoints: Statement<{ hook_id: number }> = statement(
   'SELECT hook_id FROM endpoint_queue WHERE canceled_at_ms IS NOT NULL ORDER BY hook_id',
 );
 
-const END = (state: string, condition: string) =>
+const endPendingSql = (state: string, condition: string) =>
   `UPDATE deliveries SET state = '${state}' WHERE hook_id = $1 AND state = 'pending' AND id IN
      (SELECT f.id FROM deliveries f WHERE f.hook_id = $1 AND f.state = 'pending' ${condition} LIMIT ${PAGE})
    RETURNING id`;
 
-const expireSome: Statement<{ id: number }> = statement('sweep_expire', END('expired', 'AND f.created_at_ms < $2'));
-const cancelSome: Statement<{ id: number }> = statement('sweep_cancel', END('canceled', ''));
+const expireSome: Statement<{ id: number }> = statement(
+  'sweep_expire',
+  endPendingSql('expired', 'AND f.created_at_ms < $2'),
+);
+const cancelSome: Statement<{ id: number }> = statement('sweep_cancel', endPendingSql('canceled', ''));
 
 /** Expires deliveries that are older, of endpoints that have been held since before then. */
 export async function expireHeld(store: Store, beforeMs: number): Promise<number> {

@@ -61,14 +61,14 @@ const STEP_OF: { readonly [K in RowChange['kind']]: (change: ChangeOf<K>, nowMs:
 type RowWork =
   | { readonly kind: 'change'; readonly hookId: number; readonly step: Step }
   | { readonly kind: 'health'; readonly hookId: number; readonly row: SqlValue[] }
-  | { readonly kind: 'rest'; readonly hookId: number; readonly row: SqlValue[] };
+  | { readonly kind: 'sleep'; readonly hookId: number; readonly row: SqlValue[] };
 
 /**
  * All that a unit changes in `endpoint_queue`, in ascending order of hooks: two units that lock the same rows in different
- * orders would wait for each other. Of one hook: its changes in their order, its latest health, its rest.
+ * orders would wait for each other. Of one hook: its changes in their order, its latest health, its sleep.
  */
-export function endpointSteps(changes: readonly EndpointChange[], rests: readonly Rest[], nowMs: number): Step[] {
-  const ascending = [...listRowChanges(changes, nowMs), ...listHealth(changes), ...listRests(rests)].sort(
+export function endpointSteps(changes: readonly EndpointChange[], sleeps: readonly Sleep[], nowMs: number): Step[] {
+  const ascending = [...listRowChanges(changes, nowMs), ...listHealth(changes), ...listSleepRows(sleeps)].sort(
     (one, other) => one.hookId - other.hookId,
   );
   return splitRuns(ascending).flatMap(runSteps);
@@ -97,7 +97,7 @@ function splitRuns(works: readonly RowWork[]): RowWork[][] {
 function runSteps(run: readonly RowWork[]): Step[] {
   const rows = run.flatMap((work) => (work.kind === 'change' ? [] : [work.row]));
   if (run[0]?.kind === 'health') return wideSteps(changeHealth, rows);
-  if (run[0]?.kind === 'rest') return wideSteps(restEndpoints, rows);
+  if (run[0]?.kind === 'sleep') return wideSteps(sleepEndpoints, rows);
   return run.flatMap((work) => (work.kind === 'change' ? [work.step] : []));
 }
 
@@ -136,9 +136,9 @@ function listHealth(changes: readonly EndpointChange[]): RowWork[] {
 }
 
 /** An endpoint without anything due: it sleeps until its next retry, or until something is enqueued. */
-export interface Rest {
+export interface Sleep {
   readonly hookId: number;
-  /** As the worker saw it: an enqueue since then counts up, and the endpoint does not rest. */
+  /** As the worker saw it: an enqueue since then counts up, and the endpoint stays awake. */
   readonly version: number;
 }
 
@@ -146,7 +146,7 @@ const headDue = (lane: number) =>
   `COALESCE((SELECT d.due_at_ms FROM deliveries d WHERE d.state = 'pending' AND d.hook_id = endpoint_queue.hook_id
      AND d.lane = ${lane} ORDER BY d.due_at_ms, d.id LIMIT 1), ${NEVER_MS})`;
 
-const restEndpoints = wideStatement<{ hook_id: number }>(
+const sleepEndpoints = wideStatement<{ hook_id: number }>(
   'endpoint_rest',
   (width) =>
     `UPDATE endpoint_queue SET parked = 0, paused_since_ms = NULL, pause_reason = NULL,
@@ -157,9 +157,9 @@ const restEndpoints = wideStatement<{ hook_id: number }>(
      RETURNING endpoint_queue.hook_id`,
 );
 
-/** After the settlements of the same unit. */
-function listRests(rests: readonly Rest[]): RowWork[] {
-  return rests.map(({ hookId, version }) => ({ kind: 'rest', hookId, row: [hookId, version] }));
+/** After the attempt results of the same transaction. */
+function listSleepRows(sleeps: readonly Sleep[]): RowWork[] {
+  return sleeps.map(({ hookId, version }) => ({ kind: 'sleep', hookId, row: [hookId, version] }));
 }
 
 const disableHook: Statement = statement(

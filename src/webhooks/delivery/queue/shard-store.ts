@@ -12,7 +12,7 @@ export interface OwnedShard {
 }
 
 interface Beat {
-  readonly owner: string;
+  readonly workerId: string;
   readonly nowMs: number;
   readonly expiresAtMs: number;
 }
@@ -59,10 +59,10 @@ const forgetWorker: Statement = statement(
 );
 
 /** Renews this worker's entry and leases; returns its shards and how many workers are alive. */
-export async function beat(store: Store, { owner, nowMs, expiresAtMs }: Beat) {
+export async function beat(store: Store, { workerId, nowMs, expiresAtMs }: Beat) {
   const [, renewed] = await store.writeAll([
-    { statement: register, parameters: [owner, expiresAtMs] },
-    { statement: renew, parameters: [owner, expiresAtMs] },
+    { statement: register, parameters: [workerId, expiresAtMs] },
+    { statement: renew, parameters: [workerId, expiresAtMs] },
   ]);
   const [workers] = await store.read(countWorkers, [nowMs, expiresAtMs + MAX_CLOCK_SKEW_MS]);
   return { owned: (renewed ?? []) as unknown as OwnedShard[], workers: Math.max(1, workers?.count ?? 1) };
@@ -71,19 +71,19 @@ export async function beat(store: Store, { owner, nowMs, expiresAtMs }: Beat) {
 /** Takes up to `count` shards without an owner. */
 export async function takeShards(
   store: Store,
-  { owner, nowMs, expiresAtMs }: Beat,
+  { workerId, nowMs, expiresAtMs }: Beat,
   count: number,
 ): Promise<OwnedShard[]> {
   if (count <= 0) return [];
-  return await store.write(take, [owner, expiresAtMs, nowMs, count, expiresAtMs + MAX_CLOCK_SKEW_MS]);
+  return await store.write(take, [workerId, expiresAtMs, nowMs, count, expiresAtMs + MAX_CLOCK_SKEW_MS]);
 }
 
-export async function releaseShards(store: Store, owner: string, shards: readonly OwnedShard[]): Promise<void> {
+export async function releaseShards(store: Store, workerId: string, shards: readonly OwnedShard[]): Promise<void> {
   const rows = shards.map(({ shard, epoch }) => [shard, epoch]);
-  if (rows.length > 0) await store.writeAll(wideSteps(release, rows, [owner]));
+  if (rows.length > 0) await store.writeAll(wideSteps(release, rows, [workerId]));
 }
 
 /** Deletes the entry of a worker that ends, and those of workers that have long stopped renewing. */
-export async function forgetWorkers(store: Store, owner: string, beforeMs: number): Promise<void> {
-  await store.write(forgetWorker, [owner, beforeMs]);
+export async function forgetWorkers(store: Store, workerId: string, beforeMs: number): Promise<void> {
+  await store.write(forgetWorker, [workerId, beforeMs]);
 }

@@ -20,7 +20,7 @@ const NOW = 100_000;
 const begin: BreakerEvent = { kind: 'begin' };
 const success: BreakerEvent = { kind: 'success' };
 const failure: BreakerEvent = { kind: 'failure' };
-const asked: BreakerEvent = { kind: 'asked', askedMs: 30_000 };
+const asked: BreakerEvent = { kind: 'rate_limited', askedMs: 30_000 };
 
 function advance(breaker: Breaker, events: readonly BreakerEvent[], nowMs = NOW, rules = ORIGIN_RULES): Breaker {
   return events.reduce((before, event) => advanceBreaker(before, event, { nowMs, random: 0.5, rules }), breaker);
@@ -44,12 +44,12 @@ const table: [from: string, before: Breaker, event: BreakerEvent, state: Breaker
   ['closed, four failures', nearlyOpen, { kind: 'failure', askedMs: 60_000 }, 'open', 66_000],
   ['closed, four failures', nearlyOpen, { kind: 'failure', askedMs: 1000 }, 'open', 5000],
   ['closed', CLOSED_BREAKER, asked, 'open', 33_000],
-  ['closed', CLOSED_BREAKER, { kind: 'asked', askedMs: 86_400_000 }, 'open', 330_000],
+  ['closed', CLOSED_BREAKER, { kind: 'rate_limited', askedMs: 86_400_000 }, 'open', 330_000],
   ['open', open, begin, 'open', 5000],
   ['open', open, success, 'open', 5000],
   ['open', open, failure, 'open', 5000],
   ['open', open, asked, 'open', 33_000],
-  ['open', open, { kind: 'asked', askedMs: 1000 }, 'open', 5000],
+  ['open', open, { kind: 'rate_limited', askedMs: 1000 }, 'open', 5000],
   ['open, pause over', { ...open, untilMs: NOW }, begin, 'probing'],
   ['probing', probing, begin, 'probing'],
   ['probing', probing, success, 'ramping'],
@@ -112,7 +112,7 @@ test('a failed probe doubles the pause, up to five minutes', () => {
 test('a receiver that limits rates is never paused for longer than it asked', () => {
   let breaker = CLOSED_BREAKER;
   for (let count = 0; count < 20; count += 1) {
-    breaker = advance(breaker, [{ kind: 'asked', askedMs: 1000 }]);
+    breaker = advance(breaker, [{ kind: 'rate_limited', askedMs: 1000 }]);
     assert.equal(breaker.untilMs - NOW, 1100);
     breaker = advance({ ...breaker, untilMs: NOW }, [begin, success, success]);
   }

@@ -37,8 +37,8 @@ export interface Breaker {
   /** When it first opened since it was last closed. */
   readonly sinceMs: number;
   readonly untilMs: number;
-  /** The receiver asked for this pause itself. */
-  readonly isAsked: boolean;
+  /** The receiver requested this pause with Retry-After. */
+  readonly isRequestedByReceiver: boolean;
   /** While it ramps: how many may be under way, and how many succeeded on this step. */
   readonly ramp: number;
   readonly successes: number;
@@ -51,7 +51,7 @@ export const CLOSED_BREAKER: Breaker = {
   openings: 0,
   sinceMs: 0,
   untilMs: 0,
-  isAsked: false,
+  isRequestedByReceiver: false,
   ramp: Number.POSITIVE_INFINITY,
   successes: 0,
 };
@@ -62,8 +62,8 @@ export type BreakerEvent =
   | { readonly kind: 'success' }
   /** `askedMs`: the receiver named a wait, which counts if this failure opens the breaker. */
   | { readonly kind: 'failure'; readonly askedMs?: number | undefined }
-  /** A failure that asks everybody who sends here to wait (429 with Retry-After). */
-  | { readonly kind: 'asked'; readonly askedMs: number };
+  /** A failure that asks every sender to wait (429 with Retry-After). */
+  | { readonly kind: 'rate_limited'; readonly askedMs: number };
 
 export interface BreakerMoment {
   readonly nowMs: number;
@@ -85,7 +85,7 @@ export const TRANSITIONS: Readonly<Record<BreakerState, Readonly<Record<BreakerE
     begin: stay,
     success: (breaker) => note(breaker, 0),
     failure: openWhenMostFail,
-    asked: openAsAsked,
+    rate_limited: openForRateLimit,
   },
   open: {
     // The first attempt after the pause is the probe.
@@ -93,22 +93,22 @@ export const TRANSITIONS: Readonly<Record<BreakerState, Readonly<Record<BreakerE
     // Attempts that were under way when it opened show the state before.
     success: stay,
     failure: stay,
-    asked: (breaker, context) => {
+    rate_limited: (breaker, context) => {
       const untilMs = context.nowMs + askedPauseMs(context);
-      return untilMs > breaker.untilMs ? { ...breaker, untilMs, isAsked: true } : breaker;
+      return untilMs > breaker.untilMs ? { ...breaker, untilMs, isRequestedByReceiver: true } : breaker;
     },
   },
   probing: {
     begin: stay,
     success: (breaker) => ({ ...CLOSED_BREAKER, ...keepHistory(breaker), state: 'ramping', ramp: 1 }),
     failure: openForLonger,
-    asked: openForLonger,
+    rate_limited: openForLonger,
   },
   ramping: {
     begin: stay,
     success: climb,
     failure: openWhenMostFail,
-    asked: openAsAsked,
+    rate_limited: openForRateLimit,
   },
 };
 
@@ -169,15 +169,23 @@ function openForLonger(breaker: Breaker, context: Context): Breaker {
   const openings = breaker.openings + 1;
   const plannedMs = pauseMs(openings, context.random);
   const askedMs = askedPauseMs(context);
-  return open(breaker, context, { openings, forMs: Math.max(plannedMs, askedMs), isAsked: askedMs > plannedMs });
+  return open(breaker, context, {
+    openings,
+    forMs: Math.max(plannedMs, askedMs),
+    isRequestedByReceiver: askedMs > plannedMs,
+  });
 }
 
 /** A receiver that limits rates works: the waits that it asks for do not double the pause. */
-function openAsAsked(breaker: Breaker, context: Context): Breaker {
-  return open(breaker, context, { openings: breaker.openings, forMs: askedPauseMs(context), isAsked: true });
+function openForRateLimit(breaker: Breaker, context: Context): Breaker {
+  return open(breaker, context, {
+    openings: breaker.openings,
+    forMs: askedPauseMs(context),
+    isRequestedByReceiver: true,
+  });
 }
 
-interface Pause extends Pick<Breaker, 'openings' | 'isAsked'> {
+interface Pause extends Pick<Breaker, 'openings' | 'isRequestedByReceiver'> {
   readonly forMs: number;
 }
 

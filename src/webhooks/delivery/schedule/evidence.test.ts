@@ -11,7 +11,7 @@ const cases: [title: string, outcome: Outcome, ofHook: string | undefined, ofOri
   ['redirected', refused(302), 'failure', 'success'],
   ['unauthorized', refused(401), 'failure', 'success'],
   ['429 without a wait', refused(429), 'failure', 'success'],
-  ['429 with a wait', refused(429, 1000), 'asked', 'success'],
+  ['429 with a wait', refused(429, 1000), 'rate_limited', 'success'],
   ['500', refused(500), 'failure', 'success'],
   ['503 with a wait', refused(503, 1000), 'failure', 'success'],
   ['gone', { kind: 'gone', status: 410 }, 'failure', 'success'],

@@ -44,5 +44,5 @@ export function evidenceOf(outcome: Outcome): Evidence {
 /** RFC 6585 §4: 429 is about this sender's rate, so the wait counts at once. With any other status it counts once most fail. */
 function judgeRefusal({ status, retryAfterMs = 0 }: Extract<Outcome, { kind: 'refused' }>): BreakerEvent {
   if (retryAfterMs === 0) return FAILURE;
-  return { kind: status === 429 ? 'asked' : 'failure', askedMs: retryAfterMs };
+  return { kind: status === 429 ? 'rate_limited' : 'failure', askedMs: retryAfterMs };
 }

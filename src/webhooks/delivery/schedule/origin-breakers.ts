@@ -16,10 +16,10 @@ export interface OriginLimits {
   /** Under way at once, of all owners together. */
   readonly total: number;
   /** Under way at once, of one owner: so the ramp of an origin cannot be held by one owner's slow path. */
-  readonly share: number;
+  readonly ofOneOwner: number;
 }
 
-const NO_LIMITS: OriginLimits = { total: Number.POSITIVE_INFINITY, share: Number.POSITIVE_INFINITY };
+const NO_LIMITS: OriginLimits = { total: Number.POSITIVE_INFINITY, ofOneOwner: Number.POSITIVE_INFINITY };
 
 export interface OriginChange {
   readonly hasOriginOpened: boolean;
@@ -48,7 +48,7 @@ export function createOriginBreakers(): OriginBreakers {
       const breaker = breakers.get(origin);
       if (breaker === undefined || breaker.state === 'closed') return NO_LIMITS;
       const allowed = allowedAttempts(breaker, nowMs);
-      if (breaker.state === 'ramping') return { ...NO_LIMITS, share: allowed };
+      if (breaker.state === 'ramping') return { ...NO_LIMITS, ofOneOwner: allowed };
       return { ...NO_LIMITS, total: allowed };
     },
     record: (origin, event, moment) => {

@@ -5,7 +5,7 @@ import { createScheduler } from './scheduler.ts';
 import type { Caps } from './slots.ts';
 import type { Job, Lane } from './turn-tree.ts';
 
-const WIDE: Caps = { worker: 10_000, owner: 1000, origin: 10_000, share: 1000, hook: 1000 };
+const WIDE: Caps = { worker: 10_000, owner: 1000, origin: 10_000, ownerAtOrigin: 1000, hook: 1000 };
 
 let lastId = 0;
 function job(hookId: number, overrides: Partial<Job> = {}): Job {
@@ -32,7 +32,7 @@ const smallCaps = fc.record({
   worker: fc.integer({ min: 1, max: 20 }),
   owner: fc.integer({ min: 1, max: 8 }),
   origin: fc.integer({ min: 1, max: 6 }),
-  share: fc.integer({ min: 1, max: 6 }),
+  ownerAtOrigin: fc.integer({ min: 1, max: 6 }),
   hook: fc.integer({ min: 1, max: 4 }),
 });
 
@@ -61,7 +61,7 @@ test('no cap is ever passed, everything is sent once, and nothing waits while it
         assert.ok(countBy(underWay, (item) => item.ownerId).every((count) => count <= caps.owner));
         assert.ok(countBy(underWay, (item) => item.origin).every((count) => count <= caps.origin));
         const shares = countBy(underWay, (item) => `${item.ownerId} ${item.origin}`);
-        assert.ok(shares.every((count) => count <= caps.share));
+        assert.ok(shares.every((count) => count <= caps.ownerAtOrigin));
         assert.ok(countBy(underWay, (item) => String(item.hookId)).every((count) => count <= caps.hook));
         assert.ok(underWay.length > 0, 'nothing is under way, and yet nothing was given');
         assert.equal(scheduler.underWay, underWay.length);
@@ -87,7 +87,7 @@ function listStartable(waiting: readonly Job[], underWay: readonly Job[], caps: 
     if (job.lane === 'retry' && retries >= Math.max(1, Math.floor(caps.worker * 0.75))) return false;
     if (count(({ ownerId }) => ownerId === job.ownerId) >= fair(caps.owner, caps.worker - underWay.length))
       return false;
-    if (atOrigin >= caps.origin || share >= fair(caps.share, caps.origin - atOrigin)) return false;
+    if (atOrigin >= caps.origin || share >= fair(caps.ownerAtOrigin, caps.origin - atOrigin)) return false;
     return count(({ hookId }) => hookId === job.hookId) < caps.hook;
   });
 }
@@ -184,7 +184,7 @@ test('what a breaker keeps back goes on after a recheck', () => {
   let allowed = 0;
   const scheduler = createScheduler<Job>({
     caps: WIDE,
-    limitsOfOrigin: () => ({ total: allowed, share: Number.POSITIVE_INFINITY }),
+    limitsOfOrigin: () => ({ total: allowed, ofOneOwner: Number.POSITIVE_INFINITY }),
   });
   for (let count = 0; count < 5; count += 1) scheduler.add(job(1));
   assert.equal(scheduler.next(), undefined);

@@ -13,11 +13,11 @@ export interface Caps {
   readonly owner: number;
   readonly origin: number;
   /** Of one owner at one origin. */
-  readonly share: number;
+  readonly ownerAtOrigin: number;
   readonly hook: number;
 }
 
-export const CAPS: Caps = { worker: 256, owner: 32, origin: 16, share: 8, hook: 4 };
+export const CAPS: Caps = { worker: 256, owner: 32, origin: 16, ownerAtOrigin: 8, hook: 4 };
 
 export interface SlotHolder {
   readonly hookId: number;
@@ -70,7 +70,7 @@ export function createSlots({ caps, limitsOfOrigin, allowedOfHook }: SlotOptions
     hasRoomAtOrigin: (origin, ownerId) => {
       const limits = limitsOfOrigin?.(origin);
       const total = Math.min(caps.origin, limits?.total ?? caps.origin);
-      const share = Math.min(caps.share, limits?.share ?? caps.share);
+      const share = Math.min(caps.ownerAtOrigin, limits?.ofOneOwner ?? caps.ownerAtOrigin);
       const count = origins.get(origin);
       if (count === undefined) return total > 0;
       return count.total < total && (count.byOwner.get(ownerId) ?? 0) < fairLimit(share, caps.origin - count.total);

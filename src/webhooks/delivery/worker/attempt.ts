@@ -1,4 +1,4 @@
-/** One attempt: signs and sends the stored delivery, and describes its result as a settlement. */
+/** One attempt: signs and sends the stored delivery, and describes its result. */
 import type { Log } from '../../../telemetry/log.ts';
 import type { World } from '../../../world.ts';
 import type { EncryptionType, ProfileName } from '../../hooks/hook.ts';
@@ -6,8 +6,8 @@ import type { ReadSecrets } from '../../hooks/secret-cache.ts';
 import type { PreparedRequest } from '../../profiles/profile.ts';
 import { prepareRequest } from '../../profiles/profiles.ts';
 import { recordAttempt } from '../queue/attempt-record.ts';
+import type { AttemptResult } from '../queue/attempt-result-store.ts';
 import type { ContentRow } from '../queue/delivery-queue-store.ts';
-import type { Settlement } from '../queue/settlement-store.ts';
 import { nextStep } from '../schedule/delivery.ts';
 import type { Sender } from '../send/send.ts';
 import { reportUnsent, type SendReport } from '../send/send-report.ts';
@@ -72,16 +72,16 @@ function prepare(
 }
 
 /** The place of an attempt: a shard that the worker owns, or none. */
-export interface AttemptPlace extends Pick<Settlement, 'shard' | 'epoch'> {
+export interface AttemptPlace extends Pick<AttemptResult, 'shard' | 'epoch'> {
   /** From `store.makeIds()`: its row in the log. */
   readonly attemptId: number;
 }
 
-export function describeSettlement(
+export function describeAttemptResult(
   attempt: Attempt,
   { attemptId, shard, epoch }: AttemptPlace,
   world: World,
-): Settlement {
+): AttemptResult {
   const { content, startedAtMs, requestHeaders, report } = attempt;
   const nowMs = world.nowMs();
   const number = content.attempts - content.schedule_from + 1;

@@ -15,7 +15,7 @@ import type { World } from '../../../world.ts';
 import type { AddressGuard } from '../../addresses/address-guard.ts';
 import { countPauses } from '../../hooks/hook-status-store.ts';
 import { createSecretCache } from '../../hooks/secret-cache.ts';
-import { doubtSuccess } from '../queue/delivery-restart-store.ts';
+import { reopenUnverified } from '../queue/delivery-restart-store.ts';
 import { countPendingDeliveries } from '../queue/delivery-store.ts';
 import { createSender } from '../send/send.ts';
 import { type AttemptDependencies, createAttempts } from './attempt.ts';
@@ -84,13 +84,13 @@ function createComponents(given: DeliveryWorkerDependencies) {
   const leases = createShardLeases(store, world);
   const table = createEndpointTable(world);
   const scan = createDueScan({ store, world, leases, signal });
-  const writer = createResultWriter({ store, world, log, owner: leases.owner, table, scan, signal });
+  const writer = createResultWriter({ store, world, log, workerId: leases.workerId, table, scan, signal });
   const doubts = { store, world, log, writer, scan };
   const sender = createSender({
     guard: given.guard,
     nowMs: () => world.nowMs(),
     monotonicMs: () => world.monotonicMs(),
-    onDoubt: (deliveryIds, origin) => void resendDoubtful(doubts, deliveryIds, origin),
+    onDoubt: (deliveryIds, origin) => void resendUnverified(doubts, deliveryIds, origin),
     ca: given.ca,
   });
   const makeAttempt = createAttempts({
@@ -109,7 +109,7 @@ function createComponents(given: DeliveryWorkerDependencies) {
 function createMetrics({ store, world, metrics }: DeliveryWorkerDependencies, table: EndpointTable) {
   return createDeliveryMetrics(metrics, {
     countPending: () => countPendingDeliveries(store),
-    countUnderWay: () => table.unsettled,
+    countUnderWay: () => table.underWay,
     listOriginBreakers: () => table.origins.list(),
     countPaused: () => countPauses(store, world.nowMs()),
   });
@@ -123,14 +123,14 @@ function wakeFor({ table, scan, signal }: Components, hookIds: readonly number[]
 }
 
 /** A receiver answered more often than it was asked, so the answers of these deliveries may have been wrong. */
-async function resendDoubtful(
+async function resendUnverified(
   { store, world, log, writer, scan }: Pick<Components, 'store' | 'world' | 'log' | 'writer' | 'scan'>,
   deliveryIds: readonly number[],
   origin: string,
 ): Promise<void> {
   try {
     await writer.flush();
-    const count = await doubtSuccess(store, deliveryIds, world.nowMs());
+    const count = await reopenUnverified(store, deliveryIds, world.nowMs());
     log.warn({ origin, count }, 'A receiver sent a response without a request; sending affected deliveries again');
     scan.request();
   } catch (error) {

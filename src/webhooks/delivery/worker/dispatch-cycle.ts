@@ -11,11 +11,11 @@ import { type ContentRow, readContents, readWaiting } from '../queue/delivery-qu
 import type { EndpointChange } from '../queue/endpoint-change-store.ts';
 import type { Job } from '../schedule/turn-tree.ts';
 import { ATTEMPT_DEADLINE_MS } from '../send/send.ts';
-import { describeSettlement, type MakeAttempt } from './attempt.ts';
+import { describeAttemptResult, type MakeAttempt } from './attempt.ts';
+import type { Endpoint } from './delivery-endpoint.ts';
 import type { DueScan } from './due-scan.ts';
-import type { Endpoint } from './endpoint.ts';
 import { recordConnection, recordOutcome, takeDue } from './endpoint-outcomes.ts';
-import { admit, type EndpointTable, hasRest, listHungry, pickJobs, putBack, stopLoading } from './endpoint-table.ts';
+import { admit, type EndpointTable, hasSleep, listToRefill, pickJobs, putBack, stopLoading } from './endpoint-table.ts';
 import type { Results } from './result-batch.ts';
 import type { ResultWriter } from './result-writer.ts';
 import type { ShardLeases } from './shard-leases.ts';
@@ -43,7 +43,7 @@ export async function runDispatchCycle(dependencies: DispatchDependencies): Prom
   const { scan, table, writer } = dependencies;
   if (scan.waitMs() === 0) writer.add({ changes: await scanDue(dependencies) });
   await admitWaiting(dependencies);
-  if (hasRest(table)) writer.wake();
+  if (hasSleep(table)) writer.wake();
   const picked = await pickDeliveries(dependencies);
   return picked.map(async (one) => {
     writer.add(await sendDelivery(dependencies, one));
@@ -59,13 +59,13 @@ export async function scanDue({ scan, table }: DispatchDependencies): Promise<En
 }
 
 export async function admitWaiting({ store, world, table }: DispatchDependencies): Promise<void> {
-  const reads = listHungry(table, MAX_READS).map(describeRead);
+  const reads = listToRefill(table, MAX_READS).map(describeRead);
   if (reads.length === 0) return;
   const rows = Map.groupBy(await readWaiting(store, reads, world.nowMs()), (row) => row.hook_id);
   for (const { endpoint, limit, enqueues } of reads) {
     const found = rows.get(endpoint.hookId) ?? [];
     const retries = found.filter((row) => row.lane === 1).length;
-    endpoint.isDry = retries < limit && found.length - retries < limit && endpoint.enqueues === enqueues;
+    endpoint.hasReadAll = retries < limit && found.length - retries < limit && endpoint.enqueues === enqueues;
     for (const row of found) admit(table, endpoint, row);
   }
 }
@@ -130,10 +130,10 @@ async function attemptDelivery(dependencies: DispatchDependencies, sendable: Sen
   });
   const { report } = attempt;
   table.scheduler.finish(job);
-  const settlement = describeSettlement(attempt, { shard: endpoint.shard, epoch, attemptId }, world);
+  const result = describeAttemptResult(attempt, { shard: endpoint.shard, epoch, attemptId }, world);
   const changes = recordOutcome(table, endpoint, report.outcome);
   table.scheduler.recheck(endpoint.origin, endpoint.hookId);
-  return { attempt: { settlement, report }, changes };
+  return { attempt: { result, report }, changes };
 }
 
 /** What the hook has become since its endpoint was found, if nothing may be sent there. */

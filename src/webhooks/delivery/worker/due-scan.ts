@@ -43,7 +43,7 @@ export function createDueScan({ store, world, leases, signal }: DueScanDependenc
     read: async () => {
       isRequested = false;
       startMs = world.monotonicMs();
-      const page = { owner: leases.owner, nowMs: world.nowMs(), ...place, limit: PAGE };
+      const page = { workerId: leases.workerId, nowMs: world.nowMs(), ...place, limit: PAGE };
       const rows = await readDueEndpoints(store, page);
       const last = rows.length === PAGE ? rows.at(-1) : undefined;
       isRequested ||= last !== undefined || place !== START;

@@ -9,7 +9,7 @@ import { findDisableReason, GONE, type Outcome } from '../schedule/delivery.ts';
 import { evidenceOf } from '../schedule/evidence.ts';
 import type { OriginChange } from '../schedule/origin-breakers.ts';
 import { type Pause, RECONNECTED } from '../schedule/pause.ts';
-import { advanceHook, type Endpoint, recordOfHook } from './endpoint.ts';
+import { advanceHook, type Endpoint, recordOfHook } from './delivery-endpoint.ts';
 import { type EndpointTable, listEndpoints, noteDue, stopLoading, takeMoment } from './endpoint-table.ts';
 
 /** After a failed probe its hook waits so much longer, so that another hook of the origin makes the next one. */
@@ -128,7 +128,7 @@ function delayProbe(pause: Pause): Pause {
 
 /** The pause that ends last, of the hook's and of the origin's; undefined when nothing keeps the endpoint back. */
 function findPause({ origins }: EndpointTable, { breaker, origin }: Endpoint, nowMs: number): Pause | undefined {
-  const ofHook = describePause(breaker, nowMs, breaker.isAsked ? 'retry_after' : 'failures');
+  const ofHook = describePause(breaker, nowMs, breaker.isRequestedByReceiver ? 'retry_after' : 'failures');
   const ofOrigin = describePause(origins.find(origin), nowMs, 'no_connection');
   if (ofHook === undefined || ofOrigin === undefined) return ofHook ?? ofOrigin;
   return ofHook.untilMs >= ofOrigin.untilMs ? ofHook : ofOrigin;

@@ -4,19 +4,19 @@
  * `endpoint_queue` has as much as is needed to begin again after a crash.
  */
 import type { World } from '../../../world.ts';
+import { type AttemptResult, OUTSIDE_SHARDS } from '../queue/attempt-result-store.ts';
 import type { DueEndpoint, WaitingRow } from '../queue/delivery-queue-store.ts';
-import type { Rest } from '../queue/endpoint-change-store.ts';
-import { OUTSIDE_SHARDS, type Settlement } from '../queue/settlement-store.ts';
+import type { Sleep } from '../queue/endpoint-change-store.ts';
 import { allowedAttempts, type BreakerMoment, CLOSED_BREAKER } from '../schedule/breaker.ts';
 import { createOriginBreakers, type OriginBreakers } from '../schedule/origin-breakers.ts';
 import { createScheduler, type Scheduler } from '../schedule/scheduler.ts';
 import { CAPS } from '../schedule/slots.ts';
 import type { Job } from '../schedule/turn-tree.ts';
-import { advanceHook, createEndpoint, type Endpoint } from './endpoint.ts';
+import { advanceHook, createEndpoint, type Endpoint } from './delivery-endpoint.ts';
 
 /** Below so many waiting deliveries an endpoint gets more. */
-const LOW_WATER = 16;
-/** An endpoint stays in memory for so long after its last delivery: to rest it and to find it again costs more. */
+const REFILL_BELOW = 16;
+/** An endpoint stays in memory for so long after its last delivery: to put it to sleep and to find it again costs more. */
 const LINGER_MS = 250;
 
 export interface EndpointTable {
@@ -26,7 +26,7 @@ export interface EndpointTable {
   readonly origins: OriginBreakers;
   readonly scheduler: Scheduler<Job>;
   /** Deliveries that are being sent, or whose results are not stored. */
-  unsettled: number;
+  underWay: number;
 }
 
 export function createEndpointTable(world: EndpointTable['world']): EndpointTable {
@@ -37,7 +37,7 @@ export function createEndpointTable(world: EndpointTable['world']): EndpointTabl
     limitsOfOrigin: (origin) => origins.limits(origin, world.nowMs()),
     allowedOfHook: (hookId) => allowedAttempts(endpoints.get(hookId)?.breaker ?? CLOSED_BREAKER, world.nowMs()),
   });
-  return { world, endpoints, origins, scheduler, unsettled: 0 };
+  return { world, endpoints, origins, scheduler, underWay: 0 };
 }
 
 export function takeMoment({ world }: EndpointTable): BreakerMoment {
@@ -69,7 +69,7 @@ export function noteDue({ endpoints }: EndpointTable, row: DueEndpoint): Endpoin
   if (found.isClosed || found.origin !== row.origin) return undefined;
   if (found.version !== row.version) {
     found.version = row.version;
-    found.isDry = false;
+    found.hasReadAll = false;
   }
   return found;
 }
@@ -79,15 +79,15 @@ export function noteEnqueue({ endpoints }: EndpointTable, hookId: number): boole
   const found = endpoints.get(hookId);
   if (found === undefined) return false;
   found.enqueues += 1;
-  found.isDry = false;
+  found.hasReadAll = false;
   return true;
 }
 
 /** Endpoints that need more deliveries in memory, `limit` at most. */
-export function listHungry(table: EndpointTable, limit: number): Endpoint[] {
+export function listToRefill(table: EndpointTable, limit: number): Endpoint[] {
   const countWaiting = ({ hookId }: Endpoint) =>
     table.scheduler.countWaiting(hookId, 'first') + table.scheduler.countWaiting(hookId, 'retry');
-  return listEndpoints(table, (one) => !one.isDry && !one.isClosed && countWaiting(one) < LOW_WATER, limit);
+  return listEndpoints(table, (one) => !one.hasReadAll && !one.isClosed && countWaiting(one) < REFILL_BELOW, limit);
 }
 
 /** Queues a delivery in memory, unless it is there already. */
@@ -107,12 +107,12 @@ export function pickJobs(table: EndpointTable): Job[] {
   return jobs;
 }
 
-/** The next delivery; it counts as unsettled from now on. */
+/** The next delivery; it counts as under way from now on. */
 export function pickJob(table: EndpointTable): Job | undefined {
-  if (table.unsettled >= CAPS.worker) return undefined;
+  if (table.underWay >= CAPS.worker) return undefined;
   const job = table.scheduler.next();
   if (job === undefined) return undefined;
-  table.unsettled += 1;
+  table.underWay += 1;
   beginAttempt(table, job);
   return job;
 }
@@ -128,12 +128,12 @@ function beginAttempt(table: EndpointTable, { hookId }: Pick<Job, 'hookId'>): vo
 
 /** The job was not sent: it is as if it had never been picked. */
 export function putBack(table: EndpointTable, job: Job): void {
-  table.unsettled -= 1;
+  table.underWay -= 1;
   table.scheduler.finish(job);
   const endpoint = table.endpoints.get(job.hookId);
   if (endpoint === undefined) return;
   endpoint.known.delete(job.id);
-  endpoint.isDry = false;
+  endpoint.hasReadAll = false;
   forgetWhenDone(table, endpoint);
 }
 
@@ -152,21 +152,21 @@ function forget({ endpoints }: EndpointTable, endpoint: Endpoint): void {
   if (endpoints.get(endpoint.hookId) === endpoint) endpoints.delete(endpoint.hookId);
 }
 
-/** Endpoints that may rest once `settled` are stored: those without any other delivery that is due. */
-export function listRests(table: EndpointTable, settled: readonly Settlement[]): Rest[] {
-  return listRestable(table, settled).map(({ hookId, version }) => ({ hookId, version }));
+/** Endpoints that may sleep once `stored` are stored: those without any other delivery that is due. */
+export function listSleeps(table: EndpointTable, stored: readonly AttemptResult[]): Sleep[] {
+  return listIdle(table, stored).map(({ hookId, version }) => ({ hookId, version }));
 }
 
-/** Whether some endpoint may rest now. */
-export function hasRest(table: EndpointTable): boolean {
-  return listRestable(table, [], 1).length > 0;
+/** Whether an endpoint may sleep now. */
+export function hasSleep(table: EndpointTable): boolean {
+  return listIdle(table, [], 1).length > 0;
 }
 
-function listRestable(table: EndpointTable, settled: readonly Settlement[], limit?: number): Endpoint[] {
-  const settledIds = new Set(settled.map((one) => one.deliveryId));
+function listIdle(table: EndpointTable, stored: readonly AttemptResult[], limit?: number): Endpoint[] {
+  const storedIds = new Set(stored.map((one) => one.deliveryId));
   const lastFoundBeforeMs = table.world.monotonicMs() - LINGER_MS;
   const isRestable = (one: Endpoint) =>
-    one.isDry && !one.isClosed && one.lastFoundMs <= lastFoundBeforeMs && isWithin(one.known, settledIds);
+    one.hasReadAll && !one.isClosed && one.lastFoundMs <= lastFoundBeforeMs && isWithin(one.known, storedIds);
   return listEndpoints(table, isRestable, limit);
 }
 
@@ -176,20 +176,20 @@ function isWithin(some: ReadonlySet<number>, all: ReadonlySet<number>): boolean 
   return true;
 }
 
-type Settled = Pick<Settlement, 'hookId' | 'deliveryId' | 'epoch'>;
+type StoredAttempt = Pick<AttemptResult, 'hookId' | 'deliveryId' | 'epoch'>;
 
-/** Results and rests are stored: forgets these deliveries, and the endpoints that rest. */
-export function markStored(table: EndpointTable, settled: readonly Settled[], rests: readonly Rest[]): void {
-  for (const { hookId, deliveryId, epoch } of settled) {
-    if (epoch !== OUTSIDE_SHARDS.epoch) table.unsettled -= 1;
+/** Results and sleeps are stored: forgets these deliveries, and the endpoints that sleep. */
+export function markStored(table: EndpointTable, stored: readonly StoredAttempt[], sleeps: readonly Sleep[]): void {
+  for (const { hookId, deliveryId, epoch } of stored) {
+    if (epoch !== OUTSIDE_SHARDS.epoch) table.underWay -= 1;
     const endpoint = table.endpoints.get(hookId);
     if (endpoint === undefined) continue;
     endpoint.known.delete(deliveryId);
     forgetWhenDone(table, endpoint);
   }
-  for (const { hookId } of rests) {
+  for (const { hookId } of sleeps) {
     const endpoint = table.endpoints.get(hookId);
     // An enqueue meanwhile has made its row due again, and only an endpoint in memory is read without a scan.
-    if (endpoint?.isDry && endpoint.known.size === 0) forget(table, endpoint);
+    if (endpoint?.hasReadAll && endpoint.known.size === 0) forget(table, endpoint);
   }
 }

@@ -8,12 +8,12 @@ import type { Store } from '../../../database/store.ts';
 import { Failure, isFailure } from '../../../errors.ts';
 import type { Log } from '../../../telemetry/log.ts';
 import type { World } from '../../../world.ts';
+import { type AttemptResult, OUTSIDE_SHARDS } from '../queue/attempt-result-store.ts';
 import { readContents } from '../queue/delivery-queue-store.ts';
 import { giveBack, restart, takeAgain, takeTest } from '../queue/delivery-restart-store.ts';
-import { OUTSIDE_SHARDS, type Settlement } from '../queue/settlement-store.ts';
 import { ATTEMPT_DEADLINE_MS } from '../send/send.ts';
 import type { SendReport } from '../send/send-report.ts';
-import { type Attempt, describeSettlement, type MakeAttempt } from './attempt.ts';
+import { type Attempt, describeAttemptResult, type MakeAttempt } from './attempt.ts';
 import type { DueScan } from './due-scan.ts';
 import { recordManualOutcome } from './endpoint-outcomes.ts';
 import type { EndpointTable } from './endpoint-table.ts';
@@ -133,8 +133,8 @@ async function attempt(
   const [attemptId = 0] = await store.makeIds(1);
   const leftMs = Math.max(1, Math.min(ATTEMPT_DEADLINE_MS, deadlineMs - world.nowMs()));
   const made = await dependencies.makeAttempt(content, leftMs);
-  const settlement = describeSettlement(made, { ...OUTSIDE_SHARDS, attemptId }, world);
-  writer.add(describeResults(dependencies.table, made, isTest ? endWithAttempt(settlement) : settlement));
+  const result = describeAttemptResult(made, { ...OUTSIDE_SHARDS, attemptId }, world);
+  writer.add(describeResults(dependencies.table, made, isTest ? endWithAttempt(result) : result));
   await writer.flush();
   return made.report;
 }
@@ -144,14 +144,14 @@ async function leaveHeld({ store, world }: ManualAttemptsDependencies, hookId: n
   await giveBack(store, [hookId, id], world.nowMs());
 }
 
-function describeResults(table: EndpointTable, { content, report }: Attempt, settlement: Settlement) {
+function describeResults(table: EndpointTable, { content, report }: Attempt, result: AttemptResult) {
   const place = { hookId: content.hook_id, origin: new URL(content.url ?? '').origin };
-  return { attempt: { settlement, report }, changes: recordManualOutcome(table, place, report.outcome) };
+  return { attempt: { result, report }, changes: recordManualOutcome(table, place, report.outcome) };
 }
 
 function reportFailure(log: Log, error: unknown): void {
   if (isFailure(error) && error.code === 'conflict') return;
-  log.warn({ err: error }, 'A redelivery failed or is left to the workers');
+  log.warn({ err: error }, 'Cannot redeliver at once; the workers send it when it is due');
 }
 
 function refuseSecond(deliveryId: number): Failure {
@@ -160,8 +160,8 @@ function refuseSecond(deliveryId: number): Failure {
 }
 
 /** A test stands for no event: a failed one is not sent again days later. */
-function endWithAttempt(settlement: Settlement): Settlement {
-  return settlement.state === 'pending' ? { ...settlement, state: 'dead' } : settlement;
+function endWithAttempt(result: AttemptResult): AttemptResult {
+  return result.state === 'pending' ? { ...result, state: 'dead' } : result;
 }
 
 /** Counts what is under way. `take` returns a function that leaves the slot again, or undefined when all are taken. */

@@ -21,7 +21,7 @@ function createWriter(store: Store, failures = 0) {
     store: { ...store, writeAll },
     world: realWorld,
     log: createLog('silent'),
-    owner: 'worker-1',
+    workerId: 'worker-1',
     table: createEndpointTable(realWorld),
     scan: { request: () => requests.push('scan') },
     signal: createWakeSignal(),

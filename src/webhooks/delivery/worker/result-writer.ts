@@ -9,7 +9,7 @@ import type { World } from '../../../world.ts';
 import { wakeOrigin } from '../queue/delivery-restart-store.ts';
 import type { EndpointChange } from '../queue/endpoint-change-store.ts';
 import type { DueScan } from './due-scan.ts';
-import { type EndpointTable, listRests, markStored } from './endpoint-table.ts';
+import { type EndpointTable, listSleeps, markStored } from './endpoint-table.ts';
 import {
   addResults,
   type Batch,
@@ -34,7 +34,7 @@ const REPORTS_EVERY_MS = 250;
 export interface ResultWriter {
   /** Queues results; they are stored soon. */
   add(results: Results): void;
-  /** Asks for a batch although there may be no result: some endpoint may rest. */
+  /** Asks for a batch although there may be no result: an endpoint may sleep. */
   wake(): void;
   /** Resolves when all results are stored. */
   flush(): Promise<void>;
@@ -47,7 +47,7 @@ export interface ResultWriterDependencies {
   readonly world: World;
   readonly log: Log;
   /** Of the shards that results are fenced by. */
-  readonly owner: string;
+  readonly workerId: string;
   readonly table: EndpointTable;
   readonly scan: Pick<DueScan, 'request'>;
   /** Of the dispatch loop, which may send more when results are stored. */
@@ -83,7 +83,7 @@ export function createResultWriter(dependencies: ResultWriterDependencies): Resu
   return {
     add: (results) => {
       addResults(queue, results);
-      if (queue.settlements.length >= FULL_BATCH) state.batchSignal.wake();
+      if (queue.attemptResults.length >= FULL_BATCH) state.batchSignal.wake();
       if (hasResults(queue)) void startRun(dependencies, state, 'paced');
     },
     wake,
@@ -126,7 +126,7 @@ async function runBatches(dependencies: ResultWriterDependencies, state: WriterS
 
 async function waitForMore(world: World, state: WriterState): Promise<void> {
   const waitMs = state.lastBatchMs + BATCH_EVERY_MS - world.monotonicMs();
-  if (waitMs > 0 && state.queue.settlements.length < FULL_BATCH) await state.batchSignal.wait(waitMs);
+  if (waitMs > 0 && state.queue.attemptResults.length < FULL_BATCH) await state.batchSignal.wait(waitMs);
   state.lastBatchMs = world.monotonicMs();
 }
 
@@ -158,21 +158,21 @@ function createReportTurn(world: World, onTurn: () => void): ReportTurn {
   };
 }
 
-/** Stores a batch with the endpoints that rest after it, and then tells the table and the dispatch loop. */
+/** Stores a batch with the endpoints that sleep after it, and then tells the table and the dispatch loop. */
 async function commitBatch(
   dependencies: ResultWriterDependencies,
   batch: Batch,
   abandoned: AbortSignal,
 ): Promise<void> {
-  const { world, owner, table } = dependencies;
-  const rests = listRests(table, batch.settlements);
-  const unit = batchSteps(batch, { owner, nowMs: world.nowMs(), rests });
+  const { world, workerId, table } = dependencies;
+  const sleeps = listSleeps(table, batch.attemptResults);
+  const unit = batchSteps(batch, { workerId, nowMs: world.nowMs(), sleeps });
   const origins = batch.changes.filter((change) => change.kind === 'wake origin').map(({ origin }) => origin);
   const nowMs = world.nowMs();
   for (const origin of origins)
     await storeUntilDone(dependencies, (store) => wakeOrigin(store, origin, nowMs), abandoned);
   if (unit.length > 0) await storeUntilDone(dependencies, (store) => store.writeAll(unit), abandoned);
-  markStored(table, batch.settlements, rests);
+  markStored(table, batch.attemptResults, sleeps);
   logDisabled(dependencies.log, batch.changes);
   if (batch.changes.some(isDueNow)) dependencies.scan.request();
   dependencies.signal.wake();

@@ -12,7 +12,7 @@ export const RENEW_EVERY_MS = 5000;
 const FORGET_MS = 3_600_000;
 
 export interface ShardLeases {
-  readonly owner: string;
+  readonly workerId: string;
   /** The fencing token of a shard that this worker owns now. */
   epochOf(shard: number): number | undefined;
   /** Renews, takes and gives back leases. Shards for which `isBusy` is true are not given back. */
@@ -22,17 +22,17 @@ export interface ShardLeases {
 
 interface LeaseState {
   readonly store: Store;
-  readonly owner: string;
+  readonly workerId: string;
   epochs: Map<number, number>;
   leasedUntilMs: number;
   isFirst: boolean;
 }
 
 export function createShardLeases(store: Store, world: World): ShardLeases {
-  const owner = world.uuid();
-  const state: LeaseState = { store, owner, epochs: new Map(), leasedUntilMs: 0, isFirst: true };
+  const workerId = world.uuid();
+  const state: LeaseState = { store, workerId, epochs: new Map(), leasedUntilMs: 0, isFirst: true };
   return {
-    owner,
+    workerId,
     epochOf: (shard) => (world.monotonicMs() < state.leasedUntilMs ? state.epochs.get(shard) : undefined),
     renew: async (isBusy) => {
       const startMs = world.monotonicMs();
@@ -43,33 +43,33 @@ export function createShardLeases(store: Store, world: World): ShardLeases {
     release: async () => {
       const all = [...state.epochs].map(toOwned);
       state.epochs.clear();
-      await releaseShards(store, owner, all);
-      await forgetWorkers(store, owner, world.nowMs() - FORGET_MS);
+      await releaseShards(store, workerId, all);
+      await forgetWorkers(store, workerId, world.nowMs() - FORGET_MS);
     },
   };
 }
 
 /** Returns how many shards are this worker's share. */
 async function renewAndTake(state: LeaseState, nowMs: number): Promise<number> {
-  const { store, owner } = state;
+  const { store, workerId } = state;
   const expiresAtMs = nowMs + LEASE_MS;
-  const { owned, workers } = await beat(store, { owner, nowMs, expiresAtMs });
+  const { owned, workers } = await beat(store, { workerId, nowMs, expiresAtMs });
   state.epochs = new Map(owned.map(({ shard, epoch }) => [shard, epoch]));
   // The embedded store belongs to one process: an earlier owner of the shards is dead, and its leases need not run out.
   const isAlone = store.engine === 'sqlite';
   const share = isAlone ? SHARD_COUNT : Math.ceil(SHARD_COUNT / workers);
   const expiredMs = isAlone && state.isFirst ? expiresAtMs : nowMs;
-  const taken = await takeShards(store, { owner, nowMs: expiredMs, expiresAtMs }, share - state.epochs.size);
+  const taken = await takeShards(store, { workerId, nowMs: expiredMs, expiresAtMs }, share - state.epochs.size);
   state.isFirst = false;
   for (const { shard, epoch } of taken) state.epochs.set(shard, epoch);
   return share;
 }
 
-async function giveBack({ store, owner, epochs }: LeaseState, surplus: number, isBusy: (shard: number) => boolean) {
+async function giveBack({ store, workerId, epochs }: LeaseState, surplus: number, isBusy: (shard: number) => boolean) {
   if (surplus <= 0) return;
   const idle = [...epochs].filter(([shard]) => !isBusy(shard)).slice(0, surplus);
   for (const [shard] of idle) epochs.delete(shard);
-  await releaseShards(store, owner, idle.map(toOwned));
+  await releaseShards(store, workerId, idle.map(toOwned));
 }
 
 function toOwned([shard, epoch]: [number, number]): OwnedShard {

@@ -7,10 +7,10 @@ import type { Row, Step } from '../../../database/store.ts';
 import { renderValueRows, wideStatement, wideSteps } from '../../../database/value-rows.ts';
 
 /** One attempt and the new state of its delivery. */
-export interface Settlement {
+export interface AttemptResult {
   readonly deliveryId: number;
   readonly hookId: number;
-  /** The row's due time when it was read; the settlement moves the delivery only if it is still the same. */
+  /** The row's due time when it was read; the delivery moves only if it is still the same. */
   readonly foundDueAtMs: number;
   readonly attempts: number;
   readonly shard: number;
@@ -77,9 +77,9 @@ function renderAttempt(before: number): string {
   return `(${parameter(1)}, ${parameter(2)}, COALESCE((${count}), ${parameter(3)}), ${rest})`;
 }
 
-/** At most one settlement of a delivery. */
-export function settleSteps(settlements: readonly Settlement[], owner: string): Step[] {
-  const results = settlements.map((one) => [
+/** At most one result a delivery. */
+export function attemptResultSteps(attemptResults: readonly AttemptResult[], workerId: string): Step[] {
+  const results = attemptResults.map((one) => [
     one.hookId,
     one.deliveryId,
     one.foundDueAtMs,
@@ -92,7 +92,7 @@ export function settleSteps(settlements: readonly Settlement[], owner: string): 
     one.epoch,
     one.attempt.id,
   ]);
-  const attempts = settlements.map(({ deliveryId, hookId, attempts: before, attempt }) => [
+  const attempts = attemptResults.map(({ deliveryId, hookId, attempts: before, attempt }) => [
     deliveryId,
     attempt.id,
     before + 1,
@@ -105,5 +105,5 @@ export function settleSteps(settlements: readonly Settlement[], owner: string): 
     attempt.responseBody,
     hookId,
   ]);
-  return [...wideSteps(settle, results, [owner]), ...wideSteps(insertAttempts, attempts)];
+  return [...wideSteps(settle, results, [workerId]), ...wideSteps(insertAttempts, attempts)];
 }

@@ -19,8 +19,8 @@ export interface Endpoint {
   /** Of its row when it was last read. */
   version: number;
   /** The last read found all that is due. */
-  isDry: boolean;
-  /** Rises with every enqueue, so that a read which began before the enqueue does not make the endpoint dry. */
+  hasReadAll: boolean;
+  /** Rises with every enqueue, so that a read which began before the enqueue does not count as having read all. */
   enqueues: number;
   /** When a delivery was last found for it; monotonic. */
   lastFoundMs: number;
@@ -39,7 +39,7 @@ export function createEndpoint(row: DueEndpoint): Endpoint {
     origin: row.origin,
     shard: row.shard,
     version: row.version,
-    isDry: false,
+    hasReadAll: false,
     enqueues: 0,
     lastFoundMs: Number.NEGATIVE_INFINITY,
     isClosed: false,
