@@ -61,8 +61,8 @@ async function insertLive(store: Store): Promise<Uint8Array[]> {
   const form = { name: 'Bench', homepage: '', description: '', redirectUris: ['https://a.example/'], isPublic: false };
   const { application } = await createApplication(store, realWorld, { form, actor: { userId } });
   const { clientId } = application;
-  const grantId = await giveConsent(store, { userId, clientId, scopes: ['all_user'] });
-  const person = { userId, userEpoch: 0, grantId };
+  const consentId = await giveConsent(store, { userId, clientId, scopes: ['all_user'] });
+  const person = { userId, credentialGeneration: 0, consentId };
   const nowMs = realWorld.nowMs();
   const hashes = Array.from({ length: LIVE }, () => hashSecret(createSecret('access', realWorld)));
   const expiresAtMs = nowMs + 30 * DAY_MS;

@@ -29,8 +29,8 @@ const store = await openStore({ dataDir, migrations, world: realWorld, log, metr
 const server = await startAuthorizationServer(store, { log });
 const { user } = await createPerson(server, 'ada');
 const { clientId, clientSecret } = await registerApplication(server);
-const grantId = await giveConsent(server.store, { userId: user.id, clientId, scopes: ['all_user'] });
-const person = { userId: user.id, userEpoch: user.epoch, grantId };
+const consentId = await giveConsent(server.store, { userId: user.id, clientId, scopes: ['all_user'] });
+const person = { userId: user.id, credentialGeneration: user.credentialGeneration, consentId };
 
 const DAY_MS = 86_400_000;
 

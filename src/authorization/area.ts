@@ -4,7 +4,7 @@ import type { Config } from '../config/config.ts';
 import type { Store } from '../database/store.ts';
 import { Failure } from '../errors.ts';
 import type { RouteMount } from '../http/mount.ts';
-import type { RequireScope } from '../http/require-scope.ts';
+import type { RequireScope } from '../http/scope-middleware.ts';
 import type { Owners, VerifyToken } from '../identity.ts';
 import { respondRefusal } from '../pages/page-routes.ts';
 import type { Gate } from '../pages/visits.ts';

@@ -5,7 +5,7 @@ import {
   createObservationTable,
   type ObservationTable,
 } from '../../src/prediction/schema/observation-table.ts';
-import { createRandom } from '../../src/prediction/simulator/random.ts';
+import { createRandom } from '../../src/prediction/simulator/random-draws.ts';
 
 export interface PoolOptions {
   readonly rows: number;

@@ -1,5 +1,5 @@
 import { createRoundRobin } from '../../src/prediction/simulator/policies.ts';
-import { createRandom } from '../../src/prediction/simulator/random.ts';
+import { createRandom } from '../../src/prediction/simulator/random-draws.ts';
 import { createServer, type SimulatedServer } from '../../src/prediction/simulator/server.ts';
 import { type SimulatedObservation, simulate } from '../../src/prediction/simulator/simulate.ts';
 import { createRooflineTimer, type Gpu } from '../../src/prediction/simulator/step-time.ts';

@@ -21,7 +21,7 @@ import {
   listApplications,
 } from '../applications/application-store.ts';
 import { messages } from '../messages/messages.ts';
-import { clientAddress } from '../sign-in/client-address.ts';
+import { clientAddress } from '../sign-in/read-client-address.ts';
 import {
   type ApplicationValues,
   renderApplication,

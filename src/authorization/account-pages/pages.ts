@@ -14,7 +14,7 @@ import { addSecurityRoutes } from './security-routes.ts';
 import { addSessionRoutes } from './session-routes.ts';
 import { addTokenRoutes } from './token-routes.ts';
 import { addTotpRoutes } from './totp-routes.ts';
-import { addUpstreamLinkRoutes } from './upstream-routes.ts';
+import { addUpstreamLinkRoutes } from './upstream-link-routes.ts';
 import { addUserRoutes } from './user-routes.ts';
 
 /** To be mounted at `/`, beside the sign-in. */

@@ -13,10 +13,10 @@ import { countRecoveryCodes, hasTotp } from '../accounts/totp-store.ts';
 import { listUpstreamAccounts } from '../accounts/upstream-account-store.ts';
 import { findCredentials } from '../accounts/user-store.ts';
 import { messages } from '../messages/messages.ts';
-import { clientAddress } from '../sign-in/client-address.ts';
 import { passkeyScript } from '../sign-in/passkey-script.ts';
 import { beginRegistration, canUsePasskeys, finishRegistration } from '../sign-in/passkeys.ts';
 import { checkHashPlace, checkNewPassword, hashPassword, isPassword } from '../sign-in/password.ts';
+import { clientAddress } from '../sign-in/read-client-address.ts';
 import { deletePersonalTokensStep } from '../tokens/personal-token-store.ts';
 import { askToSignInAgain, type Console, isFresh, type Submission, type Visit } from './console.ts';
 import { renderSecurity, type SecurityView } from './security-page.ts';
@@ -102,11 +102,11 @@ function addPasswordForm({ context, form }: Console): void {
     const event = { kind: 'password_changed', userId: user.id, address: clientAddress(c) } as const;
     const isChanged = await context.store.call(changePasswordOnce, {
       userId: user.id,
-      epoch: user.epoch,
+      credentialGeneration: user.credentialGeneration,
       passwordHash: await hashPassword(password, { key: session.id, isKnown: true }),
       nowMs,
       steps: [
-        // All other sessions end: an intruder who knew the old password is signed out (S10).
+        // All other sessions end: an intruder who knew the old password is signed out.
         keepSessionStep(session.id, user.id),
         endOtherSessionsStep(user.id, session.id),
         ...(revokesTokens ? revokePersonalTokensSteps(user.id, nowMs) : []),

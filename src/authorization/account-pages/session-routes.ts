@@ -8,7 +8,7 @@ import { endOtherSessionsStep, endSession, listSessions, type SessionEntry } fro
 import { messages } from '../messages/messages.ts';
 import { describeScope } from '../messages/scope-descriptions.ts';
 import { listAuthorizedApplications, revokeConsent } from '../oauth/protocol/consent-store.ts';
-import { clientAddress } from '../sign-in/client-address.ts';
+import { clientAddress } from '../sign-in/read-client-address.ts';
 import type { Console } from './console.ts';
 
 /** Lists a person's sessions and the applications that act for them, and ends them. */

@@ -15,7 +15,7 @@ import { findDone } from '../../pages/visits.ts';
 import { isScope, listGrantable, SCOPES, type Scope } from '../applications/scope.ts';
 import { messages } from '../messages/messages.ts';
 import { describeScope } from '../messages/scope-descriptions.ts';
-import { clientAddress } from '../sign-in/client-address.ts';
+import { clientAddress } from '../sign-in/read-client-address.ts';
 import { createPersonalToken, DEFAULT_PERSONAL_TOKEN_DAYS, revokePersonalToken } from '../tokens/personal-token.ts';
 import { listPersonalTokens, type PersonalToken } from '../tokens/personal-token-store.ts';
 import type { Console, Submission, Visit } from './console.ts';
@@ -84,7 +84,7 @@ function readValues({ form, session }: Submission): TokenValues {
 async function makeToken({ store, world }: Console['context'], visit: Visit, values: TokenValues): Promise<string> {
   const { secret } = await createPersonalToken(store, world, {
     userId: visit.session.user.id,
-    userEpoch: visit.session.user.epoch,
+    credentialGeneration: visit.session.user.credentialGeneration,
     name: values.name,
     scopes: values.scopes,
     repositories: values.repositories === '' ? undefined : values.repositories.split(/[\s,]+/),

@@ -11,7 +11,7 @@ import {
   replaceRecoveryCodesSteps,
 } from '../accounts/totp-store.ts';
 import { messages } from '../messages/messages.ts';
-import { clientAddress } from '../sign-in/client-address.ts';
+import { clientAddress } from '../sign-in/read-client-address.ts';
 import { createRecoveryCodes, createTotpSeed, findTimeStep, formatTotpUri } from '../sign-in/totp.ts';
 import { askToSignInAgain, type Console, type Visit } from './console.ts';
 import { renderRecoveryCodes, renderTotpSetup, type SecurityForm } from './security-page.ts';

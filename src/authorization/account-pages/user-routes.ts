@@ -23,8 +23,8 @@ import {
   type User,
 } from '../accounts/user-store.ts';
 import { messages } from '../messages/messages.ts';
-import { clientAddress } from '../sign-in/client-address.ts';
 import { checkNewPassword, hashPassword } from '../sign-in/password.ts';
+import { clientAddress } from '../sign-in/read-client-address.ts';
 import { checkAdmin } from './activity-routes.ts';
 import type { Console, Submission, Visit } from './console.ts';
 

@@ -46,7 +46,7 @@ export const reserveAttempt: Procedure<Attempt, number> = procedure(
     const waitMs = waitOfAttempt(counts);
     for (const { key, policy, debtMs, isAhead } of counts) {
       if (waitMs === 0) await transaction.run(countAttempt, [key, debtMs + policy.forgetOneMs, nowMs]);
-      // After the clock was set back, the wait must not last until it reaches the old time again (S14).
+      // After the clock was set back, the wait must not last until it reaches the old time again.
       else if (isAhead) await transaction.run(countAttempt, [key, debtMs, nowMs]);
     }
     return waitMs;

@@ -1,4 +1,4 @@
-/** A new password. It raises the person's epoch, which ends what was made before it (credential-origin-store.ts). */
+/** A new password. It raises the person's credential generation, which ends what was made before it (credential-condition-store.ts). */
 import { type Procedure, procedure, type Step, statement } from '../../database/store.ts';
 
 const setPassword = statement<{ id: string }>(
@@ -15,7 +15,7 @@ export function setPasswordStep(userId: string, passwordHash: string, nowMs: num
 export interface PasswordChange {
   readonly userId: string;
   /** As read when the person proved who they are. */
-  readonly epoch: number;
+  readonly credentialGeneration: number;
   readonly passwordHash: string;
   readonly nowMs: number;
   /** Committed with it. */
@@ -26,8 +26,8 @@ export interface PasswordChange {
 export const changePasswordOnce: Procedure<PasswordChange, boolean> = procedure(
   import.meta.url,
   'changePasswordOnce',
-  async (transaction, { userId, epoch, passwordHash, nowMs, steps }) => {
-    const changed = await transaction.run(setPassword, [userId, passwordHash, nowMs, epoch]);
+  async (transaction, { userId, credentialGeneration, passwordHash, nowMs, steps }) => {
+    const changed = await transaction.run(setPassword, [userId, passwordHash, nowMs, credentialGeneration]);
     if (changed.length === 0) return false;
     for (const step of steps) await transaction.run(step.statement, step.parameters);
     return true;

@@ -93,7 +93,7 @@ const sweepSessions = statement<{ id: string }>(
 
 export interface NewSession {
   /** As read when the person proved who they are: a password set since then makes the session worthless. */
-  readonly user: Pick<User, 'id' | 'epoch'>;
+  readonly user: Pick<User, 'id' | 'credentialGeneration'>;
   readonly method: SignInMethod;
   readonly address: string;
   readonly userAgent: string;
@@ -119,7 +119,7 @@ export async function createSession(
   await store.writeAll([
     {
       statement: insertSession,
-      parameters: [id, hashSessionToken(token), user.id, user.epoch, method, nowMs, address, userAgent],
+      parameters: [id, hashSessionToken(token), user.id, user.credentialGeneration, method, nowMs, address, userAgent],
     },
     auditStep({ kind: 'sign_in', userId: user.id, address, details: { method } }, nowMs),
     ...(session.steps ?? []),

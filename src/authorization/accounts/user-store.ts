@@ -19,8 +19,8 @@ export interface User {
   readonly isAdmin: boolean;
   readonly createdAtMs: number;
   readonly disabledAtMs: number | null;
-  /** Raised when everything that was made for the person before has to end (credential-origin-store.ts). */
-  readonly epoch: number;
+  /** Raised when everything that was made for the person before has to end (credential-condition-store.ts). */
+  readonly credentialGeneration: number;
   /** When the password was last set; null for a person without one (who signs in elsewhere or by passkey). */
   readonly passwordChangedAtMs: number | null;
 }
@@ -110,7 +110,7 @@ export function toUser(row: UserRow): User {
     createdAtMs: row.created_at_ms,
     disabledAtMs: row.disabled_at_ms,
     passwordChangedAtMs: row.password_changed_at_ms,
-    epoch: row.epoch,
+    credentialGeneration: row.epoch,
   };
 }
 
@@ -234,7 +234,7 @@ async function create(store: Store, world: World, user: Omit<UserInsert, 'nowMs'
     createdAtMs: insert.nowMs,
     disabledAtMs: null,
     passwordChangedAtMs: insert.passwordHash === null ? null : insert.nowMs,
-    epoch: 0,
+    credentialGeneration: 0,
   };
 }
 
@@ -261,7 +261,7 @@ export async function changeProfile(
 }
 
 /** Ends every session, and all that applications were given. */
-export function raiseEpochStep(userId: string): Step {
+export function raiseCredentialGenerationStep(userId: string): Step {
   return { statement: raiseEpoch, parameters: [userId] };
 }
 

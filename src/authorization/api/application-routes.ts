@@ -2,7 +2,7 @@
 import { type OpenAPIHono, z } from '@hono/zod-openapi';
 import { Failure } from '../../errors.ts';
 import { limitFields } from '../../http/limit-body.ts';
-import type { IdentityEnv, RequireScope } from '../../http/require-scope.ts';
+import type { IdentityEnv, RequireScope } from '../../http/scope-middleware.ts';
 import type { Identity } from '../../identity.ts';
 import {
   type ApplicationForm,
@@ -14,7 +14,7 @@ import {
 } from '../applications/application.ts';
 import { listSecrets } from '../applications/application-secret-store.ts';
 import { type Application, findApplication, listApplications } from '../applications/application-store.ts';
-import { clientAddress } from '../sign-in/client-address.ts';
+import { clientAddress } from '../sign-in/read-client-address.ts';
 import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
 import { requirePersonalToken } from '../tokens/require-scope.ts';
 import { listPageSchema, takePage } from './list-page.ts';

@@ -2,10 +2,10 @@
 import { type OpenAPIHono, z } from '@hono/zod-openapi';
 import { Failure } from '../../errors.ts';
 import { limitFields } from '../../http/limit-body.ts';
-import type { IdentityEnv, RequireScope } from '../../http/require-scope.ts';
+import type { IdentityEnv, RequireScope } from '../../http/scope-middleware.ts';
 import type { Identity } from '../../identity.ts';
 import { isScope } from '../applications/scope.ts';
-import { clientAddress } from '../sign-in/client-address.ts';
+import { clientAddress } from '../sign-in/read-client-address.ts';
 import {
   createPersonalToken,
   DEFAULT_PERSONAL_TOKEN_DAYS,

@@ -16,7 +16,7 @@ import {
   enableUserStep,
   findUserByLogin,
   listUsers,
-  raiseEpochStep,
+  raiseCredentialGenerationStep,
   setAdminStep,
   type User,
 } from '../accounts/user-store.ts';
@@ -147,7 +147,7 @@ async function setEmail(login: string, email: string): Promise<void> {
 async function resetSecondStep(login: string): Promise<void> {
   await change(login, 'totp_disabled', (user) => [
     ...deleteTotpSteps(user.id),
-    raiseEpochStep(user.id),
+    raiseCredentialGenerationStep(user.id),
     endOtherSessionsStep(user.id, ''),
   ]);
   print(

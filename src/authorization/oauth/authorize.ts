@@ -15,8 +15,8 @@ import { findUserById } from '../accounts/user-store.ts';
 import { type Application, findApplication } from '../applications/application-store.ts';
 import { isLoopbackIp, isPrivateScheme } from '../applications/redirect-uri.ts';
 import { formatScope, isWithin, listGrantable, type Scope } from '../applications/scope.ts';
-import { clientAddress } from '../sign-in/client-address.ts';
 import { markRequest, readMark, spendMark } from '../sign-in/prompt-login-mark.ts';
+import { clientAddress } from '../sign-in/read-client-address.ts';
 import type { Session, SignIn } from '../sign-in/sign-in.ts';
 import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
 import {
@@ -32,11 +32,12 @@ import {
 } from './authorize-request.ts';
 import { formatRefusal, redirectWithCode, redirectWithRefusal } from './client-redirect.ts';
 import { renderConsentPage } from './consent-page.ts';
-import { createConsentView, describeTarget, openRequest, readChosenScopes, sealRequest } from './consent-view.ts';
+import { createConsentView, describeTarget, readChosenScopes } from './consent-view.ts';
 import { insertAllowedCode, insertCodeStep, type NewCode } from './protocol/code-store.ts';
 import { type Consent, findConsent } from './protocol/consent-store.ts';
 import { createOAuthFailure } from './protocol/oauth-error.ts';
 import { describeAuthorize } from './protocol-descriptions.ts';
+import { openRequest, sealRequest } from './sealed-request.ts';
 
 export interface AuthorizeDependencies extends ProtocolDependencies {
   readonly signIn: SignIn;
@@ -238,7 +239,7 @@ async function allow(
   const details = { scope: formatScope(kept) };
   const { text, code } = createCode(dependencies, { request: { ...request, scopes: kept }, session });
   await dependencies.store.call(insertAllowedCode, {
-    decision: { userId, clientId, asked, kept, newGrantId: dependencies.world.uuid(), nowMs },
+    decision: { userId, clientId, asked, kept, newConsentId: dependencies.world.uuid(), nowMs },
     code,
     audit: auditStep({ kind: 'consent_granted', userId, clientId, address: clientAddress(c), details }, nowMs),
   });
@@ -263,7 +264,7 @@ async function passSilently(
   { request, session, consent }: Decided & { readonly consent: Consent },
 ): Promise<Response> {
   const { text, code } = createCode(dependencies, { request, session });
-  const { statement, parameters } = insertCodeStep({ ...code, grantId: consent.grantId });
+  const { statement, parameters } = insertCodeStep({ ...code, consentId: consent.consentId });
   await dependencies.store.write(statement, parameters);
   return redirectWithCode(dependencies, c, { request, code: text });
 }
@@ -271,7 +272,7 @@ async function passSilently(
 function createCode(
   dependencies: AuthorizeDependencies,
   { request, session }: Decided,
-): { readonly text: string; readonly code: Omit<NewCode, 'grantId'> } {
+): { readonly text: string; readonly code: Omit<NewCode, 'consentId'> } {
   const text = createSecret('code', dependencies.world);
   const issuedAtMs = dependencies.world.nowMs();
   const { clientId, redirectUri, codeChallenge, nonce } = request;
@@ -279,7 +280,7 @@ function createCode(
     codeHash: hashSecret(text),
     clientId,
     userId: session.user.id,
-    userEpoch: session.user.epoch,
+    credentialGeneration: session.user.credentialGeneration,
     redirectUri,
     codeChallenge,
     scope: formatScope(request.scopes),

@@ -8,15 +8,16 @@ import { createPageRoutes, readForm } from '../../pages/page-routes.ts';
 import { auditStep } from '../accounts/audit-store.ts';
 import { type Application, findApplication } from '../applications/application-store.ts';
 import { formatScope, listGrantable, readScopes, type Scope } from '../applications/scope.ts';
-import { clientAddress } from '../sign-in/client-address.ts';
+import { clientAddress } from '../sign-in/read-client-address.ts';
 import type { Session, SignIn } from '../sign-in/sign-in.ts';
 import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
 import { renderConsentPage } from './consent-page.ts';
-import { createConsentView, openRequest, readChosenScopes, sealRequest } from './consent-view.ts';
+import { createConsentView, readChosenScopes } from './consent-view.ts';
 import { parseUserCode } from './device.ts';
 import { renderDeviceDonePage, renderDevicePage } from './device-page.ts';
 import { findConsent } from './protocol/consent-store.ts';
 import { approveDeviceOnce, denyDeviceOnce, findPendingDevice, type PendingDevice } from './protocol/device-store.ts';
+import { openRequest, sealRequest } from './sealed-request.ts';
 
 interface DeviceDependencies extends ProtocolDependencies {
   readonly signIn: SignIn;
@@ -139,14 +140,14 @@ async function decide(
     clientId,
     asked: readScopes(device.scope),
     kept,
-    newGrantId: dependencies.world.uuid(),
+    newConsentId: dependencies.world.uuid(),
     nowMs,
   };
   const isDecided = isAllowed
     ? await dependencies.store.call(approveDeviceOnce, {
         userCode,
         decision,
-        userEpoch: user.epoch,
+        credentialGeneration: user.credentialGeneration,
         authTimeMs,
         audit: auditStep({ ...event, kind: 'device_approved' }, nowMs),
       })

@@ -42,7 +42,7 @@ export interface FormFields {
   get(name: string): unknown;
 }
 
-/** Throws `forbidden` unless `form` was made from the cookie's page (S06, A26). */
+/** Throws `forbidden` unless `form` was made from the cookie's page. */
 export function checkFormToken(form: FormFields, cookieValue: string | undefined): void {
   const sent = form.get('csrf_token');
   const isRight = cookieValue !== undefined && typeof sent === 'string' && isSameText(sent, formToken(cookieValue));

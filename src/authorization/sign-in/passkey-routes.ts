@@ -3,9 +3,9 @@ import type { HttpEnv } from '../../http/context.ts';
 import { readField, readForm } from '../../pages/page-routes.ts';
 import { checkAttempt, forgiveAttempt } from '../accounts/attempt-store.ts';
 import { addressSubjects, visitSubjects } from '../accounts/sign-in-back-off.ts';
-import { clientAddress } from './client-address.ts';
 import { formatFlow, readFlow } from './flow.ts';
 import { beginSignIn, finishSignIn } from './passkeys.ts';
+import { clientAddress } from './read-client-address.ts';
 import type { SignInContext } from './sign-in-context.ts';
 
 /** Signing in with a passkey: the script of the page fetches a challenge and posts the answer as a form. */

@@ -12,12 +12,12 @@ import { type AttemptSubject, attemptSubjects } from '../accounts/sign-in-back-o
 import { hasTotp } from '../accounts/totp-store.ts';
 import { findCredentials, rehashPassword, type User } from '../accounts/user-store.ts';
 import { messages } from '../messages/messages.ts';
-import { clientAddress } from './client-address.ts';
 import { type Flow, formatFlow, readFlow } from './flow.ts';
 import { type HashCaller, isBusy } from './hash-queue.ts';
 import { findDeviceId } from './known-device.ts';
 import { canUsePasskeys } from './passkeys.ts';
 import { checkHashPlace, hashPassword, isPassword, needsRehash } from './password.ts';
+import { clientAddress } from './read-client-address.ts';
 import { askSecondStep } from './second-step-routes.ts';
 import type { SignInContext } from './sign-in-context.ts';
 import { renderSignInPage } from './sign-in-page.ts';
@@ -103,7 +103,7 @@ async function goOn(
   return context.finishSignIn(c, { user, method: 'password', flow });
 }
 
-/** The same answer in the same time for a wrong password, an unknown login and a disabled person (S07). */
+/** The same answer in the same time for a wrong password, an unknown login and a disabled person. */
 async function checkPassword(
   c: Context<HttpEnv>,
   { store, refusals }: SignInContext,

@@ -17,8 +17,8 @@ import { findTicket, issueTicket, takeTicket } from '../accounts/ticket-store.ts
 import { findTotpSeed, spendRecoveryCode, spendTotpTimeStep } from '../accounts/totp-store.ts';
 import { findUserById, type User } from '../accounts/user-store.ts';
 import { messages } from '../messages/messages.ts';
-import { clientAddress } from './client-address.ts';
 import { type Flow, formatFlow, readFlow } from './flow.ts';
+import { clientAddress } from './read-client-address.ts';
 import type { SignInContext } from './sign-in-context.ts';
 import { renderSecondStepPage } from './sign-in-page.ts';
 import { findTimeStep } from './totp.ts';
@@ -37,7 +37,7 @@ export async function askSecondStep(
   context: SignInContext,
   { user, flow }: { readonly user: User; readonly flow: Flow },
 ): Promise<Response> {
-  const content: PendingSignIn = { userId: user.id, epoch: user.epoch };
+  const content: PendingSignIn = { userId: user.id, epoch: user.credentialGeneration };
   const value = await issueTicket(context, 'second-step', { content, lifetimeMs: LIFETIME_SECONDS * 1000 });
   context.cookies.write(c, 'step', { value, maxAgeSeconds: LIFETIME_SECONDS });
   return c.redirect(`/sign-in/second-step${formatFlow(flow)}`, 303);
@@ -75,7 +75,7 @@ export function addSecondStepRoutes(routes: OpenAPIHono<HttpEnv>, context: SignI
 async function findPendingUser(context: SignInContext, ticket: string): Promise<User | undefined> {
   const pending = await findTicket<PendingSignIn>(context, 'second-step', ticket);
   const user = pending && (await findUserById(context.store, pending.userId));
-  const isSame = user?.epoch === pending?.epoch && user?.disabledAtMs === null;
+  const isSame = user?.credentialGeneration === pending?.epoch && user?.disabledAtMs === null;
   return isSame ? user : undefined;
 }
 

@@ -10,8 +10,8 @@ import { auditStep } from '../accounts/audit-store.ts';
 import { findTicket, issueTicket, takeTicket } from '../accounts/ticket-store.ts';
 import { createFirstUser, hasUsers } from '../accounts/user-store.ts';
 import { messages } from '../messages/messages.ts';
-import { clientAddress } from './client-address.ts';
 import { checkNewPassword, hashPassword } from './password.ts';
+import { clientAddress } from './read-client-address.ts';
 import type { SignInContext } from './sign-in-context.ts';
 import { renderSetupPage } from './sign-in-page.ts';
 

@@ -13,10 +13,10 @@ import {
   type StoredSession,
 } from '../accounts/session-store.ts';
 import type { User } from '../accounts/user-store.ts';
-import { clientAddress } from './client-address.ts';
 import { type Cookies, checkFormToken, checkOrigin, createCookies, type FormFields, formToken } from './cookies.ts';
 import type { Flow } from './flow.ts';
 import { rememberDevice } from './known-device.ts';
+import { clientAddress } from './read-client-address.ts';
 import { createUpstreamProvider, type UpstreamConfig, type UpstreamProvider } from './upstream.ts';
 
 /** A signed-in browser. */
@@ -97,7 +97,7 @@ export function createSignInContext(dependencies: SignInContextDependencies): Si
     async finishSignIn(c, { user, method, flow, steps = [] }) {
       const address = clientAddress(c);
       const userAgent = c.req.header('user-agent') ?? '';
-      // Always a fresh session: a session id planted before the sign-in is useless after it (S04).
+      // Always a fresh session: a session id planted before the sign-in is useless after it.
       const before = await currentSession(c);
       const ends = before === undefined ? [] : [endSessionStep(before.id, before.user.id)];
       const session = { user, method, address, userAgent, steps: [...ends, ...steps] };

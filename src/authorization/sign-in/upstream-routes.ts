@@ -10,9 +10,9 @@ import { issueTicket, takeTicket } from '../accounts/ticket-store.ts';
 import { findUpstreamAccount, linkNewUserStep, linkUpstreamAccount } from '../accounts/upstream-account-store.ts';
 import { createUser, findUserById, type User } from '../accounts/user-store.ts';
 import { messages } from '../messages/messages.ts';
-import { clientAddress } from './client-address.ts';
 import { formToken, isSameText } from './cookies.ts';
 import { formatFlow, readFlow } from './flow.ts';
+import { clientAddress } from './read-client-address.ts';
 import type { SignInContext } from './sign-in-context.ts';
 import type { UpstreamPerson, UpstreamProof, UpstreamProvider } from './upstream.ts';
 

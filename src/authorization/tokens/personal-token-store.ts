@@ -126,7 +126,7 @@ export interface PersonalTokenInsert {
   /** The token that makes it. */
   readonly parentId: string | undefined;
   /** The person's epoch as the session that makes it read it. */
-  readonly userEpoch: number | undefined;
+  readonly credentialGeneration: number | undefined;
   readonly audit: Step;
 }
 
@@ -134,9 +134,9 @@ export interface PersonalTokenInsert {
 export const insertPersonalTokenOnce: Procedure<PersonalTokenInsert, boolean> = procedure(
   import.meta.url,
   'insertPersonalTokenOnce',
-  async (transaction, { token, hash, parentId, userEpoch, audit }) => {
+  async (transaction, { token, hash, parentId, credentialGeneration, audit }) => {
     const { tokenId, userId, name, hint, createdAtMs, expiresAtMs = null } = token;
-    if ((await transaction.run(lockOwner, [userId, userEpoch ?? null])).length === 0) return false;
+    if ((await transaction.run(lockOwner, [userId, credentialGeneration ?? null])).length === 0) return false;
     if (parentId !== undefined && (await transaction.run(personalTokenById, [userId, parentId])).length === 0)
       return false;
     const scope = token.scopes.join(' ');

@@ -25,7 +25,7 @@ export interface PersonalTokenForm {
   /** The personal token that makes it: both end together. */
   readonly parentId?: string | undefined;
   /** Of the person whose session makes it: it is not made once that session has ended by a new password. */
-  readonly userEpoch?: number | undefined;
+  readonly credentialGeneration?: number | undefined;
   readonly actorId?: string | undefined;
   readonly address?: string | undefined;
 }
@@ -64,7 +64,7 @@ export async function createPersonalToken(
     token,
     hash: hashSecret(secret),
     parentId: form.parentId,
-    userEpoch: form.userEpoch,
+    credentialGeneration: form.credentialGeneration,
     audit: auditStep({ kind: 'personal_token_created', userId, actorId, address, details }, nowMs),
   });
   if (!isMade) throw new Failure('conflict', 'Cannot create the token: the session or token that makes it has ended');

@@ -10,7 +10,7 @@ import { mayHoldFields, readBodyFields } from '../../http/body-fields.ts';
 import type { HttpEnv } from '../../http/context.ts';
 import { type Call, toCall } from '../../http/endpoint.ts';
 import { parsePairs } from '../../http/parser-limits.ts';
-import type { IdentityEnv, RequireScope } from '../../http/require-scope.ts';
+import type { IdentityEnv, RequireScope } from '../../http/scope-middleware.ts';
 import type { Identity, VerifyToken } from '../../identity.ts';
 import { permits, refuseScope } from '../../scopes.ts';
 

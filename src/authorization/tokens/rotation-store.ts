@@ -6,7 +6,7 @@
  *  - a rotated token shown later kills its whole family (RFC 9700 §4.14.2).
  */
 import { type Procedure, procedure, statement, type Transaction } from '../../database/store.ts';
-import { holdsOrigin, joinOrigin } from '../accounts/credential-origin-store.ts';
+import { joinCondition, meetsCondition } from '../accounts/credential-condition-store.ts';
 import { insertAccess, insertRefresh, type NewToken, revokeFamily } from './token-store.ts';
 
 export interface Rotation {
@@ -43,7 +43,7 @@ interface RefreshRow {
   readonly grant_types: string;
 }
 
-// Whatever stops a family stops it here: revoked, application gone or disabled, or what it hangs on does not hold.
+// Whatever stops a family stops it here: revoked, application gone or disabled, or its condition does not hold.
 const liveRefresh = statement<RefreshRow>(
   'live-refresh-token',
   `SELECT r.family_id, r.generation, r.expires_at_ms, r.rotated_at_ms, r.successor_seed, f.client_id, f.scope,
@@ -51,8 +51,8 @@ const liveRefresh = statement<RefreshRow>(
    FROM refresh_tokens r
    JOIN token_families f ON f.family_id = r.family_id
    JOIN applications a ON a.client_id = f.client_id
-   ${joinOrigin('f')}
-   WHERE r.token_hash = $1 AND f.revoked_at_ms IS NULL AND a.disabled_at_ms IS NULL AND ${holdsOrigin('f')}`,
+   ${joinCondition('f')}
+   WHERE r.token_hash = $1 AND f.revoked_at_ms IS NULL AND a.disabled_at_ms IS NULL AND ${meetsCondition('f')}`,
 );
 const markRotated = statement<{ family_id: string }>(
   'mark-refresh-token-rotated',

@@ -1,22 +1,22 @@
 /**
  * Access and refresh tokens, and the families they belong to. Only digests are stored.
  *
- * A family is one grant of a user to an application; refresh tokens are its generations (rotation-store.ts).
+ * A family: all tokens that came of one authorization of a user (RFC 6749 calls it a grant); refresh tokens are its generations (rotation-store.ts).
  */
 import { type Procedure, procedure, type Step, type Store, statement, type Transaction } from '../../database/store.ts';
 import { auditStep } from '../accounts/audit-store.ts';
-import { holdsOrigin, joinOrigin } from '../accounts/credential-origin-store.ts';
+import { joinCondition, meetsCondition } from '../accounts/credential-condition-store.ts';
 
 export interface NewToken {
   readonly hash: Uint8Array;
   readonly expiresAtMs: number;
 }
 
-/** Whose the tokens are, and what they hang on (credential-origin-store.ts). */
+/** Whose the tokens are, and the condition under which they are valid (credential-condition-store.ts). */
 export interface PersonOrigin {
   readonly userId: string;
-  readonly userEpoch: number;
-  readonly grantId: string;
+  readonly credentialGeneration: number;
+  readonly consentId: string;
 }
 
 export interface NewFamily {
@@ -54,7 +54,7 @@ export const insertAccess = statement(
 export function insertFamilySteps(family: NewFamily, tokens: NewTokens): Step[] {
   const { familyId, clientId, person, scope, authTimeMs, nowMs, expiresAtMs } = family;
   const { access, refresh } = tokens;
-  const origin = person === undefined ? [null, 0, ''] : [person.userId, person.userEpoch, person.grantId];
+  const origin = person === undefined ? [null, 0, ''] : [person.userId, person.credentialGeneration, person.consentId];
   return [
     {
       statement: insertFamily,
@@ -171,9 +171,9 @@ const liveAccess = statement<LiveTokenRow>(
    FROM access_tokens t
    JOIN token_families f ON f.family_id = t.family_id
    JOIN applications a ON a.client_id = f.client_id
-   ${joinOrigin('f', 'LEFT')}
+   ${joinCondition('f', 'LEFT')}
    WHERE t.token_hash = $1 AND t.revoked_at_ms IS NULL AND f.revoked_at_ms IS NULL
-     AND a.disabled_at_ms IS NULL AND (f.user_id IS NULL OR (u.id IS NOT NULL AND ${holdsOrigin('f')}))`,
+     AND a.disabled_at_ms IS NULL AND (f.user_id IS NULL OR (u.id IS NOT NULL AND ${meetsCondition('f')}))`,
 );
 const unusedRefresh = statement<LiveTokenRow>(
   'unused-refresh-token',
@@ -181,9 +181,9 @@ const unusedRefresh = statement<LiveTokenRow>(
    FROM refresh_tokens r
    JOIN token_families f ON f.family_id = r.family_id
    JOIN applications a ON a.client_id = f.client_id
-   ${joinOrigin('f')}
+   ${joinCondition('f')}
    WHERE r.token_hash = $1 AND r.rotated_at_ms IS NULL AND f.revoked_at_ms IS NULL
-     AND a.disabled_at_ms IS NULL AND ${holdsOrigin('f')}`,
+     AND a.disabled_at_ms IS NULL AND ${meetsCondition('f')}`,
 );
 
 export async function findLiveToken(

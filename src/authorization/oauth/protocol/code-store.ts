@@ -1,6 +1,6 @@
 /** Authorization codes. A code is redeemed by one conditional UPDATE, in the transaction that makes its tokens. */
 import { type Procedure, procedure, type Step, type Store, statement } from '../../../database/store.ts';
-import { existsOrigin } from '../../accounts/credential-origin-store.ts';
+import { existsCondition } from '../../accounts/credential-condition-store.ts';
 import { MAX_SKEW_MS } from '../../accounts/steady-clock.ts';
 import {
   insertFamilySteps,
@@ -73,7 +73,7 @@ const redeem = statement<{
   'redeem-code',
   `UPDATE authorization_codes SET redeemed_at_ms = $2, family_id = $3
    WHERE code_hash = $1 AND redeemed_at_ms IS NULL AND expires_at_ms > $2 AND issued_at_ms <= $2 + ${MAX_SKEW_MS} AND failed_attempts < ${MAX_FAILED_ATTEMPTS}
-     AND ${existsOrigin('authorization_codes')}
+     AND ${existsCondition('authorization_codes')}
    RETURNING user_id, user_epoch, grant_id, scope, auth_time_ms`,
 );
 const familyOfCode = statement<{ family_id: string }>(
@@ -87,8 +87,8 @@ export function insertCodeStep(code: NewCode): Step {
       code.codeHash,
       code.clientId,
       code.userId,
-      code.userEpoch,
-      code.grantId,
+      code.credentialGeneration,
+      code.consentId,
       code.redirectUri,
       code.codeChallenge ?? null,
       code.scope,
@@ -102,7 +102,7 @@ export function insertCodeStep(code: NewCode): Step {
 
 export interface AllowedCode {
   readonly decision: ConsentDecision;
-  readonly code: Omit<NewCode, 'grantId'>;
+  readonly code: Omit<NewCode, 'consentId'>;
   readonly audit: Step;
 }
 
@@ -111,8 +111,8 @@ export const insertAllowedCode: Procedure<AllowedCode, void> = procedure(
   import.meta.url,
   'insertAllowedCode',
   async (transaction, { decision, code, audit }) => {
-    const grantId = await saveConsentIn(transaction, decision);
-    await runSteps(transaction, [insertCodeStep({ ...code, grantId }), audit]);
+    const consentId = await saveConsentIn(transaction, decision);
+    await runSteps(transaction, [insertCodeStep({ ...code, consentId }), audit]);
   },
 );
 
@@ -165,7 +165,7 @@ export const redeemCode: Procedure<Redemption, 'redeemed' | 'refused'> = procedu
     const family = {
       familyId,
       clientId,
-      person: { userId: code.user_id, userEpoch: code.user_epoch, grantId: code.grant_id },
+      person: { userId: code.user_id, credentialGeneration: code.user_epoch, consentId: code.grant_id },
       scope: code.scope,
       authTimeMs: code.auth_time_ms,
       nowMs,

@@ -62,14 +62,14 @@ export interface AuthorizedApplication {
 /** What a user allows an application at the moment. */
 export interface Consent {
   readonly scopes: readonly Scope[];
-  /** Codes and tokens name it, and die when it is gone (credential-origin-store.ts). */
-  readonly grantId: string;
+  /** Codes and tokens name it, and die when it is gone (credential-condition-store.ts). */
+  readonly consentId: string;
 }
 
 /** Undefined when the user allows this application nothing. */
 export async function findConsent(store: Store, userId: string, clientId: string): Promise<Consent | undefined> {
   const [row] = await store.read(consentOf, [userId, clientId]);
-  return row && { scopes: readScopes(row.scope), grantId: row.grant_id };
+  return row && { scopes: readScopes(row.scope), consentId: row.grant_id };
 }
 
 /** How many people let this application in, `limit` at most. */
@@ -86,7 +86,7 @@ export interface ConsentDecision {
   /** What the person left of it. */
   readonly kept: readonly Scope[];
   /** The id of a new grant: for a first consent, and for a consent that allows less than before. */
-  readonly newGrantId: string;
+  readonly newConsentId: string;
   readonly nowMs: number;
 }
 
@@ -100,9 +100,9 @@ export async function saveConsentIn(transaction: Transaction, decision: ConsentD
   const before = row === undefined ? [] : readScopes(row.scope);
   const untouched = before.filter((scope) => !asked.includes(scope));
   const scopes = uniteScopes(untouched, kept);
-  const grantId = row !== undefined && isWithin(before, scopes) ? row.grant_id : decision.newGrantId;
-  await transaction.run(saveConsent, [userId, clientId, formatScope(scopes), grantId, nowMs]);
-  return grantId;
+  const consentId = row !== undefined && isWithin(before, scopes) ? row.grant_id : decision.newConsentId;
+  await transaction.run(saveConsent, [userId, clientId, formatScope(scopes), consentId, nowMs]);
+  return consentId;
 }
 
 export async function listAuthorizedApplications(

@@ -1,7 +1,7 @@
 /** Device codes (RFC 8628): `pending` → `approved` or `denied` by the user, then redeemed once. */
 import { type Procedure, procedure, type Step, type Store, statement } from '../../../database/store.ts';
 import { auditStep } from '../../accounts/audit-store.ts';
-import { existsOrigin } from '../../accounts/credential-origin-store.ts';
+import { existsCondition } from '../../accounts/credential-condition-store.ts';
 import { MAX_SKEW_MS } from '../../accounts/steady-clock.ts';
 import { formatScope } from '../../applications/scope.ts';
 import { insertFamilySteps, type NewTokens, runSteps } from '../../tokens/token-store.ts';
@@ -70,7 +70,7 @@ export async function findPendingDevice(
 export interface DeviceApproval {
   readonly userCode: string;
   readonly decision: ConsentDecision;
-  readonly userEpoch: number;
+  readonly credentialGeneration: number;
   readonly authTimeMs: number;
   readonly audit: Step;
 }
@@ -79,12 +79,12 @@ export interface DeviceApproval {
 export const approveDeviceOnce: Procedure<DeviceApproval, boolean> = procedure(
   import.meta.url,
   'approveDeviceOnce',
-  async (transaction, { userCode, decision, userEpoch, authTimeMs, audit }) => {
+  async (transaction, { userCode, decision, credentialGeneration, authTimeMs, audit }) => {
     const { userId, kept, nowMs } = decision;
     const pending = await transaction.run(pendingDevice, [userCode, nowMs]);
     if (pending.length === 0) return false;
-    const grantId = await saveConsentIn(transaction, decision);
-    const origin = [userId, authTimeMs, userEpoch, grantId, formatScope(kept)];
+    const consentId = await saveConsentIn(transaction, decision);
+    const origin = [userId, authTimeMs, credentialGeneration, consentId, formatScope(kept)];
     await transaction.run(approveDevice, [userCode, nowMs, ...origin]);
     await runSteps(transaction, [audit]);
     return true;
@@ -147,7 +147,7 @@ const notePoll = statement(
 const redeemDevice = statement<{ user_id: string; user_epoch: number; grant_id: string }>(
   'redeem-device',
   `UPDATE device_codes SET state = 'redeemed', family_id = $2 WHERE device_hash = $1 AND state = 'approved'
-     AND ${existsOrigin('device_codes')}
+     AND ${existsCondition('device_codes')}
    RETURNING user_id, user_epoch, grant_id`,
 );
 /** RFC 8628 §3.5. */
@@ -175,8 +175,8 @@ export const pollDevice: Procedure<DevicePoll, DevicePollOutcome> = procedure(
     if (redeemed === undefined) return { kind: 'invalid_grant' };
     const authTimeMs = row.auth_time_ms ?? nowMs;
     const { clientId, familyId, familyExpiresAtMs: expiresAtMs, address } = poll;
-    const { user_id: userId, user_epoch: userEpoch, grant_id: grantId } = redeemed;
-    const person = { userId, userEpoch, grantId };
+    const { user_id: userId, user_epoch: credentialGeneration, grant_id: consentId } = redeemed;
+    const person = { userId, credentialGeneration, consentId };
     const family = { familyId, clientId, person, scope: row.scope, authTimeMs, nowMs, expiresAtMs };
     const details = { scope: row.scope, device: true };
     await runSteps(transaction, [

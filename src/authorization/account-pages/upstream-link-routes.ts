@@ -3,7 +3,7 @@ import { respondPage } from '../../pages/page-response.ts';
 import { auditStep } from '../accounts/audit-store.ts';
 import { unlinkUpstreamStep } from '../accounts/upstream-account-store.ts';
 import { messages } from '../messages/messages.ts';
-import { clientAddress } from '../sign-in/client-address.ts';
+import { clientAddress } from '../sign-in/read-client-address.ts';
 import type { UpstreamProvider } from '../sign-in/upstream.ts';
 import { beginUpstream } from '../sign-in/upstream-routes.ts';
 import { askToSignInAgain, type Console } from './console.ts';

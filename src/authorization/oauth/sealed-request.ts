@@ -1,0 +1,40 @@
+/** The request that a page asks about, sealed into its form. */
+import { Failure } from '../../errors.ts';
+import type { Session } from '../sign-in/sign-in-context.ts';
+import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
+
+interface SealedRequest {
+  readonly atMs: number;
+  readonly content: unknown;
+}
+
+/** A page may lie open for an hour. */
+const PAGE_LIFETIME_MS = 3_600_000;
+
+/** What the person was asked, in a hidden field that only this service can read and only this session can send. */
+export function sealRequest(
+  { vault, world }: ProtocolDependencies,
+  session: Session,
+  { kind, content }: { readonly kind: string; readonly content: unknown },
+): string {
+  const sealed: SealedRequest = { atMs: world.nowMs(), content };
+  return Buffer.from(vault.seal(JSON.stringify(sealed), `${kind}:${session.id}`)).toString('base64url');
+}
+
+export function openRequest<Content>(
+  { vault, world }: ProtocolDependencies,
+  session: Session,
+  { kind, sealed }: { readonly kind: string; readonly sealed: string },
+): Content {
+  try {
+    const text = vault.open(Buffer.from(sealed, 'base64url'), `${kind}:${session.id}`).toString();
+    const { atMs, content } = JSON.parse(text) as SealedRequest;
+    if (Math.abs(world.nowMs() - atMs) <= PAGE_LIFETIME_MS) return content as Content;
+  } catch {
+    // Answered below, whatever was wrong with it.
+  }
+  throw new Failure(
+    'forbidden',
+    'This page is too old or belongs to another session: go back to the application and try again',
+  );
+}
