@@ -4,7 +4,7 @@ import { createPriorModel, type LatencyModel } from '../../src/prediction/model/
 import { createLiveModel, type Forecast, type LiveModel } from '../../src/prediction/online/live-model.ts';
 import { createPredictColumns, METRIC_COLUMNS, type PredictColumns } from '../../src/prediction/schema/columns.ts';
 import { fillMetrics } from '../../src/prediction/schema/input-fields.ts';
-import { createRandom, type Random } from '../../src/prediction/simulator/random.ts';
+import { createRandom, type Random } from '../../src/prediction/simulator/random-draws.ts';
 import type { RoutingPolicy } from '../../src/prediction/simulator/simulate.ts';
 import {
   type Answer,

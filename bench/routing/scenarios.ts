@@ -1,7 +1,7 @@
 /** Pools and loads that policies are compared on. */
 import { readFileSync } from 'node:fs';
 import { type PoolServer, parsePool } from '../../src/prediction/commands/simulated-pool.ts';
-import { createRandom } from '../../src/prediction/simulator/random.ts';
+import { createRandom } from '../../src/prediction/simulator/random-draws.ts';
 import { createServer, type SimulatedServer } from '../../src/prediction/simulator/server.ts';
 import {
   createWorkload,

@@ -6,7 +6,7 @@ import { runTrivet } from '../../test/support/run-trivet.ts';
 import { createDataDir, startProgram } from '../../test/support/start-program.ts';
 import { issueTicket, takeTicket } from '../authorization/accounts/ticket-store.ts';
 import { findPendingTotpSeed, offerTotpSeed } from '../authorization/accounts/totp-store.ts';
-import { SEALED_IN_AUTHORIZATION } from '../authorization/maintenance/sealed-store.ts';
+import { SEALED_IN_AUTHORIZATION } from '../authorization/maintenance/authorization-secrets-store.ts';
 import { createSigningKeys } from '../authorization/tokens/signing-keys.ts';
 import { resealPlace } from '../database/reseal-store.ts';
 import { checkVaultKeys, SEALED_CANARY } from '../database/startup/vault-keys.ts';
@@ -14,7 +14,7 @@ import type { Store } from '../database/store.ts';
 import { createVault, type Vault } from '../vault/vault.ts';
 import { sealSecret } from '../webhooks/hooks/hook.ts';
 import { bridgeBinding, createBridgeStore } from '../webhooks/intake/bridge-store.ts';
-import { SEALED_IN_WEBHOOKS } from '../webhooks/management/sealed-store.ts';
+import { SEALED_IN_WEBHOOKS } from '../webhooks/management/hook-secrets-store.ts';
 import { realWorld } from '../world.ts';
 
 const world = realWorld;

@@ -1,11 +1,11 @@
 /** `trivet vault`: the keys that seal stored secrets. */
 import { Command } from 'commander';
-import { SEALED_IN_AUTHORIZATION } from '../authorization/maintenance/sealed-store.ts';
+import { SEALED_IN_AUTHORIZATION } from '../authorization/maintenance/authorization-secrets-store.ts';
 import { openCliStore } from '../command-line/open-cli-store.ts';
 import { createProgress, formatTable, print, remark } from '../command-line/output.ts';
 import { resealPlace } from '../database/reseal-store.ts';
 import { SEALED_CANARY } from '../database/startup/vault-keys.ts';
-import { SEALED_IN_WEBHOOKS } from '../webhooks/management/sealed-store.ts';
+import { SEALED_IN_WEBHOOKS } from '../webhooks/management/hook-secrets-store.ts';
 
 export function createVaultCommand(): Command {
   const command = new Command('vault').description('Look after the keys that seal stored secrets');

@@ -12,7 +12,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Statement, type Store, statement } from '../../src/database/store.ts';
 import { decodeModel } from '../../src/prediction/model/model-codec.ts';
 import { listModelVersions, readModelFile } from '../../src/prediction/registry/model-store.ts';
-import { createRandom } from '../../src/prediction/simulator/random.ts';
+import { createRandom } from '../../src/prediction/simulator/random-draws.ts';
 import { createStorePlace, openTestStore, type StorePlace } from '../support/engines.ts';
 import { type Program, startProgram } from '../support/start-program.ts';
 

@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createRandom } from '../../src/prediction/simulator/random.ts';
+import { createRandom } from '../../src/prediction/simulator/random-draws.ts';
 import { createServer } from '../../src/prediction/simulator/server.ts';
 import { type Candidate, type RemotePolicy, simulateRemotely } from '../../src/prediction/simulator/simulate.ts';
 import { createRooflineTimer, GPUS } from '../../src/prediction/simulator/step-time.ts';

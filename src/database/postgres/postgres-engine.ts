@@ -4,10 +4,10 @@ import type { Log } from '../../telemetry/log.ts';
 import type { World } from '../../world.ts';
 import type { Engine } from '../engine.ts';
 import { createInFlight } from '../in-flight.ts';
+import { createTurns } from '../named-turns.ts';
 import { checkParameters } from '../portable-sql.ts';
 import { runProcedure } from '../procedure-run.ts';
 import type { Isolation, Procedure, Row, SqlValue, Statement, Step } from '../store.ts';
-import { createTurns } from '../turns.ts';
 import { createPostgresClients, type PostgresClients } from './postgres-clients.ts';
 import {
   isConnectionLost,

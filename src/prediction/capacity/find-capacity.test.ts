@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Observation } from '../schema/observation.ts';
 import { appendObservation, createObservationTable } from '../schema/observation-table.ts';
-import { createRandom } from '../simulator/random.ts';
+import { createRandom } from '../simulator/random-draws.ts';
 import { createServer } from '../simulator/server.ts';
 import { type RoutingPolicy, type SimulatedObservation, simulate } from '../simulator/simulate.ts';
 import { createRooflineTimer, GPUS, type Gpu } from '../simulator/step-time.ts';

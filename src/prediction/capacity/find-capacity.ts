@@ -1,5 +1,5 @@
 /** The highest rate of requests at which a pool keeps its limits: found by halving, on the same random numbers at each rate. */
-import { createRandom } from '../simulator/random.ts';
+import { createRandom } from '../simulator/random-draws.ts';
 import { type QueueOutcome, type QueuePool, simulateQueue } from './simulate-queue.ts';
 
 export interface LatencyLimits {

@@ -12,7 +12,7 @@
  * counted in a virtual time of its own, as in processor sharing.
  */
 import { createEventQueue, type EventQueue } from '../simulator/event-queue.ts';
-import { drawExponential, type Random } from '../simulator/random.ts';
+import { drawExponential, type Random } from '../simulator/random-draws.ts';
 import type { LoadCurve } from './load-curve.ts';
 import type { ServiceModel, ServiceRequest } from './service-model.ts';
 import type { TpotCurve } from './tpot-curve.ts';

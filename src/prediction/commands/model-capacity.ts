@@ -20,7 +20,7 @@ import {
   warnOfIgnored,
   warnOfTimes,
   warnOfUnits,
-} from './read-rows.ts';
+} from './row-input.ts';
 
 interface CapacityOptions {
   readonly ttft?: number;

@@ -27,7 +27,7 @@ import {
   warnOfIgnored,
   warnOfTimes,
   warnOfUnits,
-} from './read-rows.ts';
+} from './row-input.ts';
 
 interface EvaluateOptions {
   readonly input: readonly string[];

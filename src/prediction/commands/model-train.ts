@@ -21,7 +21,7 @@ import {
   warnOfIgnored,
   warnOfTimes,
   warnOfUnits,
-} from './read-rows.ts';
+} from './row-input.ts';
 
 interface TrainOptions {
   readonly model: string;

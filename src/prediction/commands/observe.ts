@@ -12,7 +12,7 @@ import {
   createServerOption,
   formatRefusals,
   warnOfIgnored,
-} from './read-rows.ts';
+} from './row-input.ts';
 
 interface ObserveOptions {
   readonly input: readonly string[];

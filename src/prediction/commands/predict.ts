@@ -22,7 +22,7 @@ import { checkModelName } from '../schema/model-name.ts';
 import type { ObservedInput } from '../schema/observation-event.ts';
 import { TARGETS, type Target } from '../schema/observation-table.ts';
 import { type ExplainedAnswer, formatExplanation } from './explanation-text.ts';
-import { createFieldCounter, warnOfIgnored } from './read-rows.ts';
+import { createFieldCounter, warnOfIgnored } from './row-input.ts';
 
 interface PredictOptions {
   readonly model: string;

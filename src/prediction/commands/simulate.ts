@@ -4,7 +4,7 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import { checkWritable, formatTable, print, printJson } from '../../command-line/output.ts';
 import { Failure } from '../../errors.ts';
 import { createLeastRequests, createLoadAndPrefix, createRoundRobin } from '../simulator/policies.ts';
-import { createRandom } from '../simulator/random.ts';
+import { createRandom } from '../simulator/random-draws.ts';
 import { DEFAULT_START, toObservationLine, toRequestLine } from '../simulator/recording.ts';
 import { createServer } from '../simulator/server.ts';
 import { type RoutingPolicy, type SimulatedObservation, simulate } from '../simulator/simulate.ts';

@@ -7,7 +7,7 @@ import { createLiveModel } from '../online/live-model.ts';
 import { type ObservationTable, selectRows } from '../schema/observation-table.ts';
 import { type TrainParameters, trainModel } from '../training/train-model.ts';
 import type { Answers } from './accuracy.ts';
-import { answerRows } from './answer-rows.ts';
+import { answerRows } from './offline-answers.ts';
 import { answerPrequentially, createLiveAnswerer, selectKnownBy } from './prequential.ts';
 import { createKnownAt, type Reporting, retellHistory } from './report-times.ts';
 import { type Age, ageMetrics } from './stale-metrics.ts';

@@ -8,7 +8,7 @@ import { toRequestLine } from '../simulator/recording.ts';
 import { GPUS, type Gpu } from '../simulator/step-time.ts';
 import { DEFAULT_TRAINING, trainModel } from '../training/train-model.ts';
 import { type Answer, type Answers, measureAccuracy } from './accuracy.ts';
-import { answerRows } from './answer-rows.ts';
+import { answerRows } from './offline-answers.ts';
 import { evaluate } from './protocols.ts';
 
 /** Fewer trees than usual: nothing here depends on their number. */

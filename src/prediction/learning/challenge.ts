@@ -1,6 +1,6 @@
 /** A new model must first be better than the served one, on the newest rows, which neither has seen. */
 import type { Answers } from '../evaluation/accuracy.ts';
-import { answerRows } from '../evaluation/answer-rows.ts';
+import { answerRows } from '../evaluation/offline-answers.ts';
 import { createPriorModel, type LatencyModel } from '../model/model.ts';
 import { type ObservationTable, selectRows, TARGETS } from '../schema/observation-table.ts';
 import { DEFAULT_TRAINING, type TrainParameters, trainModel } from '../training/train-model.ts';

@@ -1,7 +1,7 @@
 import { isFailure } from '../../errors.ts';
 import type { ObservationEvent, ObservationSink } from '../schema/observation-event.ts';
 import { checkDraft, type EventDraft } from './event-draft.ts';
-import type { EventRoom } from './event-room.ts';
+import type { EventQueueShare } from './event-queue-share.ts';
 
 /** The answer to a report. */
 export interface ReportSummary {
@@ -19,7 +19,7 @@ export interface Refusal {
 
 export interface EventIntakeDependencies {
   readonly sink: ObservationSink;
-  readonly room: EventRoom;
+  readonly queueShare: EventQueueShare;
   readonly nowMs: () => number;
 }
 
@@ -62,7 +62,7 @@ export class EventIntake {
       return;
     }
     if (this.#underWay === undefined) this.#underWay = this.#sendWaiting();
-    else if (this.#waiting.length >= this.#dependencies.room.share) await this.#underWay;
+    else if (this.#waiting.length >= this.#dependencies.queueShare.share) await this.#underWay;
     this.#throwIfFailed();
   }
 
@@ -75,17 +75,17 @@ export class EventIntake {
   }
 
   async #sendWaiting(): Promise<void> {
-    const { room } = this.#dependencies;
-    room.enter();
+    const { queueShare } = this.#dependencies;
+    queueShare.enter();
     // What comes in the same turn goes along.
     await Promise.resolve();
     try {
-      while (this.#waiting.length > 0) await this.#send(this.#waiting.splice(0, room.share));
+      while (this.#waiting.length > 0) await this.#send(this.#waiting.splice(0, queueShare.share));
     } catch (error) {
       this.#failure = error;
       this.#waiting = [];
     } finally {
-      room.leave();
+      queueShare.leave();
       this.#underWay = undefined;
     }
   }

@@ -1,4 +1,6 @@
-/** About that many microseconds of work in each turn of the event loop. */
+/** Yields to calls between events, so that learning from one large report delays no prediction. */
+
+/** Microseconds of work, about, in each turn of the event loop. */
 const MAX_COST = 300;
 
 /** Microseconds, about: what one report leaves to do after its commit, and what learning from its events takes. */

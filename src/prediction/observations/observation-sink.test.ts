@@ -248,7 +248,7 @@ forEachEngine('thinning keeps the newest rows, and of older ones some of every s
   await sink.report([on('rare')]);
   await sink.report(Array.from({ length: 60 }, () => on('busy')));
   await sink.report(Array.from({ length: 5 }, () => on('new')));
-  await thinModelSamples(store, 'm', { newest: 10, perServerAndStratum: 7, perStratum: 40 });
+  await thinModelSamples(store, 'm', { newest: 10, perServerAndLoadClass: 7, perLoadClass: 40 });
   const servers = (await listSamples(store, 'm', 100)).map(({ observation }) => observation.input.serverIp);
   const count = (name: string) => servers.filter((server) => server === name).length;
   assert.deepEqual([count('rare'), count('busy'), count('new')], [1, 7, 5]);

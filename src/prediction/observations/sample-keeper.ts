@@ -9,8 +9,8 @@ import type { Metrics } from '../../telemetry/metrics.ts';
 import { createRoundWorker } from '../../workers/round-worker.ts';
 import type { Worker } from '../../workers/worker.ts';
 import type { World } from '../../world.ts';
+import { describeLoadClass } from './load-class.ts';
 import { listSampledModels, type SampleLimits, thinModelSamples } from './sample-store.ts';
-import { describeStratum } from './stratum.ts';
 
 export interface SampleKeeper extends Worker {
   /** So many samples more; they are thinned when it has become worth it. */
@@ -26,7 +26,7 @@ const ADDED_BEFORE_THINNING = 20_000;
 const MAX_COUNTED = 65_536;
 /** Models in the metrics: callers may report any name, and every series is written at each scrape. */
 const MAX_SHOWN = 256;
-export const SAMPLE_LIMITS: SampleLimits = { newest: 20_000, perServerAndStratum: 50, perStratum: 500 };
+export const SAMPLE_LIMITS: SampleLimits = { newest: 20_000, perServerAndLoadClass: 50, perLoadClass: 500 };
 
 export function createSampleKeeper({
   store,
@@ -46,7 +46,7 @@ export function createSampleKeeper({
     labelNames: ['model', 'waiting', 'kv_cache', 'prefix', 'length'],
     registers: [metrics],
   });
-  const shown = new Map<string, Record<'model' | keyof ReturnType<typeof describeStratum>, string>[]>();
+  const shown = new Map<string, Record<'model' | keyof ReturnType<typeof describeLoadClass>, string>[]>();
   let hasLookedAtAll = false;
 
   async function thin(targetModel: string): Promise<void> {
@@ -54,7 +54,7 @@ export function createSampleKeeper({
     const { removed, kept } = await thinModelSamples(store, targetModel, SAMPLE_LIMITS);
     hide(targetModel);
     const counted = kept.map(({ stratum, count }) => ({
-      labels: { model: targetModel, ...describeStratum(stratum) },
+      labels: { model: targetModel, ...describeLoadClass(stratum) },
       count,
     }));
     for (const { labels, count } of counted) samples.set(labels, count);

@@ -1,6 +1,6 @@
 /**
  * Observed requests as the trainer reads them. Rows are only appended; now and then a model's are thinned: the newest
- * stay, and of older ones the newest few of each stratum and server, so that a busy server or a common load cannot
+ * stay, and of older ones the newest few of each load class and server, so that a busy server or a common load cannot
  * push out what is rare.
  */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
@@ -17,7 +17,7 @@ import { exactSteps, renderInsertRows, wideStatement } from '../../database/valu
 import { METRIC_COLUMNS, METRIC_FIELDS } from '../schema/columns.ts';
 import { fillMetrics, type MetricName } from '../schema/input-fields.ts';
 import type { Observation } from '../schema/observation.ts';
-import { stratumOf } from './stratum.ts';
+import { loadClassOf } from './load-class.ts';
 
 interface SampleRow extends Readonly<Record<MetricName, number>> {
   readonly id: number;
@@ -118,7 +118,7 @@ const saveTraining = statement(
    ON CONFLICT (target_model) DO UPDATE SET last_sample_id = excluded.last_sample_id, at_ms = excluded.at_ms,
      outcome = excluded.outcome`,
 );
-// Servers take turns within a stratum (the newest of each, then the second newest of each), so that none is crowded out.
+// Servers take turns within a load class (column `stratum`) (the newest of each, then the second newest of each), so that none is crowded out.
 const thinSamples = statement<{ id: number }>(
   'sample-thin',
   `DELETE FROM samples WHERE target_model = $1
@@ -133,7 +133,7 @@ const thinSamples = statement<{ id: number }>(
    RETURNING id`,
 );
 
-const countByStratum = statement<{ stratum: number; count: number }>(
+const countByLoadClass = statement<{ stratum: number; count: number }>(
   'sample-count-by-stratum',
   'SELECT stratum, COUNT(*) AS count FROM samples WHERE target_model = $1 GROUP BY stratum ORDER BY stratum',
 );
@@ -156,7 +156,7 @@ function toParameters({ id, observation }: Sample): SqlValue[] {
   return [
     id,
     observation.targetModel,
-    stratumOf(input),
+    loadClassOf(input),
     input.serverIp,
     input.podType,
     Math.round(observation.atMs),
@@ -259,13 +259,13 @@ export async function recordTraining(store: Store, record: TrainingRecord): Prom
 export interface SampleLimits {
   /** This many of the newest stay whatever they are. */
   readonly newest: number;
-  readonly perServerAndStratum: number;
-  readonly perStratum: number;
+  readonly perServerAndLoadClass: number;
+  readonly perLoadClass: number;
 }
 
 export interface Thinned {
   readonly removed: number;
-  /** What stays, by stratum. */
+  /** The samples that stay, by load class (column `stratum`). */
   readonly kept: readonly { readonly stratum: number; readonly count: number }[];
 }
 
@@ -274,9 +274,9 @@ export const thinSamplesProcedure: Procedure<SampleLimits & { readonly targetMod
   conditionalProcedure(
     import.meta.url,
     'thinSamplesProcedure',
-    async (tx, { targetModel, newest, perServerAndStratum, perStratum }) => {
-      const removed = await tx.run(thinSamples, [targetModel, newest, perServerAndStratum, perStratum]);
-      return { removed: removed.length, kept: await tx.run(countByStratum, [targetModel]) };
+    async (tx, { targetModel, newest, perServerAndLoadClass, perLoadClass }) => {
+      const removed = await tx.run(thinSamples, [targetModel, newest, perServerAndLoadClass, perLoadClass]);
+      return { removed: removed.length, kept: await tx.run(countByLoadClass, [targetModel]) };
     },
   );
 

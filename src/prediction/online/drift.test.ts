@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createRandom } from '../simulator/random.ts';
+import { createRandom } from '../simulator/random-draws.ts';
 import { createDriftDetector } from './drift.ts';
 
 const random = createRandom(7);

@@ -4,8 +4,9 @@
  * has its own weights, pulled to those of the slot while it has few events: where a server has become slower, its recent
  * residuals are right, however right the model still is elsewhere.
  */
-import type { Batch, Mixture } from './batch.ts';
+
 import { EXPERT_COUNT } from './experts.ts';
+import type { Batch, Mixture } from './slot-batch.ts';
 
 /** Losses of about the last 60 events count. */
 const DECAY = 0.985;

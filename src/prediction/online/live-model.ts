@@ -11,7 +11,6 @@ import type { TargetEstimates } from '../model/slot-evaluator.ts';
 import { type AnswerStatistic, MODEL_COLUMNS, type PredictColumns, type PredictedColumns } from '../schema/columns.ts';
 import type { MetricColumns, Target } from '../schema/observation-table.ts';
 import type { ServerIndex } from '../schema/server-index.ts';
-import { type Batch, createBatch, createMixture, type Mixture } from './batch.ts';
 import { createEarlyPhysics, fitPriors } from './early-physics.ts';
 import { FIRST_CAPACITY } from './live-slot.ts';
 import type { LiveTarget, TargetForecast } from './live-target.ts';
@@ -21,6 +20,7 @@ import { replayRows } from './replay.ts';
 import { createResidualTracker, type ServerKey } from './residual-tracker.ts';
 import { createCallResolver, listSlots, selectRows } from './resolved-call.ts';
 import { restoreLiveModel, type SavedLiveModel, saveLiveModel } from './saved-live-model.ts';
+import { type Batch, createBatch, createMixture, type Mixture } from './slot-batch.ts';
 import { createSlotTable, type SlotTable } from './slot-table.ts';
 
 export interface LiveModel {

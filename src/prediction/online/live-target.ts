@@ -8,13 +8,13 @@ import type { TargetModel } from '../model/model.ts';
 import { type Estimate, readEstimate, type TargetEstimates } from '../model/slot-evaluator.ts';
 import { clampMs } from '../schema/milliseconds.ts';
 import type { Target } from '../schema/observation-table.ts';
-import type { Batch, Mixture } from './batch.ts';
 import { createExpertWeights, type ExpertWeights } from './expert-weights.ts';
 import { EXPERT_COUNT, EXPERTS } from './experts.ts';
 import { type PredictedInterval, quantileMs, type StatisticColumn } from './intervals/interval-statistics.ts';
 import { createPredictionIntervals, type PredictionIntervals } from './intervals/prediction-intervals.ts';
 import { createLiveOffsets, type LiveOffsets } from './live-offsets.ts';
 import type { CorrectedExpert, ResidualTracker, ServerKey } from './residual-tracker.ts';
+import type { Batch, Mixture } from './slot-batch.ts';
 
 /** The prediction for one request, kept until its time is known. */
 export interface TargetForecast {

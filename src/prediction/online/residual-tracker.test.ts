@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createBatch } from './batch.ts';
 import { EXPERT_COUNT } from './experts.ts';
 import { createResidualTracker } from './residual-tracker.ts';
+import { createBatch } from './slot-batch.ts';
 
 /** The slow offset of a server after these residuals. */
 function offsetAfter(residuals: readonly number[]): number {

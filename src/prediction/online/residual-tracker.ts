@@ -5,8 +5,8 @@
  */
 
 import { createServerIndex, type ServerIndex } from '../schema/server-index.ts';
-import type { Batch } from './batch.ts';
 import { EXPERT_COUNT, type Speed } from './experts.ts';
+import type { Batch } from './slot-batch.ts';
 
 /** Residuals are kept apart by what was predicted: both targets, by physics and by trees. */
 const SIGNALS = ['ttft-physics', 'ttft-trees', 'tpot-physics', 'tpot-trees'] as const;

@@ -1,9 +1,9 @@
 /** A call whose servers and slots are found, and the rows of it that one slot answers. */
 import type { PredictColumns } from '../schema/columns.ts';
 import type { ServerIndex } from '../schema/server-index.ts';
-import type { Batch } from './batch.ts';
 import type { LiveSlot } from './live-slot.ts';
 import type { PodTypeNumbers } from './pod-type-numbers.ts';
+import type { Batch } from './slot-batch.ts';
 import type { SlotTable } from './slot-table.ts';
 
 /** The arrays are reused from call to call. */

@@ -13,7 +13,7 @@ const countByName = statement<{ target_model: string; count: number }>(
   'model-admin-sample-counts',
   'SELECT target_model, COUNT(*) AS count FROM samples GROUP BY target_model ORDER BY target_model LIMIT 500',
 );
-const countByStratum = statement<{ stratum: number; count: number }>(
+const countByLoadClass = statement<{ stratum: number; count: number }>(
   'model-admin-strata',
   `SELECT stratum, COUNT(*) AS count FROM
      (SELECT stratum FROM samples WHERE target_model = $1 ORDER BY id DESC LIMIT $2) AS newest GROUP BY stratum`,
@@ -45,9 +45,9 @@ export async function countSamples(store: Store): Promise<Map<string, number>> {
   return new Map((await store.read(countByName)).map((row) => [row.target_model, row.count]));
 }
 
-/** By stratum, of the newest. */
-export async function countStrata(store: Store, name: string): Promise<Map<number, number>> {
-  const rows = await store.read(countByStratum, [name, COUNTED_SAMPLES]);
+/** Of the newest samples, how many are of each load class. */
+export async function countLoadClasses(store: Store, name: string): Promise<Map<number, number>> {
+  const rows = await store.read(countByLoadClass, [name, COUNTED_SAMPLES]);
   return new Map(rows.map((row) => [row.stratum, row.count]));
 }
 

@@ -9,8 +9,8 @@ import { isFailure } from '../../errors.ts';
 import { createLog } from '../../telemetry/log.ts';
 import { createPriorModel } from '../model/model.ts';
 import { checksumOf, encodeModel } from '../model/model-codec.ts';
+import { LOADS, loadClassOf, splitLoadClass } from '../observations/load-class.ts';
 import { createObservationSink } from '../observations/observation-sink.ts';
-import { LOADS, splitStratum, stratumOf } from '../observations/stratum.ts';
 import { createLiveAccuracy } from '../online/live-accuracy.ts';
 import { createPredictor } from '../online/predictor.ts';
 import { DEFAULT_TRAINING, trainModel } from '../training/train-model.ts';
@@ -152,10 +152,10 @@ forEachEngine('what was observed shows as accuracy by slot and server, and as sa
   );
 });
 
-test('every stratum is taken apart as it was put together', () => {
+test('every load class is taken apart as it was put together', () => {
   for (const { input } of rows) {
     const values = [input.numRequestWaiting, input.kvCacheUsage, input.prefixCacheScore, input.inputTokenLength];
     const reached = LOADS.map(({ edges }, position) => edges.filter((edge) => values[position]! >= edge).length);
-    assert.deepEqual(splitStratum(stratumOf(input)), reached);
+    assert.deepEqual(splitLoadClass(loadClassOf(input)), reached);
   }
 });

@@ -4,12 +4,12 @@ import { Failure } from '../../errors.ts';
 import type { World } from '../../world.ts';
 import type { TargetSummary } from '../model/describe-model.ts';
 import type { LatencyModel } from '../model/model.ts';
-import { LOADS, splitStratum } from '../observations/stratum.ts';
+import { LOADS, splitLoadClass } from '../observations/load-class.ts';
 import type { LiveAccuracy } from '../online/live-accuracy.ts';
 import type { SwappablePredictor } from '../online/predictor.ts';
 import { formatModelId } from '../schema/model-name.ts';
 import { TARGETS } from '../schema/observation-table.ts';
-import { countSamples, countStrata, listLastTrainings, listPastPromotions } from './model-admin-store.ts';
+import { countLoadClasses, countSamples, listLastTrainings, listPastPromotions } from './model-admin-store.ts';
 import { readModelHealth } from './model-health.ts';
 import { listModelVersions, type ModelVersion, promoteModel, rollBackModelTo } from './model-store.ts';
 
@@ -31,10 +31,10 @@ export function createModelAdmin(dependencies: ModelAdminDependencies) {
     async readModel(name: string) {
       const entry = (await listModels(dependencies)).find((model) => model.name === name);
       if (entry === undefined) throw new Failure('not_found', `Cannot find the model "${name}"`);
-      const [versions, promotions, strata] = await Promise.all([
+      const [versions, promotions, countByClass] = await Promise.all([
         listModelVersions(store, name),
         listPastPromotions(store, name),
-        countStrata(store, name),
+        countLoadClasses(store, name),
       ]);
       return {
         ...entry,
@@ -44,7 +44,7 @@ export function createModelAdmin(dependencies: ModelAdminDependencies) {
         previous: findPrevious(versions, promotions),
         slots: dependencies.accuracy.listSlots(name, world.nowMs()),
         servers: listServers(dependencies, name),
-        loads: LOADS.map(({ field, edges }, position) => ({ field, edges, counts: sumLoads(strata, position) })),
+        loads: LOADS.map(({ field, edges }, position) => ({ field, edges, counts: sumLoads(countByClass, position) })),
       };
     },
     /** Throws `not_found` for a version that is not there. */
@@ -127,8 +127,8 @@ function readLevels({ whole, slots }: LatencyModel): Map<string, Levels> {
   return byServer;
 }
 
-function sumLoads(strata: ReadonlyMap<number, number>, position: number): number[] {
+function sumLoads(countByClass: ReadonlyMap<number, number>, position: number): number[] {
   const counts = Array.from({ length: LOADS[position]!.edges.length + 1 }, () => 0);
-  for (const [stratum, count] of strata) counts[splitStratum(stratum)[position]!]! += count;
+  for (const [loadClass, count] of countByClass) counts[splitLoadClass(loadClass)[position]!]! += count;
   return counts;
 }

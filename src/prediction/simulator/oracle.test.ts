@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createLookahead, createOracle, createSelfishOracle } from './oracle.ts';
 import { createLoadAndPrefix } from './policies.ts';
-import { createRandom } from './random.ts';
+import { createRandom } from './random-draws.ts';
 import { createServer, type SimulatedServer } from './server.ts';
 import { type RoutingPolicy, simulate } from './simulate.ts';
 import { createRooflineTimer, GPUS } from './step-time.ts';

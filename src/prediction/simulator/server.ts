@@ -3,6 +3,8 @@
  * cache, and preemption by recomputation of the newest sequence when the memory is full.
  * After Kwon et al. 2023 (PagedAttention) and Agrawal et al. 2024 (Sarathi-Serve).
  */
+
+import { createPrefixCache } from './prefix-cache.ts';
 import {
   type Batch,
   completeStep,
@@ -13,8 +15,7 @@ import {
   type StepResult,
   scheduleStep,
   targetTokens,
-} from './batch.ts';
-import { createPrefixCache } from './prefix-cache.ts';
+} from './running-batch.ts';
 import type { StepTimer } from './step-time.ts';
 import type { SimulatedRequest } from './workload.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createLeastRequests, createLoadAndPrefix, createRoundRobin } from './policies.ts';
 import { createPrefixCache } from './prefix-cache.ts';
-import { createRandom } from './random.ts';
+import { createRandom } from './random-draws.ts';
 import { createServer, type SimulatedServer } from './server.ts';
 import { type RoutingPolicy, simulate, simulateRemotely } from './simulate.ts';
 import { createRooflineTimer, GPUS, type StepLoad } from './step-time.ts';

@@ -4,8 +4,8 @@
  * happened is handed to the policy at its time, as a live predictor would receive it.
  */
 
-import type { Outcome } from './batch.ts';
 import { createEventQueue, type EventQueue } from './event-queue.ts';
+import type { Outcome } from './running-batch.ts';
 import type { ServerMetrics, SimulatedServer } from './server.ts';
 import type { SimulatedRequest } from './workload.ts';
 

@@ -1,5 +1,5 @@
 /** What arrives, and when: Poisson, bursts, or a recorded trace. */
-import { drawExponential, drawLogNormal, type Random } from './random.ts';
+import { drawExponential, drawLogNormal, type Random } from './random-draws.ts';
 
 export interface SimulatedRequest {
   readonly id: number;

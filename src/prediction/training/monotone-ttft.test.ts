@@ -14,7 +14,7 @@ import { STATISTICS, type Statistic } from '../model/calibration.ts';
 import { createPredictor } from '../online/predictor.ts';
 import { fillMetrics } from '../schema/input-fields.ts';
 import type { Observation } from '../schema/observation.ts';
-import { createRandom } from '../simulator/random.ts';
+import { createRandom } from '../simulator/random-draws.ts';
 import { GPUS } from '../simulator/step-time.ts';
 import { DEFAULT_TRAINING, trainModel } from './train-model.ts';
 

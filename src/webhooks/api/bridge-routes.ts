@@ -1,8 +1,8 @@
 /** The secrets with which other code hosts prove their webhooks to us, one a repository and host. */
 import { type OpenAPIHono, z } from '@hono/zod-openapi';
 import { Failure } from '../../errors.ts';
-import type { IdentityEnv } from '../../http/require-scope.ts';
 import { createRoutes } from '../../http/routes.ts';
+import type { IdentityEnv } from '../../http/scope-middleware.ts';
 import { BRIDGE_NAMES, type BridgeName } from '../bridges/bridges.ts';
 import { bridgeBinding } from '../intake/bridge-store.ts';
 import type { ManagementDependencies } from '../management/management.ts';

@@ -1,8 +1,8 @@
 /** The delivery log of a hook, and sending again. */
 import { type OpenAPIHono, z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
-import type { IdentityEnv } from '../../http/require-scope.ts';
 import { createRoutes } from '../../http/routes.ts';
+import type { IdentityEnv } from '../../http/scope-middleware.ts';
 import type { Hook } from '../hooks/hook.ts';
 import { deliveryDetailJson, deliveryJson } from '../management/delivery-json.ts';
 import {

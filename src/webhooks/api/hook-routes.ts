@@ -2,8 +2,8 @@
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { setPageHeaders } from '../../http/page-headers.ts';
-import type { IdentityEnv, RequireScope } from '../../http/require-scope.ts';
 import { createRoutes } from '../../http/routes.ts';
+import type { IdentityEnv, RequireScope } from '../../http/scope-middleware.ts';
 import { readPauses } from '../hooks/hook-status-store.ts';
 import type { StoredHook } from '../hooks/hook-store.ts';
 import { toHookJson } from '../management/hook-json.ts';

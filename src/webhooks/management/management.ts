@@ -1,6 +1,6 @@
 /** Everything that manages repositories, hooks and events works with; built once, by the area or by a command. */
 import type { Store } from '../../database/store.ts';
-import type { RequireScope } from '../../http/require-scope.ts';
+import type { RequireScope } from '../../http/scope-middleware.ts';
 import type { Owners } from '../../identity.ts';
 import type { Vault } from '../../vault/vault.ts';
 import type { World } from '../../world.ts';

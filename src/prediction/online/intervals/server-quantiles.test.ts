@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createRandom, drawLogNormal } from '../../simulator/random.ts';
+import { createRandom, drawLogNormal } from '../../simulator/random-draws.ts';
 import { createAdaptiveQuantiles, QUANTILE_LEVELS } from './conformal.ts';
 import { createServerQuantiles } from './server-quantiles.ts';
 

@@ -2,8 +2,8 @@
 export const MAX_EVENTS = 512;
 const MIN_PER_REPORT = 2;
 
-/** Divides the events that may wait among the reports that have any, so that one of many streams keeps nothing from the others. */
-export class EventRoom {
+/** Divides the events that may wait for their commit evenly among the reports that have any under way. */
+export class EventQueueShare {
   #reports = 0;
 
   /** How many events one report may have waiting while those before them are committed. */

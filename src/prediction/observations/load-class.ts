@@ -5,8 +5,8 @@ const KV_CACHE = [0.25, 0.6, 0.85];
 const PREFIX = [0.05, 0.6];
 const LENGTH = [256, 2048, 8192];
 
-/** Which kind of load this was: queue × memory × reuse × length. Rare kinds are kept when frequent ones are thinned. */
-export function stratumOf(input: ObservedInput): number {
+/** The load class of an input: queue × memory × reuse × length. Rare kinds are kept when frequent ones are thinned. */
+export function loadClassOf(input: ObservedInput): number {
   const waiting = countReached(WAITING, input.numRequestWaiting);
   const kvCache = countReached(KV_CACHE, input.kvCacheUsage);
   const prefix = countReached(PREFIX, input.prefixCacheScore);
@@ -14,7 +14,7 @@ export function stratumOf(input: ObservedInput): number {
   return ((waiting * (KV_CACHE.length + 1) + kvCache) * (PREFIX.length + 1) + prefix) * (LENGTH.length + 1) + length;
 }
 
-/** What the parts of a stratum are, in its order, with the values that divide them. */
+/** The parts of a load class, in its order, with the values that divide them. */
 export const LOADS = [
   { field: 'num_request_waiting', edges: WAITING },
   { field: 'kv_cache_usage', edges: KV_CACHE },
@@ -23,9 +23,9 @@ export const LOADS = [
 ] as const;
 
 /** How many edges were reached in each of `LOADS`. */
-export function splitStratum(stratum: number): number[] {
+export function splitLoadClass(loadClass: number): number[] {
   const parts: number[] = [];
-  let rest = stratum;
+  let rest = loadClass;
   for (const { edges } of LOADS.toReversed()) {
     parts.unshift(rest % (edges.length + 1));
     rest = Math.floor(rest / (edges.length + 1));
@@ -37,9 +37,9 @@ function countReached(edges: readonly number[], value: number): number {
   return edges.filter((edge) => value >= edge).length;
 }
 
-/** The load of a stratum in words: of each metric, from where it counts. */
-export function describeStratum(stratum: number) {
-  const [waiting, kvCache, prefix, length] = splitStratum(stratum).map((reached, position) =>
+/** A load class in words: of each metric, from where it counts. */
+export function describeLoadClass(loadClass: number) {
+  const [waiting, kvCache, prefix, length] = splitLoadClass(loadClass).map((reached, position) =>
     describeRange(LOADS[position]!.edges, reached),
   );
   return { waiting: waiting!, kv_cache: kvCache!, prefix: prefix!, length: length! };

@@ -5,7 +5,7 @@ import { NOW_MS } from '../../../test/support/observation-events.ts';
 import type { ObservationSink } from '../schema/observation-event.ts';
 import { createDraft } from './event-draft.ts';
 import { EventIntake } from './event-intake.ts';
-import { EventRoom } from './event-room.ts';
+import { EventQueueShare } from './event-queue-share.ts';
 
 test('take() waits when the events of all reports take the room, and goes on after a commit', async () => {
   const commits: (() => void)[] = [];
@@ -15,8 +15,8 @@ test('take() waits when the events of all reports take the room, and goes on aft
       return { accepted: events.length, refusals: [] };
     },
   };
-  const room = new EventRoom();
-  const intakes = Array.from({ length: 64 }, () => new EventIntake({ sink, room, nowMs: () => NOW_MS }));
+  const queueShare = new EventQueueShare();
+  const intakes = Array.from({ length: 64 }, () => new EventIntake({ sink, queueShare, nowMs: () => NOW_MS }));
   let taken = 0;
   const read = () => ({ ...createDraft('finished'), requestId: `r${taken}` });
   const sent = intakes.map(async (intake) => {
@@ -45,11 +45,11 @@ test('take() waits when the events of all reports take the room, and goes on aft
 });
 
 test('share is all of the room for one report, and a part of it for each of many', () => {
-  const room = new EventRoom();
-  room.enter();
-  assert.equal(room.share, 512);
-  for (let report = 1; report < 128; report++) room.enter();
-  assert.equal(room.share, 4);
-  for (let report = 0; report < 127; report++) room.leave();
-  assert.equal(room.share, 512);
+  const queueShare = new EventQueueShare();
+  queueShare.enter();
+  assert.equal(queueShare.share, 512);
+  for (let report = 1; report < 128; report++) queueShare.enter();
+  assert.equal(queueShare.share, 4);
+  for (let report = 0; report < 127; report++) queueShare.leave();
+  assert.equal(queueShare.share, 512);
 });
