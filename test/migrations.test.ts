@@ -12,7 +12,7 @@ const FIRST_SCHEMA = [1, 10, 20, 21, 22, 23, 30, 40, 50, 51, 54, 61];
 
 /** Expansions that the rules cannot prove, with what was done instead. */
 const PROVEN_OTHERWISE: Readonly<Record<number, string>> = {
-  62: 'makes a table anew with the same columns: test/journeys/rolling-upgrade.test.ts runs the release before it on it',
+  62: 'makes a table again with the same columns: test/journeys/rolling-upgrade.test.ts runs the release before it on it',
 };
 
 /** Migrations that end a table or column which no supported release uses any more, with the last release that did. */

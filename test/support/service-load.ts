@@ -38,7 +38,7 @@ export interface LoadCounts {
   predicted: number;
   /** Calls that had to be sent again, by what they were answered. */
   readonly repeated: Map<string, number>;
-  /** Outcomes of codes that nobody learned: the answer was lost, and the code is spent. */
+  /** Codes that are spent although their answer was lost. */
   spentUnanswered: number;
   slowestPredictMs: number;
 }

@@ -4,5 +4,6 @@ import type { Migration } from '../store.ts';
 export const personalTokenRepositories: Migration = {
   id: 24,
   name: 'personal-token-repositories',
+  isExpansion: true,
   statements: ['ALTER TABLE personal_tokens ADD COLUMN repositories {TEXT}'],
 };

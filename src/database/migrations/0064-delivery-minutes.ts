@@ -7,6 +7,7 @@ import type { Migration } from '../store.ts';
 export const deliveryMinutes: Migration = {
   id: 64,
   name: 'delivery-minutes',
+  isExpansion: true,
   statements: [
     `CREATE TABLE delivery_minutes (
        owner_id {TEXT} NOT NULL,

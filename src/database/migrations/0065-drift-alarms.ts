@@ -4,6 +4,7 @@ import type { Migration } from '../store.ts';
 export const driftAlarms: Migration = {
   id: 65,
   name: 'drift-alarms',
+  isExpansion: true,
   statements: [
     `CREATE TABLE drift_alarms (
        target_model {TEXT} NOT NULL,

@@ -7,7 +7,7 @@ import pg from 'pg';
 import type { DatabaseHost } from './database-url.ts';
 
 export interface PrimaryFinder {
-  /** The host found last; searches when there is none. */
+  /** The host found last; without one, it searches. */
   find(): Promise<DatabaseHost>;
   /** Asks all hosts now. */
   search(): Promise<DatabaseHost>;
