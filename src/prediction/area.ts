@@ -62,7 +62,7 @@ export function createPredictionArea(dependencies: PredictionDependencies): Pred
   const rule: CallerRule = { mode: config.auth, verifyToken: dependencies.verifyToken };
   const spans = openSpanQueue(dependencies, joined);
   const objective = { type: config.llmDObjective, quantile: Number(config.llmDQuantile) };
-  const llmD = openLlmDWire({ store, world, log, rule, predictor, unknownModel, sink: joined, objective });
+  const llmD = openLlmDWire({ store, world, log, metrics, rule, predictor, unknownModel, sink: joined, objective });
   return {
     admin: createModelAdmin({ store, world, predictor, accuracy }),
     routes: [

@@ -228,6 +228,19 @@ test('a body in chunks is read as any other', async () => {
   assert.equal(((await response.json()) as { total_requests: number }).total_requests, 5000);
 });
 
+test('the time of each predict call is counted, and of no other call', async () => {
+  const readCount = async () => {
+    const metrics = await (await fetch(`${program.httpUrl}/metrics`)).text();
+    return Number(/^trivet_llm_d_predict_duration_seconds_count (\d+)$/m.exec(metrics)?.[1]);
+  };
+  const before = await readCount();
+  await postStrict(url, rowsFrom(0, 2));
+  await postJson(`${url}/predict`, createRouterRow());
+  await postJson(`${url}/add_training_data_bulk`, { entries: [] });
+  await postJson(`${url}/predict`, {});
+  assert.equal((await readCount()) - before, 2);
+});
+
 test('the same call twice gives the same answer', async () => {
   const ask = async () =>
     strip(await (await postJson(`${url}/predict/bulk/strict`, { requests: rowsFrom(5, 3) })).text());

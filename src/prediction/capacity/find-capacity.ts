@@ -1,4 +1,5 @@
 /** The highest rate of requests at which a pool keeps its limits: found by halving, on the same random numbers at each rate. */
+import { Failure } from '../../errors.ts';
 import { createRandom } from '../simulator/random-draws.ts';
 import { type QueueOutcome, type QueuePool, simulateQueue } from './simulate-queue.ts';
 
@@ -38,6 +39,7 @@ const MAX_REQUESTS = 12_000;
 const LOWEST_RATE = 0.01;
 /** The answer is found to this share of itself. */
 const PRECISION = 0.01;
+const STEP = 1.15;
 
 interface Trial {
   readonly rate: number;
@@ -45,25 +47,51 @@ interface Trial {
   readonly brokenBy: LimitedBy | undefined;
 }
 
-/** Undefined when not even an idle pool keeps the limits. */
+/**
+ * Undefined when not even an idle pool keeps the limits. Throws when the limits hold only at loads below those that the
+ * samples show, so that nothing is known of them.
+ */
 export function findCapacity(pool: QueuePool, limits: LatencyLimits): Capacity | undefined {
   const attempt = (rate: number) => tryRate(pool, limits, rate);
   let good = attempt(LOWEST_RATE);
-  if (good.brokenBy !== undefined) return undefined;
+  if (good.brokenBy !== undefined) {
+    checkIdleSeen(pool);
+    return undefined;
+  }
   // By Little's law, at that rate each server has about one request under way.
-  const first = pool.servers.length / meanStaySeconds(good.outcome!, pool.outputTokens);
-  let bad = attempt(first);
-  // Ends: at some rate more is under way than was ever seen.
+  let bad = attempt(pool.servers.length / meanStaySeconds(good.outcome!, pool.outputTokens));
+  // In small steps: in unlike pools a quantile can rise above a limit, fall below it and rise again. Ends, since at some
+  // rate more is under way than was ever seen.
   while (bad.brokenBy === undefined) {
     good = bad;
-    bad = attempt(good.rate * 2);
+    bad = attempt(good.rate * STEP);
   }
   while (bad.rate - good.rate > PRECISION * good.rate) {
     const middle = attempt((good.rate + bad.rate) / 2);
     if (middle.brokenBy === undefined) good = middle;
     else bad = middle;
   }
+  checkLoadSeen(pool, good.outcome!.meanUnderWay);
   return describe(pool, { good, limitedBy: bad.brokenBy!, quantile: limits.quantile });
+}
+
+/** An idle server is seen when samples met no more than this. */
+const IDLE_UNDER_WAY = 2;
+
+function checkIdleSeen({ servers }: QueuePool): void {
+  checkLoadSeen(
+    { servers },
+    servers.map(() => IDLE_UNDER_WAY),
+  );
+}
+
+function checkLoadSeen({ servers }: Pick<QueuePool, 'servers'>, meanUnderWay: readonly number[]): void {
+  const unseen = servers.find(({ load }, i) => meanUnderWay[i]! < load.lowest);
+  if (unseen === undefined) return;
+  throw new Failure(
+    'invalid',
+    `Cannot find the capacity: the limits hold at most below the loads that the samples show (server "${unseen.name}" hardly ever had fewer than ${unseen.load.lowest} requests under way); observe the servers at lower rates too`,
+  );
 }
 
 function tryRate(pool: QueuePool, { ttftMs, tpotMs, quantile }: LatencyLimits, rate: number): Trial {

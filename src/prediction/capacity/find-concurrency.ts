@@ -30,8 +30,9 @@ interface At {
 }
 
 function keepsLimits(pool: QueuePool, { server, underWay }: At, { ttftMs, tpotMs, quantile }: LatencyLimits): boolean {
-  const factor = quantileOf(server.tpot.factors, quantile);
-  if (tpotMs !== undefined && factor * server.tpot.at(underWay) > tpotMs) return false;
+  const { tokensPerMs, factors } = server.tpot.near(underWay);
+  if (tpotMs !== undefined && quantileOf(factors, quantile) * server.tpot.at(underWay, tokensPerMs) > tpotMs)
+    return false;
   return ttftMs === undefined || quantileOf(listTtfts(pool, { server, underWay }), quantile) <= ttftMs;
 }
 

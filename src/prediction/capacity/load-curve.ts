@@ -23,10 +23,16 @@ export interface LoadCurve {
   at(underWay: number): LoadMetrics;
   /** As many requests under way as enough samples show. */
   readonly seen: number;
+  /** As few requests under way as enough samples show. */
+  readonly lowest: number;
 }
 
 /** Means over fewer samples are joined with their neighbours'. */
 const MIN_KNOT_SAMPLES = 20;
+
+/** So many samples, or this share of them, must have met less: a start from idle does not show what low loads cost. */
+const LOW_SAMPLES = 300;
+const LOW_SHARE = 0.1;
 
 interface Knot {
   readonly underWay: number;
@@ -36,9 +42,11 @@ interface Knot {
 export function fitLoadCurve(samples: readonly LoadMetrics[]): LoadCurve {
   const sorted = samples.toSorted((a, b) => countUnderWay(a) - countUnderWay(b));
   const knots = joinSamples(sorted);
-  const seen = countUnderWay(sorted[Math.max(0, sorted.length - MIN_KNOT_SAMPLES)] ?? toRunning(0));
+  const countAt = (place: number) =>
+    countUnderWay(sorted[Math.max(0, Math.min(place, sorted.length - 1))] ?? toRunning(0));
   return {
-    seen,
+    seen: countAt(sorted.length - MIN_KNOT_SAMPLES),
+    lowest: countAt(Math.min(LOW_SAMPLES, Math.floor(LOW_SHARE * sorted.length))),
     at(underWay) {
       const next = findKnot(knots, underWay);
       if (next === 0) return knots.length === 0 ? toRunning(underWay) : scale(knots[0]!, underWay);

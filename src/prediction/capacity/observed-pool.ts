@@ -4,6 +4,8 @@ import type { LatencyModel } from '../model/model.ts';
 import type { Observation } from '../schema/observation.ts';
 import { normalizePodType } from '../schema/pod-type.ts';
 import { fitLoadCurve } from './load-curve.ts';
+import { collectTtfts } from './observed-ttfts.ts';
+import { measureReportedShare } from './reported-share.ts';
 import { createServiceModel } from './service-model.ts';
 import type { QueuePool, QueueServer } from './simulate-queue.ts';
 import { fitTpotCurve } from './tpot-curve.ts';
@@ -42,8 +44,14 @@ export function createObservedPool({ model, samples, outputTokens, ...options }:
 }
 
 function createQueueServer(name: string, samples: readonly Observation[], outputTokens: number): QueueServer {
-  const tpot = fitTpotCurve(samples, outputTokens);
+  const reportedShare = measureReportedShare(samples, outputTokens);
+  const tpot = fitTpotCurve(samples, { outputTokens, reportedShare });
   if (tpot === undefined)
     throw new Failure('invalid', `Cannot find the capacity: too few samples of the server "${name}" have a TPOT`);
-  return { name, load: fitLoadCurve(samples.map(({ input }) => input)), tpot };
+  return {
+    name,
+    load: fitLoadCurve(samples.map(({ input }) => input)),
+    tpot,
+    ttft: collectTtfts(samples, reportedShare),
+  };
 }

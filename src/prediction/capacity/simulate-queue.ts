@@ -2,10 +2,11 @@
  * A pool under Poisson arrivals, whose servers take the times that were learned of them.
  *
  * The state of a server is n, its requests under way. A request that arrives at server s
- *   1. meets the load L_s(n) (`load-curve.ts`) and has its first token after TTFT ~ T(x, L_s(n)), the model's predictive
- *      distribution for its prompt x;
- *   2. then gets tokens at the pace of the server: in dt it gets dt / (f · P_s(n(t))) of them, with P_s the time of a
- *      token at n (`tpot-curve.ts`) and f a factor drawn from what was observed around it;
+ *   1. has its first token after a TTFT that was observed at about n, with as many prompt tokens in the seconds before
+ *      (`observed-ttfts.ts`);
+ *   2. then gets tokens at the pace of the server: in dt it gets dt / (f · P_s(n(t), ρ(t))) of them, with P_s the time of
+ *      a token at n while prompts come at the pace ρ (`tpot-curve.ts`), and f a factor drawn from what was observed
+ *      around it;
  *   3. leaves with its last token.
  * So rate, concurrency and latency agree by themselves, as in Little's law n = λ · E[stay], with the variance of
  * arrivals and prompts that a fixed point of means would leave out. All at a server share one pace, so its tokens are
@@ -14,6 +15,7 @@
 import { createEventQueue, type EventQueue } from '../simulator/event-queue.ts';
 import { drawExponential, type Random } from '../simulator/random-draws.ts';
 import type { LoadCurve } from './load-curve.ts';
+import { countTokens, type ObservedTtfts, RECENT_MS } from './observed-ttfts.ts';
 import type { ServiceModel, ServiceRequest } from './service-model.ts';
 import type { TpotCurve } from './tpot-curve.ts';
 
@@ -21,6 +23,7 @@ export interface QueueServer {
   readonly name: string;
   readonly load: LoadCurve;
   readonly tpot: TpotCurve;
+  readonly ttft: ObservedTtfts;
 }
 
 export interface QueuePool {
@@ -66,12 +69,13 @@ export function simulateQueue(pool: QueuePool, run: QueueRun): QueueOutcome | un
     const chosen = chooseLeast(servers, random);
     const underWay = servers[chosen]!.count();
     if (underWay >= MAX_UNDER_WAY) return undefined;
-    const { name, load, tpot } = pool.servers[chosen]!;
+    const { ttft, tpot } = pool.servers[chosen]!;
     const prompt = pool.prompts[Math.floor(random() * pool.prompts.length)]!;
-    const medianMs = pool.model.predictTtft(name, { ...prompt, ...load.at(underWay) });
-    const ttftMs = pool.model.spreadTtft(medianMs, random());
+    const ttftMs = ttft.draw({ underWay, recentTokens: servers[chosen]!.recent.read(nowMs) }, random);
+    servers[chosen]!.recent.add(nowMs, countTokens(prompt));
     const furtherTokens = Math.floor(drawExponential(random, pool.outputTokens - 0.5));
-    const factor = tpot.factors[Math.floor(random() * tpot.factors.length)]!;
+    const { factors } = tpot.near(underWay);
+    const factor = factors[Math.floor(random() * factors.length)]!;
     const isRecorded = i >= WARM_UP * run.requests;
     if (isRecorded) recorder.addArrival(chosen, ttftMs, servers);
     servers[chosen]!.add(nowMs + ttftMs, { furtherTokens, factor, isRecorded, firstTokenMs: nowMs + ttftMs });
@@ -99,6 +103,7 @@ interface Answer {
 }
 
 interface RunningServer {
+  readonly recent: RecentTokens;
   count(): number;
   add(firstTokenMs: number, answer: Answer): void;
   advance(nowMs: number): void;
@@ -112,7 +117,8 @@ function openServer({ tpot }: QueueServer, recorder: Pick<Recorder, 'addTpot'>):
   let atMs = 0;
   /** Tokens that a request with the factor 1 would have got so far. */
   let virtualTokens = 0;
-  let msPerToken = tpot.at(0);
+  let msPerToken = tpot.at(0, 0);
+  const recent = createRecentTokens();
 
   function moveTo(nowMs: number): void {
     virtualTokens += (nowMs - atMs) / msPerToken;
@@ -121,7 +127,7 @@ function openServer({ tpot }: QueueServer, recorder: Pick<Recorder, 'addTpot'>):
 
   function changeCount(by: number): void {
     count += by;
-    msPerToken = tpot.at(count);
+    msPerToken = tpot.at(count, recent.read(atMs) / RECENT_MS);
   }
 
   function finish({ furtherTokens, isRecorded, firstTokenMs }: Answer): void {
@@ -131,6 +137,7 @@ function openServer({ tpot }: QueueServer, recorder: Pick<Recorder, 'addTpot'>):
 
   return {
     count: () => count,
+    recent,
     add(firstTokenMs, answer) {
       waiting.push(firstTokenMs, answer);
       changeCount(1);
@@ -153,6 +160,28 @@ function openServer({ tpot }: QueueServer, recorder: Pick<Recorder, 'addTpot'>):
         }
       }
       if (nowMs < Number.POSITIVE_INFINITY) moveTo(nowMs);
+    },
+  };
+}
+
+interface RecentTokens {
+  read(nowMs: number): number;
+  add(nowMs: number, tokens: number): void;
+}
+
+/** Prompt tokens that arrived in the last `RECENT_MS`. */
+function createRecentTokens(): RecentTokens {
+  const arrivals: { readonly atMs: number; readonly tokens: number }[] = [];
+  let oldest = 0;
+  let sum = 0;
+  return {
+    read(nowMs) {
+      while (oldest < arrivals.length && arrivals[oldest]!.atMs <= nowMs - RECENT_MS) sum -= arrivals[oldest++]!.tokens;
+      return sum;
+    },
+    add(atMs, tokens) {
+      arrivals.push({ atMs, tokens });
+      sum += tokens;
     },
   };
 }

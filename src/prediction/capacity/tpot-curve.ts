@@ -5,15 +5,24 @@
  * a prediction at a high n is lower than the time per token while n stays that high: the regression dilution of a noisy
  * regressor. So each TPOT is held against the mean load while its answer was generated,
  *   n̄_i = 1/D_i ∫ n(t) dt over [t_i, t_i + D_i],  D_i = output tokens · TPOT_i,
- * where n(t) is what the samples of the server show one after the other. The curve is the isotonic regression of TPOT on n̄.
+ * where n(t) is what the samples of the server show one after the other. Prompts slow an answer down too, and in bursts
+ * they come while n is still low. So log TPOT has a slope γ over the pace ρ̄_i of prompt tokens in the same span, fitted
+ * among answers of about the same n̄, and the curve is the isotonic regression of TPOT · exp(−γ ρ̄) on n̄.
  */
 import type { Observation } from '../schema/observation.ts';
 import { countUnderWay } from './load-curve.ts';
+import { countTokens } from './observed-ttfts.ts';
 
 export interface TpotCurve {
-  /** The median milliseconds for a token while so many are under way. */
-  at(underWay: number): number;
-  /** How far observed times were from the curve, as factors, sorted. */
+  /** The median milliseconds for a token while so many are under way and prompts come at this pace. */
+  at(underWay: number, tokensPerMs: number): number;
+  /** The pace of prompts that was typical at about so many under way, and how far observed times were from the curve. */
+  near(underWay: number): ObservedNear;
+}
+
+export interface ObservedNear {
+  readonly tokensPerMs: number;
+  /** Observed times over those of the curve, sorted. */
   readonly factors: Float64Array;
 }
 
@@ -22,25 +31,103 @@ interface Point {
   readonly tpotMs: number;
 }
 
+/** A point, and the pace at which prompt tokens arrived during the answer. */
+interface Answer extends Point {
+  readonly tokensPerMs: number;
+}
+
+export interface TpotCurveOptions {
+  /** The mean length of an answer. */
+  readonly outputTokens: number;
+  /** The share of the server's requests that the samples are. */
+  readonly reportedShare: number;
+}
+
 export const MIN_TPOT_SAMPLES = 40;
 
 /** Undefined without enough samples. They must be of one server. */
-export function fitTpotCurve(samples: readonly Observation[], outputTokens: number): TpotCurve | undefined {
-  const points = listPoints(samples, outputTokens).sort((a, b) => a.underWay - b.underWay);
-  if (points.length < MIN_TPOT_SAMPLES) return undefined;
-  const knots = makeIsotonic(joinPoints(points));
-  const at = (underWay: number) => interpolate(knots, underWay);
-  return { at, factors: Float64Array.from(points, (point) => point.tpotMs / at(point.underWay)).sort() };
+export function fitTpotCurve(samples: readonly Observation[], options: TpotCurveOptions): TpotCurve | undefined {
+  const answers = listAnswers(samples, options).sort((a, b) => a.underWay - b.underWay);
+  if (answers.length < MIN_TPOT_SAMPLES) return undefined;
+  const slope = fitPromptSlope(answers);
+  const knots = makeIsotonic(
+    joinPoints(answers.map((answer) => ({ ...answer, tpotMs: answer.tpotMs * Math.exp(-slope * answer.tokensPerMs) }))),
+  );
+  const at = (underWay: number, tokensPerMs: number) => interpolate(knots, underWay) * Math.exp(slope * tokensPerMs);
+  const ranges = splitRanges(answers).map((range) => ({
+    end: range.at(-1)!.underWay,
+    tokensPerMs: meanPaceOf(range),
+    factors: Float64Array.from(range, ({ underWay, tokensPerMs, tpotMs }) => tpotMs / at(underWay, tokensPerMs)).sort(),
+  }));
+  const last = ranges.at(-1)!;
+  return { at, near: (underWay) => ranges.find(({ end }) => end >= underWay) ?? last };
 }
 
-function listPoints(samples: readonly Observation[], outputTokens: number): Point[] {
-  const meanLoad = createMeanLoad(samples);
-  return samples.flatMap(({ input, atMs, tpotMs }) => {
-    if (tpotMs === undefined) return [];
-    const underWay =
-      atMs === undefined ? countUnderWay(input) : meanLoad(atMs, atMs + outputTokens * tpotMs, countUnderWay(input));
-    return [{ underWay, tpotMs }];
+function meanPaceOf(answers: readonly Answer[]): number {
+  return answers.reduce((sum, { tokensPerMs }) => sum + tokensPerMs, 0) / answers.length;
+}
+
+/** Answers whose loads are about the same. */
+const RANGE_ANSWERS = 150;
+
+function splitRanges(sorted: readonly Answer[]): Answer[][] {
+  const count = Math.max(1, Math.floor(sorted.length / RANGE_ANSWERS));
+  return Array.from({ length: count }, (_, k) =>
+    sorted.slice(Math.floor((k * sorted.length) / count), Math.floor(((k + 1) * sorted.length) / count)),
+  );
+}
+
+/** By how much the logarithm of a TPOT rises with the pace of prompts, where as many are under way. */
+function fitPromptSlope(sorted: readonly Answer[]): number {
+  let [covariance, variance] = [0, 0];
+  for (const range of splitRanges(sorted)) {
+    const meanPace = meanPaceOf(range);
+    for (const { tokensPerMs, tpotMs } of range) {
+      covariance += (tokensPerMs - meanPace) * Math.log(tpotMs);
+      variance += (tokensPerMs - meanPace) ** 2;
+    }
+  }
+  return variance > 0 ? Math.max(0, covariance / variance) : 0;
+}
+
+function listAnswers(samples: readonly Observation[], { outputTokens, reportedShare }: TpotCurveOptions): Answer[] {
+  return [...Map.groupBy(samples, ({ run }) => run).values()].flatMap((ofRun) => {
+    const meanLoad = createMeanLoad(ofRun);
+    const meanPace = createMeanPace(ofRun);
+    return ofRun.flatMap(({ input, atMs, tpotMs }) => {
+      if (tpotMs === undefined) return [];
+      if (atMs === undefined) return [{ underWay: countUnderWay(input), tokensPerMs: 0, tpotMs }];
+      const untilMs = atMs + outputTokens * tpotMs;
+      const underWay = meanLoad(atMs, untilMs, countUnderWay(input));
+      return [{ underWay, tokensPerMs: meanPace(atMs, untilMs) / reportedShare, tpotMs }];
+    });
   });
+}
+
+/** Prompt tokens a millisecond that arrived in a span. */
+function createMeanPace(samples: readonly Observation[]) {
+  const arrivals = samples
+    .flatMap(({ atMs, input }) => (atMs === undefined ? [] : [{ atMs, tokens: countTokens(input) }]))
+    .sort((a, b) => a.atMs - b.atMs);
+  const times = arrivals.map(({ atMs }) => atMs);
+  const sums = [0];
+  for (const { tokens } of arrivals) sums.push(sums.at(-1)! + tokens);
+  const lastMs = times.at(-1) ?? 0;
+  return (fromMs: number, toMs: number): number => {
+    const untilMs = Math.min(toMs, lastMs);
+    if (untilMs <= fromMs) return 0;
+    return (sums[countUntil(times, untilMs)]! - sums[countUntil(times, fromMs)]!) / (untilMs - fromMs);
+  };
+}
+
+function countUntil(times: readonly number[], ms: number): number {
+  let [low, high] = [0, times.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (times[middle]! <= ms) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
 /** The mean of n over a span, by the integral of the steps between samples. */

@@ -26,6 +26,8 @@ export interface LlmDDependencies {
   readonly takeTrainingRows: TakeTrainingRows;
   readonly measuredTimes: Pick<MeasuredTimes, 'answeringModel'>;
   readonly readReadiness: ReadReadiness;
+  /** Counts a call that was answered, without the reading of its body. */
+  readonly observeSeconds: (seconds: number) => void;
   /** Rejects when the store is not there. */
   readonly checkReady: () => Promise<void>;
 }
@@ -118,7 +120,8 @@ interface Predicted {
   readonly durationMs: number;
 }
 
-function createRowPredictor({ world, objective, answerRows, measuredTimes, readReadiness }: LlmDDependencies) {
+function createRowPredictor(dependencies: LlmDDependencies) {
+  const { world, objective, answerRows, measuredTimes, readReadiness, observeSeconds } = dependencies;
   return async (targetModel: string, rows: readonly PredictionRow[]): Promise<Predicted> => {
     const startedMs = world.monotonicMs();
     const answering = measuredTimes.answeringModel(targetModel);
@@ -126,7 +129,9 @@ function createRowPredictor({ world, objective, answerRows, measuredTimes, readR
     if (!isReady) throw new Failure('unavailable', `Nothing was learned yet about the model "${targetModel}"`);
     const itemEnd = writeItemEnd(objective, new Date(world.nowMs()), loadedAt);
     const items = await answerRows({ targetModel: answering, rows, itemEnd });
-    return { items, durationMs: world.monotonicMs() - startedMs };
+    const durationMs = world.monotonicMs() - startedMs;
+    observeSeconds(durationMs / 1000);
+    return { items, durationMs };
   };
 }
 

@@ -1,9 +1,11 @@
 /** The parts of this wire, put together. */
+import { Histogram } from 'prom-client';
 import { checkStoreReady } from '../../database/startup/check-ready.ts';
 import type { Store } from '../../database/store.ts';
 import type { CallerRule } from '../../grpc/call/require-caller.ts';
 import type { RouteMount } from '../../http/mount.ts';
 import type { Log } from '../../telemetry/log.ts';
+import type { Metrics } from '../../telemetry/metrics.ts';
 import type { Worker } from '../../workers/worker.ts';
 import type { World } from '../../world.ts';
 import type { LearningSink } from '../observations/observation-sink.ts';
@@ -20,6 +22,7 @@ export interface LlmDWireDependencies {
   readonly store: Store;
   readonly world: World;
   readonly log: Log;
+  readonly metrics: Metrics;
   readonly rule: CallerRule;
   readonly predictor: SwappablePredictor;
   readonly unknownModel: 'prior' | 'reject';
@@ -44,6 +47,7 @@ export function openLlmDWire(dependencies: LlmDWireDependencies): LlmDWire {
     takeTrainingRows: createTrainingIntake({ store, world, sink, measuredTimes }),
     measuredTimes,
     readReadiness: createReadinessReader({ predictor, unknownModel: dependencies.unknownModel, world }),
+    observeSeconds: createDurationObserver(dependencies.metrics),
     checkReady: () => checkStoreReady(store),
   });
   return {
@@ -52,4 +56,15 @@ export function openLlmDWire(dependencies: LlmDWireDependencies): LlmDWire {
     worker: measuredTimes,
     load: () => measuredTimes.load(),
   };
+}
+
+/** A series of its own: a call may have 10,000 rows, and waits between its turns. */
+function createDurationObserver(metrics: Metrics): (seconds: number) => void {
+  const seconds = new Histogram({
+    name: 'trivet_llm_d_predict_duration_seconds',
+    help: 'Time to answer one predict call of the llm-d wire, without reading its body; calls between its turns count.',
+    buckets: [0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1],
+    registers: [metrics],
+  });
+  return (value) => seconds.observe(value);
 }
