@@ -55,7 +55,11 @@ export function findCapacity(pool: QueuePool, limits: LatencyLimits): Capacity |
   const attempt = (rate: number) => tryRate(pool, limits, rate);
   let good = attempt(LOWEST_RATE);
   if (good.brokenBy !== undefined) {
-    checkIdleSeen(pool);
+    if (!isBrokenIdle(pool, good, limits))
+      checkLoadSeen(
+        pool,
+        pool.servers.map(() => IDLE_UNDER_WAY),
+      );
     return undefined;
   }
   // By Little's law, at that rate each server has about one request under way.
@@ -78,11 +82,16 @@ export function findCapacity(pool: QueuePool, limits: LatencyLimits): Capacity |
 /** An idle server is seen when samples met no more than this. */
 const IDLE_UNDER_WAY = 2;
 
-function checkIdleSeen({ servers }: QueuePool): void {
-  checkLoadSeen(
-    { servers },
-    servers.map(() => IDLE_UNDER_WAY),
-  );
+/** Serving n + 1 requests together is never slower than one after the other, so an idle server is at most so much faster. */
+function isBrokenIdle(
+  { servers }: QueuePool,
+  { outcome }: Trial,
+  { ttftMs, tpotMs, quantile }: LatencyLimits,
+): boolean {
+  const share = 1 / (1 + Math.max(...servers.map(({ load }) => load.lowest)));
+  if (outcome === undefined) return false;
+  const isTtftBroken = ttftMs !== undefined && share * quantileOf(outcome.ttftMs, quantile) > ttftMs;
+  return isTtftBroken || (tpotMs !== undefined && share * quantileOf(outcome.tpotMs, quantile) > tpotMs);
 }
 
 function checkLoadSeen({ servers }: Pick<QueuePool, 'servers'>, meanUnderWay: readonly number[]): void {
