@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { skipWithout } from '../support/client-tools.ts';
 import { type Container, type ImageConfig, startContainer } from '../support/container.ts';
-import { buildBases, buildTrivetImage, openImageStore } from '../support/container-image.ts';
+import { buildBases, buildTrivetImage, openImageStore, TEST_REVISION } from '../support/container-image.ts';
 import { findFreePort } from '../support/free-port.ts';
 import { connectRaw } from '../support/grpc-client.ts';
 
@@ -67,7 +67,7 @@ test('the image is small', { skip }, async (t) => {
 test('the image names itself, its user by number, and what it consists of', { skip }, () => {
   const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { readonly version: string };
   assert.equal(config.Labels['org.opencontainers.image.version'], version);
-  assert.equal(config.Labels['org.opencontainers.image.revision'], '0123456789abcdef');
+  assert.equal(config.Labels['org.opencontainers.image.revision'], TEST_REVISION);
   assert.equal(config.Labels['org.opencontainers.image.licenses'], 'Apache-2.0');
   assert.match(config.User, /^\d+:0$/);
   const bill = JSON.parse(readFileSync(join(root, 'app/sbom.cdx.json'), 'utf8')) as {

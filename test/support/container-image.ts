@@ -10,6 +10,8 @@ import { createUserEnvironment } from './run-npm.ts';
 const RUNTIME_PACKAGES = 'base-files,libstdc++6,netbase,tzdata';
 /** What the build stage calls beside npm. */
 const APPLETS = ['sh', 'env', 'mkdir', 'mv', 'rm', 'sed', 'ln'];
+/** The revision in the labels of the image. */
+export const TEST_REVISION = '0123456789abcdef';
 const AUTHORITIES = '/etc/ssl/certs/ca-certificates.crt';
 
 /** A folder with the images that buildah makes, apart from those of its user. */
@@ -85,12 +87,16 @@ export async function buildTrivetImage(store: ImageStore): Promise<void> {
     `${AUTHORITIES}:${AUTHORITIES}:ro`,
   ];
   const mounted = volumes.filter((volume) => existsSync(volume.split(':')[0] ?? ''));
-  await build(store, [
-    ...['--build-arg', 'BUILD_BASE=localhost/trivet-build-base', '--build-arg', 'BASE=localhost/trivet-base'],
-    ...['--build-arg', 'REVISION=0123456789abcdef'],
-    ...mounted.flatMap((volume) => ['--volume', volume]),
-    ...['--tag', 'trivet', '--file', 'deploy/Dockerfile', '.'],
-  ]);
+  const variables = {
+    BUILD_BASE: 'localhost/trivet-build-base',
+    BASE: 'localhost/trivet-base',
+    REVISION: TEST_REVISION,
+  };
+  const options = [
+    Object.entries(variables).map(([name, value]) => `--build-arg=${name}=${value}`),
+    mounted.map((volume) => `--volume=${volume}`),
+  ].flat();
+  await build(store, [...options, '--tag', 'trivet', '--file', 'deploy/Dockerfile', '.']);
 }
 
 /** The format of Docker, since that of OCI has no health check. */
