@@ -11,7 +11,7 @@ function addButton(label, act) {
 }
 
 function copy(button, text) {
-  navigator.clipboard.writeText(text).then(() => {
+  void navigator.clipboard.writeText(text).then(() => {
     button.textContent = words.labelCopied;
     setTimeout(() => {
       button.textContent = words.labelCopy;

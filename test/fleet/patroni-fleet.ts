@@ -169,13 +169,14 @@ function signalOne(pid: number | undefined, signal: NodeJS.Signals): void {
 function startEtcd(servers: Servers, folder: string, clientPort: number, peerPort: number): void {
   const clientUrl = `http://127.0.0.1:${clientPort}`;
   const peerUrl = `http://127.0.0.1:${peerPort}`;
-  servers.start('etcd', 'etcd', [
-    ...['--data-dir', join(folder, 'etcd'), '--name', 'etcd', '--initial-cluster', `etcd=${peerUrl}`],
-    ...['--listen-client-urls', clientUrl, '--advertise-client-urls', clientUrl],
-    ...['--listen-peer-urls', peerUrl, '--initial-advertise-peer-urls', peerUrl],
+  const options = [
+    ['--data-dir', join(folder, 'etcd'), '--name', 'etcd', '--initial-cluster', `etcd=${peerUrl}`],
+    ['--listen-client-urls', clientUrl, '--advertise-client-urls', clientUrl],
+    ['--listen-peer-urls', peerUrl, '--initial-advertise-peer-urls', peerUrl],
     // Patroni holds its lock by etcd: a busy test machine must not make it wait for the disk. Nothing here kills etcd.
-    '--unsafe-no-fsync',
-  ]);
+    ['--unsafe-no-fsync'],
+  ];
+  servers.start('etcd', 'etcd', options.flat());
 }
 
 async function answers(node: FleetNode, path: string): Promise<boolean> {

@@ -15,9 +15,9 @@ export interface PostgresConnections {
   /** False behind a pooler that hands each transaction another connection. */
   readonly isPrepared: boolean;
   /** Connects, asks for nothing in particular and ends; with several hosts, looks for the one that accepts writes. */
-  ask(): Promise<void>;
+  readonly ask: () => Promise<void>;
   /** Whether a connection leads to the host that is the primary now, as far as known. */
-  isCurrent(client: pg.ClientBase): boolean;
+  readonly isCurrent: (client: pg.ClientBase) => boolean;
 }
 
 /** A pool whose connections answer in the types of store.ts, and whose losses are reported, never thrown. */

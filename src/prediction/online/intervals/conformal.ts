@@ -68,7 +68,7 @@ export function createAdaptiveQuantiles(): AdaptiveQuantiles {
   let sorted = new Float64Array(0);
 
   function refresh(): void {
-    sorted = listNewest(Math.min(count, KEPT, Math.round(PROMPT_WINDOW * redundancy()))).sort();
+    sorted = listNewest(window, count, Math.min(count, KEPT, Math.round(PROMPT_WINDOW * redundancy()))).sort();
     refreshAt = count + Math.max(REFRESH_EVERY, Math.floor(REFRESH_SHARE * sorted.length));
     for (let p = 0; p < QUANTILE_LEVELS.length; p++) placeQuantile(p);
   }
@@ -77,28 +77,9 @@ export function createAdaptiveQuantiles(): AdaptiveQuantiles {
     quantiles[p] = conformalQuantile(sorted, adaptedLevels[p]!);
   }
 
-  function moveLevel(p: number, isCovered: boolean, since: number): void {
-    const covered = isCovered ? 1 : 0;
-    coverages[p] = coverages[p]! * 0.99 + 0.01 * covered;
-    const step = Math.min(STEPS[p]!, MAX_GAIN / (1 + since));
-    const next = adaptedLevels[p]! + step * (QUANTILE_LEVELS[p]! - covered);
-    adaptedLevels[p] = Math.max(0.02, Math.min(MAX_LEVEL, next));
-  }
-
   /** Of how many residuals each says as much as one of requests that end before the next one begins. */
   function redundancy(): number {
     return 1 + lateness / DOUBLING_LATENESS;
-  }
-
-  /** Oldest first; no more than are kept. */
-  function listNewest(length: number): Float64Array<ArrayBuffer> {
-    const end = count % KEPT;
-    if (count <= KEPT) return window.slice(count - length, count);
-    if (length <= end) return window.slice(end - length, end);
-    const newest = new Float64Array(length);
-    newest.set(window.subarray(KEPT - (length - end)));
-    newest.set(window.subarray(0, end), length - end);
-    return newest;
   }
 
   function knowsEnough(): boolean {
@@ -115,14 +96,18 @@ export function createAdaptiveQuantiles(): AdaptiveQuantiles {
     observe(residual, predicted = [...quantiles], since = 0) {
       lateness += LATENESS_STEP * (since - lateness);
       if (count >= MIN_RESIDUALS)
-        for (let p = 0; p < QUANTILE_LEVELS.length; p++) moveLevel(p, residual <= predicted[p]!, since);
+        for (let p = 0; p < QUANTILE_LEVELS.length; p++) {
+          const isCovered = residual <= predicted[p]!;
+          coverages[p] = coverages[p]! * 0.99 + (isCovered ? 0.01 : 0);
+          adaptedLevels[p] = moveLevel(p, adaptedLevels[p]!, { isCovered, since });
+        }
       window[count % KEPT] = residual;
       count++;
       if (count <= MIN_RESIDUALS || count >= refreshAt) refresh();
       else for (let p = 0; p < QUANTILE_LEVELS.length; p++) placeQuantile(p);
     },
     save: () => ({
-      residuals: [...listNewest(Math.min(count, KEPT))],
+      residuals: [...listNewest(window, count, Math.min(count, KEPT))],
       levels: [...adaptedLevels],
       coverages: [...coverages],
     }),
@@ -135,4 +120,22 @@ export function createAdaptiveQuantiles(): AdaptiveQuantiles {
       if (count > 0) refresh();
     },
   };
+}
+
+/** Where a level goes after an event with `since` others between its prediction and its end. */
+function moveLevel(p: number, level: number, event: { readonly isCovered: boolean; readonly since: number }): number {
+  const step = Math.min(STEPS[p]!, MAX_GAIN / (1 + event.since));
+  const next = level + step * (QUANTILE_LEVELS[p]! - (event.isCovered ? 1 : 0));
+  return Math.max(0.02, Math.min(MAX_LEVEL, next));
+}
+
+/** The last of `count` residuals that were written in turn, oldest first; no more than are kept. */
+function listNewest(window: Float64Array<ArrayBuffer>, count: number, length: number): Float64Array<ArrayBuffer> {
+  const end = count % KEPT;
+  if (count <= KEPT) return window.slice(count - length, count);
+  if (length <= end) return window.slice(end - length, end);
+  const newest = new Float64Array(length);
+  newest.set(window.subarray(KEPT - (length - end)));
+  newest.set(window.subarray(0, end), length - end);
+  return newest;
 }
