@@ -2,7 +2,6 @@
 import { rmSync } from 'node:fs';
 import { createUser } from '../../src/authorization/accounts/user-store.ts';
 import { createPersonalToken } from '../../src/authorization/tokens/personal-token.ts';
-import type { Migration } from '../../src/database/store.ts';
 import { createSampleEvent } from '../../src/webhooks/events/sample-event.ts';
 import { realWorld } from '../../src/world.ts';
 import { openTestStore, type StorePlace } from './engines.ts';
@@ -36,8 +35,8 @@ export interface AnnouncingOptions {
   readonly environment?: Readonly<Record<string, string>>;
   /** Where the program is; this repository unless given. */
   readonly folder?: string | undefined;
-  /** Those of the program in that folder; all of today unless given. */
-  readonly migrations?: readonly Migration[];
+  /** Makes the person and the token once the programs run, where today's code does not know the schema of theirs. */
+  readonly createToken?: (environment: Readonly<Record<string, string>>) => Promise<string>;
 }
 
 export async function startAnnouncingPrograms(options: AnnouncingOptions): Promise<AnnouncingPrograms> {
@@ -56,7 +55,7 @@ export async function startAnnouncingPrograms(options: AnnouncingOptions): Promi
     programs.push(
       undo.use(await startProgram(environment, databaseUrl === undefined ? dataDir : undefined, options.folder)),
     );
-  const token = await createToken(options);
+  const token = await (options.createToken?.(environment) ?? createToken(options.place));
   const call = async (method: string, path: string, json?: unknown) => {
     const response = await fetch(`${programs[0]!.httpUrl}${path}`, {
       method,
@@ -84,8 +83,8 @@ export async function startAnnouncingPrograms(options: AnnouncingOptions): Promi
   };
 }
 
-async function createToken({ place, migrations }: AnnouncingOptions): Promise<string> {
-  await using store = await openTestStore(place, { ...(migrations && { migrations }) });
+async function createToken(place: StorePlace): Promise<string> {
+  await using store = await openTestStore(place);
   const blank = { email: null, isAdmin: false, passwordHash: null };
   const user = await createUser(store, realWorld, { login: LOGIN, name: 'Grace', ...blank });
   const scopes = ['all_hook', 'all_projects'] as const;

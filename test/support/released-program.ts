@@ -66,6 +66,6 @@ function installPackages(folder: string): void {
     symlinkSync(resolve('node_modules'), join(folder, 'node_modules'));
     return;
   }
-  const argv = ['ci', '--omit=dev', '--no-audit', '--no-fund', '--prefer-offline'];
+  const argv = ['ci', '--omit=dev', '--no-audit', '--no-fund', '--prefer-offline', '--ignore-scripts'];
   execFileSync('npm', argv, { cwd: folder, stdio: 'pipe', timeout: PACKAGES_WITHIN_MS });
 }
