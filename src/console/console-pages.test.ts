@@ -63,7 +63,7 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     await press('Create webhook');
     assert.match(await readText(page), /The webhook is created/);
     await press('Send a test');
-    assert.match(await readText(page), /The test was sent[\s\S]*Attempt 1 refused 500/);
+    assert.match(await readText(page), /The receiver did not accept the test[\s\S]*Attempt 1 refused 500/);
     assert.match(String(receiver.received[0]?.headers['x-gitcode-signature-256']), /^sha256=/, 'a key was made up');
     await press('ada/doors', 'link');
     assert.match(await readText(page), /ada\/doors[\s\S]*failing[\s\S]*push[\s\S]*comment/);

@@ -137,6 +137,12 @@ export function renderMoment(ms: number): Html {
   return html`<time datetime="${iso}">${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC</time>`;
 }
 
+/** To the second, for what is told apart by it. */
+export function renderSecond(ms: number): Html {
+  const iso = new Date(ms).toISOString();
+  return html`<time datetime="${iso}">${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC</time>`;
+}
+
 /** The letters that stand for a name where others show a picture. */
 export function renderBadge(name: string): Html {
   const [first] = new Intl.Segmenter().segment(name.trim());

@@ -71,6 +71,8 @@ const HEADERS = {
   'Content-Type': 'text/event-stream; charset=utf-8',
   'Cache-Control': 'no-store',
   'X-Content-Type-Options': 'nosniff',
+  // So that a stop does not wait for the connection to be used again.
+  Connection: 'close',
   // nginx would collect the events.
   'X-Accel-Buffering': 'no',
 };

@@ -165,7 +165,7 @@ test('a second secret is added and the first deleted; the last one and a third a
   const csrf = await tokenOf(client);
   assert.equal((await client.readRefusal(client.post(`${path}/secrets/delete`, { ...csrf, slot: '1' }))).status, 422);
   const added = await client.post(`${path}/secrets`, csrf);
-  assert.match((await client.get(added.location ?? '')).body, /id="new-secret">tvt_/);
+  assert.match((await client.get(added.location ?? '')).body, /id="new-secret" data-copy>tvt_/);
   assert.doesNotMatch((await client.get(path)).body, /new-secret/);
   assert.equal((await client.readRefusal(client.post(`${path}/secrets`, csrf))).status, 422);
   assert.equal((await client.post(`${path}/secrets/delete`, { ...csrf, slot: '1' })).status, 303);

@@ -121,7 +121,7 @@ ${renderField({ name: 'confirm', label: t.deleteConfirm(application.name), autoc
 function renderSecrets({ secret, secrets, csrfToken }: ApplicationView, path: string): Html {
   const t = messages.applications;
   return html`<section class="card stack" aria-labelledby="secrets"><h2 id="secrets">${t.secrets}</h2><p class="soft">${t.secretsLead}</p>
-${secret === undefined ? '' : html`<div class="notice" role="status"><strong>${t.secretOnce}</strong><code class="secret" id="new-secret">${secret}</code></div>`}
+${secret === undefined ? '' : html`<div class="notice" role="status"><strong>${t.secretOnce}</strong><code class="secret" id="new-secret" data-copy>${secret}</code></div>`}
 ${secrets.length === 0 ? html`<p class="empty">${t.noSecrets}</p>` : html`<ul class="list">${secrets.map((each) => renderSecret(each, { csrfToken, path, isOnly: secrets.length === 1 }))}</ul>`}
 ${secrets.length < 2 ? html`<form method="post" action="${path}/secrets">${renderCsrf(csrfToken)}<button class="plain">${t.addSecret}</button></form>` : ''}</section>`;
 }

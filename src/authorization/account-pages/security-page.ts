@@ -153,6 +153,6 @@ export function renderRecoveryCodes(codes: readonly string[]): Html {
   const t = messages.security;
   return html`<h1>${t.recovery}</h1>
 <section class="card stack"><p class="notice warn">${t.recoveryAbout}</p>
-<ul class="codes">${codes.map((code) => html`<li><code>${code}</code></li>`)}</ul>
+<ul class="codes" data-copy data-download="trivet-recovery-codes.txt">${codes.map((code) => html`<li><code>${code}</code></li>`)}</ul>
 <p><a class="button" href="/account/security">${t.recoveryDone}</a></p></section>`;
 }

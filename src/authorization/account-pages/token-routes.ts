@@ -110,7 +110,7 @@ async function showTokens(
   const tokens = await listPersonalTokens(store, session.user.id);
   const list = tokens.map((token) => renderToken(token, session.csrfToken, world.nowMs()));
   const content = html`<div class="tight"><h1>${t.title}</h1><p class="soft">${t.lead}</p></div>
-${renderDone(shown.done)}${renderMistake(shown.mistake)}${shown.secret ? html`<div class="notice" role="status"><strong>${t.once}</strong><code class="secret" id="new-token">${shown.secret}</code></div>` : ''}
+${renderDone(shown.done)}${renderMistake(shown.mistake)}${shown.secret ? html`<div class="notice" role="status"><strong>${t.once}</strong><code class="secret" id="new-token" data-copy>${shown.secret}</code></div>` : ''}
 ${tokens.length === 0 ? html`<p class="empty">${t.none}</p>` : html`<ul class="list">${list}</ul>`}
 ${renderTokenForm(shown, session)}`;
   return show({ title: t.title, here: '/account/tokens', content }, { status: shown.mistake ? 422 : 200 });

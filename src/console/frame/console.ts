@@ -44,6 +44,11 @@ export function readMistake(error: unknown): Mistake {
   return toMistake(error);
 }
 
+/** Shown by the script while the page follows what happens. */
+export function renderLiveMark(): Html {
+  return html`<span class="tag good beside" data-live-mark hidden>${texts.live}</span>`;
+}
+
 export interface Crumb {
   readonly path: string;
   readonly label: string;

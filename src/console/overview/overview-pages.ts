@@ -1,6 +1,7 @@
 import { html } from 'hono/html';
 import type { Html } from '../../pages/layout.ts';
 import type { Advice } from '../../pages/visits.ts';
+import { renderLiveMark } from '../frame/console.ts';
 import { renderColumns, renderLines } from '../frame/time-chart.ts';
 import type { ModelHealth } from '../models/model-admin.ts';
 import { formatAge, formatCount, formatMs, formatNumber } from '../texts/numbers.ts';
@@ -22,7 +23,7 @@ export interface OverviewView {
 export function renderOverview({ advice, webhooks, health }: OverviewView): Html {
   const hasHooks = webhooks !== undefined && webhooks.totals.hooks > 0;
   const troubles = listTroubles(webhooks, health);
-  return html`<div class="tight"><h1>${t.title} <span class="tag good beside" data-live-mark hidden>${t.live}</span></h1><p class="soft">${chooseLead(webhooks)}</p></div>
+  return html`<div class="tight"><h1>${t.title} ${renderLiveMark()}</h1><p class="soft">${chooseLead(webhooks)}</p></div>
 ${advice === undefined ? '' : html`<p class="notice warn">${advice.text} <a href="${advice.path}">${advice.label}</a></p>`}
 ${hasHooks ? html`<section data-part="tiles" aria-label="${t.tiles}">${renderTiles(webhooks)}</section>` : ''}
 ${hasHooks || (health?.models.length ?? 0) > 0 ? html`<section class="stack" data-part="troubles" aria-labelledby="trouble">${renderTroubles(troubles, health !== undefined)}</section>` : ''}

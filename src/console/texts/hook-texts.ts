@@ -1,6 +1,11 @@
 /** Texts of the pages about webhooks. */
 import { formatCount, plural } from './numbers.ts';
 
+function countWaiting(count: number): string {
+  if (count >= 10_000) return 'more than 10,000 waiting deliveries are';
+  return count === 1 ? 'the waiting delivery is' : `${formatCount(count)} waiting deliveries are`;
+}
+
 export const hookTexts = {
   title: 'Webhooks',
   none: 'This repository has no webhooks yet. One sends a request to your address whenever something happens here.',
@@ -46,8 +51,8 @@ export const hookTexts = {
   created: 'The webhook is created. Send a test to see whether the receiver answers.',
   saved: 'The webhook is saved.',
   lastDay: 'The last 24 hours',
-  dayStart: '24 hours ago',
-  dayEnd: 'now',
+  perHour: 'Deliveries an hour',
+  chart: { succeeded: 'succeeded', failed: 'failed', waiting: 'not attempted yet' },
   picture: (succeeded: number, failed: number, waiting: number) =>
     `${plural(succeeded, 'delivery', 'deliveries')} succeeded, ${formatCount(failed)} failed${waiting === 0 ? '' : `, ${formatCount(waiting)} not attempted yet`}`,
   pictureCut: 'Only the newest 5,000 are counted here.',
@@ -68,15 +73,17 @@ export const hookTexts = {
     no_connection: 'no connection to the server can be made',
     retry_after: 'the receiver answered 429 and asked to wait',
   },
-  testReleases:
-    '“Send a test” does not wait: if the receiver accepts it, the pause ends and the waiting deliveries are sent.',
+  testReleases: (count: number) =>
+    `“Send a test” does not wait: if the receiver accepts it, the pause ends${count === 0 ? '' : ` and ${countWaiting(count)} sent`}.`,
   willDisable: 'After five days and twenty attempts without success it is disabled.',
   held: (count: number) =>
     `${count >= 10_000 ? 'More than 10,000 deliveries are' : count === 1 ? '1 delivery is' : `${formatCount(count)} deliveries are`} held and will be sent once it is enabled; what is held for seven days expires.`,
   heldShort: (count: number) => `${count >= 10_000 ? '10,000+' : formatCount(count)} held`,
   waitingShort: (count: number) => `${count >= 10_000 ? '10,000+' : formatCount(count)} waiting`,
   test: 'Send a test',
-  tested: 'The test was sent. Its result is below.',
+  testAccepted: 'The receiver accepted the test.',
+  testRefused: 'The receiver did not accept the test.',
+  testUnderWay: 'The test was sent; its result is not known yet.',
   enable: 'Enable again',
   enabled: 'The webhook is enabled. Held deliveries are being sent.',
   disable: 'Disable',

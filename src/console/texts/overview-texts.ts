@@ -6,7 +6,6 @@ export const overviewTexts = {
   leadOfAll: 'Everything that this service runs.',
   lead: 'Your webhooks and what they do.',
   leadOfAccount: 'Your account, and the applications that may act for you.',
-  live: 'live',
   tiles: 'State',
   failing: 'Failing webhooks',
   disabled: 'Disabled webhooks',

@@ -9,6 +9,7 @@ import { repositoryTexts } from './repository-texts.ts';
 export const texts = {
   ...frameTexts,
   trail: 'Where this page is',
+  live: 'live',
   table: (label: string) => `Table: ${label}`,
   nav: {
     watch: 'What runs here',

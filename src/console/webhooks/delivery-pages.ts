@@ -5,16 +5,26 @@ import {
   renderDone,
   renderField,
   renderMistake,
-  renderMoment,
+  renderSecond,
   renderSelect,
 } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
-import { renderCrumbs } from '../frame/console.ts';
+import { renderCrumbs, renderLiveMark } from '../frame/console.ts';
+import { formatMs } from '../texts/numbers.ts';
 import { texts } from '../texts/texts.ts';
 import { renderTimings } from './charts.ts';
-import type { AttemptView, DeliveryDetail, DeliveryView, Headers, HookView, RepositoryView } from './hook-admin.ts';
+import type {
+  AttemptView,
+  DeliveryDetail,
+  DeliveryView,
+  Headers,
+  HookView,
+  ListedDeliveryView,
+  RepositoryView,
+} from './hook-admin.ts';
 import { renderPause } from './pause-notice.ts';
 import { pathOfRepository } from './repository-pages.ts';
+import { renderBody } from './request-body.ts';
 
 const t = texts.deliveries;
 
@@ -31,14 +41,21 @@ function shadeOf({ state, attempts }: DeliveryView): string {
   return SHADES[state] ?? (state === 'pending' && attempts > 0 ? 'warn' : '');
 }
 
-export function renderDeliveryList(hookPath: string, deliveries: readonly DeliveryView[]): Html {
-  const entries = deliveries.map(
-    (
-      delivery,
-    ) => html`<li class="item"><div class="tight"><p><a href="${hookPath}/deliveries/${delivery.id}"><strong>${nameOf(t.kinds, delivery.event)}</strong></a> ${renderState(delivery)}${delivery.status_code === 0 ? '' : html` <span class="tag">${delivery.status_code}</span>`}</p>
-<p class="small soft">${t.attempts(delivery.attempts)}${renderNext(delivery)}</p></div><span class="small soft">${renderTime(delivery.created_at)}</span></li>`,
-  );
-  return html`<ul class="list">${entries}</ul>`;
+/** `query`: the filter of the log that the delivery leads back to. */
+export function renderDeliveryList(hookPath: string, deliveries: readonly ListedDeliveryView[], query = ''): Html {
+  return html`<ul class="list log">${deliveries.map((delivery) => renderRow(`${hookPath}/deliveries/${delivery.id}${query}`, delivery))}</ul>`;
+}
+
+function renderRow(path: string, delivery: ListedDeliveryView): Html {
+  const { event, subject, status_code, duration_ms, reason, attempts } = delivery;
+  const facts = [
+    t.attempts(attempts),
+    ...(duration_ms === null ? [] : [formatMs(duration_ms)]),
+    ...(reason === null ? [] : [reason]),
+  ];
+  return html`<li class="item"><div class="tight"><p><a href="${path}"><strong>${nameOf(t.kinds, event)}</strong>${subject === null ? '' : html` <span class="url">${subject}</span>`}<span class="hidden"> ${t.number(delivery.id)}</span></a> ${renderState(delivery)}${status_code === 0 ? '' : html` <span class="tag">${status_code}</span>`}</p>
+<p class="small soft">${facts.join(' · ')}${renderNext(delivery)}</p>
+<p class="small soft"><code>${delivery.uuid}</code></p></div><span class="small soft">${renderTime(delivery.created_at)}</span></li>`;
 }
 
 /** Its turn has no time: it may be under way already. */
@@ -57,7 +74,7 @@ function nameOf(names: Readonly<Record<string, string>>, key: string): string {
 }
 
 function renderTime(iso: string): Html {
-  return renderMoment(Date.parse(iso));
+  return renderSecond(Date.parse(iso));
 }
 
 function listCrumbs(repository: RepositoryView, hookId: number) {
@@ -71,6 +88,10 @@ function listCrumbs(repository: RepositoryView, hookId: number) {
 
 /** As the fields of the page hold it; empty is any. */
 export interface LogFilter {
+  /** A delivery's id or number, a branch, a tag, or the number of an issue. */
+  readonly q: string;
+  /** Of the last answer: `500`, `5xx`, or `0`. */
+  readonly status: string;
   readonly state: string;
   readonly event: string;
   readonly since: string;
@@ -83,7 +104,11 @@ export interface LogView {
   readonly filter: LogFilter;
   readonly states: readonly string[];
   readonly events: readonly string[];
-  readonly deliveries: readonly DeliveryView[];
+  readonly deliveries: readonly ListedDeliveryView[];
+  /** The list does not begin with the newest. */
+  readonly isContinued: boolean;
+  /** So many fit on the page. */
+  readonly pageSize: number;
   readonly nextBefore: number | undefined;
   readonly mistake: Mistake | undefined;
 }
@@ -92,12 +117,30 @@ export function renderLog(view: LogView): Html {
   const { repository, hook, filter, deliveries, nextBefore } = view;
   const hookPath = `${pathOfRepository(repository)}/${hook.id}`;
   const isFiltered = Object.values(filter).some((value) => value !== '');
-  const older = new URLSearchParams({ ...filter, before: String(nextBefore) });
+  const log = `${hookPath}/deliveries`;
+  const list =
+    deliveries.length === 0
+      ? html`<p class="empty">${isFiltered ? t.none : t.noneYet}</p>`
+      : renderDeliveryList(hookPath, deliveries, writeFilter(filter));
+  const newest = view.isContinued
+    ? html`<a class="button plain" href="${log}${writeFilter(filter)}">${t.newest}</a>`
+    : '';
+  const older =
+    nextBefore === undefined
+      ? ''
+      : html`<a class="button plain" href="${log}${writeFilter(filter, nextBefore)}">${deliveries.length < view.pageSize ? t.searchOlder : t.older}</a>`;
   return html`${renderCrumbs(listCrumbs(repository, hook.id))}
-<div class="tight"><h1>${t.title}</h1><p class="soft">${t.lead}</p></div>${renderMistake(view.mistake)}${renderPause(hook)}
-${renderFilter(view, { action: `${hookPath}/deliveries`, isFiltered })}
-${deliveries.length === 0 ? html`<p class="empty">${isFiltered ? t.none : t.noneYet}</p>` : renderDeliveryList(hookPath, deliveries)}
-${nextBefore === undefined ? '' : html`<p><a class="button plain" href="${hookPath}/deliveries?${older.toString()}">${t.older}</a></p>`}`;
+<div class="tight"><h1>${t.title} ${renderLiveMark()}</h1><p class="soft">${t.lead}</p></div>${renderMistake(view.mistake)}<div data-part="pause">${renderPause(hook)}</div>
+${renderFilter(view, { action: log, isFiltered })}
+<div data-part="log">${list}</div>
+<p class="row">${newest}${older}</p>`;
+}
+
+/** As a query, which filters the log in the same way; empty without a filter. */
+export function writeFilter(filter: LogFilter, before?: number): string {
+  const query = new URLSearchParams(Object.entries(filter).filter(([, value]) => value !== ''));
+  if (before !== undefined) query.set('before', String(before));
+  return query.size === 0 ? '' : `?${query.toString()}`;
 }
 
 function renderFilter(
@@ -108,6 +151,8 @@ function renderFilter(
   const stateChoices = states.map((state) => ({ value: state, label: nameOf(t.states, state) }));
   const eventChoices = events.map((event) => ({ value: event, label: nameOf(t.kinds, event) }));
   return html`<form method="get" action="${action}" class="card filter">
+${renderField({ name: 'q', label: t.search, hint: t.searchHint, value: filter.q, isOptional: true, autocomplete: 'off', mistake })}
+${renderField({ name: 'status', label: t.status, hint: t.statusHint, value: filter.status, isOptional: true, autocomplete: 'off', mistake })}
 ${renderSelect({ name: 'state', label: t.state, choices: [any, ...stateChoices], value: filter.state })}
 ${renderSelect({ name: 'event', label: t.event, choices: [any, ...eventChoices], value: filter.event })}
 ${renderField({ name: 'since', label: t.since, type: 'datetime-local', value: filter.since, isOptional: true, mistake })}
@@ -117,27 +162,39 @@ ${renderField({ name: 'until', label: t.until, type: 'datetime-local', value: fi
 
 export interface DeliveryPageView {
   readonly repository: RepositoryView;
-  readonly hookId: number;
+  readonly hook: HookView;
   readonly delivery: DeliveryDetail;
+  /** Of the log that it was opened from. */
+  readonly filter: LogFilter;
+  /** It was sent as a test just now. */
+  readonly isTest: boolean;
   readonly done: string | undefined;
   readonly mistake: Mistake | undefined;
   readonly csrfToken: string;
 }
 
 export function renderDelivery(view: DeliveryPageView): Html {
-  const { repository, hookId, delivery, csrfToken } = view;
-  const log = `${pathOfRepository(repository)}/${hookId}/deliveries`;
-  const crumbs = [...listCrumbs(repository, hookId), { path: log, label: t.title }];
+  const { repository, hook, delivery, csrfToken } = view;
+  const log = `${pathOfRepository(repository)}/${hook.id}/deliveries`;
+  const crumbs = [...listCrumbs(repository, hook.id), { path: `${log}${writeFilter(view.filter)}`, label: t.title }];
   return html`${renderCrumbs(crumbs)}
-<h1 class="capital">${nameOf(t.kinds, delivery.event)} <span class="beside">${renderState(delivery)}</span></h1>
-${renderDone(view.done)}${renderMistake(view.mistake)}
-<section class="card stack"><dl class="facts"><dt>${t.made}</dt><dd>${renderTime(delivery.created_at)}</dd>
+<h1 class="capital">${nameOf(t.kinds, delivery.event)} <span class="url">${delivery.subject ?? ''}</span> ${renderLiveMark()}</h1>
+${view.isTest ? renderTestResult(delivery) : ''}${renderDone(view.done)}${renderMistake(view.mistake)}
+<section class="card stack"><dl class="facts" data-part="facts"><dt>${t.state}</dt><dd>${renderState(delivery)}</dd><dt>${t.made}</dt><dd>${renderTime(delivery.created_at)}</dd>
 ${renderNextFact(delivery)}
-<dt>${t.uuid}</dt><dd><code>${delivery.uuid}</code></dd></dl>
+<dt>${t.uuid}</dt><dd><code>${delivery.uuid}</code></dd><dt>${t.numberFact}</dt><dd><code>${delivery.id}</code></dd></dl>
 <form method="post" action="${log}/${delivery.id}/again">${renderCsrf(csrfToken)}<button class="plain">${t.again}</button></form></section>
-<section class="stack" aria-labelledby="log"><h2 id="log">${t.log}</h2>
-${delivery.attempt_log.length === 0 ? html`<p class="empty">${t.noLog}</p>` : delivery.attempt_log.toReversed().map(renderAttempt)}</section>
-<section class="card stack" aria-labelledby="body"><h2 id="body">${t.body}</h2><p class="soft">${t.bodyLead}</p><pre>${delivery.request_body}</pre></section>`;
+<section class="stack" aria-labelledby="log"><h2 id="log">${t.log}</h2><div class="stack" data-part="attempts">
+${delivery.attempt_log.length === 0 ? html`<p class="empty">${t.noLog}</p>` : delivery.attempt_log.toReversed().map(renderAttempt)}</div></section>
+${renderBody(delivery, hook.url)}`;
+}
+
+/** Green only when the receiver accepted it. */
+function renderTestResult({ attempt_log }: DeliveryDetail): Html {
+  const last = attempt_log.at(-1);
+  if (last === undefined) return html`<div class="notice warn" role="status">${texts.hooks.testUnderWay}</div>`;
+  if (last.outcome === 'accepted') return html`<div class="notice" role="status">${texts.hooks.testAccepted}</div>`;
+  return html`<div class="notice bad" role="status"><strong>${texts.hooks.testRefused}</strong> ${last.status_code > 0 ? t.answered(last.status_code) : (last.reason ?? '')}</div>`;
 }
 
 function renderNextFact({ next_attempt_at, waits_for }: DeliveryView): Html | '' {

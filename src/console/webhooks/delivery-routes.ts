@@ -13,8 +13,8 @@ const DELIVERY = `${HOOK}/deliveries/:delivery{[0-9]{1,16}}`;
 const PAGE_SIZE = 25;
 const STATES = Object.keys(texts.deliveries.states);
 
-export function addDeliveryRoutes({ page, form }: Visits, admin: HookAdmin): void {
-  page(`${HOOK}/deliveries`, async (visit) => {
+export function addDeliveryRoutes({ livePage, form }: Visits, admin: HookAdmin): void {
+  livePage(`${HOOK}/deliveries`, async (visit) => {
     const { repository, hook } = await reachHook(admin, visit);
     const view = await hook.describe();
     const filter = readFilter(visit);
@@ -27,13 +27,15 @@ export function addDeliveryRoutes({ page, form }: Visits, admin: HookAdmin): voi
       states: STATES,
       events: admin.eventKinds,
       deliveries,
+      isContinued: before !== '',
+      pageSize: PAGE_SIZE,
       nextBefore,
       mistake,
     });
     return showView(visit, { title: texts.deliveries.title, here: WEBHOOKS, content, mistake });
   });
 
-  page(DELIVERY, async (visit) => showDelivery(visit, await reachHook(admin, visit)));
+  livePage(DELIVERY, async (visit) => showDelivery(visit, await reachHook(admin, visit)));
 
   form(`${DELIVERY}/again`, async (submission) => {
     const reached = await reachHook(admin, submission);
@@ -51,18 +53,44 @@ export function addDeliveryRoutes({ page, form }: Visits, admin: HookAdmin): voi
 
 function readFilter({ c }: Visit): LogFilter {
   const read = (name: string) => c.req.query(name) ?? '';
-  return { state: read('state'), event: read('event'), since: read('since'), until: read('until') };
+  return {
+    q: read('q').trim(),
+    status: read('status').trim(),
+    state: read('state'),
+    event: read('event'),
+    since: read('since'),
+    until: read('until'),
+  };
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+/** Issues have small numbers. */
+const DELIVERY_NUMBER = /^\d{10,16}$/;
+
+/** One field finds a delivery by what its receiver saw, by its number, and by what its event is about. */
+function readSearch(text: string): Record<string, string> {
+  if (UUID.test(text)) return { uuid: text };
+  if (DELIVERY_NUMBER.test(text)) return { id: text };
+  return { subject: /^\d+$/.test(text) ? `#${text}` : text };
 }
 
 /** A filter that cannot be is said on the page, above an empty list. */
 async function readPage(
   hook: Reached['hook'],
-  { state, event, since, until }: LogFilter,
+  { q, status, state, event, since, until }: LogFilter,
   before: string,
 ): Promise<DeliveryPage & { readonly mistake?: Mistake }> {
   const times = { since: toUtcTime(since), until: toUtcTime(until) };
   try {
-    return await hook.listDeliveries({ state, event, ...times, before, per_page: PAGE_SIZE });
+    return await hook.listDeliveries({
+      ...readSearch(q),
+      status_code: status,
+      state,
+      event,
+      ...times,
+      before,
+      per_page: PAGE_SIZE,
+    });
   } catch (error) {
     return { deliveries: [], nextBefore: undefined, mistake: readMistake(error) };
   }
@@ -70,13 +98,19 @@ async function readPage(
 
 async function showDelivery(visit: Visit, { repository, hook }: Reached, mistake?: Mistake): Promise<Response> {
   const t = texts.deliveries;
-  const [{ id: hookId }, delivery] = await Promise.all([
-    hook.describe(),
-    hook.readDelivery(visit.c.req.param('delivery') ?? ''),
-  ]);
-  const done = findDone(visit.c, { tested: texts.hooks.tested, again: t.againDone });
+  const [view, delivery] = await Promise.all([hook.describe(), hook.readDelivery(visit.c.req.param('delivery') ?? '')]);
+  const done = findDone(visit.c, { again: t.againDone });
   const { csrfToken } = visit.session;
-  const content = renderDelivery({ repository, hookId, delivery, done, mistake, csrfToken });
-  const at = `${pathOfHook(repository, hookId)}/deliveries/${delivery.id}`;
+  const content = renderDelivery({
+    repository,
+    hook: view,
+    delivery,
+    filter: readFilter(visit),
+    isTest: visit.c.req.query('done') === 'tested',
+    done,
+    mistake,
+    csrfToken,
+  });
+  const at = `${pathOfHook(repository, view.id)}/deliveries/${delivery.id}`;
   return showView(visit, { title: t.number(delivery.id), here: WEBHOOKS, at, content, mistake });
 }

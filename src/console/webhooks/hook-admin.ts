@@ -99,7 +99,7 @@ export interface HourView {
 }
 
 export interface DeliveryPage {
-  readonly deliveries: readonly DeliveryView[];
+  readonly deliveries: readonly ListedDeliveryView[];
   readonly nextBefore: number | undefined;
 }
 
@@ -107,6 +107,8 @@ export interface DeliveryView {
   readonly id: number;
   readonly uuid: string;
   readonly event: string;
+  /** What the event is about; null in deliveries of an older program. */
+  readonly subject: string | null;
   readonly state: string;
   readonly attempts: number;
   readonly status_code: number;
@@ -114,6 +116,12 @@ export interface DeliveryView {
   readonly attempted_at: string | null;
   readonly next_attempt_at: string | null;
   readonly waits_for: 'turn' | 'schedule' | 'pause' | null;
+}
+
+/** With its last attempt. */
+export interface ListedDeliveryView extends DeliveryView {
+  readonly duration_ms: number | null;
+  readonly reason: string | null;
 }
 
 export interface DeliveryDetail extends DeliveryView {

@@ -63,7 +63,10 @@ test('a webhook is made, tested, changed, given another key and none, switched o
   assert.equal(receiver.received.length, 1);
   assert.match(String(receiver.received[0]?.headers['x-gitcode-signature-256']), /^sha256=/);
   const delivery = textOf(await client.get(tested.location ?? ''));
-  assert.match(delivery, /The test was sent.*Attempt 1 accepted 200.*Where the time went.*Answer ok.*\[redacted\]/);
+  assert.match(
+    delivery,
+    /The receiver accepted the test.*Attempt 1 accepted 200.*Where the time went.*Answer ok.*\[redacted\]/,
+  );
   assert.match(textOf(await client.get(path)), /working.*1 delivery succeeded, 0 failed/);
 
   const changed = await client.submit(`${path}/change`, `${path}/change`, {
@@ -267,4 +270,42 @@ test('pages are there for the parts that the process serves', async (t) => {
   const client = await service.openAs('ada');
   assert.equal((await client.get('/webhooks')).status, 404);
   assert.doesNotMatch((await client.get('/')).body, /href="\/webhooks"/);
+});
+
+test('a delivery is found by its id, its number, what it is about, and its status', async (t) => {
+  const { client, receiver } = await start(t, (_, response) => {
+    response.statusCode = 503;
+    response.end();
+  });
+  const path = await createHook(client, receiver.url);
+  const tested = ((await press(client, path, 'test')).location ?? '').replace('?done=tested', '');
+  const number = tested.split('/').at(-1) ?? '';
+  const uuid = /[0-9a-f]{8}-[0-9a-f-]{27}/.exec(textOf(await client.get(tested)))?.[0] ?? '';
+  const find = async (query: string) => textOf(await client.get(`${path}/deliveries?${query}`));
+  for (const query of [`q=${uuid}`, `q=${number}`, 'q=main', 'q=refs/heads/main', 'status=503', 'status=5xx&q=main'])
+    assert.match(
+      await find(query),
+      new RegExp(`push main Delivery ${number} failed permanently 503 1 attempt · [\\d.]+ ms.*${uuid}`),
+    );
+  for (const query of ['q=develop', 'q=12', 'q=1234567890123', 'status=200', 'status=0'])
+    assert.match(await find(query), /No delivery matches/, query);
+  assert.match(await find('status=many'), /must be a status as 500/);
+  const [, link = ''] = /href="([^"]*\/deliveries\/\d+[^"]*)"/.exec(
+    (await client.get(`${path}/deliveries?q=main&status=503`)).body,
+  ) ?? [''];
+  const detail = await client.get(link.replaceAll('&amp;', '&'));
+  assert.ok(detail.body.includes(`href="${path}/deliveries?q=main&amp;status=503"`), 'the way back keeps the filter');
+  assert.match(detail.body, /curl -X POST &#39;http/);
+});
+
+test('a test that was refused is not green, and a pause says what a test will release', async (t) => {
+  const { client, receiver } = await start(t, (_, response) => {
+    response.statusCode = 429;
+    response.setHeader('Retry-After', '600');
+    response.end();
+  });
+  const path = await createHook(client, receiver.url);
+  const tested = await client.get((await press(client, path, 'test')).location ?? '');
+  assert.match(tested.body, /class="notice bad" role="status"><strong>The receiver did not accept the test/);
+  await waitFor(client, path, /“Send a test” does not wait: if the receiver accepts it, the pause ends/);
 });

@@ -10,11 +10,12 @@ import {
   renderMoment,
 } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
-import { renderCrumbs } from '../frame/console.ts';
+import { renderCrumbs, renderLiveMark } from '../frame/console.ts';
+import { renderColumns } from '../frame/time-chart.ts';
 import { texts } from '../texts/texts.ts';
 import { renderDay, sumHours } from './charts.ts';
 import { renderDeliveryList } from './delivery-pages.ts';
-import type { DeliveryView, HookView, RepositoryView } from './hook-admin.ts';
+import type { HookView, ListedDeliveryView, RepositoryView } from './hook-admin.ts';
 import { EVENT_FLAGS } from './hook-form.ts';
 import { renderPause } from './pause-notice.ts';
 import { pathOfRepository } from './repository-pages.ts';
@@ -93,7 +94,7 @@ function describeResult({ disabled_reason, result, result_code }: HookView): str
 export interface HookPageView {
   readonly repository: RepositoryView;
   readonly hook: HookView;
-  readonly deliveries: readonly DeliveryView[];
+  readonly deliveries: readonly ListedDeliveryView[];
   readonly done: string | undefined;
   readonly mistake: Mistake | undefined;
   readonly csrfToken: string;
@@ -107,13 +108,13 @@ export function renderHook(view: HookPageView): Html {
     { path: pathOfRepository(repository), label: repository.full_name },
   ];
   return html`${renderCrumbs(crumbs)}
-<div class="tight"><h1>${t.number(hook.id)} <span class="beside">${renderState(hook)}</span></h1><p class="url soft">${hook.url}</p></div>
-${renderDone(view.done)}${renderMistake(view.mistake)}${renderTrouble(hook, { path, csrfToken })}${renderPause(hook)}
+<div class="tight"><h1>${t.number(hook.id)} <span class="beside" data-part="state">${renderState(hook)}</span> ${renderLiveMark()}</h1><p class="url soft">${hook.url}</p></div>
+${renderDone(view.done)}${renderMistake(view.mistake)}<div data-part="trouble" class="stack">${renderTrouble(hook, { path, csrfToken })}${renderPause(hook)}</div>
 <div class="row"><form method="post" action="${path}/test">${renderCsrf(csrfToken)}<button${hook.disabled_at === null ? '' : html` class="plain"`}>${t.test}</button></form>
 <a class="button plain" href="${path}/change">${t.edit}</a>
 ${hook.disabled_at === null ? html`<form method="post" action="${path}/disable">${renderCsrf(csrfToken)}<button class="plain">${t.disable}</button></form>` : ''}</div>
-${renderLastDay(hook)}
-<section class="stack" aria-labelledby="deliveries"><h2 id="deliveries">${t.recent}</h2>
+<div data-part="day">${renderLastDay(hook)}</div>
+<section class="stack" data-part="deliveries" aria-labelledby="deliveries"><h2 id="deliveries">${t.recent}</h2>
 ${view.deliveries.length === 0 ? html`<p class="empty">${texts.deliveries.noneYet}</p>` : html`${renderDeliveryList(path, view.deliveries)}<p><a class="button plain quiet" href="${path}/deliveries">${t.allDeliveries}</a></p>`}</section>
 ${renderSettings(hook)}${renderKey(view, path)}${renderReplay(view, path)}${renderDelete(view, path)}`;
 }
@@ -134,8 +135,22 @@ function renderLastDay({ lastDay, isPictureCut, result, result_code }: HookView)
   const { succeeded, failed, waiting } = sumHours(lastDay);
   const isQuiet = succeeded + failed + waiting === 0;
   return html`<section class="card stack" aria-labelledby="day"><h2 id="day">${t.lastDay}</h2>
-${isQuiet ? html`<p class="soft">${t.quiet}</p>` : html`<p>${t.picture(succeeded, failed, waiting)}.${isPictureCut ? ` ${t.pictureCut}` : ''}</p><div>${renderDay(lastDay)}<p class="ends small soft"><span>${t.dayStart}</span><span>${t.dayEnd}</span></p></div>`}
+${isQuiet ? html`<p class="soft">${t.quiet}</p>` : html`${isPictureCut ? html`<p>${t.pictureCut}</p>` : ''}${renderDayChart(lastDay)}`}
 <h3>${t.lastResult}</h3>${renderResult(result, result_code)}</section>`;
+}
+
+function renderDayChart(hours: HookView['lastDay']): Html {
+  const { succeeded, failed, waiting } = sumHours(hours);
+  return renderColumns({
+    title: t.perHour,
+    summary: t.picture(succeeded, failed, waiting),
+    moments: hours.map(({ startMs }) => startMs),
+    series: [
+      { kind: 'up', label: t.chart.succeeded, values: hours.map((hour) => hour.succeeded) },
+      { kind: 'down', label: t.chart.failed, values: hours.map((hour) => hour.failed) },
+      { kind: 'open', label: t.chart.waiting, values: hours.map((hour) => hour.waiting) },
+    ],
+  });
 }
 
 function renderResult(result: string | null, code: number): Html {

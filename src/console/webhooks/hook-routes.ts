@@ -84,8 +84,8 @@ function showForm(admin: HookAdmin, visit: Visit, shown: FormShown): Promise<Res
   return showView(visit, { title, here: WEBHOOKS, at, content, mistake: shown.mistake });
 }
 
-function addHook({ page }: Visits, admin: HookAdmin): void {
-  page(HOOK, async (visit) => showHook(visit, await reachHook(admin, visit)));
+function addHook({ livePage }: Visits, admin: HookAdmin): void {
+  livePage(HOOK, async (visit) => showHook(visit, await reachHook(admin, visit)));
 }
 
 async function showHook(visit: Visit, { repository, hook }: Reached, mistake?: Mistake): Promise<Response> {

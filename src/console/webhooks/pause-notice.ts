@@ -7,7 +7,7 @@ import type { HookView } from './hook-admin.ts';
 
 const t = texts.hooks;
 
-export function renderPause({ paused_since, paused_until, paused_reason }: HookView): Html | '' {
+export function renderPause({ paused_since, paused_until, paused_reason, endpoint }: HookView): Html | '' {
   if (paused_since === null || paused_until === null || paused_reason === null) return '';
-  return html`<div class="notice warn"><p><strong>${t.pausedSince} ${renderMoment(Date.parse(paused_since))}:</strong> ${t.pausedReasons[paused_reason]}. ${t.pausedUntil} ${renderMoment(Date.parse(paused_until))}. ${t.pausedThen}</p><p>${t.testReleases}</p></div>`;
+  return html`<div class="notice warn"><p><strong>${t.pausedSince} ${renderMoment(Date.parse(paused_since))}:</strong> ${t.pausedReasons[paused_reason]}. ${t.pausedUntil} ${renderMoment(Date.parse(paused_until))}. ${t.pausedThen}</p><p>${t.testReleases(endpoint.waiting)}</p></div>`;
 }

@@ -4,7 +4,7 @@ import type { Context } from 'hono';
 import { createRoutes } from '../../http/routes.ts';
 import type { IdentityEnv } from '../../http/scope-middleware.ts';
 import type { Hook } from '../hooks/hook.ts';
-import { deliveryDetailJson, deliveryJson } from '../management/delivery-json.ts';
+import { deliveryDetailJson, deliveryJson, listedDeliveryJson } from '../management/delivery-json.ts';
 import {
   listParameters,
   readDelivery,
@@ -95,7 +95,7 @@ function describeRoutes(registry: OpenAPIHono['openAPIRegistry']): void {
     description: 'Newest first. The log is kept for 30 days. A parameter that is not listed here is refused.',
     tags,
     request: { params: hookPath, query: listParameters },
-    responses: { 200: asJson('A page', z.array(deliveryJson)) },
+    responses: { 200: asJson('A page', z.array(listedDeliveryJson)) },
   });
   registry.registerPath({
     method: 'get',

@@ -4,13 +4,16 @@ import { formatTable, print, printJson, remark } from '../../command-line/output
 import { wholeNumber } from '../../command-line/whole-number.ts';
 import { Failure } from '../../errors.ts';
 import { createMetrics } from '../../telemetry/metrics.ts';
-import { findDelivery, listDeliveries } from '../delivery/queue/delivery-log-store.ts';
+import { findDelivery } from '../delivery/queue/delivery-log-store.ts';
+import { DELIVERY_STATES } from '../delivery/schedule/delivery.ts';
 import { createDeliveryWorker, type DeliveryWorker } from '../delivery/worker/delivery-worker.ts';
 import { createSampleEvent } from '../events/sample-event.ts';
 import { readHold } from '../hooks/hook-status-store.ts';
 import { toAttemptJson, toDeliveryJson } from '../management/delivery-json.ts';
-import { replaySince } from '../management/manage-delivery.ts';
+import { type DeliveryPage, readDeliveryPage, replaySince } from '../management/manage-delivery.ts';
+import type { Management } from '../management/management.ts';
 import { publishTest } from '../management/publish-event.ts';
+import { dropAbsent } from '../parameters/parameters.ts';
 import { describePause } from './hook-pause.ts';
 import { type CliWebhooks, findWebhook, type OpenWebhooks, parseId } from './open-webhooks.ts';
 
@@ -27,6 +30,9 @@ export function addDeliveryCommands(command: Command, open: OpenWebhooks): void 
     .command('deliveries <owner/name> <id>')
     .description('Show the newest deliveries of a webhook, or one with every attempt')
     .option('--delivery <id>', 'this one')
+    .option('--state <state>', `in this state: ${DELIVERY_STATES.join(', ')}`)
+    .option('--status <status>', 'last answered with this: 500, 5xx, or 0 for no answer')
+    .option('--subject <text>', 'about this branch, tag or number, as in main, v1.2 or "#12"')
     .option('--limit <number>', 'how many', wholeNumber(1, 10_000), 20)
     .option('--json', 'one JSON object a line')
     .action(showDeliveries.bind(undefined, open));
@@ -81,6 +87,9 @@ async function reportAttempt({ cli }: CliWebhooks, hookId: number, deliveryId: n
 
 interface DeliveriesOptions {
   readonly delivery?: string;
+  readonly state?: string;
+  readonly status?: string;
+  readonly subject?: string;
   readonly limit: number;
   readonly json?: boolean;
 }
@@ -89,33 +98,67 @@ async function showDeliveries(open: OpenWebhooks, text: string, id: string, opti
   await using webhooks = await open();
   const { hook } = await findWebhook(webhooks, text, id);
   if (options.delivery !== undefined) return await showDelivery(webhooks, hook.id, parseId(options.delivery));
-  const { store } = webhooks.cli;
-  const filter = { hookId: hook.id, state: undefined, eventKind: undefined, sinceMs: 0, limit: options.limit };
-  const found = await listDeliveries(store, {
-    ...filter,
-    untilMs: Number.MAX_SAFE_INTEGER,
-    beforeId: Number.MAX_SAFE_INTEGER,
-  });
-  const nowMs = webhooks.cli.world.nowMs();
-  const hold = await readHold(store, hook.id, nowMs);
-  const deliveries = found.map((delivery) => toDeliveryJson(delivery, hold, nowMs));
+  const { management, cli } = webhooks;
+  const deliveries = await readDeliveries(management, hook.id, options);
   if (options.json) {
     for (const delivery of deliveries) printJson(delivery);
     return;
   }
-  const rows = deliveries.map((delivery) => [
+  print(formatTable(HEADINGS, deliveries.map(listCells)));
+  const { pause } = await readHold(cli.store, hook.id, cli.world.nowMs());
+  if (pause !== undefined) remark(describePause(pause));
+}
+
+const HEADINGS = [
+  'delivery',
+  'created',
+  'event',
+  'subject',
+  'state',
+  'attempts',
+  'status',
+  'ms',
+  'next attempt',
+  'waits for',
+  'reason',
+];
+
+type ListedDelivery = DeliveryPage['deliveries'][number];
+
+function listCells(delivery: ListedDelivery) {
+  return [
     delivery.id,
     delivery.created_at,
     delivery.event,
+    delivery.subject ?? '',
     delivery.state,
     delivery.attempts,
     delivery.status_code,
+    delivery.duration_ms === null ? '' : Math.round(delivery.duration_ms),
     delivery.next_attempt_at,
     delivery.waits_for,
-  ]);
-  const headings = ['delivery', 'created', 'event', 'state', 'attempts', 'status', 'next attempt', 'waits for'];
-  print(formatTable(headings, rows));
-  if (hold.pause !== undefined) remark(describePause(hold.pause));
+    delivery.reason ?? '',
+  ];
+}
+
+const PAGE_SIZE = 100;
+
+/** Page by page, as the API reads them. */
+async function readDeliveries(
+  management: Management,
+  hookId: number,
+  { state, status, subject, limit }: DeliveriesOptions,
+): Promise<ListedDelivery[]> {
+  const filter = dropAbsent({ state, status_code: status, subject });
+  const deliveries: ListedDelivery[] = [];
+  for (let before = Number.MAX_SAFE_INTEGER; deliveries.length < limit; ) {
+    const size = Math.min(PAGE_SIZE, limit - deliveries.length);
+    const page = await readDeliveryPage(management, hookId, { ...filter, before, per_page: size });
+    deliveries.push(...page.deliveries);
+    if (page.nextBefore === undefined) break;
+    before = page.nextBefore;
+  }
+  return deliveries;
 }
 
 async function showDelivery({ cli }: CliWebhooks, hookId: number, id: number): Promise<void> {

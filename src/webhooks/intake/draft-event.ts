@@ -6,6 +6,7 @@ import type { World } from '../../world.ts';
 import type { NewDelivery } from '../delivery/queue/delivery-store.ts';
 import { createDeliveryUuid } from '../delivery/queue/delivery-uuid.ts';
 import type { Event } from '../events/event.ts';
+import { subjectOf } from '../events/event-subject.ts';
 import type { Hook } from '../hooks/hook.ts';
 import { toOffsetTime } from '../parameters/json-body.ts';
 import { PROFILES } from '../profiles/profiles.ts';
@@ -78,6 +79,7 @@ export async function draftEvent(
     created_at: toOffsetTime(nowMs),
     deliveries: addressed.map(({ id, hook, uuid }) => ({ id, hook_id: hook.id, uuid })),
   };
+  const subject = subjectOf(event);
   const deliveries: NewDelivery[] = [];
   let bytes = content.length;
   let bytesOfTurn = 0;
@@ -92,6 +94,7 @@ export async function draftEvent(
       uuid,
       body,
       eventKind: event.kind,
+      subject,
       origin: new URL(hook.url).origin,
       ownerId: repository.ownerId,
       nowMs,

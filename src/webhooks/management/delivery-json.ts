@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi';
 import type { AttemptDetail } from '../delivery/queue/attempt-record.ts';
 import { decodeText } from '../delivery/queue/attempt-record.ts';
-import type { LoggedAttempt, LoggedDelivery } from '../delivery/queue/delivery-log-store.ts';
+import type { ListedDelivery, LoggedAttempt, LoggedDelivery } from '../delivery/queue/delivery-log-store.ts';
 import { DELIVERY_STATES } from '../delivery/schedule/delivery.ts';
 import { EVENT_KINDS } from '../events/event-kind.ts';
 import type { EndpointHold } from '../hooks/hook-status-store.ts';
@@ -14,6 +14,10 @@ export const deliveryJson = z
     event_id: z.int(),
     uuid: z.string().openapi({ description: 'As the receiver sees it, at every attempt.' }),
     event: z.enum(EVENT_KINDS as [string, ...string[]]),
+    subject: z.string().nullable().openapi({
+      description:
+        'What the event is about: a branch, a tag, `#` and the number of an issue or merge request, or a commit. Null in deliveries of an older version.',
+    }),
     state: z.enum(DELIVERY_STATES),
     attempts: z.int(),
     status_code: z.int().openapi({ description: 'Of the last attempt; 0 when there was no answer.' }),
@@ -29,6 +33,14 @@ export const deliveryJson = z
     }),
   })
   .openapi('Delivery');
+
+/** As lists have it. */
+export const listedDeliveryJson = deliveryJson
+  .extend({
+    duration_ms: z.number().nullable().openapi({ description: 'Of the last attempt; null before the first.' }),
+    reason: z.string().nullable().openapi({ description: 'Why the last attempt had no answer.' }),
+  })
+  .openapi('ListedDelivery');
 
 const headersJson = z.record(z.string(), z.union([z.string(), z.array(z.string())]));
 
@@ -72,12 +84,26 @@ export function toDeliveryJson(
     event_id: delivery.event_id,
     uuid: delivery.uuid,
     event: delivery.event_kind,
+    subject: delivery.subject,
     state: delivery.state === 'pending' && hold.isHeld ? 'held' : delivery.state,
     attempts: delivery.attempts,
     status_code: delivery.status,
     created_at: toOffsetTime(delivery.created_at_ms),
     attempted_at: delivery.attempted_at_ms === null ? null : toOffsetTime(delivery.attempted_at_ms),
     ...describeNextAttempt(delivery, hold, nowMs),
+  };
+}
+
+export function toListedDeliveryJson(
+  delivery: ListedDelivery,
+  hold: EndpointHold,
+  nowMs: number,
+): z.output<typeof listedDeliveryJson> {
+  const detail = delivery.detail === null ? undefined : (JSON.parse(delivery.detail) as AttemptDetail);
+  return {
+    ...toDeliveryJson(delivery, hold, nowMs),
+    duration_ms: detail?.timings_ms.total ?? null,
+    reason: delivery.reason,
   };
 }
 

@@ -2,15 +2,23 @@
 import { z } from '@hono/zod-openapi';
 import { Failure } from '../../errors.ts';
 import { decodeText } from '../delivery/queue/attempt-record.ts';
-import { findDelivery, type LogFilter, listDeliveries } from '../delivery/queue/delivery-log-store.ts';
+import { findDelivery, findSearchEnd, type LogFilter, listDeliveries } from '../delivery/queue/delivery-log-store.ts';
 import { replay } from '../delivery/queue/delivery-restart-store.ts';
 import { isUuid, periodOfUuid } from '../delivery/queue/delivery-uuid.ts';
 import { DELIVERY_STATES, type StoredState } from '../delivery/schedule/delivery.ts';
+import { shortRef } from '../events/event.ts';
 import { EVENT_KINDS, type EventKind } from '../events/event-kind.ts';
 import type { Hook } from '../hooks/hook.ts';
 import { type EndpointHold, readHold } from '../hooks/hook-status-store.ts';
 import { integerParameter, type Parameters, parseId, parseKnownParameters } from '../parameters/parameters.ts';
-import { type deliveryDetailJson, type deliveryJson, toAttemptJson, toDeliveryJson } from './delivery-json.ts';
+import {
+  type deliveryDetailJson,
+  type deliveryJson,
+  type listedDeliveryJson,
+  toAttemptJson,
+  toDeliveryJson,
+  toListedDeliveryJson,
+} from './delivery-json.ts';
 import type { Management, SendingDependencies } from './management.ts';
 
 /** In a query an unescaped `+` is a blank: `…T10:00:00+08:00`, copied from an answer, comes as `…T10:00:00 08:00`. */
@@ -44,6 +52,11 @@ export const listParameters = z.object({
     .refine(isUuid, 'must be a UUID')
     .optional()
     .openapi({ description: 'As the receiver saw it.' }),
+  id: integerParameter(1, Number.MAX_SAFE_INTEGER).optional().openapi({ description: 'Only this delivery.' }),
+  subject: z.string().max(200, 'must be at most 200 characters').transform(trimSubject).optional().openapi({
+    description:
+      'A branch, a tag, `#` and a number, or the first 10 digits of a commit. The newest 20,000 deliveries before `before` are searched; the Link header leads on.',
+  }),
   since: time.optional(),
   until: time.optional(),
   before: integerParameter(1, Number.MAX_SAFE_INTEGER)
@@ -58,8 +71,13 @@ export const replayParameters = z.object({ since: time });
 
 type DeliveryJson = z.output<typeof deliveryJson>;
 
+/** `refs/heads/main` is looked for as `main`. */
+function trimSubject(text: string): string {
+  return shortRef(text.trim());
+}
+
 export interface DeliveryPage {
-  readonly deliveries: readonly DeliveryJson[];
+  readonly deliveries: readonly z.output<typeof listedDeliveryJson>[];
   /** The parameter `before` of the next page, if there is one. */
   readonly nextBefore: number | undefined;
 }
@@ -74,12 +92,19 @@ export async function readDeliveryPage(
   const nowMs = dependencies.world.nowMs();
   const hold = await readHold(dependencies.store, hookId, nowMs);
   const filter = describeFilter(hookId, parameters, hold);
-  const found = filter === undefined ? [] : await listDeliveries(dependencies.store, filter);
+  const endId = await findEnd(dependencies, filter);
+  const found = filter === undefined ? [] : await listDeliveries(dependencies.store, { fromId: endId, ...filter });
   const page = found.slice(0, parameters.per_page);
   return {
-    deliveries: page.map((delivery) => toDeliveryJson(delivery, hold, nowMs)),
-    nextBefore: found.length > page.length ? (page.at(-1)?.id ?? 0) : undefined,
+    deliveries: page.map((delivery) => toListedDeliveryJson(delivery, hold, nowMs)),
+    nextBefore: found.length > page.length ? (page.at(-1)?.id ?? 0) : endId,
   };
+}
+
+/** Where a search by subject stops, to go on in another request: no index finds one. */
+async function findEnd({ store }: Management, filter: LogFilter | undefined): Promise<number | undefined> {
+  if (filter?.subject === undefined) return undefined;
+  return await findSearchEnd(store, filter.hookId, filter.beforeId);
 }
 
 /** Undefined when nothing can match: pending and held exclude each other. */
@@ -89,7 +114,7 @@ function describeFilter(
   { isHeld }: EndpointHold,
 ): LogFilter | undefined {
   const { state, event, since = 0, until = Number.MAX_SAFE_INTEGER, before = Number.MAX_SAFE_INTEGER } = parameters;
-  const { status_code: status, uuid } = parameters;
+  const { status_code: status, uuid, id, subject } = parameters;
   const period = uuid === undefined ? undefined : periodOfUuid(uuid);
   if (state === (isHeld ? 'pending' : 'held')) return undefined;
   return {
@@ -98,9 +123,11 @@ function describeFilter(
     eventKind: event as EventKind | undefined,
     status,
     uuid,
+    subject,
+    ...(id === undefined ? {} : { fromId: id }),
     sinceMs: Math.max(since, period?.sinceMs ?? 0),
     untilMs: Math.min(until, period?.untilMs ?? until),
-    beforeId: before,
+    beforeId: id === undefined ? before : Math.min(before, id + 1),
     offset: (parameters.page - 1) * parameters.per_page,
     limit: parameters.per_page + 1,
   };

@@ -15,6 +15,15 @@ export interface LoggedDelivery {
   readonly attempted_at_ms: number | null;
   readonly event_id: number;
   readonly uuid: string;
+  /** What its event is about; null in a delivery of an older program. */
+  readonly subject: string | null;
+}
+
+/** As a list shows it, with its last attempt. */
+export interface ListedDelivery extends LoggedDelivery {
+  readonly reason: string | null;
+  /** JSON, as of an attempt; null before the first. */
+  readonly detail: string | null;
 }
 
 export interface LoggedAttempt {
@@ -29,16 +38,31 @@ export interface LoggedAttempt {
 }
 
 const COLUMNS = `d.id, d.hook_id, d.event_kind, d.state, d.attempts, d.status, d.due_at_ms, d.created_at_ms,
-  d.attempted_at_ms, c.event_id, c.uuid`;
+  d.attempted_at_ms, c.event_id, c.uuid, c.subject`;
 
 // '' stands for any: a parameter that is null has no type on PostgreSQL.
-const listDeliveriesOfHook: Statement<LoggedDelivery> = statement(
+// The page is cut first, so that the last attempt is looked up for its few rows only.
+const withLastAttempt = (page: string) =>
+  `SELECT p.*, a.reason, a.detail FROM (${page}) AS p
+   LEFT JOIN delivery_attempts a ON a.delivery_id = p.id
+     AND a.id = (SELECT MAX(l.id) FROM delivery_attempts l WHERE l.delivery_id = p.id)
+   ORDER BY p.id DESC`;
+
+const listDeliveriesOfHook: Statement<ListedDelivery> = statement(
   'delivery_log_list',
-  `SELECT ${COLUMNS} FROM deliveries d JOIN delivery_contents c ON c.delivery_id = d.id
-   WHERE d.hook_id = $1 AND d.id < $2 AND ($3 = '' OR d.state = $3) AND ($4 = '' OR d.event_kind = $4)
+  withLastAttempt(
+    `SELECT ${COLUMNS} FROM deliveries d JOIN delivery_contents c ON c.delivery_id = d.id
+   WHERE d.hook_id = $1 AND d.id < $2 AND d.id >= $12 AND ($3 = '' OR d.state = $3) AND ($4 = '' OR d.event_kind = $4)
      AND d.created_at_ms >= $5 AND d.created_at_ms < $6 AND d.status >= $7 AND d.status <= $8
-     AND ($9 = '' OR c.uuid = $9)
+     AND ($9 = '' OR c.uuid = $9) AND ($13 = '' OR c.subject = $13)
    ORDER BY d.id DESC LIMIT $10 OFFSET $11`,
+  ),
+);
+
+// Where a search ends that no index helps: the row that lies so many further back.
+const searchEnd: Statement<{ id: number }> = statement(
+  'delivery_log_search_end',
+  'SELECT id FROM deliveries WHERE hook_id = $1 AND id < $2 ORDER BY id DESC LIMIT 1 OFFSET $3',
 );
 
 const findDeliveryOfHook: Statement<LoggedDelivery & { body: Uint8Array }> = statement(
@@ -60,24 +84,36 @@ export interface LogFilter {
   /** Of the last attempt. */
   readonly status?: { readonly from: number; readonly to: number } | undefined;
   readonly uuid?: string | undefined;
+  readonly subject?: string | undefined;
   readonly sinceMs: number;
   readonly untilMs: number;
   /** Only smaller ids: where the page before ended. */
   readonly beforeId: number;
+  /** No smaller ids. */
+  readonly fromId?: number | undefined;
   readonly limit: number;
   /** How many of the first are left out. */
   readonly offset?: number;
 }
 
-export async function listDeliveries(store: Store, filter: LogFilter): Promise<LoggedDelivery[]> {
+export async function listDeliveries(store: Store, filter: LogFilter): Promise<ListedDelivery[]> {
   const { hookId, beforeId, state = '', eventKind = '', uuid = '', sinceMs, untilMs, limit, offset = 0 } = filter;
+  const { fromId = 0, subject = '' } = filter;
   const { from, to } = filter.status ?? { from: 0, to: 999 };
   const where = [hookId, beforeId, state, eventKind, sinceMs, untilMs, from, to, uuid];
-  return await store.read(listDeliveriesOfHook, [...where, limit, offset]);
+  return await store.read(listDeliveriesOfHook, [...where, limit, offset, fromId, subject]);
 }
 
 export async function findDelivery(store: Store, hookId: number, id: number) {
   const [delivery] = await store.read(findDeliveryOfHook, [hookId, id]);
   if (delivery === undefined) return undefined;
   return { delivery, attempts: await store.read(listAttempts, [id]) };
+}
+
+const SEARCHED = 20_000;
+
+/** The last id that a search from `beforeId` on looks at; undefined when it looks at all that there are. */
+export async function findSearchEnd(store: Store, hookId: number, beforeId: number): Promise<number | undefined> {
+  const [row] = await store.read(searchEnd, [hookId, beforeId, SEARCHED]);
+  return row?.id;
 }

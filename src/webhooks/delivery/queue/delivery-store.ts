@@ -32,6 +32,8 @@ export interface NewDelivery {
   /** Sent byte for byte at every attempt. */
   readonly body: Uint8Array;
   readonly eventKind: EventKind;
+  /** What the event is about, to be found by. */
+  readonly subject?: string;
   /** `new URL(hook.url).origin` */
   readonly origin: string;
   /** Whose fair share it takes: the owner of the repository. */
@@ -44,7 +46,7 @@ export interface NewDelivery {
 const insertContents = wideStatement<Row>(
   'delivery_insert_contents',
   (width) =>
-    `INSERT INTO delivery_contents (delivery_id, hook_id, event_id, uuid, body) VALUES ${renderInsertRows(5, width)}`,
+    `INSERT INTO delivery_contents (delivery_id, hook_id, event_id, uuid, body, subject) VALUES ${renderInsertRows(6, width)}`,
 );
 
 const insertDeliveries = wideStatement<Row>(
@@ -72,7 +74,14 @@ const wakeOnEnqueue = wideStatement<Row>(
  * for its row from here to the commit. Follow it with `wakeDeliveries()`.
  */
 export function enqueueSteps(deliveries: readonly NewDelivery[]): Step[] {
-  const contents = deliveries.map(({ id, hookId, eventId, uuid, body }) => [id, hookId, eventId, uuid, body]);
+  const contents = deliveries.map(({ id, hookId, eventId, uuid, body, subject = null }) => [
+    id,
+    hookId,
+    eventId,
+    uuid,
+    body,
+    subject,
+  ]);
   const rows = deliveries.map(({ id, hookId, eventKind, body, nowMs, dueAtMs = nowMs }) => [
     hookId,
     id,

@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import { findReasonToSkipPages } from '../../test/support/browser.ts';
+import { signIn, useBrowser } from '../../test/support/browser-pages.ts';
+import { type ConsoleService, readCsrf, startConsoleService } from '../../test/support/console-service.ts';
+import type { FormClient } from '../../test/support/form-client.ts';
+import { startReceiver } from '../../test/support/receiver.ts';
+
+const FORM = { encryption_type: '1', password: 'k3y', profile: 'gitcode', push_events: '1' };
+
+async function start(t: TestContext): Promise<{ service: ConsoleService; client: FormClient; hook: string }> {
+  const receiver = await startReceiver();
+  t.after(() => receiver[Symbol.asyncDispose]());
+  const service = await startConsoleService();
+  t.after(() => service[Symbol.asyncDispose]());
+  await service.addUser('ada');
+  const client = await service.openAs('ada');
+  await client.submit('/webhooks/new', '/webhooks/new', { owner: 'ada', name: 'doors', description: '' });
+  const made = await client.submit('/webhooks/ada/doors/new', '/webhooks/ada/doors', { ...FORM, url: receiver.url });
+  return { service, client, hook: (made.location ?? '').replace('?done=created', '') };
+}
+
+/** The names and data of the events of a page, as they come. */
+async function follow({ url }: ConsoleService, client: FormClient, path: string) {
+  const cookie = [...client.jar].map(([name, value]) => `${name}=${value}`).join('; ');
+  const response = await fetch(url + path, { headers: { cookie, accept: 'text/event-stream' }, redirect: 'manual' });
+  return { response, events: readEvents(response) };
+}
+
+async function* readEvents({ body }: Response): AsyncGenerator<{ readonly name: string; readonly data: string }> {
+  let text = '';
+  for await (const chunk of body!.pipeThrough(new TextDecoderStream())) {
+    text += chunk;
+    for (let end = text.indexOf('\n\n'); end !== -1; end = text.indexOf('\n\n')) {
+      const lines = text.slice(0, end).split('\n');
+      text = text.slice(end + 2);
+      const name = lines.find((line) => line.startsWith('event: '))?.slice(7);
+      const data = lines.flatMap((line) => (line.startsWith('data: ') ? [line.slice(6)] : [])).join('\n');
+      if (name !== undefined) yield { name, data };
+    }
+  }
+}
+
+test('a page is sent again when it has changed, and ends with the session', async (t) => {
+  const { service, client, hook } = await start(t);
+  const { response, events } = await follow(service, client, `${hook}/deliveries`);
+  assert.equal(response.headers.get('content-type'), 'text/event-stream; charset=utf-8');
+  assert.match((await events.next()).value?.data ?? '', /Nothing was sent yet/);
+  await client.submit(hook, `${hook}/test`, {});
+  assert.match((await events.next()).value?.data ?? '', /succeeded/);
+  await client.post('/sign-out', await readCsrf(client));
+  assert.equal((await events.next()).value?.name, 'end');
+  assert.equal((await events.next()).done, true);
+});
+
+test('a person has four such pages: the oldest ends for a fifth', async (t) => {
+  const { service, client } = await start(t);
+  const streams = [];
+  for (let count = 0; count < 5; count += 1) {
+    const { events } = await follow(service, client, '/');
+    assert.equal((await events.next()).value?.name, 'page');
+    streams.push(events);
+  }
+  assert.equal((await streams[0]!.next()).value?.name, 'end');
+  for (const events of streams.slice(1)) await events.return(undefined);
+});
+
+test('such pages end with the service, and are for signed-in people', async (t) => {
+  const { service, client } = await start(t);
+  const { events } = await follow(service, client, '/');
+  await events.next();
+  assert.equal((await follow(service, { ...client, jar: new Map() }, '/')).response.status, 303);
+  const ended = events.next();
+  await service[Symbol.asyncDispose]();
+  assert.equal((await ended).value?.name ?? 'end', 'end');
+});
+
+describe('in a browser', { skip: findReasonToSkipPages() }, () => {
+  const browser = useBrowser();
+
+  test('the log follows what happens, a body can be copied, and a password can be read', async (t) => {
+    const { service, client, hook } = await start(t);
+    const page = await browser.openPage(t, { permissions: ['clipboard-read', 'clipboard-write'] });
+    await page.goto(`${service.url}/sign-in`);
+    const password = page.getByLabel('Password', { exact: true });
+    await password.fill('secret');
+    await page.getByRole('button', { name: 'Show' }).click();
+    assert.equal(await password.getAttribute('type'), 'text');
+    await signIn(page, service.url);
+    await page.goto(`${service.url}${hook}/deliveries`);
+    await client.submit(hook, `${hook}/test`, {});
+    await page.getByText('succeeded').last().waitFor();
+    await page.locator('.log a').first().click();
+    await page.getByRole('button', { name: 'Copy' }).first().click();
+    await page.getByRole('button', { name: 'Copied' }).waitFor();
+    const copied = String(await page.evaluate('navigator.clipboard.readText()'));
+    assert.equal(JSON.parse(copied).ref, 'refs/heads/main');
+  });
+});
