@@ -124,7 +124,7 @@ export interface ListedDeliveryView extends DeliveryView {
   readonly reason: string | null;
 }
 
-export interface DeliveryDetail extends DeliveryView {
+export interface DeliveryDetail extends ListedDeliveryView {
   readonly request_body: string;
   readonly attempt_log: readonly AttemptView[];
 }

@@ -17,7 +17,7 @@ export function renderBody(delivery: DeliveryDetail, url: string): Html {
   const { request_body: body } = delivery;
   const pretty = formatJson(body);
   return html`<section class="card stack" aria-labelledby="body"><h2 id="body">${t.body}</h2><p class="soft">${t.bodyLead}</p>
-<pre data-copy tabindex="0" role="region" aria-label="${t.body}">${pretty ?? body}</pre>
+<pre data-copy>${pretty ?? body}</pre>
 ${pretty === undefined ? '' : html`<details><summary>${t.asSent}</summary><pre data-copy>${body}</pre></details>`}
 <details><summary>${t.asCurl}</summary><p class="hint">${t.curlHint}</p><pre data-copy>${writeCurl(delivery, url)}</pre></details></section>`;
 }

@@ -4,5 +4,6 @@ import type { Migration } from '../store.ts';
 export const deliverySubjects: Migration = {
   id: 66,
   name: 'delivery-subjects',
+  isExpansion: true,
   statements: ['ALTER TABLE delivery_contents ADD COLUMN subject {TEXT}'],
 };

@@ -182,7 +182,7 @@ withHook('a parameter that nothing heeds is refused with those that are', async 
   checkRefusal(answer, 400, 'BAD_REQUEST');
   assert.match(
     answer.body.error_message,
-    /^Cannot list the deliveries: "status" is no parameter here, allowed: state, event, status_code, uuid, since, until, before, page, per_page$/,
+    /^Cannot list the deliveries: "status" is no parameter here, allowed: state, event, status_code, uuid, id, subject, since, until, before, page, per_page$/,
   );
   const replay = await server.call(
     'POST',

@@ -34,7 +34,7 @@ export const deliveryJson = z
   })
   .openapi('Delivery');
 
-/** As lists have it. */
+/** With its last attempt. */
 export const listedDeliveryJson = deliveryJson
   .extend({
     duration_ms: z.number().nullable().openapi({ description: 'Of the last attempt; null before the first.' }),
@@ -65,7 +65,7 @@ export const attemptJson = z
   })
   .openapi('DeliveryAttempt');
 
-export const deliveryDetailJson = deliveryJson
+export const deliveryDetailJson = listedDeliveryJson
   .extend({
     request_body: z.string().openapi({ description: 'The bytes that are sent, as text.' }),
     attempt_log: z.array(attemptJson),

@@ -142,8 +142,10 @@ export async function readDelivery(
   const found = await findDelivery(dependencies.store, hookId, await findDeliveryId(dependencies, hookId, id));
   if (found === undefined) throw refuseUnknownDelivery(id);
   const nowMs = dependencies.world.nowMs();
+  const last = found.attempts.at(-1);
+  const listed = { ...found.delivery, reason: last?.reason ?? null, detail: last?.detail ?? null };
   return {
-    ...toDeliveryJson(found.delivery, await readHold(dependencies.store, hookId, nowMs), nowMs),
+    ...toListedDeliveryJson(listed, await readHold(dependencies.store, hookId, nowMs), nowMs),
     request_body: decodeText(found.delivery.body),
     attempt_log: found.attempts.map(toAttemptJson),
   };
