@@ -116,7 +116,10 @@ async function createAreas(config: Config, { store, world, log, metrics, vault, 
     metrics,
     config: config.prediction,
     verifyToken: authorization.verifyToken,
+    requireScope: authorization.requireScope,
+    auditChange: authorization.auditChange,
   });
+  if (parts.includes('authorization')) await authorization.ensureOwnClient();
   if (parts.includes('prediction')) await prediction.loadModels();
   const webhooks = createWebhooksArea({
     store,
@@ -128,6 +131,7 @@ async function createAreas(config: Config, { store, world, log, metrics, vault, 
     baseUrl,
     requireScope: authorization.requireScope,
     owners: authorization.owners,
+    auditChange: authorization.auditChange,
   });
   const areaByPart: Partial<Record<Part, Area>> = { authorization, prediction, webhooks };
   const areas = parts.flatMap((part) => areaByPart[part] ?? []);

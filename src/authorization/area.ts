@@ -6,6 +6,8 @@ import { Failure } from '../errors.ts';
 import type { RouteMount } from '../http/mount.ts';
 import type { RequireScope } from '../http/scope-middleware.ts';
 import type { Owners, VerifyToken } from '../identity.ts';
+import type { AuditChange } from '../operations/audit-change.ts';
+import { mountOperations } from '../operations/operation-routes.ts';
 import { respondRefusal } from '../pages/page-routes.ts';
 import type { Gate } from '../pages/visits.ts';
 import type { Log } from '../telemetry/log.ts';
@@ -17,7 +19,9 @@ import { createAttemptLimits } from './accounts/client-limits.ts';
 import { createOwners } from './accounts/owners.ts';
 import { createRefusalLog } from './accounts/refusal-log.ts';
 import { withSteadyClock } from './accounts/steady-clock.ts';
+import { auditChange, implementAdministration } from './administration/administration.ts';
 import { createUserMount } from './api/user-routes.ts';
+import { ensureCommandLineClient } from './applications/command-line-client-store.ts';
 import { createAccountsWorker } from './maintenance/sign-in-sweeper-worker.ts';
 import { createSweeper } from './maintenance/token-sweeper-worker.ts';
 import { createAuthorizeMount } from './oauth/authorize.ts';
@@ -51,6 +55,10 @@ export interface AuthorizationArea extends Area {
   /** Lets people in to pages that others serve. */
   readonly gate: Gate;
   readonly owners: Owners;
+  /** Records what other areas change for administrators. */
+  readonly auditChange: AuditChange;
+  /** Registers the command line as a client; call before the first request. */
+  readonly ensureOwnClient: () => Promise<void>;
   /** Where the first account is made, once and within a day; undefined when there is one. */
   readonly createSetupLink: () => Promise<string | undefined>;
 }
@@ -90,6 +98,7 @@ export function createAuthorizationArea(dependencies: AuthorizationDependencies)
       createAuthorizeMount({ ...protocol, signIn }),
       createDeviceMount({ ...protocol, signIn }),
       createUserMount(protocol, { verifyToken, requireScope }),
+      ...mountOperations(implementAdministration({ store, world }), requireScope),
       { path: '/', errors: 'page', routes: signIn.routes, respondPage: respondRefusal },
       { path: '/', errors: 'page', routes: createPages(signIn.context, gate) },
     ],
@@ -100,7 +109,9 @@ export function createAuthorizationArea(dependencies: AuthorizationDependencies)
     requireScope,
     verifyToken,
     gate,
+    auditChange,
     owners: createOwners(store),
+    ensureOwnClient: () => ensureCommandLineClient(store, world.nowMs()),
     createSetupLink: () => createSetupLink(signIn.context),
   };
 }

@@ -1,16 +1,35 @@
 import type { Command } from 'commander';
-import type { CliWebhooks } from '../webhooks/commands/open-webhooks.ts';
+import type { AuditChange } from '../operations/audit-change.ts';
+import type { CliWebhooks, OpenAllHooks } from '../webhooks/commands/open-webhooks.ts';
 
 async function openWebhooks(): Promise<CliWebhooks> {
   const { createOwners } = await import('../authorization/accounts/owners.ts');
   return (await import('../webhooks/commands/open-webhooks.ts')).openWebhooks(createOwners);
 }
 
+/** Loaded with the commands about webhooks, not with every command. */
+async function openAllHooks(): Promise<OpenAllHooks> {
+  const { createAllHooksOpener } = await import('../webhooks/commands/open-webhooks.ts');
+  return createAllHooksOpener(async () => {
+    const { createOwners } = await import('../authorization/accounts/owners.ts');
+    return { createOwners, auditChange: await loadAuditChange() };
+  });
+}
+
+async function loadAuditChange(): Promise<AuditChange> {
+  return (await import('../authorization/administration/administration.ts')).auditChange;
+}
+
 /** Every group of commands there is, in the order of the help; each is loaded when it is asked for. */
 const loaders: Readonly<Record<string, () => Promise<Command>>> = {
   serve: async () => (await import('./serve.ts')).createServeCommand(),
   demo: async () => (await import('./demo.ts')).createDemoCommand(),
-  model: async () => (await import('../prediction/commands/model.ts')).createModelCommand(),
+  login: async () => (await import('./login.ts')).createLoginCommand(),
+  logout: async () => (await import('./login.ts')).createLogoutCommand(),
+  model: async () => {
+    const { createModelsOpener } = await import('../prediction/commands/open-models.ts');
+    return (await import('../prediction/commands/model.ts')).createModelCommand(createModelsOpener(loadAuditChange));
+  },
   predict: async () => (await import('../prediction/commands/predict.ts')).createPredictCommand(),
   observe: async () => (await import('../prediction/commands/observe.ts')).createObserveCommand(),
   simulate: async () => (await import('../prediction/commands/simulate.ts')).createSimulateCommand(),
@@ -20,7 +39,8 @@ const loaders: Readonly<Record<string, () => Promise<Command>>> = {
   token: async () => (await import('../authorization/commands/token.ts')).createTokenCommand(),
   audit: async () => (await import('../authorization/commands/audit.ts')).createAuditCommand(),
   repo: async () => (await import('../webhooks/commands/repo.ts')).createRepoCommand(openWebhooks),
-  hook: async () => (await import('../webhooks/commands/hook.ts')).createHookCommand(openWebhooks),
+  hook: async () =>
+    (await import('../webhooks/commands/hook.ts')).createHookCommand(openWebhooks, await openAllHooks()),
   event: async () => (await import('../webhooks/commands/event.ts')).createEventCommand(openWebhooks),
   listen: async () => (await import('../webhooks/commands/listen.ts')).createListenCommand(),
   'git-hook': async () => (await import('../webhooks/commands/git-hook.ts')).createGitHookCommand(),

@@ -111,6 +111,25 @@ function findUnknownNames(file: Record<string, unknown>, fileName: string): stri
   });
 }
 
+/** What is the person's at the command line, not the service's. */
+export interface UserEnvironment {
+  /** The folder for what this person chose: `$XDG_CONFIG_HOME/trivet`. Undefined without a home. */
+  readonly configFolder: string | undefined;
+  /** A running service to speak to. */
+  readonly url: string | undefined;
+  readonly token: string | undefined;
+}
+
+export function readUserEnvironment(environment: Environment = process.env): UserEnvironment {
+  const { XDG_CONFIG_HOME, HOME, TRIVET_URL, TRIVET_TOKEN } = environment;
+  const base = XDG_CONFIG_HOME || (HOME ? `${HOME}/.config` : undefined);
+  return {
+    configFolder: base === undefined ? undefined : `${base}/trivet`,
+    url: TRIVET_URL || undefined,
+    token: TRIVET_TOKEN || undefined,
+  };
+}
+
 /** `httpPort` → `http_port`, as it is written in a file. */
 export function toSnakeCase(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);

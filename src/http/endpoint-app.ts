@@ -20,11 +20,12 @@ import type { ReplyStyle, RouteMount } from './mount.ts';
 import type { RequestObserver } from './observe-requests.ts';
 import { checkQuery } from './parser-limits.ts';
 
-export type ErrorWords = Pick<RouteMount, 'errors' | 'respondPage'>;
+/** What the mount of a path says of all requests below it. */
+export type MountWords = Pick<RouteMount, 'errors' | 'respondPage' | 'maxBodyBytes'>;
 
 export interface BaseAppDependencies extends FastPathDependencies {
   /** How a refusal under this path is worded. */
-  readonly styleOf: (path: string) => ErrorWords;
+  readonly styleOf: (path: string) => MountWords;
 }
 
 /** A listener for these endpoints and nothing else; what is not found is refused in the given style. */
@@ -42,7 +43,9 @@ export function createBaseApp(dependencies: BaseAppDependencies): OpenAPIHono<Ht
   const { observer, log, styleOf } = dependencies;
   const findEndpoint = createEndpointFinder(dependencies.endpoints);
   const findMaxBytes = ({ method, url }: { readonly method: string; readonly url: string }) =>
-    findEndpoint(method, pathOf(url))?.mounted.endpoint.maxBodyBytes ?? dependencies.maxBodyBytes;
+    findEndpoint(method, pathOf(url))?.mounted.endpoint.maxBodyBytes ??
+    styleOf(pathOf(url)).maxBodyBytes ??
+    dependencies.maxBodyBytes;
   const app = new OpenAPIHono<HttpEnv>();
   app.use(traceRequests(observer, log));
   app.use(limitQuery, limitBody(findMaxBytes));

@@ -6,7 +6,7 @@ import type { RequestListener } from 'node:http';
 import { OpenAPIHono } from '@hono/zod-openapi';
 import { Counter } from 'prom-client';
 import type { HttpEnv } from './context.ts';
-import { addEndpoint, createBaseApp, createListener, type ErrorWords } from './endpoint-app.ts';
+import { addEndpoint, createBaseApp, createListener, type MountWords } from './endpoint-app.ts';
 import { listEndpoints } from './endpoint-path.ts';
 import type { RouteMount } from './mount.ts';
 import { createRequestObserver, type ObserverDependencies, type RequestObserver } from './observe-requests.ts';
@@ -61,7 +61,7 @@ function describeApi(app: OpenAPIHono<HttpEnv>): object {
 const OWN_PATHS = new Set(['/healthz', '/readyz', '/metrics', '/openapi.json']);
 
 /** The style of the longest mount that holds the path; our own paths, and those outside of all, are read by programs. */
-function createStyleFinder(mounts: readonly RouteMount[]): (path: string) => ErrorWords {
+function createStyleFinder(mounts: readonly RouteMount[]): (path: string) => MountWords {
   const byLength = [...mounts].sort((a, b) => b.path.length - a.path.length);
   return (path) => {
     const mount = OWN_PATHS.has(path) ? undefined : byLength.find((candidate) => isBelow(path, candidate.path));

@@ -17,6 +17,8 @@ export interface RouteMount {
   readonly path: string;
   readonly errors: ErrorStyle;
   readonly routes: OpenAPIHono<HttpEnv>;
+  /** Larger or smaller than the bodies of other paths. */
+  readonly maxBodyBytes?: number | undefined;
   /** Beside the routes: what is called so often that it has a fast path. Never with the style `page`. */
   readonly endpoints?: readonly Endpoint[];
   /** With `page`: how this area shows a refusal; a bare page unless given. */

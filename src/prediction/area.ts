@@ -4,10 +4,15 @@ import type { Config } from '../config/config.ts';
 import type { StoreOptions } from '../database/startup/open-store.ts';
 import type { Store } from '../database/store.ts';
 import { type CallerRule, requireCaller } from '../grpc/call/require-caller.ts';
+import type { RequireScope } from '../http/scope-middleware.ts';
 import type { VerifyToken } from '../identity.ts';
+import type { AuditChange } from '../operations/audit-change.ts';
+import { mountOperations } from '../operations/operation-routes.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { World } from '../world.ts';
+import { createFileReader } from './administration/file-reader.ts';
+import { implementModels } from './administration/implement-models.ts';
 import { createObservationRoutes } from './api/observation-routes.ts';
 import { createObservationService } from './api/observation-service.ts';
 import { createPredictRoutes } from './api/predict-routes.ts';
@@ -38,6 +43,8 @@ export interface PredictionDependencies {
   readonly metrics: Metrics;
   readonly config: Config['prediction'];
   readonly verifyToken: VerifyToken;
+  readonly requireScope: RequireScope;
+  readonly auditChange: AuditChange;
 }
 
 export interface PredictionArea extends Area {
@@ -48,7 +55,7 @@ export interface PredictionArea extends Area {
 }
 
 export function createPredictionArea(dependencies: PredictionDependencies): PredictionArea {
-  const { store, world, log, metrics, config } = dependencies;
+  const { store, world, log, metrics, config, auditChange } = dependencies;
   const predictor = createPredictor(world);
   const accuracy = createLiveAccuracy();
   const loader = createModelLoader({ store, predictor, log, metrics });
@@ -64,7 +71,7 @@ export function createPredictionArea(dependencies: PredictionDependencies): Pred
   const objective = { type: config.llmDObjective, quantile: Number(config.llmDQuantile) };
   const llmD = openLlmDWire({ store, world, log, metrics, rule, predictor, unknownModel, sink: joined, objective });
   return {
-    admin: createModelAdmin({ store, world, predictor, accuracy }),
+    admin: createModelAdmin({ store, world, predictor, accuracy, auditChange }),
     routes: [
       ...PREDICTION_SERVICE_NAMES.map(
         (name) => ({ path: `/${name}`, errors: 'rpc', routes: createPredictRoutes(service, rule) }) as const,
@@ -81,6 +88,10 @@ export function createPredictionArea(dependencies: PredictionDependencies): Pred
       },
       { path: '/v1/traces', errors: 'rpc', routes: createTraceRoutes({ rule, queue: spans, world }) },
       llmD.mount,
+      ...mountOperations(
+        implementModels({ store, world, auditChange, reader: createFileReader() }),
+        dependencies.requireScope,
+      ),
     ],
     ownPorts: listOwnPorts(config, llmD),
     services: [...service.grpc.map(requireCaller(rule, 'predict')), requireCaller(rule, 'observe')(observations.grpc)],

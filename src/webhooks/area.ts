@@ -8,12 +8,15 @@ import type { RouteMount } from '../http/mount.ts';
 import { createRoutes } from '../http/routes.ts';
 import type { IdentityEnv, RequireScope } from '../http/scope-middleware.ts';
 import type { Owners } from '../identity.ts';
+import type { AuditChange } from '../operations/audit-change.ts';
+import { mountOperations } from '../operations/operation-routes.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { Vault } from '../vault/vault.ts';
 import type { Worker } from '../workers/worker.ts';
 import type { World } from '../world.ts';
 import { createAddressGuard } from './addresses/address-guard.ts';
+import { implementHooks } from './administration/hook-operations.ts';
 import { createBridgeRoutes } from './api/bridge-routes.ts';
 import { createDeliveryRoutes } from './api/delivery-routes.ts';
 import { createEventRoutes } from './api/event-routes.ts';
@@ -38,6 +41,7 @@ export interface WebhooksDependencies {
   readonly baseUrl: string;
   readonly requireScope: RequireScope;
   readonly owners: Owners;
+  readonly auditChange: AuditChange;
 }
 
 export interface WebhooksArea extends Area {
@@ -92,7 +96,10 @@ export function createWebhooksArea(dependencies: WebhooksDependencies): Webhooks
   routes.route('/', createEventRoutes(managed));
   return {
     // The identity is there only behind requireScope, which every route begins with.
-    routes: [{ path: '/api/v5', errors: 'platform', routes: routes as unknown as OpenAPIHono<HttpEnv> }],
+    routes: [
+      { path: '/api/v5', errors: 'platform', routes: routes as unknown as OpenAPIHono<HttpEnv> },
+      ...mountOperations(implementHooks({ management, auditChange: dependencies.auditChange }), requireScope),
+    ],
     workers: [
       minutes,
       deliveries,

@@ -1,4 +1,5 @@
 import { html } from 'hono/html';
+import type { Actor } from '../../operations/operation.ts';
 import {
   formatDate,
   type Mistake,
@@ -12,18 +13,9 @@ import {
 import type { Html } from '../../pages/layout.ts';
 import { readField, toMistake } from '../../pages/page-routes.ts';
 import { findDone } from '../../pages/visits.ts';
-import { auditStep } from '../accounts/audit-store.ts';
-import { endOtherSessionsStep } from '../accounts/session-store.ts';
-import {
-  createUser,
-  disableUserStep,
-  enableUserStep,
-  findUserById,
-  listUsers,
-  type User,
-} from '../accounts/user-store.ts';
+import { findUserById, listUsers, type User } from '../accounts/user-store.ts';
+import { createPerson, disablePerson, enablePerson } from '../administration/manage-people.ts';
 import { messages } from '../messages/messages.ts';
-import { checkNewPassword, hashPassword } from '../sign-in/password.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
 import { checkAdmin } from './activity-routes.ts';
 import type { Console, Submission, Visit } from './console.ts';
@@ -66,35 +58,24 @@ export function addUserRoutes({ context, page, form }: Console): void {
   });
 }
 
-async function makeUser(
-  { store, world }: Console['context'],
-  { c, form, session }: Submission,
-  values: typeof BLANK,
-): Promise<void> {
-  const password = readField(form, 'password');
-  checkNewPassword(password, values);
-  const passwordHash = await hashPassword(password, { key: session.id, isKnown: true });
-  const event = { kind: 'user_created', actorId: session.user.id, address: clientAddress(c) } as const;
-  const user = {
+async function makeUser(context: Console['context'], submission: Submission, values: typeof BLANK): Promise<void> {
+  const password = readField(submission.form, 'password');
+  await createPerson(context, readActor(submission), {
     ...values,
     email: values.email || null,
-    isEmailVerified: values.email !== '',
     isAdmin: false,
-    passwordHash,
-  };
-  await createUser(store, world, user, (userId) => [auditStep({ ...event, userId }, world.nowMs())]);
+    password,
+  });
 }
 
-/** Disabled, a person's sessions end and their tokens stop; enabled again, the tokens live on. */
-async function switchUser({ store, world }: Console['context'], { c, session }: Visit, user: User): Promise<void> {
-  const nowMs = world.nowMs();
-  const event = { userId: user.id, actorId: session.user.id, address: clientAddress(c) };
-  const isDisabled = user.disabledAtMs !== null;
-  await store.writeAll([
-    isDisabled ? enableUserStep(user.id) : disableUserStep(user.id, nowMs),
-    ...(isDisabled ? [] : [endOtherSessionsStep(user.id, '')]),
-    auditStep({ ...event, kind: isDisabled ? 'user_enabled' : 'user_disabled' }, nowMs),
-  ]);
+async function switchUser(context: Console['context'], visit: Visit, { login, disabledAtMs }: User): Promise<void> {
+  if (disabledAtMs === null) await disablePerson(context, readActor(visit), login);
+  else await enablePerson(context, readActor(visit), login);
+}
+
+/** A signed-in administrator has all the rights of the role. */
+function readActor({ c, session: { user } }: Visit): Actor {
+  return { userId: user.id, login: user.login, isAdmin: true, address: clientAddress(c) };
 }
 
 interface UsersShown {

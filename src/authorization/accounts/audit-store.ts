@@ -5,45 +5,53 @@
 import { randomUUID } from 'node:crypto';
 import { type Step, type Store, statement } from '../../database/store.ts';
 
-export type AuditKind =
-  | 'sign_in'
-  | 'sign_in_failed'
-  | 'sign_out'
-  | 'session_ended'
-  | 'user_created'
-  | 'user_disabled'
-  | 'user_enabled'
-  | 'user_changed'
-  | 'password_changed'
-  | 'totp_enabled'
-  | 'totp_disabled'
-  | 'recovery_code_used'
-  | 'recovery_codes_renewed'
-  | 'passkey_added'
-  | 'passkey_removed'
-  | 'upstream_linked'
-  | 'upstream_unlinked'
-  | 'organization_created'
-  | 'organization_changed'
-  | 'consent_granted'
-  | 'consent_denied'
-  | 'consent_revoked'
-  | 'token_issued'
-  | 'token_refreshed'
-  | 'token_revoked'
-  | 'code_replayed'
-  | 'refresh_reused'
-  | 'client_authentication_failed'
-  | 'secret_in_query'
-  | 'device_approved'
-  | 'device_denied'
-  | 'application_created'
-  | 'application_changed'
-  | 'application_deleted'
-  | 'application_secret_added'
-  | 'application_secret_removed'
-  | 'personal_token_created'
-  | 'personal_token_revoked';
+export const AUDIT_KINDS = [
+  'sign_in',
+  'sign_in_failed',
+  'sign_out',
+  'session_ended',
+  'user_created',
+  'user_disabled',
+  'user_enabled',
+  'user_changed',
+  'password_changed',
+  'totp_enabled',
+  'totp_disabled',
+  'recovery_code_used',
+  'recovery_codes_renewed',
+  'passkey_added',
+  'passkey_removed',
+  'upstream_linked',
+  'upstream_unlinked',
+  'organization_created',
+  'organization_changed',
+  'consent_granted',
+  'consent_denied',
+  'consent_revoked',
+  'token_issued',
+  'token_refreshed',
+  'token_revoked',
+  'code_replayed',
+  'refresh_reused',
+  'client_authentication_failed',
+  'secret_in_query',
+  'device_approved',
+  'device_denied',
+  'application_created',
+  'application_changed',
+  'application_deleted',
+  'application_secret_added',
+  'application_secret_removed',
+  'personal_token_created',
+  'personal_token_revoked',
+  'model_promoted',
+  'model_rolled_back',
+  'model_imported',
+  'hook_enabled',
+  'hook_disabled',
+] as const;
+
+export type AuditKind = (typeof AUDIT_KINDS)[number];
 
 export interface AuditEvent {
   readonly kind: AuditKind;

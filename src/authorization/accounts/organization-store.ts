@@ -1,5 +1,12 @@
 /** Organizations: owners of repositories that several people administer. Their logins share the people's name space. */
-import { conditionalProcedure, type Procedure, procedure, type Store, statement } from '../../database/store.ts';
+import {
+  conditionalProcedure,
+  type Procedure,
+  procedure,
+  type Step,
+  type Store,
+  statement,
+} from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import type { World } from '../../world.ts';
 import { type AuditEvent, auditStep } from './audit-store.ts';
@@ -116,6 +123,8 @@ export interface NewOrganization {
   readonly name: string;
   /** Who administers it from the start. */
   readonly ownerId: string;
+  /** Records the creation, and commits with it. */
+  readonly audit?: Step | undefined;
 }
 
 interface OrganizationInsert extends NewOrganization {
@@ -132,7 +141,8 @@ export const insertOrganizationOnce: Procedure<OrganizationInsert, 'created' | '
     if (taken.length === 0) return 'taken';
     await transaction.run(insertOrganization, [id, login, loginKey(login), name, nowMs]);
     await transaction.run(upsertMember, [id, ownerId, 'owner', nowMs]);
-    const audit = auditStep({ kind: 'organization_created', userId: ownerId, details: { login } }, nowMs);
+    const audit =
+      organization.audit ?? auditStep({ kind: 'organization_created', userId: ownerId, details: { login } }, nowMs);
     await transaction.run(audit.statement, audit.parameters);
     return 'created';
   },
@@ -144,12 +154,12 @@ export async function createOrganization(
   world: World,
   organization: NewOrganization,
 ): Promise<Organization> {
-  const { login, name, ownerId } = organization;
+  const { login, name, ownerId, audit } = organization;
   checkLogin(login);
   checkProfile({ name, email: null });
   const id = createOwnerId(world);
   const nowMs = world.nowMs();
-  if ((await store.call(insertOrganizationOnce, { id, login, name, ownerId, nowMs })) === 'taken')
+  if ((await store.call(insertOrganizationOnce, { id, login, name, ownerId, audit, nowMs })) === 'taken')
     throw new Failure('conflict', `Cannot create the organization: the login "${login}" is taken`, { field: 'login' });
   return { id, login, name, createdAtMs: nowMs };
 }
@@ -158,11 +168,18 @@ export interface MemberChange {
   readonly organizationId: string;
   readonly userId: string;
   readonly actorId?: string | undefined;
+  readonly address?: string | undefined;
   readonly nowMs: number;
 }
 
 function changeEvent(change: MemberChange, details: Record<string, string>): AuditEvent {
-  return { kind: 'organization_changed', userId: change.userId, actorId: change.actorId, details };
+  return {
+    kind: 'organization_changed',
+    userId: change.userId,
+    actorId: change.actorId,
+    address: change.address,
+    details,
+  };
 }
 
 export async function setMember(store: Store, change: MemberChange, role: MemberRole): Promise<void> {

@@ -1,56 +1,49 @@
 /** `trivet audit`: the audit log, newest first. */
-import { Command } from 'commander';
-import { openCliStore } from '../../command-line/open-cli-store.ts';
+import { Command, Option } from 'commander';
 import { formatTable, print, printJson } from '../../command-line/output.ts';
 import { wholeNumber } from '../../command-line/whole-number.ts';
-import { Failure } from '../../errors.ts';
-import { listEvents, type RecordedEvent } from '../accounts/audit-store.ts';
-import { findLogins, findUserByLogin } from '../accounts/user-store.ts';
+import type { InputOf, OutputOf } from '../../operations/operation.ts';
+import { AUDIT_KINDS } from '../accounts/audit-store.ts';
+import { type AuditRow, searchAudit } from '../administration/audit-operations.ts';
+import { type AnswerOptions, addAnswerOptions, openAdministration } from './open-administration.ts';
 
-interface AuditOptions {
-  readonly user?: string;
+type Search = Pick<InputOf<typeof searchAudit>, 'user' | 'by' | 'kind' | 'since' | 'until'>;
+
+interface AuditOptions extends AnswerOptions, Search {
   readonly limit: number;
-  readonly json?: true;
 }
 
 export function createAuditCommand(): Command {
-  return new Command('audit')
+  const command = new Command('audit')
     .description('Show the audit log, newest first')
     .option('--user <login>', 'only what touches this account')
-    .option('--limit <count>', 'how many events', wholeNumber(1, 10_000), 50)
-    .option('--json', 'one JSON object a line')
-    .action(audit);
+    .option('--by <login>', 'only what this person did')
+    .addOption(new Option('--kind <kind>', 'only events of this kind').choices(AUDIT_KINDS))
+    .option('--since <time>', 'not before, as 2026-11-22T10:00:00Z')
+    .option('--until <time>', 'only before')
+    .option('--limit <count>', 'how many events', wholeNumber(1, 10_000), 50);
+  return addAnswerOptions(command, 'one JSON object a line').action(audit);
 }
 
-async function audit({ user: login, limit, json }: AuditOptions): Promise<void> {
-  await using cli = await openCliStore();
-  const user = login === undefined ? undefined : await findUserByLogin(cli.store, login);
-  if (login !== undefined && user === undefined)
-    throw new Failure('not_found', `There is no person with the login "${login}"`);
-  const events = await listEvents(cli.store, { userId: user?.id, limit });
-  if (json) {
-    for (const event of events) printJson({ ...event, at: new Date(event.atMs).toISOString() });
+const PAGE_SIZE = 200;
+
+async function audit({ user, by, kind, since, until, limit, ...options }: AuditOptions): Promise<void> {
+  await using operator = await openAdministration(options);
+  const events: AuditRow[] = [];
+  for (let before: string | null | undefined; before !== null && events.length < limit; ) {
+    const search = { user, by, kind, since, until, before, limit: Math.min(PAGE_SIZE, limit - events.length) };
+    const page: OutputOf<typeof searchAudit> = await operator.call(searchAudit, search);
+    events.push(...page.events);
+    before = page.next;
+  }
+  if (options.json) {
+    for (const event of events) printJson(event);
     return;
   }
-  const logins = await findLogins(
-    cli.store,
-    events.flatMap((event) => [event.userId, event.actorId]),
-  );
-  const rows = events.map((event) => toCells(event, logins));
-  print(formatTable(['when', 'what', 'user', 'by', 'client', 'from', 'details'], rows));
+  print(formatTable(['when', 'what', 'user', 'by', 'client', 'from', 'details'], events.map(toCells)));
 }
 
-function toCells(event: RecordedEvent, logins: ReadonlyMap<string, string>) {
-  const toLogin = (id: string | undefined) => id && (logins.get(id) ?? id);
-  const details = Object.entries(event.details ?? {}).map(([name, value]) => `${name}=${value}`);
-  const { kind, userId, actorId, clientId, address } = event;
-  return [
-    new Date(event.atMs).toISOString(),
-    kind,
-    toLogin(userId),
-    toLogin(actorId),
-    clientId,
-    address,
-    details.join(' '),
-  ];
+function toCells({ at, kind, user, userId, actor, actorId, clientId, address, details }: AuditRow) {
+  const facts = Object.entries(details).map(([name, value]) => `${name}=${value}`);
+  return [at, kind, user ?? userId, actor ?? actorId, clientId, address, facts.join(' ')];
 }

@@ -41,6 +41,11 @@ export const audit: Record<AuditKind, string> = {
   application_secret_removed: 'Application secret deleted',
   personal_token_created: 'Personal token created',
   personal_token_revoked: 'Personal token deleted',
+  model_promoted: 'Model promoted',
+  model_rolled_back: 'Model rolled back',
+  model_imported: 'Model imported',
+  hook_enabled: 'Webhook enabled by an administrator',
+  hook_disabled: 'Webhook disabled by an administrator',
 };
 
 export const methods: Record<SignInMethod, string> = {

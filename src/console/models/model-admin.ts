@@ -5,9 +5,15 @@ export interface ModelAdmin {
   readonly listModels: () => Promise<readonly ModelEntry[]>;
   /** Throws `not_found` for a name of which nothing is known. */
   readonly readModel: (name: string) => Promise<ModelView>;
-  readonly promote: (name: string, version: number, login: string) => Promise<void>;
+  readonly promote: (name: string, version: number, by: Administrator) => Promise<void>;
   /** Throws `conflict` unless it leads to this version by now. */
-  readonly rollBack: (name: string, version: number) => Promise<void>;
+  readonly rollBack: (name: string, version: number, by: Administrator) => Promise<void>;
+}
+
+/** Whom the audit log names. */
+export interface Administrator {
+  readonly id: string;
+  readonly login: string;
 }
 
 export interface ModelEntry {

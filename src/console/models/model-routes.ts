@@ -1,7 +1,6 @@
 /**
  * Models: their versions, what is served, and how it does; promoting and rolling back. For administrators only, since
- * what is served concerns everybody who asks; no token reads or changes it over the API either. Names of models may be
- * any text, so they travel in the query.
+ * what is served concerns all who ask. Names of models may be any text, so they travel in the query.
  */
 import { Failure, isFailure } from '../../errors.ts';
 import type { Mistake } from '../../pages/elements.ts';
@@ -61,7 +60,7 @@ function addPromotion({ page, form }: Pick<Visits, 'page' | 'form'>, admin: Mode
     const name = readField(submission.form, 'name');
     const version = Number(readField(submission.form, 'version'));
     return changeServed(submission, admin, name, async () => {
-      await admin.promote(name, version, submission.session.user.login);
+      await admin.promote(name, version, submission.session.user);
       return 'promoted';
     });
   });
@@ -77,7 +76,7 @@ function addRollback({ page, form }: Pick<Visits, 'page' | 'form'>, admin: Model
   form(`${MODELS}/rollback`, (submission) => {
     const name = readField(submission.form, 'name');
     return changeServed(submission, admin, name, async () => {
-      await admin.rollBack(name, Number(readField(submission.form, 'previous')));
+      await admin.rollBack(name, Number(readField(submission.form, 'previous')), submission.session.user);
       return 'rolled_back';
     });
   });

@@ -94,7 +94,8 @@ function refuseAbsent(place: string): Failure {
   return new Failure(
     'invalid',
     `Cannot open the store: ${place} has none yet; ` +
-      'set TRIVET_DATA_DIR or DATABASE_URL to those of the service, or start the service there once with "trivet serve"',
+      'set TRIVET_DATA_DIR or DATABASE_URL to those of the service, start the service there once with "trivet serve", ' +
+      'or sign in to a running service with "trivet login"',
   );
 }
 

@@ -2,6 +2,7 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import { type CliStore, openCliStore } from '../../command-line/open-cli-store.ts';
 import { formatTable, print, printJson, remark } from '../../command-line/output.ts';
 import { Failure } from '../../errors.ts';
+import { findVersion } from '../administration/implement-models.ts';
 import { type Capacity, findCapacity, type LatencyLimits } from '../capacity/find-capacity.ts';
 import { createObservedPool } from '../capacity/observed-pool.ts';
 import { FORMATS, type Format } from '../formats/read-observations.ts';
@@ -11,7 +12,6 @@ import { listSamples } from '../observations/sample-store.ts';
 import { readModelFile } from '../registry/model-store.ts';
 import type { Observation } from '../schema/observation.ts';
 import { appendObservation, createObservationTable } from '../schema/observation-table.ts';
-import { findVersion } from './model-versions.ts';
 import {
   checkAnyRow,
   createKvCapacityOption,
@@ -75,7 +75,7 @@ function splitList(text: string): string[] {
 async function printCapacity(id: string, options: CapacityOptions): Promise<void> {
   const limits = readLimits(options);
   await using opened = await openCliStore();
-  const { name, version } = await findVersion(opened.store, id);
+  const { name, version } = await findVersion(opened, id);
   const model = decodeModel(await readModelFile(opened.store, name, version));
   const samples = await readSamples(opened, name, options);
   const { servers, podType = '', outputTokens } = options;

@@ -1,4 +1,6 @@
+import { readFile } from 'node:fs/promises';
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { addServiceOptions, type ServiceOptions } from '../../command-line/open-operator.ts';
 import {
   checkWritable,
   createProgress,
@@ -8,9 +10,11 @@ import {
   remark,
   writeOutput,
 } from '../../command-line/output.ts';
-import { Failure } from '../../errors.ts';
+import { describeError, Failure } from '../../errors.ts';
 import { realWorld } from '../../world.ts';
-import { type Accuracy, measureAccuracy } from '../evaluation/accuracy.ts';
+import { type AccuracyJson, toAccuracyJson } from '../administration/evaluate-file.ts';
+import { evaluateObservations } from '../administration/model-operations.ts';
+import { measureAccuracy } from '../evaluation/accuracy.ts';
 import { evaluate, PROTOCOLS, type Protocol } from '../evaluation/protocols.ts';
 import { renderReport } from '../evaluation/report.ts';
 import type { Age } from '../evaluation/stale-metrics.ts';
@@ -18,6 +22,7 @@ import { FORMATS, type Format } from '../formats/read-observations.ts';
 import { readTable } from '../formats/read-table.ts';
 import { TARGETS } from '../schema/observation-table.ts';
 import { DEFAULT_TRAINING } from '../training/train-model.ts';
+import type { OpenModels } from './open-models.ts';
 import {
   checkAnyRow,
   createKvCapacityOption,
@@ -29,7 +34,7 @@ import {
   warnOfUnits,
 } from './row-input.ts';
 
-interface EvaluateOptions {
+interface EvaluateOptions extends ServiceOptions {
   readonly input: readonly string[];
   readonly model?: string;
   readonly format?: Format;
@@ -42,8 +47,8 @@ interface EvaluateOptions {
   readonly age?: Age;
 }
 
-export function createEvaluateCommand(): Command {
-  return new Command('evaluate')
+export function createEvaluateCommand(open: OpenModels): Command {
+  return addServiceOptions(new Command('evaluate'))
     .description('Measure how well observations can be predicted, by models that have not seen them')
     .requiredOption('--input <file...>', 'observations, as for train')
     .option('--model <name>', 'only rows of this target model; rows that name none are too')
@@ -66,10 +71,11 @@ export function createEvaluateCommand(): Command {
     )
     .option('--json', 'print JSON, all numbers but rows in percent')
     .option('--report <file>', 'write an HTML page with plots')
-    .action(runEvaluation);
+    .action(runEvaluation.bind(undefined, open));
 }
 
-async function runEvaluation(options: EvaluateOptions): Promise<void> {
+async function runEvaluation(open: OpenModels, options: EvaluateOptions): Promise<void> {
+  if (options.url !== undefined) return await evaluateAtService(open, options);
   if (options.holdOut !== undefined && options.protocol !== 'leave-run-out')
     throw new Failure('invalid', `Cannot hold runs out with --protocol ${options.protocol}: it must be leave-run-out`);
   if (options.age !== undefined && options.protocol !== 'stale-metrics')
@@ -105,8 +111,9 @@ async function runEvaluation(options: EvaluateOptions): Promise<void> {
   const tpot = measureAccuracy(answers.tpot);
   if (ttft === undefined && tpot === undefined)
     throw new Failure('invalid', `Cannot evaluate: the protocol "${options.protocol}" left no row to judge`);
-  if (options.json) printJson({ protocol: options.protocol, ttft: toJson(ttft), tpot: toJson(tpot) });
-  else print(formatAccuracies({ ttft, tpot }));
+  const accuracies = { ttft: toAccuracyJson(ttft), tpot: toAccuracyJson(tpot) };
+  if (options.json) printJson({ protocol: options.protocol, ...accuracies });
+  else print(formatAccuracies(accuracies));
   if (options.report === undefined) return;
   await writeOutput(
     options.report,
@@ -125,39 +132,30 @@ function readAge(text: string): Age {
   return unit === 'rows' ? { rows: Number(number) } : { ms: Number(number) * (unit === 's' ? 1000 : 1) };
 }
 
-/** The names are an interface: scripts read them. */
-function toJson(accuracy: Accuracy | undefined) {
-  if (accuracy === undefined)
-    return {
-      rows: 0,
-      mape: null,
-      mdape: null,
-      wape: null,
-      bias: null,
-      p50_coverage: null,
-      p90_coverage: null,
-      p90_pinball: null,
-    };
-  const { rows, mape, mdape, wape, bias, p50Coverage, p90Coverage, p90Pinball } = accuracy;
-  return {
-    rows,
-    mape,
-    mdape,
-    wape,
-    bias,
-    p50_coverage: p50Coverage,
-    p90_coverage: p90Coverage,
-    p90_pinball: p90Pinball,
-  };
+/** The file is read and judged by the service; what needs several files or plots is done here only. */
+async function evaluateAtService(open: OpenModels, options: EvaluateOptions): Promise<void> {
+  const { input, protocol, format, model, json } = options;
+  const local = (['report', 'holdOut', 'age', 'kvCapacityTokens', 'server'] as const).find(
+    (name) => options[name] !== undefined,
+  );
+  if (local !== undefined || input.length !== 1 || input[0] === '-')
+    throw new Failure('invalid', `Cannot evaluate with --url: it takes one file, and no ${local ?? 'other input'}`);
+  const file = await readFile(input[0]!).catch((error: unknown) => {
+    throw new Failure('invalid', `Cannot read "${input[0]}": ${describeError(error)}`);
+  });
+  await using operator = await open(options);
+  const evaluation = await operator.call(evaluateObservations, { protocol, format, model }, file);
+  if (json) printJson(evaluation);
+  else print(formatAccuracies(evaluation));
 }
 
-function formatAccuracies(accuracies: Record<'ttft' | 'tpot', Accuracy | undefined>): string {
+function formatAccuracies(accuracies: Readonly<Record<'ttft' | 'tpot', AccuracyJson>>): string {
   return formatTable(
     ['target', 'rows', 'MAPE %', 'MdAPE %', 'WAPE %', 'bias %', 'p90 coverage %', 'p90 pinball %'],
     TARGETS.map((target) => {
-      const a = accuracies[target];
-      const percents = a && [a.mape, a.mdape, a.wape, a.bias, a.p90Coverage, a.p90Pinball];
-      return [target.toUpperCase(), a?.rows ?? 0, ...(percents?.map((value) => Number(value.toFixed(2))) ?? [])];
+      const { rows, mape, mdape, wape, bias, p90_coverage, p90_pinball } = accuracies[target];
+      const percents = rows === 0 ? [] : [mape, mdape, wape, bias, p90_coverage, p90_pinball];
+      return [target.toUpperCase(), rows, ...percents.map((value) => Number(value?.toFixed(2)))];
     }),
   );
 }

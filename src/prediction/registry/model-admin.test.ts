@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Registry } from 'prom-client';
+import { auditChange } from '../../../test/support/audited-changes.ts';
 import { forEachEngine } from '../../../test/support/engines.ts';
 import { observePool, tabulate } from '../../../test/support/observed-pool.ts';
 import { createStillWorld } from '../../../test/support/still-world.ts';
@@ -19,6 +20,7 @@ import { createModelLoader } from './model-loader.ts';
 import { saveModelVersion, takeVersionNumber } from './model-store.ts';
 import { packModel, publishModel } from './publish-model.ts';
 
+const ADA = { id: '1'.repeat(24), login: 'ada' };
 const rows = observePool({ rows: 200, servers: [1, 2] });
 const model = trainModel('m@1', tabulate(rows));
 
@@ -36,7 +38,7 @@ function openAdmin(store: Store) {
     onObserved: () => {},
   });
   const loader = createModelLoader({ store, predictor, log: createLog('silent'), metrics: new Registry() });
-  return { world, sink, loader, admin: createModelAdmin({ store, world, predictor, accuracy }) };
+  return { world, sink, loader, admin: createModelAdmin({ store, world, predictor, accuracy, auditChange }) };
 }
 
 async function saveVersion(store: Store, name: string): Promise<number> {
@@ -62,9 +64,9 @@ forEachEngine('versions are shown with what they came from, promoted and rolled 
   const { admin } = openAdmin(store);
   await saveVersion(store, 'm');
   await saveVersion(store, 'm');
-  await admin.promote('m', 1, 'ada');
+  await admin.promote('m', 1, ADA);
   assert.equal((await admin.readModel('m')).previous, undefined);
-  await admin.promote('m', 2, 'ada');
+  await admin.promote('m', 2, ADA);
   const shown = await admin.readModel('m');
   assert.deepEqual([shown.servedVersion, shown.previous, shown.versionCount], [2, 1, 2]);
   assert.deepEqual(
@@ -75,8 +77,8 @@ forEachEngine('versions are shown with what they came from, promoted and rolled 
     ],
   );
   for (const wrong of [2, 9])
-    await assert.rejects(admin.rollBack('m', wrong), (error) => isFailure(error) && error.code === 'conflict');
-  await admin.rollBack('m', 1);
+    await assert.rejects(admin.rollBack('m', wrong, ADA), (error) => isFailure(error) && error.code === 'conflict');
+  await admin.rollBack('m', 1, ADA);
   const after = await admin.readModel('m');
   assert.deepEqual([after.servedVersion, after.previous], [1, undefined]);
   assert.deepEqual(
@@ -86,9 +88,9 @@ forEachEngine('versions are shown with what they came from, promoted and rolled 
       [1, 'promoted by ada', false],
     ],
   );
-  for (const refused of [() => admin.promote('m', 9, 'ada'), () => admin.readModel('missing')])
+  for (const refused of [() => admin.promote('m', 9, ADA), () => admin.readModel('missing')])
     await assert.rejects(refused, (error) => isFailure(error) && error.code === 'not_found');
-  await assert.rejects(admin.rollBack('m', 1), (error) => isFailure(error) && error.code === 'conflict');
+  await assert.rejects(admin.rollBack('m', 1, ADA), (error) => isFailure(error) && error.code === 'conflict');
 });
 
 forEachEngine('a version says by what it was learned, unless nothing of it was learned here', async (store) => {
@@ -115,7 +117,7 @@ forEachEngine('versions that are kept without being served do not pile up', asyn
 forEachEngine('what was observed shows as accuracy by slot and server, and as samples by load', async (store) => {
   const { admin, sink, loader } = openAdmin(store);
   await saveVersion(store, 'm');
-  await admin.promote('m', 1, 'ada');
+  await admin.promote('m', 1, ADA);
   await loader.load();
   await sink.report(reports(100));
   const shown = await admin.readModel('m');

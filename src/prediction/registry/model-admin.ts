@@ -1,6 +1,8 @@
 /** Models for the console: versions and where they came from, what is served, and how it does here and now. */
 import type { Store } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
+import type { AuditChange } from '../../operations/audit-change.ts';
+import type { Actor } from '../../operations/operation.ts';
 import type { World } from '../../world.ts';
 import type { TargetSummary } from '../model/describe-model.ts';
 import type { LatencyModel } from '../model/model.ts';
@@ -9,15 +11,17 @@ import type { LiveAccuracy } from '../online/live-accuracy.ts';
 import type { SwappablePredictor } from '../online/predictor.ts';
 import { formatModelId } from '../schema/model-name.ts';
 import { TARGETS } from '../schema/observation-table.ts';
+import { promoteVersion, rollBackVersion } from './manage-models.ts';
 import { countLoadClasses, countSamples, listLastTrainings, listPastPromotions } from './model-admin-store.ts';
 import { readModelHealth } from './model-health.ts';
-import { listModelVersions, type ModelVersion, promoteModel, rollBackModelTo } from './model-store.ts';
+import { listModelVersions, type ModelVersion } from './model-store.ts';
 
 export interface ModelAdminDependencies {
   readonly store: Store;
   readonly world: World;
   readonly predictor: SwappablePredictor;
   readonly accuracy: LiveAccuracy;
+  readonly auditChange: AuditChange;
 }
 
 export type ModelAdmin = ReturnType<typeof createModelAdmin>;
@@ -48,15 +52,27 @@ export function createModelAdmin(dependencies: ModelAdminDependencies) {
       };
     },
     /** Throws `not_found` for a version that is not there. */
-    promote: async (name: string, version: number, login: string) => {
-      await promoteModel(store, { name, version, nowMs: world.nowMs(), reason: `promoted by ${login}` });
+    promote: async (name: string, version: number, by: Administrator) => {
+      await promoteVersion(dependencies, toActor(by), { name, version });
     },
     /** Throws `conflict` unless it leads to this version. */
-    rollBack: (name: string, version: number) => rollBackModelTo(store, { name, version, nowMs: world.nowMs() }),
+    rollBack: async (name: string, expectedVersion: number, by: Administrator) => {
+      await rollBackVersion(dependencies, toActor(by), { name, expectedVersion });
+    },
   };
 }
 
 export type ModelEntry = Awaited<ReturnType<typeof listModels>>[number];
+
+/** A person who administers the service, at a page. */
+export interface Administrator {
+  readonly id: string;
+  readonly login: string;
+}
+
+function toActor({ id, login }: Administrator): Actor {
+  return { userId: id, login, isAdmin: true };
+}
 
 async function listModels({ store, predictor, accuracy }: ModelAdminDependencies) {
   const [versions, samples, trainings] = await Promise.all([

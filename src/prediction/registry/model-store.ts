@@ -1,5 +1,5 @@
 /** Model versions: immutable files with their lineage, and which of them is served under each name. */
-import { type Procedure, procedure, type Store, statement } from '../../database/store.ts';
+import { type Procedure, procedure, type Step, type Store, statement } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 
 /** Tells every process that another version is served, or that one is gone. */
@@ -110,8 +110,13 @@ export async function takeVersionNumber(store: Store, name: string): Promise<num
   return row!.last_version;
 }
 
-export async function saveModelVersion(store: Store, version: NewModelVersion): Promise<void> {
-  await store.write(insertVersion, [
+/** `steps` commit with it. */
+export async function saveModelVersion(
+  store: Store,
+  version: NewModelVersion,
+  steps: readonly Step[] = [],
+): Promise<void> {
+  const parameters = [
     version.name,
     version.version,
     version.parentVersion ?? null,
@@ -120,7 +125,8 @@ export async function saveModelVersion(store: Store, version: NewModelVersion): 
     version.file.length,
     version.lineage,
     version.file,
-  ]);
+  ];
+  await store.writeAll([{ statement: insertVersion, parameters }, ...steps]);
 }
 
 /** Of one name or, without it, of all; newest first. */
@@ -154,13 +160,15 @@ interface Promotion {
   readonly version: number;
   readonly nowMs: number;
   readonly reason: string;
+  /** Recorded when something changes. */
+  readonly audit?: Step | undefined;
   readonly touch: ReturnType<Store['touch']>;
 }
 
 export const promoteProcedure: Procedure<Promotion, boolean> = procedure(
   import.meta.url,
   'promoteProcedure',
-  async (tx, { name, version, nowMs, reason, touch }) => {
+  async (tx, { name, version, nowMs, reason, touch, audit }) => {
     const [promoted] = await tx.run(setPromoted, [name, version, nowMs]);
     if (promoted === undefined) {
       const [model] = await tx.run(promotedVersion, [name]);
@@ -169,19 +177,20 @@ export const promoteProcedure: Procedure<Promotion, boolean> = procedure(
     }
     await tx.run(insertPromotion, [name, version, nowMs, reason]);
     await tx.run(touch.statement, touch.parameters);
+    if (audit !== undefined) await tx.run(audit.statement, audit.parameters);
     return true;
   },
 );
 
 interface Rollback extends Omit<Promotion, 'version' | 'reason'> {
   /** The version that the caller was shown as the target. */
-  readonly expectedVersion?: number;
+  readonly expectedVersion?: number | undefined;
 }
 
 export const rollbackProcedure: Procedure<Rollback, number> = procedure(
   import.meta.url,
   'rollbackProcedure',
-  async (tx, { name, nowMs, touch, expectedVersion }) => {
+  async (tx, { name, nowMs, touch, expectedVersion, audit }) => {
     const [model] = await tx.run(promotedVersion, [name]);
     if (model === undefined) throw new Failure('not_found', `Cannot roll back "${name}": there is no such model`);
     const [present, previous] = await tx.run(standingPromotions, [name]);
@@ -192,6 +201,7 @@ export const rollbackProcedure: Procedure<Rollback, number> = procedure(
     await tx.run(undoPromotion, [name, present.number, nowMs]);
     await tx.run(setPromoted, [name, previous.version, nowMs]);
     await tx.run(touch.statement, touch.parameters);
+    if (audit !== undefined) await tx.run(audit.statement, audit.parameters);
     return previous.version;
   },
 );
@@ -201,18 +211,12 @@ export async function promoteModel(store: Store, promotion: Omit<Promotion, 'tou
   return await store.call(promoteProcedure, { ...promotion, touch: store.touch(MODELS_TOPIC, promotion.nowMs) });
 }
 
-/** Serves again what was served before the present version; returns which that is. */
-export async function rollBackModel(store: Store, name: string, nowMs: number): Promise<number> {
-  return await store.call(rollbackProcedure, { name, nowMs, touch: store.touch(MODELS_TOPIC, nowMs) });
-}
-
-/** The same, but only to the version that the caller confirmed; throws `conflict` when it would now lead to another. */
-export async function rollBackModelTo(
-  store: Store,
-  confirmed: { readonly name: string; readonly version: number; readonly nowMs: number },
-): Promise<void> {
-  const { name, version: expectedVersion, nowMs } = confirmed;
-  await store.call(rollbackProcedure, { name, expectedVersion, nowMs, touch: store.touch(MODELS_TOPIC, nowMs) });
+/**
+ * Serves again what was served before the present version; returns which that is. Throws `conflict` when it would lead to
+ * another version than the expected one.
+ */
+export async function rollBackModel(store: Store, rollback: Omit<Rollback, 'touch'>): Promise<number> {
+  return await store.call(rollbackProcedure, { ...rollback, touch: store.touch(MODELS_TOPIC, rollback.nowMs) });
 }
 
 /** Removes what is older than the newest `keep` versions, but for what is served or may be gone back to. */

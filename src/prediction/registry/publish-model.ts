@@ -1,5 +1,5 @@
 /** A learned model becomes a version of its name in the store, and is served when it is promoted. */
-import type { Store } from '../../database/store.ts';
+import type { Step, Store } from '../../database/store.ts';
 import {
   describeModel,
   describeParameters,
@@ -36,6 +36,8 @@ export interface Publication {
   readonly promotion: 'promote' | 'keep';
   readonly reason: string;
   readonly nowMs: number;
+  /** Records it in the audit log under the id that it gets. */
+  readonly listSteps?: ((id: string) => readonly Step[]) | undefined;
 }
 
 /** How many versions a name keeps, beside those that a rollback needs. */
@@ -48,7 +50,7 @@ export async function publishModel(store: Store, publication: Publication): Prom
   const version = await takeVersionNumber(store, name);
   const id = formatModelId(name, version);
   const file = renameModel(packed.file, id);
-  await saveModelVersion(store, {
+  const saved = {
     name,
     version,
     parentVersion: parent?.version,
@@ -56,7 +58,8 @@ export async function publishModel(store: Store, publication: Publication): Prom
     checksum: checksumOf(file),
     lineage: JSON.stringify({ source, parameters: packed.parameters, learned: packed.learned }),
     file,
-  });
+  };
+  await saveModelVersion(store, saved, publication.listSteps?.(id));
   if (promotion === 'promote') await promoteModel(store, { name, version, nowMs, reason });
   await pruneModelVersions(store, name, KEPT_VERSIONS);
   return id;

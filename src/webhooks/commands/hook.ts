@@ -15,11 +15,18 @@ import {
   updateHook,
 } from '../management/manage-hook.ts';
 import { type Parameters, parseParameters } from '../parameters/parameters.ts';
+import { addAllHooksCommands } from './hook-all.ts';
 import { addDeliveryCommands } from './hook-deliveries.ts';
 import { describePause } from './hook-pause.ts';
-import { type CliWebhooks, findRepository, findWebhook, type OpenWebhooks } from './open-webhooks.ts';
+import {
+  type CliWebhooks,
+  findRepository,
+  findWebhook,
+  type OpenAllHooks,
+  type OpenWebhooks,
+} from './open-webhooks.ts';
 
-export function createHookCommand(open: OpenWebhooks): Command {
+export function createHookCommand(open: OpenWebhooks, openAll: OpenAllHooks): Command {
   const command = new Command('hook')
     .description('Create, list, change, test and delete webhooks, and see their deliveries')
     // The names leave less than the 40 columns above which Commander wraps descriptions.
@@ -47,6 +54,7 @@ export function createHookCommand(open: OpenWebhooks): Command {
   addChangeCommands(command, open);
   command.command('delete <owner/name> <id>').description('Delete a webhook').action(remove.bind(undefined, open));
   addDeliveryCommands(command, open);
+  addAllHooksCommands(command, openAll);
   return command;
 }
 

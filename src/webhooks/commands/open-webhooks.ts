@@ -1,9 +1,13 @@
 import { type CliStore, openCliStore } from '../../command-line/open-cli-store.ts';
+import { openOperator, type ServiceOptions } from '../../command-line/open-operator.ts';
 import { remark } from '../../command-line/output.ts';
 import type { Store } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import type { Owners } from '../../identity.ts';
+import type { AuditChange } from '../../operations/audit-change.ts';
+import type { Operator } from '../../operations/call-on-store.ts';
 import { type AddressGuard, createAddressGuard, type ExplainedRefusal } from '../addresses/address-guard.ts';
+import { implementHooks } from '../administration/hook-operations.ts';
 import { findHook } from '../management/manage-hook.ts';
 import { createManagement, type Management } from '../management/management.ts';
 import type { Repository } from '../repositories/repository.ts';
@@ -20,7 +24,10 @@ export type OpenWebhooks = () => Promise<CliWebhooks>;
 
 /** What people and organizations own is another area's to say. */
 export async function openWebhooks(createOwners: (store: Store) => Owners): Promise<CliWebhooks> {
-  const cli = await openCliStore();
+  return createCliWebhooks(await openCliStore(), createOwners);
+}
+
+function createCliWebhooks(cli: CliStore, createOwners: (store: Store) => Owners): CliWebhooks {
   const { server, webhooks } = cli.config;
   const guard = createAddressGuard({ ...webhooks, onRefused: explainRefusal });
   const management = createManagement({
@@ -34,6 +41,26 @@ export async function openWebhooks(createOwners: (store: Store) => Owners): Prom
     wakeDeliveries: () => {},
   });
   return { cli, guard, management, [Symbol.asyncDispose]: () => cli[Symbol.asyncDispose]() };
+}
+
+/** Webhooks of all repositories: of a running service, or of the store of this machine. */
+export type OpenAllHooks = (options: ServiceOptions) => Promise<Operator>;
+
+export interface OtherAreas {
+  readonly createOwners: (store: Store) => Owners;
+  readonly auditChange: AuditChange;
+}
+
+/** What people own, and what the audit log records, are another area's to say. */
+export function createAllHooksOpener(loadOthers: () => Promise<OtherAreas>): OpenAllHooks {
+  return (options) =>
+    openOperator({
+      options,
+      async implementOn(cli) {
+        const { createOwners, auditChange } = await loadOthers();
+        return implementHooks({ management: createCliWebhooks(cli, createOwners).management, auditChange });
+      },
+    });
 }
 
 /** An operator on this machine may see details that callers of the API do not get. */

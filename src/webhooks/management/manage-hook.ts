@@ -1,5 +1,6 @@
 /** Creating and changing hooks: rules first, then one unit in the store. */
 import { z } from '@hono/zod-openapi';
+import type { Step } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import {
   cancelEndpointStep,
@@ -92,12 +93,32 @@ export async function createHook(
 }
 
 /** What is not named stays. A changed password goes on signing for a day beside the new one. */
-export async function updateHook(
+export function updateHook(
   dependencies: Management,
   repository: Repository,
   stored: StoredHook,
   parameters: HookChangeParameters,
 ): Promise<StoredHook> {
+  return applyChange(dependencies, { repository, stored, parameters, steps: [] });
+}
+
+/** `steps` commit with it. */
+export function switchHook(
+  dependencies: Management,
+  { active, ...target }: Pick<AppliedChange, 'repository' | 'stored' | 'steps'> & { readonly active: boolean },
+): Promise<StoredHook> {
+  return applyChange(dependencies, { ...target, parameters: { url: target.stored.hook.url, active } });
+}
+
+interface AppliedChange {
+  readonly repository: Repository;
+  readonly stored: StoredHook;
+  readonly parameters: HookChangeParameters;
+  readonly steps: readonly Step[];
+}
+
+async function applyChange(dependencies: Management, applied: AppliedChange): Promise<StoredHook> {
+  const { repository, stored, parameters, steps } = applied;
   // A hook whose address is not allowed any more can still be switched off.
   if (parameters.active !== false || parameters.url !== stored.hook.url)
     await dependencies.guard.checkTarget(parameters.url);
@@ -111,15 +132,16 @@ export async function updateHook(
     switch: chooseSwitch(stored, parameters),
     nowMs,
   };
-  const updated = await dependencies.hooks.update(stored.hook.id, change, listEndpointSteps(stored, change));
+  const updated = await dependencies.hooks.update(stored.hook.id, change, [
+    ...listEndpointSteps(stored, change),
+    ...steps,
+  ]);
   // Deleted, or another change of the key came first: then this one begins again from there.
   if (updated === undefined)
-    return await updateHook(
-      dependencies,
-      repository,
-      await findHook(dependencies, repository, stored.hook.id),
-      parameters,
-    );
+    return await applyChange(dependencies, {
+      ...applied,
+      stored: await findHook(dependencies, repository, stored.hook.id),
+    });
   dependencies.wakeDeliveries();
   return updated;
 }

@@ -1,0 +1,128 @@
+/** The audit log over the administration API and by command. */
+import { z } from '@hono/zod-openapi';
+import type { Store } from '../../database/store.ts';
+import { describeOperation, type Implementation, implement } from '../../operations/operation.ts';
+import { AUDIT_KINDS, type EventCursor, listEvents, type RecordedEvent } from '../accounts/audit-store.ts';
+import { findLogins } from '../accounts/user-store.ts';
+import { findPerson, type PeopleDependencies } from './person.ts';
+
+const eventSchema = z
+  .object({
+    id: z.string(),
+    at: z.string(),
+    atMs: z.int(),
+    kind: z.string(),
+    userId: z.string().optional().openapi({ description: 'Whose account it touches' }),
+    user: z.string().optional().openapi({ description: 'The login of that account' }),
+    actorId: z.string().optional().openapi({ description: 'The person who did it, when it is another person' }),
+    actor: z.string().optional(),
+    clientId: z.string().optional(),
+    address: z.string().optional(),
+    details: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
+  })
+  .openapi('AuditEvent');
+
+export type AuditRow = z.infer<typeof eventSchema>;
+
+const CURSOR = /^(\d{1,16})\.([0-9a-f-]{36})$/;
+
+export const searchAudit = describeOperation({
+  tag: 'Audit',
+  scope: 'admin:audit',
+  name: 'searchAudit',
+  method: 'get',
+  path: '/audit',
+  summary: 'Search the audit log, newest first',
+  input: z.object({
+    user: z.string().max(100).optional().openapi({ description: 'Login of the account that it touches' }),
+    by: z.string().max(100).optional().openapi({ description: 'Login of the person who did it' }),
+    kind: z.enum(AUDIT_KINDS).optional(),
+    since: z.iso.datetime({ offset: true }).optional(),
+    until: z.iso.datetime({ offset: true }).optional(),
+    before: z.string().regex(CURSOR).optional().openapi({ description: 'Where the page before ended: its `next`' }),
+    limit: z.coerce.number().int().min(1).max(200).default(50),
+  }),
+  output: z
+    .object({
+      events: z.array(eventSchema),
+      next: z.string().nullable().openapi({ description: 'null: there is nothing older' }),
+    })
+    .openapi('AuditPage'),
+});
+
+type Search = z.output<typeof searchAudit.input>;
+
+export function implementAudit({ store }: PeopleDependencies): Implementation[] {
+  return [
+    implement(searchAudit, async (search) => {
+      const { found, next } = await findEvents(store, search);
+      const logins = await findLogins(
+        store,
+        found.flatMap(({ userId, actorId }) => [userId, actorId]),
+      );
+      return { events: found.map((event) => toRow(event, logins)), next };
+    }),
+  ];
+}
+
+const READ_AT_ONCE = 500;
+/** So that a search that fits few events does not read years of them in one call. */
+const MAX_READ = 10_000;
+
+async function findEvents(
+  store: Store,
+  search: Search,
+): Promise<{ readonly found: RecordedEvent[]; readonly next: string | null }> {
+  const userId = search.user === undefined ? undefined : (await findPerson(store, search.user)).id;
+  const matches = createMatcher(search, search.by === undefined ? undefined : (await findPerson(store, search.by)).id);
+  const sinceMs = readTime(search.since) ?? -Infinity;
+  const found: RecordedEvent[] = [];
+  let before = readStart(search);
+  for (let read = 0; read < MAX_READ; read += READ_AT_ONCE) {
+    const events = await listEvents(store, { userId, before, limit: READ_AT_ONCE });
+    for (const event of events) {
+      if (event.atMs < sinceMs) return { found, next: null };
+      before = event;
+      if (matches(event)) found.push(event);
+      if (found.length === search.limit) return { found, next: formatCursor(event) };
+    }
+    if (events.length < READ_AT_ONCE) return { found, next: null };
+  }
+  return { found, next: before === undefined ? null : formatCursor(before) };
+}
+
+/** A person may do things to the own account: then the event has no actor. */
+function createMatcher({ kind }: Search, actorId: string | undefined): (event: RecordedEvent) => boolean {
+  return (event) =>
+    (kind === undefined || event.kind === kind) &&
+    (actorId === undefined || (event.actorId ?? event.userId) === actorId);
+}
+
+function readTime(text: string | undefined): number | undefined {
+  return text === undefined ? undefined : Date.parse(text);
+}
+
+/** The page goes on behind the last one, or begins at the end of the time that is asked for. */
+function readStart({ before, until }: Search): EventCursor | undefined {
+  const [, atMs, id = ''] = CURSOR.exec(before ?? '') ?? [];
+  if (atMs !== undefined) return { atMs: Number(atMs), id };
+  const untilMs = readTime(until);
+  return untilMs === undefined ? undefined : { atMs: untilMs, id: '' };
+}
+
+function formatCursor({ atMs, id }: EventCursor): string {
+  return `${atMs}.${id}`;
+}
+
+function toRow(event: RecordedEvent, logins: ReadonlyMap<string, string>): AuditRow {
+  const { userId, actorId, details = {}, ...rest } = event;
+  return {
+    ...rest,
+    at: new Date(event.atMs).toISOString(),
+    userId,
+    user: userId === undefined ? undefined : logins.get(userId),
+    actorId,
+    actor: actorId === undefined ? undefined : logins.get(actorId),
+    details: { ...details },
+  };
+}

@@ -1,0 +1,146 @@
+/** Creating and changing accounts: the rules, shared by the pages, the administration API and the command line. */
+import type { Step } from '../../database/store.ts';
+import { Failure } from '../../errors.ts';
+import type { Actor } from '../../operations/operation.ts';
+import type { AuditKind } from '../accounts/audit-store.ts';
+import { verifyEmail } from '../accounts/email-store.ts';
+import { setPasswordStep } from '../accounts/password-store.ts';
+import { endOtherSessionsStep } from '../accounts/session-store.ts';
+import { deleteTotpSteps } from '../accounts/totp-store.ts';
+import {
+  createUser,
+  disableUserStep,
+  enableUserStep,
+  raiseCredentialGenerationStep,
+  setAdminStep,
+  type User,
+} from '../accounts/user-store.ts';
+import { checkNewPassword, hashPassword } from '../sign-in/password.ts';
+import { deletePersonalTokensStep } from '../tokens/personal-token-store.ts';
+import { checkAllRights, findChangeable, type PeopleDependencies, recordStep } from './person.ts';
+
+export interface NewPerson {
+  readonly login: string;
+  readonly name: string;
+  readonly email: string | null;
+  readonly isAdmin: boolean;
+  /** Null: the person has none yet. */
+  readonly password: string | null;
+}
+
+export async function createPerson(
+  { store, world }: PeopleDependencies,
+  actor: Actor,
+  { password, ...person }: NewPerson,
+): Promise<User> {
+  if (person.isAdmin) checkAllRights(actor);
+  const passwordHash = password === null ? null : await hashNewPassword(actor, person.login, password);
+  const user = { ...person, isEmailVerified: person.email !== null, passwordHash };
+  return await createUser(store, world, user, (userId) => [
+    recordStep({ kind: 'user_created', userId }, actor, world.nowMs()),
+  ]);
+}
+
+/** Disabled, a person's sessions end and their tokens stop; enabled again, the tokens live on. */
+export async function disablePerson(dependencies: PeopleDependencies, actor: Actor, login: string): Promise<void> {
+  const { world } = dependencies;
+  await changePerson(dependencies, actor, login, {
+    kind: 'user_disabled',
+    listSteps(user) {
+      if (user.id === actor.userId) throw new Failure('conflict', 'Cannot disable the user: it is yourself');
+      return [disableUserStep(user.id, world.nowMs()), endOtherSessionsStep(user.id, '')];
+    },
+  });
+}
+
+export async function enablePerson(dependencies: PeopleDependencies, actor: Actor, login: string): Promise<void> {
+  await changePerson(dependencies, actor, login, {
+    kind: 'user_enabled',
+    listSteps: (user) => [enableUserStep(user.id)],
+  });
+}
+
+export interface PasswordReset {
+  readonly login: string;
+  readonly password: string;
+  readonly deleteTokens: boolean;
+}
+
+/** Ends the sessions and the access of applications, and the personal tokens too when asked. */
+export async function resetPassword(
+  dependencies: PeopleDependencies,
+  actor: Actor,
+  { login, password, deleteTokens }: PasswordReset,
+): Promise<void> {
+  await findChangeable(dependencies.store, actor, login);
+  const hash = await hashNewPassword(actor, login, password);
+  await changePerson(dependencies, actor, login, {
+    kind: 'password_changed',
+    listSteps: (user) => [
+      setPasswordStep(user.id, hash, dependencies.world.nowMs()),
+      endOtherSessionsStep(user.id, ''),
+      ...(deleteTokens ? [deletePersonalTokensStep(user.id)] : []),
+    ],
+  });
+}
+
+export async function resetSecondStep(dependencies: PeopleDependencies, actor: Actor, login: string): Promise<void> {
+  await changePerson(dependencies, actor, login, {
+    kind: 'totp_disabled',
+    listSteps: (user) => [
+      ...deleteTotpSteps(user.id),
+      raiseCredentialGenerationStep(user.id),
+      endOtherSessionsStep(user.id, ''),
+    ],
+  });
+}
+
+export interface RoleChange {
+  readonly login: string;
+  readonly isAdmin: boolean;
+}
+
+export async function setAdministrator(
+  dependencies: PeopleDependencies,
+  actor: Actor,
+  { login, isAdmin }: RoleChange,
+): Promise<void> {
+  checkAllRights(actor);
+  await changePerson(dependencies, actor, login, {
+    kind: 'user_changed',
+    listSteps: (user) => [setAdminStep(user.id, isAdmin ? 1 : 0)],
+  });
+}
+
+/** As verified, on the actor's word. */
+export async function setEmail(
+  { store, world }: PeopleDependencies,
+  actor: Actor,
+  { login, email }: { readonly login: string; readonly email: string },
+): Promise<void> {
+  const { id: userId } = await findChangeable(store, actor, login);
+  const event = { kind: 'user_changed', userId, details: { what: 'email' } } as const;
+  await verifyEmail(store, { userId, email, steps: [recordStep(event, actor, world.nowMs())] });
+}
+
+interface PersonChange {
+  readonly kind: AuditKind;
+  readonly listSteps: (user: User) => readonly Step[];
+}
+
+async function changePerson(
+  { store, world }: PeopleDependencies,
+  actor: Actor,
+  login: string,
+  { kind, listSteps }: PersonChange,
+): Promise<void> {
+  const user = await findChangeable(store, actor, login);
+  await store.writeAll([...listSteps(user), recordStep({ kind, userId: user.id }, actor, world.nowMs())]);
+}
+
+function hashNewPassword(actor: Actor, login: string, password: string): Promise<string> {
+  checkNewPassword(password, { login });
+  return actor.userId === undefined
+    ? hashPassword(password)
+    : hashPassword(password, { key: actor.userId, isKnown: true });
+}

@@ -1,0 +1,177 @@
+/** People over the administration API and by command. */
+import { z } from '@hono/zod-openapi';
+import { describeOperation, type Implementation, implement } from '../../operations/operation.ts';
+import { listUsers, type User } from '../accounts/user-store.ts';
+import {
+  createPerson,
+  disablePerson,
+  enablePerson,
+  resetPassword,
+  resetSecondStep,
+  setAdministrator,
+  setEmail,
+} from './manage-people.ts';
+import { findPerson, type PeopleDependencies, personSchema, toPerson } from './person.ts';
+
+const about = { tag: 'People', scope: 'admin:people' } as const;
+const login = z.string().min(1).max(100);
+const ofPerson = z.object({ login });
+const done = z.object({ login: z.string() }).openapi('ChangedPerson');
+
+export const listPeople = describeOperation({
+  ...about,
+  name: 'listPeople',
+  method: 'get',
+  path: '/people',
+  summary: 'List people in the order of their logins',
+  input: z.object({
+    state: z.enum(['active', 'disabled', 'admin']).optional(),
+    after: z.string().max(100).default('').openapi({ description: 'Where the page before ended: its `next`' }),
+    limit: z.coerce.number().int().min(1).max(200).default(100),
+  }),
+  output: z.object({ people: z.array(personSchema), next: z.string().nullable() }).openapi('PeoplePage'),
+});
+export const showPerson = describeOperation({
+  ...about,
+  name: 'showPerson',
+  method: 'get',
+  path: '/people/{login}',
+  summary: 'Show a person',
+  input: ofPerson,
+  output: personSchema,
+});
+export const addPerson = describeOperation({
+  ...about,
+  name: 'createPerson',
+  method: 'post',
+  path: '/people',
+  summary: 'Create an account',
+  input: z.object({
+    login,
+    name: z.string().max(200),
+    email: z.string().max(320).nullable().default(null).openapi({ description: 'Counts as verified' }),
+    isAdmin: z.boolean().default(false).openapi({ description: 'Needs the scope admin' }),
+    password: z.string().max(1000).nullable().default(null).openapi({ description: 'null: the person has none yet' }),
+  }),
+  output: personSchema,
+});
+export const disable = describeOperation({
+  ...about,
+  name: 'disablePerson',
+  method: 'post',
+  path: '/people/{login}/disable',
+  summary: 'End the sessions and tokens of a person, and let the person in no more',
+  input: ofPerson,
+  output: done,
+});
+export const enable = describeOperation({
+  ...about,
+  name: 'enablePerson',
+  method: 'post',
+  path: '/people/{login}/enable',
+  summary: 'Let a disabled person in again',
+  input: ofPerson,
+  output: done,
+});
+export const changePassword = describeOperation({
+  ...about,
+  name: 'resetPassword',
+  method: 'put',
+  path: '/people/{login}/password',
+  summary: 'Set a new password, and end the sessions and the access of applications',
+  input: ofPerson.extend({ password: z.string().max(1000), deleteTokens: z.boolean().default(false) }),
+  output: done,
+});
+export const removeSecondStep = describeOperation({
+  ...about,
+  name: 'resetSecondStep',
+  method: 'delete',
+  path: '/people/{login}/second-step',
+  summary:
+    'Turn off the authenticator app of a person who lost it, and end the sessions and the access of applications',
+  input: ofPerson,
+  output: done,
+});
+export const changeEmail = describeOperation({
+  ...about,
+  name: 'setEmail',
+  method: 'put',
+  path: '/people/{login}/email',
+  summary: 'Set the email address of a person as verified',
+  input: ofPerson.extend({ email: z.string().max(320) }),
+  output: done,
+});
+export const changeRole = describeOperation({
+  ...about,
+  name: 'setAdministrator',
+  method: 'put',
+  path: '/people/{login}/admin',
+  summary: 'Let a person administer the service, or no longer. Needs the scope admin',
+  input: ofPerson.extend({ isAdmin: z.boolean() }),
+  output: done,
+});
+
+export function implementPeople(dependencies: PeopleDependencies): Implementation[] {
+  const { store } = dependencies;
+  return [
+    implement(listPeople, (input) => listPage(dependencies, input)),
+    implement(showPerson, async (input) => toPerson(await findPerson(store, input.login))),
+    implement(addPerson, async (input, { actor }) => toPerson(await createPerson(dependencies, actor, input))),
+    implement(disable, async (input, { actor }) => {
+      await disablePerson(dependencies, actor, input.login);
+      return { login: input.login };
+    }),
+    implement(enable, async (input, { actor }) => {
+      await enablePerson(dependencies, actor, input.login);
+      return { login: input.login };
+    }),
+    implement(changePassword, async (input, { actor }) => {
+      await resetPassword(dependencies, actor, input);
+      return { login: input.login };
+    }),
+    implement(removeSecondStep, async (input, { actor }) => {
+      await resetSecondStep(dependencies, actor, input.login);
+      return { login: input.login };
+    }),
+    implement(changeEmail, async (input, { actor }) => {
+      await setEmail(dependencies, actor, input);
+      return { login: input.login };
+    }),
+    implement(changeRole, async (input, { actor }) => {
+      await setAdministrator(dependencies, actor, input);
+      return { login: input.login };
+    }),
+  ];
+}
+
+interface PageOfPeople {
+  readonly state?: 'active' | 'disabled' | 'admin' | undefined;
+  readonly after: string;
+  readonly limit: number;
+}
+
+const READ_AT_ONCE = 200;
+/** So that a filter that fits few people does not read all of them in one call. */
+const MAX_READ = 2000;
+
+/** May have fewer than asked, and still a `next`: then this many people were looked at. */
+async function listPage({ store }: PeopleDependencies, { state, after, limit }: PageOfPeople) {
+  const found: User[] = [];
+  let last = after;
+  for (let read = 0; read < MAX_READ; read += READ_AT_ONCE) {
+    const users = await listUsers(store, READ_AT_ONCE, last);
+    for (const user of users) {
+      last = user.login;
+      if (isInState(user, state)) found.push(user);
+      if (found.length === limit) return { people: found.map(toPerson), next: last };
+    }
+    if (users.length < READ_AT_ONCE) return { people: found.map(toPerson), next: null };
+  }
+  return { people: found.map(toPerson), next: last };
+}
+
+function isInState({ isAdmin, disabledAtMs }: User, state: PageOfPeople['state']): boolean {
+  if (state === undefined) return true;
+  if (state === 'admin') return isAdmin;
+  return (disabledAtMs !== null) === (state === 'disabled');
+}

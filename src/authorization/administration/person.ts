@@ -1,0 +1,60 @@
+/** What every operation on people needs: whom it is about, whether the actor may, and what the audit log says of it. */
+import { z } from '@hono/zod-openapi';
+import type { Step, Store } from '../../database/store.ts';
+import { Failure } from '../../errors.ts';
+import type { Actor } from '../../operations/operation.ts';
+import { refuseScope } from '../../scopes.ts';
+import type { World } from '../../world.ts';
+import { type AuditEvent, auditStep } from '../accounts/audit-store.ts';
+import { findUserByLogin, type User } from '../accounts/user-store.ts';
+
+export interface PeopleDependencies {
+  readonly store: Store;
+  readonly world: World;
+}
+
+export const personSchema = z
+  .object({
+    id: z.string(),
+    login: z.string(),
+    name: z.string(),
+    email: z.string().nullable(),
+    isEmailVerified: z.boolean(),
+    isAdmin: z.boolean(),
+    createdAtMs: z.int(),
+    disabledAtMs: z.int().nullable(),
+    passwordChangedAtMs: z.int().nullable(),
+  })
+  .openapi('Account');
+
+export type Person = z.infer<typeof personSchema>;
+
+export function toPerson(user: User): Person {
+  const { credentialGeneration: _, ...person } = user;
+  return person;
+}
+
+/** Throws `not_found`, and `forbidden` for an administrator's account unless the actor has all rights. */
+export async function findChangeable(store: Store, actor: Actor, login: string): Promise<User> {
+  const user = await findPerson(store, login);
+  if (user.isAdmin) checkAllRights(actor);
+  return user;
+}
+
+export async function findPerson(store: Store, login: string): Promise<User> {
+  const user = await findUserByLogin(store, login);
+  if (user === undefined) throw new Failure('not_found', `There is no person with the login "${login}"`);
+  return user;
+}
+
+/** With the account of an administrator, part of the rights would become all of them. */
+export function checkAllRights(actor: Actor): void {
+  if (!actor.isAdmin) throw refuseScope('admin');
+}
+
+/** In the audit log, what is done on the store has no person as its actor. */
+export function recordStep(event: AuditEvent, actor: Actor, nowMs: number): Step {
+  const by = actor.userId === undefined ? { by: 'command line' } : {};
+  const details = { ...by, ...event.details };
+  return auditStep({ ...event, actorId: actor.userId, address: actor.address, details }, nowMs);
+}

@@ -1,0 +1,57 @@
+/** A login's access token ends after some days; its refresh token gets the next (RFC 6749 §6). */
+import { Failure } from '../errors.ts';
+import { refuseUnreachable } from '../operations/call-service.ts';
+import type { Login } from './logins.ts';
+
+/** The client that `trivet login` is, registered in advance at every service. */
+export const CLIENT_ID = 'trivet-cli';
+
+export interface TokenAnswer {
+  readonly access_token?: string;
+  readonly refresh_token?: string;
+  readonly expires_in?: number;
+  readonly scope?: string;
+  readonly error?: string;
+  readonly error_description?: string;
+}
+
+export async function postForm(url: string, fields: Readonly<Record<string, string>>): Promise<TokenAnswer> {
+  try {
+    const init = { method: 'POST', body: new URLSearchParams(fields), redirect: 'error' } as const;
+    const response = await fetch(url, { ...init, signal: AbortSignal.timeout(30_000) });
+    const text = await response.text();
+    return text === '' ? {} : (JSON.parse(text) as TokenAnswer);
+  } catch (error) {
+    throw refuseUnreachable(url, error);
+  }
+}
+
+export function toLogin(answer: TokenAnswer, nowMs: number): Login {
+  return {
+    token: answer.access_token ?? '',
+    refreshToken: answer.refresh_token,
+    expiresAtMs: answer.expires_in === undefined ? undefined : nowMs + answer.expires_in * 1000,
+    scope: answer.scope,
+  };
+}
+
+/** Before its end, so that no call meets it. */
+const EARLY_MS = 60_000;
+
+export function isEnding({ refreshToken, expiresAtMs = Infinity }: Login, nowMs: number): boolean {
+  return refreshToken !== undefined && expiresAtMs - EARLY_MS <= nowMs;
+}
+
+export async function refreshLogin(url: string, login: Login, nowMs: number): Promise<Login> {
+  const answer = await postForm(`${url}/oauth/token`, {
+    grant_type: 'refresh_token',
+    refresh_token: login.refreshToken ?? '',
+    client_id: CLIENT_ID,
+  });
+  if (answer.access_token === undefined)
+    throw new Failure(
+      'unauthenticated',
+      `The login at ${url} has ended: ${answer.error_description ?? answer.error ?? 'no token came'}. Sign in with: trivet login ${url}`,
+    );
+  return { ...toLogin(answer, nowMs), user: login.user };
+}

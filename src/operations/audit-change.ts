@@ -1,0 +1,14 @@
+import type { Step } from '../database/store.ts';
+import type { Actor } from './operation.ts';
+
+/** What areas other than authorization record in its audit log. */
+export type ChangeKind = 'model_promoted' | 'model_rolled_back' | 'model_imported' | 'hook_enabled' | 'hook_disabled';
+
+export interface RecordedChange {
+  readonly kind: ChangeKind;
+  readonly actor: Actor;
+  readonly details: Readonly<Record<string, string | number | boolean>>;
+}
+
+/** The step that records a change, to be committed with it. */
+export type AuditChange = (change: RecordedChange, nowMs: number) => Step;

@@ -1,0 +1,18 @@
+import type { AnyOperation, Implementation, InputOf, OperationContext, OutputOf } from './operation.ts';
+
+/** Calls operations: on the store, or on a running service. */
+export interface Operator {
+  call<O extends AnyOperation>(operation: O, input: InputOf<O>, file?: Uint8Array): Promise<OutputOf<O>>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** The same work as behind the API, in this process. */
+export async function callOnStore<O extends AnyOperation>(
+  implementations: readonly Implementation[],
+  operation: O,
+  { input, ...context }: OperationContext & { readonly input: InputOf<O> },
+): Promise<OutputOf<O>> {
+  const found = implementations.find((one) => one.operation === operation);
+  if (found === undefined) throw new TypeError(`The operation ${operation.name} has no implementation here`);
+  return (await found.handle(operation.input.parse(input), context)) as OutputOf<O>;
+}

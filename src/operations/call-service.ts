@@ -1,0 +1,88 @@
+/** Calls an operation of a running service, and words its refusals for a person at the command line. */
+import { Failure, type FailureCode } from '../errors.ts';
+import { type AnyOperation, listPathFields, OPERATIONS_PATH, sendsJson } from './operation.ts';
+
+export interface Service {
+  /** Without a slash at its end. */
+  readonly url: string;
+  readonly token: string;
+}
+
+export interface ServiceCall {
+  readonly operation: AnyOperation;
+  readonly input: Readonly<Record<string, unknown>>;
+  readonly file?: Uint8Array | undefined;
+}
+
+const TIMEOUT_MS = 60_000;
+/** A file is read in a process of its own, for up to five minutes. */
+const FILE_TIMEOUT_MS = 330_000;
+
+export async function callService(service: Service, { operation, input, file }: ServiceCall): Promise<unknown> {
+  const response = await ask(service, createRequest(service, { operation, input, file }), operation);
+  if (!response.ok) throw await readRefusal(service, response);
+  return operation.givesFile ? new Uint8Array(await response.arrayBuffer()) : await response.json();
+}
+
+function createRequest({ url, token }: Service, { operation, input, file }: ServiceCall): Request {
+  const inPath = listPathFields(operation.path);
+  const path = operation.path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(input[name])));
+  const rest = Object.entries(input).filter(([name, value]) => !inPath.includes(name) && value !== undefined);
+  const isJson = sendsJson(operation);
+  const query = isJson
+    ? ''
+    : new URLSearchParams(rest.map(([name, value]): [string, string] => [name, String(value)])).toString();
+  const body = isJson ? JSON.stringify(Object.fromEntries(rest)) : file && new Uint8Array(file);
+  return new Request(`${url}${OPERATIONS_PATH}${path}${query === '' ? '' : `?${query}`}`, {
+    method: operation.method.toUpperCase(),
+    headers: {
+      Authorization: `Bearer ${token}`,
+      ...(body === undefined ? {} : { 'Content-Type': isJson ? 'application/json' : 'application/octet-stream' }),
+    },
+    ...(body === undefined ? {} : { body }),
+    // A redirect could lead elsewhere with the token.
+    redirect: 'error',
+  });
+}
+
+async function ask({ url }: Service, request: Request, { takesFileOf }: AnyOperation): Promise<Response> {
+  try {
+    return await fetch(request, {
+      signal: AbortSignal.timeout(takesFileOf === undefined ? TIMEOUT_MS : FILE_TIMEOUT_MS),
+    });
+  } catch (error) {
+    throw refuseUnreachable(url, error);
+  }
+}
+
+export function refuseUnreachable(url: string, error: unknown): Failure {
+  const { message, cause } = error as Error;
+  const reason = cause instanceof Error && cause.message !== '' ? cause.message : message;
+  return new Failure('unavailable', `Cannot reach ${url}: ${reason}`);
+}
+
+interface Problem {
+  readonly code?: FailureCode;
+  readonly detail?: string;
+}
+
+async function readRefusal({ url }: Service, response: Response): Promise<Failure> {
+  const { code, detail } = await readProblem(response);
+  const reason = detail ?? `it answered ${response.status}`;
+  if (response.status === 401)
+    return new Failure('unauthenticated', `${url} refused the token: ${reason}. Sign in with: trivet login ${url}`);
+  const scope = /\bscope="([^"]+)"/.exec(response.headers.get('www-authenticate') ?? '')?.[1];
+  if (response.status === 403 && scope !== undefined)
+    return new Failure('forbidden', `${url} refused: ${reason}. Sign in with: trivet login ${url} --scope ${scope}`);
+  if (code === undefined) return new Failure('unavailable', `${url} refused: ${reason}`);
+  return new Failure(code, reason);
+}
+
+/** Something between here and the service may answer in its own words. */
+async function readProblem(response: Response): Promise<Problem> {
+  try {
+    return (await response.json()) as Problem;
+  } catch {
+    return {};
+  }
+}

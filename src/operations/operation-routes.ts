@@ -1,0 +1,122 @@
+/** Operations over HTTP: the caller's scope first, then the input by its schema. Refusals are RFC 9457 problems. */
+import { type OpenAPIHono, z } from '@hono/zod-openapi';
+import type { Context } from 'hono';
+import type { RouteMount } from '../http/mount.ts';
+import { createRoutes } from '../http/routes.ts';
+import type { IdentityEnv, RequireScope } from '../http/scope-middleware.ts';
+import {
+  type Actor,
+  type AnyOperation,
+  type Implementation,
+  listPathFields,
+  OPERATIONS_PATH,
+  sendsJson,
+} from './operation.ts';
+
+/** One mount for all, and one for each that takes a file, since files may be larger than other bodies. */
+export function mountOperations(implementations: readonly Implementation[], requireScope: RequireScope): RouteMount[] {
+  const large = implementations.filter(({ operation }) => operation.takesFileOf !== undefined);
+  const others = implementations.filter(({ operation }) => operation.takesFileOf === undefined);
+  return [
+    ...large.map((one) => ({
+      ...mount(OPERATIONS_PATH + one.operation.path, [one], { requireScope, pathOf: () => '/' }),
+      maxBodyBytes: one.operation.takesFileOf,
+    })),
+    mount(OPERATIONS_PATH, others, { requireScope, pathOf: ({ path }) => path }),
+  ];
+}
+
+interface MountOptions {
+  readonly requireScope: RequireScope;
+  readonly pathOf: (operation: AnyOperation) => string;
+}
+
+function mount(
+  path: string,
+  implementations: readonly Implementation[],
+  { requireScope, pathOf }: MountOptions,
+): RouteMount {
+  const routes = createRoutes<IdentityEnv>();
+  for (const one of implementations) addRoute(routes, one, { path: pathOf(one.operation), requireScope });
+  return { path, errors: 'problem', routes: routes as unknown as RouteMount['routes'] };
+}
+
+function addRoute(
+  routes: OpenAPIHono<IdentityEnv>,
+  { operation, handle }: Implementation,
+  { path, requireScope }: { readonly path: string; readonly requireScope: RequireScope },
+): void {
+  const { method, name, tag, summary, scope, givesFile } = operation;
+  const description = `Takes a token with the scope ${scope}, or a wider one.`;
+  const route = {
+    method,
+    path,
+    operationId: name,
+    tags: [tag],
+    summary,
+    description,
+    middleware: requireScope(scope),
+    request: describeRequest(operation),
+    responses: { 200: describeAnswer(operation), default: PROBLEM },
+  };
+  routes.openapi(route, async (c) => {
+    const file = operation.takesFileOf === undefined ? new Uint8Array() : new Uint8Array(await c.req.arrayBuffer());
+    const answer: unknown = await handle(readInput(c, operation), { actor: readActor(c), file });
+    c.header('Cache-Control', 'no-store');
+    if (givesFile) return c.body(answer as Uint8Array<ArrayBuffer>, 200, { 'Content-Type': FILE_TYPE });
+    return c.json(answer as object, 200);
+  });
+}
+
+const FILE_TYPE = 'application/octet-stream';
+
+/** RFC 9457. */
+const problemSchema = z
+  .object({
+    type: z.string(),
+    title: z.string(),
+    status: z.int(),
+    detail: z.string(),
+    code: z.string(),
+    field: z.string().optional(),
+    traceId: z.string(),
+  })
+  .openapi('Problem');
+
+const PROBLEM = {
+  description: 'Refused',
+  content: { 'application/problem+json': { schema: problemSchema } },
+};
+
+function describeRequest(operation: AnyOperation) {
+  const { input, takesFileOf, path } = operation;
+  const shape = input.shape as Record<string, z.ZodType>;
+  const inPath = listPathFields(path);
+  const pick = (isChosen: (name: string) => boolean) =>
+    z.object(Object.fromEntries(Object.entries(shape).filter(([name]) => isChosen(name))));
+  const rest = pick((name) => !inPath.includes(name));
+  return {
+    params: pick((name) => inPath.includes(name)),
+    ...(sendsJson(operation)
+      ? { body: { required: true, content: { 'application/json': { schema: rest } } } }
+      : { query: rest }),
+    ...(takesFileOf === undefined ? {} : { body: { required: true, content: { [FILE_TYPE]: { schema: BYTES } } } }),
+  };
+}
+
+const BYTES = z.any().openapi({ type: 'string', format: 'binary' });
+
+function describeAnswer({ output, givesFile }: AnyOperation) {
+  if (givesFile) return { description: 'The file', content: { [FILE_TYPE]: { schema: BYTES } } };
+  return { description: 'Done', content: { 'application/json': { schema: output as z.ZodType } } };
+}
+
+function readInput(c: Context<IdentityEnv>, operation: AnyOperation): object {
+  const { req } = c as unknown as { req: { valid(target: string): object } };
+  return { ...req.valid(sendsJson(operation) ? 'json' : 'query'), ...req.valid('param') };
+}
+
+function readActor(c: Context<IdentityEnv>): Actor {
+  const { userId, login, isAdmin } = c.get('identity');
+  return { userId, login, isAdmin, address: c.get('clientAddress') ?? '-' };
+}

@@ -1,0 +1,79 @@
+/**
+ * An operation of the administration: described once, and then served over HTTP, called by commands on the store, and called
+ * by commands over the network. Names of models may be any text, so they travel in the query or in the body, never in the path.
+ */
+import type { z } from '@hono/zod-openapi';
+import type { NarrowScope } from '../scopes.ts';
+
+/** Below this path are all operations, each under the name of what it is about. */
+export const OPERATIONS_PATH = '/api/admin/v1';
+
+// biome-ignore lint/suspicious/noExplicitAny: any operation, whatever it takes and gives
+export type AnyOperation = Operation<any, any>;
+
+export interface Operation<Input extends z.ZodObject, Output extends z.ZodType> {
+  /** A verb and a noun, as `listPeople`. */
+  readonly name: string;
+  readonly method: 'get' | 'post' | 'put' | 'delete';
+  /** Below `OPERATIONS_PATH`; a name in braces is a field of the input. */
+  readonly path: string;
+  readonly tag: string;
+  readonly summary: string;
+  readonly scope: NarrowScope;
+  /** What is not in the path travels in the query of a GET or DELETE or beside a file, otherwise as JSON. */
+  readonly input: Input;
+  readonly output: Output;
+  /** The body is a file, and so is the answer, of at most so many bytes. */
+  readonly takesFileOf?: number;
+  readonly givesFile?: true;
+}
+
+export type InputOf<O> = O extends Operation<infer Input, z.ZodType> ? z.input<Input> : never;
+export type OutputOf<O> = O extends Operation<z.ZodObject, infer Output> ? z.output<Output> : never;
+
+/** Who does it, as the audit log records it. */
+export interface Actor {
+  /** Undefined for the command line on the store. */
+  readonly userId: string | undefined;
+  readonly login: string | undefined;
+  readonly address?: string | undefined;
+  /** Has all the rights of an administrator, not some of them. */
+  readonly isAdmin: boolean;
+}
+
+export const COMMAND_LINE: Actor = { userId: undefined, login: undefined, isAdmin: true };
+
+export interface OperationContext {
+  readonly actor: Actor;
+  /** Empty unless the operation takes a file. */
+  readonly file: Uint8Array;
+}
+
+/** An operation and what does it. */
+export interface Implementation {
+  readonly operation: AnyOperation;
+  // biome-ignore lint/suspicious/noExplicitAny: `implement` holds both types against the operation
+  readonly handle: (input: any, context: OperationContext) => Promise<any>;
+}
+
+export function describeOperation<Input extends z.ZodObject, Output extends z.ZodType>(
+  operation: Operation<Input, Output>,
+): Operation<Input, Output> {
+  return operation;
+}
+
+export function implement<Input extends z.ZodObject, Output extends z.ZodType>(
+  operation: Operation<Input, Output>,
+  handle: (input: z.output<Input>, context: OperationContext) => Promise<z.input<Output>>,
+): Implementation {
+  return { operation, handle };
+}
+
+/** The fields of the input that stand in the path. */
+export function listPathFields(path: string): string[] {
+  return [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] ?? '');
+}
+
+export function sendsJson({ method, takesFileOf }: AnyOperation): boolean {
+  return (method === 'post' || method === 'put') && takesFileOf === undefined;
+}

@@ -1,0 +1,55 @@
+/** How well the observations of files can be predicted, by models that have not seen them. Takes up to minutes. */
+import { Failure } from '../../errors.ts';
+import { type Accuracy, measureAccuracy } from '../evaluation/accuracy.ts';
+import { evaluate, type Protocol } from '../evaluation/protocols.ts';
+import type { Format } from '../formats/read-observations.ts';
+import { readTable } from '../formats/read-table.ts';
+import { DEFAULT_TRAINING } from '../training/train-model.ts';
+
+export interface EvaluateFileOrder {
+  readonly path: string;
+  readonly format: Format | undefined;
+  readonly protocol: Protocol;
+  /** Only rows of this target model; all when undefined. */
+  readonly model: string | undefined;
+}
+
+export interface Evaluation {
+  readonly protocol: Protocol;
+  readonly ttft: AccuracyJson;
+  readonly tpot: AccuracyJson;
+}
+
+export async function evaluateFile({ path, format, protocol, model }: EvaluateFileOrder): Promise<Evaluation> {
+  const { table, refusals } = await readTable([path], {
+    format,
+    targetModel: model ?? '',
+    stdin: process.stdin,
+    check: ({ targetModel }) =>
+      model === undefined || targetModel === model ? undefined : `target_model is "${targetModel}"`,
+  });
+  if (table.count === 0)
+    throw new Failure('invalid', `Cannot evaluate: no row is usable: ${refusals[0]?.reason ?? 'the file is empty'}`);
+  const answers = evaluate(protocol, table, { parameters: DEFAULT_TRAINING, onProgress: () => {} });
+  const ttft = measureAccuracy(answers.ttft);
+  const tpot = measureAccuracy(answers.tpot);
+  if (ttft === undefined && tpot === undefined)
+    throw new Failure('invalid', `Cannot evaluate: the protocol "${protocol}" left no row to judge`);
+  return { protocol, ttft: toAccuracyJson(ttft), tpot: toAccuracyJson(tpot) };
+}
+
+export type AccuracyJson = ReturnType<typeof toAccuracyJson>;
+
+/** All numbers but rows in percent. The names are an interface: scripts read them. */
+export function toAccuracyJson(accuracy: Accuracy | undefined) {
+  return {
+    rows: accuracy?.rows ?? 0,
+    mape: accuracy?.mape ?? null,
+    mdape: accuracy?.mdape ?? null,
+    wape: accuracy?.wape ?? null,
+    bias: accuracy?.bias ?? null,
+    p50_coverage: accuracy?.p50Coverage ?? null,
+    p90_coverage: accuracy?.p90Coverage ?? null,
+    p90_pinball: accuracy?.p90Pinball ?? null,
+  };
+}

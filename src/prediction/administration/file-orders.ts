@@ -1,0 +1,21 @@
+/** What the process that reads files is asked and answers. A failure is a value, as its code would not cross the boundary of a process. */
+import { type FailureCode, isFailure } from '../../errors.ts';
+import { type EvaluateFileOrder, type Evaluation, evaluateFile } from './evaluate-file.ts';
+import { type ImportedFile, type ImportFileOrder, readImportedFile } from './import-file.ts';
+
+export type FileOrder =
+  | { readonly kind: 'import'; readonly order: ImportFileOrder }
+  | { readonly kind: 'evaluate'; readonly order: EvaluateFileOrder };
+
+export type FileAnswer =
+  | { readonly answer: ImportedFile | Evaluation }
+  | { readonly refusal: { readonly code: FailureCode; readonly message: string } };
+
+export async function answerFileOrder(asked: FileOrder): Promise<FileAnswer> {
+  try {
+    return { answer: asked.kind === 'import' ? readImportedFile(asked.order) : await evaluateFile(asked.order) };
+  } catch (error) {
+    if (!isFailure(error)) throw error;
+    return { refusal: { code: error.code, message: error.message } };
+  }
+}

@@ -1,0 +1,53 @@
+/** Where files are read: here, for a command, or in a process of their own, for a service that must go on answering. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Failure } from '../../errors.ts';
+import { createBackgroundProcess } from '../../workers/background-process.ts';
+import { type EvaluateFileOrder, type Evaluation, evaluateFile } from './evaluate-file.ts';
+import type { FileAnswer, FileOrder } from './file-orders.ts';
+import { type ImportedFile, type ImportFileOrder, readImportedFile } from './import-file.ts';
+
+export interface FileReader {
+  readImport(order: ImportFileOrder): Promise<ImportedFile>;
+  evaluate(order: EvaluateFileOrder): Promise<Evaluation>;
+}
+
+export const HERE: FileReader = { readImport: async (order) => readImportedFile(order), evaluate: evaluateFile };
+
+const MAX_READ_MS = 300_000;
+
+/** One at a time: each takes a processor for seconds. Its process ends with the answer. */
+export function createFileReader(): FileReader {
+  let isBusy = false;
+  const ask = async (order: FileOrder) => {
+    if (isBusy)
+      throw new Failure('too_many', 'Cannot read the file: another one is being read', { retryAfterSeconds: 5 });
+    isBusy = true;
+    const background = createBackgroundProcess(new URL('./file-process.ts', import.meta.url));
+    try {
+      const answer = await background.ask<FileOrder, FileAnswer>(order, AbortSignal.timeout(MAX_READ_MS));
+      if ('refusal' in answer) throw new Failure(answer.refusal.code, answer.refusal.message);
+      return answer.answer;
+    } finally {
+      background.stop();
+      isBusy = false;
+    }
+  };
+  return {
+    readImport: async (order) => (await ask({ kind: 'import', order })) as ImportedFile,
+    evaluate: async (order) => (await ask({ kind: 'evaluate', order })) as Evaluation,
+  };
+}
+
+/** Readers of observations take a path, as formats are told by it and files may be large. */
+export async function withFile<T>(file: Uint8Array, use: (path: string) => Promise<T>): Promise<T> {
+  const folder = await mkdtemp(join(tmpdir(), 'trivet-upload-'));
+  try {
+    const path = join(folder, 'file');
+    await writeFile(path, file, { mode: 0o600 });
+    return await use(path);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,141 @@
+/** What the operations on models do. */
+import { Failure } from '../../errors.ts';
+import { type Implementation, implement, type OperationContext } from '../../operations/operation.ts';
+import {
+  type ManageModelsDependencies,
+  promoteVersion,
+  publishImport,
+  rollBackVersion,
+} from '../registry/manage-models.ts';
+import { listModelVersions, listPromotedModels, type ModelVersion, readModelFile } from '../registry/model-store.ts';
+import { checkModelName, formatModelId } from '../schema/model-name.ts';
+import { type FileReader, withFile } from './file-reader.ts';
+import type { TreesOptions } from './import-file.ts';
+import {
+  evaluateObservations,
+  exportVersion,
+  importVersion,
+  listVersions,
+  promote,
+  rollBack,
+  showVersion,
+  type VersionJson,
+} from './model-operations.ts';
+
+export interface ModelOperationsDependencies extends ManageModelsDependencies {
+  readonly reader: FileReader;
+}
+
+export function implementModels(dependencies: ModelOperationsDependencies): Implementation[] {
+  const { store, reader } = dependencies;
+  return [
+    implement(listVersions, (input) => listPage(dependencies, input)),
+    implement(showVersion, async (input) => toJson(await findVersion(dependencies, input.id))),
+    implement(exportVersion, async (input) => {
+      const { name, version } = await findVersion(dependencies, input.id);
+      return new Uint8Array(await readModelFile(store, name, version));
+    }),
+    implement(promote, async (input, { actor }) => {
+      const { name, version } = parseId(input.id);
+      if (version === undefined)
+        throw new Failure('invalid', `Cannot promote "${input.id}": say which version, as ${input.id}@1`);
+      return { id: input.id, changed: await promoteVersion(dependencies, actor, { name, version }) };
+    }),
+    implement(rollBack, async ({ model: name, expectedVersion }, { actor }) => {
+      const version = await rollBackVersion(dependencies, actor, { name, expectedVersion });
+      return { id: formatModelId(name, version) };
+    }),
+    implement(importVersion, (input, context) => importFile(dependencies, input, context)),
+    implement(evaluateObservations, ({ protocol, format, model }, { file }) =>
+      withFile(file, (path) => reader.evaluate({ path, protocol, format, model })),
+    ),
+  ];
+}
+
+interface VersionsPage {
+  readonly model?: string | undefined;
+  readonly served?: string | undefined;
+  readonly after?: string | undefined;
+  readonly limit: number;
+}
+
+/** A name keeps few versions, so all of them are read. */
+async function listPage({ store }: ModelOperationsDependencies, { model, served, after, limit }: VersionsPage) {
+  const all = await listModelVersions(store, model);
+  if (model !== undefined && all.length === 0)
+    throw new Failure('not_found', `Cannot list the versions of "${model}": there is no such model`);
+  const chosen = served === undefined ? all : all.filter(({ isPromoted }) => isPromoted);
+  const rest = after === undefined ? chosen : chosen.filter((version) => isBehind(version, parseId(after)));
+  const versions = rest.slice(0, limit).map(toJson);
+  return { versions, next: rest.length > limit ? (versions.at(-1)?.id ?? null) : null };
+}
+
+/** In the order of the list: by name, the newest version first. */
+function isBehind(one: ModelVersion, { name, version = 0 }: ParsedId): boolean {
+  return one.name === name ? one.version < version : Buffer.compare(Buffer.from(one.name), Buffer.from(name)) > 0;
+}
+
+export function toJson({ lineage, ...version }: ModelVersion): VersionJson {
+  return {
+    id: formatModelId(version.name, version.version),
+    ...version,
+    lineage: JSON.parse(lineage) as Record<string, unknown>,
+  };
+}
+
+/** A name alone means the version that is served, or else the newest. */
+export async function findVersion(
+  { store }: Pick<ModelOperationsDependencies, 'store'>,
+  id: string,
+): Promise<ModelVersion> {
+  const { name, version } = parseId(id);
+  const versions = await listModelVersions(store, name);
+  const found =
+    version === undefined
+      ? (versions.find((candidate) => candidate.isPromoted) ?? versions[0])
+      : versions.find((candidate) => candidate.version === version);
+  if (found === undefined) throw new Failure('not_found', `Cannot find the model "${id}"`);
+  return found;
+}
+
+interface ParsedId {
+  readonly name: string;
+  readonly version: number | undefined;
+}
+
+export function parseId(id: string): ParsedId {
+  const match = /^([^@]+)(?:@([1-9]\d{0,14}))?$/.exec(id);
+  if (match === null) throw new Failure('invalid', `Cannot read "${id}": it must be a name, or name@version`);
+  return { name: match[1]!, version: match[2] === undefined ? undefined : Number(match[2]) };
+}
+
+interface ImportInput extends Omit<TreesOptions, 'features'> {
+  readonly model?: string | undefined;
+  readonly promote: 'true' | 'false';
+  readonly source?: string | undefined;
+  readonly features?: string | undefined;
+}
+
+async function importFile(
+  dependencies: ModelOperationsDependencies,
+  { model, promote: promoted, source, features, ...trees }: ImportInput,
+  { file, actor }: OperationContext,
+) {
+  const options: TreesOptions = { ...trees, features: features?.split(',') };
+  const served = model === undefined ? undefined : await readServed(dependencies, model);
+  const { kind, id, packed } = await dependencies.reader.readImport({ file, options, served });
+  const name = model ?? id?.replace(/@\d+$/, '');
+  if (name === undefined) throw new Failure('invalid', 'Cannot import the model: say its name with --model');
+  checkModelName(name);
+  const isPromoted = promoted === 'true';
+  const lineage = id === undefined ? { file: source, library: kind, target: trees.target } : { imported: id };
+  return {
+    id: await publishImport(dependencies, actor, { name, packed, source: lineage, isPromoted }),
+    promoted: isPromoted,
+  };
+}
+
+async function readServed({ store }: ModelOperationsDependencies, name: string): Promise<Uint8Array | undefined> {
+  const served = (await listPromotedModels(store)).find((promoted) => promoted.name === name);
+  return served && (await readModelFile(store, name, served.version));
+}

@@ -1,0 +1,146 @@
+/** What can be asked about models, and changed, over the administration API and by command. */
+import { z } from '@hono/zod-openapi';
+import { describeOperation } from '../../operations/operation.ts';
+import { PROTOCOLS } from '../evaluation/protocols.ts';
+import { FORMATS } from '../formats/read-observations.ts';
+import { STATISTICS } from '../model/calibration.ts';
+import { TIME_UNITS, TRANSFORMS } from '../model/imported-trees.ts';
+import { TARGETS } from '../schema/observation-table.ts';
+
+const reading = { tag: 'Models', scope: 'models:read' } as const;
+const writing = { tag: 'Models', scope: 'models:write' } as const;
+const id = z.string().min(1).max(250).openapi({ description: 'name@version' });
+
+/** 16 MiB: a model of ours with 64 types of pods has about four. */
+const MAX_FILE_BYTES = 16_777_216;
+
+export const versionSchema = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    version: z.int(),
+    parentVersion: z.int().optional(),
+    createdAtMs: z.int(),
+    checksum: z.string().openapi({ description: 'SHA-256 of the file' }),
+    sizeBytes: z.int(),
+    isPromoted: z.boolean().openapi({ description: 'It is served' }),
+    lineage: z.record(z.string(), z.unknown()).openapi({ description: 'Where it came from and what it learned' }),
+  })
+  .openapi('ModelVersion');
+
+export type VersionJson = z.infer<typeof versionSchema>;
+
+export const listVersions = describeOperation({
+  ...reading,
+  name: 'listModelVersions',
+  method: 'get',
+  path: '/models',
+  summary: 'List the versions of every model by name, the newest first',
+  input: z.object({
+    model: z.string().max(200).optional().openapi({ description: 'Only this model' }),
+    served: z.enum(['true']).optional().openapi({ description: 'Only versions that are served' }),
+    after: id.optional().openapi({ description: 'Where the page before ended: its `next`' }),
+    limit: z.coerce.number().int().min(1).max(500).default(100),
+  }),
+  output: z.object({ versions: z.array(versionSchema), next: z.string().nullable() }).openapi('ModelVersionsPage'),
+});
+export const showVersion = describeOperation({
+  ...reading,
+  name: 'showModelVersion',
+  method: 'get',
+  path: '/models/version',
+  summary: 'Show a version',
+  input: z.object({
+    id: id.openapi({ description: 'name@version; a name alone is the served version, or else the newest' }),
+  }),
+  output: versionSchema,
+});
+export const exportVersion = describeOperation({
+  ...reading,
+  name: 'exportModelVersion',
+  method: 'get',
+  path: '/models/file',
+  summary: 'The file of a version, as it can be imported',
+  input: z.object({ id }),
+  output: z.instanceof(Uint8Array),
+  givesFile: true,
+});
+export const promote = describeOperation({
+  ...writing,
+  name: 'promoteModelVersion',
+  method: 'post',
+  path: '/models/promote',
+  summary: 'Serve a version from now on',
+  input: z.object({ id }),
+  output: z
+    .object({ id: z.string(), changed: z.boolean().openapi({ description: 'false: it was served already' }) })
+    .openapi('Promotion'),
+});
+export const rollBack = describeOperation({
+  ...writing,
+  name: 'rollBackModel',
+  method: 'post',
+  path: '/models/rollback',
+  summary: 'Serve again the version that was served before the present one',
+  input: z.object({
+    model: z.string().min(1).max(200),
+    expectedVersion: z
+      .int()
+      .min(1)
+      .optional()
+      .openapi({ description: 'Refused with 409 when it would lead to another version' }),
+  }),
+  output: z.object({ id: z.string() }).openapi('Rollback'),
+});
+export const importVersion = describeOperation({
+  ...writing,
+  name: 'importModelVersion',
+  method: 'post',
+  path: '/models/import',
+  summary: 'Keep a version from a file: an exported version, XGBoost JSON or LightGBM text',
+  input: z.object({
+    model: z
+      .string()
+      .max(200)
+      .optional()
+      .openapi({ description: 'The name to keep it under; that of an exported model when absent' }),
+    promote: z.enum(['true', 'false']).default('true').openapi({ description: 'Serve it from now on' }),
+    source: z.string().max(500).optional().openapi({ description: 'Where the file came from, for the lineage' }),
+    target: z.enum(TARGETS).optional().openapi({ description: 'What the trees of another library predict' }),
+    features: z.string().max(10_000).optional().openapi({ description: 'name=field each, with commas' }),
+    transform: z.enum(TRANSFORMS).optional(),
+    unit: z.enum(TIME_UNITS).optional(),
+    podType: z.string().max(256).optional(),
+    statistic: z.enum(STATISTICS).optional(),
+  }),
+  output: z.object({ id: z.string(), promoted: z.boolean() }).openapi('ModelImport'),
+  takesFileOf: MAX_FILE_BYTES,
+});
+
+const accuracySchema = z.object({
+  rows: z.int(),
+  mape: z.number().nullable(),
+  mdape: z.number().nullable(),
+  wape: z.number().nullable(),
+  bias: z.number().nullable(),
+  p50_coverage: z.number().nullable(),
+  p90_coverage: z.number().nullable(),
+  p90_pinball: z.number().nullable(),
+});
+
+export const evaluateObservations = describeOperation({
+  ...reading,
+  name: 'evaluateObservations',
+  method: 'post',
+  path: '/models/evaluate',
+  summary: 'Measure how well the observations of a file can be predicted, by models that have not seen them',
+  input: z.object({
+    protocol: z.enum(PROTOCOLS).default('random'),
+    format: z.enum(FORMATS).optional().openapi({ description: 'Detected when absent' }),
+    model: z.string().max(200).optional().openapi({ description: 'Only rows of this target model' }),
+  }),
+  output: z
+    .object({ protocol: z.enum(PROTOCOLS), ttft: accuracySchema, tpot: accuracySchema })
+    .openapi('Evaluation', { description: 'All numbers but rows in percent' }),
+  takesFileOf: MAX_FILE_BYTES,
+});

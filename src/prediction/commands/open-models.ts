@@ -1,0 +1,20 @@
+import type { CliStoreOptions } from '../../command-line/open-cli-store.ts';
+import { openOperator, type ServiceOptions } from '../../command-line/open-operator.ts';
+import type { AuditChange } from '../../operations/audit-change.ts';
+import type { Operator } from '../../operations/call-on-store.ts';
+import { HERE } from '../administration/file-reader.ts';
+import { implementModels } from '../administration/implement-models.ts';
+
+/** Models: of a running service, or of the store of this machine. */
+export type OpenModels = (options: ServiceOptions, store?: CliStoreOptions) => Promise<Operator>;
+
+/** What the audit log records is another area's to say. */
+export function createModelsOpener(loadAuditChange: () => Promise<AuditChange>): OpenModels {
+  return (options, { ifAbsent } = {}) =>
+    openOperator({
+      options,
+      implementOn: async ({ store, world }) =>
+        implementModels({ store, world, reader: HERE, auditChange: await loadAuditChange() }),
+      ...(ifAbsent === undefined ? {} : { ifAbsent }),
+    });
+}

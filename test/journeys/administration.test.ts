@@ -1,0 +1,244 @@
+/** Every operation of the administration API once over HTTP, with a real token, on both engines. */
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { createStorePlace, engines, findReasonToSkip, type StorePlace } from '../support/engines.ts';
+import { runTrivet } from '../support/run-trivet.ts';
+import { type Program, startProgram } from '../support/start-program.ts';
+
+const API = '/api/admin/v1';
+const folder = mkdtempSync(join(tmpdir(), 'trivet-administration-'));
+after(() => rmSync(folder, { recursive: true }));
+
+interface Sent {
+  readonly token: string;
+  readonly json?: unknown;
+  readonly file?: Uint8Array<ArrayBuffer>;
+}
+
+interface Answered {
+  readonly status: number;
+  readonly challenge: string | null;
+  // biome-ignore lint/suspicious/noExplicitAny: a test looks into any answer
+  readonly body: any;
+}
+
+async function send(program: Program, call: string, { token, json, file }: Sent): Promise<Answered> {
+  const [method = '', path = ''] = call.split(' ');
+  const type = json === undefined ? 'application/octet-stream' : 'application/json';
+  const response = await fetch(`${program.httpUrl}${API}${path}`, {
+    method,
+    headers: { authorization: `Bearer ${token}`, 'content-type': type },
+    ...(json === undefined ? (file === undefined ? {} : { body: file }) : { body: JSON.stringify(json) }),
+  });
+  const isJson = response.headers.get('content-type')?.includes('json') ?? false;
+  const body: unknown = isJson ? await response.json() : new Uint8Array(await response.arrayBuffer());
+  return { status: response.status, challenge: response.headers.get('www-authenticate'), body };
+}
+
+for (const engine of engines)
+  test(`every operation answers an administrator’s token (${engine})`, { skip: findReasonToSkip(engine) }, async () => {
+    const place = await createStorePlace(engine);
+    try {
+      await checkOperations(place);
+    } finally {
+      rmSync(place.dataDir, { recursive: true, force: true });
+    }
+  });
+
+async function checkOperations({ dataDir, databaseUrl }: StorePlace): Promise<void> {
+  const env = { TRIVET_DATA_DIR: dataDir, ...(databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }) };
+  await using program = await startProgram({ ...env, PREDICTION_LEARNING: 'off' }, dataDir);
+  const trivet = async (...argv: string[]) => {
+    const run = await runTrivet(argv, { env });
+    assert.equal(run.code, 0, run.stderr);
+    return run.stdout.trim();
+  };
+  const trace = join(folder, `${databaseUrl === undefined ? 'sqlite' : 'postgres'}.jsonl`);
+  await trivet('simulate', '--servers', 'medium:1', '--duration', '60', '--rate', '5', '--output', trace);
+  await trivet('user', 'create', '--login', 'root', '--name', 'Root', '--admin');
+  await trivet('repo', 'create', 'root/doors');
+  await trivet('hook', 'create', 'root/doors', '--url', 'https://1.1.1.1/', '--password', 'sesame');
+  for (const promoted of ['true', 'false'])
+    await trivet('model', 'train', '--model', 'org/m', '--input', trace, '--any-model', '--promote', promoted);
+  const make = (...scope: string[]) => trivet('token', 'create', '--user', 'root', '--name', 't', '--scope', ...scope);
+  const token = await make('admin');
+  const called = new Set<string>();
+  const ok = async (operation: string, call: string, sent: Omit<Sent, 'token'> = {}) => {
+    called.add(operation);
+    const { status, body } = await send(program, call, { ...sent, token });
+    assert.equal(status, 200, `${call}: ${JSON.stringify(body)}`);
+    return body;
+  };
+
+  const person = { login: 'ada', name: 'Ada', email: 'ada@example.org', password: 'correct horse battery' };
+  assert.equal((await ok('createPerson', 'POST /people', { json: person })).isEmailVerified, true);
+  assert.equal((await ok('listPeople', 'GET /people?limit=1')).next, 'ada');
+  assert.deepEqual((await ok('listPeople', 'GET /people?state=admin')).people.map(loginOf), ['root']);
+  assert.equal((await ok('showPerson', 'GET /people/ada')).name, 'Ada');
+  await ok('setEmail', 'PUT /people/ada/email', { json: { email: 'ada2@example.org' } });
+  await ok('resetPassword', 'PUT /people/ada/password', { json: { password: 'another horse battery' } });
+  await ok('resetSecondStep', 'DELETE /people/ada/second-step');
+  await ok('disablePerson', 'POST /people/ada/disable', { json: {} });
+  assert.deepEqual((await ok('listPeople', 'GET /people?state=disabled')).people.map(loginOf), ['ada']);
+  await ok('enablePerson', 'POST /people/ada/enable', { json: {} });
+  await ok('setAdministrator', 'PUT /people/ada/admin', { json: { isAdmin: true } });
+  await ok('createOrganization', 'POST /organizations', { json: { login: 'acme', owner: 'root' } });
+  assert.equal((await ok('listOrganizations', 'GET /organizations')).organizations[0].login, 'acme');
+  await ok('setMember', 'PUT /organizations/acme/members/ada', { json: { role: 'owner' } });
+  assert.equal((await ok('listMembers', 'GET /organizations/acme/members')).members.length, 2);
+  await ok('removeMember', 'DELETE /organizations/acme/members/ada');
+
+  const versions = await ok('listModelVersions', 'GET /models?limit=1');
+  assert.deepEqual([versions.versions[0].id, versions.next], ['org/m@2', 'org/m@2']);
+  assert.equal((await ok('listModelVersions', 'GET /models?after=org/m@2')).versions[0].id, 'org/m@1');
+  assert.equal((await ok('showModelVersion', 'GET /models/version?id=org/m')).id, 'org/m@1');
+  const file = await ok('exportModelVersion', 'GET /models/file?id=org/m@2');
+  assert.ok(file.length > 1000);
+  assert.deepEqual(await ok('promoteModelVersion', 'POST /models/promote', { json: { id: 'org/m@2' } }), {
+    id: 'org/m@2',
+    changed: true,
+  });
+  assert.deepEqual(await ok('rollBackModel', 'POST /models/rollback', { json: { model: 'org/m' } }), { id: 'org/m@1' });
+  const imported = await ok('importModelVersion', 'POST /models/import?model=copy&promote=false', { file });
+  assert.deepEqual(imported, { id: 'copy@1', promoted: false });
+  const evaluation = await ok('evaluateObservations', 'POST /models/evaluate?protocol=time', {
+    file: new Uint8Array(readFileSync(trace)),
+  });
+  assert.ok(evaluation.ttft.rows > 10 && evaluation.ttft.mape > 0);
+
+  const { hooks } = await ok('listAllHooks', 'GET /hooks?repository=root/doors&state=on');
+  const { id } = hooks[0];
+  assert.equal((await ok('disableAnyHook', `POST /hooks/${id}/disable`, { json: {} })).active, false);
+  assert.equal((await ok('enableAnyHook', `POST /hooks/${id}/enable`, { json: {} })).active, true);
+  const hook = await ok('showAnyHook', `GET /hooks/${id}`);
+  assert.equal(hook.repository, 'root/doors');
+  assert.doesNotMatch(JSON.stringify([hook, hooks]), /sesame/);
+
+  const { events } = await ok('searchAudit', 'GET /audit?by=root&limit=200');
+  const kinds = events.map((event: { kind: string }) => event.kind).reverse();
+  assert.deepEqual(
+    kinds.filter((kind: string) => kind !== 'personal_token_created' && kind !== 'user_created'),
+    [
+      'user_changed',
+      'password_changed',
+      'totp_disabled',
+      'user_disabled',
+      'user_enabled',
+      'user_changed',
+      'organization_created',
+      'organization_changed',
+      'organization_changed',
+      'model_promoted',
+      'model_rolled_back',
+      'model_imported',
+      'hook_disabled',
+      'hook_enabled',
+    ],
+  );
+  await checkPages(program, token);
+  await checkProblems(program, token);
+  await checkScopes(program, { called, make, token });
+}
+
+function loginOf({ login }: { readonly login: string }): string {
+  return login;
+}
+
+/** The audit log by pages of two is the same as at once. */
+async function checkPages(program: Program, token: string): Promise<void> {
+  const read = async (query: string) => (await send(program, `GET /audit?${query}`, { token })).body;
+  const all = (await read('limit=200')).events.map((event: { id: string }) => event.id);
+  const paged: string[] = [];
+  for (let next = ''; ; ) {
+    const page = await read(`limit=2${next}`);
+    paged.push(...page.events.map((event: { id: string }) => event.id));
+    if (page.next === null) break;
+    next = `&before=${page.next}`;
+  }
+  assert.deepEqual(paged, all);
+  assert.equal((await read('kind=model_imported')).events.length, 1);
+  assert.equal((await read('since=2999-01-01T00:00:00Z')).events.length, 0);
+}
+
+/** One shape of errors, with what was wrong. */
+async function checkProblems(program: Program, token: string): Promise<void> {
+  const problems: [call: string, json: unknown, status: number, detail: RegExp][] = [
+    ['GET /people/nobody', undefined, 404, /no person with the login "nobody"/],
+    ['GET /people?limit=0', undefined, 400, /limit/],
+    ['POST /people', { login: 'ada', name: 'A' }, 409, /the login "ada" is taken/],
+    ['POST /people', { name: 'A' }, 400, /login/],
+    ['POST /people/root/disable', {}, 409, /it is yourself/],
+    ['POST /models/promote', { id: 'org/m' }, 400, /say which version/],
+    ['POST /models/promote', { id: 'org/m@9' }, 404, /version 9/],
+    ['POST /models/rollback', { model: 'copy' }, 409, /no other version was served/],
+    ['GET /hooks/99', undefined, 404, /the webhook 99/],
+    ['GET /audit?kind=nothing', undefined, 400, /kind/],
+    ['GET /nothing', undefined, 404, /./],
+  ];
+  for (const [call, json, status, detail] of problems) {
+    const answered = await send(program, call, { token, json });
+    assert.equal(answered.status, status, `${call}: ${JSON.stringify(answered.body)}`);
+    assert.match(answered.body.detail, detail, call);
+  }
+  const notAModel = await send(program, 'POST /models/import?model=x', { token, file: new Uint8Array([1, 2]) });
+  assert.deepEqual([notAModel.status, notAModel.body.code], [400, 'invalid']);
+}
+
+interface ScopeCheck {
+  readonly called: ReadonlySet<string>;
+  readonly make: (...scope: string[]) => Promise<string>;
+  readonly token: string;
+}
+
+interface Described {
+  readonly operationId: string;
+  readonly description: string;
+}
+
+const SCOPES = ['models:read', 'models:write', 'admin:people', 'admin:audit', 'admin:hooks'];
+
+/** What the OpenAPI document lists was called above, and each is refused without its scope. */
+async function checkScopes(program: Program, { called, make, token: admin }: ScopeCheck): Promise<void> {
+  const response = await fetch(`${program.httpUrl}/openapi.json`);
+  const { paths } = (await response.json()) as { paths: Record<string, Record<string, Described>> };
+  const operations = Object.entries(paths).flatMap(([path, methods]) =>
+    path.startsWith(API) ? Object.entries(methods).map(([method, described]) => ({ path, method, described })) : [],
+  );
+  assert.deepEqual(new Set(operations.map(({ described }) => described.operationId)), called);
+  const tokens = await Promise.all([...SCOPES, 'all_hook', 'predict'].map(async (name) => [name, await make(name)]));
+  for (const { path, method, described } of operations) {
+    const needs = /scope (\S+),/.exec(described.description)?.[1] ?? '';
+    const call = `${method.toUpperCase()} ${path.slice(API.length).replace(/\{\w+\}/g, '1')}`;
+    for (const [scope = '', token = ''] of tokens) {
+      if (scope === needs || (scope === 'models:write' && needs === 'models:read')) continue;
+      const { status, challenge } = await send(program, call, { token });
+      assert.equal(status, 403, `${scope} on ${call}`);
+      assert.equal(challenge, `Bearer realm="trivet", error="insufficient_scope", scope="${needs}"`);
+    }
+  }
+  const people = tokens.find(([name]) => name === 'admin:people')?.[1] ?? '';
+  await checkEscalation(program, people);
+  assert.equal((await send(program, 'GET /people', { token: admin })).status, 200);
+}
+
+/** With part of the rights no account with all of them is made or taken over. */
+async function checkEscalation(program: Program, token: string): Promise<void> {
+  const password = 'correct horse battery';
+  const attempts: [call: string, json: unknown][] = [
+    ['POST /people', { login: 'eve', name: 'Eve', isAdmin: true, password }],
+    ['PUT /people/ada/password', { password }],
+    ['PUT /people/ada/email', { email: 'eve@example.org' }],
+    ['DELETE /people/ada/second-step', undefined],
+    ['POST /people/ada/disable', {}],
+    ['PUT /people/grace/admin', { isAdmin: true }],
+  ];
+  assert.equal((await send(program, 'POST /people', { token, json: { login: 'grace', name: 'G' } })).status, 200);
+  for (const [call, json] of attempts) {
+    const { status, challenge } = await send(program, call, { token, json });
+    assert.equal(status, 403, call);
+    assert.match(challenge ?? '', /scope="admin"/, call);
+  }
+}
