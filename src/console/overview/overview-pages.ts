@@ -6,7 +6,7 @@ import { renderColumns, renderLines } from '../frame/time-chart.ts';
 import type { ModelHealth } from '../models/model-admin.ts';
 import { formatAge, formatCount, formatMs, formatNumber } from '../texts/numbers.ts';
 import { texts } from '../texts/texts.ts';
-import type { MinuteView, WebhookOverview } from '../webhooks/hook-admin.ts';
+import type { WebhookOverview } from '../webhooks/hook-admin.ts';
 import { renderModelHealth } from './model-health.ts';
 import { listTroubles, pathOfHookId, renderTroubles } from './troubles.ts';
 
@@ -27,7 +27,7 @@ export function renderOverview({ advice, webhooks, health }: OverviewView): Html
 ${advice === undefined ? '' : html`<p class="notice warn">${advice.text} <a href="${advice.path}">${advice.label}</a></p>`}
 ${hasHooks ? html`<section data-part="tiles" aria-label="${t.tiles}">${renderTiles(webhooks)}</section>` : ''}
 ${hasHooks || (health?.models.length ?? 0) > 0 ? html`<section class="stack" data-part="troubles" aria-labelledby="trouble">${renderTroubles(troubles, health !== undefined)}</section>` : ''}
-${hasHooks ? html`<section class="card stack" data-part="charts" aria-labelledby="charts"><h2 id="charts">${t.charts}</h2>${renderCharts(webhooks.minutes)}</section>` : ''}
+${hasHooks ? html`<section class="card stack" data-part="charts" aria-labelledby="charts"><h2 id="charts">${t.charts}</h2>${renderCharts(webhooks)}</section>` : ''}
 ${health === undefined || health.models.length === 0 ? '' : html`<section class="card stack" data-part="models" aria-labelledby="models">${renderModelHealth(health)}</section>`}
 ${renderSteps(webhooks, health)}`;
 }
@@ -84,8 +84,8 @@ function listHookTiles({ totals, backlog, nowMs }: WebhookOverview): Tile[] {
   ];
 }
 
-function listDeliveryTiles({ minutes }: WebhookOverview): Tile[] {
-  const { accepted, failed, medianMs, p95Ms } = sumMinutes(minutes);
+function listDeliveryTiles({ hour }: WebhookOverview): Tile[] {
+  const { accepted, failed, medianMs, p95Ms } = hour;
   const count = accepted + failed;
   return [
     {
@@ -105,20 +105,8 @@ function listDeliveryTiles({ minutes }: WebhookOverview): Tile[] {
   ];
 }
 
-/** The times are those of the middle minute and of the slowest. */
-function sumMinutes(minutes: readonly MinuteView[]) {
-  const medians = minutes.flatMap(({ medianMs }) => (medianMs === null ? [] : [medianMs])).sort((a, b) => a - b);
-  const tails = minutes.flatMap(({ p95Ms }) => (p95Ms === null ? [] : [p95Ms]));
-  return {
-    accepted: minutes.reduce((sum, minute) => sum + minute.accepted, 0),
-    failed: minutes.reduce((sum, minute) => sum + minute.failed, 0),
-    medianMs: medians[Math.floor(medians.length / 2)] ?? null,
-    p95Ms: tails.length === 0 ? null : Math.max(...tails),
-  };
-}
-
-function renderCharts(minutes: readonly MinuteView[]): Html {
-  const { accepted, failed, medianMs, p95Ms } = sumMinutes(minutes);
+function renderCharts({ hour, minutes }: WebhookOverview): Html {
+  const { accepted, failed, medianMs, p95Ms } = hour;
   const moments = minutes.map(({ startMs }) => startMs);
   const counts = renderColumns({
     title: t.perMinute,

@@ -46,7 +46,7 @@ export const overviewTexts = {
     `${formatCount(accepted)} accepted, ${formatCount(failed)} failed`,
   accepted: 'accepted',
   failed: 'failed',
-  timeSummary: (median: string, p95: string) => `median ${median}, p95 ${p95} at the latest`,
+  timeSummary: (median: string, p95: string) => `median ${median}, p95 ${p95}`,
   medianLine: 'median',
   p95Line: 'p95',
   models: 'Latency models',

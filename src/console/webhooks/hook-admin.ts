@@ -178,6 +178,8 @@ export interface WebhookOverview {
       | { readonly hookId: number; readonly repository: RepositoryName; readonly createdAtMs: number }
       | undefined;
   };
+  /** All of it together. */
+  readonly hour: MinuteView;
   /** The last hour, oldest first. */
   readonly minutes: readonly MinuteView[];
 }

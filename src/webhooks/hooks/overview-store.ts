@@ -73,18 +73,20 @@ interface OldestRow extends Row {
   readonly created_at_ms: number;
 }
 
-// One seek in the index of waiting deliveries for each hook: first attempts stand in the order of their creation.
+// One seek in the index of waiting deliveries for each hook: first attempts stand in the order of their creation. Retries do
+// not, but their ids, which the index has too, rise with time.
 const oldestWaiting: Statement<OldestRow> = statement(
   'overview_oldest_waiting',
   `SELECT hook_id, owner_login, path, created_at_ms FROM (
      SELECT q.hook_id, r.owner_login, r.path,
-       (SELECT MIN(created_at_ms) FROM (
+       (SELECT MIN(c.created_at_ms) FROM (
           SELECT * FROM (SELECT d.created_at_ms FROM deliveries d
             WHERE d.hook_id = q.hook_id AND d.state = 'pending' AND d.lane = 0 ORDER BY d.due_at_ms, d.id LIMIT 1) AS first
           UNION ALL
-          SELECT * FROM (SELECT d.created_at_ms FROM deliveries d
-            WHERE d.hook_id = q.hook_id AND d.state = 'pending' AND d.lane = 1
-            ORDER BY d.due_at_ms, d.id LIMIT ${LOOKED_RETRIES}) AS retries) AS candidates) AS created_at_ms
+          SELECT d.created_at_ms FROM deliveries d WHERE d.hook_id = q.hook_id AND d.id = (
+            SELECT MIN(l.id) FROM (
+              SELECT w.id FROM deliveries w WHERE w.hook_id = q.hook_id AND w.state = 'pending' AND w.lane = 1
+              ORDER BY w.due_at_ms, w.id LIMIT ${LOOKED_RETRIES}) AS l)) AS c) AS created_at_ms
      FROM endpoint_queue q JOIN hooks h ON h.id = q.hook_id JOIN repositories r ON r.id = h.repository_id
      WHERE ${OF_OWNER} AND q.held_since_ms IS NULL) AS endpoints
    WHERE created_at_ms IS NOT NULL ORDER BY created_at_ms, hook_id LIMIT 1`,

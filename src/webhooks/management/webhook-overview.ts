@@ -35,6 +35,7 @@ export async function readWebhookOverview(
     totals,
     troubled,
     backlog: { count: backlog, isCut: backlog >= BACKLOG_LIMIT, oldest },
+    hour: sumMinute(minutes, firstMinute),
     minutes: Array.from({ length: CHART_MINUTES }, (_, index) =>
       sumMinute(
         minutes.filter(({ minute }) => minute === firstMinute + index),
