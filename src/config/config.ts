@@ -69,7 +69,36 @@ function findContradictions({ grpc, authorization, prediction }: Config): string
   ];
 }
 
+/** A setting as it is in effect here, and where that comes from. */
+export interface ExplainedSetting {
+  readonly name: string;
+  readonly setting: string;
+  /** Undefined when it is off or derived; a secret is masked. */
+  readonly value: string | undefined;
+  readonly source: 'environment' | 'file' | 'default';
+}
+
+const MASK = '********';
+
+/** Every setting as it was given, right or wrong: `readConfig` says what is wrong. */
+export function explainConfig(environment: Environment = process.env): ExplainedSetting[] {
+  const file = readFile(environment);
+  return Object.entries(settings).flatMap(([section, definitions]) =>
+    (Object.entries(definitions) as [string, Setting<unknown>][]).map(([name, definition]) => {
+      const given = findGiven(definition, [section, name], environment, file.values, file.name);
+      const value = given === undefined ? undefined : definition.secret ? MASK : formatValue(given.value);
+      const setting = `${section}.${toSnakeCase(name)}`;
+      return { name: definition.env, setting, value, source: given?.from ?? 'default' };
+    }),
+  );
+}
+
+function formatValue(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
 interface Given {
+  readonly from: ExplainedSetting['source'];
   readonly source: string;
   readonly value: unknown;
 }
@@ -82,11 +111,14 @@ function findGiven(
   fileName: string,
 ): Given | undefined {
   const variable = environment[definition.env];
-  if (variable !== undefined && variable !== '') return { source: definition.env, value: variable };
+  if (variable !== undefined && variable !== '')
+    return { from: 'environment', source: definition.env, value: variable };
   const value = (file[section] as Record<string, unknown> | undefined)?.[toSnakeCase(name)];
   if (value !== undefined)
-    return { source: `${definition.env} (${section}.${toSnakeCase(name)} in ${fileName})`, value };
-  return definition.fallback === undefined ? undefined : { source: definition.env, value: definition.fallback };
+    return { from: 'file', source: `${definition.env} (${section}.${toSnakeCase(name)} in ${fileName})`, value };
+  return definition.fallback === undefined
+    ? undefined
+    : { from: 'default', source: definition.env, value: definition.fallback };
 }
 
 function parseSetting(definition: Setting<unknown>, given: Given | undefined, mistakes: string[]): unknown {

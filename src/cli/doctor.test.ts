@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { findFreePort } from '../../test/support/free-port.ts';
+import { runTrivet } from '../../test/support/run-trivet.ts';
+import type { Check } from './doctor/check.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'trivet-doctor-'));
+after(() => rmSync(folder, { recursive: true }));
+
+async function examine(env: Readonly<Record<string, string>>, dataDir = join(folder, 'data')) {
+  const ports = { HTTP_PORT: String(await findFreePort()), GRPC_PORT: String(await findFreePort()) };
+  const run = await runTrivet(['doctor', '--json'], { env: { TRIVET_DATA_DIR: dataDir, ...ports, ...env } });
+  const checks = run.stdout.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as Check]));
+  return { ...run, find: (name: string) => checks.find((check) => check.name === name) };
+}
+
+test('a healthy store passes, and what is missing is named with what to do', async () => {
+  const before = await examine({}, join(folder, 'none'));
+  assert.equal(before.code, 0);
+  assert.match(before.find('store')?.advice ?? '', /trivet serve/);
+  await runTrivet(['user', 'create', '--login', 'ada', '--name', 'Ada'], {
+    env: { TRIVET_DATA_DIR: join(folder, 'data') },
+  });
+  const healthy = await examine({});
+  assert.equal(healthy.code, 0, healthy.stderr);
+  for (const name of ['settings', 'store', 'keys', 'clock', 'accounts', 'HTTP port', 'gRPC port', 'disk', 'callers'])
+    assert.equal(healthy.find(name)?.state, 'ok', name);
+});
+
+test('each fault is found', async () => {
+  const taken = createServer().listen(0, '127.0.0.1');
+  await once(taken, 'listening');
+  const { port } = taken.address() as AddressInfo;
+  const ports = await examine({ HTTP_PORT: String(port), HOST: '127.0.0.1' });
+  taken.close();
+  assert.deepEqual([ports.code, ports.find('HTTP port')?.state], [1, 'fail']);
+
+  const settings = await examine({ HTTP_PORT: 'many', PREDICTION_AUHT: 'on' });
+  assert.deepEqual([settings.code, settings.find('settings')?.state], [1, 'fail']);
+  assert.match(settings.stdout, /PREDICTION_AUHT is no setting/);
+
+  const keys = await examine({ SECRET_KEYS: Buffer.alloc(32, 9).toString('base64') });
+  assert.deepEqual([keys.code, keys.find('keys')?.state], [1, 'fail']);
+
+  const database = await examine({ DATABASE_URL: `postgres://u:secret@127.0.0.1:${await findFreePort()}/none` });
+  assert.deepEqual([database.code, database.find('store')?.state], [1, 'fail']);
+  assert.doesNotMatch(database.stdout, /secret/);
+
+  const open = await examine({ HOST: '0.0.0.0', PREDICTION_AUTH: 'off', AUTH_URL: 'https://id.example.org' });
+  assert.deepEqual([open.find('callers')?.state, open.find('trusted proxies')?.state], ['warn', 'warn']);
+});
+
+test('the end of a certificate is seen', async () => {
+  const [cert, key] = [join(folder, 'cert.pem'), join(folder, 'key.pem')];
+  const make = (days: string) =>
+    execFileSync(
+      'openssl',
+      ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-subj', '/CN=x'].concat([
+        '-days',
+        days,
+        '-keyout',
+        key,
+        '-out',
+        cert,
+      ]),
+      { stdio: 'ignore' },
+    );
+  const env = { GRPC_TLS_CERT_FILE: cert, GRPC_TLS_KEY_FILE: key };
+  make('100');
+  assert.equal((await examine(env)).find('TLS certificate')?.state, 'ok');
+  make('3');
+  assert.equal((await examine(env)).find('TLS certificate')?.state, 'warn');
+  const unreadable = await examine({ ...env, GRPC_TLS_CERT_FILE: key });
+  assert.equal(unreadable.find('TLS certificate')?.state, 'fail');
+});
+
+test('settings are shown with where they come from, secrets are masked', async () => {
+  const env = { TRIVET_DATA_DIR: folder, DATABASE_URL: 'postgres://u:sesame@db/x', HTTP_PORT: '8090' };
+  const plain = await runTrivet(['config'], { env });
+  assert.match(plain.stdout, /^HTTP_PORT +8090 +environment$/m);
+  assert.match(plain.stdout, /^DATABASE_URL +\*+ +environment$/m);
+  const json = await runTrivet(['config', '--json'], { env });
+  const rows = json.stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  const host = rows.find(({ name }: { name: string }) => name === 'HOST');
+  assert.deepEqual(host, { name: 'HOST', setting: 'server.host', value: '127.0.0.1', source: 'default' });
+  assert.doesNotMatch(plain.stdout + json.stdout, /sesame/);
+  const wrong = await runTrivet(['config'], { env: { ...env, HTTP_PORT: 'many' } });
+  assert.equal(wrong.code, 2);
+  assert.match(wrong.stderr, /HTTP_PORT: must be a whole number/);
+});

@@ -1,0 +1,108 @@
+/** What the service needs of its machine and its surroundings: ports, disk, certificate, proxies, callers. */
+import { X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { statfs } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import type { Config } from '../../config/config.ts';
+import { describeError } from '../../errors.ts';
+import { type Check, fail, ok, warn } from './check.ts';
+
+export async function checkMachine(config: Config, nowMs: number): Promise<Check[]> {
+  return [
+    ...(await checkPorts(config)),
+    ...(await checkDisk(config)),
+    ...checkCertificate(config, nowMs),
+    ...checkProxies(config),
+    ...checkCallers(config),
+  ];
+}
+
+async function checkPorts({ server: { host, httpPort, grpcPort } }: Config): Promise<Check[]> {
+  const checks = [
+    { name: 'HTTP port', variable: 'HTTP_PORT', port: httpPort },
+    { name: 'gRPC port', variable: 'GRPC_PORT', port: grpcPort },
+  ].map(async ({ name, variable, port }) => {
+    if (await canListen(host, port)) return ok(name, `${host}:${port} is free`);
+    if (await answersHere(host, httpPort)) return ok(name, `${host}:${port} is in use, and a Trivet service runs here`);
+    return fail(name, `${host}:${port} is in use`, `Stop the other program, or set ${variable}`);
+  });
+  return await Promise.all(checks);
+}
+
+async function canListen(host: string, port: number): Promise<boolean> {
+  const server = createServer();
+  try {
+    await once(server.listen(port, host), 'listening');
+    return true;
+  } catch {
+    return false;
+  } finally {
+    server.close();
+  }
+}
+
+async function answersHere(host: string, port: number): Promise<boolean> {
+  try {
+    const to = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
+    const response = await fetch(`http://${to}:${port}/healthz`, { signal: AbortSignal.timeout(2000) });
+    return ((await response.json()) as { readonly status?: string }).status === 'ok';
+  } catch {
+    return false;
+  }
+}
+
+const MIB = 1_048_576;
+const FEW_MIB = 1024;
+const TOO_FEW_MIB = 100;
+
+async function checkDisk({ store }: Config): Promise<Check[]> {
+  if (!existsSync(store.dataDir)) return [];
+  const { bavail, bsize } = await statfs(store.dataDir);
+  const freeMib = Math.floor((bavail * bsize) / MIB);
+  const found = `${freeMib} MiB are free in "${store.dataDir}"`;
+  const advice = 'Make room, or move the folder: without room nothing is stored';
+  if (freeMib < TOO_FEW_MIB) return [fail('disk', found, advice)];
+  return [freeMib < FEW_MIB ? warn('disk', found, advice) : ok('disk', found)];
+}
+
+const DAY_MS = 86_400_000;
+const SOON_DAYS = 14;
+
+function checkCertificate({ grpc: { tlsCertFile } }: Config, nowMs: number): Check[] {
+  if (tlsCertFile === undefined) return [];
+  const name = 'TLS certificate';
+  try {
+    const { validTo } = new X509Certificate(readFileSync(tlsCertFile));
+    const days = Math.floor((Date.parse(validTo) - nowMs) / DAY_MS);
+    const found = `"${tlsCertFile}" ends ${new Date(validTo).toISOString()}`;
+    const advice = 'Put a new certificate in its place; the service reads it again by itself';
+    if (days < 0) return [fail(name, found, advice)];
+    return [days < SOON_DAYS ? warn(name, found, advice) : ok(name, found)];
+  } catch (error) {
+    return [fail(name, describeError(error), 'Set GRPC_TLS_CERT_FILE to a certificate in PEM form')];
+  }
+}
+
+function checkProxies({ server: { baseUrl, authUrl, trustedProxies } }: Config): Check[] {
+  const name = 'trusted proxies';
+  const isBehindProxy = [baseUrl, authUrl].some((url) => url?.startsWith('https:'));
+  if (trustedProxies.length > 0) return [ok(name, trustedProxies.join(', '))];
+  if (!isBehindProxy) return [ok(name, 'none, and the address is not https')];
+  const advice = 'Set TRUSTED_PROXIES to its address: limits and the audit log take all callers for one else';
+  return [warn(name, 'BASE_URL or AUTH_URL is https, so a proxy is in front, and none is trusted', advice)];
+}
+
+const LOOPBACK = /^(127\.|::1$|localhost$)/;
+
+function checkCallers({ server: { host }, prediction: { auth } }: Config): Check[] {
+  if (auth !== 'off' || LOOPBACK.test(host)) return [ok('callers', `PREDICTION_AUTH is ${auth}, HOST is ${host}`)];
+  const advice = 'Keep others out by the network, or set PREDICTION_AUTH=on';
+  return [
+    warn(
+      'callers',
+      `PREDICTION_AUTH is off, and HOST is ${host}: anyone who reaches it may predict and report`,
+      advice,
+    ),
+  ];
+}

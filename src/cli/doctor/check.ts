@@ -1,0 +1,20 @@
+/** One thing that `trivet doctor` looked at. */
+export interface Check {
+  readonly state: 'ok' | 'warn' | 'fail';
+  readonly name: string;
+  readonly found: string;
+  /** What to do; nothing for what is fine. */
+  readonly advice?: string | undefined;
+}
+
+export function ok(name: string, found: string): Check {
+  return { state: 'ok', name, found };
+}
+
+export function warn(name: string, found: string, advice: string): Check {
+  return { state: 'warn', name, found, advice };
+}
+
+export function fail(name: string, found: string, advice: string): Check {
+  return { state: 'fail', name, found, advice };
+}
