@@ -137,7 +137,7 @@ export function renderMoment(ms: number): Html {
   return html`<time datetime="${iso}">${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC</time>`;
 }
 
-/** To the second, for what is told apart by it. */
+/** To the second, where many things happen in a minute. */
 export function renderSecond(ms: number): Html {
   const iso = new Date(ms).toISOString();
   return html`<time datetime="${iso}">${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC</time>`;

@@ -3,10 +3,10 @@ import { type Row, type Statement, type Store, statement } from '../../database/
 import type { PauseReason } from '../delivery/schedule/pause.ts';
 
 /** A page must not cost more because a million deliveries wait. */
-export const BACKLOG_LIMIT = 100_000;
+export const BACKLOG_LIMIT = 10_000;
 const LISTED_HOOKS = 20;
-/** Retries of one hook that are looked through for the oldest; breakers keep them few. */
-const LOOKED_RETRIES = 1000;
+/** Retries of one hook that are looked through for the oldest, the next ones; more make PostgreSQL read the log instead of the index. */
+const LOOKED_RETRIES = 20;
 
 /** `$1`: an owner's id, or '' for all. */
 const OF_OWNER = `($1 = '' OR r.owner_id = $1)`;
