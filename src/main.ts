@@ -9,7 +9,7 @@ export async function serve(): Promise<void> {
   const stopped = waitForSignal();
   const app = await startApp(readConfig());
   for (const misspelt of findMisspeltVariables(readEnvironment()))
-    app.log.warn(misspelt, 'ignored a variable that is no setting');
+    app.log.warn(misspelt, 'Ignored a variable that is no setting');
   process.stdout.write(`${app.banner}\n`);
   const signal = await stopped;
   app.log.info({ signal }, 'stopping');

@@ -56,7 +56,7 @@ export function createTopicWatcher(engine: Engine, log: Log): TopicWatcher {
       if (isUncertain || mayHaveChanged) compare((await engine.read(listVersionsStatement, [])) as never);
     } catch (error) {
       // Once an outage: it looks several times a second.
-      if (!isUncertain) log.warn({ err: error }, 'cannot look for changes made by other processes');
+      if (!isUncertain) log.warn({ err: error }, 'Cannot look for changes made by other processes');
       isUncertain = true;
     } finally {
       isLooking = false;
@@ -82,6 +82,6 @@ function callListener(listener: () => void, topic: string, log: Log): void {
   try {
     listener();
   } catch (error) {
-    log.error({ err: error, topic }, 'a listener of a topic failed');
+    log.error({ err: error, topic }, 'A listener of a topic failed');
   }
 }

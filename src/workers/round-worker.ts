@@ -22,7 +22,7 @@ export function createRoundWorker({ name, restMs, world, log, round }: RoundWork
       try {
         await round(signal);
       } catch (err) {
-        if (!signal.aborted) log.error({ err, worker: name }, 'a round failed');
+        if (!signal.aborted) log.error({ err, worker: name }, 'A round of a background worker failed');
       }
       await world.sleep(restMs, signal).catch(() => {});
     }

@@ -134,7 +134,7 @@ async function waitUntilSettled(program: Program, version: string): Promise<stri
     const line = program
       .log()
       .split('\n')
-      .find((text) => text.includes('cannot load a promoted model') && text.includes(`"${version}"`));
+      .find((text) => text.includes('Cannot load a promoted model') && text.includes(`"${version}"`));
     if (line !== undefined) return `skips it: ${(JSON.parse(line) as { err: { message: string } }).err.message}`;
     await new Promise((resolve) => setTimeout(resolve, 50));
   }

@@ -125,7 +125,7 @@ async function applyOne(
     const { statement, parameters } = recordStep(migration, world.nowMs());
     await client.query(statement.text, [...parameters]);
     await client.query('COMMIT');
-    log.debug({ migration: migration.id, name: migration.name }, 'migrated the database');
+    log.debug({ migration: migration.id, name: migration.name }, 'Migrated the database');
   } catch (cause) {
     await client.query('ROLLBACK').catch(() => {});
     const title = `${migration.id}-${migration.name}`;

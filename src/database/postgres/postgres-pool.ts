@@ -27,7 +27,7 @@ export function openPostgresConnections(databaseUrl: string, poolSize: number, l
   const finder = hosts.length === 0 ? undefined : createPrimaryFinder(hosts, config);
   const Client = finder === undefined ? pg.Client : createPrimaryClient(finder);
   const pool = new pg.Pool({ ...config, max: poolSize, Client });
-  pool.on('error', (error) => log.warn({ err: error }, 'a connection to PostgreSQL was lost'));
+  pool.on('error', (error) => log.warn({ err: error }, 'A connection to PostgreSQL was lost'));
   pool.on('connect', listenTo);
   return {
     pool,

@@ -58,7 +58,7 @@ function applyMissing(connection: SqliteConnection, { migrations, nowMs, log }: 
     applyOne(connection, migration);
     const { statement, parameters } = recordStep(migration, nowMs);
     connection.run(statement, parameters);
-    log.debug({ migration: migration.id, name: migration.name }, 'migrated the database');
+    log.debug({ migration: migration.id, name: migration.name }, 'Migrated the database');
   }
 }
 

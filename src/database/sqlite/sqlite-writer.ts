@@ -41,7 +41,7 @@ export function createSqliteWriter(options: SqliteWriterOptions): SqliteWriter {
   const endThread = (cause: Error | undefined): void => {
     link = undefined;
     if (cause !== undefined)
-      log.error({ err: cause, waiting: callers.count() }, 'the database writer ended unexpectedly');
+      log.error({ err: cause, waiting: callers.count() }, 'The database writer ended unexpectedly');
     callers.rejectAll(
       new Failure('unavailable', 'Cannot write: the database writer ended', { isUnknown: true }, { cause }),
     );
@@ -91,8 +91,8 @@ function createOutageLog(log: Log): (outcome: WriterOutcome) => void {
     const wasOut = cannotStore;
     cannotStore = 'error' in outcome && outcome.error.failure === 'unavailable';
     if (cannotStore && !wasOut && 'error' in outcome)
-      log.error({ err: fromWireError(outcome.error) }, 'the database cannot store anything; writes are refused');
-    if (wasOut && !cannotStore) log.warn('the database stores again');
+      log.error({ err: fromWireError(outcome.error) }, 'The database cannot store anything; writes are refused');
+    if (wasOut && !cannotStore) log.warn('The database stores again');
   };
 }
 

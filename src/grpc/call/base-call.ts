@@ -271,7 +271,7 @@ export class BaseCall implements GrpcCall, StreamListener {
     this.#traceId ??= traceIdOf(headers.get('traceparent'), world);
     const traceId = this.#traceId;
     const status = toStatus(error, traceId);
-    if (!isExpected(error)) log.error({ err: error, traceId, path: route.path }, 'call failed');
+    if (!isExpected(error)) log.error({ err: error, traceId, path: route.path }, 'A call failed unexpectedly');
     this.#end(status.code);
     const trailers: [string, string][] = [['grpc-status', String(status.code)]];
     if (status.details !== '') trailers.push(['grpc-message', encodeGrpcMessage(status.details)]);

@@ -88,7 +88,7 @@ export class Transport {
       );
       server.listen(isUnixSocket ? { path: at.path } : { host: at.host, port: at.port }, resolve);
     });
-    server.on('error', (error) => this.#dependencies.log.error({ err: error }, 'gRPC listener failed'));
+    server.on('error', (error) => this.#dependencies.log.error({ err: error }, 'The gRPC listener failed'));
     this.#servers.push(server);
     const address = server.address();
     return address === null || typeof address === 'string' ? 0 : address.port;
@@ -132,7 +132,7 @@ export class Transport {
       network,
       largeMessages: this.#largeMessages,
       onRequest: (stream, headers) => this.#startCall({ stream, headers, peer, heads }),
-      onFault: (error) => this.#dependencies.log.error({ err: error }, 'gRPC connection failed'),
+      onFault: (error) => this.#dependencies.log.error({ err: error }, 'A gRPC connection failed'),
       onClosed: (closed) => this.#connections.delete(closed),
     });
     this.#connections.add(connection, name);

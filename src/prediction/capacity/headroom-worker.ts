@@ -87,7 +87,7 @@ async function listHeadrooms(
   for (const [podType, ofPod] of Map.groupBy(samples, ({ input }) => normalizePodType(input.podType))) {
     const servers = listMeasured(ofPod);
     if (servers.size === 0 || ofPod.length < MIN_SAMPLES) {
-      log.debug({ model: targetModel, podType }, 'too few samples to work out a headroom');
+      log.debug({ model: targetModel, podType }, 'Too few samples to work out a headroom');
       continue;
     }
     const pool = createObservedPool({ model, samples: ofPod, servers: [...servers.keys()], podType, outputTokens });

@@ -152,7 +152,7 @@ function createTraining(dependencies: TrainerDependencies, learning: BackgroundP
     await recordTraining(store, { targetModel, lastSampleId: lastId, nowMs: world.nowMs(), outcome });
     await dependencies.onTrained(targetModel);
     trainings.inc({ model: targetModel, outcome });
-    log.info({ model: targetModel, rows, outcome, ...scores }, 'learned from what was observed');
+    log.info({ model: targetModel, rows, outcome, ...scores }, 'Trained a model on the observed requests');
   };
 }
 

@@ -25,7 +25,7 @@ export function createMeasuredTimes({ store, log }: { readonly store: Store; rea
   }
 
   function reload(): void {
-    load().catch((error: unknown) => log.error({ err: error }, 'cannot read which models have end-to-end times'));
+    load().catch((error: unknown) => log.error({ err: error }, 'Cannot read which models have end-to-end times'));
   }
 
   return {

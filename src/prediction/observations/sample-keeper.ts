@@ -63,7 +63,7 @@ export function createSampleKeeper({
       counted.map(({ labels }) => labels),
     );
     if (shown.size > MAX_SHOWN) hide(shown.keys().next().value!);
-    if (removed > 0) log.debug({ model: targetModel, removed }, 'thinned the samples');
+    if (removed > 0) log.debug({ model: targetModel, removed }, 'Thinned the samples');
   }
 
   function hide(targetModel: string): void {

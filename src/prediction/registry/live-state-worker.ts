@@ -77,7 +77,7 @@ export function createLiveStateKeeper({
     },
     async stop() {
       await worker.stop();
-      await save().catch((err: unknown) => log.error({ err }, 'the live state of the models was not saved'));
+      await save().catch((err: unknown) => log.error({ err }, 'Failed to save the live state of the models'));
     },
   };
 }

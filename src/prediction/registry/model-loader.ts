@@ -35,7 +35,7 @@ export function createModelLoader(options: ModelLoaderOptions): ModelLoader {
       try {
         await synchronize();
       } catch (error) {
-        log.error({ err: error }, 'cannot look for promoted models');
+        log.error({ err: error }, 'Cannot look for promoted models');
       }
     } while (isDirty);
     running = undefined;
@@ -72,9 +72,9 @@ function createSynchronizer({ store, predictor, log, metrics }: ModelLoaderOptio
       const model = decodeModel(await readModelFile(store, name, version));
       await predictor.swapBetweenCalls(name, model);
       loaded.set(name, promoted);
-      log.info({ model: model.id }, 'serving a model');
+      log.info({ model: model.id }, 'Serving a model');
     } catch (error) {
-      log.error({ err: error, model: formatModelId(name, version) }, 'cannot load a promoted model');
+      log.error({ err: error, model: formatModelId(name, version) }, 'Cannot load a promoted model');
     }
   }
 

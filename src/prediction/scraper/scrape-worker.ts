@@ -44,7 +44,7 @@ export function createScrapeWorker(dependencies: ScrapeWorkerDependencies): Scra
     targets = next;
     failing.clear();
     loads.replaceServers(next.map(({ names }) => names));
-    log.info({ servers: next.length }, 'read the list of servers to scrape');
+    log.info({ servers: next.length }, 'Read the list of servers to scrape');
   }
 
   async function scrapeOne(target: ScrapeTarget, server: ScrapedServer): Promise<void> {
@@ -53,7 +53,7 @@ export function createScrapeWorker(dependencies: ScrapeWorkerDependencies): Scra
       server.load = await scraper.scrape(target);
       server.atMs = startedMs;
       scrapes.inc({ outcome: 'ok' });
-      if (failing.delete(server)) log.info({ server: server.names[0] }, 'scrapes a server again');
+      if (failing.delete(server)) log.info({ server: server.names[0] }, 'Scrapes a server again');
     } catch (error) {
       scrapes.inc({ outcome: 'failed' });
       if (failing.has(server)) return;
