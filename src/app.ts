@@ -139,7 +139,7 @@ async function createAreas(config: Config, { store, world, log, metrics, vault, 
   if (parts.includes('authorization')) {
     const hookAdmin = parts.includes('webhooks') ? webhooks.admin : undefined;
     const modelAdmin = parts.includes('prediction') ? prediction.admin : undefined;
-    areas.push(createConsoleArea({ world, gate: authorization.gate, hookAdmin, modelAdmin }));
+    areas.push(createConsoleArea({ world, guard: authorization.guard, hookAdmin, modelAdmin }));
   }
   return { areas, createSetupLink: () => authorization.createSetupLink() };
 }

@@ -9,12 +9,12 @@ import type { Owners, VerifyToken } from '../identity.ts';
 import type { AuditChange } from '../operations/audit-change.ts';
 import { mountOperations } from '../operations/operation-routes.ts';
 import { respondRefusal } from '../pages/page-routes.ts';
-import type { Gate } from '../pages/visits.ts';
+import type { SessionGuard } from '../pages/signed-in-pages.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Vault } from '../vault/vault.ts';
 import type { World } from '../world.ts';
-import { createGate } from './account-pages/gate.ts';
 import { createPages } from './account-pages/pages.ts';
+import { createSessionGuard } from './account-pages/session-guard.ts';
 import { createAttemptLimits } from './accounts/client-limits.ts';
 import { createOwners } from './accounts/owners.ts';
 import { createRefusalLog } from './accounts/refusal-log.ts';
@@ -45,7 +45,7 @@ export interface AuthorizationDependencies {
   /** The address of the authorization server, and its issuer name. */
   readonly authUrl: string;
   /** The sections of the navigation whose pages others serve. */
-  readonly listSections?: Gate['listSections'];
+  readonly listSections?: SessionGuard['listSections'];
 }
 
 export interface AuthorizationArea extends Area {
@@ -53,7 +53,7 @@ export interface AuthorizationArea extends Area {
   readonly requireScope: RequireScope;
   readonly verifyToken: VerifyToken;
   /** Lets people in to pages that others serve. */
-  readonly gate: Gate;
+  readonly guard: SessionGuard;
   readonly owners: Owners;
   /** Records what other areas change for administrators. */
   readonly auditChange: AuditChange;
@@ -89,7 +89,7 @@ export function createAuthorizationArea(dependencies: AuthorizationDependencies)
     baseUrl: authUrl,
     upstream: readUpstream(dependencies.config),
   });
-  const gate = createGate(signIn.context, dependencies.listSections);
+  const guard = createSessionGuard(signIn.context, dependencies.listSections);
   const verifyToken = createVerifyToken(protocol);
   const requireScope = createRequireScope(verifyToken);
   return {
@@ -100,7 +100,7 @@ export function createAuthorizationArea(dependencies: AuthorizationDependencies)
       createUserMount(protocol, { verifyToken, requireScope }),
       ...mountOperations(implementAdministration({ store, world }), requireScope),
       { path: '/', errors: 'page', routes: signIn.routes, respondPage: respondRefusal },
-      { path: '/', errors: 'page', routes: createPages(signIn.context, gate) },
+      { path: '/', errors: 'page', routes: createPages(signIn.context, guard) },
     ],
     workers: [
       createSweeper(protocol),
@@ -108,7 +108,7 @@ export function createAuthorizationArea(dependencies: AuthorizationDependencies)
     ],
     requireScope,
     verifyToken,
-    gate,
+    guard,
     auditChange,
     owners: createOwners(store),
     ensureOwnClient: () => ensureCommandLineClient(store, world.nowMs()),

@@ -4,7 +4,7 @@ import { addAssetRoutes } from '../pages/assets.ts';
 import { createLiveStreams } from '../pages/live-streams.ts';
 import type { NavigationSection } from '../pages/navigation.ts';
 import { createPageRoutes, respondRefusal } from '../pages/page-routes.ts';
-import { createVisits, type Gate } from '../pages/visits.ts';
+import { createSignedInPages, type SessionGuard } from '../pages/signed-in-pages.ts';
 import type { World } from '../world.ts';
 import { consoleStyles } from './frame/console.ts';
 import type { ModelAdmin } from './models/model-admin.ts';
@@ -18,7 +18,7 @@ import { addRepositoryRoutes, WEBHOOKS } from './webhooks/repository-routes.ts';
 
 export interface ConsoleDependencies {
   readonly world: Pick<World, 'randomBytes' | 'sleep' | 'monotonicMs'>;
-  readonly gate: Gate;
+  readonly guard: SessionGuard;
   /** Absent: the process does not serve webhooks. */
   readonly hookAdmin: HookAdmin | undefined;
   /** Absent: the process does not serve predictions. */
@@ -27,24 +27,24 @@ export interface ConsoleDependencies {
 
 const KEY_BYTES = 32;
 
-export function createConsoleArea({ world, gate, hookAdmin, modelAdmin }: ConsoleDependencies): Area {
+export function createConsoleArea({ world, guard, hookAdmin, modelAdmin }: ConsoleDependencies): Area {
   const routes = createPageRoutes();
   const live = createLiveStreams({ world });
-  const visits = createVisits(routes, gate, live);
+  const signedIn = createSignedInPages(routes, guard, live);
   addAssetRoutes(routes, [consoleStyles]);
-  addOverviewRoutes(visits, { findAdvice: gate.findAdvice, hookAdmin, modelAdmin });
+  addOverviewRoutes(signedIn, { findAdvice: guard.findAdvice, hookAdmin, modelAdmin });
   if (hookAdmin !== undefined) {
     const createKey = () => Buffer.from(world.randomBytes(KEY_BYTES)).toString('base64url');
-    addRepositoryRoutes(visits, hookAdmin);
-    addHookRoutes(visits, { admin: hookAdmin, createKey });
-    addDeliveryRoutes(visits, hookAdmin);
+    addRepositoryRoutes(signedIn, hookAdmin);
+    addHookRoutes(signedIn, { admin: hookAdmin, createKey });
+    addDeliveryRoutes(signedIn, hookAdmin);
   }
-  if (modelAdmin !== undefined) addModelRoutes(visits, modelAdmin);
+  if (modelAdmin !== undefined) addModelRoutes(signedIn, modelAdmin);
   return { routes: [{ path: '/', errors: 'page', routes, respondPage: respondRefusal }], workers: [live] };
 }
 
 /** Where the navigation leads in a process that serves these parts. */
-export function createSectionList(parts: readonly string[]): Gate['listSections'] {
+export function createSectionList(parts: readonly string[]): SessionGuard['listSections'] {
   const { nav } = texts;
   const webhooks = { path: WEBHOOKS, label: nav.webhooks };
   const models = { path: MODELS, label: nav.models };

@@ -5,8 +5,8 @@
 import { html } from 'hono/html';
 import { type Asset, icon, pageScript, styleSheet } from './assets.ts';
 import type { NavigationEntry, NavigationSection } from './navigation.ts';
+import type { SignedInUser } from './signed-in-user.ts';
 import { frameTexts as texts } from './texts.ts';
-import type { Visitor } from './visitor.ts';
 
 export type Html = ReturnType<typeof html>;
 
@@ -63,7 +63,7 @@ export function renderFocusPage(page: FocusPage): Html {
 }
 
 export interface ConsolePage extends Omit<Frame, 'body' | 'withPageScript'> {
-  readonly visitor: Visitor;
+  readonly person: SignedInUser;
   readonly sections: readonly NavigationSection[];
   /** The path of the entry in the navigation that this page belongs to. */
   readonly here: string;
@@ -78,8 +78,8 @@ export function renderConsolePage(page: ConsolePage): Html {
 <header class="top"><div class="row spread">
 <a class="brand" href="/">${MARK} ${texts.product}</a>
 <form method="post" action="/sign-out" class="row">
-<input type="hidden" name="csrf_token" value="${page.visitor.csrfToken}">
-<span class="small soft"><span class="as">${texts.signedInAs}</span> <strong>${page.visitor.user.login}</strong></span>
+<input type="hidden" name="csrf_token" value="${page.person.csrfToken}">
+<span class="small soft"><span class="as">${texts.signedInAs}</span> <strong>${page.person.user.login}</strong></span>
 <button class="plain quiet">${texts.signOut}</button>
 </form>
 </div></header>

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import type { TestContext } from 'node:test';
 import { html } from 'hono/html';
-import { createGate } from '../../src/authorization/account-pages/gate.ts';
 import { createPages } from '../../src/authorization/account-pages/pages.ts';
+import { createSessionGuard } from '../../src/authorization/account-pages/session-guard.ts';
 import { createUser, type User } from '../../src/authorization/accounts/user-store.ts';
 import { hashPassword } from '../../src/authorization/sign-in/password.ts';
 import { createSignIn, type SignIn } from '../../src/authorization/sign-in/sign-in.ts';
@@ -14,7 +14,7 @@ import type { Store } from '../../src/database/store.ts';
 import { createHttpApp } from '../../src/http/http-app.ts';
 import { listenHttp } from '../../src/http/http-server.ts';
 import { createPageRoutes, respondRefusal } from '../../src/pages/page-routes.ts';
-import { createVisits, type Gate } from '../../src/pages/visits.ts';
+import { createSignedInPages, type SessionGuard } from '../../src/pages/signed-in-pages.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { createVault, type Vault } from '../../src/vault/vault.ts';
@@ -60,10 +60,10 @@ export async function startPageService({
   const url = `http://${hostname}:${server.port}`;
   const vault = createVault([new Uint8Array(32).fill(1)], world);
   const signIn = createSignIn({ store, world, vault, baseUrl: baseUrl ?? url, upstream });
-  const gate = createGate(signIn.context);
+  const guard = createSessionGuard(signIn.context);
   const lines: string[] = [];
   const app = createHttpApp({
-    mounts: [signIn.routes, createHome(gate), createPages(signIn.context, gate)].map(
+    mounts: [signIn.routes, createHome(guard), createPages(signIn.context, guard)].map(
       (routes) => ({ path: '/', errors: 'page', routes, respondPage: respondRefusal }) as const,
     ),
     log: createLog('trace', { write: (line) => void lines.push(line) }),
@@ -86,9 +86,11 @@ export async function startPageService({
 }
 
 /** The first page belongs to the console, which is not served here. */
-function createHome(gate: Gate<Session>) {
+function createHome(guard: SessionGuard<Session>) {
   const routes = createPageRoutes();
-  createVisits(routes, gate).page('/', ({ show }) => show({ title: 'Home', here: '/', content: html`<h1>Home</h1>` }));
+  createSignedInPages(routes, guard).page('/', ({ show }) =>
+    show({ title: 'Home', here: '/', content: html`<h1>Home</h1>` }),
+  );
   return routes;
 }
 

@@ -5,30 +5,30 @@ import type { Html } from '../../pages/layout.ts';
 import { type EventCursor, listEvents, type RecordedEvent } from '../accounts/audit-store.ts';
 import { findLogins } from '../accounts/user-store.ts';
 import { messages } from '../messages/messages.ts';
-import type { Console, Visit } from './console.ts';
+import type { AccountPages, PageRequest } from './account-pages.ts';
 
 const PAGE_SIZE = 50;
 
 /** The audit log: people see their own events, administrators see all. */
-export function addActivityRoutes({ context, page }: Console): void {
-  page('/account/activity', (visit) =>
-    showEvents(context, visit, { userId: visit.session.user.id, here: '/account/activity' }),
+export function addActivityRoutes({ context, page }: AccountPages): void {
+  page('/account/activity', (request) =>
+    showEvents(context, request, { userId: request.session.user.id, here: '/account/activity' }),
   );
 
-  page('/admin/activity', (visit) => {
-    checkAdmin(visit);
-    return showEvents(context, visit, { here: '/admin/activity' });
+  page('/admin/activity', (request) => {
+    checkAdmin(request);
+    return showEvents(context, request, { here: '/admin/activity' });
   });
 }
 
 /** Throws `not_found`, not `forbidden`: a person without access does not learn that the page exists. */
-export function checkAdmin({ session }: Visit): void {
+export function checkAdmin({ session }: PageRequest): void {
   if (!session.user.isAdmin) throw new Failure('not_found', messages.error.notFound);
 }
 
 async function showEvents(
-  { store }: Console['context'],
-  { c, show }: Visit,
+  { store }: AccountPages['context'],
+  { c, show }: PageRequest,
   { userId, here }: { readonly userId?: string; readonly here: string },
 ): Promise<Response> {
   const t = messages.activity;

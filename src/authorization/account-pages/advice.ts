@@ -1,6 +1,6 @@
 /** The next step that would protect an account better. */
 import type { Store } from '../../database/store.ts';
-import type { Advice } from '../../pages/visits.ts';
+import type { Advice } from '../../pages/signed-in-pages.ts';
 import { listPasskeys } from '../accounts/passkey-store.ts';
 import { countRecoveryCodes, hasTotp } from '../accounts/totp-store.ts';
 import { findUserById } from '../accounts/user-store.ts';

@@ -4,7 +4,7 @@ import { Failure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';
 import type { Mistake } from '../../pages/elements.ts';
 import { readField, toMistake } from '../../pages/page-routes.ts';
-import { findDone } from '../../pages/visits.ts';
+import { findDone } from '../../pages/signed-in-pages.ts';
 import {
   type ApplicationForm,
   addSecret,
@@ -22,6 +22,7 @@ import {
 } from '../applications/application-store.ts';
 import { messages } from '../messages/messages.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
+import type { AccountPages, PageRequest } from './account-pages.ts';
 import {
   type ApplicationValues,
   renderApplication,
@@ -29,7 +30,6 @@ import {
   renderNewApplication,
   valuesOf,
 } from './application-pages.ts';
-import type { Console, Visit } from './console.ts';
 import { redirectWithSecret, takeOnce } from './shown-once.ts';
 
 const HERE = '/account/applications';
@@ -45,20 +45,20 @@ const BLANK: ApplicationValues = {
   authenticatedRefresh: false,
 };
 
-export function addApplicationRoutes(console: Console): void {
-  addList(console);
-  addDetail(console);
-  addSecrets(console);
+export function addApplicationRoutes(pages: AccountPages): void {
+  addList(pages);
+  addDetail(pages);
+  addSecrets(pages);
 }
 
-function addList({ context, page, form }: Console): void {
+function addList({ context, page, form }: AccountPages): void {
   page(HERE, async ({ c, session, show }) => {
     const applications = await listApplications(context.store, session.user.id);
     const content = renderApplicationList(applications, findDone(c, { deleted: messages.applications.deleted }));
     return show({ title: messages.applications.title, here: HERE, content });
   });
 
-  page(`${HERE}/new`, (visit) => showNew(visit, BLANK));
+  page(`${HERE}/new`, (request) => showNew(request, BLANK));
 
   form(HERE, async (submission) => {
     const values = readValues(submission.form);
@@ -74,7 +74,7 @@ function addList({ context, page, form }: Console): void {
   });
 }
 
-function showNew({ session, show }: Visit, values: ApplicationValues, mistake?: Mistake): Promise<Response> {
+function showNew({ session, show }: PageRequest, values: ApplicationValues, mistake?: Mistake): Promise<Response> {
   const content = renderNewApplication({ values, mistake, csrfToken: session.csrfToken });
   return show(
     { title: messages.applications.createTitle, here: HERE, at: `${HERE}/new`, content },
@@ -82,13 +82,13 @@ function showNew({ session, show }: Visit, values: ApplicationValues, mistake?: 
   );
 }
 
-function addDetail({ context, page, form }: Console): void {
-  page(PATH, async (visit) => {
-    const application = await findOwn(context, visit);
+function addDetail({ context, page, form }: AccountPages): void {
+  page(PATH, async (request) => {
+    const application = await findOwn(context, request);
     const { created, saved, secretRemoved } = messages.applications;
-    const { texts: secrets, isSpent } = await takeOnce(context, visit);
-    const done = findDone(visit.c, { created, saved, secret_removed: secretRemoved });
-    return showApplication(context, visit, {
+    const { texts: secrets, isSpent } = await takeOnce(context, request);
+    const done = findDone(request.c, { created, saved, secret_removed: secretRemoved });
+    return showApplication(context, request, {
       application,
       secret: secrets[0],
       done: isSpent ? messages.shownBefore : done,
@@ -118,7 +118,7 @@ function addDetail({ context, page, form }: Console): void {
   });
 }
 
-function addSecrets({ context, form }: Console): void {
+function addSecrets({ context, form }: AccountPages): void {
   form(`${PATH}/secrets`, async (submission) => {
     const application = await findOwn(context, submission);
     try {
@@ -143,14 +143,14 @@ function addSecrets({ context, form }: Console): void {
 }
 
 /** Throws `not_found` for another person's application, as for an unknown application. */
-async function findOwn(context: Console['context'], { c, session }: Visit): Promise<Application> {
+async function findOwn(context: AccountPages['context'], { c, session }: PageRequest): Promise<Application> {
   const application = await findApplication(context.store, c.req.param('clientId') ?? '');
   if (application === undefined || application.ownerId !== session.user.id)
     throw new Failure('not_found', messages.error.notFound);
   return application;
 }
 
-function actorOf({ c, session }: { readonly c: Context<HttpEnv>; readonly session: Visit['session'] }) {
+function actorOf({ c, session }: { readonly c: Context<HttpEnv>; readonly session: PageRequest['session'] }) {
   return { userId: session.user.id, address: clientAddress(c) };
 }
 
@@ -163,8 +163,8 @@ interface ApplicationShown {
 }
 
 async function showApplication(
-  context: Console['context'],
-  { session, show }: Visit,
+  context: AccountPages['context'],
+  { session, show }: PageRequest,
   shown: ApplicationShown,
 ): Promise<Response> {
   const { application, values = valuesOf(application) } = shown;

@@ -3,12 +3,12 @@ import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { HttpEnv } from '../../http/context.ts';
 import { addAssetRoutes, icon, pageScript, styleSheet } from '../../pages/assets.ts';
 import { createPageRoutes } from '../../pages/page-routes.ts';
-import type { Gate } from '../../pages/visits.ts';
+import type { SessionGuard } from '../../pages/signed-in-pages.ts';
 import { passkeyScript } from '../sign-in/passkey-script.ts';
 import type { Session, SignInContext } from '../sign-in/sign-in-context.ts';
+import { createAccountPages } from './account-pages.ts';
 import { addActivityRoutes } from './activity-routes.ts';
 import { addApplicationRoutes } from './application-routes.ts';
-import { createConsole } from './console.ts';
 import { addProfileRoutes } from './profile-routes.ts';
 import { addSecurityRoutes } from './security-routes.ts';
 import { addSessionRoutes } from './session-routes.ts';
@@ -18,18 +18,18 @@ import { addUpstreamLinkRoutes } from './upstream-link-routes.ts';
 import { addUserRoutes } from './user-routes.ts';
 
 /** To be mounted at `/`, beside the sign-in. */
-export function createPages(context: SignInContext, gate: Gate<Session>): OpenAPIHono<HttpEnv> {
+export function createPages(context: SignInContext, guard: SessionGuard<Session>): OpenAPIHono<HttpEnv> {
   const routes = createPageRoutes();
-  const console = createConsole(routes, context, gate);
+  const pages = createAccountPages(routes, context, guard);
   addAssetRoutes(routes, [styleSheet, icon, pageScript, passkeyScript]);
-  addProfileRoutes(console);
-  addSecurityRoutes(console);
-  addTotpRoutes(console);
-  if (context.upstream !== undefined) addUpstreamLinkRoutes(console, context.upstream);
-  addSessionRoutes(console);
-  addTokenRoutes(console);
-  addApplicationRoutes(console);
-  addActivityRoutes(console);
-  addUserRoutes(console);
+  addProfileRoutes(pages);
+  addSecurityRoutes(pages);
+  addTotpRoutes(pages);
+  if (context.upstream !== undefined) addUpstreamLinkRoutes(pages, context.upstream);
+  addSessionRoutes(pages);
+  addTokenRoutes(pages);
+  addApplicationRoutes(pages);
+  addActivityRoutes(pages);
+  addUserRoutes(pages);
   return routes;
 }

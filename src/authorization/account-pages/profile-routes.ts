@@ -1,15 +1,15 @@
 import { html } from 'hono/html';
 import { formatDate, type Mistake, renderCsrf, renderDone, renderField, renderMistake } from '../../pages/elements.ts';
 import { readField, toMistake } from '../../pages/page-routes.ts';
-import { findDone } from '../../pages/visits.ts';
+import { findDone } from '../../pages/signed-in-pages.ts';
 import { auditStep } from '../accounts/audit-store.ts';
 import { listOrganizationsOfUser } from '../accounts/organization-store.ts';
 import { changeProfile, type User } from '../accounts/user-store.ts';
 import { messages } from '../messages/messages.ts';
-import type { Console, Visit } from './console.ts';
+import type { AccountPages, PageRequest } from './account-pages.ts';
 
-export function addProfileRoutes({ context, page, form }: Console): void {
-  page('/account', async (visit) => showProfile(context.store, visit, { values: visit.session.user }));
+export function addProfileRoutes({ context, page, form }: AccountPages): void {
+  page('/account', async (request) => showProfile(context.store, request, { values: request.session.user }));
 
   form('/account', async (submission) => {
     const { c, session } = submission;
@@ -34,8 +34,8 @@ function describeEmail({ email, isEmailVerified }: User): string {
 }
 
 async function showProfile(
-  store: Console['context']['store'],
-  { c, session, show }: Visit,
+  store: AccountPages['context']['store'],
+  { c, session, show }: PageRequest,
   { values, mistake }: { readonly values: Pick<User, 'name' | 'email'>; readonly mistake?: Mistake },
 ): Promise<Response> {
   const t = messages.profile;

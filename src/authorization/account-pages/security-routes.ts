@@ -2,7 +2,7 @@
 import type { Step } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import { readField, toMistake } from '../../pages/page-routes.ts';
-import { findDone } from '../../pages/visits.ts';
+import { findDone } from '../../pages/signed-in-pages.ts';
 import { checkAttempt, forgiveAttempt } from '../accounts/attempt-store.ts';
 import { auditStep } from '../accounts/audit-store.ts';
 import { deletePasskeyStep, listPasskeys } from '../accounts/passkey-store.ts';
@@ -18,21 +18,22 @@ import { beginRegistration, canUsePasskeys, finishRegistration } from '../sign-i
 import { checkHashPlace, checkNewPassword, hashPassword, isPassword } from '../sign-in/password.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
 import { deletePersonalTokensStep } from '../tokens/personal-token-store.ts';
-import { askToSignInAgain, type Console, isFresh, type Submission, type Visit } from './console.ts';
+import type { AccountPages, PageRequest, Submission } from './account-pages.ts';
+import { askToSignInAgain, isFresh } from './recent-sign-in.ts';
 import { renderSecurity, type SecurityView } from './security-page.ts';
 
 export const SECURITY = '/account/security';
 
-export function addSecurityRoutes(console: Console): void {
-  const { context, page } = console;
-  page(SECURITY, (visit) => showSecurity(context, visit, {}));
-  addPasswordForm(console);
-  addPasskeyForms(console);
+export function addSecurityRoutes(pages: AccountPages): void {
+  const { context, page } = pages;
+  page(SECURITY, (request) => showSecurity(context, request, {}));
+  addPasswordForm(pages);
+  addPasskeyForms(pages);
 }
 
 export async function showSecurity(
-  context: Console['context'],
-  { c, session, show }: Visit,
+  context: AccountPages['context'],
+  { c, session, show }: PageRequest,
   { mistake }: Pick<SecurityView, 'mistake'>,
 ): Promise<Response> {
   const t = messages.security;
@@ -66,7 +67,7 @@ export async function showSecurity(
 
 /** Throws `invalid` unless the field holds the person's password; guesses are counted as at the sign-in. */
 export async function checkCurrentPassword(
-  context: Console['context'],
+  context: AccountPages['context'],
   { c, session, form }: Submission,
   field: string,
 ): Promise<void> {
@@ -84,7 +85,7 @@ export async function checkCurrentPassword(
   await forgiveAttempt(context.store, subjects);
 }
 
-function addPasswordForm({ context, form }: Console): void {
+function addPasswordForm({ context, form }: AccountPages): void {
   form(`${SECURITY}/password`, async (submission) => {
     const { c, session } = submission;
     const { user } = session;
@@ -125,7 +126,7 @@ function revokePersonalTokensSteps(userId: string, nowMs: number): Step[] {
   ];
 }
 
-function addPasskeyForms({ context, form }: Console): void {
+function addPasskeyForms({ context, form }: AccountPages): void {
   form(`${SECURITY}/passkeys/options`, async (submission) => {
     if (askToSignInAgain(submission, context, SECURITY) !== undefined)
       throw new Failure('forbidden', 'Cannot add a passkey: the sign-in is too long ago');
@@ -170,7 +171,7 @@ function addPasskeyForms({ context, form }: Console): void {
 }
 
 /** True when the person has no password, and one passkey or linked account only. */
-export async function isLastWayIn({ store }: Console['context'], { session }: Visit): Promise<boolean> {
+export async function isLastWayIn({ store }: AccountPages['context'], { session }: PageRequest): Promise<boolean> {
   const { id, passwordChangedAtMs } = session.user;
   if (passwordChangedAtMs !== null) return false;
   const [passkeys, accounts] = await Promise.all([listPasskeys(store, id), listUpstreamAccounts(store, id)]);

@@ -2,22 +2,22 @@ import { html } from 'hono/html';
 import { formatDate, renderBadge, renderCsrf, renderDone, renderHidden, renderMoment } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
 import { readField } from '../../pages/page-routes.ts';
-import { findDone } from '../../pages/visits.ts';
+import { findDone } from '../../pages/signed-in-pages.ts';
 import { auditStep } from '../accounts/audit-store.ts';
 import { endOtherSessionsStep, endSession, listSessions, type SessionEntry } from '../accounts/session-store.ts';
 import { messages } from '../messages/messages.ts';
 import { describeScope } from '../messages/scope-descriptions.ts';
 import { listAuthorizedApplications, revokeConsent } from '../oauth/protocol/consent-store.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
-import type { Console } from './console.ts';
+import type { AccountPages } from './account-pages.ts';
 
 /** Lists a person's sessions and the applications that act for them, and ends them. */
-export function addSessionRoutes(console: Console): void {
-  addSessions(console);
-  addAuthorizations(console);
+export function addSessionRoutes(pages: AccountPages): void {
+  addSessions(pages);
+  addAuthorizations(pages);
 }
 
-function addSessions({ context, page, form }: Console): void {
+function addSessions({ context, page, form }: AccountPages): void {
   page('/account/sessions', async ({ c, session, show }) => {
     const t = messages.sessions;
     const entries = await listSessions(context.store, session.user.id, context.world.nowMs());
@@ -79,7 +79,7 @@ export function describeBrowser(userAgent: string): string {
   return system === undefined ? browser : `${browser} · ${system}`;
 }
 
-function addAuthorizations({ context, page, form }: Console): void {
+function addAuthorizations({ context, page, form }: AccountPages): void {
   page('/account/authorizations', async ({ c, session, show }) => {
     const t = messages.authorizations;
     const entries = await listAuthorizedApplications(context.store, session.user.id, context.world.nowMs());

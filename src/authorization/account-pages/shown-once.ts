@@ -2,7 +2,7 @@
  * A new secret on its way from the form that made it to the page that shows it: over a redirect, so that a reload makes no
  * second one. It waits sealed in a ticket for its session and its page, and is gone once it was shown.
  */
-import type { Visit } from '../../pages/visits.ts';
+import type { PageRequest } from '../../pages/signed-in-pages.ts';
 import { findTicket, issueTicket, takeTicket } from '../accounts/ticket-store.ts';
 import type { Session, SignInContext } from '../sign-in/sign-in-context.ts';
 
@@ -41,7 +41,7 @@ export async function takeKept(
 /** 303 to the page at `path`, which takes the texts with `takeOnce`. */
 export async function redirectWithSecret(
   context: SignInContext,
-  { c, session }: Visit<Session>,
+  { c, session }: PageRequest<Session>,
   { path, texts, done }: Pick<Waiting, 'path' | 'texts'> & { readonly done?: string },
 ): Promise<Response> {
   const once = await keepOnce(context, { sessionId: session.id, path, texts });
@@ -49,7 +49,7 @@ export async function redirectWithSecret(
   return c.redirect(`${path}?${query.toString()}`, 303);
 }
 
-export async function takeOnce(context: SignInContext, { c, session }: Visit<Session>): Promise<ShownOnce> {
+export async function takeOnce(context: SignInContext, { c, session }: PageRequest<Session>): Promise<ShownOnce> {
   const ticket = c.req.query('once');
   if (ticket === undefined) return { texts: [], isSpent: false };
   const texts = await takeKept(context, { sessionId: session.id, path: c.req.path }, ticket);

@@ -11,14 +11,14 @@ import {
 } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
 import { readField, toMistake } from '../../pages/page-routes.ts';
-import { findDone } from '../../pages/visits.ts';
+import { findDone } from '../../pages/signed-in-pages.ts';
 import { isScope, listGrantable, SCOPES, type Scope } from '../applications/scope.ts';
 import { messages } from '../messages/messages.ts';
 import { describeScope } from '../messages/scope-descriptions.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
 import { createPersonalToken, DEFAULT_PERSONAL_TOKEN_DAYS, revokePersonalToken } from '../tokens/personal-token.ts';
 import { listPersonalTokens, type PersonalToken } from '../tokens/personal-token-store.ts';
-import type { Console, Submission, Visit } from './console.ts';
+import type { AccountPages, PageRequest, Submission } from './account-pages.ts';
 import { redirectWithSecret, takeOnce } from './shown-once.ts';
 
 const DAY_MS = 86_400_000;
@@ -37,11 +37,11 @@ interface TokenValues {
 const FRESH: TokenValues = { name: '', days: String(DEFAULT_PERSONAL_TOKEN_DAYS), scopes: [], repositories: '' };
 
 /** Personal access tokens: listed, made (and shown that one time), deleted. */
-export function addTokenRoutes({ context, page, form }: Console): void {
-  page('/account/tokens', async (visit) => {
-    const { texts: secrets, isSpent } = await takeOnce(context, visit);
-    const done = isSpent ? messages.shownBefore : findDone(visit.c, { deleted: messages.tokens.deleted });
-    return showTokens(context, visit, { values: FRESH, secret: secrets[0], done });
+export function addTokenRoutes({ context, page, form }: AccountPages): void {
+  page('/account/tokens', async (request) => {
+    const { texts: secrets, isSpent } = await takeOnce(context, request);
+    const done = isSpent ? messages.shownBefore : findDone(request.c, { deleted: messages.tokens.deleted });
+    return showTokens(context, request, { values: FRESH, secret: secrets[0], done });
   });
 
   form('/account/tokens', async (submission) => {
@@ -81,15 +81,19 @@ function readValues({ form, session }: Submission): TokenValues {
   };
 }
 
-async function makeToken({ store, world }: Console['context'], visit: Visit, values: TokenValues): Promise<string> {
+async function makeToken(
+  { store, world }: AccountPages['context'],
+  request: PageRequest,
+  values: TokenValues,
+): Promise<string> {
   const { secret } = await createPersonalToken(store, world, {
-    userId: visit.session.user.id,
-    credentialGeneration: visit.session.user.credentialGeneration,
+    userId: request.session.user.id,
+    credentialGeneration: request.session.user.credentialGeneration,
     name: values.name,
     scopes: values.scopes,
     repositories: values.repositories === '' ? undefined : values.repositories.split(/[\s,]+/),
     expiresAtMs: values.days === 'none' ? undefined : world.nowMs() + Number(values.days) * DAY_MS,
-    address: clientAddress(visit.c),
+    address: clientAddress(request.c),
   });
   return secret;
 }
@@ -102,8 +106,8 @@ interface TokensShown {
 }
 
 async function showTokens(
-  { store, world }: Console['context'],
-  { session, show }: Visit,
+  { store, world }: AccountPages['context'],
+  { session, show }: PageRequest,
   shown: TokensShown,
 ): Promise<Response> {
   const t = messages.tokens;
@@ -130,7 +134,7 @@ ${token.repositories === undefined ? '' : html`<p class="small soft">${t.limited
 <form method="post" action="/account/tokens/delete">${renderCsrf(csrfToken)}${renderHidden({ token_id: token.tokenId })}<button class="danger quiet">${t.delete}<span class="hidden"> ${token.name}</span></button></form></li>`;
 }
 
-function renderTokenForm({ values, mistake }: TokensShown, { user, csrfToken }: Visit['session']): Html {
+function renderTokenForm({ values, mistake }: TokensShown, { user, csrfToken }: PageRequest['session']): Html {
   const t = messages.tokens;
   const lifetimes = [
     ...LIFETIMES_DAYS.map((days) => [String(days), t.days(days)] as const),

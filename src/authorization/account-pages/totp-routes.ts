@@ -13,7 +13,8 @@ import {
 import { messages } from '../messages/messages.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
 import { createRecoveryCodes, createTotpSeed, findTimeStep, formatTotpUri } from '../sign-in/totp.ts';
-import { askToSignInAgain, type Console, type Visit } from './console.ts';
+import type { AccountPages, PageRequest } from './account-pages.ts';
+import { askToSignInAgain } from './recent-sign-in.ts';
 import { renderRecoveryCodes, renderTotpSetup, type SecurityForm } from './security-page.ts';
 import { checkCurrentPassword, SECURITY, showSecurity } from './security-routes.ts';
 import { redirectWithSecret, takeOnce } from './shown-once.ts';
@@ -21,22 +22,22 @@ import { redirectWithSecret, takeOnce } from './shown-once.ts';
 const RECOVERY_CODES = `${SECURITY}/recovery-codes`;
 
 /** Turning the second step on and off. It is on only once its person has shown that their app has the seed. */
-export function addTotpRoutes(console: Console): void {
-  addSetUp(console);
-  addStop(console);
-  addRecoveryCodes(console);
+export function addTotpRoutes(pages: AccountPages): void {
+  addSetUp(pages);
+  addStop(pages);
+  addRecoveryCodes(pages);
 }
 
 /** The codes that a form on another page made; loaded again, there is nothing to show. */
-function addRecoveryCodes({ context, page }: Console): void {
-  page(RECOVERY_CODES, async (visit) => {
-    const { texts: codes } = await takeOnce(context, visit);
-    if (codes.length === 0) return visit.c.redirect(SECURITY, 303);
-    return visit.show({ title: messages.security.recovery, here: SECURITY, content: renderRecoveryCodes(codes) });
+function addRecoveryCodes({ context, page }: AccountPages): void {
+  page(RECOVERY_CODES, async (request) => {
+    const { texts: codes } = await takeOnce(context, request);
+    if (codes.length === 0) return request.c.redirect(SECURITY, 303);
+    return request.show({ title: messages.security.recovery, here: SECURITY, content: renderRecoveryCodes(codes) });
   });
 }
 
-function addSetUp({ context, page, form }: Console): void {
+function addSetUp({ context, page, form }: AccountPages): void {
   form(`${SECURITY}/totp`, async (submission) => {
     const again = askToSignInAgain(submission, context, SECURITY);
     if (again !== undefined) return again;
@@ -45,7 +46,7 @@ function addSetUp({ context, page, form }: Console): void {
     return submission.c.redirect(`${SECURITY}/totp`, 303);
   });
 
-  page(`${SECURITY}/totp`, (visit) => showSetUp(context, visit));
+  page(`${SECURITY}/totp`, (request) => showSetUp(context, request));
 
   form(`${SECURITY}/totp/confirm`, async (submission) => {
     const { c, session } = submission;
@@ -65,8 +66,8 @@ function addSetUp({ context, page, form }: Console): void {
 }
 
 async function showSetUp(
-  { store, vault }: Console['context'],
-  { c, session, show }: Visit,
+  { store, vault }: AccountPages['context'],
+  { c, session, show }: PageRequest,
   mistake?: Mistake,
 ): Promise<Response> {
   const seed = await findPendingTotpSeed(store, vault, session.user.id);
@@ -77,8 +78,8 @@ async function showSetUp(
   return show({ title: messages.security.totpStart, here: SECURITY, at, content }, { status: mistake ? 422 : 200 });
 }
 
-function addStop({ context, form }: Console): void {
-  const proven = (path: string, name: SecurityForm, act: (visit: Visit) => Promise<Response>) =>
+function addStop({ context, form }: AccountPages): void {
+  const proven = (path: string, name: SecurityForm, act: (request: PageRequest) => Promise<Response>) =>
     form(path, async (submission) => {
       const again =
         submission.session.user.passwordChangedAtMs === null && askToSignInAgain(submission, context, SECURITY);
@@ -97,14 +98,14 @@ function addStop({ context, form }: Console): void {
     return c.redirect(`${SECURITY}?done=totp_stopped`, 303);
   });
 
-  proven(RECOVERY_CODES, 'recovery', async (visit) => {
-    const { c, session } = visit;
+  proven(RECOVERY_CODES, 'recovery', async (request) => {
+    const { c, session } = request;
     if (!(await hasTotp(context.store, session.user.id)))
       throw new Failure('conflict', 'Cannot make recovery codes: the authenticator app is off');
     const codes = createRecoveryCodes(context.world);
     const event = { kind: 'recovery_codes_renewed', userId: session.user.id, address: clientAddress(c) } as const;
     const steps = replaceRecoveryCodesSteps(session.user.id, codes);
     await context.store.writeAll([...steps, auditStep(event, context.world.nowMs())]);
-    return redirectWithSecret(context, visit, { path: RECOVERY_CODES, texts: codes });
+    return redirectWithSecret(context, request, { path: RECOVERY_CODES, texts: codes });
   });
 }

@@ -6,11 +6,12 @@ import { messages } from '../messages/messages.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
 import type { UpstreamProvider } from '../sign-in/upstream.ts';
 import { beginUpstream } from '../sign-in/upstream-routes.ts';
-import { askToSignInAgain, type Console } from './console.ts';
+import type { AccountPages } from './account-pages.ts';
+import { askToSignInAgain } from './recent-sign-in.ts';
 import { isLastWayIn, SECURITY, showSecurity } from './security-routes.ts';
 
 /** Links a person's account at the upstream provider, and unlinks it. */
-export function addUpstreamLinkRoutes({ context, form }: Console, provider: UpstreamProvider): void {
+export function addUpstreamLinkRoutes({ context, form }: AccountPages, provider: UpstreamProvider): void {
   form(`${SECURITY}/upstream/link`, async (submission) => {
     const { c, session } = submission;
     const again = askToSignInAgain(submission, context, SECURITY);

@@ -12,25 +12,25 @@ import {
 } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
 import { readField, toMistake } from '../../pages/page-routes.ts';
-import { findDone } from '../../pages/visits.ts';
+import { findDone } from '../../pages/signed-in-pages.ts';
 import { findUserById, listUsers, type User } from '../accounts/user-store.ts';
 import { createPerson, disablePerson, enablePerson } from '../administration/manage-people.ts';
 import { messages } from '../messages/messages.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
+import type { AccountPages, PageRequest, Submission } from './account-pages.ts';
 import { checkAdmin } from './activity-routes.ts';
-import type { Console, Submission, Visit } from './console.ts';
 
 const HERE = '/admin/users';
 const PAGE_SIZE = 50;
 const BLANK = { login: '', name: '', email: '' };
 
 /** All people with an account, for administrators. */
-export function addUserRoutes({ context, page, form }: Console): void {
-  page(HERE, async (visit) => {
-    checkAdmin(visit);
+export function addUserRoutes({ context, page, form }: AccountPages): void {
+  page(HERE, async (request) => {
+    checkAdmin(request);
     const { created, changed } = messages.users;
-    const done = findDone(visit.c, { created, changed });
-    return showUsers(context, visit, { values: BLANK, done });
+    const done = findDone(request.c, { created, changed });
+    return showUsers(context, request, { values: BLANK, done });
   });
 
   form(HERE, async (submission) => {
@@ -58,7 +58,7 @@ export function addUserRoutes({ context, page, form }: Console): void {
   });
 }
 
-async function makeUser(context: Console['context'], submission: Submission, values: typeof BLANK): Promise<void> {
+async function makeUser(context: AccountPages['context'], submission: Submission, values: typeof BLANK): Promise<void> {
   const password = readField(submission.form, 'password');
   await createPerson(context, readActor(submission), {
     ...values,
@@ -68,13 +68,17 @@ async function makeUser(context: Console['context'], submission: Submission, val
   });
 }
 
-async function switchUser(context: Console['context'], visit: Visit, { login, disabledAtMs }: User): Promise<void> {
-  if (disabledAtMs === null) await disablePerson(context, readActor(visit), login);
-  else await enablePerson(context, readActor(visit), login);
+async function switchUser(
+  context: AccountPages['context'],
+  request: PageRequest,
+  { login, disabledAtMs }: User,
+): Promise<void> {
+  if (disabledAtMs === null) await disablePerson(context, readActor(request), login);
+  else await enablePerson(context, readActor(request), login);
 }
 
 /** A signed-in administrator has all the rights of the role. */
-function readActor({ c, session: { user } }: Visit): Actor {
+function readActor({ c, session: { user } }: PageRequest): Actor {
   return { userId: user.id, login: user.login, isAdmin: true, address: clientAddress(c) };
 }
 
@@ -85,8 +89,8 @@ interface UsersShown {
 }
 
 async function showUsers(
-  { store }: Console['context'],
-  { c, session, show }: Visit,
+  { store }: AccountPages['context'],
+  { c, session, show }: PageRequest,
   shown: UsersShown,
 ): Promise<Response> {
   const t = messages.users;
@@ -104,7 +108,7 @@ ${renderNewUser(shown, session.csrfToken)}`;
   return show({ title: t.title, here: HERE, at: HERE, content }, { status: shown.mistake ? 422 : 200 });
 }
 
-function renderUser(user: User, session: Visit['session']): Html {
+function renderUser(user: User, session: PageRequest['session']): Html {
   const t = messages.users;
   const isDisabled = user.disabledAtMs !== null;
   const label = isDisabled ? t.enable : t.disable;

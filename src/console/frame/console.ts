@@ -1,14 +1,14 @@
-/** What every page of the console is built from: the visits of signed-in people, the style, and the way up. */
+/** What every page of the console is built from: requests of signed-in people, the style, and the way up. */
 import { html } from 'hono/html';
 import { isFailure } from '../../errors.ts';
 import { loadAsset } from '../../pages/assets.ts';
 import type { Mistake } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
 import { toMistake } from '../../pages/page-routes.ts';
-import type { Visit } from '../../pages/visits.ts';
+import type { PageRequest } from '../../pages/signed-in-pages.ts';
 import { texts } from '../texts/texts.ts';
 
-export type { Submission, Visit, Visits } from '../../pages/visits.ts';
+export type { PageRequest, SignedInPages, Submission } from '../../pages/signed-in-pages.ts';
 
 export const consoleStyles = loadAsset(new URL('console.css', import.meta.url));
 
@@ -30,11 +30,11 @@ export interface ConsoleView {
 }
 
 /** A refused form is shown again with 422, like those of the account pages. */
-export function showView({ show }: Visit, { mistake, ...view }: ConsoleView): Promise<Response> {
+export function showView({ show }: PageRequest, { mistake, ...view }: ConsoleView): Promise<Response> {
   return show({ ...view, styles: consoleStyles }, { status: mistake === undefined ? 200 : 422 });
 }
 
-export function callerOf({ session: { user } }: Visit): Caller {
+export function callerOf({ session: { user } }: PageRequest): Caller {
   return { userId: user.id, login: user.login, isAdmin: user.isAdmin };
 }
 

@@ -5,8 +5,8 @@
 import { Failure, isFailure } from '../../errors.ts';
 import type { Mistake } from '../../pages/elements.ts';
 import { readField } from '../../pages/page-routes.ts';
-import { findDone } from '../../pages/visits.ts';
-import { type Submission, showView, tryForm, type Visit, type Visits } from '../frame/console.ts';
+import { findDone } from '../../pages/signed-in-pages.ts';
+import { type PageRequest, type SignedInPages, type Submission, showView, tryForm } from '../frame/console.ts';
 import { texts } from '../texts/texts.ts';
 import type { ModelAdmin, ModelView } from './model-admin.ts';
 import { pathOfModel, renderModel, renderModels, renderPromotion, renderRollback } from './model-pages.ts';
@@ -14,31 +14,31 @@ import { pathOfModel, renderModel, renderModels, renderPromotion, renderRollback
 export const MODELS = '/models';
 const t = texts.models;
 
-export function addModelRoutes({ page, form }: Pick<Visits, 'page' | 'form'>, admin: ModelAdmin): void {
-  const adminPage: typeof page = (path, handle) => page(path, async (visit) => handle(checkAdmin(visit)));
-  const adminForm: typeof form = (path, handle) => form(path, async (visit) => handle(checkAdmin(visit)));
+export function addModelRoutes({ page, form }: Pick<SignedInPages, 'page' | 'form'>, admin: ModelAdmin): void {
+  const adminPage: typeof page = (path, handle) => page(path, async (request) => handle(checkAdmin(request)));
+  const adminForm: typeof form = (path, handle) => form(path, async (request) => handle(checkAdmin(request)));
 
-  adminPage(MODELS, async (visit) =>
-    showView(visit, { title: t.title, here: MODELS, content: renderModels(await admin.listModels()) }),
+  adminPage(MODELS, async (request) =>
+    showView(request, { title: t.title, here: MODELS, content: renderModels(await admin.listModels()) }),
   );
-  adminPage(`${MODELS}/model`, async (visit) => showModel(visit, await admin.readModel(readName(visit))));
+  adminPage(`${MODELS}/model`, async (request) => showModel(request, await admin.readModel(readName(request))));
   addPromotion({ page: adminPage, form: adminForm }, admin);
   addRollback({ page: adminPage, form: adminForm }, admin);
 }
 
 /** Throws `not_found`, not `forbidden`: a person without access does not learn that the page exists. */
-function checkAdmin<V extends Visit>(visit: V): V {
-  if (!visit.session.user.isAdmin) throw new Failure('not_found', texts.error.notFound);
-  return visit;
+function checkAdmin<V extends PageRequest>(request: V): V {
+  if (!request.session.user.isAdmin) throw new Failure('not_found', texts.error.notFound);
+  return request;
 }
 
-function readName({ c }: Visit): string {
+function readName({ c }: PageRequest): string {
   return c.req.query('name') ?? '';
 }
 
-function showModel(visit: Visit, model: ModelView, mistake?: Mistake): Promise<Response> {
-  const done = findDone(visit.c, { promoted: t.promoted, rolled_back: t.rolledBack });
-  return showView(visit, {
+function showModel(request: PageRequest, model: ModelView, mistake?: Mistake): Promise<Response> {
+  const done = findDone(request.c, { promoted: t.promoted, rolled_back: t.rolledBack });
+  return showView(request, {
     title: model.name,
     here: MODELS,
     at: pathOfModel(model.name),
@@ -47,13 +47,13 @@ function showModel(visit: Visit, model: ModelView, mistake?: Mistake): Promise<R
   });
 }
 
-function addPromotion({ page, form }: Pick<Visits, 'page' | 'form'>, admin: ModelAdmin): void {
-  page(`${MODELS}/promote`, async (visit) => {
-    const model = await admin.readModel(readName(visit));
-    const version = model.versions.find((candidate) => String(candidate.version) === visit.c.req.query('version'));
+function addPromotion({ page, form }: Pick<SignedInPages, 'page' | 'form'>, admin: ModelAdmin): void {
+  page(`${MODELS}/promote`, async (request) => {
+    const model = await admin.readModel(readName(request));
+    const version = model.versions.find((candidate) => String(candidate.version) === request.c.req.query('version'));
     if (version === undefined) throw new Failure('not_found', texts.error.notFound);
-    const content = renderPromotion({ model, version, csrfToken: visit.session.csrfToken });
-    return showView(visit, { title: t.promoteTitle(version.id), here: MODELS, content });
+    const content = renderPromotion({ model, version, csrfToken: request.session.csrfToken });
+    return showView(request, { title: t.promoteTitle(version.id), here: MODELS, content });
   });
 
   form(`${MODELS}/promote`, (submission) => {
@@ -66,11 +66,11 @@ function addPromotion({ page, form }: Pick<Visits, 'page' | 'form'>, admin: Mode
   });
 }
 
-function addRollback({ page, form }: Pick<Visits, 'page' | 'form'>, admin: ModelAdmin): void {
-  page(`${MODELS}/rollback`, async (visit) => {
-    const model = await admin.readModel(readName(visit));
-    const content = renderRollback({ model, csrfToken: visit.session.csrfToken });
-    return showView(visit, { title: t.rollbackTitle(model.name), here: MODELS, content });
+function addRollback({ page, form }: Pick<SignedInPages, 'page' | 'form'>, admin: ModelAdmin): void {
+  page(`${MODELS}/rollback`, async (request) => {
+    const model = await admin.readModel(readName(request));
+    const content = renderRollback({ model, csrfToken: request.session.csrfToken });
+    return showView(request, { title: t.rollbackTitle(model.name), here: MODELS, content });
   });
 
   form(`${MODELS}/rollback`, (submission) => {

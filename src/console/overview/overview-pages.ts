@@ -1,6 +1,6 @@
 import { html } from 'hono/html';
 import type { Html } from '../../pages/layout.ts';
-import type { Advice } from '../../pages/visits.ts';
+import type { Advice } from '../../pages/signed-in-pages.ts';
 import { renderLiveMark } from '../frame/console.ts';
 import { renderColumns, renderLines } from '../frame/time-chart.ts';
 import type { ModelHealth } from '../models/model-admin.ts';

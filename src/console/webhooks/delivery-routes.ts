@@ -1,7 +1,7 @@
 /** The delivery log of a hook, one delivery with every attempt, and sending it again. */
 import type { Mistake } from '../../pages/elements.ts';
-import { findDone } from '../../pages/visits.ts';
-import { readMistake, showView, tryForm, type Visit, type Visits } from '../frame/console.ts';
+import { findDone } from '../../pages/signed-in-pages.ts';
+import { type PageRequest, readMistake, type SignedInPages, showView, tryForm } from '../frame/console.ts';
 import { texts } from '../texts/texts.ts';
 import { type LogFilter, renderDelivery, renderLog } from './delivery-pages.ts';
 import type { DeliveryPage, HookAdmin } from './hook-admin.ts';
@@ -13,12 +13,12 @@ const DELIVERY = `${HOOK}/deliveries/:delivery{[0-9]{1,16}}`;
 const PAGE_SIZE = 25;
 const STATES = Object.keys(texts.deliveries.states);
 
-export function addDeliveryRoutes({ livePage, form }: Visits, admin: HookAdmin): void {
-  livePage(`${HOOK}/deliveries`, async (visit) => {
-    const { repository, hook } = await reachHook(admin, visit);
+export function addDeliveryRoutes({ livePage, form }: SignedInPages, admin: HookAdmin): void {
+  livePage(`${HOOK}/deliveries`, async (request) => {
+    const { repository, hook } = await reachHook(admin, request);
     const view = await hook.describe();
-    const filter = readFilter(visit);
-    const before = visit.c.req.query('before') ?? '';
+    const filter = readFilter(request);
+    const before = request.c.req.query('before') ?? '';
     const { deliveries, nextBefore, mistake } = await readPage(hook, filter, before);
     const content = renderLog({
       repository,
@@ -32,10 +32,10 @@ export function addDeliveryRoutes({ livePage, form }: Visits, admin: HookAdmin):
       nextBefore,
       mistake,
     });
-    return showView(visit, { title: texts.deliveries.title, here: WEBHOOKS, content, mistake });
+    return showView(request, { title: texts.deliveries.title, here: WEBHOOKS, content, mistake });
   });
 
-  livePage(DELIVERY, async (visit) => showDelivery(visit, await reachHook(admin, visit)));
+  livePage(DELIVERY, async (request) => showDelivery(request, await reachHook(admin, request)));
 
   form(`${DELIVERY}/again`, async (submission) => {
     const reached = await reachHook(admin, submission);
@@ -51,7 +51,7 @@ export function addDeliveryRoutes({ livePage, form }: Visits, admin: HookAdmin):
   });
 }
 
-function readFilter({ c }: Visit): LogFilter {
+function readFilter({ c }: PageRequest): LogFilter {
   const read = (name: string) => c.req.query(name) ?? '';
   return {
     q: read('q').trim(),
@@ -96,21 +96,24 @@ async function readPage(
   }
 }
 
-async function showDelivery(visit: Visit, { repository, hook }: Reached, mistake?: Mistake): Promise<Response> {
+async function showDelivery(request: PageRequest, { repository, hook }: Reached, mistake?: Mistake): Promise<Response> {
   const t = texts.deliveries;
-  const [view, delivery] = await Promise.all([hook.describe(), hook.readDelivery(visit.c.req.param('delivery') ?? '')]);
-  const done = findDone(visit.c, { again: t.againDone });
-  const { csrfToken } = visit.session;
+  const [view, delivery] = await Promise.all([
+    hook.describe(),
+    hook.readDelivery(request.c.req.param('delivery') ?? ''),
+  ]);
+  const done = findDone(request.c, { again: t.againDone });
+  const { csrfToken } = request.session;
   const content = renderDelivery({
     repository,
     hook: view,
     delivery,
-    filter: readFilter(visit),
-    isTest: visit.c.req.query('done') === 'tested',
+    filter: readFilter(request),
+    isTest: request.c.req.query('done') === 'tested',
     done,
     mistake,
     csrfToken,
   });
   const at = `${pathOfHook(repository, view.id)}/deliveries/${delivery.id}`;
-  return showView(visit, { title: t.number(delivery.id), here: WEBHOOKS, at, content, mistake });
+  return showView(request, { title: t.number(delivery.id), here: WEBHOOKS, at, content, mistake });
 }

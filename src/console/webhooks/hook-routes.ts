@@ -2,8 +2,15 @@
 
 import type { Mistake } from '../../pages/elements.ts';
 import { readField } from '../../pages/page-routes.ts';
-import { findDone } from '../../pages/visits.ts';
-import { callerOf, type Submission, showView, tryForm, type Visit, type Visits } from '../frame/console.ts';
+import { findDone } from '../../pages/signed-in-pages.ts';
+import {
+  callerOf,
+  type PageRequest,
+  type SignedInPages,
+  type Submission,
+  showView,
+  tryForm,
+} from '../frame/console.ts';
 import { texts } from '../texts/texts.ts';
 import type { HookAdmin, OpenHook, RepositoryAdmin } from './hook-admin.ts';
 import { blankHook, type HookValues, readHookValues, renderHookForm, toParameters, valuesOfHook } from './hook-form.ts';
@@ -27,33 +34,33 @@ export interface HookRoutesDependencies {
   readonly createKey: () => string;
 }
 
-export function addHookRoutes(visits: Visits, dependencies: HookRoutesDependencies): void {
-  addList(visits, dependencies);
-  addHook(visits, dependencies.admin);
-  addChange(visits, dependencies.admin);
-  addActions(visits, dependencies.admin);
+export function addHookRoutes(signedIn: SignedInPages, dependencies: HookRoutesDependencies): void {
+  addList(signedIn, dependencies);
+  addHook(signedIn, dependencies.admin);
+  addChange(signedIn, dependencies.admin);
+  addActions(signedIn, dependencies.admin);
 }
 
-function openRepository(admin: HookAdmin, visit: Visit): Promise<RepositoryAdmin> {
-  const { owner = '', repo = '' } = visit.c.req.param();
-  return admin.openRepository(callerOf(visit), owner, repo);
+function openRepository(admin: HookAdmin, request: PageRequest): Promise<RepositoryAdmin> {
+  const { owner = '', repo = '' } = request.c.req.param();
+  return admin.openRepository(callerOf(request), owner, repo);
 }
 
-export async function reachHook(admin: HookAdmin, visit: Visit): Promise<Reached> {
-  const opened = await openRepository(admin, visit);
-  return { repository: opened.repository, hook: await opened.openHook(visit.c.req.param('id') ?? '') };
+export async function reachHook(admin: HookAdmin, request: PageRequest): Promise<Reached> {
+  const opened = await openRepository(admin, request);
+  return { repository: opened.repository, hook: await opened.openHook(request.c.req.param('id') ?? '') };
 }
 
-function addList({ page, form }: Visits, { admin, createKey }: HookRoutesDependencies): void {
-  page(REPOSITORY, async (visit) => {
-    const { repository, listHooks } = await openRepository(admin, visit);
-    const content = renderHooks({ repository, hooks: await listHooks(), done: findRepositoryDone(visit) });
-    return showView(visit, { title: repository.full_name, here: WEBHOOKS, content });
+function addList({ page, form }: SignedInPages, { admin, createKey }: HookRoutesDependencies): void {
+  page(REPOSITORY, async (request) => {
+    const { repository, listHooks } = await openRepository(admin, request);
+    const content = renderHooks({ repository, hooks: await listHooks(), done: findRepositoryDone(request) });
+    return showView(request, { title: repository.full_name, here: WEBHOOKS, content });
   });
 
-  page(`${REPOSITORY}/new`, async (visit) => {
-    const { repository } = await openRepository(admin, visit);
-    return showForm(admin, visit, { repository, values: blankHook(createKey()) });
+  page(`${REPOSITORY}/new`, async (request) => {
+    const { repository } = await openRepository(admin, request);
+    return showForm(admin, request, { repository, values: blankHook(createKey()) });
   });
 
   form(REPOSITORY, async (submission) => {
@@ -76,25 +83,25 @@ interface FormShown {
   readonly mistake?: Mistake | undefined;
 }
 
-function showForm(admin: HookAdmin, visit: Visit, shown: FormShown): Promise<Response> {
-  const content = renderHookForm({ ...shown, profiles: admin.profiles, csrfToken: visit.session.csrfToken });
+function showForm(admin: HookAdmin, request: PageRequest, shown: FormShown): Promise<Response> {
+  const content = renderHookForm({ ...shown, profiles: admin.profiles, csrfToken: request.session.csrfToken });
   const title = shown.hookId === undefined ? texts.hooks.create : texts.hooks.editTitle(shown.hookId);
   const base = pathOfRepository(shown.repository);
   const at = shown.hookId === undefined ? `${base}/new` : `${base}/${shown.hookId}/change`;
-  return showView(visit, { title, here: WEBHOOKS, at, content, mistake: shown.mistake });
+  return showView(request, { title, here: WEBHOOKS, at, content, mistake: shown.mistake });
 }
 
-function addHook({ livePage }: Visits, admin: HookAdmin): void {
-  livePage(HOOK, async (visit) => showHook(visit, await reachHook(admin, visit)));
+function addHook({ livePage }: SignedInPages, admin: HookAdmin): void {
+  livePage(HOOK, async (request) => showHook(request, await reachHook(admin, request)));
 }
 
-async function showHook(visit: Visit, { repository, hook }: Reached, mistake?: Mistake): Promise<Response> {
+async function showHook(request: PageRequest, { repository, hook }: Reached, mistake?: Mistake): Promise<Response> {
   const t = texts.hooks;
   const [view, recent] = await Promise.all([hook.describe(), hook.listDeliveries({ per_page: RECENT })]);
-  const replayed = visit.c.req.query('replayed') ?? '';
+  const replayed = request.c.req.query('replayed') ?? '';
   const done = /^\d{1,9}$/.test(replayed)
     ? t.replayed(Number(replayed))
-    : findDone(visit.c, {
+    : findDone(request.c, {
         created: t.created,
         saved: t.saved,
         enabled: t.enabled,
@@ -102,9 +109,9 @@ async function showHook(visit: Visit, { repository, hook }: Reached, mistake?: M
         key: t.keyChanged,
         keyless: t.keyRemoved,
       });
-  const { csrfToken } = visit.session;
+  const { csrfToken } = request.session;
   const content = renderHook({ repository, hook: view, deliveries: recent.deliveries, done, mistake, csrfToken });
-  return showView(visit, {
+  return showView(request, {
     title: t.number(view.id),
     here: WEBHOOKS,
     at: pathOfHook(repository, view.id),
@@ -113,11 +120,11 @@ async function showHook(visit: Visit, { repository, hook }: Reached, mistake?: M
   });
 }
 
-function addChange({ page, form }: Visits, admin: HookAdmin): void {
-  page(`${HOOK}/change`, async (visit) => {
-    const { repository, hook } = await reachHook(admin, visit);
+function addChange({ page, form }: SignedInPages, admin: HookAdmin): void {
+  page(`${HOOK}/change`, async (request) => {
+    const { repository, hook } = await reachHook(admin, request);
     const view = await hook.describe();
-    return showForm(admin, visit, { repository, hookId: view.id, values: valuesOfHook(view) });
+    return showForm(admin, request, { repository, hookId: view.id, values: valuesOfHook(view) });
   });
 
   form(`${HOOK}/change`, async (submission) => {
@@ -137,7 +144,7 @@ function addChange({ page, form }: Visits, admin: HookAdmin): void {
 type Action = (reached: Reached & { readonly path: string }, submission: Submission) => Promise<string>;
 
 /** Buttons on the page of a hook: each does its work and leads on, or says on that page what was wrong. */
-function addActions({ form }: Visits, admin: HookAdmin): void {
+function addActions({ form }: SignedInPages, admin: HookAdmin): void {
   const actions: Readonly<Record<string, Action>> = {
     test: async ({ hook, path }) => `${path}/deliveries/${await hook.test()}?done=tested`,
     enable: async ({ hook, path }) => {

@@ -2,29 +2,29 @@
 
 import type { Mistake } from '../../pages/elements.ts';
 import { readField } from '../../pages/page-routes.ts';
-import { findDone } from '../../pages/visits.ts';
-import { callerOf, showView, tryForm, type Visit, type Visits } from '../frame/console.ts';
+import { findDone } from '../../pages/signed-in-pages.ts';
+import { callerOf, type PageRequest, type SignedInPages, showView, tryForm } from '../frame/console.ts';
 import { texts } from '../texts/texts.ts';
 import type { HookAdmin } from './hook-admin.ts';
 import { pathOfRepository, type RepositoryValues, renderNewRepository, renderOwners } from './repository-pages.ts';
 
 export const WEBHOOKS = '/webhooks';
 
-export function addRepositoryRoutes({ page, form }: Visits, admin: HookAdmin): void {
-  page(WEBHOOKS, async (visit) => {
-    const login = visit.c.req.query('owner');
-    const number = parsePage(visit.c.req.query('page'));
+export function addRepositoryRoutes({ page, form }: SignedInPages, admin: HookAdmin): void {
+  page(WEBHOOKS, async (request) => {
+    const login = request.c.req.query('owner');
+    const number = parsePage(request.c.req.query('page'));
     const owners =
       login === undefined
-        ? await admin.listOwners(callerOf(visit))
-        : [await admin.openOwner(callerOf(visit), login, number)];
+        ? await admin.listOwners(callerOf(request))
+        : [await admin.openOwner(callerOf(request), login, number)];
     const content = renderOwners({ owners, page: number, isAlone: login !== undefined });
-    return showView(visit, { title: texts.repositories.title, here: WEBHOOKS, content });
+    return showView(request, { title: texts.repositories.title, here: WEBHOOKS, content });
   });
 
-  page(`${WEBHOOKS}/new`, (visit) => {
-    const owner = visit.c.req.query('owner') ?? visit.session.user.login;
-    return showNew(admin, visit, { owner, name: '', description: '', isPrivate: false });
+  page(`${WEBHOOKS}/new`, (request) => {
+    const owner = request.c.req.query('owner') ?? request.session.user.login;
+    return showNew(admin, request, { owner, name: '', description: '', isPrivate: false });
   });
 
   form(`${WEBHOOKS}/new`, async (submission) => {
@@ -46,14 +46,19 @@ export function addRepositoryRoutes({ page, form }: Visits, admin: HookAdmin): v
   });
 }
 
-async function showNew(admin: HookAdmin, visit: Visit, values: RepositoryValues, mistake?: Mistake): Promise<Response> {
-  const owners = await admin.listOwners(callerOf(visit));
-  const content = renderNewRepository({ owners, values, mistake, csrfToken: visit.session.csrfToken });
-  return showView(visit, { title: texts.repositories.create, here: WEBHOOKS, content, mistake });
+async function showNew(
+  admin: HookAdmin,
+  request: PageRequest,
+  values: RepositoryValues,
+  mistake?: Mistake,
+): Promise<Response> {
+  const owners = await admin.listOwners(callerOf(request));
+  const content = renderNewRepository({ owners, values, mistake, csrfToken: request.session.csrfToken });
+  return showView(request, { title: texts.repositories.create, here: WEBHOOKS, content, mistake });
 }
 
-export function findRepositoryDone(visit: Visit): string | undefined {
-  return findDone(visit.c, { created: texts.repositories.created, deleted: texts.hooks.deleted });
+export function findRepositoryDone(request: PageRequest): string | undefined {
+  return findDone(request.c, { created: texts.repositories.created, deleted: texts.hooks.deleted });
 }
 
 function parsePage(text: string | undefined): number {

@@ -2,8 +2,8 @@
 import type { Context } from 'hono';
 import type { HttpEnv } from '../../http/context.ts';
 import type { NavigationSection } from '../../pages/navigation.ts';
-import type { Visitor } from '../../pages/visitor.ts';
-import type { Gate } from '../../pages/visits.ts';
+import type { SessionGuard } from '../../pages/signed-in-pages.ts';
+import type { SignedInUser } from '../../pages/signed-in-user.ts';
 import type { Vault } from '../../vault/vault.ts';
 import { messages } from '../messages/messages.ts';
 import { createFlow, formatFlow } from '../sign-in/flow.ts';
@@ -11,15 +11,15 @@ import type { Session, SignInContext } from '../sign-in/sign-in-context.ts';
 import { findAdvice } from './advice.ts';
 import { keepOnce, takeKept } from './shown-once.ts';
 
-type ListSections = (visitor: Visitor) => readonly NavigationSection[];
+type ListSections = (person: SignedInUser) => readonly NavigationSection[];
 
 /** `listMore`: the sections of pages that others serve. */
-export function createGate(context: SignInContext, listMore: ListSections = () => []): Gate<Session> {
+export function createSessionGuard(context: SignInContext, listMore: ListSections = () => []): SessionGuard<Session> {
   return {
-    currentVisitor: context.currentSession,
+    findSignedInUser: context.currentSession,
     checkForm: context.checkForm,
     askToSignIn: (c, returnTo) => askToSignIn(c, context.vault, { returnTo }),
-    listSections: (visitor) => [...listMore(visitor), ...listAccountSections(visitor)],
+    listSections: (person) => [...listMore(person), ...listAccountSections(person)],
     findAdvice: ({ user }) => findAdvice(context.store, user.id),
     keepOnce: (session, path, text) => keepOnce(context, { sessionId: session.id, path, texts: [text] }),
     takeOnce: async (session, path, token) => (await takeKept(context, { sessionId: session.id, path }, token))?.[0],
@@ -34,7 +34,7 @@ export function askToSignIn(
   return c.redirect(`/sign-in${formatFlow(createFlow(vault, returnTo), { login_hint: loginHint })}`, 303);
 }
 
-function listAccountSections({ user }: Visitor): NavigationSection[] {
+function listAccountSections({ user }: SignedInUser): NavigationSection[] {
   const { nav } = messages;
   const own: NavigationSection[] = [
     {

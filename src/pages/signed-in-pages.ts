@@ -8,23 +8,23 @@ import type { LiveStreams } from './live-streams.ts';
 import type { NavigationSection } from './navigation.ts';
 import { type PageOptions, respondPage } from './page-response.ts';
 import { readForm } from './page-routes.ts';
-import type { Visitor } from './visitor.ts';
+import type { SignedInUser } from './signed-in-user.ts';
 
-/** Lets people in. The room that signs people in provides it; pages elsewhere receive it. */
-export interface Gate<V extends Visitor = Visitor> {
-  readonly currentVisitor: (c: Context<HttpEnv>) => Promise<V | undefined>;
+/** Finds the signed-in person of a request, or sends the browser to sign in. authorization/ provides it; other rooms receive it. */
+export interface SessionGuard<V extends SignedInUser = SignedInUser> {
+  readonly findSignedInUser: (c: Context<HttpEnv>) => Promise<V | undefined>;
   /** Throws `forbidden` unless the form came from a page of this session and of this site. */
   readonly checkForm: (c: Context<HttpEnv>, form: URLSearchParams) => void;
   /** To the sign-in page, which leads back to `returnTo`, a path of this service. */
   readonly askToSignIn: (c: Context<HttpEnv>, returnTo: string) => Response;
-  /** What the navigation shows this visitor. */
-  readonly listSections: (visitor: Visitor) => readonly NavigationSection[];
+  /** What the navigation shows this person. */
+  readonly listSections: (person: SignedInUser) => readonly NavigationSection[];
   /** What would protect the account better; undefined when nothing is missing. */
-  readonly findAdvice: (visitor: Pick<Visitor, 'user'>) => Promise<Advice | undefined>;
+  readonly findAdvice: (person: Pick<SignedInUser, 'user'>) => Promise<Advice | undefined>;
   /** Keeps a text for this session and this path for a few minutes; returns the token that takes it once. */
-  readonly keepOnce: (visitor: Pick<Visitor, 'id'>, path: string, text: string) => Promise<string>;
+  readonly keepOnce: (person: Pick<SignedInUser, 'id'>, path: string, text: string) => Promise<string>;
   /** Undefined for a token that was taken already, or of another session or path. */
-  readonly takeOnce: (visitor: Pick<Visitor, 'id'>, path: string, token: string) => Promise<string | undefined>;
+  readonly takeOnce: (person: Pick<SignedInUser, 'id'>, path: string, token: string) => Promise<string | undefined>;
 }
 
 /** A next step, and where it is done. */
@@ -34,26 +34,26 @@ export interface Advice {
   readonly label: string;
 }
 
-interface Page extends Omit<ConsolePage, 'visitor' | 'sections'> {
+interface Page extends Omit<ConsolePage, 'person' | 'sections'> {
   /** What a form shows when it is refused belongs to this address, with its query; by default to that of the form. */
   readonly at?: string | undefined;
 }
 
 /** One request of a signed-in person. */
-export interface Visit<V extends Visitor = Visitor> {
+export interface PageRequest<V extends SignedInUser = SignedInUser> {
   readonly c: Context<HttpEnv>;
   readonly session: V;
   readonly sections: readonly NavigationSection[];
   readonly show: (page: Page, options?: PageOptions) => Promise<Response>;
 }
 
-export interface Submission<V extends Visitor = Visitor> extends Visit<V> {
+export interface Submission<V extends SignedInUser = SignedInUser> extends PageRequest<V> {
   readonly form: URLSearchParams;
 }
 
-type Handle<V extends Visitor> = (visit: Visit<V>) => Promise<Response>;
+type Handle<V extends SignedInUser> = (request: PageRequest<V>) => Promise<Response>;
 
-export interface Visits<V extends Visitor = Visitor> {
+export interface SignedInPages<V extends SignedInUser = SignedInUser> {
   /** A page. A person who is not signed in is sent to sign in, and returns. */
   readonly page: (path: string, handle: Handle<V>) => void;
   /** The same, and with a script the page follows what happens. */
@@ -63,15 +63,15 @@ export interface Visits<V extends Visitor = Visitor> {
 }
 
 /** Without `live`, a page that could be live is shown as it is. */
-export function createVisits<V extends Visitor>(
+export function createSignedInPages<V extends SignedInUser>(
   routes: OpenAPIHono<HttpEnv>,
-  gate: Gate<V>,
+  guard: SessionGuard<V>,
   live?: Pick<LiveStreams, 'open'>,
-): Visits<V> {
-  const openVisit = (c: Context<HttpEnv>, session: V): Visit<V> => {
-    const sections = gate.listSections(session);
+): SignedInPages<V> {
+  const openRequest = (c: Context<HttpEnv>, session: V): PageRequest<V> => {
+    const sections = guard.listSections(session);
     const show = (page: Page, options?: PageOptions) =>
-      respondPage(c, renderConsolePage({ ...page, visitor: session, sections }), {
+      respondPage(c, renderConsolePage({ ...page, person: session, sections }), {
         ...options,
         withScript: true,
       });
@@ -79,27 +79,28 @@ export function createVisits<V extends Visitor>(
   };
   const addPage = (path: string, handle: Handle<V>, streams: typeof live) =>
     routes.get(path, async (c) => {
-      const session = await gate.currentVisitor(c);
+      const session = await guard.findSignedInUser(c);
       const { pathname, search } = new URL(c.req.url);
-      if (session === undefined) return gate.askToSignIn(c, pathname + search);
+      if (session === undefined) return guard.askToSignIn(c, pathname + search);
       if (streams !== undefined && c.req.header('accept') === 'text/event-stream')
-        return streams.open(session.user.id, () => renderAgain(gate, c, { openVisit, handle }));
-      const visit = openVisit(c, session);
-      const show: Visit<V>['show'] = (page, options) => visit.show({ ...page, isLive: streams !== undefined }, options);
-      return (await showRefused(gate, visit)) ?? (await handle({ ...visit, show }));
+        return streams.open(session.user.id, () => renderAgain(guard, c, { openRequest, handle }));
+      const request = openRequest(c, session);
+      const show: PageRequest<V>['show'] = (page, options) =>
+        request.show({ ...page, isLive: streams !== undefined }, options);
+      return (await showRefused(guard, request)) ?? (await handle({ ...request, show }));
     });
   return {
     page: (path, handle) => addPage(path, handle, undefined),
     livePage: (path, handle) => addPage(path, handle, live),
     form: (path, handle) =>
       routes.post(path, async (c) => {
-        const session = await gate.currentVisitor(c);
-        if (session === undefined) return gate.askToSignIn(c, '/');
+        const session = await guard.findSignedInUser(c);
+        if (session === undefined) return guard.askToSignIn(c, '/');
         const form = await readForm(c);
-        gate.checkForm(c, form);
-        const visit = openVisit(c, session);
-        const show = (page: Page, options?: PageOptions) => redirectRefused(gate, visit, { page, options });
-        return handle({ ...visit, show, form });
+        guard.checkForm(c, form);
+        const request = openRequest(c, session);
+        const show = (page: Page, options?: PageOptions) => redirectRefused(guard, request, { page, options });
+        return handle({ ...request, show, form });
       }),
   };
 }
@@ -117,9 +118,9 @@ interface Kept {
 }
 
 /** No form answers with a page: a reload would send it again. What it has to say is shown once, behind a redirect. */
-async function redirectRefused<V extends Visitor>(
-  gate: Gate<V>,
-  { c, session }: Visit<V>,
+async function redirectRefused<V extends SignedInUser>(
+  guard: SessionGuard<V>,
+  { c, session }: PageRequest<V>,
   { page, options }: { readonly page: Page; readonly options: PageOptions | undefined },
 ): Promise<Response> {
   const target = new URL(page.at ?? c.req.path, c.req.url);
@@ -131,19 +132,19 @@ async function redirectRefused<V extends Visitor>(
     styles: page.styles?.path,
     status: options?.status,
   };
-  const token = await gate.keepOnce(session, target.pathname, JSON.stringify(kept));
+  const token = await guard.keepOnce(session, target.pathname, JSON.stringify(kept));
   target.searchParams.set(REFUSED, token);
   return c.redirect(target.pathname + target.search, 303);
 }
 
 /** Undefined without such a page in the address; loaded again, it is the page without what was refused. */
-async function showRefused<V extends Visitor>(
-  gate: Gate<V>,
-  { c, session, show }: Visit<V>,
+async function showRefused<V extends SignedInUser>(
+  guard: SessionGuard<V>,
+  { c, session, show }: PageRequest<V>,
 ): Promise<Response | undefined> {
   const token = c.req.query(REFUSED);
   if (token === undefined) return undefined;
-  const text = await gate.takeOnce(session, c.req.path, token);
+  const text = await guard.takeOnce(session, c.req.path, token);
   if (text === undefined) {
     const { pathname, searchParams } = new URL(c.req.url);
     searchParams.delete(REFUSED);
@@ -158,22 +159,22 @@ function toAsset(path: string | undefined): ConsolePage['script'] {
 }
 
 /** The content of a page now; undefined when its reader is signed out, or it is no page any more. */
-async function renderAgain<V extends Visitor>(
-  gate: Gate<V>,
+async function renderAgain<V extends SignedInUser>(
+  guard: SessionGuard<V>,
   c: Context<HttpEnv>,
   {
-    openVisit,
+    openRequest,
     handle,
-  }: { readonly openVisit: (c: Context<HttpEnv>, session: V) => Visit<V>; readonly handle: Handle<V> },
+  }: { readonly openRequest: (c: Context<HttpEnv>, session: V) => PageRequest<V>; readonly handle: Handle<V> },
 ): Promise<string | undefined> {
-  const session = await gate.currentVisitor(c);
+  const session = await guard.findSignedInUser(c);
   if (session === undefined) return undefined;
   let content: string | undefined;
-  const show: Visit<V>['show'] = async (page) => {
+  const show: PageRequest<V>['show'] = async (page) => {
     content = String(await page.content);
     return new Response();
   };
-  await handle({ ...openVisit(c, session), show });
+  await handle({ ...openRequest(c, session), show });
   return content;
 }
 

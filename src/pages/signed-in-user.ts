@@ -1,5 +1,5 @@
 /** A signed-in person, as every page needs them. */
-export interface Visitor {
+export interface SignedInUser {
   /** Of the session. */
   readonly id: string;
   readonly user: { readonly id: string; readonly login: string; readonly name: string; readonly isAdmin: boolean };

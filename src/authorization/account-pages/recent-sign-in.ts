@@ -1,0 +1,23 @@
+/** A dangerous change of an account needs a recent sign-in. */
+import type { Session, SignInContext } from '../sign-in/sign-in-context.ts';
+import type { PageRequest } from './account-pages.ts';
+import { askToSignIn } from './session-guard.ts';
+
+const FRESH_MS = 30 * 60_000;
+
+/**
+ * Adding a way to sign in requires a sign-in within the last half hour: an abandoned browser must not be
+ * enough. Returns the redirect to the sign-in page, or undefined when the sign-in is recent.
+ */
+export function askToSignInAgain(
+  { c, session }: PageRequest,
+  context: SignInContext,
+  returnTo: string,
+): Response | undefined {
+  if (isFresh(session, context)) return undefined;
+  return askToSignIn(c, context.vault, { returnTo, loginHint: session.user.login });
+}
+
+export function isFresh(session: Session, { world }: SignInContext): boolean {
+  return Math.abs(world.nowMs() - session.authTimeMs) < FRESH_MS;
+}
