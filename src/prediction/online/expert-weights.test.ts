@@ -10,7 +10,6 @@ const TREES = EXPERTS.findIndex(({ name }) => name === 'trees');
 const onlyRight = (expert: number) => ({
   predictions: EXPERTS.map((_, e) => (e === expert ? 0 : 0.7)),
   observedLog: 0,
-  lateness: 0,
 });
 
 test('where a server has changed, its offsets weigh most, and elsewhere the trees', () => {
@@ -33,11 +32,11 @@ test('physics weighs most once the trees, corrected or not, are far off', () => 
 
 test('the same losses say less of a time to come when many others come between forecast and end', () => {
   const prompt = createExpertWeights();
-  const late = createExpertWeights();
+  const late = createExpertWeights(() => 500);
   const predictions = EXPERTS.map((_, e) => (e === OFFSET ? 0.4 : 0.7));
   for (let i = 0; i < 10; i++) {
-    prompt.observe(-1, { predictions, observedLog: 0, lateness: 0 });
-    late.observe(-1, { predictions, observedLog: 0, lateness: 500 });
+    prompt.observe(-1, { predictions, observedLog: 0 });
+    late.observe(-1, { predictions, observedLog: 0 });
   }
   assert.ok(prompt.weightsOf(-1)[OFFSET]! > 0.9, prompt.weightsOf(-1).join(' '));
   assert.ok(late.weightsOf(-1)[TREES]! > 0.3, late.weightsOf(-1).join(' '));

@@ -41,8 +41,6 @@ export interface ObservedForecast {
   /** The logarithms that the experts predicted. */
   readonly predictions: ArrayLike<number>;
   readonly observedLog: number;
-  /** How many times others come between a forecast and its end, lately. */
-  readonly lateness: number;
 }
 
 export interface ExpertWeights {
@@ -59,22 +57,21 @@ export interface ExpertWeights {
   restoreServer(server: number, saved: SavedExperts): void;
 }
 
-export function createExpertWeights(): ExpertWeights {
+/** `readLateness` says how many times of others come between a forecast and its end, lately. */
+export function createExpertWeights(readLateness: () => number = () => 0): ExpertWeights {
   const slot = createRecord();
   const servers: (ExpertRecord | undefined)[] = [];
-  let lateness = 0;
   return {
     weightsOf: (server) => findRecord(server, servers, slot).weights,
     mix: (batch, mixture) => mixRows(batch, mixture, { servers, slot }),
     observe(server, observed) {
-      lateness = observed.lateness;
       addLosses(slot, observed);
-      reweighSlot(slot, lateness);
+      reweighSlot(slot, readLateness());
       if (server === -1) return;
       const own = servers[server] ?? createRecord();
       servers[server] = own;
       addLosses(own, observed);
-      reweighServer(own, slot, lateness);
+      reweighServer(own, slot, readLateness());
     },
     forget(server) {
       servers[server] = undefined;
@@ -82,13 +79,13 @@ export function createExpertWeights(): ExpertWeights {
     save: () => saveRecord(slot),
     saveServer: (server) => servers[server] && saveRecord(servers[server]),
     restore(saved) {
-      if (fill(slot, saved)) reweighSlot(slot, lateness);
+      if (fill(slot, saved)) reweighSlot(slot, readLateness());
     },
     restoreServer(server, saved) {
       const own = createRecord();
       if (!fill(own, saved)) return;
       servers[server] = own;
-      reweighServer(own, slot, lateness);
+      reweighServer(own, slot, readLateness());
     },
   };
 }

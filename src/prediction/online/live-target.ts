@@ -55,8 +55,8 @@ export interface LiveTargetOptions {
 }
 
 export function createLiveTarget(target: Target, { tracker, podType, initial }: LiveTargetOptions): LiveTarget {
-  const weights = createExpertWeights();
   const intervals = createPredictionIntervals(target, initial.calibration);
+  const weights = createExpertWeights(() => intervals.lateness);
   const signals = SIGNALS_OF[target];
   const corrected = listCorrected(signals);
   let offsets = createLiveOffsets(initial.offsets, podType, tracker.servers);
@@ -87,7 +87,7 @@ export function createLiveTarget(target: Target, { tracker, podType, initial }: 
     observe({ logPhysics, logTrees, expertLogs, mixtureMs, interval }, key, observedMs) {
       const observedLog = Math.log(observedMs);
       intervals.observe(interval, key.server, observedLog - Math.log(mixtureMs));
-      weights.observe(key.server, { predictions: expertLogs, observedLog, lateness: intervals.lateness });
+      weights.observe(key.server, { predictions: expertLogs, observedLog });
       tracker.observe(key, signals.physics, observedLog - logPhysics);
       tracker.observe(key, signals.trees, observedLog - logTrees);
     },

@@ -8,7 +8,7 @@ function residualAt(i: number): number {
 }
 
 function observeBlocks(since: number) {
-  const quantiles = createAdaptiveQuantiles();
+  const quantiles = createAdaptiveQuantiles(() => since);
   // The median of the window alone: its level does not move.
   for (let i = 0; i < 1000; i++) quantiles.observe(residualAt(i), [0, 9, 9, 9], since);
   for (let i = 0; i < 200; i++) quantiles.observe(2, [0, 9, 9, 9], since);
@@ -22,7 +22,7 @@ test('the window is longer where requests end late: two blocks that are alike ar
 
 test('quantiles wait for more residuals where requests end late', () => {
   const prompt = createAdaptiveQuantiles();
-  const late = createAdaptiveQuantiles();
+  const late = createAdaptiveQuantiles(() => 200);
   for (let i = 0; i < 30; i++) {
     prompt.observe(i, undefined, 0);
     late.observe(i, undefined, 200);

@@ -17,7 +17,6 @@ const KEPT = 1000;
 const PROMPT_WINDOW = 300;
 /** With this many other events between forecast and end, as many residuals again are needed to say the same. */
 const DOUBLING_LATENESS = 10;
-const LATENESS_STEP = 0.02;
 /**
  * Step of each level after an event, in proportion to the share of misses that it allows. The median stays that of the
  * window: it is a prediction, and swings would cost more accuracy than they gain in coverage.
@@ -56,14 +55,13 @@ export interface SavedQuantiles {
   readonly coverages: readonly number[];
 }
 
-export function createAdaptiveQuantiles(): AdaptiveQuantiles {
+/** `readLateness` says how many events of others come between a forecast and its end, lately. */
+export function createAdaptiveQuantiles(readLateness: () => number = () => 0): AdaptiveQuantiles {
   const window = new Float64Array(KEPT);
   const adaptedLevels = Float64Array.from(QUANTILE_LEVELS);
   const coverages = Float64Array.from(QUANTILE_LEVELS);
   const quantiles = new Float64Array(QUANTILE_LEVELS.length);
   let count = 0;
-  /** How many others were observed between forecast and end: a decayed mean. */
-  let lateness = 0;
   let refreshAt = 0;
   let sorted = new Float64Array(0);
 
@@ -79,7 +77,7 @@ export function createAdaptiveQuantiles(): AdaptiveQuantiles {
 
   /** Of how many residuals each says as much as one of requests that end before the next one begins. */
   function redundancy(): number {
-    return 1 + lateness / DOUBLING_LATENESS;
+    return 1 + readLateness() / DOUBLING_LATENESS;
   }
 
   function knowsEnough(): boolean {
@@ -94,7 +92,6 @@ export function createAdaptiveQuantiles(): AdaptiveQuantiles {
     lowerQuantile: () => (knowsEnough() ? conformalQuantile(sorted, LOWER_LEVEL) : undefined),
     coverage: (level) => coverages[QUANTILE_LEVELS.indexOf(level)]!,
     observe(residual, predicted = [...quantiles], since = 0) {
-      lateness += LATENESS_STEP * (since - lateness);
       if (count >= MIN_RESIDUALS)
         for (let p = 0; p < QUANTILE_LEVELS.length; p++) {
           const isCovered = residual <= predicted[p]!;

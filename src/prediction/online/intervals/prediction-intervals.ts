@@ -44,7 +44,7 @@ function limitMedianShift(lateness: number): number {
 }
 
 export function createPredictionIntervals(target: Target, calibration: Calibration): PredictionIntervals {
-  const ofSlot = createAdaptiveQuantiles();
+  const ofSlot = createAdaptiveQuantiles(() => lateness);
   const ofServers = createServerQuantiles();
   const rollingMaximum = createRollingMaximum();
   let scale = measureScale(calibration);
