@@ -53,8 +53,8 @@ function observeOnce(live: LiveModel, row: PredictColumns, i: number): void {
   history.begin(10 * i);
   history.dispatch(String(i), { atMs: 10 * i, tokens: 500 });
   history.firstToken(String(i - SERVERS), 10 * i);
-  live.observe(forecast, 'ttft', 100 + ((i * 13) % 200));
-  live.observe(forecast, 'tpot', 10 + ((i * 7) % 12));
+  live.observe(forecast, 'ttft', { observedMs: 100 + ((i * 13) % 200) });
+  live.observe(forecast, 'tpot', { observedMs: 10 + ((i * 7) % 12) });
 }
 
 const model = trainSyntheticModel(5000);

@@ -35,12 +35,12 @@ export function createTrivetPolicy(name = 'trivet', score = scoreServer): Routin
     onFirstToken(request, _candidate, ttftMs) {
       const known = underWay.get(request.id)!;
       known.ttftMs = ttftMs;
-      live.observe(known.forecast, 'ttft', ttftMs);
+      live.observe(known.forecast, 'ttft', { observedMs: ttftMs });
     },
     onFinished(request, candidate, tpotMs, nowMs) {
       const { input, forecast, ttftMs } = underWay.get(request.id)!;
       underWay.delete(request.id);
-      if (tpotMs !== undefined) live.observe(forecast, 'tpot', tpotMs);
+      if (tpotMs !== undefined) live.observe(forecast, 'tpot', { observedMs: tpotMs });
       scored.onFinished?.(request, candidate, tpotMs, nowMs);
       learner.add({ input, atMs: request.arrivalMs, ttftMs, tpotMs });
     },

@@ -18,6 +18,7 @@ import { serverHistories } from './0063-server-histories.ts';
 import { deliveryMinutes } from './0064-delivery-minutes.ts';
 import { driftAlarms } from './0065-drift-alarms.ts';
 import { deliverySubjects } from './0066-delivery-subjects.ts';
+import { sampleTokens } from './0067-sample-tokens.ts';
 
 /**
  * Every migration, in the order in which they run. A number only names a migration; a new one goes to the end, because
@@ -43,4 +44,5 @@ export const migrations: readonly Migration[] = [
   deliveryMinutes,
   driftAlarms,
   deliverySubjects,
+  sampleTokens,
 ];

@@ -15,12 +15,12 @@ import { realWorld } from '../../world.ts';
 import { type AccuracyJson, toAccuracyJson } from '../administration/evaluate-file.ts';
 import { evaluateObservations } from '../administration/model-operations.ts';
 import { measureAccuracy } from '../evaluation/accuracy.ts';
+import { measureByLength } from '../evaluation/answer-lengths.ts';
 import { evaluate, PROTOCOLS, type Protocol } from '../evaluation/protocols.ts';
 import { renderReport } from '../evaluation/report.ts';
 import type { Age } from '../evaluation/stale-metrics.ts';
 import { FORMATS, type Format } from '../formats/read-observations.ts';
 import { readTable } from '../formats/read-table.ts';
-import { TARGETS } from '../schema/observation-table.ts';
 import { DEFAULT_TRAINING } from '../training/train-model.ts';
 import type { OpenModels } from './open-models.ts';
 import {
@@ -111,7 +111,16 @@ async function runEvaluation(open: OpenModels, options: EvaluateOptions): Promis
   const tpot = measureAccuracy(answers.tpot);
   if (ttft === undefined && tpot === undefined)
     throw new Failure('invalid', `Cannot evaluate: the protocol "${options.protocol}" left no row to judge`);
-  const accuracies = { ttft: toAccuracyJson(ttft), tpot: toAccuracyJson(tpot) };
+  const lengths = measureByLength(table, answers.tpot);
+  const accuracies = {
+    ttft: toAccuracyJson(ttft),
+    tpot: toAccuracyJson(tpot),
+    ...(lengths.length > 0 && {
+      tpot_by_output_tokens: Object.fromEntries(
+        lengths.map(({ tokens, accuracy }) => [tokens, toAccuracyJson(accuracy)]),
+      ),
+    }),
+  };
   if (options.json) printJson({ protocol: options.protocol, ...accuracies });
   else print(formatAccuracies(accuracies));
   if (options.report === undefined) return;
@@ -149,13 +158,26 @@ async function evaluateAtService(open: OpenModels, options: EvaluateOptions): Pr
   else print(formatAccuracies(evaluation));
 }
 
-function formatAccuracies(accuracies: Readonly<Record<'ttft' | 'tpot', AccuracyJson>>): string {
+interface Accuracies extends Readonly<Record<'ttft' | 'tpot', AccuracyJson>> {
+  /** By lengths as `2-3`; absent where no length is known. */
+  readonly tpot_by_output_tokens?: Readonly<Record<string, AccuracyJson>>;
+}
+
+function formatAccuracies({ ttft, tpot, tpot_by_output_tokens = {} }: Accuracies): string {
   return formatTable(
     ['target', 'rows', 'MAPE %', 'MdAPE %', 'WAPE %', 'bias %', 'p90 coverage %', 'p90 pinball %'],
-    TARGETS.map((target) => {
-      const { rows, mape, mdape, wape, bias, p90_coverage, p90_pinball } = accuracies[target];
-      const percents = rows === 0 ? [] : [mape, mdape, wape, bias, p90_coverage, p90_pinball];
-      return [target.toUpperCase(), rows, ...percents.map((value) => Number(value?.toFixed(2)))];
-    }),
+    [
+      formatAccuracy('TTFT', ttft),
+      formatAccuracy('TPOT', tpot),
+      ...Object.entries(tpot_by_output_tokens).map(([tokens, accuracy]) =>
+        formatAccuracy(`TPOT of ${tokens} tokens`, accuracy),
+      ),
+    ],
   );
+}
+
+function formatAccuracy(name: string, accuracy: AccuracyJson): (string | number)[] {
+  const { rows, mape, mdape, wape, bias, p90_coverage, p90_pinball } = accuracy;
+  const percents = rows === 0 ? [] : [mape, mdape, wape, bias, p90_coverage, p90_pinball];
+  return [name, rows, ...percents.map((value) => Number(value?.toFixed(2)))];
 }

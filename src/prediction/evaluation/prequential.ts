@@ -80,6 +80,7 @@ interface Coming {
   readonly forecast: Forecast;
   readonly target: Target;
   readonly observedMs: number;
+  readonly outputTokens: number | undefined;
 }
 
 /**
@@ -97,8 +98,8 @@ export function createLiveAnswerer(
   const coming = createEventQueue<Coming>();
   const learnUntil = (nowMs: number) => {
     while (coming.nextMs()! <= nowMs) {
-      const { forecast, target, observedMs } = coming.pop()!.event;
-      live.observe(forecast, target, observedMs);
+      const { forecast, target, observedMs, outputTokens } = coming.pop()!.event;
+      live.observe(forecast, target, { observedMs, outputTokens });
     }
   };
   const answerRow = (row: number) => {
@@ -114,7 +115,8 @@ export function createLiveAnswerer(
       const p90Ms = forecastP90Ms(forecast[target]);
       answers[target].push({ row, observedMs, predictedMs: medianMs, p90Ms });
       const knownMs = knownAt(row, target);
-      if (knownMs < Number.POSITIVE_INFINITY) coming.push(knownMs, { forecast, target, observedMs });
+      if (knownMs < Number.POSITIVE_INFINITY)
+        coming.push(knownMs, { forecast, target, observedMs, outputTokens: table.outputTokens[row] });
     }
   };
   return (rows) => rows.forEach(answerRow);

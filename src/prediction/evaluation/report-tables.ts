@@ -1,6 +1,7 @@
 /** Errors as tables: of all rows, and of each server, pod type and run where there are several. */
 import { type ObservationTable, TARGETS } from '../schema/observation-table.ts';
 import { type Accuracy, type Answers, measureAccuracy } from './accuracy.ts';
+import { measureByLength } from './answer-lengths.ts';
 import { escapeHtml } from './plots.ts';
 
 const COLUMNS: readonly (readonly [heading: string, pick: (accuracy: Accuracy) => number])[] = [
@@ -16,6 +17,13 @@ const COLUMNS: readonly (readonly [heading: string, pick: (accuracy: Accuracy) =
 export function renderOverall(answers: Answers): string {
   const rows = TARGETS.map((target) => renderRow([target.toUpperCase()], measureAccuracy(answers[target])));
   return renderTable('Errors', [''], rows);
+}
+
+/** Nothing where no length is known. */
+export function renderLengths(table: ObservationTable, answers: Answers): string {
+  const rows = measureByLength(table, answers.tpot).map(({ tokens, accuracy }) => renderRow([tokens], accuracy));
+  if (rows.length === 0) return '';
+  return `<section><h2>TPOT by output tokens</h2>${renderTable('TPOT by output tokens', [''], rows)}</section>`;
 }
 
 /** A longer list is not readable. */

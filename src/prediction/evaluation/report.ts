@@ -2,7 +2,7 @@
 import { type ObservationTable, TARGETS, type Target } from '../schema/observation-table.ts';
 import { type Answer, type Answers, measureAccuracy } from './accuracy.ts';
 import { escapeHtml, type Plot, type Point, renderPlot } from './plots.ts';
-import { renderGroups, renderOverall } from './report-tables.ts';
+import { renderGroups, renderLengths, renderOverall } from './report-tables.ts';
 
 export interface ReportInput {
   readonly protocol: string;
@@ -20,6 +20,7 @@ export function renderReport(input: ReportInput): string {
 <p>${input.table.count} observations from ${input.inputs.map((path) => `<code>${escapeHtml(path)}</code>`).join(', ')}. ${escapeHtml(ABOUT[input.protocol] ?? '')}</p>
 ${renderOverall(input.answers)}
 ${TARGETS.map((target) => renderTarget(target, input)).join('\n')}
+${renderLengths(input.table, input.answers)}
 ${renderGroups(input.table, input.answers)}
 </main></body></html>
 `;

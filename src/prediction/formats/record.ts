@@ -19,6 +19,7 @@ export function parseRecord(record: RawRecord, names: FieldNames | undefined, ta
     atMs: parseAt(record.at ?? record.timestamp, problems),
     ttftMs: llmD ? presentTime(number('actual_ttft_ms')) : number('ttft_millis'),
     tpotMs: llmD ? presentTime(number('actual_tpot_ms')) : number('tpot_millis'),
+    outputTokens: number('output_tokens'),
   };
   const mistake = problems[0] ?? findMistake(observation) ?? findMissing(record);
   return mistake === undefined ? { observation } : { refusal: llmD ? toLlmDWords(mistake) : mistake };

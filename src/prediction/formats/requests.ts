@@ -105,6 +105,7 @@ export function toObservation(request: LoggedRequest, load: Load, targetModel: s
     ttftMs: ttftOf(request),
     tpotMs: tpotOf(request),
     endMs: request.endMs,
+    outputTokens: request.outputTokens,
     run: request.run,
   };
 }

@@ -210,8 +210,8 @@ function isServed(file: Buffer): boolean {
     for (const times of [predicted.ttftMs, predicted.tpotMs])
       assert.ok(times.every((ms) => ms > 0 && Number.isFinite(ms)));
     const forecast = live.forecast(columns, '', Buffer.from('10.0.0.0'));
-    live.observe(forecast, 'ttft', 100);
-    live.observe(forecast, 'tpot', 20);
+    live.observe(forecast, 'ttft', { observedMs: 100 });
+    live.observe(forecast, 'tpot', { observedMs: 20 });
   }
   return true;
 }

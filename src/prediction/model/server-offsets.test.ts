@@ -161,7 +161,7 @@ test('what one server has shown is taken up again after a restart, quantiles inc
   for (const row of pool.slice(0, 200)) {
     const forecast = live.forecast(tabulate([row]), '', Buffer.from(row.input.serverIp));
     const slowness = row.input.serverIp === '10.0.0.1' ? 2 : 1;
-    live.observe(forecast, 'tpot', slowness * row.tpotMs!);
+    live.observe(forecast, 'tpot', { observedMs: slowness * row.tpotMs! });
   }
   const back = createLiveModel(model);
   back.restore(readLiveState(await writeLiveState(live.save())));
@@ -183,7 +183,7 @@ test('a new version brings its offsets, and what was reported goes on from them'
   const columns = tabulate([row!]);
   for (let i = 0; i < 40; i++) {
     const forecast = live.forecast(columns, '', Buffer.from('10.0.0.1'));
-    live.observe(forecast, 'tpot', forecast.tpot.medianMs);
+    live.observe(forecast, 'tpot', { observedMs: forecast.tpot.medianMs });
   }
   assert.ok(Math.abs(predictTpot(live, row!, '10.0.0.1') / adjusted - 1) < 0.05);
 });

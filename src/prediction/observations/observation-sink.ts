@@ -69,7 +69,8 @@ export function createObservationSink(dependencies: ObservationSinkDependencies)
   function learnObservation(observation: Observation, forecast: Forecast): void {
     for (const target of TARGETS) {
       const observedMs = target === 'ttft' ? observation.ttftMs : observation.tpotMs;
-      if (observedMs !== undefined) learn(observation.targetModel, forecast, { target, observedMs });
+      if (observedMs !== undefined)
+        learn(observation.targetModel, forecast, { target, observedMs, outputTokens: observation.outputTokens });
     }
   }
 
@@ -121,9 +122,10 @@ function findImpossible(event: ObservationEvent): string | undefined {
   return undefined;
 }
 
-interface ObservedTime {
+interface ReportedTime {
   readonly target: Target;
   readonly observedMs: number;
+  readonly outputTokens: number | undefined;
 }
 
 /** Moves the live state of a model, what is known of its accuracy, and its drift detectors. */
@@ -152,11 +154,11 @@ function createLearner({ metrics, world, predictor, accuracy, onDrift, onObserve
     return drift;
   }
 
-  return (model: string, forecast: Forecast, { target, observedMs }: ObservedTime): void => {
+  return (model: string, forecast: Forecast, { target, observedMs, outputTokens }: ReportedTime): void => {
     const live = predictor.live(model);
     const { medianMs } = forecast[target];
     const p90Ms = forecastP90Ms(forecast[target]);
-    live.observe(forecast, target, observedMs);
+    live.observe(forecast, target, { observedMs, outputTokens });
     onObserved(model);
 
     const drift = touchDetector(`${target} ${model}`);

@@ -112,17 +112,18 @@ async function joinEvent(tx: Transaction, event: ObservationEvent, nowMs: number
       const parameters = [event.requestId, Math.round(event.atMs), event.tpotMs ?? null, nowMs];
       const [pending] = await tx.run(addFinish, parameters);
       if (pending === undefined) return `request_id "${event.requestId}" was finished already`;
-      return observe(pending, { ttftMs: null, tpotMs: event.tpotMs ?? null });
+      const { tpotMs = null, outputTokens } = event;
+      return observe(pending, { ttftMs: null, tpotMs }).map((row) => ({ ...row, outputTokens }));
     }
     case 'observation': {
-      const { requestId, targetModel, input, atMs, ttftMs, tpotMs } = event;
+      const { requestId, targetModel, input, atMs, ttftMs, tpotMs, outputTokens } = event;
       if (requestId !== '') {
         const times = [ttftMs ?? null, tpotMs ?? null];
         const row = [requestId, targetModel, writeAsked(event), Math.round(atMs), ...times, nowMs];
         const [added] = await tx.run(addWhole, row);
         if (added === undefined) return `request_id "${requestId}" was reported already`;
       }
-      return [{ targetModel, input, history: event.history, atMs, ttftMs, tpotMs }];
+      return [{ targetModel, input, history: event.history, atMs, ttftMs, tpotMs, outputTokens }];
     }
   }
 }

@@ -33,6 +33,7 @@ interface SampleRow extends Readonly<Record<MetricName, number>> {
   readonly since_earlier_dispatch_ms: number | null;
   readonly ttft_ms: number | null;
   readonly tpot_ms: number | null;
+  readonly output_tokens: number | null;
 }
 
 /** What was known of the server's past, in the order of `HISTORY_COLUMNS`. */
@@ -48,7 +49,16 @@ const HISTORY_FIELDS = [
 
 const KEYS = ['id', 'target_model', 'stratum'];
 /** As they are read and written. */
-const COLUMNS = ['server_ip', 'pod_type', 'at_ms', ...METRIC_FIELDS, 'ttft_ms', 'tpot_ms', ...HISTORY_FIELDS];
+const COLUMNS = [
+  'server_ip',
+  'pod_type',
+  'at_ms',
+  ...METRIC_FIELDS,
+  'ttft_ms',
+  'tpot_ms',
+  ...HISTORY_FIELDS,
+  'output_tokens',
+];
 const SAMPLE_COLUMNS = [...KEYS, ...COLUMNS].join(', ');
 const COLUMN_COUNT = KEYS.length + COLUMNS.length;
 const insertSample = statement(
@@ -164,6 +174,7 @@ function toParameters({ id, observation }: Sample): SqlValue[] {
     observation.ttftMs ?? null,
     observation.tpotMs ?? null,
     ...HISTORY_FIELDS.map((_, h) => toStored(observation.history?.[h])),
+    storeTokens(observation.outputTokens),
   ];
 }
 
@@ -187,6 +198,11 @@ export async function* readSamplePages(store: Store, targetModel: string, limit:
 
 const ROWS_OF_A_PAGE = 250;
 
+/** An unknown length is null. */
+function storeTokens(tokens: number | undefined): number | null {
+  return tokens !== undefined && tokens > 0 ? Math.round(tokens) : null;
+}
+
 /** What is missing is null. */
 function toStored(value: number | undefined): number | null {
   return value === undefined || Number.isNaN(value) ? null : value;
@@ -198,6 +214,7 @@ function toObservation(targetModel: string, row: SampleRow): Sample['observation
     atMs: row.at_ms,
     ttftMs: row.ttft_ms ?? undefined,
     tpotMs: row.tpot_ms ?? undefined,
+    outputTokens: row.output_tokens ?? undefined,
     history: HISTORY_FIELDS.map((field) => row[field] ?? Number.NaN),
     input: {
       podType: row.pod_type,

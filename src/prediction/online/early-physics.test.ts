@@ -26,7 +26,7 @@ function answer(live: LiveModel, waiting: number): number {
 /** The first requests of a herd: each waits 2 ms for each request before it, where the prior says 40. */
 function observeHerd(live: LiveModel, requests: number): void {
   const forecasts = Array.from({ length: requests }, (_, i) => live.forecast(describeLoad(i), '', SERVER));
-  for (const [i, forecast] of forecasts.entries()) live.observe(forecast, 'ttft', 20 + 2 * i);
+  for (const [i, forecast] of forecasts.entries()) live.observe(forecast, 'ttft', { observedMs: 20 + 2 * i });
 }
 
 test('a prior that charges too much for a queue learns from the first dozen of first tokens what it costs', () => {
@@ -51,6 +51,6 @@ test('a fitted prior is fitted again after a restart', () => {
 test('eight slow first requests do not make the prior slower: a server that was just started is slow', () => {
   const live = createLiveModel(createPriorModel());
   const forecasts = Array.from({ length: 8 }, () => live.forecast(describeLoad(0), '', SERVER));
-  for (const forecast of forecasts) live.observe(forecast, 'ttft', 5000);
+  for (const forecast of forecasts) live.observe(forecast, 'ttft', { observedMs: 5000 });
   assert.deepEqual(live.model.whole.ttft?.physics, createPriorPhysics('ttft'));
 });

@@ -10,6 +10,7 @@ const TREES = EXPERTS.findIndex(({ name }) => name === 'trees');
 const onlyRight = (expert: number) => ({
   predictions: EXPERTS.map((_, e) => (e === expert ? 0 : 0.7)),
   observedLog: 0,
+  certainty: 1,
 });
 
 test('where a server has changed, its offsets weigh most, and elsewhere the trees', () => {
@@ -35,8 +36,8 @@ test('the same losses say less of a time to come when many others come between f
   const late = createExpertWeights(() => 500);
   const predictions = EXPERTS.map((_, e) => (e === OFFSET ? 0.4 : 0.7));
   for (let i = 0; i < 10; i++) {
-    prompt.observe(-1, { predictions, observedLog: 0 });
-    late.observe(-1, { predictions, observedLog: 0 });
+    prompt.observe(-1, { predictions, observedLog: 0, certainty: 1 });
+    late.observe(-1, { predictions, observedLog: 0, certainty: 1 });
   }
   assert.ok(prompt.weightsOf(-1)[OFFSET]! > 0.9, prompt.weightsOf(-1).join(' '));
   assert.ok(late.weightsOf(-1)[TREES]! > 0.3, late.weightsOf(-1).join(' '));

@@ -41,6 +41,8 @@ export interface ObservedForecast {
   /** The logarithms that the experts predicted. */
   readonly predictions: ArrayLike<number>;
   readonly observedLog: number;
+  /** How much it counts, 0 to 1. */
+  readonly certainty: number;
 }
 
 export interface ExpertWeights {
@@ -113,11 +115,12 @@ function createRecord(): ExpertRecord {
   return { losses: new Float64Array(EXPERT_COUNT), weights: Float64Array.from(INITIAL_WEIGHTS), count: 0 };
 }
 
-function addLosses(record: ExpertRecord, { predictions, observedLog }: ObservedForecast): void {
+function addLosses(record: ExpertRecord, { predictions, observedLog, certainty }: ObservedForecast): void {
   const { losses } = record;
+  const decay = certainty === 1 ? DECAY : DECAY ** certainty;
   for (let e = 0; e < losses.length; e++)
-    losses[e] = losses[e]! * DECAY + Math.min(MAX_LOSS, Math.abs(observedLog - predictions[e]!));
-  record.count = record.count * DECAY + 1;
+    losses[e] = losses[e]! * decay + certainty * Math.min(MAX_LOSS, Math.abs(observedLog - predictions[e]!));
+  record.count = record.count * decay + certainty;
 }
 
 function reweighSlot(slot: ExpertRecord, lateness: number): void {

@@ -45,8 +45,8 @@ function answer(live: LiveModel, inputs: readonly Input[]): number[] {
 function observeAll(live: LiveModel, rows: readonly Observation[]): void {
   for (const { input, ttftMs, tpotMs } of rows) {
     const forecast = live.forecast(fillColumns([input]), input.podType, Buffer.from(input.serverIp));
-    live.observe(forecast, 'ttft', ttftMs!);
-    live.observe(forecast, 'tpot', tpotMs!);
+    live.observe(forecast, 'ttft', { observedMs: ttftMs! });
+    live.observe(forecast, 'tpot', { observedMs: tpotMs! });
   }
 }
 

@@ -8,6 +8,7 @@ import { realWorld, type World } from '../../world.ts';
 import { createServerHistories, type ServerHistories } from '../history/server-histories.ts';
 import type { LatencyModel } from '../model/model.ts';
 import type { TargetEstimates } from '../model/slot-evaluator.ts';
+import { certaintyOf } from '../schema/answer-certainty.ts';
 import { type AnswerStatistic, MODEL_COLUMNS, type PredictColumns, type PredictedColumns } from '../schema/columns.ts';
 import type { MetricColumns, Target } from '../schema/observation-table.ts';
 import type { ServerIndex } from '../schema/server-index.ts';
@@ -34,7 +35,7 @@ export interface LiveModel {
   predictStatistics(columns: PredictColumns, outputs: readonly StatisticColumns[]): void;
   /** The prediction for one row as of now, to be compared with the time that will be observed. */
   forecast(columns: MetricColumns, podType: string, server: Uint8Array): Forecast;
-  observe(forecast: Forecast, target: Target, observedMs: number): void;
+  observe(forecast: Forecast, target: Target, observed: ObservedTime): void;
   replaceModel(model: LatencyModel): void;
   /** The same in steps between which calls may be answered, by the old model until the last. Must be run to its end. */
   prepareSwap(model: LatencyModel): Iterable<void>;
@@ -46,6 +47,12 @@ export interface LiveModel {
 export interface StatisticColumns {
   readonly statistic: AnswerStatistic;
   readonly predicted: PredictedColumns;
+}
+
+/** What happened to a request; the length of its answer says how much its time per token tells. */
+export interface ObservedTime {
+  readonly observedMs: number;
+  readonly outputTokens?: number | undefined;
 }
 
 export interface Forecast {
@@ -95,10 +102,13 @@ export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs
       const metrics = MODEL_COLUMNS.map((name) => toStorable(columns[name][0]!));
       return { key, podType, metrics, ...forecastRow(columns, podType, key) };
     },
-    observe(forecast, target, observedMs) {
+    observe(forecast, target, { observedMs, outputTokens }) {
       hasObserved = true;
       const { key, podType, metrics } = forecast;
-      table.find(podType, 1)[target].observe(forecast[target], key, observedMs);
+      table.find(podType, 1)[target].observe(forecast[target], key, {
+        observedMs,
+        certainty: certaintyOf(target, outputTokens),
+      });
       recent.add({ key, podType, metrics, target, observedMs });
       // A few milliseconds, ten times at most before the first training.
       if (early.isDue(target, table.model)) for (const _ of prepareSwap(table.model));

@@ -27,6 +27,12 @@ export interface TargetForecast {
   readonly interval: PredictedInterval;
 }
 
+export interface CertainTime {
+  readonly observedMs: number;
+  /** How much it counts, 0 to 1. */
+  readonly certainty: number;
+}
+
 export interface LiveTarget {
   readonly weights: ExpertWeights;
   readonly intervals: PredictionIntervals;
@@ -38,7 +44,7 @@ export interface LiveTarget {
   fillStatistic(batch: Batch, mixture: Mixture, column: StatisticColumn): void;
   /** Forecasts row 0 of a call, the only row of the batch; `mixture` is filled on the way. */
   forecast(estimates: TargetEstimates, batch: Batch, mixture: Mixture): TargetForecast;
-  observe(forecast: TargetForecast, key: ServerKey, observedMs: number): void;
+  observe(forecast: TargetForecast, key: ServerKey, observed: CertainTime): void;
   /** Moves only the residuals of servers, by what this model would have predicted. */
   replay(estimate: Estimate, key: ServerKey, observedMs: number): void;
   /** Another model predicts from now on; what was learned about servers stays. */
@@ -84,17 +90,17 @@ export function createLiveTarget(target: Target, { tracker, podType, initial }: 
       const interval = intervals.predictInterval(mixture.timesMs[0]!, server);
       return describeForecast(readEstimate(estimates, 0), mixture, { offset: offsets.read(server), interval });
     },
-    observe({ logPhysics, logTrees, expertLogs, mixtureMs, interval }, key, observedMs) {
+    observe({ logPhysics, logTrees, expertLogs, mixtureMs, interval }, key, { observedMs, certainty }) {
       const observedLog = Math.log(observedMs);
       intervals.observe(interval, key.server, observedLog - Math.log(mixtureMs));
-      weights.observe(key.server, { predictions: expertLogs, observedLog });
-      tracker.observe(key, signals.physics, observedLog - logPhysics);
-      tracker.observe(key, signals.trees, observedLog - logTrees);
+      weights.observe(key.server, { predictions: expertLogs, observedLog, certainty });
+      tracker.observe(key, signals.physics, { residual: observedLog - logPhysics, certainty });
+      tracker.observe(key, signals.trees, { residual: observedLog - logTrees, certainty });
     },
     replay({ physicsMs, treeLog }, key, observedMs) {
       const residual = Math.log(observedMs) - offsets.read(key.server) - Math.log(physicsMs);
-      tracker.observe(key, signals.physics, residual);
-      tracker.observe(key, signals.trees, residual - treeLog);
+      tracker.observe(key, signals.physics, { residual, certainty: 1 });
+      tracker.observe(key, signals.trees, { residual: residual - treeLog, certainty: 1 });
     },
     replaceModel(next) {
       intervals.replaceCalibration(next.calibration);

@@ -38,8 +38,8 @@ function createObservedPredictor(
   const live = predictor.live('m');
   for (const row of reported.slice(0, reports)) {
     const forecast = live.forecast(tabulate([row]), 'decode', Buffer.from(row.input.serverIp));
-    live.observe(forecast, 'ttft', row.ttftMs!);
-    live.observe(forecast, 'tpot', row.tpotMs!);
+    live.observe(forecast, 'ttft', { observedMs: row.ttftMs! });
+    live.observe(forecast, 'tpot', { observedMs: row.tpotMs! });
   }
   return predictor;
 }

@@ -30,7 +30,7 @@ function predict(live: LiveModel, rows: readonly Observation[]) {
 
 function observe(live: LiveModel, row: Observation, ms: number): void {
   const forecast = live.forecast(tabulate([row]), '', Buffer.from(row.input.serverIp));
-  for (const target of TARGETS) live.observe(forecast, target, ms);
+  for (const target of TARGETS) live.observe(forecast, target, { observedMs: ms });
 }
 
 for (const [title, readMs] of [

@@ -8,7 +8,7 @@ import { createBatch } from './slot-batch.ts';
 function offsetAfter(residuals: readonly number[]): number {
   const tracker = createResidualTracker({ maxServers: 4, maxPodTypes: 1 });
   const key = { server: tracker.servers.ensure(Buffer.from('s')), podType: 0 };
-  for (const residual of residuals) tracker.observe(key, 0, residual);
+  for (const residual of residuals) tracker.observe(key, 0, { residual, certainty: 1 });
   const batch = createBatch(1);
   batch.count = 1;
   batch.servers[0] = key.server;

@@ -60,11 +60,17 @@ interface AllMeans {
   readonly ofModel: Means;
 }
 
+export interface ObservedResidual {
+  readonly residual: number;
+  /** How much it counts, 0 to 1. */
+  readonly certainty: number;
+}
+
 export interface ResidualTracker {
   readonly servers: ServerIndex;
   /** Adds the log residual to expect of each row to this expert's entries of `expertLogs`. */
   addExpected(batch: Batch, expert: CorrectedExpert, expertLogs: Float64Array): void;
-  observe(key: ServerKey, signal: number, residual: number): void;
+  observe(key: ServerKey, signal: number, observed: ObservedResidual): void;
   /** Forgets every residual, and keeps the numbers of the servers. */
   clear(): void;
   /** The means of pod types and of the model, for a restart. */
@@ -101,11 +107,11 @@ export function createResidualTracker({ maxServers, maxPodTypes }: ResidualTrack
     servers,
     addExpected: (batch, expert, expertLogs) =>
       addExpected({ byServer, byPodType, ofModel }, { batch, expert }, expertLogs),
-    observe({ server, podType }, signal, residual) {
+    observe({ server, podType }, signal, observed) {
       const at = signal * SPEED_COUNT;
-      addResidual(ofModel, at, residual);
-      addResidual(byPodType, podType * STRIDE + at, residual);
-      if (server !== -1) addResidual(byServer, server * STRIDE + at, residual);
+      addResidual(ofModel, at, observed);
+      addResidual(byPodType, podType * STRIDE + at, observed);
+      if (server !== -1) addResidual(byServer, server * STRIDE + at, observed);
     },
     clear() {
       for (const { sums, weights } of [byServer, byPodType, ofModel]) {
@@ -162,13 +168,14 @@ function shrink({ sums, weights }: Means, at: number, parent: number, strength: 
   return (sums[at]! + strength * parent) / (weights[at]! + strength);
 }
 
-function addResidual({ sums, weights }: Means, at: number, residual: number): void {
+function addResidual({ sums, weights }: Means, at: number, { residual, certainty }: ObservedResidual): void {
   const usual = shrink({ sums, weights }, at + SLOW, 0, USUAL_EVENTS);
   const least = Math.min(-MAX_SURPRISE, MAX_RATIO * usual);
   const value = Math.max(least, Math.min(Math.max(MAX_SURPRISE, MAX_RATIO * usual), residual));
   for (let speed = 0; speed < SPEED_COUNT; speed++) {
-    sums[at + speed] = sums[at + speed]! * DECAYS[speed]! + value;
-    weights[at + speed] = weights[at + speed]! * DECAYS[speed]! + 1;
+    const decay = certainty === 1 ? DECAYS[speed]! : DECAYS[speed]! ** certainty;
+    sums[at + speed] = sums[at + speed]! * decay + certainty * value;
+    weights[at + speed] = weights[at + speed]! * decay + certainty;
   }
 }
 

@@ -11,7 +11,7 @@ test('what is known of a thousand servers is written in turns, between which cal
   columns.count = 1;
   const addresses = Array.from({ length: 1000 }, (_, i) => `10.0.${i >> 8}.${i & 255}`);
   for (const [i, address] of addresses.entries())
-    live.observe(live.forecast(columns, 'decode', Buffer.from(address)), 'ttft', 50 + i);
+    live.observe(live.forecast(columns, 'decode', Buffer.from(address)), 'ttft', { observedMs: 50 + i });
   let turns = 0;
   let isWriting = true;
   const answer = (): void => {

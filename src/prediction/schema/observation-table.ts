@@ -29,6 +29,8 @@ export interface ObservationTable extends MetricColumns {
   ttftMs: Float64Array;
   /** NaN when not observed. */
   tpotMs: Float64Array;
+  /** How long the answer was; NaN when it is not known. */
+  outputTokens: Float64Array;
 }
 
 export type Target = 'ttft' | 'tpot';
@@ -36,7 +38,7 @@ export const TARGETS: readonly Target[] = ['ttft', 'tpot'];
 
 export function createObservationTable(capacity = 1024): ObservationTable {
   const table = { count: 0, podTypes: [], servers: [], models: [], runs: [] } as unknown as ObservationTable;
-  for (const name of [...MODEL_COLUMNS, 'atMs', 'endMs', 'ttftMs', 'tpotMs'] as const)
+  for (const name of [...MODEL_COLUMNS, 'atMs', 'endMs', 'ttftMs', 'tpotMs', 'outputTokens'] as const)
     table[name] = new Float64Array(capacity);
   table.podType = new Uint16Array(capacity);
   table.model = new Uint16Array(capacity);
@@ -58,6 +60,7 @@ export function appendObservation(table: ObservationTable, row: Observation): vo
   table.endMs[at] = row.endMs ?? Number.NaN;
   table.ttftMs[at] = row.ttftMs ?? Number.NaN;
   table.tpotMs[at] = row.tpotMs ?? Number.NaN;
+  table.outputTokens[at] = row.outputTokens ?? Number.NaN;
 }
 
 /** A table of only these rows, in this order. Names are shared, so indices keep their meaning. */
@@ -115,6 +118,7 @@ const ALL_COLUMNS = [
   'endMs',
   'ttftMs',
   'tpotMs',
+  'outputTokens',
   'podType',
   'model',
   'server',

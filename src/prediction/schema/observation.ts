@@ -10,6 +10,8 @@ export interface Observation {
   readonly atMs: number | undefined;
   readonly ttftMs: number | undefined;
   readonly tpotMs: number | undefined;
+  /** How long the answer was; unknown when undefined or 0. */
+  readonly outputTokens?: number | undefined;
   /** When the request ended and its TPOT was known; estimated when undefined. */
   readonly endMs?: number;
   /** What was known of the server's past when it was asked, in the order of `HISTORY_COLUMNS`; missing when undefined. */

@@ -117,7 +117,7 @@ async function serveModel(rows: readonly Observation[], statistic: Statistic) {
       const live = predictor.live('m');
       for (const row of observed) {
         const forecast = live.forecast(tabulate([row]), row.input.podType, Buffer.from(row.input.serverIp));
-        live.observe(forecast, 'ttft', row.ttftMs!);
+        live.observe(forecast, 'ttft', { observedMs: row.ttftMs! });
       }
     },
     async [Symbol.asyncDispose]() {

@@ -17,6 +17,7 @@ import type {
 import { MAX_POD_TYPE_MODELS } from '../model/model-header.ts';
 import { fitServerOffsets, NO_OFFSETS, readRowOffsets, type ServerOffsets } from '../model/server-offsets.ts';
 import { evaluatePhysics, fitPhysics, type PhysicsModel } from '../physics/physics.ts';
+import { certaintyOf } from '../schema/answer-certainty.ts';
 import { clampMs } from '../schema/milliseconds.ts';
 import {
   type ObservationTable,
@@ -197,7 +198,7 @@ function fitLayers(target: Target, samples: Samples, { binning, trees }: TreeSet
   const offsets = slotOffsets[target];
   const offset = readRowOffsets(offsets, table);
   const observed = samples.observed.map((value, i) => value * Math.exp(-offset[i]!));
-  const physics = fitPhysics(target, table, observed);
+  const physics = fitPhysics(target, table, observed, { weights: listCertainties(target, table) });
   const base = { offsets, physics, treeBaseMs: chooseTreeBase(physics, samples) };
   const stopping = heldOut && { validation: prepareRows(base, heldOut, binning), patience: PATIENCE };
   const options = { ...trees, ...constrainTrees(target) };
@@ -223,7 +224,16 @@ function prepareRows(
   const offset = readRowOffsets(layers.offsets, samples.table);
   const expected = predictPhysics(layers.physics, samples);
   const target = samples.observed.map((value, i) => Math.log(value / (expected[i]! + layers.treeBaseMs)) - offset[i]!);
-  return { rows: binRows(binning, toColumns(samples.features)), target, weights: target.map(weighRatio) };
+  const certainty = listCertainties(layers.physics.target, samples.table);
+  return {
+    rows: binRows(binning, toColumns(samples.features)),
+    target,
+    weights: target.map((ratio, i) => weighRatio(ratio) * certainty[i]!),
+  };
+}
+
+function listCertainties(target: Target, { outputTokens, count }: ObservationTable): Float64Array {
+  return outputTokens.slice(0, count).map((tokens) => certaintyOf(target, tokens));
 }
 
 /** How much a ratio may count, at most: e^1.5 times what an ordinary one does. */
