@@ -67,11 +67,7 @@ export function createObservationSink(dependencies: ObservationSinkDependencies)
   }
 
   function learnObservation(observation: Observation, forecast: Forecast): void {
-    for (const target of TARGETS) {
-      const observedMs = target === 'ttft' ? observation.ttftMs : observation.tpotMs;
-      if (observedMs !== undefined)
-        learn(observation.targetModel, forecast, { target, observedMs, outputTokens: observation.outputTokens });
-    }
+    for (const time of listTimes(observation)) learn(observation.targetModel, forecast, time);
   }
 
   return {
@@ -112,6 +108,14 @@ export function createObservationSink(dependencies: ObservationSinkDependencies)
       return { accepted: events.length - refusals.length, refusals };
     },
   };
+}
+
+function listTimes({ ttftMs, tpotMs, outputTokens }: Observation): ReportedTime[] {
+  const times = { ttft: ttftMs, tpot: tpotMs };
+  return TARGETS.flatMap((target) => {
+    const observedMs = times[target];
+    return observedMs === undefined ? [] : [{ target, observedMs, outputTokens }];
+  });
 }
 
 function findImpossible(event: ObservationEvent): string | undefined {
