@@ -15,3 +15,11 @@ export const serverHistories: Migration = {
     'since_earlier_dispatch_ms',
   ].map((column) => `ALTER TABLE samples ADD COLUMN ${column} {REAL}`),
 };
+
+/** How long an answer was; null is unknown, as in every sample of before. The time a token of a short one says little. */
+export const sampleTokens: Migration = {
+  id: 67,
+  name: 'sample-tokens',
+  isExpansion: true,
+  statements: ['ALTER TABLE samples ADD COLUMN output_tokens {INT}'],
+};

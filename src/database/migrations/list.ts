@@ -14,11 +14,10 @@ import { pauses } from './0054-pauses.ts';
 import { llmD } from './0060-llm-d.ts';
 import { waitingSpans } from './0061-waiting-spans.ts';
 import { eventsOfRepositories } from './0062-events-of-repositories.ts';
-import { serverHistories } from './0063-server-histories.ts';
+import { sampleTokens, serverHistories } from './0063-server-histories.ts';
 import { deliveryMinutes } from './0064-delivery-minutes.ts';
 import { driftAlarms } from './0065-drift-alarms.ts';
 import { deliverySubjects } from './0066-delivery-subjects.ts';
-import { sampleTokens } from './0067-sample-tokens.ts';
 
 /**
  * Every migration, in the order in which they run. A number only names a migration; a new one goes to the end, because
