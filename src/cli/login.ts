@@ -58,7 +58,7 @@ async function login(given: string, { withToken, scope, json }: LoginOptions): P
 async function readToken(): Promise<string> {
   const token = (await text(process.stdin)).trim();
   if (/^\S{1,500}$/.test(token)) return token;
-  throw new Failure('invalid', 'Cannot sign in: --with-token reads a token from standard input, and there was none');
+  throw new Failure('invalid', 'Cannot sign in: --with-token reads a token from standard input, which has no token');
 }
 
 interface DeviceAnswer {

@@ -166,7 +166,7 @@ async function checkPages(program: Program, token: string): Promise<void> {
 /** One shape of errors, with what was wrong. */
 async function checkProblems(program: Program, token: string): Promise<void> {
   const problems: [call: string, json: unknown, status: number, detail: RegExp][] = [
-    ['GET /people/nobody', undefined, 404, /no person with the login "nobody"/],
+    ['GET /people/unknown', undefined, 404, /no person with the login "unknown"/],
     ['GET /people?limit=0', undefined, 400, /limit/],
     ['POST /people', { login: 'ada', name: 'A' }, 409, /the login "ada" is taken/],
     ['POST /people', { name: 'A' }, 400, /login/],

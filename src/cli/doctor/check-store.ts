@@ -54,7 +54,7 @@ async function checkFirstAccount(store: Store): Promise<Check> {
   if (await hasUsers(store)) return ok('accounts', 'there is at least one');
   return warn(
     'accounts',
-    'there is none',
+    'no person has one yet',
     'Open the set-up link that the service prints, or use trivet user create --admin',
   );
 }

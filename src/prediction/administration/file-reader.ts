@@ -40,7 +40,7 @@ export function createFileReader(): FileReader {
   };
 }
 
-/** Readers of observations take a path, as formats are told by it and files may be large. */
+/** Readers of observations take a path, as its name says the format and files may be large. */
 export async function withFile<T>(file: Uint8Array, use: (path: string) => Promise<T>): Promise<T> {
   const folder = await mkdtemp(join(tmpdir(), 'trivet-upload-'));
   try {
