@@ -2,6 +2,7 @@
  * What a request may ask of a parser. Every field costs time and memory, and `new URLSearchParams('a&a&…')` takes
  * quadratic time in Node 24, so size, number and depth are checked before anything is parsed.
  */
+import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import { Failure } from '../errors.ts';
 
 /** Forms, and the bodies of every endpoint that reads named fields. */
@@ -33,8 +34,21 @@ function checkPairs(text: string, from: number): void {
 
 /** Undefined if the text is not JSON. Throws `invalid` when it is nested too deeply. */
 export function parseJson(text: string): unknown {
-  if (isNestedDeeperThan(text, JSON_MAX_DEPTH))
-    throw new Failure('invalid', `Cannot read the request: its JSON must be nested at most ${JSON_MAX_DEPTH} levels`);
+  if (isNestedDeeperThan(text, JSON_MAX_DEPTH)) throw refuseNesting();
+  return parseFlatJson(text);
+}
+
+/** The same for a text of some MiB: other calls are answered while its nesting is checked. */
+export async function parseLargeJson(text: string): Promise<unknown> {
+  const scan = scanNesting(text, JSON_MAX_DEPTH);
+  for (let part = scan.next(); ; part = scan.next()) {
+    if (part.done !== true) await yieldToCalls();
+    else if (part.value) throw refuseNesting();
+    else return parseFlatJson(text);
+  }
+}
+
+function parseFlatJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -42,20 +56,47 @@ export function parseJson(text: string): unknown {
   }
 }
 
+function refuseNesting(): Failure {
+  return new Failure('invalid', `Cannot read the request: its JSON must be nested at most ${JSON_MAX_DEPTH} levels`);
+}
+
 const [QUOTE, BACKSLASH] = [0x22, 0x5c];
 const [OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [0x5b, 0x5d, 0x7b, 0x7d];
 
 /** Brackets inside of strings do not count. */
 export function isNestedDeeperThan(text: string, limit: number): boolean {
+  const scan = scanNesting(text, limit);
+  let part = scan.next();
+  while (part.done !== true) part = scan.next();
+  return part.value;
+}
+
+/** About a millisecond of work. */
+const CHARACTERS_A_PART = 131_072;
+
+/** Stops after each part of the text; returns whether it is nested deeper than `limit`. */
+function* scanNesting(text: string, limit: number): Generator<void, boolean> {
   let depth = 0;
-  let isInString = false;
+  let pauseAt = CHARACTERS_A_PART;
   for (let index = 0; index < text.length; index++) {
     const code = text.charCodeAt(index);
-    if (isInString && code === BACKSLASH) index++;
-    else if (code === QUOTE) isInString = !isInString;
-    else if (!isInString && (code === OPEN_BRACKET || code === OPEN_BRACE)) depth++;
-    else if (!isInString && (code === CLOSE_BRACKET || code === CLOSE_BRACE)) depth--;
+    if (code === QUOTE) index = findStringEnd(text, index);
+    else if (code === OPEN_BRACKET || code === OPEN_BRACE) depth++;
+    else if (code === CLOSE_BRACKET || code === CLOSE_BRACE) depth--;
     if (depth > limit) return true;
+    if (index < pauseAt) continue;
+    yield;
+    pauseAt = index + CHARACTERS_A_PART;
   }
   return false;
+}
+
+/** Where the string that starts at `start` ends: the first quote after an even number of backslashes. */
+function findStringEnd(text: string, start: number): number {
+  for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {
+    let escapes = end;
+    while (text.charCodeAt(escapes - 1) === BACKSLASH) escapes--;
+    if ((end - escapes) % 2 === 0) return end;
+  }
+  return text.length;
 }

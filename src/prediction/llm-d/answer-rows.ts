@@ -3,11 +3,8 @@ import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import { createPredictColumns, METRIC_COLUMNS, type PredictColumns } from '../schema/columns.ts';
 import { toInput } from './load-input.ts';
 import { writeItem } from './prediction-answer.ts';
-import type { PredictionRow } from './read-rows.ts';
+import { type PredictionRow, ROWS_A_TURN } from './read-rows.ts';
 import { createRowEstimator, type RowEstimatorDependencies } from './row-estimator.ts';
-
-/** About a millisecond of work. */
-const ROWS_A_TURN = 256;
 
 export interface AskedRows {
   /** The target model that answers. */

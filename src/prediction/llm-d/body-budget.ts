@@ -1,4 +1,4 @@
-/** Bodies of this wire may be large. Together, those that are being read take no more memory than this allows. */
+/** Bodies of this wire may be large. Together, those that are received or read take no more memory than this allows. */
 import { Failure } from '../../errors.ts';
 import type { Call } from '../../http/endpoint.ts';
 
@@ -6,12 +6,16 @@ import type { Call } from '../../http/endpoint.ts';
 export const MAX_BODY_BYTES = 6_291_456;
 const MAX_ALL_BYTES = 100_663_296;
 
-export type ReadBody = (call: Pick<Call, 'header' | 'bytes'>) => Promise<Uint8Array>;
+/** Receives the body of a call, and reads its rows. */
+export type ReadBody = <T>(
+  call: Pick<Call, 'header' | 'bytes'>,
+  readRows: (body: Uint8Array) => Promise<T>,
+) => Promise<T>;
 
 /** Refuses a body that is not JSON by its type, or for which there is no room now. */
 export function createBodyReader(maxAllBytes = MAX_ALL_BYTES): ReadBody {
   let usedBytes = 0;
-  return async (call) => {
+  return async (call, readRows) => {
     checkContentType(call.header('content-type') ?? '');
     const bytes = Number(call.header('content-length') ?? MAX_BODY_BYTES);
     if (usedBytes + bytes > maxAllBytes)
@@ -20,7 +24,7 @@ export function createBodyReader(maxAllBytes = MAX_ALL_BYTES): ReadBody {
       });
     usedBytes += bytes;
     try {
-      return await call.bytes();
+      return await readRows(await call.bytes());
     } finally {
       usedBytes -= bytes;
     }

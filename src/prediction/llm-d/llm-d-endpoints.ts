@@ -59,22 +59,16 @@ interface Operation extends Omit<Endpoint, 'answer'> {
   readonly answer: Answer;
 }
 
+/** A call whose body has rows. */
+interface PostOperation<T> {
+  readonly path: string;
+  readonly scope: NarrowScope;
+  readonly read: (body: Uint8Array) => Promise<T>;
+  readonly answer: (rows: T, targetModel: string) => Promise<Reply>;
+}
+
 function listOperations(dependencies: LlmDDependencies): Operation[] {
   const { rule, readReadiness, measuredTimes } = dependencies;
-  const readBody = createBodyReader();
-  const post = (
-    path: string,
-    scope: NarrowScope,
-    answer: (body: Uint8Array, targetModel: string) => Promise<Reply>,
-  ): Operation => ({
-    method: 'POST',
-    path,
-    maxBodyBytes: MAX_BODY_BYTES,
-    async answer(call, targetModel) {
-      await requireCaller(rule, call, scope);
-      return await answer(await readBody(call), targetModel);
-    },
-  });
   const get = (path: string, answer: (targetModel: string) => object): Operation => ({
     method: 'GET',
     path,
@@ -83,26 +77,9 @@ function listOperations(dependencies: LlmDDependencies): Operation[] {
       return replyJson(answer(targetModel));
     },
   });
-  const predict = createRowPredictor(dependencies);
   const findReadiness = (targetModel: string) => readReadiness(measuredTimes.answeringModel(targetModel));
   return [
-    post('/predict', 'predict', async (body, targetModel) => {
-      const { items } = await predict(targetModel, [readPredictionRow(body)]);
-      return replyText(items[0]!);
-    }),
-    post('/predict/bulk', 'predict', async (body, targetModel) => {
-      const { items, durationMs } = await predict(targetModel, readPredictionRows(body));
-      return replyText(writeBulk(items, { count: items.length, durationMs, hasErrors: true }));
-    }),
-    post('/predict/bulk/strict', 'predict', async (body, targetModel) => {
-      const { items, durationMs } = await predict(targetModel, readPredictionRows(body));
-      return replyText(writeBulk(items, { count: items.length, durationMs, hasErrors: false }));
-    }),
-    post('/add_training_data_bulk', 'observe', async (body, targetModel) => {
-      const rows = readTrainingRows(body);
-      await dependencies.takeTrainingRows(targetModel, rows);
-      return { ...replyJson({ message: `Accepted ${rows.length} training samples.` }), status: 202 };
-    }),
+    ...listRowOperations(dependencies),
     get('/status', (targetModel) => describeStatus(dependencies.objective, findReadiness(targetModel))),
     get('/model/download/info', (targetModel) => describeModel(dependencies.objective, findReadiness(targetModel))),
     // Probes carry no token and tell nothing about the model.
@@ -112,6 +89,53 @@ function listOperations(dependencies: LlmDDependencies): Operation[] {
       path: '/readyz',
       answer: (_, targetModel) => answerReady(dependencies, findReadiness(targetModel).isReady),
     },
+  ];
+}
+
+/** The calls whose bodies have rows. */
+function listRowOperations(dependencies: LlmDDependencies): Operation[] {
+  const { rule } = dependencies;
+  const readBody = createBodyReader();
+  const post = <T>({ path, scope, read, answer }: PostOperation<T>): Operation => ({
+    method: 'POST',
+    path,
+    maxBodyBytes: MAX_BODY_BYTES,
+    async answer(call, targetModel) {
+      await requireCaller(rule, call, scope);
+      return await answer(await readBody(call, read), targetModel);
+    },
+  });
+  const predict = createRowPredictor(dependencies);
+  return [
+    post({
+      path: '/predict',
+      scope: 'predict',
+      read: readPredictionRow,
+      async answer(row, targetModel) {
+        const { items } = await predict(targetModel, [row]);
+        return replyText(items[0]!);
+      },
+    }),
+    ...[true, false].map((hasErrors) =>
+      post({
+        path: hasErrors ? '/predict/bulk' : '/predict/bulk/strict',
+        scope: 'predict',
+        read: readPredictionRows,
+        async answer(rows, targetModel) {
+          const { items, durationMs } = await predict(targetModel, rows);
+          return replyText(writeBulk(items, { count: items.length, durationMs, hasErrors }));
+        },
+      }),
+    ),
+    post({
+      path: '/add_training_data_bulk',
+      scope: 'observe',
+      read: readTrainingRows,
+      async answer(rows, targetModel) {
+        await dependencies.takeTrainingRows(targetModel, rows);
+        return { ...replyJson({ message: `Accepted ${rows.length} training samples.` }), status: 202 };
+      },
+    }),
   ];
 }
 

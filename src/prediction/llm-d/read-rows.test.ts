@@ -24,9 +24,9 @@ const NOW_MS = Date.parse('2026-08-22T08:00:01Z');
 
 const encode = (body: unknown) => Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
 
-function listFaults(read: () => unknown): readonly Fault[] {
+async function listFaults(read: () => Promise<unknown>): Promise<readonly Fault[]> {
   try {
-    read();
+    await read();
   } catch (error) {
     assert.ok(isFailure(error), String(error));
     assert.equal(error.details.status, 422);
@@ -36,10 +36,14 @@ function listFaults(read: () => unknown): readonly Fault[] {
 }
 
 const describe = ({ loc, msg, type }: Fault) => `${loc.join('.')}: ${msg} (${type})`;
-const askFaults = (row: unknown) => listFaults(() => readPredictionRows(encode({ requests: [row] }))).map(describe);
+async function askFaults(row: unknown): Promise<readonly string[]> {
+  return (await listFaults(() => readPredictionRows(encode({ requests: [row] })))).map(describe);
+}
 
-test('readPredictionRows() reads a row of the router and ignores fields that it does not know', () => {
-  const [row] = readPredictionRows(encode({ requests: [{ ...ROW, since: 'tomorrow', constructor: 1 }], more: 1 }));
+test('readPredictionRows() reads a row of the router and ignores fields that it does not know', async () => {
+  const [row] = await readPredictionRows(
+    encode({ requests: [{ ...ROW, since: 'tomorrow', constructor: 1 }], more: 1 }),
+  );
   assert.deepEqual(row, {
     kvCacheUsage: 0.25,
     inputTokenLength: 512,
@@ -56,9 +60,9 @@ test('readPredictionRows() reads a row of the router and ignores fields that it 
   });
 });
 
-test('readPredictionRow() reads a row of release 1.3, which had six fields, and a server that is named', () => {
+test('readPredictionRow() reads a row of release 1.3, which had six fields, and a server that is named', async () => {
   const { pod_type: _, prefill_tokens_in_flight: _p, decode_tokens_in_flight: _d, ...old } = ROW;
-  const row = readPredictionRow(encode({ ...old, endpoint: '10.0.0.1:8000', pod_type: null }));
+  const row = await readPredictionRow(encode({ ...old, endpoint: '10.0.0.1:8000', pod_type: null }));
   assert.deepEqual([row.podType, row.prefillTokensInFlight, row.endpoint], ['', 0, '10.0.0.1:8000']);
 });
 
@@ -94,8 +98,8 @@ const faulty: [row: unknown, faults: readonly string[]][] = [
   [7, ['body.requests.0: Input should be a valid dictionary or object to extract fields from (model_attributes_type)']],
 ];
 for (const [row, faults] of faulty)
-  test(`readPredictionRows() finds ${faults.length} faults: ${faults[0] ?? 'none'}`, () =>
-    assert.deepEqual(askFaults(row), faults));
+  test(`readPredictionRows() finds ${faults.length} faults: ${faults[0] ?? 'none'}`, async () =>
+    assert.deepEqual(await askFaults(row), faults));
 
 const bodies: [body: unknown, fault: string][] = [
   ['{', 'body: JSON decode error (json_invalid)'],
@@ -114,26 +118,28 @@ const bodies: [body: unknown, fault: string][] = [
   ],
 ];
 for (const [body, fault] of bodies)
-  test(`readPredictionRows() refuses a body: ${fault}`, () =>
-    assert.equal(listFaults(() => readPredictionRows(encode(body))).map(describe)[0], fault));
+  test(`readPredictionRows() refuses a body: ${fault}`, async () =>
+    assert.equal((await listFaults(() => readPredictionRows(encode(body)))).map(describe)[0], fault));
 
-test('readPredictionRows() names every row that is wrong, up to a thousand faults and the number of the others', () => {
+test('readPredictionRows() names every row that is wrong, up to a thousand faults and the number of the others', async () => {
   const rows = [ROW, { ...ROW, pod_type: 1 }, ROW, { ...ROW, pod_type: 1 }];
-  const faults = listFaults(() => readPredictionRows(encode({ requests: rows })));
+  const faults = await listFaults(() => readPredictionRows(encode({ requests: rows })));
   assert.deepEqual(
     faults.map(({ loc }) => loc[2]),
     [1, 3],
   );
-  const many = listFaults(() => readPredictionRows(encode({ requests: Array.from({ length: MAX_ROWS }, () => ({})) })));
+  const many = await listFaults(() =>
+    readPredictionRows(encode({ requests: Array.from({ length: MAX_ROWS }, () => ({})) })),
+  );
   assert.equal(many.length, 1001);
   assert.equal(many.at(-1)?.msg, '59000 more faults are not listed');
 });
 
-test('readTrainingRows() takes no entries, too, and times as Go writes them', () => {
-  assert.deepEqual(readTrainingRows(encode({ entries: [] })), []);
-  const [entry] = readTrainingRows(encode({ entries: [ENTRY] }));
+test('readTrainingRows() takes no entries, too, and times as Go writes them', async () => {
+  assert.deepEqual(await readTrainingRows(encode({ entries: [] })), []);
+  const [entry] = await readTrainingRows(encode({ entries: [ENTRY] }));
   assert.equal(entry?.timestamp, Date.parse('2026-08-22T08:00:00.123Z'));
-  const faults = listFaults(() => readTrainingRows(encode({ entries: [{ ...ENTRY, timestamp: 'noon' }] })));
+  const faults = await listFaults(() => readTrainingRows(encode({ entries: [{ ...ENTRY, timestamp: 'noon' }] })));
   assert.deepEqual(faults.map(describe), [
     'body.entries.0.timestamp: Input should be a valid datetime (datetime_parsing)',
   ]);
@@ -158,14 +164,14 @@ const observed: [title: string, changes: object, expected: readonly (readonly (n
   ['a time of more than a day', { actual_ttft_ms: 1e12 }, []],
 ];
 for (const [title, changes, expected] of observed)
-  test(`toObservation() of ${title} has ${expected.length === 0 ? 'nothing' : 'the times that were observed'}`, () => {
-    const [row] = readTrainingRows(encode({ entries: [{ ...ENTRY, ...changes }] }));
+  test(`toObservation() of ${title} has ${expected.length === 0 ? 'nothing' : 'the times that were observed'}`, async () => {
+    const [row] = await readTrainingRows(encode({ entries: [{ ...ENTRY, ...changes }] }));
     const times = toObservation('m', row!, NOW_MS).map(({ ttftMs, tpotMs, atMs }) => [ttftMs, tpotMs, atMs]);
     assert.deepEqual(times, expected);
   });
 
-test('toObservation() keeps the load: tokens of both phases together, the phase, the server', () => {
-  const [row] = readTrainingRows(encode({ entries: [{ ...ENTRY, endpoint: 'pod-1' }] }));
+test('toObservation() keeps the load: tokens of both phases together, the phase, the server', async () => {
+  const [row] = await readTrainingRows(encode({ entries: [{ ...ENTRY, endpoint: 'pod-1' }] }));
   const [observation] = toObservation('m', row!, NOW_MS);
   const { inflightTokens, podType, serverIp, kvCacheUsage, prefixCacheScore } = observation!.input;
   assert.deepEqual(

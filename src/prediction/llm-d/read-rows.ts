@@ -1,6 +1,10 @@
-/** Bodies → rows. One row that is wrong refuses all of them, with every fault of every row. */
+/**
+ * Bodies → rows. One row that is wrong refuses all of them, with every fault of every row. Large bodies are read in
+ * slices between which other calls are answered; only `JSON.parse` takes all of a body at once.
+ */
 import { isUtf8 } from 'node:buffer';
-import { parseJson } from '../../http/parser-limits.ts';
+import { setImmediate as yieldToCalls } from 'node:timers/promises';
+import { parseLargeJson } from '../../http/parser-limits.ts';
 import { createFaultList, type FaultList, refuseBody } from './faults.ts';
 import {
   isFault,
@@ -16,28 +20,30 @@ export type TrainingRow = RowOf<typeof TRAINING_FIELDS>;
 
 /** What the servers of the field take. */
 export const MAX_ROWS = 10_000;
+/** About a millisecond of work. */
+export const ROWS_A_TURN = 256;
 
 /** The body of `predict`. */
-export function readPredictionRow(body: Uint8Array): PredictionRow {
+export async function readPredictionRow(body: Uint8Array): Promise<PredictionRow> {
   const faults = createFaultList();
-  const row = readRow(parseBody(body), PREDICTION_FIELDS, { faults, loc: ['body'] });
+  const row = readRow(await parseBody(body), PREDICTION_FIELDS, { faults, loc: ['body'] });
   faults.throwIfAny();
   return row as PredictionRow;
 }
 
 /** The rows of `predict/bulk` and `predict/bulk/strict`. */
-export function readPredictionRows(body: Uint8Array): readonly PredictionRow[] {
-  return readList(parseBody(body), 'requests', { fields: PREDICTION_FIELDS, minimum: 1 });
+export async function readPredictionRows(body: Uint8Array): Promise<readonly PredictionRow[]> {
+  return await readList(await parseBody(body), 'requests', { fields: PREDICTION_FIELDS, minimum: 1 });
 }
 
 /** The rows of `add_training_data_bulk`, which may be none. */
-export function readTrainingRows(body: Uint8Array): readonly TrainingRow[] {
-  return readList(parseBody(body), 'entries', { fields: TRAINING_FIELDS, minimum: 0 });
+export async function readTrainingRows(body: Uint8Array): Promise<readonly TrainingRow[]> {
+  return await readList(await parseBody(body), 'entries', { fields: TRAINING_FIELDS, minimum: 0 });
 }
 
-function parseBody(body: Uint8Array): unknown {
-  const parse = body.length <= SMALL_BODY_BYTES ? parseSmall : parseJson;
-  const value = isUtf8(body) ? parse(decoder.decode(body)) : undefined;
+async function parseBody(body: Uint8Array): Promise<unknown> {
+  const parse = body.length <= SMALL_BODY_BYTES ? parseSmall : parseLargeJson;
+  const value = isUtf8(body) ? await parse(decoder.decode(body)) : undefined;
   if (value === undefined) throw refuseBody([{ loc: ['body'], msg: 'JSON decode error', type: 'json_invalid' }]);
   return value;
 }
@@ -45,7 +51,7 @@ function parseBody(body: Uint8Array): unknown {
 const decoder = new TextDecoder();
 
 /**
- * Looking for deep nesting takes twice as long as parsing, which is done without recursion. Lists nested in so few bytes
+ * Checking for deep nesting takes about as long as parsing, which is done without recursion. Lists nested in so few bytes
  * take little memory.
  */
 const SMALL_BODY_BYTES = 65_536;
@@ -64,11 +70,11 @@ interface ListRule<F extends RowFields> {
   readonly minimum: number;
 }
 
-function readList<F extends RowFields>(
+async function readList<F extends RowFields>(
   value: unknown,
   name: string,
   { fields, minimum }: ListRule<F>,
-): readonly RowOf<F>[] {
+): Promise<readonly RowOf<F>[]> {
   const faults = createFaultList();
   const rows = findList(value, name, faults);
   if (rows.length < minimum && faults.count === 0)
@@ -84,7 +90,11 @@ function readList<F extends RowFields>(
       type: 'too_long',
     });
   faults.throwIfAny();
-  const read = rows.map((row, index) => readRow(row, fields, { faults, loc: ['body', name, index] }));
+  const read: Readonly<Record<string, unknown>>[] = [];
+  for (const [index, row] of rows.entries()) {
+    if (index > 0 && index % ROWS_A_TURN === 0) await yieldToCalls();
+    read.push(readRow(row, fields, { faults, loc: ['body', name, index] }));
+  }
   faults.throwIfAny();
   return read as readonly RowOf<F>[];
 }

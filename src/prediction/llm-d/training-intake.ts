@@ -1,4 +1,5 @@
 /** Takes a batch of training rows: durable as a whole before the answer, then the live state learns from it. */
+import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import type { Store } from '../../database/store.ts';
 import type { World } from '../../world.ts';
 import type { LearningSink } from '../observations/observation-sink.ts';
@@ -6,7 +7,7 @@ import type { Sample } from '../observations/sample-store.ts';
 import { MAX_MS, MIN_OBSERVED_MS } from '../schema/milliseconds.ts';
 import { toInput } from './load-input.ts';
 import type { MeasuredTimes } from './measured-times.ts';
-import type { TrainingRow } from './read-rows.ts';
+import { ROWS_A_TURN, type TrainingRow } from './read-rows.ts';
 import { addSamples, isEndToEnd, takeBatch } from './training-row-store.ts';
 
 export interface TrainingIntakeDependencies {
@@ -26,7 +27,7 @@ export function createTrainingIntake({
 }: TrainingIntakeDependencies): TakeTrainingRows {
   return async (targetModel, rows) => {
     const nowMs = world.nowMs();
-    const observations = rows.flatMap((row) => toObservation(targetModel, row, nowMs));
+    const observations = await toObservations(targetModel, rows, nowMs);
     if (observations.length === 0) return;
     const ids = await store.makeIds(observations.length);
     const samples = observations.map((observation, i) => ({ id: ids[i]!, observation }));
@@ -43,6 +44,19 @@ export function createTrainingIntake({
 
 /** Of the clock of a caller. */
 const MAX_AHEAD_MS = 86_400_000;
+
+async function toObservations(
+  targetModel: string,
+  rows: readonly TrainingRow[],
+  nowMs: number,
+): Promise<Sample['observation'][]> {
+  const observations: Sample['observation'][] = [];
+  for (const [index, row] of rows.entries()) {
+    if (index > 0 && index % ROWS_A_TURN === 0) await yieldToCalls();
+    observations.push(...toObservation(targetModel, row, nowMs));
+  }
+  return observations;
+}
 
 /** One observation, or none for a row that observed no time. */
 export function toObservation(targetModel: string, row: TrainingRow, nowMs: number): Sample['observation'][] {

@@ -85,7 +85,15 @@ export interface TakenBatch {
   readonly measures: Measures;
 }
 
-export const takeBatchProcedure: Procedure<TrainingBatch, TakenBatch> = conditionalProcedure(
+interface StoredBatch {
+  /** Whether the rows of the batch are held. */
+  readonly isHeld: boolean;
+  /** Held rows of earlier batches. The rows of this one are not sent back: its caller has them. */
+  readonly released: readonly Sample[];
+  readonly measures: Measures;
+}
+
+export const takeBatchProcedure: Procedure<TrainingBatch, StoredBatch> = conditionalProcedure(
   import.meta.url,
   'takeBatchProcedure',
   async (tx, { targetModel, samples, nowMs, oldId, touch }) => {
@@ -95,22 +103,23 @@ export const takeBatchProcedure: Procedure<TrainingBatch, TakenBatch> = conditio
     const known = { measures: model!.measures, heldRows: model!.held_rows, hasWaited };
     const next = decideMeasures(known, samples);
     const steps: Step[] = [];
-    let taken: readonly Sample[] = [];
-    if (next.measures === 'held') steps.push(...exactSteps(holdRows, samples.map(toHeldRow)));
-    else {
-      const released = known.heldRows === 0 ? [] : await tx.run(releaseRows, [targetModel]);
-      taken = [...released.map(toSample).sort(byId), ...samples];
-      if (next.measures === 'end-to-end') taken = taken.map((sample) => toEndToEnd(sample, targetModel));
-      steps.push(...insertSampleSteps(taken));
-    }
+    const isHeld = next.measures === 'held';
+    const rows = isHeld || known.heldRows === 0 ? [] : await tx.run(releaseRows, [targetModel]);
+    const released = rows.map(toSample).sort(byId);
+    if (isHeld) steps.push(...exactSteps(holdRows, samples.map(toHeldRow)));
+    else steps.push(...insertSampleSteps(listTaken([...released, ...samples], next.measures, targetModel)));
     const measures = next.measures === 'held' ? known.measures : next.measures;
     if (measures !== known.measures) steps.push(touch);
     if (measures !== known.measures || next.heldRows !== known.heldRows)
       steps.push({ statement: updateModel, parameters: [targetModel, measures, next.heldRows] });
     for (const { statement, parameters } of steps) await tx.run(statement, parameters);
-    return { samples: taken, measures };
+    return { isHeld, released, measures };
   },
 );
+
+function listTaken(samples: readonly Sample[], measures: Measures, targetModel: string): readonly Sample[] {
+  return measures === 'end-to-end' ? samples.map((sample) => toEndToEnd(sample, targetModel)) : samples;
+}
 
 interface KnownMeasures {
   readonly measures: Measures;
@@ -155,9 +164,11 @@ export async function addSamples(store: Store, samples: readonly Sample[]): Prom
 }
 
 export async function takeBatch(store: Store, batch: Omit<TrainingBatch, 'touch' | 'oldId'>): Promise<TakenBatch> {
-  const { nowMs } = batch;
+  const { nowMs, targetModel, samples } = batch;
   const touch = store.touch(MEASURES_TOPIC, nowMs);
-  return await store.call(takeBatchProcedure, { ...batch, oldId: idAtMs(nowMs - HELD_MS), touch });
+  const stored = await store.call(takeBatchProcedure, { ...batch, oldId: idAtMs(nowMs - HELD_MS), touch });
+  const { isHeld, released, measures } = stored;
+  return { measures, samples: isHeld ? [] : listTaken([...released, ...samples], measures, targetModel) };
 }
 
 /** Target models whose clients do not stream: the most recently reported ones. */
