@@ -12,7 +12,7 @@ function createTable(lengths: readonly (number | undefined)[]) {
   return table;
 }
 
-test('errors of TPOT are told apart by the length of the answer', () => {
+test('errors of TPOT are counted by the length of the answer', () => {
   const table = createTable([2, 3, 4, 15, 16, 900, undefined]);
   const answers = Array.from({ length: 7 }, (_, row) => ({ row, observedMs: 10, predictedMs: 10 + row, p90Ms: 20 }));
   const measured = measureByLength(table, answers).map(({ tokens, accuracy }) => [
