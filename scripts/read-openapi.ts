@@ -7,7 +7,13 @@ import { parseConfig } from '../src/config/config.ts';
 /** The description that the running program gives of itself. */
 export async function readOpenApi(): Promise<string> {
   const dataDir = mkdtempSync(join(tmpdir(), 'trivet-generate-'));
-  const config = parseConfig({ HTTP_PORT: '0', GRPC_PORT: '0', LOG_LEVEL: 'silent', TRIVET_DATA_DIR: dataDir });
+  const config = parseConfig({
+    BASE_URL: 'http://localhost:8080',
+    HTTP_PORT: '0',
+    GRPC_PORT: '0',
+    LOG_LEVEL: 'silent',
+    TRIVET_DATA_DIR: dataDir,
+  });
   try {
     await using app = await startApp(config);
     const response = await fetch(`${app.httpUrl}/openapi.json`);

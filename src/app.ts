@@ -14,9 +14,10 @@ import { openGrpcServer } from './grpc/listener/server.ts';
 import type { TlsFiles } from './grpc/listener/tls-files.ts';
 import { createEndpointApp } from './http/endpoint-app.ts';
 import { listEndpoints } from './http/endpoint-path.ts';
-import { createHttpApp } from './http/http-app.ts';
+import { type CompleteApi, createHttpApp } from './http/http-app.ts';
 import { type HttpServer, listenHttp } from './http/http-server.ts';
 import { createRequestObserver } from './http/observe-requests.ts';
+import { completeDocument } from './http/openapi/complete-document.ts';
 import { createRoutes } from './http/routes.ts';
 import { capByOpenFiles } from './open-files.ts';
 import { createPredictionArea } from './prediction/area.ts';
@@ -193,7 +194,13 @@ function serveHttp(
   const observer = createRequestObserver({ log, metrics, world, tracing, trustedProxies });
   const common = { log, metrics, world, observer, maxBodyBytes };
   const mounts = areas.flatMap((area) => area.routes ?? []);
-  http.serve(createHttpApp({ ...common, mounts, checkReady: () => checkStoreReady(store) }));
+  const reference = {
+    words: areas.flatMap((area) => area.apiWords ?? []),
+    baseUrl: config.server.baseUrl ?? http.url,
+    authUrl: config.server.authUrl ?? http.url,
+  };
+  const completeApi: CompleteApi = (document, styleOf) => completeDocument(document, { ...reference, styleOf });
+  http.serve(createHttpApp({ ...common, mounts, completeApi, checkReady: () => checkStoreReady(store) }));
   for (const { port, server } of own) {
     const { errors, endpoints } = port;
     const mount = { path: '/', errors, endpoints, routes: createRoutes() };

@@ -20,6 +20,7 @@ import { createOwners } from './accounts/owners.ts';
 import { createRefusalLog } from './accounts/refusal-log.ts';
 import { withSteadyClock } from './accounts/steady-clock.ts';
 import { auditChange, implementAdministration } from './administration/administration.ts';
+import { authorizationWords } from './api/api-words.ts';
 import { createUserMount } from './api/user-routes.ts';
 import { ensureCommandLineClient } from './applications/command-line-client-store.ts';
 import { createAccountsWorker } from './maintenance/sign-in-sweeper-worker.ts';
@@ -93,6 +94,7 @@ export function createAuthorizationArea(dependencies: AuthorizationDependencies)
   const verifyToken = createVerifyToken(protocol);
   const requireScope = createRequireScope(verifyToken);
   return {
+    apiWords: authorizationWords,
     routes: [
       ...createProtocolMounts(protocol),
       createAuthorizeMount({ ...protocol, signIn }),

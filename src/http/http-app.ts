@@ -8,26 +8,33 @@ import { Counter } from 'prom-client';
 import type { HttpEnv } from './context.ts';
 import { addEndpoint, createBaseApp, createListener, type MountWords } from './endpoint-app.ts';
 import { listEndpoints } from './endpoint-path.ts';
-import type { RouteMount } from './mount.ts';
+import type { ErrorStyle, RouteMount } from './mount.ts';
 import { createRequestObserver, type ObserverDependencies, type RequestObserver } from './observe-requests.ts';
+
+/** Completes the OpenAPI document of the routes; `styleOf` is how a path words its refusals. */
+export type CompleteApi = (document: object, styleOf: (path: string) => ErrorStyle) => object;
 
 export interface HttpAppDependencies extends ObserverDependencies {
   readonly mounts: readonly RouteMount[];
   /** Where other ports are observed too; one of its own unless given. */
   readonly observer?: RequestObserver;
   readonly maxBodyBytes: number;
+  /** What the description of the API says beside the routes. */
+  readonly completeApi?: CompleteApi;
   /** Rejects when something that requests need is not there. */
   readonly checkReady: () => Promise<void>;
 }
 
 export function createHttpApp(dependencies: HttpAppDependencies): RequestListener {
+  const { completeApi = (document: object) => document } = dependencies;
   const observer = dependencies.observer ?? createRequestObserver(dependencies);
   const endpoints = dependencies.mounts.flatMap(listEndpoints);
-  const app = createBaseApp({ ...dependencies, endpoints, observer, styleOf: createStyleFinder(dependencies.mounts) });
+  const styleOf = createStyleFinder(dependencies.mounts);
+  const app = createBaseApp({ ...dependencies, endpoints, observer, styleOf });
   app.route('/', createOperationRoutes(dependencies));
   for (const endpoint of endpoints) addEndpoint(app, endpoint, dependencies.maxBodyBytes);
   for (const mount of dependencies.mounts) app.route(mount.path, mount.routes);
-  const readApi = createApiReader(app);
+  const readApi = createApiReader(() => completeApi(describeApi(app), (path) => styleOf(path).errors));
   app.get('/openapi.json', (c) => c.body(readApi(), 200, { 'Content-Type': 'application/json' }));
   return createListener(app, { ...dependencies, endpoints, observer });
 }
@@ -36,10 +43,10 @@ export function createHttpApp(dependencies: HttpAppDependencies): RequestListene
  * The document takes milliseconds to make and never changes: anybody may ask for it, so it is made once. As bytes, which
  * all answers share: of a text, each would keep a copy until its client has read it.
  */
-function createApiReader(app: OpenAPIHono<HttpEnv>): () => Uint8Array<ArrayBuffer> {
+function createApiReader(describe: () => object): () => Uint8Array<ArrayBuffer> {
   let bytes: Uint8Array<ArrayBuffer> | undefined;
   return () => {
-    bytes ??= new TextEncoder().encode(JSON.stringify(describeApi(app)));
+    bytes ??= new TextEncoder().encode(JSON.stringify(describe()));
     return bytes;
   };
 }

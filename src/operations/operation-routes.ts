@@ -2,6 +2,7 @@
 import { type OpenAPIHono, z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import type { RouteMount } from '../http/mount.ts';
+import { requireToken } from '../http/openapi/api-words.ts';
 import { createRoutes } from '../http/routes.ts';
 import type { IdentityEnv, RequireScope } from '../http/scope-middleware.ts';
 import {
@@ -55,6 +56,7 @@ function addRoute(
     tags: [tag],
     summary,
     description,
+    security: requireToken(scope).map((one) => ({ ...one })) as Record<string, string[]>[],
     middleware: requireScope(scope),
     request: describeRequest(operation),
     responses: { 200: describeAnswer(operation), default: PROBLEM },

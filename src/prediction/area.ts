@@ -13,6 +13,7 @@ import type { Metrics } from '../telemetry/metrics.ts';
 import type { World } from '../world.ts';
 import { createFileReader } from './administration/file-reader.ts';
 import { implementModels } from './administration/implement-models.ts';
+import { predictionWords } from './api/api-words.ts';
 import { createObservationRoutes } from './api/observation-routes.ts';
 import { createObservationService } from './api/observation-service.ts';
 import { createPredictRoutes } from './api/predict-routes.ts';
@@ -71,6 +72,7 @@ export function createPredictionArea(dependencies: PredictionDependencies): Pred
   const objective = { type: config.llmDObjective, quantile: Number(config.llmDQuantile) };
   const llmD = openLlmDWire({ store, world, log, metrics, rule, predictor, unknownModel, sink: joined, objective });
   return {
+    apiWords: predictionWords,
     admin: createModelAdmin({ store, world, predictor, accuracy, auditChange }),
     routes: [
       ...PREDICTION_SERVICE_NAMES.map(
@@ -101,9 +103,7 @@ export function createPredictionArea(dependencies: PredictionDependencies): Pred
       samples,
       alarms,
       llmD.worker,
-      ...(scraper === undefined ? [] : [scraper.worker]),
-      ...(headroom === undefined ? [] : [headroom]),
-      ...(spans === undefined ? [] : [spans]),
+      ...[scraper?.worker, headroom, spans].filter((one) => one !== undefined),
       ...(config.learning ? [trainer] : []),
     ],
     async loadModels() {

@@ -17,6 +17,7 @@ import type { Worker } from '../workers/worker.ts';
 import type { World } from '../world.ts';
 import { createAddressGuard } from './addresses/address-guard.ts';
 import { implementHooks } from './administration/hook-operations.ts';
+import { webhookWords } from './api/api-words.ts';
 import { createBridgeRoutes } from './api/bridge-routes.ts';
 import { createDeliveryRoutes } from './api/delivery-routes.ts';
 import { createEventRoutes } from './api/event-routes.ts';
@@ -95,6 +96,7 @@ export function createWebhooksArea(dependencies: WebhooksDependencies): Webhooks
   routes.route('/', createBridgeRoutes(managed));
   routes.route('/', createEventRoutes(managed));
   return {
+    apiWords: webhookWords,
     // The identity is there only behind requireScope, which every route begins with.
     routes: [
       { path: '/api/v5', errors: 'platform', routes: routes as unknown as OpenAPIHono<HttpEnv> },

@@ -1,0 +1,108 @@
+/**
+ * Completes the OpenAPI document that the routes give: names and security of operations, the answers to refused calls, the
+ * meaning of each field, examples, servers and deliveries. What a route says of itself stays as it is.
+ */
+import type { ErrorStyle } from '../mount.ts';
+import type { ApiWords, Json } from './api-words.ts';
+import { commonWords } from './common-words.ts';
+import { createExample, type ExampleContext, type Place, type Schema } from './create-example.ts';
+import { describeError } from './error-answers.ts';
+import { createWordFinder, type FindWord } from './find-word.ts';
+import { describeSecuritySchemes } from './security-schemes.ts';
+
+export interface CompletionDependencies {
+  readonly words: readonly ApiWords[];
+  readonly baseUrl: string;
+  readonly authUrl: string;
+  readonly styleOf: (path: string) => ErrorStyle;
+}
+
+interface Finders extends ExampleContext {
+  readonly findField: FindWord<string>;
+}
+
+export function completeDocument(document: Schema, dependencies: CompletionDependencies): object {
+  const words = [commonWords, ...dependencies.words];
+  const schemas = document.components.schemas as Record<string, Schema>;
+  const finders: Finders = {
+    schemas,
+    findField: createWordFinder(words.map(({ fields }) => fields)),
+    findExample: createWordFinder<Json>(words.map(({ examples }) => examples)),
+  };
+  const operations = listOperations(document);
+  for (const one of operations) completeOperation(one, schemas, { words, ...dependencies });
+  for (const [name, schema] of Object.entries(schemas)) describeFields(schema, whole(name), finders);
+  for (const { operation } of operations) describeContent(operation, finders);
+  document.components.securitySchemes = describeSecuritySchemes(dependencies.authUrl, listScopes(operations));
+  document.servers = [{ url: dependencies.baseUrl, description: 'This service' }];
+  document.webhooks = Object.assign({}, ...dependencies.words.map(({ listWebhooks }) => listWebhooks?.() ?? {}));
+  return document;
+}
+
+interface NamedOperation {
+  readonly key: string;
+  readonly path: string;
+  readonly operation: Schema;
+}
+
+function listOperations(document: Schema): NamedOperation[] {
+  return Object.entries(document.paths as Record<string, Schema>).flatMap(([path, item]) =>
+    Object.entries(item as Record<string, Schema>)
+      .filter(([method]) => method !== 'parameters')
+      .map(([method, operation]) => ({ key: `${method.toUpperCase()} ${path}`, path, operation })),
+  );
+}
+
+/** In the order in which a reader looks for them: what it is, who may call it, then the rest. */
+function completeOperation(
+  { key, path, operation }: NamedOperation,
+  schemas: Record<string, Schema>,
+  { words, styleOf }: Pick<CompletionDependencies, 'words' | 'styleOf'>,
+): void {
+  for (const { operations } of words) Object.assign(operation, { ...operations[key], ...operation });
+  const { component, schema, content } = describeError(styleOf(path));
+  const answers = operation.responses as Record<string, Schema>;
+  const withoutBody = Object.entries(answers).filter(([status, answer]) => isError(status) && !answer.content);
+  const hasErrors = Object.keys(answers).some(isError);
+  if (hasErrors && withoutBody.length === 0) return;
+  schemas[component] ??= structuredClone(schema);
+  if (!hasErrors) answers.default = { description: 'Refused', content: structuredClone(content) };
+  for (const [, answer] of withoutBody) answer.content = structuredClone(content);
+}
+
+function isError(status: string): boolean {
+  return status === 'default' || status.startsWith('4') || status.startsWith('5');
+}
+
+function whole(owner: string): Place {
+  return { owner, name: owner, parent: owner };
+}
+
+function describeContent(operation: Schema, finders: Finders): void {
+  const place = whole(operation.operationId);
+  for (const parameter of operation.parameters ?? [])
+    parameter.description ??= parameter.schema?.description ?? finders.findField({ ...place, name: parameter.name });
+  for (const holder of [operation.requestBody, ...Object.values(operation.responses as Record<string, Schema>)])
+    for (const media of Object.values((holder?.content ?? {}) as Record<string, Schema>)) {
+      describeFields(media.schema, place, finders);
+      if (media.example === undefined && media.examples === undefined)
+        media.example = createExample(media.schema, place, finders);
+    }
+}
+
+function describeFields(schema: Schema, place: Place, finders: Finders): void {
+  if (typeof schema !== 'object' || schema === null) return;
+  const fields = Object.entries((schema.properties ?? {}) as Record<string, Schema>);
+  for (const [name, field] of fields) {
+    const own = { owner: place.owner, parent: place.name, name };
+    field.description ??= finders.findField(own);
+    describeFields(field, own, finders);
+  }
+  const parts = [schema.items, schema.additionalProperties, schema.allOf, schema.anyOf, schema.oneOf];
+  for (const part of parts.flat()) describeFields(part, place, finders);
+}
+
+function listScopes(operations: readonly NamedOperation[]): string[] {
+  const required = operations.flatMap(({ operation }) => (operation.security ?? []) as Record<string, string[]>[]);
+  return [...new Set(required.flatMap(({ oauth2 }) => oauth2 ?? []))].sort();
+}

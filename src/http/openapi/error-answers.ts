@@ -1,0 +1,43 @@
+/** The body of a refusal in each style, for operations that do not describe their own. */
+import type { ErrorStyle } from '../mount.ts';
+import type { Json } from './api-words.ts';
+
+const text: Json = { type: 'string' };
+
+function object(properties: { readonly [name: string]: Json }): Json {
+  return { type: 'object', properties, required: Object.keys(properties) };
+}
+
+const CONTENT_OF: Readonly<Record<ErrorStyle, readonly [type: string, component: string, schema: Json]>> = {
+  problem: [
+    'application/problem+json',
+    'Problem',
+    object({ type: text, title: text, status: { type: 'integer' }, detail: text, code: text, traceId: text }),
+  ],
+  platform: [
+    'application/json',
+    'Refusal',
+    object({
+      error_code: { type: 'integer', description: 'The HTTP status, or a number of the platform.' },
+      error_code_name: text,
+      error_message: text,
+      message: text,
+      trace_id: text,
+    }),
+  ],
+  oauth: ['application/json', 'OAuthError', object({ error: text, error_description: text })],
+  rpc: ['application/json', 'RpcError', object({ code: text, message: text })],
+  detail: ['application/json', 'LlmDError', object({ detail: text })],
+  page: ['text/html', 'ErrorPage', { type: 'string', description: 'A page for a person.' }],
+};
+
+export interface ErrorAnswer {
+  readonly component: string;
+  readonly schema: Json;
+  readonly content: Json;
+}
+
+export function describeError(style: ErrorStyle): ErrorAnswer {
+  const [type, component, schema] = CONTENT_OF[style];
+  return { component, schema, content: { [type]: { schema: { $ref: `#/components/schemas/${component}` } } } };
+}

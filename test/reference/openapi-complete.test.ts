@@ -1,0 +1,116 @@
+/** Every operation, field and delivery of docs/reference/openapi.json says what a reader and a generator of clients need. */
+import assert from 'node:assert/strict';
+import { globSync, readFileSync } from 'node:fs';
+import { basename } from 'node:path';
+import { test } from 'node:test';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+
+// biome-ignore lint/suspicious/noExplicitAny: the document is data that this test checks
+type Node = any;
+
+const document: Node = JSON.parse(readFileSync('docs/reference/openapi.json', 'utf8'));
+const METHODS = ['get', 'put', 'post', 'delete', 'patch'];
+
+interface Operation {
+  readonly key: string;
+  readonly item: Node;
+}
+
+function listOperations(paths: Node): Operation[] {
+  return Object.entries<Node>(paths).flatMap(([path, methods]) =>
+    METHODS.filter((method) => method in methods).map((method) => ({
+      key: `${method.toUpperCase()} ${path}`,
+      item: methods[method],
+    })),
+  );
+}
+
+function listMedia({ item }: Operation): [place: string, media: Node][] {
+  const holders = [['request', item.requestBody], ...Object.entries(item.responses)] as [string, Node][];
+  return holders.flatMap(([place, holder]) =>
+    Object.entries(holder?.content ?? {}).map(([type, media]) => [`${place} ${type}`, media] as [string, Node]),
+  );
+}
+
+/** What an operation lacks. */
+function findGaps(operation: Operation): string[] {
+  const { item } = operation;
+  const missing = ['operationId', 'summary', 'tags', 'security'].filter((name) => item[name] === undefined);
+  const errors = Object.entries<Node>(item.responses).filter(([status]) => /^(default|[45])/.test(status));
+  const bare = errors.filter(([, answer]) => answer.content === undefined).map(([status]) => `body of ${status}`);
+  const parameters = (item.parameters ?? [])
+    .filter((one: Node) => one.$ref === undefined && !one.description)
+    .map(({ name }: Node) => `description of parameter ${name}`);
+  const examples = listMedia(operation)
+    .filter(([, media]) => media.example === undefined && media.examples === undefined)
+    .map(([place]) => `example of ${place}`);
+  const gaps = [...missing, ...(errors.length === 0 ? ['an error answer'] : []), ...bare, ...parameters, ...examples];
+  return gaps.map((gap) => `${operation.key} lacks ${gap}`);
+}
+
+function findUndescribed(node: Node, place: string): string[] {
+  if (typeof node !== 'object' || node === null) return [];
+  const own = Object.entries<Node>(node.properties ?? {})
+    .filter(([, field]) => !field.description)
+    .map(([name]) => `${place}.${name} has no description`);
+  const below = Object.entries(node)
+    .filter(([name]) => name !== 'example' && name !== 'examples')
+    .flatMap(([name, value]) => findUndescribed(value, `${place}/${name}`));
+  return [...own, ...below];
+}
+
+const operations = listOperations(document.paths);
+
+test('every operation has a name, a summary, tags, security, error answers, and examples', () => {
+  assert.ok(operations.length > 70);
+  assert.deepEqual(operations.flatMap(findGaps), []);
+});
+
+test('names of operations are unique and fit into programs', () => {
+  const names = operations.map(({ item }) => item.operationId);
+  assert.equal(new Set(names).size, names.length);
+  for (const name of names) assert.match(name, /^[a-z][A-Za-z0-9]*$/);
+});
+
+test('every required security scheme is described', () => {
+  const schemes = Object.keys(document.components.securitySchemes);
+  const used = operations.flatMap(({ item }) => item.security.flatMap((one: Node) => Object.keys(one)));
+  assert.deepEqual(new Set(used), new Set(schemes));
+});
+
+test('every field is described', () => {
+  assert.deepEqual(findUndescribed({ paths: document.paths, schemas: document.components.schemas }, ''), []);
+});
+
+test('every example fits its schema', () => {
+  const ajv = new Ajv2020({ strict: false, validateFormats: false });
+  ajv.addSchema({ $id: 'https://document/', components: document.components });
+  const misfits = operations.flatMap((operation) =>
+    listMedia(operation)
+      .filter(([place]) => place.includes('json') && !place.includes('jsonl'))
+      .flatMap(([place, media]) => {
+        const schema = JSON.parse(JSON.stringify(media.schema).replaceAll('"#/', '"https://document/#/'));
+        return ajv.validate(schema, media.example) ? [] : [`${operation.key} ${place}: ${ajv.errorsText()}`];
+      }),
+  );
+  assert.deepEqual(misfits, []);
+});
+
+test('each delivery shows the golden bodies of its profile', () => {
+  const events = globSync('src/webhooks/profiles/fixtures/events/*.json');
+  const profiles = ['gitcode', 'gitee', 'github', 'gitlab'];
+  for (const profile of profiles)
+    for (const path of events) {
+      const { kind } = JSON.parse(readFileSync(path, 'utf8'));
+      const name = basename(path, '.json');
+      const { examples } = document.webhooks[`${profile}.${kind}`].post.requestBody.content['application/json'];
+      const golden = JSON.parse(readFileSync(`src/webhooks/profiles/fixtures/${profile}/${name}.json`, 'utf8'));
+      assert.deepEqual(examples[name].value, golden);
+    }
+  assert.equal(document.servers.length, 1);
+});
+
+test('the checks can fail', () => {
+  assert.equal(findGaps({ key: 'GET /a', item: { responses: { 200: {} } } }).length, 5);
+  assert.deepEqual(findUndescribed({ properties: { a: {} } }, 'A'), ['A.a has no description']);
+});
