@@ -30,7 +30,7 @@ export function completeDocument(document: Schema, dependencies: CompletionDepen
     findExample: createWordFinder<Json>(words.map(({ examples }) => examples)),
   };
   const operations = listOperations(document);
-  for (const one of operations) completeOperation(one, schemas, { words, ...dependencies });
+  for (const one of operations) completeOperation(one, schemas, { ...dependencies, words });
   for (const [name, schema] of Object.entries(schemas)) describeFields(schema, whole(name), finders);
   for (const { operation } of operations) describeContent(operation, finders);
   document.components.securitySchemes = describeSecuritySchemes(dependencies.authUrl, listScopes(operations));
