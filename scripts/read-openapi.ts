@@ -9,6 +9,7 @@ export async function readOpenApi(): Promise<string> {
   const dataDir = mkdtempSync(join(tmpdir(), 'trivet-generate-'));
   const config = parseConfig({
     BASE_URL: 'http://localhost:8080',
+    AUTH_URL: 'http://localhost:8080',
     HTTP_PORT: '0',
     GRPC_PORT: '0',
     LOG_LEVEL: 'silent',

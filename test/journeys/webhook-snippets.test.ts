@@ -18,9 +18,10 @@ function readSnippet(text: string, language: string): string {
   return match[1];
 }
 
-const LANGUAGES: [language: string, file: string, command: string][] = [
+const LANGUAGES: [language: string, file: string, command: string, ...before: string[]][] = [
   ['js', 'check.mjs', process.execPath],
   ['python', 'check.py', 'python3'],
+  ['go', 'check.go', 'go', 'run'],
   ['php', 'check.php', 'php'],
   ['ruby', 'check.rb', 'ruby'],
   ['sh', 'check.sh', 'sh'],
@@ -29,14 +30,14 @@ const LANGUAGES: [language: string, file: string, command: string][] = [
 const KEY = "It's a Secret to Everybody";
 const BODY = Buffer.from('{"text":"Grüße\\n","more":[1,2]}');
 
-for (const [language, file, command] of LANGUAGES)
+for (const [language, file, command, ...before] of LANGUAGES)
   test(`the ${language} program accepts a genuine delivery and refuses others`, { skip: isMissing(command) }, (t) => {
     const folder = mkdtempSync(join(tmpdir(), 'trivet-snippet-'));
     t.after(() => rmSync(folder, { recursive: true, force: true }));
     const path = join(folder, file);
     writeFileSync(path, readSnippet(section, language));
     const check = (key: string, header: string, body: Buffer) =>
-      spawnSync(command, [path, key, header], { input: body }).status;
+      spawnSync(command, [...before, path, key, header], { input: body }).status;
     const header = signBody(Buffer.from(KEY), BODY);
     assert.equal(check(KEY, header, BODY), 0);
     assert.equal(check('another key', header, BODY), 1);
