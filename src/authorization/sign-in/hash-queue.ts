@@ -1,6 +1,6 @@
 /**
  * Hashing a password takes a thread and 19 MiB for some 25 ms, and anyone may ask for it. So few are hashed at a time and
- * few wait; callers take turns, and when the places are full the caller with the most of them loses its newest. Callers
+ * few wait. Callers take turns; when the queue is full, the caller with the most waiting requests loses its newest. Callers
  * that have proved who they are (a session, a known device) have every other turn.
  */
 import { availableParallelism } from 'node:os';

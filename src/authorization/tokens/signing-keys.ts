@@ -28,9 +28,9 @@ export interface SigningKeys {
 
 const DAY_MS = 86_400_000;
 const SIGNS_AFTER_MS = 600_000;
-const FOLLOWED_AFTER_MS = 30 * DAY_MS;
+const REPLACED_AFTER_MS = 30 * DAY_MS;
 const PUBLISHED_FOR_MS = 60 * DAY_MS;
-const LOOK_AGAIN_AFTER_MS = 60_000;
+const READ_AGAIN_AFTER_MS = 60_000;
 
 const generateKeyPair = promisify(generateKeyPairCallback);
 
@@ -46,7 +46,7 @@ export function createSigningKeys({ store, vault, world }: KeyDependencies): Sig
   async function ensureFresh(): Promise<void> {
     const nowMs = world.nowMs();
     const newest = (await listSigningKeys(store, nowMs)).at(-1);
-    if (newest !== undefined && newest.createdAtMs + FOLLOWED_AFTER_MS > nowMs) return;
+    if (newest !== undefined && newest.createdAtMs + REPLACED_AFTER_MS > nowMs) return;
     await store.writeAll(insertSigningKeySteps(await createKey(vault, nowMs)));
   }
 
@@ -58,7 +58,7 @@ export function createSigningKeys({ store, vault, world }: KeyDependencies): Sig
     const current = keys.findLast((key) => key.createdAtMs + SIGNS_AFTER_MS <= nowMs) ?? keys[0];
     if (current === undefined) throw new Failure('internal', 'Cannot sign: there is no key');
     const key = openKey(vault, current);
-    cached = { key, untilMs: nowMs + LOOK_AGAIN_AFTER_MS };
+    cached = { key, untilMs: nowMs + READ_AGAIN_AFTER_MS };
     return key;
   }
 

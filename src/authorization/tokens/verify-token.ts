@@ -1,6 +1,6 @@
 /**
  * Whom a bearer token speaks for. Every check reads the token's row and the rows that it depends on. They come from the
- * read cache only while no process has committed anything (`store.readCached`): a revocation shows on the very next call.
+ * read cache only if nothing was committed since they were read (`store.readCached`): a revocation shows on the next call.
  */
 import type { Identity, VerifyToken } from '../../identity.ts';
 import { isAdministratorScope } from '../../scopes.ts';

@@ -40,8 +40,8 @@ export interface JudgeParameters extends TrainParameters {
 }
 
 /**
- * Learns from all but the newest rows, and holds both models against these. At least half of what the champion has not
- * seen is learned from: without news, the challenger would be the champion over again.
+ * Learns from all but the newest rows, and measures both models on these. At least half of what the champion has not
+ * seen is learned from: otherwise both models would have learned from the same rows.
  */
 export function judgeChallenger(
   table: ObservationTable,

@@ -25,7 +25,7 @@ export type ReadReadiness = (targetModel: string) => ModelReadiness;
 /** Callers may ask for any name. */
 const MAX_MODELS = 10_000;
 
-/** When a version was first seen to answer stands for when it was loaded: the wire's clients only show it. */
+/** When a version was first seen to answer stands for when it was loaded: clients of llm-d only display it. */
 export function createReadinessReader({ predictor, unknownModel, world }: ReadinessDependencies): ReadReadiness {
   const loadedById = new Map<string, Date>();
   const readLoaded = (id: string): Date => {

@@ -1,4 +1,4 @@
-/** Events of all reports that may wait for their commit. More would fill the memory, and each collection would copy them. */
+/** Events of all reports that may wait for their commit. More would fill the memory, and each garbage collection would copy them. */
 export const MAX_EVENTS = 512;
 const MIN_PER_REPORT = 2;
 

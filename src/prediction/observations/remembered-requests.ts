@@ -28,7 +28,7 @@ export interface RememberedRequests {
   tellHistory(event: ObservationEvent, knownMs: number): void;
 }
 
-/** The oldest beyond are forecast again when their time comes, and wait no more. */
+/** Older ones are forgotten: when their time is reported, they are predicted again. */
 const MAX_REMEMBERED = 50_000;
 
 export function createRememberedRequests(predictor: SwappablePredictor): RememberedRequests {

@@ -1,5 +1,5 @@
 /**
- * The fields of a PredictInput: the one list that decoders, JSON, drafts of reports, SQL columns, features, the OpenAPI
+ * The fields of a PredictInput: the one list that decoders, JSON, reports before they are checked, SQL columns, features, the OpenAPI
  * document, the reference and refusals loop over. A new number needs a line here, a line in the proto file, and a
  * migration that adds its column to `samples`.
  */
@@ -12,7 +12,7 @@ interface FieldDescription {
   /** Numbers of a request and of a load are metrics: models learn from them. */
   readonly of: 'call' | 'server' | 'request' | 'load';
   readonly meaning: string;
-  /** `share` is 0 to 1 as a recommendation: nothing is rescaled or clipped. */
+  /** `share` is expected between 0 and 1; larger values are accepted as they are. */
   readonly unit: 'any' | 'text' | 'tokens' | 'count' | 'share';
 }
 
@@ -165,7 +165,7 @@ export interface BrokenBound {
   readonly bound: 'not negative and finite' | 'maximum';
 }
 
-/** The first metric that breaks a bound of its field. A whole number may have a fraction: it may be an average. */
+/** The first metric that breaks a bound of its field. Fields of kind int32 accept fractions too: averages. */
 export function findBrokenBound(input: Readonly<Record<MetricColumn, number>>): BrokenBound | undefined {
   for (const { name, column, kind } of METRICS) {
     const value = input[column];

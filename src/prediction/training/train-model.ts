@@ -74,7 +74,7 @@ export function trainModel(
   return { id, statistic: parameters.statistic, parameters: listParameters(parameters.trees), slots, whole };
 }
 
-/** All of them, with those that were left out. Which kernel computed it made no difference. */
+/** All parameters, defaults included, but for `kernel`, which does not change the result. */
 function listParameters(trees: Partial<BoostOptions>): LearningParameters {
   const { kernel: _, ...parameters } = { ...DEFAULT_BOOST_OPTIONS, ...trees };
   return parameters;

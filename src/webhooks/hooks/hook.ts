@@ -5,7 +5,7 @@ import type { EventKind } from '../events/event-kind.ts';
 export type EncryptionType = 0 | 1;
 
 export const PROFILE_NAMES = ['gitcode', 'gitee', 'github', 'gitlab'] as const;
-/** Whose deliveries the receiver expects. */
+/** The code host whose headers, body format and signature the receiver expects. */
 export type ProfileName = (typeof PROFILE_NAMES)[number];
 
 export interface Hook {

@@ -26,7 +26,7 @@ export interface IncomingEvent {
   readonly idempotencyKey: string | undefined;
 }
 
-/** What the announcer is answered with. */
+/** The answer to the sender of an event. */
 export interface EventReceipt {
   readonly id: number;
   readonly kind: string;

@@ -3,7 +3,7 @@ import type { EventKind } from '../events/event-kind.ts';
 import type { EncryptionType, HookSecrets } from '../hooks/hook.ts';
 import type { Repository } from '../repositories/repository.ts';
 
-/** What a body speaks of beside its event. */
+/** What a body has beside its event. */
 export interface Occasion {
   readonly repository: Repository;
   readonly hookId: number;
@@ -24,7 +24,7 @@ export interface Attempt {
   readonly timestampMs: number;
 }
 
-/** How one platform words its deliveries. */
+/** The headers and bodies of one code host. */
 export interface Profile {
   /** The body, made once and stored; every attempt sends these bytes. Holds no secret. */
   render(event: Event, occasion: Occasion): Uint8Array;

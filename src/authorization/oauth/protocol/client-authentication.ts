@@ -53,7 +53,7 @@ function readBasic(
   return { clientId: decodeForm(text.slice(0, colonAt)), secret: secret === '' ? undefined : secret };
 }
 
-/** §2.3.1: both are form-encoded inside Basic; a value that is not is taken unchanged. */
+/** RFC 6749, 2.3.1: both are form-encoded inside Basic. A value that cannot be decoded is refused. */
 function decodeForm(text: string): string {
   try {
     const decoded = decodeURIComponent(text.replaceAll('+', ' '));
@@ -79,7 +79,7 @@ export async function authenticateClient(
   const slot = presented.secret === undefined ? undefined : findSlot(credentials, presented.secret);
   const isRefused = presented.secret !== undefined && slot === undefined;
   if (credentials === undefined || isRefused || credentials.application.disabledAtMs !== undefined) {
-    // Only what is wrong waits: others at this address must not keep out a client with its secret.
+    // Only failed attempts are limited: others at this address must not keep out a client with its secret.
     dependencies.limits.countAttempt('client', `${presented.clientId}|${address}`);
     await recordFailure(dependencies, {
       clientId: presented.clientId,

@@ -194,7 +194,7 @@ function open(breaker: Breaker, { nowMs }: Context, { forMs, ...pause }: Pause):
   return { ...CLOSED_BREAKER, state: 'open', sinceMs, untilMs: nowMs + forMs, ...pause };
 }
 
-/** Never sooner than asked: a receiver that limits rates would only refuse again. */
+/** `Retry-After`, at most 5 minutes, and up to a fifth longer: sooner, a receiver that limits rates would only refuse again. */
 function askedPauseMs({ askedMs, random }: Context): number {
   return Math.round(Math.min(askedMs, MAX_PAUSE_MS) * (1 + 0.2 * random));
 }

@@ -24,7 +24,7 @@ export type StoredState = (typeof STORED_STATES)[number];
 export const DELIVERY_STATES = [...STORED_STATES, 'held'] as const;
 export const HOLD_MS = 7 * 24 * 3600 * 1000;
 export const KEEP_LOG_MS = 30 * 24 * 3600 * 1000;
-/** A hook is disabled after failures only, for so long and so many. */
+/** A hook is disabled after this many failed attempts in a row that reach over this time. */
 export const DISABLE_AFTER_MS = 5 * 24 * 3600 * 1000;
 export const DISABLE_AFTER_FAILS = 20;
 
@@ -44,7 +44,7 @@ export interface NextStep {
 }
 
 export interface AttemptMoment {
-  /** Which attempt of the schedule in force it was, from 1. */
+  /** The number of the attempt, from 1 at the first or at the last redelivery. */
   readonly attempt: number;
   readonly nowMs: number;
   readonly random: number;

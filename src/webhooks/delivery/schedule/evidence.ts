@@ -1,5 +1,5 @@
 /**
- * Which breaker event the outcome of an attempt is, for the hook and for its origin.
+ * Maps the outcome of an attempt to an event of two breakers: that of the hook and that of its origin.
  *
  * An answer comes from one path, so it is evidence about that hook alone, whatever its status: many owners may have hooks
  * at one Jenkins or one gateway, and no answer to one of them may stop another. Only what happens before a request is

@@ -2,7 +2,7 @@
  * How many deliveries may be under way at once: of the worker, an owner, an origin, one owner at an origin, and a hook.
  *
  * Where owners share (the worker, an origin) an owner may take no more than what is still free, besides its own cap. So
- * one owner that takes all it can leaves as much to others, and n such owners come to leave one part of n + 1 (the dynamic
+ * one owner that takes all it can leaves half to others, and n such owners leave 1/(n + 1) of the cap free (the dynamic
  * threshold of Choudhury and Hahne, 1998, with α = 1). Five owners that come one after the other can fill an origin for a
  * moment (8, 4, 2, 1 and 1), thirteen a worker; the first place that is free again is for an owner that has none.
  */

@@ -3,7 +3,7 @@
  * each to memory, pick those whose turn it is and read what they carry, and send. What the stages return goes to the result
  * writer, the one loop that commits.
  *
- * Never more than the scheduler's cap for the worker is sent and not yet stored, so a crash repeats at most that.
+ * At most as many deliveries as the worker's cap are sent without a stored result, so a crash repeats at most these.
  */
 import type { Store } from '../../../database/store.ts';
 import type { World } from '../../../world.ts';
