@@ -29,8 +29,9 @@ import { createAccuracyMetrics } from './online/accuracy-metrics.ts';
 import { createLiveAccuracy, type LiveAccuracy } from './online/live-accuracy.ts';
 import { createPredictor, type SwappablePredictor } from './online/predictor.ts';
 import { createLiveStateKeeper } from './registry/live-state-worker.ts';
-import { createModelAdmin, type ModelAdmin } from './registry/model-admin.ts';
+import { createModelAdmin, type ModelAdmin, type ModelAdminDependencies } from './registry/model-admin.ts';
 import { createModelLoader } from './registry/model-loader.ts';
+import type { ScrapedServerView } from './scraper/scraped-loads.ts';
 import { createScraper, type Scraper } from './scraper/scraper.ts';
 import { createSpanQueue } from './traces/span-queue.ts';
 import { createTraceRoutes } from './traces/trace-routes.ts';
@@ -48,9 +49,14 @@ export interface PredictionDependencies {
   readonly auditChange: AuditChange;
 }
 
+interface PredictionAdmin extends ModelAdmin {
+  /** Undefined when no servers are scraped. */
+  readonly listScrapedServers: () => readonly ScrapedServerView[] | undefined;
+}
+
 export interface PredictionArea extends Area {
   /** Models and how they do, for pages that show and promote them. */
-  readonly admin: ModelAdmin;
+  readonly admin: PredictionAdmin;
   /** Loads the promoted models; call before the first request. */
   loadModels(): Promise<void>;
 }
@@ -73,7 +79,7 @@ export function createPredictionArea(dependencies: PredictionDependencies): Pred
   const llmD = openLlmDWire({ store, world, log, metrics, rule, predictor, unknownModel, sink: joined, objective });
   return {
     apiWords: predictionWords,
-    admin: createModelAdmin({ store, world, predictor, accuracy, auditChange }),
+    admin: createPredictionAdmin({ ...dependencies, predictor, accuracy }, scraper),
     routes: [
       ...PREDICTION_SERVICE_NAMES.map(
         (name) => ({ path: `/${name}`, errors: 'rpc', routes: createPredictRoutes(service, rule) }) as const,
@@ -160,6 +166,14 @@ function openSpanQueue({ store, world, log, metrics, config }: PredictionDepende
   const { tracesKvCapacityTokens: kvCapacityTokens, tracesHoldSeconds } = config;
   if (kvCapacityTokens === undefined) return undefined;
   return createSpanQueue({ store, world, log, metrics, sink, kvCapacityTokens, holdMs: tracesHoldSeconds * 1000 });
+}
+
+function createPredictionAdmin(dependencies: ModelAdminDependencies, scraper: Scraper | undefined): PredictionAdmin {
+  const { world } = dependencies;
+  return {
+    ...createModelAdmin(dependencies),
+    listScrapedServers: () => scraper?.loads.listServers(world.monotonicMs()),
+  };
 }
 
 /** Undefined unless there is a limit to have room below. */

@@ -3,6 +3,8 @@
 export interface ModelAdmin {
   readonly readHealth: () => Promise<ModelHealth>;
   readonly listModels: () => Promise<readonly ModelEntry[]>;
+  /** As this process last read them; undefined when no servers are scraped. */
+  readonly listScrapedServers: () => readonly ScrapedServerView[] | undefined;
   /** Throws `not_found` for a name of which nothing is known. */
   readonly readModel: (name: string) => Promise<ModelView>;
   readonly promote: (name: string, version: number, by: Administrator) => Promise<void>;
@@ -14,6 +16,16 @@ export interface ModelAdmin {
 export interface Administrator {
   readonly id: string;
   readonly login: string;
+}
+
+export interface ScrapedServerView {
+  readonly name: string;
+  /** Undefined before its first numbers. */
+  readonly kind: string | undefined;
+  readonly ageMs: number | undefined;
+  readonly state: 'fresh' | 'stale' | 'refused';
+  /** Why the last scrape failed. */
+  readonly reason: string | undefined;
 }
 
 export interface ModelEntry {

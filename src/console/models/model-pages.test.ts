@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { type ConsoleService, readCsrf, startConsoleService } from '../../../test/support/console-service.ts';
 import type { FormClient } from '../../../test/support/form-client.ts';
@@ -11,8 +14,8 @@ interface Stage {
 }
 
 /** With an administrator who has signed in. */
-async function start(t: TestContext): Promise<Stage> {
-  const service = await startConsoleService({ PREDICTION_LEARNING: 'false' });
+async function start(t: TestContext, environment: Readonly<Record<string, string>> = {}): Promise<Stage> {
+  const service = await startConsoleService({ PREDICTION_LEARNING: 'false', ...environment });
   t.after(() => service[Symbol.asyncDispose]());
   await service.addUser('ada', true);
   return { service, client: await service.openAs('ada') };
@@ -114,6 +117,43 @@ test('pages about models are there for administrators only, their forms neither'
   assert.match(await readText(client, '/models'), /the prior answers/);
   assert.doesNotMatch((await eve.get('/')).body, /href="\/models"/);
   assert.match((await client.get('/')).body, /href="\/models"/);
+});
+
+const VLLM = 'vllm:num_requests_running 1\nvllm:num_requests_waiting 0\nvllm:kv_cache_usage_perc 0.5\n';
+
+/** An inference server, as far as its metrics go. */
+async function serveMetrics(t: TestContext, text: string): Promise<{ readonly url: string; stop(): void }> {
+  const server = createServer((_request, response) => response.end(text)).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const stop = () => {
+    server.closeAllConnections();
+    server.close();
+  };
+  t.after(stop);
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/metrics`, stop };
+}
+
+test('scraped servers show with kind, age and state, those that are not used first, with the reason', async (t) => {
+  const [busy, wrong, gone] = [
+    await serveMetrics(t, VLLM),
+    await serveMetrics(t, '<b>up 1</b>'),
+    await serveMetrics(t, VLLM),
+  ];
+  const { client } = await start(t, {
+    PREDICTION_SCRAPE: `busy=${busy.url},wrong=${wrong.url},gone=${gone.url}`,
+    PREDICTION_SCRAPE_INTERVAL_MS: '50',
+    PREDICTION_SCRAPE_STALE_MS: '500',
+  });
+  await waitFor(client, '/models', /busy vLLM fresh 0(\.\d+)? s –/);
+  gone.stop();
+  const states =
+    /wrong – refused never read Cannot read the metrics: one of .* must be among them gone vLLM stale \d(\.\d+)? s .*REFUSED.* busy vLLM fresh/;
+  await waitFor(client, '/models', states);
+});
+
+test('a service that scrapes no servers shows no table of them', async (t) => {
+  const { client } = await start(t);
+  assert.doesNotMatch(await readText(client, '/models'), /Scraped servers/);
 });
 
 test('names that callers made up are shown as text', async (t) => {

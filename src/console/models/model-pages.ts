@@ -12,8 +12,16 @@ import { renderCrumbs } from '../frame/console.ts';
 import { renderTable } from '../frame/table.ts';
 import { formatNumber } from '../texts/numbers.ts';
 import { texts } from '../texts/texts.ts';
-import type { LearnedView, ModelEntry, ModelView, PromotionView, VersionView } from './model-admin.ts';
+import type {
+  LearnedView,
+  ModelEntry,
+  ModelView,
+  PromotionView,
+  ScrapedServerView,
+  VersionView,
+} from './model-admin.ts';
 import { renderAccuracy, renderLoads, renderServers } from './model-charts.ts';
+import { renderScrapedServers } from './scraped-servers.ts';
 
 const t = texts.models;
 
@@ -21,7 +29,7 @@ export function pathOfModel(name: string): string {
   return `/models/model?${new URLSearchParams({ name }).toString()}`;
 }
 
-export function renderModels(models: readonly ModelEntry[]): Html {
+export function renderModels(models: readonly ModelEntry[], scraped: readonly ScrapedServerView[] | undefined): Html {
   const entries = models.map(
     (
       model,
@@ -30,7 +38,8 @@ export function renderModels(models: readonly ModelEntry[]): Html {
 <span class="small soft">${model.lastTraining === undefined ? '' : html`${nameOutcome(model.lastTraining.outcome)} ${renderMoment(model.lastTraining.atMs)}`}</span></li>`,
   );
   return html`<div class="tight"><h1>${t.title}</h1><p class="soft">${t.lead}</p></div>
-${models.length === 0 ? html`<p class="empty">${t.none}</p>` : html`<ul class="list">${entries}</ul>`}`;
+${models.length === 0 ? html`<p class="empty">${t.none}</p>` : html`<ul class="list">${entries}</ul>`}
+${scraped === undefined ? '' : renderScrapedServers(scraped)}`;
 }
 
 function renderServed({ servedVersion }: ModelEntry): Html {

@@ -19,7 +19,11 @@ export function addModelRoutes({ page, form }: Pick<SignedInPages, 'page' | 'for
   const adminForm: typeof form = (path, handle) => form(path, async (request) => handle(checkAdmin(request)));
 
   adminPage(MODELS, async (request) =>
-    showView(request, { title: t.title, here: MODELS, content: renderModels(await admin.listModels()) }),
+    showView(request, {
+      title: t.title,
+      here: MODELS,
+      content: renderModels(await admin.listModels(), admin.listScrapedServers()),
+    }),
   );
   adminPage(`${MODELS}/model`, async (request) => showModel(request, await admin.readModel(readName(request))));
   addPromotion({ page: adminPage, form: adminForm }, admin);

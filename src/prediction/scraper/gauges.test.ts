@@ -13,31 +13,31 @@ vllm:cache_config_info{block_size="16",engine="0",num_gpu_blocks="1000",sliding_
 `;
 
 const cases: [title: string, text: string, load: ScrapedLoad][] = [
-  ['vLLM', VLLM, { waiting: 3, running: 12, kvCacheUsage: 0.25, inflightTokens: 4000 }],
+  ['vLLM', VLLM, { kind: 'vLLM', waiting: 3, running: 12, kvCacheUsage: 0.25, inflightTokens: 4000 }],
   [
     'vLLM of before, with a time',
     'vllm:num_requests_running 1 1760000000000\nvllm:num_requests_waiting 0\nvllm:gpu_cache_usage_perc 0.5\n',
-    { waiting: 0, running: 1, kvCacheUsage: 0.5, inflightTokens: 0 },
+    { kind: 'vLLM', waiting: 0, running: 1, kvCacheUsage: 0.5, inflightTokens: 0 },
   ],
   [
     'two engines of vLLM',
     `${VLLM}${VLLM.replaceAll('engine="0"', 'engine="1"').replace(' 0.25', ' 0.75')}`,
-    { waiting: 6, running: 24, kvCacheUsage: 0.5, inflightTokens: 16_000 },
+    { kind: 'vLLM', waiting: 6, running: 24, kvCacheUsage: 0.5, inflightTokens: 16_000 },
   ],
   [
     'SGLang',
     'sglang:num_running_reqs{model_name="a}b"} 4\nsglang:num_queue_reqs{} 2\nsglang:token_usage 0.1\nsglang:num_used_tokens 900\n',
-    { waiting: 2, running: 4, kvCacheUsage: 0.1, inflightTokens: 900 },
+    { kind: 'SGLang', waiting: 2, running: 4, kvCacheUsage: 0.1, inflightTokens: 900 },
   ],
   [
     'TensorRT-LLM',
     'trtllm_num_requests_running 5\r\ntrtllm_num_requests_waiting 1\r\ntrtllm_kv_cache_utilization 0.9\r\n',
-    { waiting: 1, running: 5, kvCacheUsage: 0.9, inflightTokens: 0 },
+    { kind: 'TensorRT-LLM', waiting: 1, running: 5, kvCacheUsage: 0.9, inflightTokens: 0 },
   ],
   [
     'llama.cpp without a use of its cache',
     'llamacpp:requests_processing 2\nllamacpp:requests_deferred 7\n',
-    { waiting: 7, running: 2, kvCacheUsage: 0, inflightTokens: 0 },
+    { kind: 'llama.cpp', waiting: 7, running: 2, kvCacheUsage: 0, inflightTokens: 0 },
   ],
 ];
 for (const [title, text, load] of cases)

@@ -4,6 +4,8 @@ import { MAX_COUNT } from '../schema/input-fields.ts';
 
 /** What a row that brings no load of its own takes from its server. */
 export interface ScrapedLoad {
+  /** The program that serves the model. */
+  readonly kind: string;
   readonly waiting: number;
   readonly running: number;
   readonly kvCacheUsage: number;
@@ -12,6 +14,7 @@ export interface ScrapedLoad {
 }
 
 interface GaugeNames {
+  readonly kind: string;
   readonly waiting: string;
   readonly running: string;
   /** The first that is there. Servers without any count as empty. */
@@ -20,17 +23,25 @@ interface GaugeNames {
 
 const SERVERS: readonly GaugeNames[] = [
   {
+    kind: 'vLLM',
     running: 'vllm:num_requests_running',
     waiting: 'vllm:num_requests_waiting',
     kvCacheUsage: ['vllm:kv_cache_usage_perc', 'vllm:gpu_cache_usage_perc'],
   },
-  { running: 'sglang:num_running_reqs', waiting: 'sglang:num_queue_reqs', kvCacheUsage: ['sglang:token_usage'] },
   {
+    kind: 'SGLang',
+    running: 'sglang:num_running_reqs',
+    waiting: 'sglang:num_queue_reqs',
+    kvCacheUsage: ['sglang:token_usage'],
+  },
+  {
+    kind: 'TensorRT-LLM',
     running: 'trtllm_num_requests_running',
     waiting: 'trtllm_num_requests_waiting',
     kvCacheUsage: ['trtllm_kv_cache_utilization'],
   },
   {
+    kind: 'llama.cpp',
     running: 'llamacpp:requests_processing',
     waiting: 'llamacpp:requests_deferred',
     kvCacheUsage: ['llamacpp:kv_cache_usage_ratio'],
@@ -48,6 +59,7 @@ export function parseLoad(text: string): ScrapedLoad {
     );
   const kvCacheUsage = readUsage(lines, names.kvCacheUsage);
   return {
+    kind: names.kind,
     running: readCount(lines, names.running),
     waiting: readCount(lines, names.waiting),
     kvCacheUsage,

@@ -1,6 +1,6 @@
 /** Asks every server of the list for its metrics at an interval, and keeps what it last said. */
 import { Counter, Gauge } from 'prom-client';
-import { describeError } from '../../errors.ts';
+import { describeError, isFailure } from '../../errors.ts';
 import { createLabelLimit } from '../../telemetry/label-limit.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
@@ -52,10 +52,12 @@ export function createScrapeWorker(dependencies: ScrapeWorkerDependencies): Scra
     try {
       server.load = await scraper.scrape(target);
       server.atMs = startedMs;
+      server.failure = undefined;
       scrapes.inc({ outcome: 'ok' });
       if (failing.delete(server)) log.info({ server: server.names[0] }, 'Scrapes a server again');
     } catch (error) {
       scrapes.inc({ outcome: 'failed' });
+      server.failure = { reason: describeError(error), isAnswered: isFailure(error) };
       if (failing.has(server)) return;
       failing.add(server);
       log.warn({ server: server.names[0], reason: describeError(error) }, 'Cannot scrape a server');

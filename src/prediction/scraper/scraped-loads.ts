@@ -16,6 +16,26 @@ export interface ScrapedServer {
   load: ScrapedLoad | undefined;
   /** When the last good scrape began, by a clock that never steps back. */
   atMs: number;
+  /** Of the last scrape; undefined when it succeeded, and before the first. */
+  failure: ScrapeFailure | undefined;
+}
+
+export interface ScrapeFailure {
+  readonly reason: string;
+  /** The server answered, but not with a load that can be used. */
+  readonly isAnswered: boolean;
+}
+
+/** A server as people see it. */
+export interface ScrapedServerView {
+  readonly name: string;
+  /** Undefined before its first numbers. */
+  readonly kind: string | undefined;
+  readonly ageMs: number | undefined;
+  /** `fresh` numbers are used. Those of a `stale` server are too old; a `refused` one also answers what cannot be used. */
+  readonly state: 'fresh' | 'stale' | 'refused';
+  /** Why the last scrape failed. */
+  readonly reason: string | undefined;
 }
 
 export type FilledInput = { readonly input: ObservedInput } | { readonly staleMs: number };
@@ -28,6 +48,7 @@ export interface ScrapedLoads {
   fillColumns(columns: PredictColumns, nowMs: number): number;
   /** The same for the candidate of a report. */
   fillInput(input: ObservedInput, nowMs: number): FilledInput;
+  listServers(nowMs: number): ScrapedServerView[];
   /** What the server has waiting and running; undefined unless its numbers are fresh. */
   readUnderWay(server: string, nowMs: number): number | undefined;
 }
@@ -89,10 +110,26 @@ export function createScrapedLoads(staleAfterMs: number): ScrapedLoads {
         input: { ...input, numRequestWaiting: waiting, numRequestRunning: running, kvCacheUsage, inflightTokens },
       };
     },
+    listServers: (nowMs) => servers.map((server) => describeServer(server, isStale(server, nowMs), nowMs)),
     readUnderWay(name, nowMs) {
       const server = findServer(name);
       return server === undefined || isStale(server, nowMs) ? undefined : server.load!.waiting + server.load!.running;
     },
+  };
+}
+
+function describeServer(
+  { names, load, atMs, failure }: ScrapedServer,
+  isStale: boolean,
+  nowMs: number,
+): ScrapedServerView {
+  const unused = failure?.isAnswered === true ? 'refused' : 'stale';
+  return {
+    name: names[0]!,
+    kind: load?.kind,
+    ageMs: load === undefined ? undefined : nowMs - atMs,
+    state: isStale ? unused : 'fresh',
+    reason: failure?.reason,
   };
 }
 
@@ -122,7 +159,7 @@ function keepLoads(
   known: ReadonlyMap<string, ScrapedServer>,
 ): ScrapedServer[] {
   return namesOfServers.map((names) => {
-    const before = known.get(names[0]!);
-    return { names, load: before?.load, atMs: before?.atMs ?? Number.NEGATIVE_INFINITY };
+    const { load, atMs = Number.NEGATIVE_INFINITY, failure } = known.get(names[0]!) ?? {};
+    return { names, load, atMs, failure };
   });
 }
