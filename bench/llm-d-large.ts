@@ -1,0 +1,70 @@
+/**
+ * What calls of 10,000 rows in llm-d's interface cost a gRPC caller: the real program, a caller that asks for 16 rows every
+ * few milliseconds, alone and then beside one connection that sends large calls without pause, from a process of its own.
+ * `node bench/llm-d-large.ts [--seconds 10] [--note-bytes 200] [--json]`.
+ */
+import { type ChildProcess, fork } from 'node:child_process';
+import { parseArgs } from 'node:util';
+import { startProgram } from '../test/support/start-program.ts';
+import { connectGoodClient, type Experience } from './abuse/good-client.ts';
+import { createRows } from './llm-d/rows.ts';
+
+const { values: flags, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    seconds: { type: 'string', default: '10' },
+    'note-bytes': { type: 'string', default: '200' },
+    json: { type: 'boolean', default: false },
+  },
+});
+const ROWS = 10_000;
+const PATHS = ['predict/bulk/strict', 'add_training_data_bulk'];
+
+interface Reading extends Experience {
+  readonly run: string;
+}
+
+async function main(): Promise<void> {
+  await using program = await startProgram({ LOG_LEVEL: 'error', PREDICTION_LEARNING: 'false' });
+  using client = connectGoodClient(program, undefined);
+  const measure = async (run: string): Promise<Reading> => ({
+    run,
+    ...(await client.measure(1000 * Number(flags.seconds))),
+  });
+  await measure('warm-up');
+  const readings = [await measure('alone')];
+  for (const path of PATHS) {
+    const caller = startCaller(`${program.httpUrl}/llm-d/m/${path}`);
+    readings.push(await measure(`beside ${path}`));
+    if (caller.exitCode !== null) throw new Error(`The caller of ${path} ended early`);
+    caller.kill();
+  }
+  process.stdout.write(flags.json ? `${JSON.stringify(readings)}\n` : render(readings));
+}
+
+function startCaller(url: string): ChildProcess {
+  const options = ['--note-bytes', flags['note-bytes']];
+  return fork(import.meta.filename, [url, ...options], { stdio: 'inherit' });
+}
+
+/** One large call after the other, until the process is killed. */
+async function keepCalling(url: string): Promise<never> {
+  const note = 'x'.repeat(Number(flags['note-bytes']));
+  const rows = createRows(ROWS, 1).map((row) => ({ ...row, actual_ttft_ms: 120, actual_tpot_ms: 9, note }));
+  const body = JSON.stringify(url.endsWith('strict') ? { requests: rows } : { entries: rows });
+  for (;;) {
+    const response = await fetch(url, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body });
+    const text = await response.text();
+    if (!response.ok) throw new Error(`${url} answered ${response.status}: ${text.slice(0, 500)}`);
+  }
+}
+
+function render(readings: readonly Reading[]): string {
+  const lines = readings.map(
+    ({ run, calls, failures, p50Ms, p99Ms }) =>
+      `| ${run} | ${calls} | ${failures} | ${p50Ms.toFixed(1)} | ${p99Ms.toFixed(1)} |`,
+  );
+  return ['| run | calls | failures | p50 ms | p99 ms |', '|---|---|---|---|---|', ...lines, ''].join('\n');
+}
+
+await (positionals[0] === undefined ? main() : keepCalling(positionals[0]));
