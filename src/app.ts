@@ -21,7 +21,7 @@ import { completeDocument } from './http/openapi/complete-document.ts';
 import { createRoutes } from './http/routes.ts';
 import { capByOpenFiles } from './open-files.ts';
 import { createPredictionArea } from './prediction/area.ts';
-import { createLog, type Log } from './telemetry/log.ts';
+import { createLog, type Log, openLogOutput } from './telemetry/log.ts';
 import { createMetrics } from './telemetry/metrics.ts';
 import { openTracing } from './telemetry/tracing.ts';
 import { createWebhooksArea } from './webhooks/area.ts';
@@ -79,7 +79,7 @@ export async function startApp(config: Config, world: World = realWorld): Promis
 
 /** What every area builds on: logs, metrics, the store, and the HTTP port, which is bound first since areas name its address. */
 async function openBase(config: Config, world: World, undo: AsyncDisposableStack) {
-  const log = createLog(config.log.level);
+  const log = createLog(config.log.level, openLogOutput(config.log.format));
   const metrics = createMetrics();
   const tracing = undo.use(await openTracing(config.tracing, log));
   // Only the embedded database is one process's own; commands work beside it without the lock.

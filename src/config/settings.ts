@@ -156,6 +156,12 @@ export const settings = {
       schema: choice('trace', 'debug', 'info', 'warn', 'error', 'silent'),
       fallback: 'info',
     }),
+    format: setting({
+      env: 'LOG_FORMAT',
+      about: 'How lines are written: `json`, `text` for people, or `auto`: text on a terminal, else JSON.',
+      schema: choice('auto', 'json', 'text'),
+      fallback: 'auto',
+    }),
   },
   tracing: {
     endpoint: optional({

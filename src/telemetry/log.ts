@@ -1,10 +1,14 @@
 import { type DestinationStream, type Logger, pino } from 'pino';
+import { toReadableLine } from './readable-log.ts';
 
 export type Log = Logger;
 export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent';
 
+/** `auto`: text on a terminal, else JSON. */
+export type LogFormat = 'auto' | 'json' | 'text';
+
 /** JSON lines with ISO times. They go to standard error, so that standard output stays a program's own answer. */
-export function createLog(level: LogLevel, destination: DestinationStream = openStandardError()): Log {
+export function createLog(level: LogLevel, destination: DestinationStream = openLogOutput('auto')): Log {
   return pino(
     {
       level,
@@ -18,6 +22,15 @@ export function createLog(level: LogLevel, destination: DestinationStream = open
 
 /** Log lines that wait for a slow reader, in bytes. Beyond this, new lines are dropped and counted. */
 const MAX_WAITING_BYTES = 16 * 1024 * 1024;
+
+/** Standard error, which takes the lines of `createLog` in that format. */
+export function openLogOutput(format: LogFormat): DestinationStream {
+  const output = openStandardError();
+  const isTerminal = process.stderr.isTTY;
+  if (format === 'json' || (format === 'auto' && !isTerminal)) return output;
+  const isColoured = isTerminal && process.stderr.hasColors();
+  return { write: (line) => output.write(toReadableLine(line, isColoured)) };
+}
 
 let standardError: DestinationStream | undefined;
 
