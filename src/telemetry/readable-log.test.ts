@@ -4,9 +4,9 @@ import { createLog } from './log.ts';
 import { toReadableLine } from './readable-log.ts';
 
 function write(act: (log: ReturnType<typeof createLog>) => void, isColoured = false): string {
-  let readable = '';
-  act(createLog('info', { write: (line: string) => void (readable += toReadableLine(line, isColoured)) }));
-  return readable;
+  const lines: string[] = [];
+  act(createLog('info', { write: (line: string) => void lines.push(toReadableLine(line, isColoured)) }));
+  return lines.join('');
 }
 
 test('a line has the time of day, the level, the text and the fields', () => {
