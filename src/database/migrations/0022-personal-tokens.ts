@@ -1,5 +1,15 @@
 import type { Migration } from '../store.ts';
 
+/** The personal token that made a personal token: both end together. */
+export const personalTokenParents: Migration = {
+  id: 22,
+  name: 'personal-token-parents',
+  statements: [
+    'ALTER TABLE personal_tokens ADD COLUMN parent_id {TEXT}',
+    'CREATE INDEX personal_tokens_by_parent ON personal_tokens (parent_id)',
+  ],
+};
+
 /** The repositories that a personal token is limited to, as `owner/name` in lower case with spaces between; null: no limit. */
 export const personalTokenRepositories: Migration = {
   id: 24,
