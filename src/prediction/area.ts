@@ -24,15 +24,16 @@ import { createTrainer } from './learning/trainer-worker.ts';
 import { type LlmDWire, openLlmDWire } from './llm-d/open-llm-d.ts';
 import { createDriftAlarms } from './observations/drift-alarms-worker.ts';
 import { createObservationSink, type LearningSink } from './observations/observation-sink.ts';
+import { createRequestSweeper } from './observations/request-sweeper.ts';
 import { createSampleKeeper } from './observations/sample-keeper.ts';
 import { createAccuracyMetrics } from './online/accuracy-metrics.ts';
 import { createLiveAccuracy, type LiveAccuracy } from './online/live-accuracy.ts';
 import { createPredictor, type SwappablePredictor } from './online/predictor.ts';
-import { createLiveStateKeeper } from './registry/live-state-worker.ts';
 import { createModelAdmin, type ModelAdmin, type ModelAdminDependencies } from './registry/model-admin.ts';
 import { createModelLoader } from './registry/model-loader.ts';
 import type { ScrapedServerView } from './scraper/scraped-loads.ts';
 import { createScraper, type Scraper } from './scraper/scraper.ts';
+import { createSharingWorker } from './sharing/sharing-worker.ts';
 import { createSpanQueue } from './traces/span-queue.ts';
 import { createTraceRoutes } from './traces/trace-routes.ts';
 
@@ -67,7 +68,7 @@ export function createPredictionArea(dependencies: PredictionDependencies): Pred
   const accuracy = createLiveAccuracy();
   const loader = createModelLoader({ store, predictor, log, metrics });
   const scraper = openScraper(dependencies);
-  const { keeper, samples, trainer, alarms, sink: joined } = createFeedback(dependencies, predictor, accuracy);
+  const { sharing, trainer, workers, sink: joined } = createFeedback(dependencies, predictor, accuracy);
   const sink = scraper?.fillReports(joined) ?? joined;
   const headroom = openHeadroom(dependencies, predictor, scraper);
   const observations = createObservationService({ sink, world });
@@ -105,16 +106,14 @@ export function createPredictionArea(dependencies: PredictionDependencies): Pred
     services: [...service.grpc.map(requireCaller(rule, 'predict')), requireCaller(rule, 'observe')(observations.grpc)],
     workers: [
       loader,
-      keeper,
-      samples,
-      alarms,
+      ...workers,
       llmD.worker,
       ...[scraper?.worker, headroom, spans].filter((one) => one !== undefined),
       ...(config.learning ? [trainer] : []),
     ],
     async loadModels() {
       await loader.load();
-      await keeper.restore();
+      await sharing.restore();
       await scraper?.readList();
       await llmD.load();
     },
@@ -136,7 +135,7 @@ function createFeedback(dependencies: PredictionDependencies, predictor: Swappab
     onTrained: (model) => samples.thin(model),
   });
   const alarms = createDriftAlarms({ store, world, log });
-  const keeper = createLiveStateKeeper({ store, world, log, metrics, predictor });
+  const sharing = createSharingWorker({ store, world, log, metrics, predictor });
   const sink = createObservationSink({
     store,
     world,
@@ -148,17 +147,18 @@ function createFeedback(dependencies: PredictionDependencies, predictor: Swappab
         countAccuracy(row);
       },
     },
+    beforeObserve: (model, forecast, time) => sharing.beforeObserve(model, forecast, time),
     onDrift(model, alarm) {
       trainer.requestTraining(model);
       alarms.record(model, alarm);
     },
     onObserved(model) {
-      keeper.markChanged(model);
       samples.countAdded(model, 1);
       trainer.countObserved(model);
     },
   });
-  return { keeper, samples, trainer, alarms, sink };
+  const sweeper = createRequestSweeper({ store, world, log, metrics });
+  return { sharing, trainer, sink, workers: [sharing, sweeper, samples, alarms] };
 }
 
 /** Undefined unless the capacity of the KV cache is configured, from which the load of spans is reconstructed. */

@@ -17,6 +17,7 @@ import { sampleTokens, serverHistories } from './0063-server-histories.ts';
 import { deliveryMinutes } from './0064-delivery-minutes.ts';
 import { driftAlarms } from './0065-drift-alarms.ts';
 import { deliverySubjects } from './0066-delivery-subjects.ts';
+import { sharedLearning } from './0070-shared-learning.ts';
 
 /**
  * Every migration, in the order in which they run. A number only names a migration; a new one goes to the end, because
@@ -43,4 +44,5 @@ export const migrations: readonly Migration[] = [
   driftAlarms,
   deliverySubjects,
   sampleTokens,
+  sharedLearning,
 ];

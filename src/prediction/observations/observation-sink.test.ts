@@ -8,8 +8,6 @@ import { createLog } from '../../telemetry/log.ts';
 import { createObservationService } from '../api/observation-service.ts';
 import { createTrainer } from '../learning/trainer-worker.ts';
 import { createPredictor, SHARED_NAME, type SwappablePredictor } from '../online/predictor.ts';
-import { listLiveStates } from '../registry/live-state-store.ts';
-import { createLiveStateKeeper } from '../registry/live-state-worker.ts';
 import { createModelLoader } from '../registry/model-loader.ts';
 import { listModelVersions } from '../registry/model-store.ts';
 import { createPredictColumns, METRIC_COLUMNS } from '../schema/columns.ts';
@@ -20,6 +18,8 @@ import type {
   ObservationEvent,
   WholeObservation,
 } from '../schema/observation-event.ts';
+import { listLiveStates } from '../sharing/live-state-store.ts';
+import { createSharingWorker } from '../sharing/sharing-worker.ts';
 import { DEFAULT_TRAINING, trainModel } from '../training/train-model.ts';
 import { createObservationSink } from './observation-sink.ts';
 import { sweepPendingRequests } from './observation-store.ts';
@@ -59,15 +59,17 @@ function openSink(
   const drifted: string[] = [];
   const world = createStillWorld();
   const metrics = new Registry();
+  const sharing = createSharingWorker({ store, world, log: createLog('silent'), metrics, predictor });
   const sink = createObservationSink({
     store,
     world,
     metrics,
     predictor,
+    beforeObserve: (...observed) => sharing.beforeObserve(...observed),
     onDrift: (model) => drifted.push(model),
     onObserved,
   });
-  return { sink, predictor, drifted, metrics, world };
+  return { sink, sharing, predictor, drifted, metrics, world };
 }
 
 async function listTimes(store: Store) {
@@ -116,20 +118,17 @@ forEachEngine('repeated events are refused by name, in one batch too, and the ot
 forEachEngine(
   'of many target models a few keep a live state of their own, and the one of the others is kept too',
   async (store) => {
-    const { sink, predictor, world, metrics } = openSink(store);
-    const dependencies = { store, world, log: createLog('silent') };
-    const keeper = createLiveStateKeeper({ ...dependencies, predictor, metrics });
+    const { sink, sharing, predictor, world, metrics } = openSink(store);
     const names = Array.from({ length: 600 }, (_, index) => `m${index}`);
     await sink.report(names.map((targetModel) => ({ ...whole, targetModel })));
-    for (const name of names) keeper.markChanged(name);
-    keeper.start();
-    await keeper.stop();
+    await sharing.stop();
     const saved = await listLiveStates(store);
     assert.equal(saved.length, 257);
     assert.equal(saved[0]?.targetModel, SHARED_NAME);
 
     const restarted = createPredictor();
-    await createLiveStateKeeper({ ...dependencies, metrics: new Registry(), predictor: restarted }).restore();
+    const dependencies = { store, world, log: createLog('silent'), metrics: new Registry() };
+    await createSharingWorker({ ...dependencies, predictor: restarted }).restore();
     for (const name of ['m0', 'm599'])
       assert.deepEqual(restarted.live(name).save().recent, predictor.live(name).save().recent, name);
     const text = await metrics.metrics();
@@ -282,7 +281,7 @@ const report = (rows: ReturnType<typeof observePool>): ObservationEvent[] =>
 forEachEngine(
   'a server that turns slow is answered as slow, the others stay as they were, also after a restart',
   async (store) => {
-    const { sink, predictor, world } = openSink(store);
+    const { sink, sharing, predictor, world } = openSink(store);
     predictor.swap('m', trainModel('m@1', tabulate(observePool({ rows: 600, servers: [1, 1, 1] }))));
     const at = (serverIp: string, on = predictor) => predictOne(on, { ...input, serverIp });
     const before = at('10.0.0.1');
@@ -290,14 +289,11 @@ forEachEngine(
     assert.ok(at('10.0.0.1') > 1.7 * before, `${at('10.0.0.1')} after ${before}`);
     assert.ok(at('10.0.0.0') < 1.25 * before);
 
-    const dependencies = { store, world, log: createLog('silent'), metrics: new Registry() };
-    const keeper = createLiveStateKeeper({ ...dependencies, predictor });
-    keeper.markChanged('m');
-    keeper.start();
-    await keeper.stop();
+    await sharing.stop();
     const restarted = createPredictor();
     restarted.swap('m', predictor.live('m').model);
-    await createLiveStateKeeper({ ...dependencies, metrics: new Registry(), predictor: restarted }).restore();
+    const dependencies = { store, world, log: createLog('silent'), metrics: new Registry() };
+    await createSharingWorker({ ...dependencies, predictor: restarted }).restore();
     assert.ok(Math.abs(at('10.0.0.1', restarted) / at('10.0.0.1') - 1) < 1e-9);
   },
 );

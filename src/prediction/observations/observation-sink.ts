@@ -28,6 +28,8 @@ export interface ObservationSinkDependencies {
   readonly predictor: SwappablePredictor;
   /** Receives each prediction with what was observed. */
   readonly accuracy?: Pick<LiveAccuracy, 'observe'>;
+  /** Called before the live state of a model learns from a time. */
+  readonly beforeObserve?: (targetModel: string, forecast: Forecast, time: Omit<ReportedTime, 'observedMs'>) => void;
   /** Called for a model whose errors have drifted. */
   readonly onDrift: (targetModel: string, alarm: DriftAlarm) => void;
   /** Called for every model with a new observation. */
@@ -133,7 +135,8 @@ interface ReportedTime {
 }
 
 /** Moves the live state of a model, what is known of its accuracy, and its drift detectors. */
-function createLearner({ metrics, world, predictor, accuracy, onDrift, onObserved }: ObservationSinkDependencies) {
+function createLearner(dependencies: ObservationSinkDependencies) {
+  const { metrics, world, predictor, accuracy, beforeObserve, onDrift, onObserved } = dependencies;
   const observed = new Counter({
     name: 'trivet_prediction_observed_total',
     help: 'Observed times that were learned from.',
@@ -162,6 +165,7 @@ function createLearner({ metrics, world, predictor, accuracy, onDrift, onObserve
     const live = predictor.live(model);
     const { medianMs } = forecast[target];
     const p90Ms = forecastP90Ms(forecast[target]);
+    beforeObserve?.(model, forecast, { target, outputTokens });
     live.observe(forecast, target, { observedMs, outputTokens });
     onObserved(model);
 

@@ -48,6 +48,12 @@ export function fitPriors(model: LatencyModel, rows: readonly RecentRow[]): Late
   return { ...model, whole };
 }
 
+/** The id of the model, and the prior of what it has not learned: the same text predicts the same. */
+export function nameBasis(model: LatencyModel): string {
+  const priors = TARGETS.filter((target) => !hasLearned(model, target)).map((target) => model.whole[target]?.physics);
+  return priors.length === 0 ? model.id : `${model.id} ${JSON.stringify(priors)}`;
+}
+
 function hasLearned({ whole }: LatencyModel, target: Target): boolean {
   const model = whole[target];
   return model !== undefined && (model.rows > 0 || model.imported !== undefined);

@@ -14,7 +14,7 @@ const onlyRight = (expert: number) => ({
 });
 
 test('where a server has changed, its offsets weigh most, and elsewhere the trees', () => {
-  const weights = createExpertWeights();
+  const weights = createExpertWeights(() => 0);
   for (let i = 0; i < 60; i++) for (const server of [0, 1, 2]) weights.observe(server, onlyRight(TREES));
   for (let i = 0; i < 60; i++)
     for (const server of [0, 1, 2]) weights.observe(server, onlyRight(server === 1 ? OFFSET : TREES));
@@ -23,7 +23,7 @@ test('where a server has changed, its offsets weigh most, and elsewhere the tree
 });
 
 test('physics weighs most once the trees, corrected or not, are far off', () => {
-  const weights = createExpertWeights();
+  const weights = createExpertWeights(() => 0);
   const physics = EXPERTS.findIndex(({ name }) => name === 'physics');
   for (let i = 0; i < 60; i++) weights.observe(0, onlyRight(TREES));
   assert.ok(weights.weightsOf(-1)[physics]! < 0.1);
@@ -44,7 +44,7 @@ test('the same losses say less of a time to come when many others come between f
 });
 
 test('an unknown server, and one without events, has the weights of the slot', () => {
-  const weights = createExpertWeights();
+  const weights = createExpertWeights(() => 0);
   for (let i = 0; i < 30; i++) weights.observe(0, onlyRight(OFFSET));
   assert.deepEqual(weights.weightsOf(-1), weights.weightsOf(5));
   assert.ok(weights.weightsOf(5)[OFFSET]! > 0.9);
@@ -53,10 +53,10 @@ test('an unknown server, and one without events, has the weights of the slot', (
 });
 
 test('weights are taken up again after a restart', () => {
-  const before = createExpertWeights();
+  const before = createExpertWeights(() => 0);
   for (let i = 0; i < 40; i++)
     for (const server of [0, 1]) before.observe(server, onlyRight(server === 0 ? OFFSET : TREES));
-  const after = createExpertWeights();
+  const after = createExpertWeights(() => 0);
   after.restore(before.save());
   after.restoreServer(9, before.saveServer(0)!);
   const near = (a: Float64Array, b: Float64Array) => a.every((weight, e) => Math.abs(weight - b[e]!) < 1e-2);

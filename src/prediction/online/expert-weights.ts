@@ -9,7 +9,7 @@ import { EXPERT_COUNT } from './experts.ts';
 import type { Batch, Mixture } from './slot-batch.ts';
 
 /** Losses of about the last 60 events count. */
-const DECAY = 0.985;
+export const LOSS_DECAY = 0.985;
 /** How sharply a lower loss is preferred, in units of the best expert's own mean loss. */
 const SHARPNESS = 20;
 /**
@@ -23,6 +23,8 @@ const MAX_LOSS = 3;
 const INITIAL_WEIGHTS = [0.04, 0.08, 0.08, 0.5, 0.2, 0.1] as const;
 /** The losses of the slot count as this many events of a server. */
 const SHRINKAGE = 10;
+
+const SERVERS_AT_ONCE = 512;
 
 /** Decayed sums of losses, the decayed number of their events, and the weights that follow. */
 interface ExpertRecord {
@@ -57,6 +59,8 @@ export interface ExpertWeights {
   saveServer(server: number): SavedExperts | undefined;
   restore(saved: SavedExperts): void;
   restoreServer(server: number, saved: SavedExperts): void;
+  /** The weights of every server follow from its losses and those of the slot, as they are now; in steps. */
+  reweighServers(): Iterable<void>;
 }
 
 /** `readLateness` says how many times of others come between a forecast and its end, lately. */
@@ -89,6 +93,12 @@ export function createExpertWeights(readLateness: () => number = () => 0): Exper
       servers[server] = own;
       reweighServer(own, slot, readLateness());
     },
+    *reweighServers() {
+      for (const [server, own] of servers.entries()) {
+        if (own !== undefined) reweighServer(own, slot, readLateness());
+        if (server % SERVERS_AT_ONCE === SERVERS_AT_ONCE - 1) yield;
+      }
+    },
   };
 }
 
@@ -117,7 +127,7 @@ function createRecord(): ExpertRecord {
 
 function addLosses(record: ExpertRecord, { predictions, observedLog, certainty }: ObservedForecast): void {
   const { losses } = record;
-  const decay = certainty === 1 ? DECAY : DECAY ** certainty;
+  const decay = certainty === 1 ? LOSS_DECAY : LOSS_DECAY ** certainty;
   for (let e = 0; e < losses.length; e++)
     losses[e] = losses[e]! * decay + certainty * Math.min(MAX_LOSS, Math.abs(observedLog - predictions[e]!));
   record.count = record.count * decay + certainty;

@@ -12,15 +12,15 @@ import { certaintyOf } from '../schema/answer-certainty.ts';
 import { type AnswerStatistic, MODEL_COLUMNS, type PredictColumns, type PredictedColumns } from '../schema/columns.ts';
 import type { MetricColumns, Target } from '../schema/observation-table.ts';
 import type { ServerIndex } from '../schema/server-index.ts';
-import { createEarlyPhysics, fitPriors } from './early-physics.ts';
+import { createEarlyPhysics, fitPriors, nameBasis } from './early-physics.ts';
 import { FIRST_CAPACITY } from './live-slot.ts';
 import type { LiveTarget, TargetForecast } from './live-target.ts';
-import { createPodTypeNumbers } from './pod-type-numbers.ts';
-import { createRecentRows } from './recent-rows.ts';
+import { createPodTypeNumbers, type PodTypeNumbers } from './pod-type-numbers.ts';
+import { createRecentRows, type RecentRows } from './recent-rows.ts';
 import { replayRows } from './replay.ts';
-import { createResidualTracker, type ServerKey } from './residual-tracker.ts';
+import { createResidualTracker, type ResidualTracker, type ServerKey } from './residual-tracker.ts';
 import { createCallResolver, listSlots, selectRows } from './resolved-call.ts';
-import { restoreLiveModel, type SavedLiveModel, saveLiveModel } from './saved-live-model.ts';
+import { type LiveModelState, restoreLiveModel, type SavedLiveModel, saveLiveModel } from './saved-live-model.ts';
 import { type Batch, createBatch, createMixture, type Mixture } from './slot-batch.ts';
 import { createSlotTable, type SlotTable } from './slot-table.ts';
 
@@ -39,8 +39,20 @@ export interface LiveModel {
   replaceModel(model: LatencyModel): void;
   /** The same in steps between which calls may be answered, by the old model until the last. Must be run to its end. */
   prepareSwap(model: LatencyModel): Iterable<void>;
+  /** What learns from reports, for those who share it with other processes. */
+  readonly learning: LearningState;
   save(): SavedLiveModel;
   restore(saved: SavedLiveModel): void;
+}
+
+/** The learning parts of a live model, and how they are found and opened. */
+export interface LearningState extends LiveModelState {
+  /** What residuals are relative to: the version that predicts, and a prior that was fitted here. */
+  readonly basis: string;
+  slotKeyOf(podType: string): string;
+  ensureSlot(key: string): void;
+  /** The number of a pod type, by which its means are kept; 0 when all numbers are taken. */
+  registerPodType(podType: string): number;
 }
 
 /** Where the answers of one statistic are written. */
@@ -81,10 +93,13 @@ export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs
   const early = createEarlyPhysics();
   let hasObserved = false;
 
+  const learning = createLearningState({ podTypes, tracker, recent, table }, () => {
+    hasObserved = true;
+  });
+
   function* prepareSwap(next: LatencyModel): Generator<void, void> {
     yield* table.prepareSwap(fitPriors(next, recent.list()));
-    tracker.clear();
-    replayRows(table, recent.list());
+    beginAgain({ tracker, recent, table });
   }
 
   return {
@@ -117,14 +132,57 @@ export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs
       for (const _ of prepareSwap(next));
     },
     prepareSwap,
-    save: () => saveLiveModel({ podTypes: podTypes.names, tracker, recent, slots: table.slots }),
+    learning,
+    save: () => ({ version: table.model.id, ...saveLiveModel(learning) }),
     restore(saved) {
       for (const podType of saved.podTypes) podTypes.register(podType);
       for (const { podType } of saved.slots) table.ensure(podType);
-      restoreLiveModel(saved, { podTypes: podTypes.names, tracker, recent, slots: table.slots });
+      restoreLiveModel(saved, learning);
+      if (saved.version !== undefined && saved.version !== table.model.id) beginAgain({ tracker, recent, table });
       hasObserved ||= saved.slots.length > 0;
       // Its residuals were relative to a prior that had been fitted to these rows.
       if (fitPriors(table.model, recent.list()) !== table.model) for (const _ of prepareSwap(table.model));
+    },
+  };
+}
+
+/** Residuals are relative to the version that predicts: those of another one say nothing. */
+function beginAgain({ tracker, recent, table }: Omit<LearningDependencies, 'podTypes'>): void {
+  tracker.clear();
+  replayRows(table, recent.list());
+}
+
+interface LearningDependencies {
+  readonly podTypes: PodTypeNumbers;
+  readonly tracker: ResidualTracker;
+  readonly recent: RecentRows;
+  readonly table: SlotTable;
+}
+
+function createLearningState(
+  { podTypes, tracker, recent, table }: LearningDependencies,
+  onOpen: () => void,
+): LearningState {
+  let named: LatencyModel | undefined;
+  let basis = '';
+  return {
+    podTypes: podTypes.names,
+    tracker,
+    recent,
+    get basis() {
+      if (named !== table.model) basis = nameBasis(table.model);
+      named = table.model;
+      return basis;
+    },
+    slots: table.slots,
+    slotKeyOf: (podType) => table.keyOf(podType),
+    ensureSlot(key) {
+      table.ensure(key);
+      onOpen();
+    },
+    registerPodType(podType) {
+      podTypes.register(podType);
+      return podTypes.numberOf(podType);
     },
   };
 }

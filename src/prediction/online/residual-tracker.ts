@@ -4,6 +4,7 @@
  * until there are enough events of the server itself. One event costs a few additions.
  */
 
+import type { Target } from '../schema/observation-table.ts';
 import { createServerIndex, type ServerIndex } from '../schema/server-index.ts';
 import { EXPERT_COUNT, type Speed } from './experts.ts';
 import type { Batch } from './slot-batch.ts';
@@ -78,7 +79,21 @@ export interface ResidualTracker {
   saveServer(server: number): SavedMeans;
   restore(saved: SavedResiduals): void;
   restoreServer(server: number, saved: SavedMeans): void;
+  /** The sums and then the weights of one target; each event of it decays them by `MEANS_DECAYS`. */
+  readTarget(owner: MeansOwner, target: Target): Float64Array;
+  writeTarget(owner: MeansOwner, target: Target, values: Float64Array): void;
 }
+
+/** Whose means: those of a server or a pod type, by its number, or of the whole model. */
+export interface MeansOwner {
+  readonly kind: 'server' | 'podType' | 'model';
+  readonly number: number;
+}
+
+/** Both signals of a target at both speeds. */
+const TARGET_COLUMNS = 2 * SPEED_COUNT;
+const COLUMN_DECAYS = [...DECAYS, ...DECAYS];
+export const MEANS_DECAYS: readonly number[] = [...COLUMN_DECAYS, ...COLUMN_DECAYS];
 
 export interface SavedMeans {
   readonly sums: readonly number[];
@@ -103,6 +118,11 @@ export function createResidualTracker({ maxServers, maxPodTypes }: ResidualTrack
   const servers = createServerIndex(maxServers);
   servers.onForget((server) => clear(byServer, server));
 
+  function findTarget({ kind, number }: MeansOwner, target: Target) {
+    const means = { server: byServer, podType: byPodType, model: ofModel }[kind];
+    return { ...means, at: number * STRIDE + (target === 'ttft' ? 0 : TARGET_COLUMNS) };
+  }
+
   return {
     servers,
     addExpected: (batch, expert, expertLogs) =>
@@ -126,6 +146,18 @@ export function createResidualTracker({ maxServers, maxPodTypes }: ResidualTrack
       fillMeans(byPodType, 0, saved.podTypes);
     },
     restoreServer: (server, saved) => fillMeans(byServer, server * STRIDE, saved),
+    readTarget(owner, target) {
+      const { sums, weights, at } = findTarget(owner, target);
+      const values = new Float64Array(2 * TARGET_COLUMNS);
+      values.set(sums.subarray(at, at + TARGET_COLUMNS));
+      values.set(weights.subarray(at, at + TARGET_COLUMNS), TARGET_COLUMNS);
+      return values;
+    },
+    writeTarget(owner, target, values) {
+      const { sums, weights, at } = findTarget(owner, target);
+      sums.set(values.subarray(0, TARGET_COLUMNS), at);
+      weights.set(values.subarray(TARGET_COLUMNS), at);
+    },
   };
 }
 

@@ -9,6 +9,8 @@ import type { RecentRow, RecentRows } from './recent-rows.ts';
 import type { ResidualTracker, SavedMeans, SavedResiduals } from './residual-tracker.ts';
 
 export interface SavedLiveModel {
+  /** The version whose residuals are saved; absent in states of before. */
+  readonly version?: string;
   readonly podTypes: readonly string[];
   readonly state: SavedResiduals;
   readonly recent: readonly SavedRow[];
@@ -23,18 +25,21 @@ export interface SavedServer {
   readonly slots: readonly SavedSlot<SavedServerTarget>[];
 }
 
-interface SavedTarget {
+export interface SavedTarget {
   readonly selector: SavedExperts;
   readonly quantiles: SavedQuantiles;
+  /** Absent in states of before, as is the next. */
+  readonly logRatios?: readonly number[];
+  readonly lateness?: number;
 }
 
 /** A part without any event of the server is absent. */
-interface SavedServerTarget {
+export interface SavedServerTarget {
   readonly trust?: SavedExperts | undefined;
   readonly corrections?: readonly number[] | undefined;
 }
 
-interface SavedSlot<Saved> extends Record<Target, Saved> {
+export interface SavedSlot<Saved> extends Record<Target, Saved> {
   readonly podType: string;
 }
 
@@ -77,7 +82,8 @@ function saveSlots<Saved>({ slots }: LiveModelState, save: (target: LiveTarget) 
 }
 
 function saveTarget({ weights, intervals }: LiveTarget): SavedTarget {
-  return { selector: weights.save(), quantiles: intervals.ofSlot.save() };
+  const { ofSlot, rollingMaximum, lateness } = intervals;
+  return { selector: weights.save(), quantiles: ofSlot.save(), logRatios: rollingMaximum.list(), lateness };
 }
 
 function saveServerTarget({ weights, intervals }: LiveTarget, server: number): SavedServerTarget {
@@ -117,9 +123,13 @@ export function restoreLiveModel(saved: SavedLiveModel, { podTypes, tracker, rec
   }
 }
 
-function restoreTarget(target: LiveTarget | undefined, { selector, quantiles }: SavedTarget): void {
-  target?.weights.restore(selector);
-  target?.intervals.ofSlot.restore(quantiles);
+function restoreTarget(target: LiveTarget | undefined, saved: SavedTarget): void {
+  if (target === undefined) return;
+  // First: how many residuals count, and what losses say, depends on it.
+  target.intervals.lateness = saved.lateness ?? 0;
+  target.intervals.ofSlot.restore(saved.quantiles);
+  target.weights.restore(saved.selector);
+  target.intervals.rollingMaximum.replace(saved.logRatios ?? []);
 }
 
 function restoreServerTarget(

@@ -13,6 +13,8 @@ export interface SlotTable {
   readonly slots: ReadonlyMap<string, LiveSlot>;
   /** The slot that answers for this pod type, with room for so many rows. */
   find(podType: string, count: number): LiveSlot;
+  /** The key of the slot that answers for this pod type. */
+  keyOf(podType: string): string;
   /** Opens the slot of a key that was saved. */
   ensure(key: string): void;
   /** Builds what the next model needs, slot by slot, and swaps in the last step. Must be run to its end. */
@@ -61,6 +63,7 @@ export function createSlotTable(initial: LatencyModel, { tracker, podTypes }: Sl
       return model;
     },
     slots,
+    keyOf: slotKey,
     find(podType, count) {
       const key = slotKey(podType);
       const known = slots.get(key) ?? openSlot(key, count);

@@ -13,7 +13,7 @@ export type QuantileLevel = (typeof QUANTILE_LEVELS)[number];
 const LOWER_LEVEL = 0.1;
 
 /** So many residuals are kept, and the newest of them count: as many more as requests end late, since these are alike. */
-const KEPT = 1000;
+export const KEPT = 1000;
 const PROMPT_WINDOW = 300;
 /** With this many other events between forecast and end, as many residuals again are needed to say the same. */
 const DOUBLING_LATENESS = 10;
@@ -24,8 +24,11 @@ const DOUBLING_LATENESS = 10;
 const STEPS = QUANTILE_LEVELS.map((level) => (level === 0.5 ? 0 : 0.25 * (1 - level)));
 /** The most that all steps taken while an answer was under way may add up to. */
 const MAX_GAIN = 0.3;
+/** Coverage is that of about the last 100 events. */
+export const COVERAGE_DECAY = 0.99;
+export const MIN_LEVEL = 0.02;
 /** Above it every quantile would be the largest residual of the window, one stalled request. */
-const MAX_LEVEL = 0.995;
+export const MAX_LEVEL = 0.995;
 /** With fewer residuals than this, what the model measured while learning is better. */
 export const MIN_RESIDUALS = 20;
 /** The window is sorted again after this many events, and a larger one after a hundredth of its size. */
@@ -47,6 +50,8 @@ export interface AdaptiveQuantiles {
   readonly count: number;
   save(): SavedQuantiles;
   restore(saved: SavedQuantiles): void;
+  /** The same while requests are under way, after so many events of other processes: the count goes on. */
+  replace(saved: SavedQuantiles, events: number): void;
 }
 
 export interface SavedQuantiles {
@@ -58,21 +63,20 @@ export interface SavedQuantiles {
 /** `readLateness` says how many events of others come between a forecast and its end, lately. */
 export function createAdaptiveQuantiles(readLateness: () => number = () => 0): AdaptiveQuantiles {
   const window = new Float64Array(KEPT);
-  const adaptedLevels = Float64Array.from(QUANTILE_LEVELS);
-  const coverages = Float64Array.from(QUANTILE_LEVELS);
+  const adapted = { levels: Float64Array.from(QUANTILE_LEVELS), coverages: Float64Array.from(QUANTILE_LEVELS) };
   const quantiles = new Float64Array(QUANTILE_LEVELS.length);
   let count = 0;
   let refreshAt = 0;
   let sorted = new Float64Array(0);
 
   function refresh(): void {
-    sorted = listNewest(window, count, Math.min(count, KEPT, Math.round(PROMPT_WINDOW * redundancy()))).sort();
+    sorted = listNewest({ window, count }, Math.min(count, KEPT, Math.round(PROMPT_WINDOW * redundancy()))).sort();
     refreshAt = count + Math.max(REFRESH_EVERY, Math.floor(REFRESH_SHARE * sorted.length));
-    for (let p = 0; p < QUANTILE_LEVELS.length; p++) placeQuantile(p);
+    placeQuantiles();
   }
 
-  function placeQuantile(p: number): void {
-    quantiles[p] = conformalQuantile(sorted, adaptedLevels[p]!);
+  function placeQuantiles(): void {
+    for (let p = 0; p < QUANTILE_LEVELS.length; p++) quantiles[p] = conformalQuantile(sorted, adapted.levels[p]!);
   }
 
   /** Of how many residuals each says as much as one of requests that end before the next one begins. */
@@ -84,50 +88,45 @@ export function createAdaptiveQuantiles(readLateness: () => number = () => 0): A
     return count >= MIN_RESIDUALS * redundancy();
   }
 
+  function replace(saved: SavedQuantiles, events: number): void {
+    const residuals = saved.residuals.slice(-KEPT);
+    count = Math.max(count + events, residuals.length);
+    for (const [i, residual] of residuals.entries()) window[(count - residuals.length + i) % KEPT] = residual;
+    adapted.levels.set(saved.levels);
+    adapted.coverages.set(saved.coverages);
+    if (count > 0) refresh();
+  }
+
   return {
     get count() {
       return count;
     },
     quantiles: () => (knowsEnough() ? quantiles : undefined),
     lowerQuantile: () => (knowsEnough() ? conformalQuantile(sorted, LOWER_LEVEL) : undefined),
-    coverage: (level) => coverages[QUANTILE_LEVELS.indexOf(level)]!,
+    coverage: (level) => adapted.coverages[QUANTILE_LEVELS.indexOf(level)]!,
     observe(residual, predicted = [...quantiles], since = 0) {
-      if (count >= MIN_RESIDUALS)
-        for (let p = 0; p < QUANTILE_LEVELS.length; p++) {
-          const isCovered = residual <= predicted[p]!;
-          coverages[p] = coverages[p]! * 0.99 + (isCovered ? 0.01 : 0);
-          adaptedLevels[p] = moveLevel(p, adaptedLevels[p]!, { isCovered, since });
-        }
+      if (count >= MIN_RESIDUALS) moveLevels(adapted, predicted, { residual, since });
       window[count % KEPT] = residual;
       count++;
       if (count <= MIN_RESIDUALS || count >= refreshAt) refresh();
-      else for (let p = 0; p < QUANTILE_LEVELS.length; p++) placeQuantile(p);
+      else placeQuantiles();
     },
-    save: () => ({
-      residuals: [...listNewest(window, count, Math.min(count, KEPT))],
-      levels: [...adaptedLevels],
-      coverages: [...coverages],
-    }),
+    save: () => {
+      const residuals = [...listNewest({ window, count }, Math.min(count, KEPT))];
+      return { residuals, levels: [...adapted.levels], coverages: [...adapted.coverages] };
+    },
     restore(saved) {
-      if (saved.levels.length !== QUANTILE_LEVELS.length) return;
-      window.set(saved.residuals.slice(-KEPT));
-      count = Math.min(KEPT, saved.residuals.length);
-      adaptedLevels.set(saved.levels);
-      coverages.set(saved.coverages);
-      if (count > 0) refresh();
+      if (saved.levels.length === QUANTILE_LEVELS.length) replace(saved, -count);
     },
+    replace,
   };
 }
 
-/** Where a level goes after an event with `since` others between its prediction and its end. */
-function moveLevel(p: number, level: number, event: { readonly isCovered: boolean; readonly since: number }): number {
-  const step = Math.min(STEPS[p]!, MAX_GAIN / (1 + event.since));
-  const next = level + step * (QUANTILE_LEVELS[p]! - (event.isCovered ? 1 : 0));
-  return Math.max(0.02, Math.min(MAX_LEVEL, next));
-}
-
-/** The last of `count` residuals that were written in turn, oldest first; no more than are kept. */
-function listNewest(window: Float64Array<ArrayBuffer>, count: number, length: number): Float64Array<ArrayBuffer> {
+/** Oldest first; no more than are kept. */
+function listNewest(
+  { window, count }: { readonly window: Float64Array<ArrayBuffer>; readonly count: number },
+  length: number,
+): Float64Array<ArrayBuffer> {
   const end = count % KEPT;
   if (count <= KEPT) return window.slice(count - length, count);
   if (length <= end) return window.slice(end - length, end);
@@ -135,4 +134,24 @@ function listNewest(window: Float64Array<ArrayBuffer>, count: number, length: nu
   newest.set(window.subarray(KEPT - (length - end)));
   newest.set(window.subarray(0, end), length - end);
   return newest;
+}
+
+interface AdaptedLevels {
+  readonly levels: Float64Array;
+  readonly coverages: Float64Array;
+}
+
+/** Moves the level of each quantile after an event, and the share of events that stayed below it. */
+function moveLevels(
+  { levels, coverages }: AdaptedLevels,
+  predicted: readonly number[],
+  { residual, since }: { readonly residual: number; readonly since: number },
+): void {
+  for (let p = 0; p < QUANTILE_LEVELS.length; p++) {
+    const covered = residual <= predicted[p]! ? 1 : 0;
+    coverages[p] = coverages[p]! * COVERAGE_DECAY + (1 - COVERAGE_DECAY) * covered;
+    const step = Math.min(STEPS[p]!, MAX_GAIN / (1 + since));
+    const next = levels[p]! + step * (QUANTILE_LEVELS[p]! - covered);
+    levels[p] = Math.max(MIN_LEVEL, Math.min(MAX_LEVEL, next));
+  }
 }

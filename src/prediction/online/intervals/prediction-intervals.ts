@@ -16,14 +16,15 @@ import {
   quantileShift,
   type StatisticColumn,
 } from './interval-statistics.ts';
-import { createRollingMaximum } from './rolling-maximum.ts';
+import { createRollingMaximum, type RollingMaximum } from './rolling-maximum.ts';
 import { createServerQuantiles, type ServerQuantiles } from './server-quantiles.ts';
 
 export interface PredictionIntervals {
   readonly ofSlot: AdaptiveQuantiles;
   readonly ofServers: ServerQuantiles;
-  /** How many times others were observed while a request was under way: a decayed mean. */
-  readonly lateness: number;
+  readonly rollingMaximum: RollingMaximum;
+  /** How many times were observed while a request was under way: a mean that each event decays by `LATENESS_DECAY`. */
+  lateness: number;
   /** Writes the statistic of each row. */
   fill(mixed: MixedRows, column: StatisticColumn): void;
   predictInterval(mixtureMs: number, server: number): PredictedInterval;
@@ -36,7 +37,7 @@ export interface PredictionIntervals {
 const MAX_MEDIAN_SHIFT = 0.05;
 /** At this lateness the median is shifted by half of that at most. */
 const HALF_LATENESS = 3;
-const LATENESS_STEP = 0.02;
+export const LATENESS_DECAY = 0.98;
 
 /** A median that follows what is known late swings with it: the more times come between, the less it may follow. */
 function limitMedianShift(lateness: number): number {
@@ -70,8 +71,12 @@ export function createPredictionIntervals(target: Target, calibration: Calibrati
   return {
     ofSlot,
     ofServers,
+    rollingMaximum,
     get lateness() {
       return lateness;
+    },
+    set lateness(mean) {
+      lateness = mean;
     },
     fill: (mixed, column) => fillStatistic(readState(), mixed, column),
     predictInterval(mixtureMs, server) {
@@ -90,7 +95,7 @@ export function createPredictionIntervals(target: Target, calibration: Calibrati
       rollingMaximum.observe(logRatio);
       const residual = logRatio / spread;
       const since = ofSlot.count - observedBefore;
-      lateness += LATENESS_STEP * (since - lateness);
+      lateness = LATENESS_DECAY * lateness + (1 - LATENESS_DECAY) * since;
       ofSlot.observe(residual, quantiles, since);
       ofServers.observe(server, residual, quantiles, ofServers.countOf(server) - observedOfServerBefore);
     },

@@ -4,12 +4,15 @@
  */
 import { MIN_RESIDUALS } from './conformal.ts';
 
-const WINDOW = 300;
+export const WINDOW = 300;
 
 export interface RollingMaximum {
   observe(logRatio: number): void;
   /** At least 0; infinity until MIN_RESIDUALS were observed. */
   readonly value: number;
+  /** The newest residuals, oldest first. */
+  list(): number[];
+  replace(logRatios: readonly number[]): void;
 }
 
 export function createRollingMaximum(): RollingMaximum {
@@ -19,6 +22,16 @@ export function createRollingMaximum(): RollingMaximum {
   return {
     get value() {
       return maximum;
+    },
+    list() {
+      const first = Math.max(0, count - WINDOW);
+      return Array.from({ length: count - first }, (_, i) => window[(first + i) % WINDOW]!);
+    },
+    replace(logRatios) {
+      const newest = logRatios.slice(-WINDOW);
+      window.set(newest);
+      count = newest.length;
+      maximum = count < MIN_RESIDUALS ? Number.POSITIVE_INFINITY : Math.max(0, ...newest);
     },
     observe(logRatio) {
       const dropped = window[count % WINDOW]!;

@@ -8,9 +8,9 @@ import { QUANTILE_LEVELS } from './conformal.ts';
 
 /** How far a miss moves a correction. The median moves little: it is a prediction, and should be steady. */
 const STEPS = QUANTILE_LEVELS.map((level) => (level === 0.5 ? 0.01 : 0.15));
-const MEMORY = 0.999;
+export const CORRECTION_DECAY = 0.999;
 /** Bounds the time in which a server's quantiles return to normal after a change. */
-const MAX_CORRECTION = 3;
+export const MAX_CORRECTION = 3;
 
 const NONE = new Float64Array(QUANTILE_LEVELS.length);
 
@@ -24,6 +24,8 @@ export interface ServerQuantiles {
   observe(server: number, residual: number, predicted: readonly number[], since?: number): void;
   /** How many events of this server were observed. */
   countOf(server: number): number;
+  /** Counts events of this server that other processes observed. */
+  countEvents(server: number, events: number): void;
   /** Call when this number is about to mean another server. */
   forget(server: number): void;
   saveServer(server: number): readonly number[] | undefined;
@@ -37,6 +39,9 @@ export function createServerQuantiles(): ServerQuantiles {
     // Not by `servers[server]` alone: a look-up of -1, or beyond the end, costs ten times one inside.
     correctionsOf: (server) => (server >= 0 && server < servers.length ? (servers[server] ?? NONE) : NONE),
     countOf: (server) => (server >= 0 && server < counts.length ? (counts[server] ?? 0) : 0),
+    countEvents(server, events) {
+      counts[server] = (counts[server] ?? 0) + events;
+    },
     observe(server, residual, predicted, since = 0) {
       if (server === -1) return;
       counts[server] = (counts[server] ?? 0) + 1;
@@ -44,7 +49,8 @@ export function createServerQuantiles(): ServerQuantiles {
       servers[server] = corrections;
       for (let p = 0; p < QUANTILE_LEVELS.length; p++) {
         const miss = residual > predicted[p]! ? 1 : 0;
-        const moved = MEMORY * corrections[p]! + (STEPS[p]! / (1 + since)) * (miss - (1 - QUANTILE_LEVELS[p]!));
+        const moved =
+          CORRECTION_DECAY * corrections[p]! + (STEPS[p]! / (1 + since)) * (miss - (1 - QUANTILE_LEVELS[p]!));
         corrections[p] = Math.max(-MAX_CORRECTION, Math.min(MAX_CORRECTION, moved));
       }
     },

@@ -6,32 +6,58 @@ import type { SavedLiveModel, SavedServer } from '../online/saved-live-model.ts'
 
 const saveState = statement(
   'live-state-save',
-  `INSERT INTO live_states (target_model, saved_at_ms, content) VALUES ($1, $2, $3)
-   ON CONFLICT (target_model) DO UPDATE SET saved_at_ms = excluded.saved_at_ms, content = excluded.content`,
+  `INSERT INTO live_states (target_model, saved_at_ms, sequence, content) VALUES ($1, $2, $3, $4)
+   ON CONFLICT (target_model) DO UPDATE
+   SET saved_at_ms = excluded.saved_at_ms, sequence = excluded.sequence, content = excluded.content
+   WHERE live_states.sequence <= excluded.sequence`,
 );
 // As many as have a live part of their own, and the one that the others share.
-const listStates = statement<{ target_model: string; content: string }>(
+const listStates = statement<{ target_model: string; sequence: number; content: string }>(
   'live-state-list',
-  `SELECT target_model, content FROM live_states
+  `SELECT target_model, sequence, content FROM live_states
    ORDER BY CASE WHEN target_model = $1 THEN 0 ELSE 1 END, saved_at_ms DESC LIMIT 257`,
+);
+
+const listSaved = statement<{ target_model: string; saved_at_ms: number; sequence: number }>(
+  'live-state-times',
+  'SELECT target_model, saved_at_ms, sequence FROM live_states',
 );
 
 export interface NamedLiveState {
   readonly targetModel: string;
+  /** The last row of the log that is part of it. */
+  readonly sequence: number;
   readonly saved: SavedLiveModel;
 }
 
 /** In one transaction. */
 export async function saveLiveStates(store: Store, states: readonly NamedLiveState[], nowMs: number): Promise<void> {
   const steps: Step[] = [];
-  for (const { targetModel, saved } of states)
-    steps.push({ statement: saveState, parameters: [targetModel, nowMs, await writeLiveState(saved)] });
+  for (const { targetModel, sequence, saved } of states)
+    steps.push({ statement: saveState, parameters: [targetModel, nowMs, sequence, await writeLiveState(saved)] });
   await store.writeAll(steps);
 }
 
 export async function listLiveStates(store: Store): Promise<NamedLiveState[]> {
   const rows = await store.read(listStates, [SHARED_NAME]);
-  return rows.map((row) => ({ targetModel: row.target_model, saved: readLiveState(row.content) }));
+  return rows.map(({ target_model: targetModel, sequence, content }) => ({
+    targetModel,
+    sequence,
+    saved: readLiveState(content),
+  }));
+}
+
+export interface SavedAt {
+  readonly savedAtMs: number;
+  readonly sequence: number;
+}
+
+/** When each state was saved last, and the row of the log up to which it goes. */
+export async function listSavedStates(store: Store): Promise<ReadonlyMap<string, SavedAt>> {
+  const rows = await store.read(listSaved);
+  return new Map(
+    rows.map(({ target_model: name, saved_at_ms: savedAtMs, sequence }) => [name, { savedAtMs, sequence }]),
+  );
 }
 
 /** A millisecond of a processor, about. */

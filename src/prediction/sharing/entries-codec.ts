@@ -1,0 +1,107 @@
+/**
+ * What one process adds in a second, as it is written to the log: lengths and names as JSON, and behind them the sums as
+ * 32-bit floats. All processes take up what was written, the writer too, so that rounding is the same everywhere.
+ */
+import { Failure } from '../../errors.ts';
+import { TARGETS } from '../schema/observation-table.ts';
+import type { GroupEntry } from './shared-group.ts';
+import type { ModelEntries } from './shared-model.ts';
+import { GROUP_KINDS, type Residuals } from './sum-groups.ts';
+
+export interface NamedEntries extends ModelEntries {
+  readonly targetModel: string;
+}
+
+/** One row of the log. */
+export interface SharedChunk {
+  readonly models: readonly NamedEntries[];
+  /** When the first of its events was observed, by the writer's clock. */
+  readonly sinceMs: number;
+}
+
+/** How many sums there are, and how many residuals in units of the spread and as logarithms. */
+type Lengths = [sums: number, scaled: number, logRatios: number];
+type EntryHeader = [
+  kind: number,
+  target: number,
+  part: string | null,
+  server: string,
+  events: number,
+  certainty: number,
+  ...lengths: Lengths,
+];
+
+interface Header {
+  readonly sinceMs: number;
+  readonly models: readonly {
+    readonly targetModel: string;
+    readonly version: string;
+    readonly entries: readonly EntryHeader[];
+  }[];
+}
+
+const LENGTH_BYTES = 4;
+const FLOAT_BYTES = 4;
+
+export function encodeChunk({ models, ...rest }: SharedChunk): Uint8Array {
+  const header: Header = {
+    ...rest,
+    models: models.map(({ targetModel, version, entries }) => {
+      return { targetModel, version, entries: entries.map(describeEntry) };
+    }),
+  };
+  const text = Buffer.from(JSON.stringify(header));
+  const floats = Float32Array.from(models.flatMap(({ entries }) => entries.flatMap(listFloats)));
+  const bytes = Buffer.alloc(LENGTH_BYTES + text.length + floats.byteLength);
+  bytes.writeUInt32LE(text.length);
+  text.copy(bytes, LENGTH_BYTES);
+  const view = new DataView(bytes.buffer, bytes.byteOffset + LENGTH_BYTES + text.length);
+  for (const [i, value] of floats.entries()) view.setFloat32(i * FLOAT_BYTES, value, true);
+  return bytes;
+}
+
+function describeEntry({ name, events, certainty, sums, residuals }: GroupEntry): EntryHeader {
+  const { kind, target, part, server } = name;
+  const { scaled = [], logRatios = [] } = residuals ?? {};
+  const lengths: Lengths = [sums.length, scaled.length, logRatios.length];
+  return [GROUP_KINDS.indexOf(kind), TARGETS.indexOf(target), part, server, events, certainty, ...lengths];
+}
+
+function listFloats({ sums, residuals }: GroupEntry): number[] {
+  return [...sums, ...(residuals?.scaled ?? []), ...(residuals?.logRatios ?? [])];
+}
+
+export function decodeChunk(bytes: Uint8Array): SharedChunk {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const floatsStart = LENGTH_BYTES + view.getUint32(0, true);
+  const text = Buffer.from(bytes.subarray(LENGTH_BYTES, floatsStart)).toString();
+  const { models, ...rest } = JSON.parse(text) as Header;
+  let at = floatsStart;
+  const readFloats = (count: number): Float32Array =>
+    Float32Array.from({ length: count }, () => {
+      at += FLOAT_BYTES;
+      return view.getFloat32(at - FLOAT_BYTES, true);
+    });
+  return {
+    ...rest,
+    models: models.map(({ entries, ...model }) => ({
+      ...model,
+      entries: entries.map((entry) => readEntry(entry, readFloats)),
+    })),
+  };
+}
+
+function readEntry(header: EntryHeader, readFloats: (count: number) => Float32Array): GroupEntry {
+  const [kindIndex, targetIndex, part, server, events, certainty, ...lengths] = header;
+  const [sumCount, scaledCount, logRatioCount] = lengths;
+  const kind = GROUP_KINDS[kindIndex];
+  const target = TARGETS[targetIndex];
+  if (kind === undefined || target === undefined)
+    throw new Failure('internal', `Cannot read what another process has learned: it has a group of kind ${kindIndex}`);
+  const sums = readFloats(sumCount);
+  const residuals: Residuals | undefined =
+    kind === 'slot'
+      ? { scaled: Array.from(readFloats(scaledCount)), logRatios: Array.from(readFloats(logRatioCount)) }
+      : undefined;
+  return { name: { kind, target, part, server }, events, certainty, sums, residuals };
+}

@@ -1,0 +1,89 @@
+/** The groups of one live model that were ever moved here, by their names and by the events that move them. */
+import type { LearningState, LiveModel } from '../online/live-model.ts';
+import type { ServerKey } from '../online/residual-tracker.ts';
+import type { Target } from '../schema/observation-table.ts';
+import { normalizePodType } from '../schema/pod-type.ts';
+import { createSharedGroup, type SharedGroup } from './shared-group.ts';
+import { type GroupName, isMeans, openGroup } from './sum-groups.ts';
+
+export interface ObservedEvent {
+  readonly key: ServerKey;
+  readonly podType: string;
+  readonly target: Target;
+}
+
+export interface GroupTable {
+  find(name: GroupName): SharedGroup | undefined;
+  ensure(name: GroupName): SharedGroup;
+  /** The groups that an event moves. */
+  listOfEvent(event: ObservedEvent): readonly SharedGroup[];
+  /** Call when another version predicts: means begin again. */
+  removeMeans(): void;
+}
+
+/** Groups of servers that are forgotten are given to `onRemove`. */
+export function createGroupTable({ learning, servers }: LiveModel, onRemove: (group: SharedGroup) => void): GroupTable {
+  const groups = new Map<string, SharedGroup>();
+  const ofServers = new Map<string, SharedGroup[]>();
+  const ofEvents = new Map<string, readonly SharedGroup[]>();
+  servers.onForget((server) => {
+    const address = addressOf(learning, server);
+    for (const each of ofServers.get(address) ?? []) remove(each);
+    ofServers.delete(address);
+    ofEvents.clear();
+  });
+
+  function remove(each: SharedGroup): void {
+    groups.delete(keyOf(each.name));
+    onRemove(each);
+  }
+
+  function ensure(name: GroupName): SharedGroup {
+    const key = keyOf(name);
+    const known = groups.get(key);
+    if (known !== undefined) return known;
+    const each = createSharedGroup(name, openGroup(learning, name));
+    groups.set(key, each);
+    if (name.server !== '') ofServers.set(name.server, [...(ofServers.get(name.server) ?? []), each]);
+    return each;
+  }
+
+  return {
+    find: (name) => groups.get(keyOf(name)),
+    ensure,
+    listOfEvent(event) {
+      const { key, podType, target } = event;
+      const eventKey = `${target}${key.server}${podType}`;
+      const known = ofEvents.get(eventKey);
+      if (known !== undefined) return known;
+      const moved = nameGroups(learning, event).map(ensure);
+      ofEvents.set(eventKey, moved);
+      return moved;
+    },
+    removeMeans() {
+      ofEvents.clear();
+      for (const each of groups.values()) if (isMeans(each.name.kind)) remove(each);
+    },
+  };
+}
+
+function keyOf({ kind, target, part, server }: GroupName): string {
+  return JSON.stringify([kind, target, part, server]);
+}
+
+function addressOf({ tracker }: LearningState, server: number): string {
+  return Buffer.from(tracker.servers.addressOf(server) ?? []).toString();
+}
+
+function nameGroups(learning: LearningState, { key, podType, target }: ObservedEvent): GroupName[] {
+  const part = learning.slotKeyOf(podType);
+  const group = { target, part: null, server: '' };
+  const common: GroupName[] = [
+    { ...group, kind: 'model means' },
+    { ...group, kind: 'pod type means', part: key.podType === 0 ? null : normalizePodType(podType) },
+    { ...group, kind: 'slot', part },
+  ];
+  if (key.server === -1) return common;
+  const server = addressOf(learning, key.server);
+  return [...common, { ...group, kind: 'server means', server }, { ...group, kind: 'server', part, server }];
+}

@@ -1,0 +1,32 @@
+import type { World } from '../../world.ts';
+import type { ModelEntries } from './shared-model.ts';
+import { isMeans } from './sum-groups.ts';
+
+/** Processes swap within a second or two. */
+const MAX_HELD_MS = 30_000;
+const MAX_HELD = 50_000;
+
+/** Means for versions that are not served here yet. Bounded: the oldest are dropped. */
+export interface HeldEntries {
+  hold(entries: ModelEntries): void;
+  /** Those for this version, oldest first; the others are dropped. */
+  take(version: string): readonly ModelEntries[];
+}
+
+export function createHeldEntries(world: Pick<World, 'monotonicMs'>): HeldEntries {
+  let held: (ModelEntries & { readonly heldAtMs: number })[] = [];
+  const listFresh = () => held.filter(({ heldAtMs }) => world.monotonicMs() - heldAtMs <= MAX_HELD_MS);
+  return {
+    hold({ version, entries }) {
+      const means = entries.filter(({ name }) => isMeans(name.kind));
+      held = [...listFresh(), { version, entries: means, heldAtMs: world.monotonicMs() }];
+      let count = held.reduce((sum, each) => sum + each.entries.length, 0);
+      while (count > MAX_HELD) count -= held.shift()!.entries.length;
+    },
+    take(version) {
+      const fresh = listFresh();
+      held = [];
+      return fresh.filter((each) => each.version === version);
+    },
+  };
+}

@@ -1,0 +1,122 @@
+/**
+ * One group of sums that several processes move: the base that all agree on, and on top of it what this process observed
+ * since. What is served is both together.
+ */
+import {
+  type AddedEvents,
+  addEvents,
+  addWithin,
+  appendResiduals,
+  decaySums,
+  type EventCount,
+  type GroupName,
+  newestResiduals,
+  type Residuals,
+  type SumGroup,
+} from './sum-groups.ts';
+
+/** What the events of one process add to one group. */
+export interface GroupEntry extends AddedEvents {
+  readonly name: GroupName;
+  readonly sums: Float32Array;
+  readonly residuals: Residuals | undefined;
+}
+
+export interface GroupBase {
+  readonly sums: Float64Array;
+  readonly residuals: Residuals | undefined;
+}
+
+export interface SharedGroup {
+  readonly name: GroupName;
+  readonly group: SumGroup;
+  /** Undefined while nothing is on top of it: it is what is served. */
+  base: GroupBase | undefined;
+  /** The events on top that were taken for the others, and those that came after them. */
+  taken: EventCount;
+  fresh: EventCount;
+}
+
+const NO_EVENTS: EventCount = { events: 0, certainty: 0 };
+
+export function createSharedGroup(name: GroupName, group: SumGroup): SharedGroup {
+  return { name, group, base: undefined, taken: NO_EVENTS, fresh: NO_EVENTS };
+}
+
+/** Call before an event of this certainty moves what is served. */
+export function addObserved(each: SharedGroup, certainty: number): void {
+  each.base ??= readBase(each.group);
+  each.fresh = sumCounts(each.fresh, { events: 1, certainty });
+}
+
+/** Call for each event that was replayed after what is served was cleared: it counts fully. */
+export function addReplayed(each: SharedGroup): void {
+  each.base ??= emptyBase(each.group);
+  each.fresh = sumCounts(each.fresh, { events: 1, certainty: 1 });
+}
+
+function sumCounts(a: EventCount, b: EventCount): EventCount {
+  return { events: a.events + b.events, certainty: a.certainty + b.certainty };
+}
+
+function readBase(group: SumGroup): GroupBase {
+  return { sums: group.read(), residuals: group.residuals?.read() };
+}
+
+function emptyBase(group: SumGroup): GroupBase {
+  return { sums: new Float64Array(group.decays.length), residuals: undefined };
+}
+
+/** A sum of certainties is written with so many parts of one: few digits, and no error that predictions show. */
+const CERTAINTY_UNITS = 1e6;
+
+/** What is served less what the base has become: what the events have added. */
+export function takeEntry(each: SharedGroup): GroupEntry {
+  const { group, name } = each;
+  const { events } = each.fresh;
+  // Rounded first, so that what is added below fits the number that the others read.
+  const count = { events, certainty: Math.round(each.fresh.certainty * CERTAINTY_UNITS) / CERTAINTY_UNITS };
+  const kept = decaySums(group, each.base!.sums, count);
+  const sums = Float32Array.from(group.read(), (value, c) => value - kept[c]!);
+  const residuals = group.residuals && newestResiduals(group.residuals.read(), events);
+  each.taken = count;
+  each.fresh = NO_EVENTS;
+  return { name, ...count, sums, residuals };
+}
+
+/** The base takes up what was taken here: with nothing else on top, it is what is served. */
+export function settleTaken(each: SharedGroup, entry: GroupEntry): void {
+  const { group } = each;
+  const { sums, residuals } = each.base!;
+  const base = {
+    sums: addEvents(group, sums, entry),
+    residuals: residuals && entry.residuals && appendResiduals(residuals, entry.residuals),
+  };
+  each.taken = NO_EVENTS;
+  each.base = each.fresh.events > 0 ? base : undefined;
+  if (each.base !== undefined) return;
+  group.write(base.sums, 0);
+  if (base.residuals !== undefined) group.residuals?.write(base.residuals, 0);
+}
+
+/** The base takes up what another process observed; what is on top of it decays as if it had come after. */
+export function addBelow(each: SharedGroup, entry: GroupEntry): void {
+  const { group } = each;
+  const served = group.read();
+  const before = each.base?.sums ?? served;
+  const after = addEvents(group, before, entry);
+  const onTop = sumCounts(each.taken, each.fresh);
+  const risen = after.map((value, c) => value - before[c]!);
+  const moved = decaySums(group, risen, onTop);
+  group.write(each.base === undefined ? after : addWithin(group, served, moved), entry.events);
+  const residuals = addResidualsBelow(each, entry);
+  if (each.base !== undefined) each.base = { sums: after, residuals };
+}
+
+function addResidualsBelow({ group, base, fresh, taken }: SharedGroup, entry: GroupEntry): Residuals | undefined {
+  if (group.residuals === undefined || entry.residuals === undefined) return undefined;
+  const served = group.residuals.read();
+  const after = appendResiduals(base?.residuals ?? served, entry.residuals);
+  group.residuals.write(appendResiduals(after, newestResiduals(served, fresh.events + taken.events)), entry.events);
+  return after;
+}

@@ -1,0 +1,162 @@
+/**
+ * What this process has learned of all models beside what the others have: it takes up the rows of the log in their
+ * order, and appends one of its own, once a second at most.
+ */
+import { setImmediate as yieldToCalls } from 'node:timers/promises';
+import type { Store } from '../../database/store.ts';
+import type { World } from '../../world.ts';
+import type { Forecast } from '../online/live-model.ts';
+import type { SwappablePredictor } from '../online/predictor.ts';
+import { certaintyOf } from '../schema/answer-certainty.ts';
+import type { Target } from '../schema/observation-table.ts';
+import { toAgreedState } from './agreed-state.ts';
+import { decodeChunk, type NamedEntries } from './entries-codec.ts';
+import type { NamedLiveState } from './live-state-store.ts';
+import { createOwnRows } from './own-rows.ts';
+import { type LogRow, listLogRows } from './shared-log-store.ts';
+import { createSharedModel, type SharedModel } from './shared-model.ts';
+
+export interface SharedLearning {
+  /** Call before the live model observes the time. */
+  beforeObserve(targetModel: string, forecast: Forecast, time: TimeToLearn): void;
+  /** Takes up what is in the log by now, and returns what its rows were about. */
+  takeUp(): AsyncIterable<AppliedRow>;
+  /** Appends what was observed here since the last row; false when there was nothing. */
+  append(): Promise<boolean>;
+  /** The newest row that is part of what is served. */
+  readonly sequence: number;
+  /** How many groups of sums have events that are not in that. */
+  countPending(): number;
+  /** The state of these models as all processes agree on it. */
+  save(names: readonly string[]): NamedLiveState[];
+  /** What was saved, and was not part of the log that will be taken up next. */
+  restore(states: readonly NamedLiveState[], sequence: number): void;
+}
+
+export interface TimeToLearn {
+  readonly target: Target;
+  readonly outputTokens?: number | undefined;
+}
+
+export interface AppliedRow {
+  readonly isOwn: boolean;
+  readonly bytes: number;
+  /** From the first of its events until it was taken up, by two clocks. */
+  readonly delayMs: number;
+  readonly targetModels: readonly string[];
+}
+
+export interface SharedLearningDependencies {
+  readonly store: Store;
+  readonly world: World;
+  readonly predictor: SwappablePredictor;
+}
+
+/** Of one row, about a thousand servers: the others follow in the next. */
+export const MAX_ENTRIES = 4000;
+
+export function createSharedLearning({ store, world, predictor }: SharedLearningDependencies): SharedLearning {
+  const own = createOwnRows(store, world);
+  const models = createSharedModels(predictor, world);
+  let sequence = 0;
+  let sinceMs: number | undefined;
+
+  function takeRow(limit: number): void {
+    const taken = models.take(limit);
+    if (taken.length > 0) own.add({ models: taken, sinceMs: sinceMs ?? world.nowMs() });
+    sinceMs = undefined;
+  }
+
+  async function apply(row: LogRow): Promise<AppliedRow> {
+    const chunk = decodeChunk(row.content);
+    const isOwn = row.process === own.process;
+    for (const entries of chunk.models) await models.apply(entries, { isOwn, sequence: row.sequence });
+    sequence = row.sequence;
+    const targetModels = chunk.models.map(({ targetModel }) => targetModel);
+    return { isOwn, bytes: row.content.length, delayMs: Math.max(0, world.nowMs() - chunk.sinceMs), targetModels };
+  }
+
+  return {
+    beforeObserve(targetModel, { key, podType }, { target, outputTokens }) {
+      sinceMs ??= world.nowMs();
+      const shared = models.open(predictor.liveNameOf(targetModel));
+      shared.beforeObserve({ key, podType, target }, certaintyOf(target, outputTokens));
+    },
+    async *takeUp() {
+      const touched = new Set<string>();
+      for (let rows = await listLogRows(store, sequence); rows.length > 0; rows = await listLogRows(store, sequence))
+        for (const row of rows) {
+          const applied = await apply(row);
+          for (const name of applied.targetModels) touched.add(name);
+          yield applied;
+        }
+      for (const name of touched) for (const _ of models.open(name).reweigh()) await yieldToCalls();
+    },
+    async append() {
+      if (own.count === 0) takeRow(MAX_ENTRIES);
+      const hasRow = own.count > 0;
+      await own.appendFirst();
+      return hasRow;
+    },
+    get sequence() {
+      return sequence;
+    },
+    countPending: () => models.countPending(),
+    save: (names) =>
+      names.map((targetModel) => {
+        const shared = models.open(targetModel);
+        const saved = toAgreedState(predictor.live(targetModel).save(), (name) => shared.findBase(name));
+        return { targetModel, sequence, saved };
+      }),
+    restore(states, from) {
+      // What was observed here and is in no row yet is appended, as if another process had observed it.
+      takeRow(Number.POSITIVE_INFINITY);
+      models.restore(states);
+      sequence = from;
+    },
+  };
+}
+
+/** The shared models by their names, opened when they are first needed. */
+function createSharedModels(predictor: SwappablePredictor, world: World) {
+  const models = new Map<string, SharedModel>();
+  /** By model, the row up to which a restored state was saved. */
+  const restoredTo = new Map<string, number>();
+
+  function open(name: string): SharedModel {
+    const shared = models.get(name) ?? createSharedModel(predictor.live(name), world);
+    models.set(name, shared);
+    return shared;
+  }
+
+  return {
+    open,
+    countPending: () => [...models.values()].reduce((sum, shared) => sum + shared.countPending(), 0),
+    take(limit: number): NamedEntries[] {
+      const taken: NamedEntries[] = [];
+      let room = limit;
+      for (const [targetModel, shared] of models) {
+        const entries = room > 0 ? shared.take(room) : undefined;
+        if (entries === undefined) continue;
+        taken.push({ targetModel, ...entries });
+        room -= entries.entries.length;
+      }
+      return taken;
+    },
+    async apply(
+      { targetModel, ...entries }: NamedEntries,
+      { isOwn, sequence }: { readonly isOwn: boolean; readonly sequence: number },
+    ): Promise<void> {
+      if (sequence <= (restoredTo.get(targetModel) ?? 0)) return;
+      for (const _ of open(targetModel).apply(entries, isOwn)) await yieldToCalls();
+    },
+    restore(states: readonly NamedLiveState[]): void {
+      models.clear();
+      restoredTo.clear();
+      for (const { targetModel, saved, sequence } of states) {
+        predictor.live(targetModel).restore(saved);
+        restoredTo.set(targetModel, sequence);
+      }
+    },
+  };
+}

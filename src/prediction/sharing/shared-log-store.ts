@@ -1,0 +1,66 @@
+/**
+ * The log of what processes have learned: one row a process and second at most, in the order of its commits. A writer
+ * holds the row of the clock until its commit, so that no row becomes visible after a later one.
+ */
+import { type SqlValue, type Step, type Store, statement } from '../../database/store.ts';
+
+const advanceClock = statement('shared-clock-advance', 'UPDATE shared_clock SET sequence = sequence + 1');
+// A row that was committed before, though its answer was lost, is left as it is.
+const appendRow = statement(
+  'shared-log-append',
+  `INSERT INTO shared_log (sequence, process, number, written_at_ms, content)
+   SELECT sequence, $1, $2, $3, $4 FROM shared_clock WHERE TRUE
+   ON CONFLICT (process, number) DO NOTHING`,
+);
+const listRows = statement<LogRow>(
+  'shared-log-list',
+  'SELECT sequence, process, content FROM shared_log WHERE sequence > $1 ORDER BY sequence LIMIT 32',
+);
+const readEnds = statement<LogEnds>(
+  'shared-log-ends',
+  `SELECT sequence AS last, COALESCE((SELECT MIN(sequence) FROM shared_log), sequence + 1) AS first FROM shared_clock`,
+);
+const deleteRows = statement('shared-log-delete', 'DELETE FROM shared_log WHERE sequence <= $1 AND written_at_ms < $2');
+
+export interface LogRow {
+  readonly sequence: number;
+  readonly process: string;
+  readonly content: Uint8Array;
+}
+
+/** The oldest row that is kept, and the newest that ever was. */
+export interface LogEnds {
+  readonly first: number;
+  readonly last: number;
+}
+
+export interface NewRow {
+  readonly process: string;
+  /** Of this process: the same row is never appended twice. */
+  readonly number: number;
+  readonly nowMs: number;
+  readonly content: Uint8Array;
+}
+
+export async function appendToLog(store: Store, { process, number, nowMs, content }: NewRow): Promise<void> {
+  const parameters: SqlValue[] = [process, number, nowMs, content];
+  const steps: Step[] = [
+    { statement: advanceClock, parameters: [] },
+    { statement: appendRow, parameters },
+  ];
+  await store.writeAll(steps);
+}
+
+/** The next rows after this one, a few at a time. */
+export async function listLogRows(store: Store, after: number): Promise<LogRow[]> {
+  return await store.read(listRows, [after]);
+}
+
+export async function readLogEnds(store: Store): Promise<LogEnds> {
+  const [ends] = await store.read(readEnds);
+  return ends ?? { first: 1, last: 0 };
+}
+
+export async function deleteLogRows(store: Store, upTo: number, beforeMs: number): Promise<void> {
+  await store.write(deleteRows, [upTo, beforeMs]);
+}

@@ -1,0 +1,107 @@
+/**
+ * One live model that several processes move. What it serves is what all processes agree on, its base, and on top of it
+ * what this process observed since. `take` describes the latter to the others; `apply` moves the base, in the order in
+ * which all processes do so, and keeps the rest on top. No call is involved: it reads what is served, as before.
+ */
+import type { World } from '../../world.ts';
+import type { LiveModel } from '../online/live-model.ts';
+import { TARGETS } from '../schema/observation-table.ts';
+import { createGroupTable, type ObservedEvent } from './group-table.ts';
+import { createHeldEntries } from './held-entries.ts';
+import {
+  addBelow,
+  addObserved,
+  addReplayed,
+  type GroupBase,
+  type GroupEntry,
+  type SharedGroup,
+  settleTaken,
+  takeEntry,
+} from './shared-group.ts';
+import { type GroupName, isMeans } from './sum-groups.ts';
+
+/** What the events of one process add to a model. Means of residuals count for this version of it only. */
+export interface ModelEntries {
+  readonly version: string;
+  readonly entries: readonly GroupEntry[];
+}
+
+export interface SharedModel {
+  /** Call before the live model observes a time that counts by this certainty. */
+  beforeObserve(event: ObservedEvent, certainty: number): void;
+  /** What was observed here since, of as many groups at most; the others are taken next. Not before the last is applied. */
+  take(limit: number): ModelEntries | undefined;
+  /** Own entries are those that were taken here. In steps, between which calls may be answered. */
+  apply(entries: ModelEntries, isOwn: boolean): Iterable<void>;
+  /** Once all is applied: the weights of servers follow from the losses of their slots too. */
+  reweigh(): Iterable<void>;
+  /** How many groups have events that the others do not know. */
+  countPending(): number;
+  /** The base of a group, if events of this process are on top of it. */
+  findBase(name: GroupName): GroupBase | undefined;
+}
+
+const ENTRIES_AT_ONCE = 128;
+
+export function createSharedModel(live: LiveModel, world: Pick<World, 'monotonicMs'>): SharedModel {
+  const pending = new Set<SharedGroup>();
+  const table = createGroupTable(live, (each) => void pending.delete(each));
+  const held = createHeldEntries(world);
+  let version = live.learning.basis;
+
+  /** Another version was swapped in: its means begin with the recent rows of this process, and what others said of it. */
+  function followSwap(): void {
+    if (live.learning.basis === version) return;
+    version = live.learning.basis;
+    table.removeMeans();
+    for (const row of live.learning.recent.list())
+      for (const each of table.listOfEvent(row))
+        if (isMeans(each.name.kind)) {
+          addReplayed(each);
+          pending.add(each);
+        }
+    for (const { entries } of held.take(version))
+      for (const entry of entries) addBelow(table.ensure(entry.name), entry);
+  }
+
+  function applyEntry(entry: GroupEntry, isOwn: boolean): void {
+    const each = table.ensure(entry.name);
+    if (isOwn && each.taken.events > 0) settleTaken(each, entry);
+    else addBelow(each, entry);
+    if (each.base === undefined) pending.delete(each);
+  }
+
+  return {
+    beforeObserve(event, certainty) {
+      followSwap();
+      for (const each of table.listOfEvent(event)) {
+        addObserved(each, certainty);
+        pending.add(each);
+      }
+    },
+    take(limit) {
+      followSwap();
+      const entries: GroupEntry[] = [];
+      for (const each of pending) {
+        if (entries.length >= limit) break;
+        if (each.fresh.events > 0 && each.taken.events === 0) entries.push(takeEntry(each));
+      }
+      return entries.length === 0 ? undefined : { version, entries };
+    },
+    *apply(added, isOwn) {
+      followSwap();
+      const isServed = added.version === version;
+      if (!isServed && !isOwn) held.hold(added);
+      for (const [i, entry] of added.entries.entries()) {
+        if (isServed || !isMeans(entry.name.kind)) applyEntry(entry, isOwn);
+        if (i % ENTRIES_AT_ONCE === ENTRIES_AT_ONCE - 1) yield;
+      }
+    },
+    *reweigh() {
+      for (const slot of live.learning.slots.values())
+        for (const target of TARGETS) yield* slot[target].weights.reweighServers();
+    },
+    countPending: () => pending.size,
+    findBase: (name) => table.find(name)?.base,
+  };
+}

@@ -1,0 +1,178 @@
+/**
+ * Keeps this process in step with the others: takes up what they have learned several times a second, tells them what
+ * it has learned once a second, and saves for a restart what all agree on.
+ */
+import { Counter, Gauge, Histogram } from 'prom-client';
+import type { Store } from '../../database/store.ts';
+import type { Log } from '../../telemetry/log.ts';
+import type { Metrics } from '../../telemetry/metrics.ts';
+import { createRoundWorker } from '../../workers/round-worker.ts';
+import type { Worker } from '../../workers/worker.ts';
+import type { World } from '../../world.ts';
+import type { Forecast } from '../online/live-model.ts';
+import type { SwappablePredictor } from '../online/predictor.ts';
+import { listLiveStates, listSavedStates, saveLiveStates } from './live-state-store.ts';
+import { type AppliedRow, createSharedLearning, type SharedLearning, type TimeToLearn } from './shared-learning.ts';
+import { deleteLogRows, readLogEnds } from './shared-log-store.ts';
+
+export interface SharingWorker extends Worker {
+  /** Takes up what was saved, and the log since; call after the models are loaded. */
+  restore(): Promise<void>;
+  /** Call before the live model observes the time. */
+  beforeObserve(targetModel: string, forecast: Forecast, time: TimeToLearn): void;
+}
+
+export interface SharingDependencies {
+  readonly store: Store;
+  readonly world: World;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly predictor: SwappablePredictor;
+}
+
+const REST_MS = 300;
+/** Of its own rows in the log. */
+const APPEND_EVERY_MS = 1000;
+/** What is saved is this old at most: the log has the rest. */
+const SAVE_EVERY_MS = 10_000;
+/** In one transaction. Each may be a megabyte. */
+const STATES_AT_ONCE = 16;
+/** A process that was cut off for longer begins again with what was saved. */
+const KEPT_MS = 120_000;
+
+export function createSharingWorker(dependencies: SharingDependencies): SharingWorker {
+  const { store, world, log } = dependencies;
+  const learning = createSharedLearning(dependencies);
+  const measure = createSharingMetrics(dependencies.metrics, learning);
+  const saver = createStateSaver(dependencies, learning);
+  let appendedMs = Number.NEGATIVE_INFINITY;
+
+  async function restore(): Promise<void> {
+    const { first } = await readLogEnds(store);
+    learning.restore(await listLiveStates(store), first - 1);
+    await takeUp();
+  }
+
+  async function takeUp(): Promise<void> {
+    for await (const applied of learning.takeUp()) {
+      measure(applied);
+      saver.markChanged(applied.targetModels);
+    }
+  }
+
+  /** True when rows are gone that this process has not taken up, or the database is an older copy. */
+  async function isCutOff(): Promise<boolean> {
+    const { first, last } = await readLogEnds(store);
+    return learning.sequence + 1 < first || learning.sequence > last;
+  }
+
+  async function append(): Promise<void> {
+    if (world.monotonicMs() - appendedMs < APPEND_EVERY_MS) return;
+    if (!(await learning.append())) return;
+    appendedMs = world.monotonicMs();
+    await takeUp();
+  }
+
+  async function round(): Promise<void> {
+    if (await isCutOff()) {
+      log.warn({ sequence: learning.sequence }, 'Begins again with what other processes have learned');
+      await restore();
+    }
+    await takeUp();
+    await append();
+    await saver.saveDue();
+  }
+
+  const worker = createRoundWorker({ name: 'shared-learning', restMs: REST_MS, world, log, round });
+  return {
+    ...worker,
+    restore,
+    beforeObserve: (targetModel, forecast, time) => learning.beforeObserve(targetModel, forecast, time),
+    async stop() {
+      await worker.stop();
+      const finish = async (): Promise<void> => {
+        await takeUp();
+        while (await learning.append()) await takeUp();
+        await saver.save(0);
+      };
+      await finish().catch((err: unknown) => log.error({ err }, 'Failed to save what was learned last'));
+    },
+  };
+}
+
+/** Saves for a restart what all agree on, and deletes the rows of the log that every process has taken up since long. */
+function createStateSaver({ store, world }: SharingDependencies, learning: SharedLearning) {
+  const changed = new Set<string>();
+  let savedMs = world.monotonicMs();
+
+  /** Of the models that changed since: what another process has saved within `youngerMs` is left out. */
+  async function save(youngerMs: number): Promise<void> {
+    const nowMs = world.nowMs();
+    savedMs = world.monotonicMs();
+    const saved = await listSavedStates(store);
+    const late = [...changed].filter((name) => (saved.get(name)?.savedAtMs ?? 0) <= nowMs - youngerMs);
+    for (let start = 0; start < late.length; start += STATES_AT_ONCE) {
+      const names = late.slice(start, start + STATES_AT_ONCE);
+      await saveLiveStates(store, learning.save(names), nowMs);
+      for (const name of names) changed.delete(name);
+    }
+    const savedTo = Array.from(changed, (name) => saved.get(name)?.sequence ?? 0);
+    await deleteLogRows(store, Math.min(learning.sequence, ...savedTo), nowMs - KEPT_MS);
+  }
+
+  return {
+    save,
+    markChanged(names: readonly string[]): void {
+      for (const name of names) changed.add(name);
+    },
+    async saveDue(): Promise<void> {
+      if (world.monotonicMs() - savedMs >= SAVE_EVERY_MS) await save(SAVE_EVERY_MS / 2);
+    },
+  };
+}
+
+/** Returns the function that counts a row. */
+function createSharingMetrics(metrics: Metrics, learning: SharedLearning): (row: AppliedRow) => void {
+  const registers = [metrics];
+  new Gauge({
+    name: 'trivet_prediction_shared_sequence',
+    help: 'The last row of the log of what processes have learned that this process has taken up. Processes with the same number and nothing pending answer alike.',
+    registers,
+    collect() {
+      this.set(learning.sequence);
+    },
+  });
+  new Gauge({
+    name: 'trivet_prediction_shared_pending_groups',
+    help: 'Groups of sums with reports that this process received and other processes do not know yet.',
+    registers,
+    collect() {
+      this.set(learning.countPending());
+    },
+  });
+  const rows = new Counter({
+    name: 'trivet_prediction_shared_rows_total',
+    help: 'Rows of the log of what processes have learned, by whether this process wrote or only read them.',
+    labelNames: ['writer'],
+    registers,
+  });
+  const bytes = new Counter({
+    name: 'trivet_prediction_shared_bytes_total',
+    help: 'Bytes of these rows.',
+    labelNames: ['writer'],
+    registers,
+  });
+  const delays = new Histogram({
+    name: 'trivet_prediction_shared_delay_seconds',
+    help: 'From the first report of a row until this process took the row up, by the clocks of both processes.',
+    labelNames: ['writer'],
+    buckets: [0.25, 0.5, 0.75, 1, 1.25, 1.5, 2, 3, 5, 10, 30],
+    registers,
+  });
+  return ({ isOwn, bytes: size, delayMs }) => {
+    const labels = { writer: isOwn ? 'self' : 'other' };
+    rows.inc(labels);
+    bytes.inc(labels, size);
+    delays.observe(labels, delayMs / 1000);
+  };
+}

@@ -1,0 +1,169 @@
+/**
+ * Three processes of the service on one PostgreSQL answer as one: whichever receives the reports, also after `kill -9` of
+ * one, and after the database was away.
+ */
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { packModel, publishModel } from '../../src/prediction/registry/publish-model.ts';
+import type { Observation } from '../../src/prediction/schema/observation.ts';
+import { DEFAULT_TRAINING, trainModel } from '../../src/prediction/training/train-model.ts';
+import { realWorld } from '../../src/world.ts';
+import { findReasonToSkip, openTestStore, type StorePlace } from '../support/engines.ts';
+import { observePool, tabulate } from '../support/observed-pool.ts';
+import { createTestDatabase, startPostgresCluster } from '../support/postgres-cluster.ts';
+import { createDataDir, type Program, startProgram } from '../support/start-program.ts';
+
+const parameters = { ...DEFAULT_TRAINING, trees: { ...DEFAULT_TRAINING.trees, trees: 30 } };
+const model = trainModel('m@1', tabulate(observePool({ rows: 500, servers: [1, 1, 1] })), parameters);
+const SLOWED = [1, 2, 1];
+const options = { skip: findReasonToSkip('postgres'), timeout: 280_000 };
+const environment = {
+  PREDICTION_LEARNING: 'false',
+  LOG_LEVEL: 'silent',
+  SECRET_KEYS: Buffer.alloc(32, 7).toString('base64'),
+};
+
+async function publishTo(place: StorePlace): Promise<void> {
+  await using store = await openTestStore(place);
+  const details = { name: 'm', packed: packModel(model), source: {}, reason: 'for the test', nowMs: Date.now() };
+  await publishModel(store, { ...details, promotion: 'promote' });
+}
+
+async function call(program: Program, method: string, body: object): Promise<Record<string, unknown>> {
+  const response = await fetch(`${program.httpUrl}/${method}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  const json = (await response.json()) as Record<string, unknown>;
+  assert.equal(response.status, 200, JSON.stringify(json));
+  return json;
+}
+
+let reported = 0;
+
+async function report(program: Program, rows: readonly Observation[]): Promise<void> {
+  const events = rows.map(({ targetModel, input, ttftMs, tpotMs }) => ({
+    observation: { requestId: `r${reported++}`, targetModel, input, ttftMillis: ttftMs, tpotMillis: tpotMs },
+  }));
+  const { accepted } = await call(program, 'observation.v1.ObservationService/ReportBatch', { events });
+  assert.equal(Number(accepted), rows.length);
+}
+
+/** TTFT of each row, as the program predicts it. */
+async function predict(program: Program, rows: readonly Observation[]): Promise<number[]> {
+  const inputs = rows.map(({ input }, inputId) => ({ inputId, ...input }));
+  const answer = await call(program, 'prediction.v1.PredictionService/Predict', { targetModel: 'm', inputs });
+  return (answer.outputs as { predictedTtftMillis: number }[]).map((output) => output.predictedTtftMillis);
+}
+
+async function readMetrics(program: Program): Promise<(series: string) => number> {
+  const text = await (await fetch(`${program.httpUrl}/metrics`)).text();
+  return (series) =>
+    Number(
+      text
+        .split('\n')
+        .find((line) => line.startsWith(`${series} `))
+        ?.split(' ')[1] ?? 0,
+    );
+}
+
+/** Until all have taken up the same rows, and no report is missing in them. Returns how long that took. */
+async function converge(programs: readonly Program[]): Promise<number> {
+  const beganMs = realWorld.monotonicMs();
+  for (;;) {
+    const metrics = await Promise.all(programs.map(readMetrics));
+    const sequences = new Set(metrics.map((read) => read('trivet_prediction_shared_sequence')));
+    const pending = metrics.some((read) => read('trivet_prediction_shared_pending_groups') > 0);
+    if (sequences.size === 1 && !pending) return realWorld.monotonicMs() - beganMs;
+    await sleep(20);
+  }
+}
+
+const PROBES = observePool({ rows: 20, servers: SLOWED, seed: 77 });
+
+async function assertAlike(programs: readonly Program[]): Promise<void> {
+  const [first, ...others] = await Promise.all(programs.map((program) => predict(program, PROBES)));
+  for (const other of others) assert.deepEqual(other, first);
+}
+
+const ROWS_A_ROUND = 24;
+
+/** Asks the first program, and reports to the others in turn. The errors of what it answered, in percent. */
+async function serve(programs: readonly Program[], rounds: number, delaysMs: number[]): Promise<number[]> {
+  const [asked, ...receivers] = programs;
+  const errors: number[] = [];
+  for (let round = 0; round < rounds; round++) {
+    const rows = observePool({ rows: ROWS_A_ROUND, servers: SLOWED, seed: 100 + round });
+    const answers = await predict(asked!, rows);
+    errors.push(...rows.map(({ ttftMs }, i) => 100 * Math.abs(answers[i]! / ttftMs! - 1)));
+    await report(receivers.length === 0 ? asked! : receivers[round % receivers.length]!, rows);
+    delaysMs.push(await converge(programs));
+  }
+  return errors;
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+function describeDelays(t: TestContext, delaysMs: readonly number[]): void {
+  const sorted = delaysMs.toSorted((a, b) => a - b).map(Math.round);
+  t.diagnostic(`alike after ${sorted[sorted.length >> 1]} ms (median), ${sorted.at(-1)} ms (longest)`);
+}
+
+async function startPrograms(undo: AsyncDisposableStack, count: number, of: Record<string, string>) {
+  const programs = await Promise.all(Array.from({ length: count }, () => startProgram({ ...environment, ...of })));
+  for (const program of programs) undo.use(program);
+  return programs;
+}
+
+test('three processes on one PostgreSQL answer as one', options, async (t) => {
+  await using undo = new AsyncDisposableStack();
+  const cluster = await startPostgresCluster();
+  undo.defer(() => cluster.stop());
+  const [databaseUrl, aloneUrl] = [
+    await createTestDatabase(cluster.socketDir, 'many'),
+    await createTestDatabase(cluster.socketDir, 'alone'),
+  ];
+  const dataDir = createDataDir();
+  await publishTo({ dataDir, databaseUrl });
+  await publishTo({ dataDir, databaseUrl: aloneUrl });
+
+  const [alone] = await startPrograms(undo, 1, { DATABASE_URL: aloneUrl });
+  const ofOne = await serve([alone!], 12, []);
+  await alone!.stop();
+  const programs = await startPrograms(undo, 3, { DATABASE_URL: databaseUrl });
+  const delaysMs: number[] = [];
+  const ofThree = await serve(programs, 12, delaysMs);
+  await assertAlike(programs);
+  describeDelays(t, delaysMs);
+  const later = (errors: readonly number[]) => mean(errors.slice(ROWS_A_ROUND));
+  t.diagnostic(`error after the first round: three ${later(ofThree).toFixed(2)} %, one ${later(ofOne).toFixed(2)} %`);
+  assert.ok(later(ofThree) <= 1.1 * later(ofOne), `${later(ofThree)} % instead of ${later(ofOne)} %`);
+  const read = await readMetrics(programs[0]!);
+  t.diagnostic(`${read('trivet_prediction_shared_rows_total{writer="other"}')} rows of others`);
+
+  // A process dies. What it has shared stays, and another one that starts knows it.
+  await programs[2]!.kill();
+  const [started] = await startPrograms(undo, 1, { DATABASE_URL: databaseUrl });
+  const alive = [programs[0]!, programs[1]!, started!];
+  await converge(alive);
+  await assertAlike(alive);
+  await report(started!, observePool({ rows: 12, servers: [2, 1, 1], seed: 300 }));
+  await converge(alive);
+  await assertAlike(alive);
+
+  // The database goes away: Predict goes on, and all agree once it is back.
+  await report(alive[0]!, observePool({ rows: 30, servers: [2, 1, 1], seed: 301 }));
+  await report(alive[1]!, observePool({ rows: 30, servers: [1, 1, 2], seed: 302 }));
+  await cluster.kill();
+  for (let i = 0; i < 20; i++) for (const program of alive) assert.equal((await predict(program, PROBES)).length, 20);
+  await cluster.start();
+  t.diagnostic(`alike ${Math.round(await converge(alive))} ms after the database was back`);
+  await assertAlike(alive);
+  await report(alive[2]!, observePool({ rows: 12, servers: SLOWED, seed: 303 }));
+  await converge(alive);
+  await assertAlike(alive);
+});
