@@ -1,5 +1,6 @@
 /** The composition root: every part and every link, in order of construction. */
 import { readFileSync } from 'node:fs';
+import { createReferenceRoutes } from './api-reference/reference-routes.ts';
 import type { Area, OwnPort } from './area.ts';
 import { createAuthorizationArea } from './authorization/area.ts';
 import type { Config } from './config/config.ts';
@@ -200,7 +201,15 @@ function serveHttp(
     authUrl: config.server.authUrl ?? http.url,
   };
   const completeApi: CompleteApi = (document, styleOf) => completeDocument(document, { ...reference, styleOf });
-  http.serve(createHttpApp({ ...common, mounts, completeApi, checkReady: () => checkStoreReady(store) }));
+  http.serve(
+    createHttpApp({
+      ...common,
+      mounts,
+      completeApi,
+      createReference: createReferenceRoutes,
+      checkReady: () => checkStoreReady(store),
+    }),
+  );
   for (const { port, server } of own) {
     const { errors, endpoints } = port;
     const mount = { path: '/', errors, endpoints, routes: createRoutes() };

@@ -21,6 +21,8 @@ export interface HttpAppDependencies extends ObserverDependencies {
   readonly maxBodyBytes: number;
   /** What the description of the API says beside the routes. */
   readonly completeApi?: CompleteApi;
+  /** Pages that show the document. */
+  readonly createReference?: (readApi: () => object) => OpenAPIHono<HttpEnv>;
   /** Rejects when something that requests need is not there. */
   readonly checkReady: () => Promise<void>;
 }
@@ -34,9 +36,19 @@ export function createHttpApp(dependencies: HttpAppDependencies): RequestListene
   app.route('/', createOperationRoutes(dependencies));
   for (const endpoint of endpoints) addEndpoint(app, endpoint, dependencies.maxBodyBytes);
   for (const mount of dependencies.mounts) app.route(mount.path, mount.routes);
-  const readApi = createApiReader(() => completeApi(describeApi(app), (path) => styleOf(path).errors));
+  const readDocument = makeOnce(() => completeApi(describeApi(app), (path) => styleOf(path).errors));
+  if (dependencies.createReference !== undefined) app.route('/', dependencies.createReference(readDocument));
+  const readApi = createApiReader(readDocument);
   app.get('/openapi.json', (c) => c.body(readApi(), 200, { 'Content-Type': 'application/json' }));
   return createListener(app, { ...dependencies, endpoints, observer });
+}
+
+function makeOnce<T extends object>(make: () => T): () => T {
+  let made: T | undefined;
+  return () => {
+    made ??= make();
+    return made;
+  };
 }
 
 /**

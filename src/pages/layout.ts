@@ -62,6 +62,16 @@ export function renderFocusPage(page: FocusPage): Html {
   return renderDocument({ ...page, body });
 }
 
+/** A page that everybody may read, signed in or not. */
+export function renderOpenPage(page: Omit<Frame, 'body'> & { readonly content: Html }): Html {
+  const body = html`<body>
+<a class="skip" href="#content">${texts.skipToContent}</a>
+<header class="top"><div class="row spread"><a class="brand" href="/">${MARK} ${texts.product}</a></div></header>
+<main id="content" class="reference" tabindex="-1">${page.content}</main>
+</body>`;
+  return renderDocument({ ...page, body });
+}
+
 export interface ConsolePage extends Omit<Frame, 'body' | 'withPageScript'> {
   readonly person: SignedInUser;
   readonly sections: readonly NavigationSection[];

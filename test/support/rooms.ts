@@ -9,7 +9,18 @@ export interface SourceFile {
 }
 
 const AREAS = ['prediction', 'authorization', 'webhooks', 'console'];
-const MECHANISMS = ['command-line', 'database', 'http', 'grpc', 'workers', 'telemetry', 'vault', 'pages', 'operations'];
+const MECHANISMS = [
+  'command-line',
+  'database',
+  'http',
+  'grpc',
+  'workers',
+  'telemetry',
+  'vault',
+  'pages',
+  'operations',
+  'api-reference',
+];
 /** What everything may import, and what imports nothing else. */
 const GROUND = ['src/errors.ts', 'src/world.ts', 'src/identity.ts', 'src/scopes.ts'];
 const TOP = ['src/app.ts', 'src/main.ts'];

@@ -1,0 +1,37 @@
+/** A schema as a list of fields. References lead to the schema's own entry. */
+import { html } from 'hono/html';
+import type { Html } from '../pages/layout.ts';
+import type { SchemaNode } from './reference-document.ts';
+import { texts } from './reference-texts.ts';
+
+const MAX_DEPTH = 6;
+
+export function renderSchema(schema: SchemaNode, depth = 0): Html | string {
+  if (depth > MAX_DEPTH) return '';
+  const fields = Object.entries(schema.properties ?? {});
+  const own = fields.length === 0 ? '' : renderFields(schema, depth);
+  const parts = [...(schema.allOf ?? []), ...(schema.anyOf ?? []), ...(schema.oneOf ?? [])];
+  const items = schema.items === undefined ? [] : [schema.items];
+  return html`${own}${[...parts, ...items].map((part) => renderSchema(part, depth + 1))}`;
+}
+
+function renderFields({ properties = {}, required = [] }: SchemaNode, depth: number): Html {
+  return html`<dl class="fields">${Object.entries(properties).map(
+    ([name, field]) =>
+      html`<dt><code>${name}</code> <span class="soft small">${renderType(field)}${required.includes(name) ? `, ${texts.required}` : ''}</span></dt><dd>${field.description ?? ''}${renderSchema(field, depth + 1)}</dd>`,
+  )}</dl>`;
+}
+
+/** The type in words, with a link where it is a schema of its own. */
+export function renderType(schema: SchemaNode): Html | string {
+  if (schema.$ref !== undefined) {
+    const name = schema.$ref.split('/').at(-1) ?? '';
+    return html`<a href="#schema-${name}">${name}</a>`;
+  }
+  if (schema.items !== undefined) return html`array of ${renderType(schema.items)}`;
+  if (schema.enum !== undefined) return schema.enum.map(String).join(' | ');
+  const parts = schema.allOf ?? schema.anyOf ?? schema.oneOf;
+  if (parts !== undefined)
+    return html`${parts.map((part, index) => html`${index === 0 ? '' : schema.allOf ? ' and ' : ' or '}${renderType(part)}`)}`;
+  return [schema.type ?? 'any'].flat().join(' or ');
+}

@@ -1,0 +1,80 @@
+/** `/docs/api` in a real browser: no request leaves the host, the policy of pages holds, and nothing needs a script. */
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import type { Page } from 'playwright-core';
+import { type App, startApp } from '../../src/app.ts';
+import { parseConfig } from '../../src/config/config.ts';
+import { findFlaws, findReasonToSkipPages } from '../support/browser.ts';
+import { useBrowser } from '../support/browser-pages.ts';
+
+interface Watched {
+  readonly foreign: string[];
+  readonly complaints: string[];
+}
+
+function watch(page: Page, host: string): Watched {
+  const watched: Watched = { foreign: [], complaints: [] };
+  page.on('request', (request) => {
+    if (new URL(request.url()).host !== host) watched.foreign.push(request.url());
+  });
+  page.on('console', (message) => watched.complaints.push(message.text()));
+  page.on('requestfailed', (request) => watched.complaints.push(`failed: ${request.url()}`));
+  page.on('response', (response) => {
+    if (response.status() >= 400) watched.complaints.push(`${response.status()}: ${response.url()}`);
+  });
+  return watched;
+}
+
+describe('/docs/api', { skip: findReasonToSkipPages() }, () => {
+  let app: App;
+  const browser = useBrowser();
+  const folder = mkdtempSync(join(tmpdir(), 'trivet-reference-'));
+  before(async () => {
+    app = await startApp(parseConfig({ HTTP_PORT: '0', GRPC_PORT: '0', LOG_LEVEL: 'silent', TRIVET_DATA_DIR: folder }));
+  });
+  after(async () => {
+    await app[Symbol.asyncDispose]();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  for (const width of [1440, 375])
+    for (const path of ['/docs/api', '/docs/api/events'])
+      test(`${path} at ${width} px stays on the host, within its policy, without script`, async (t) => {
+        const page = await browser.openPage(t, { viewport: { width, height: 900 }, javaScriptEnabled: false });
+        const { foreign, complaints } = watch(page, new URL(app.httpUrl).host);
+        await page.goto(app.httpUrl + path);
+        await page.locator('details.operation > summary').first().click();
+        await page.locator('details.operation[open] h3').first().waitFor();
+        if (process.env.SCREENSHOTS)
+          await page.screenshot({ path: `${process.env.SCREENSHOTS}/${path.replaceAll('/', '-')}-${width}.png` });
+        assert.deepEqual({ foreign, complaints }, { foreign: [], complaints: [] });
+      });
+
+  test('lists every operation and delivery of the document', async () => {
+    const document = (await (await fetch(`${app.httpUrl}/openapi.json`)).json()) as Record<string, object>;
+    for (const [path, items] of [
+      ['/docs/api', document.paths],
+      ['/docs/api/events', document.webhooks],
+    ] as const) {
+      const text = await (await fetch(app.httpUrl + path)).text();
+      const names = Object.values(items ?? {}).flatMap((methods) =>
+        Object.values(methods as object).flatMap(({ operationId }) => operationId ?? []),
+      );
+      assert.ok(names.length >= 20);
+      for (const name of names) assert.ok(text.includes(`id="${name}"`), name);
+    }
+  });
+
+  for (const path of ['/docs/api', '/docs/api/events'])
+    test(`${path} passes axe with eight entries open`, async (t) => {
+      const page = await browser.openPage(t, { bypassCSP: true });
+      await page.goto(app.httpUrl + path);
+      await page.evaluate(
+        "document.querySelectorAll('details.operation').forEach((one, at) => { one.open = at < 8; })",
+      );
+      assert.deepEqual(await findFlaws(page), []);
+    });
+});
