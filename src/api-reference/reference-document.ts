@@ -27,7 +27,7 @@ export interface ContentNode {
 export interface ParameterNode {
   readonly name?: string;
   readonly in?: string;
-  readonly example?: unknown;
+  readonly example?: string | number | boolean;
   readonly required?: boolean;
   readonly description?: string;
   readonly schema?: SchemaNode;
