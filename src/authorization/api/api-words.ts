@@ -11,7 +11,7 @@ export const authorizationWords: ApiWords = {
   operations: {
     'POST /oauth/token': { operationId: 'issueToken', security: CLIENT },
     'POST /oauth/revoke': { operationId: 'revokeToken', security: CLIENT },
-    'POST /oauth/introspect': { operationId: 'introspectToken', security: [{ client: [] }] },
+    'POST /oauth/introspect': { operationId: 'introspectToken', security: [{ client: [] }, { bearer: [] }] },
     'POST /oauth/device': { operationId: 'startDeviceFlow', security: CLIENT },
     'GET /oauth/userinfo': { operationId: 'readUserInfo', security: requireToken('openid') },
     'GET /oauth/authorize': { operationId: 'authorize', security: [{ session: [] }, {}] },
