@@ -55,7 +55,7 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     assert.equal(answer.get('state'), 'a state');
     assert.equal(answer.get('iss'), oauth.url);
 
-    await page.goto(oauth.url);
+    await page.goto(`${oauth.url}/account`);
     await page.click('text=Sign out');
     await page.goto(oauth.authorizeUrl());
     await fillSignIn(page);
@@ -81,7 +81,7 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
       await page.waitForURL(`${oauth.appUrl}?*`);
       assert.match(new URL(page.url()).searchParams.get('code') ?? '', /^tvt_/);
 
-      await page.goto(oauth.url);
+      await page.goto(`${oauth.url}/account`);
       await page.click('text=Sign out');
       await page.goto(oauth.authorizeUrl());
       await fillSignIn(page);
