@@ -48,11 +48,19 @@ export function createSectionList(parts: readonly string[]): SessionGuard['listS
   const { nav } = texts;
   const webhooks = { path: WEBHOOKS, label: nav.webhooks };
   const models = { path: MODELS, label: nav.models };
+  // Every process has these, whatever its parts (`api-reference/`).
+  const reference = {
+    title: nav.reference,
+    entries: [
+      { path: '/docs/api', label: nav.api },
+      { path: '/docs/api/events', label: nav.events },
+    ],
+  };
   return ({ user }): readonly NavigationSection[] => {
     const entries = [
       ...(parts.includes('webhooks') ? [webhooks] : []),
       ...(parts.includes('prediction') && user.isAdmin ? [models] : []),
     ];
-    return entries.length === 0 ? [] : [{ title: nav.watch, entries }];
+    return entries.length === 0 ? [reference] : [{ title: nav.watch, entries }, reference];
   };
 }

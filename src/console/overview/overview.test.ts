@@ -33,6 +33,18 @@ test('the overview shows everyone their own webhooks, and an administrator all o
   assert.match(all, /role="img" aria-label="Attempts a minute: 1 accepted, 1 failed"/);
 });
 
+test('every entry of the navigation leads to a page', async (t) => {
+  const service = await startConsoleService({ PREDICTION_LEARNING: 'false' });
+  t.after(() => service[Symbol.asyncDispose]());
+  await service.addUser('root', true);
+  const root = await service.openAs('root');
+  const { body } = await root.get('/');
+  const navigation = body.slice(body.indexOf('<nav'), body.indexOf('</nav>'));
+  const paths = new Set([...navigation.matchAll(/href="([^"]+)"/g)].map(([, path]) => path!));
+  for (const path of ['/webhooks', '/models', '/docs/api', '/docs/api/events']) assert.ok(paths.has(path), path);
+  for (const path of paths) assert.equal((await root.get(path)).status, 200, path);
+});
+
 async function createTestedHook(client: FormClient, owner: string, url: string): Promise<string> {
   const repository = `/webhooks/${owner}/doors`;
   await client.submit('/webhooks/new', '/webhooks/new', { owner, name: 'doors', description: '' });
