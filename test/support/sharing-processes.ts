@@ -1,4 +1,4 @@
-/** Processes of the service on one database, as far as they learn from reports, driven by hand: no clock and no chance. */
+/** The learning from reports of several processes on one database. The test calls each step: no clock, no chance. */
 import type { Store } from '../../src/database/store.ts';
 import { createPredictor, type SwappablePredictor } from '../../src/prediction/online/predictor.ts';
 import { createPredictColumns, METRIC_COLUMNS } from '../../src/prediction/schema/columns.ts';

@@ -76,7 +76,7 @@ export function describeTarget(redirectUri: string): string {
   return url.host === '' ? url.protocol : url.host;
 }
 
-/** What the person left chosen of what was asked. A form without the choice means all but those of administrators, which must be chosen. */
+/** The requested scopes that the person chose. A form without the choice means all but the scopes of administrators. */
 export function readChosenScopes(form: URLSearchParams, asked: readonly Scope[]): readonly Scope[] {
   if (!form.has('narrow')) return asked.filter((scope) => !isAdministratorScope(scope));
   const chosen = form.getAll('scope');

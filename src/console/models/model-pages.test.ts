@@ -121,7 +121,7 @@ test('pages about models are there for administrators only, their forms neither'
 
 const VLLM = 'vllm:num_requests_running 1\nvllm:num_requests_waiting 0\nvllm:kv_cache_usage_perc 0.5\n';
 
-/** An inference server, as far as its metrics go. */
+/** An inference server, and where its metrics are read. */
 async function serveMetrics(t: TestContext, text: string): Promise<{ readonly url: string; stop(): void }> {
   const server = createServer((_request, response) => response.end(text)).listen(0, '127.0.0.1');
   await once(server, 'listening');
