@@ -17,7 +17,7 @@ async function setUp(page: Page, program: Program): Promise<void> {
   const given = { login: 'ada', name: 'Ada Lovelace', email: 'ada@example.org', password: 'correct horse battery' };
   for (const [name, value] of Object.entries(given)) await page.fill(`[name=${name}]`, value);
   await page.keyboard.press('Enter');
-  await page.waitForSelector('text=Hello, Ada Lovelace');
+  await page.waitForSelector('h1:has-text("Overview")');
 }
 
 async function createApplication(page: Page, program: Program, redirectUri: string) {
