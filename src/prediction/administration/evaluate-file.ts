@@ -1,9 +1,11 @@
 /** How well the observations of files can be predicted, by models that have not seen them. Takes up to minutes. */
 import { Failure } from '../../errors.ts';
 import { type Accuracy, measureAccuracy } from '../evaluation/accuracy.ts';
+import { measureByLength } from '../evaluation/answer-lengths.ts';
 import { evaluate, type Protocol } from '../evaluation/protocols.ts';
 import type { Format } from '../formats/read-observations.ts';
 import { readTable } from '../formats/read-table.ts';
+import type { ObservationTable } from '../schema/observation-table.ts';
 import { DEFAULT_TRAINING } from '../training/train-model.ts';
 
 export interface EvaluateFileOrder {
@@ -18,6 +20,8 @@ export interface Evaluation {
   readonly protocol: Protocol;
   readonly ttft: AccuracyJson;
   readonly tpot: AccuracyJson;
+  /** By lengths as `2-3`; absent where no length is known. */
+  readonly tpot_by_output_tokens?: Readonly<Record<string, AccuracyJson>> | undefined;
 }
 
 export async function evaluateFile({ path, format, protocol, model }: EvaluateFileOrder): Promise<Evaluation> {
@@ -31,11 +35,30 @@ export async function evaluateFile({ path, format, protocol, model }: EvaluateFi
   if (table.count === 0)
     throw new Failure('invalid', `Cannot evaluate: no row is usable: ${refusals[0]?.reason ?? 'the file is empty'}`);
   const answers = evaluate(protocol, table, { parameters: DEFAULT_TRAINING, onProgress: () => {} });
+  return measureAnswers(protocol, table, answers);
+}
+
+/** Throws `invalid` when the protocol left no row to judge. */
+export function measureAnswers(
+  protocol: Protocol,
+  table: ObservationTable,
+  answers: ReturnType<typeof evaluate>,
+): Evaluation {
   const ttft = measureAccuracy(answers.ttft);
   const tpot = measureAccuracy(answers.tpot);
   if (ttft === undefined && tpot === undefined)
     throw new Failure('invalid', `Cannot evaluate: the protocol "${protocol}" left no row to judge`);
-  return { protocol, ttft: toAccuracyJson(ttft), tpot: toAccuracyJson(tpot) };
+  const lengths = measureByLength(table, answers.tpot);
+  return {
+    protocol,
+    ttft: toAccuracyJson(ttft),
+    tpot: toAccuracyJson(tpot),
+    ...(lengths.length > 0 && {
+      tpot_by_output_tokens: Object.fromEntries(
+        lengths.map(({ tokens, accuracy }) => [tokens, toAccuracyJson(accuracy)]),
+      ),
+    }),
+  };
 }
 
 export type AccuracyJson = ReturnType<typeof toAccuracyJson>;

@@ -140,7 +140,12 @@ export const evaluateObservations = describeOperation({
     model: z.string().max(200).optional().openapi({ description: 'Only rows of this target model' }),
   }),
   output: z
-    .object({ protocol: z.enum(PROTOCOLS), ttft: accuracySchema, tpot: accuracySchema })
+    .object({
+      protocol: z.enum(PROTOCOLS),
+      ttft: accuracySchema,
+      tpot: accuracySchema,
+      tpot_by_output_tokens: z.record(z.string(), accuracySchema).optional(),
+    })
     .openapi('Evaluation', { description: 'All numbers but rows in percent' }),
   takesFileOf: MAX_FILE_BYTES,
 });

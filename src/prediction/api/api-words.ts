@@ -101,6 +101,8 @@ export const predictionWords: ApiWords = {
     protocol: 'How the rows are split and replayed.',
     ttft: 'Figures for the time to the first token.',
     tpot: 'Figures for the time per output token.',
+    tpot_by_output_tokens:
+      'The same by length of the answer (`2-3`, `4-15`, `16+` tokens); absent where no length is known.',
     rows: 'Number of rows compared.',
     mape: 'Mean absolute percentage error.',
     mdape: 'Median absolute percentage error.',

@@ -12,10 +12,8 @@ import {
 } from '../../command-line/output.ts';
 import { describeError, Failure } from '../../errors.ts';
 import { realWorld } from '../../world.ts';
-import { type AccuracyJson, toAccuracyJson } from '../administration/evaluate-file.ts';
+import { type AccuracyJson, type Evaluation, measureAnswers } from '../administration/evaluate-file.ts';
 import { evaluateObservations } from '../administration/model-operations.ts';
-import { measureAccuracy } from '../evaluation/accuracy.ts';
-import { measureByLength } from '../evaluation/answer-lengths.ts';
 import { evaluate, PROTOCOLS, type Protocol } from '../evaluation/protocols.ts';
 import { renderReport } from '../evaluation/report.ts';
 import type { Age } from '../evaluation/stale-metrics.ts';
@@ -107,22 +105,9 @@ async function runEvaluation(open: OpenModels, options: EvaluateOptions): Promis
     holdOut: options.holdOut,
     age: options.age,
   });
-  const ttft = measureAccuracy(answers.ttft);
-  const tpot = measureAccuracy(answers.tpot);
-  if (ttft === undefined && tpot === undefined)
-    throw new Failure('invalid', `Cannot evaluate: the protocol "${options.protocol}" left no row to judge`);
-  const lengths = measureByLength(table, answers.tpot);
-  const accuracies = {
-    ttft: toAccuracyJson(ttft),
-    tpot: toAccuracyJson(tpot),
-    ...(lengths.length > 0 && {
-      tpot_by_output_tokens: Object.fromEntries(
-        lengths.map(({ tokens, accuracy }) => [tokens, toAccuracyJson(accuracy)]),
-      ),
-    }),
-  };
-  if (options.json) printJson({ protocol: options.protocol, ...accuracies });
-  else print(formatAccuracies(accuracies));
+  const evaluation = measureAnswers(options.protocol, table, answers);
+  if (options.json) printJson(evaluation);
+  else print(formatAccuracies(evaluation));
   if (options.report === undefined) return;
   await writeOutput(
     options.report,
@@ -158,12 +143,7 @@ async function evaluateAtService(open: OpenModels, options: EvaluateOptions): Pr
   else print(formatAccuracies(evaluation));
 }
 
-interface Accuracies extends Readonly<Record<'ttft' | 'tpot', AccuracyJson>> {
-  /** By lengths as `2-3`; absent where no length is known. */
-  readonly tpot_by_output_tokens?: Readonly<Record<string, AccuracyJson>>;
-}
-
-function formatAccuracies({ ttft, tpot, tpot_by_output_tokens = {} }: Accuracies): string {
+function formatAccuracies({ ttft, tpot, tpot_by_output_tokens = {} }: Omit<Evaluation, 'protocol'>): string {
   return formatTable(
     ['target', 'rows', 'MAPE %', 'MdAPE %', 'WAPE %', 'bias %', 'p90 coverage %', 'p90 pinball %'],
     [
