@@ -1,6 +1,5 @@
 import type { Migration } from '../store.ts';
 import { database } from './0001-database.ts';
-import { prediction } from './0010-prediction.ts';
 import { authorization } from './0020-authorization.ts';
 import { credentialOrigins } from './0021-credential-origins.ts';
 import { personalTokenParents, personalTokenRepositories } from './0022-personal-tokens.ts';
@@ -10,14 +9,15 @@ import { hooks } from './0040-hooks.ts';
 import { deliveries } from './0050-deliveries.ts';
 import { idStripes } from './0051-id-stripes.ts';
 import { pauses } from './0054-pauses.ts';
-import { llmD } from './0060-llm-d.ts';
-import { waitingSpans } from './0061-waiting-spans.ts';
 import { eventsOfRepositories } from './0062-events-of-repositories.ts';
-import { sampleTokens, serverHistories } from './0063-server-histories.ts';
 import { deliveryMinutes } from './0064-delivery-minutes.ts';
-import { driftAlarms } from './0065-drift-alarms.ts';
 import { deliverySubjects } from './0066-delivery-subjects.ts';
-import { sharedLearning } from './0070-shared-learning.ts';
+import { prediction } from './prediction/0010-prediction.ts';
+import { llmD } from './prediction/0060-llm-d.ts';
+import { waitingSpans } from './prediction/0061-waiting-spans.ts';
+import { sampleTokens, serverHistories } from './prediction/0063-server-histories.ts';
+import { driftAlarms } from './prediction/0065-drift-alarms.ts';
+import { sharedLearning } from './prediction/0070-shared-learning.ts';
 
 /**
  * Every migration, in the order in which they run. A number only names a migration; a new one goes to the end, because

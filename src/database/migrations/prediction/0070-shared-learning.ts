@@ -1,4 +1,4 @@
-import type { Migration } from '../store.ts';
+import type { Migration } from '../../store.ts';
 
 export const sharedLearning: Migration = {
   id: 70,

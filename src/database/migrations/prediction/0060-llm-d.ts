@@ -1,4 +1,4 @@
-import type { Migration } from '../store.ts';
+import type { Migration } from '../../store.ts';
 
 /** Rows of llm-d's training wire that wait until it is known what their times measure. */
 export const llmD: Migration = {

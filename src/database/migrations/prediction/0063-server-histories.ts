@@ -1,4 +1,4 @@
-import type { Migration } from '../store.ts';
+import type { Migration } from '../../store.ts';
 
 /** What was known of a server's past when a request was asked; null is missing, as in every sample of before. */
 export const serverHistories: Migration = {

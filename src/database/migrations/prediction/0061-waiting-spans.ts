@@ -1,4 +1,4 @@
-import type { Migration } from '../store.ts';
+import type { Migration } from '../../store.ts';
 
 /** Requests from traces: they wait until the requests that overlap them have ended, and then count as their load. */
 export const waitingSpans: Migration = {

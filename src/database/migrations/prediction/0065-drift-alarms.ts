@@ -1,4 +1,4 @@
-import type { Migration } from '../store.ts';
+import type { Migration } from '../../store.ts';
 
 /** When a model was found not to fit, an hour a row: a model that drifts alarms again and again. */
 export const driftAlarms: Migration = {
