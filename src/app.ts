@@ -8,8 +8,8 @@ import { createConsoleArea, createSectionList } from './console/area.ts';
 import { migrations } from './database/migrations/list.ts';
 import { checkStoreReady } from './database/startup/check-ready.ts';
 import { lockDataDir } from './database/startup/data-dir-lock.ts';
+import { openSecretCipher } from './database/startup/encryption-keys.ts';
 import { openStore } from './database/startup/open-store.ts';
-import { openVault } from './database/startup/vault-keys.ts';
 import { Failure } from './errors.ts';
 import { openGrpcServer } from './grpc/listener/server.ts';
 import type { TlsFiles } from './grpc/listener/tls-files.ts';
@@ -86,25 +86,25 @@ async function openBase(config: Config, world: World, undo: AsyncDisposableStack
   // Only the embedded database is one process's own; commands work beside it without the lock.
   if (config.store.databaseUrl === undefined) undo.use(lockDataDir(config.store.dataDir));
   const store = undo.use(await openStore({ ...config.store, migrations, log, world, metrics }));
-  const vault = await openVault(store, { ...config.store, configured: config.store.secretKeys, world });
+  const cipher = await openSecretCipher(store, { ...config.store, configured: config.store.secretKeys, world });
   const { host, httpPort, stopTimeoutMs } = config.server;
   const maxConnections = capByOpenFiles(config.server.maxHttpConnections, HTTP_SHARE_OF_FILES);
   const http = await listenHttp({ host, port: httpPort, maxConnections });
   undo.defer(() => http.drain(stopTimeoutMs));
-  return { world, log, metrics, tracing, store, vault, http, maxConnections };
+  return { world, log, metrics, tracing, store, cipher, http, maxConnections };
 }
 
 type Base = Awaited<ReturnType<typeof openBase>>;
 
 /** The areas that this process serves. An area that it does not serve still lends its functions to the others. */
-async function createAreas(config: Config, { store, world, log, metrics, vault, http }: Base) {
+async function createAreas(config: Config, { store, world, log, metrics, cipher, http }: Base) {
   const { parts } = config.server;
   const baseUrl = config.server.baseUrl ?? http.url;
   const authorization = createAuthorizationArea({
     store,
     world,
     log,
-    vault,
+    cipher,
     config: config.authorization,
     baseUrl,
     authUrl: config.server.authUrl ?? http.url,
@@ -128,7 +128,7 @@ async function createAreas(config: Config, { store, world, log, metrics, vault, 
     world,
     log,
     metrics,
-    vault,
+    cipher,
     config: config.webhooks,
     baseUrl,
     requireScope: authorization.requireScope,

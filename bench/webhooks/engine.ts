@@ -7,13 +7,13 @@ import PgBoss from 'pg-boss';
 import { migrations } from '../../src/database/migrations/list.ts';
 import { openStore } from '../../src/database/startup/open-store.ts';
 import type { Store } from '../../src/database/store.ts';
+import { createSecretCipher } from '../../src/encryption/secret-cipher.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
-import { createVault } from '../../src/vault/vault.ts';
 import { createAddressGuard } from '../../src/webhooks/addresses/address-guard.ts';
 import { createSender } from '../../src/webhooks/delivery/send/send.ts';
 import { createDeliveryWorker } from '../../src/webhooks/delivery/worker/delivery-worker.ts';
-import { bindingOf } from '../../src/webhooks/hooks/hook.ts';
+import { hookAssociatedData } from '../../src/webhooks/hooks/hook.ts';
 import { prepareRequest } from '../../src/webhooks/profiles/profiles.ts';
 import { realWorld } from '../../src/world.ts';
 import { enqueueTestDelivery, insertTestHook } from '../../test/support/deliveries-store.ts';
@@ -67,9 +67,10 @@ async function openTrivet(options: EngineOptions): Promise<Engine> {
     world: realWorld,
     log,
   });
-  const vault = createVault([new Uint8Array(32).fill(1)], realWorld);
-  for (const hook of hooks) await insertTestHook(store, { ...hook, secret: vault.seal(SECRET, bindingOf(hook.id)) });
-  const worker = createDeliveryWorker({ store, world: realWorld, log, metrics: createMetrics(), vault, guard });
+  const cipher = createSecretCipher([new Uint8Array(32).fill(1)], realWorld);
+  for (const hook of hooks)
+    await insertTestHook(store, { ...hook, secret: cipher.encrypt(SECRET, hookAssociatedData(hook.id)) });
+  const worker = createDeliveryWorker({ store, world: realWorld, log, metrics: createMetrics(), cipher, guard });
   return {
     enqueue: async (jobs) => {
       await mapConcurrently(jobs, 200, ({ hook, body }) => enqueue(store, hook, body));

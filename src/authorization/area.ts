@@ -2,6 +2,7 @@
 import type { Area } from '../area.ts';
 import type { Config } from '../config/config.ts';
 import type { Store } from '../database/store.ts';
+import type { SecretCipher } from '../encryption/secret-cipher.ts';
 import { Failure } from '../errors.ts';
 import type { RouteMount } from '../http/mount.ts';
 import type { RequireScope } from '../http/scope-middleware.ts';
@@ -11,7 +12,6 @@ import { mountOperations } from '../operations/operation-routes.ts';
 import { respondRefusal } from '../pages/page-routes.ts';
 import type { SessionGuard } from '../pages/signed-in-pages.ts';
 import type { Log } from '../telemetry/log.ts';
-import type { Vault } from '../vault/vault.ts';
 import type { World } from '../world.ts';
 import { createPages } from './account-pages/pages.ts';
 import { createSessionGuard } from './account-pages/session-guard.ts';
@@ -39,7 +39,7 @@ export interface AuthorizationDependencies {
   readonly store: Store;
   readonly world: World;
   readonly log: Log;
-  readonly vault: Vault;
+  readonly cipher: SecretCipher;
   readonly config: Config['authorization'];
   /** The address of the resource API. */
   readonly baseUrl: string;
@@ -65,16 +65,16 @@ export interface AuthorizationArea extends Area {
 }
 
 export function createAuthorizationArea(dependencies: AuthorizationDependencies): AuthorizationArea {
-  const { store, log, vault, baseUrl, authUrl } = dependencies;
+  const { store, log, cipher, baseUrl, authUrl } = dependencies;
   const world = withSteadyClock(dependencies.world);
-  const signingKeys = createSigningKeys({ store, vault, world });
+  const signingKeys = createSigningKeys({ store, cipher, world });
   const limits = createAttemptLimits(dependencies.world);
   const refusals = createRefusalLog({ store, world });
   const protocol = {
     store,
     world,
     log,
-    vault,
+    cipher,
     baseUrl,
     issuer: authUrl,
     lifetimes: dependencies.config,
@@ -85,7 +85,7 @@ export function createAuthorizationArea(dependencies: AuthorizationDependencies)
   const signIn = createSignIn({
     store,
     world,
-    vault,
+    cipher,
     refusals,
     baseUrl: authUrl,
     upstream: readUpstream(dependencies.config),

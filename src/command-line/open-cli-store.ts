@@ -1,11 +1,11 @@
 import { resolve } from 'node:path';
 import { type Config, readConfig } from '../config/config.ts';
 import { migrations } from '../database/migrations/list.ts';
+import { openSecretCipher } from '../database/startup/encryption-keys.ts';
 import { hasDatabase, openStore } from '../database/startup/open-store.ts';
-import { openVault } from '../database/startup/vault-keys.ts';
 import type { Store } from '../database/store.ts';
+import type { SecretCipher } from '../encryption/secret-cipher.ts';
 import { createLog, type Log } from '../telemetry/log.ts';
-import type { Vault } from '../vault/vault.ts';
 import { realWorld, type World } from '../world.ts';
 import { remark } from './output.ts';
 
@@ -14,7 +14,7 @@ export interface CliStore {
   readonly store: Store;
   readonly config: Config;
   readonly world: World;
-  readonly vault: Vault;
+  readonly cipher: SecretCipher;
   /** Warnings and errors only: a command's own words go through `output.ts`. */
   readonly log: Log;
   [Symbol.asyncDispose](): Promise<void>;
@@ -36,7 +36,7 @@ export async function openCliStore({ ifAbsent = 'refuse' }: CliStoreOptions = {}
   const isNew = config.store.databaseUrl === undefined && !hasDatabase(config.store.dataDir);
   const store = undo.use(await openStore({ ...config.store, migrations, ifAbsent, log, world }));
   if (isNew) remark(`Created a store in "${resolve(config.store.dataDir)}"`);
-  const vault = await openVault(store, { ...config.store, configured: config.store.secretKeys, world });
+  const cipher = await openSecretCipher(store, { ...config.store, configured: config.store.secretKeys, world });
   const opened = undo.move();
-  return { store, config, world, log, vault, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+  return { store, config, world, log, cipher, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }

@@ -144,7 +144,7 @@ export const settings = {
     secretKeys: optional({
       env: 'SECRET_KEYS',
       about:
-        'Keys that seal stored secrets, each base64 of 32 bytes: the first seals, all open. Without it, the file `keys` in the data folder, made at the first start.',
+        'Keys that encrypt stored secrets, each base64 of 32 bytes: the first encrypts, all decrypt. Without it, the file `keys` in the data folder, made at the first start.',
       schema: list(key(32)),
       secret: true,
     }),

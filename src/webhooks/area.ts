@@ -3,6 +3,7 @@ import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Area } from '../area.ts';
 import type { Config } from '../config/config.ts';
 import type { Store } from '../database/store.ts';
+import type { SecretCipher } from '../encryption/secret-cipher.ts';
 import type { HttpEnv } from '../http/context.ts';
 import type { RouteMount } from '../http/mount.ts';
 import { createRoutes } from '../http/routes.ts';
@@ -12,7 +13,6 @@ import type { AuditChange } from '../operations/audit-change.ts';
 import { mountOperations } from '../operations/operation-routes.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import type { Vault } from '../vault/vault.ts';
 import type { Worker } from '../workers/worker.ts';
 import type { World } from '../world.ts';
 import { createAddressGuard } from './addresses/address-guard.ts';
@@ -36,7 +36,7 @@ export interface WebhooksDependencies {
   readonly world: World;
   readonly log: Log;
   readonly metrics: Metrics;
-  readonly vault: Vault;
+  readonly cipher: SecretCipher;
   readonly config: Config['webhooks'];
   /** The address of the resource API. */
   readonly baseUrl: string;
@@ -53,7 +53,7 @@ export interface WebhooksArea extends Area {
 }
 
 export function createWebhooksArea(dependencies: WebhooksDependencies): WebhooksArea {
-  const { store, world, log, metrics, vault, owners, baseUrl, requireScope } = dependencies;
+  const { store, world, log, metrics, cipher, owners, baseUrl, requireScope } = dependencies;
   const guard = createAddressGuard({
     ...dependencies.config,
     onRefused: (refusal) =>
@@ -69,7 +69,7 @@ export function createWebhooksArea(dependencies: WebhooksDependencies): Webhooks
     world,
     log,
     metrics,
-    vault,
+    cipher,
     guard,
     ca,
     onAttempt: (hookId, { outcome, timingsMs }) =>
@@ -78,7 +78,7 @@ export function createWebhooksArea(dependencies: WebhooksDependencies): Webhooks
   const management = createManagement({
     store,
     world,
-    vault,
+    cipher,
     owners,
     baseUrl,
     guard,

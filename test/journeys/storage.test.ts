@@ -40,7 +40,7 @@ test('a service moves from SQLite to PostgreSQL with everything, and only with i
   assert.equal(run.code, 0, run.stderr);
   assert.match(run.stdout, /vault_canaries +1/);
 
-  await assert.rejects(startProgram(env), /sealed with a key that this program was not given/);
+  await assert.rejects(startProgram(env), /encrypted with a key that this program was not given/);
   await using moved = await startProgram(env, program.dataDir);
   assert.equal((await fetch(`${moved.httpUrl}/readyz`)).status, 200);
   assert.equal(await moved.stop(), 0);

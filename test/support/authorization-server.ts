@@ -10,11 +10,11 @@ import {
 import { type AuthorizationArea, createAuthorizationArea } from '../../src/authorization/area.ts';
 import { parseConfig } from '../../src/config/config.ts';
 import type { Store } from '../../src/database/store.ts';
+import { createSecretCipher } from '../../src/encryption/secret-cipher.ts';
 import { createHttpApp } from '../../src/http/http-app.ts';
 import { listenHttp } from '../../src/http/http-server.ts';
 import { createLog, type Log } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
-import { createVault } from '../../src/vault/vault.ts';
 import { realWorld, type World } from '../../src/world.ts';
 
 export interface AuthorizationServer {
@@ -61,10 +61,10 @@ export async function startAuthorizationServer(
   const lines: string[] = [];
   const log = options.log ?? createLog('info', { write: (line: string) => void lines.push(line) });
   const http = await listenHttp({ host: '127.0.0.1', port: 0 });
-  const vault = createVault([TEST_KEY], world);
+  const cipher = createSecretCipher([TEST_KEY], world);
   const config = parseConfig(options.environment ?? {}).authorization;
   const authUrl = options.issuer ?? http.url;
-  const area = createAuthorizationArea({ store, world, log, vault, config, baseUrl: authUrl, authUrl });
+  const area = createAuthorizationArea({ store, world, log, cipher, config, baseUrl: authUrl, authUrl });
   const app = createHttpApp({
     mounts: area.routes,
     log,

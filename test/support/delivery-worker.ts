@@ -1,13 +1,13 @@
 /** A worker that delivers from a store to receivers on this machine, and what its hooks and endpoints come to. */
 import { type Statement, type Store, statement } from '../../src/database/store.ts';
+import { createSecretCipher } from '../../src/encryption/secret-cipher.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
-import { createVault } from '../../src/vault/vault.ts';
 import { createAddressGuard } from '../../src/webhooks/addresses/address-guard.ts';
 import { createDeliveryWorker, type DeliveryWorker } from '../../src/webhooks/delivery/worker/delivery-worker.ts';
 import { realWorld } from '../../src/world.ts';
 
-export const testVault = createVault([new Uint8Array(32).fill(7)], realWorld);
+export const testCipher = createSecretCipher([new Uint8Array(32).fill(7)], realWorld);
 
 type TestWorker = DeliveryWorker & AsyncDisposable;
 
@@ -18,7 +18,7 @@ export function createTestWorker(store: Store, allowCidrs: readonly string[] = [
     world: realWorld,
     log: createLog('warn'),
     metrics: createMetrics(),
-    vault: testVault,
+    cipher: testCipher,
     guard: createAddressGuard({ allowCidrs }),
   });
   return { ...worker, [Symbol.asyncDispose]: () => worker.stop() };

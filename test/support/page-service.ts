@@ -11,13 +11,13 @@ import { createSignIn, type SignIn } from '../../src/authorization/sign-in/sign-
 import type { Session } from '../../src/authorization/sign-in/sign-in-context.ts';
 import type { UpstreamConfig } from '../../src/authorization/sign-in/upstream.ts';
 import type { Store } from '../../src/database/store.ts';
+import { createSecretCipher, type SecretCipher } from '../../src/encryption/secret-cipher.ts';
 import { createHttpApp } from '../../src/http/http-app.ts';
 import { listenHttp } from '../../src/http/http-server.ts';
 import { createPageRoutes, respondRefusal } from '../../src/pages/page-routes.ts';
 import { createSignedInPages, type SessionGuard } from '../../src/pages/signed-in-pages.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
-import { createVault, type Vault } from '../../src/vault/vault.ts';
 import type { World } from '../../src/world.ts';
 import { createStorePlace, openTestStore } from './engines.ts';
 import { createFormClient, type FormClient } from './form-client.ts';
@@ -27,7 +27,7 @@ export interface PageService {
   readonly url: string;
   readonly store: Store;
   readonly world: StillWorld;
-  readonly vault: Vault;
+  readonly cipher: SecretCipher;
   readonly signIn: SignIn;
   /** What was logged so far. */
   readonly log: () => string;
@@ -58,8 +58,8 @@ export async function startPageService({
   const server = await listenHttp({ host: '127.0.0.1', port: 0 });
   undo.defer(() => server.drain(0));
   const url = `http://${hostname}:${server.port}`;
-  const vault = createVault([new Uint8Array(32).fill(1)], world);
-  const signIn = createSignIn({ store, world, vault, baseUrl: baseUrl ?? url, upstream });
+  const cipher = createSecretCipher([new Uint8Array(32).fill(1)], world);
+  const signIn = createSignIn({ store, world, cipher, baseUrl: baseUrl ?? url, upstream });
   const guard = createSessionGuard(signIn.context);
   const lines: string[] = [];
   const app = createHttpApp({
@@ -78,7 +78,7 @@ export async function startPageService({
     url,
     store,
     world,
-    vault,
+    cipher,
     signIn,
     log: () => lines.join(''),
     [Symbol.asyncDispose]: () => kept.disposeAsync(),

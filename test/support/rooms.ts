@@ -16,7 +16,7 @@ const MECHANISMS = [
   'grpc',
   'workers',
   'telemetry',
-  'vault',
+  'encryption',
   'pages',
   'operations',
   'api-reference',

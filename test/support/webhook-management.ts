@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Store } from '../../src/database/store.ts';
+import { createSecretCipher } from '../../src/encryption/secret-cipher.ts';
 import { Failure } from '../../src/errors.ts';
 import { createHttpApp } from '../../src/http/http-app.ts';
 import { type HttpServer, listenHttp } from '../../src/http/http-server.ts';
@@ -9,7 +10,6 @@ import type { Identity, Owner, Owners } from '../../src/identity.ts';
 import { permits } from '../../src/scopes.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
-import { createVault } from '../../src/vault/vault.ts';
 import { createAddressGuard } from '../../src/webhooks/addresses/address-guard.ts';
 import { createBridgeRoutes } from '../../src/webhooks/api/bridge-routes.ts';
 import { createDeliveryRoutes } from '../../src/webhooks/api/delivery-routes.ts';
@@ -97,7 +97,7 @@ export async function startManagement(
   const management = createManagement({
     store,
     world,
-    vault: createVault([Buffer.alloc(32, 7)], realWorld),
+    cipher: createSecretCipher([Buffer.alloc(32, 7)], realWorld),
     owners,
     baseUrl: http.url,
     guard: createAddressGuard({ allowCidrs: ['127.0.0.0/8'] }),

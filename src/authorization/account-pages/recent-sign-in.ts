@@ -15,7 +15,7 @@ export function askToSignInAgain(
   returnTo: string,
 ): Response | undefined {
   if (isFresh(session, context)) return undefined;
-  return askToSignIn(c, context.vault, { returnTo, loginHint: session.user.login });
+  return askToSignIn(c, context.cipher, { returnTo, loginHint: session.user.login });
 }
 
 export function isFresh(session: Session, { world }: SignInContext): boolean {

@@ -1,10 +1,10 @@
 /** Lets signed-in people in to the pages, and chooses what the navigation shows. */
 import type { Context } from 'hono';
+import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import type { HttpEnv } from '../../http/context.ts';
 import type { NavigationSection } from '../../pages/navigation.ts';
 import type { SessionGuard } from '../../pages/signed-in-pages.ts';
 import type { SignedInUser } from '../../pages/signed-in-user.ts';
-import type { Vault } from '../../vault/vault.ts';
 import { messages } from '../messages/messages.ts';
 import { createFlow, formatFlow } from '../sign-in/flow.ts';
 import type { Session, SignInContext } from '../sign-in/sign-in-context.ts';
@@ -18,7 +18,7 @@ export function createSessionGuard(context: SignInContext, listMore: ListSection
   return {
     findSignedInUser: context.currentSession,
     checkForm: context.checkForm,
-    askToSignIn: (c, returnTo) => askToSignIn(c, context.vault, { returnTo }),
+    askToSignIn: (c, returnTo) => askToSignIn(c, context.cipher, { returnTo }),
     listSections: (person) => [...listMore(person), ...listAccountSections(person)],
     findAdvice: ({ user }) => findAdvice(context.store, user.id),
     keepOnce: (session, path, text) => keepOnce(context, { sessionId: session.id, path, texts: [text] }),
@@ -28,10 +28,10 @@ export function createSessionGuard(context: SignInContext, listMore: ListSection
 
 export function askToSignIn(
   c: Context<HttpEnv>,
-  vault: Vault,
+  cipher: SecretCipher,
   { returnTo, loginHint }: { readonly returnTo: string; readonly loginHint?: string },
 ): Response {
-  return c.redirect(`/sign-in${formatFlow(createFlow(vault, returnTo), { login_hint: loginHint })}`, 303);
+  return c.redirect(`/sign-in${formatFlow(createFlow(cipher, returnTo), { login_hint: loginHint })}`, 303);
 }
 
 function listAccountSections({ user }: SignedInUser): NavigationSection[] {

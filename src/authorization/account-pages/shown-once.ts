@@ -1,6 +1,6 @@
 /**
  * A new secret on its way from the form that made it to the page that shows it: over a redirect, so that a reload makes no
- * second one. It waits sealed in a ticket for its session and its page, and is gone once it was shown.
+ * second one. It waits encrypted in a ticket for its session and its page, and is gone once it was shown.
  */
 import type { PageRequest } from '../../pages/signed-in-pages.ts';
 import { findTicket, issueTicket, takeTicket } from '../accounts/ticket-store.ts';

@@ -42,7 +42,7 @@ function addSetUp({ context, page, form }: AccountPages): void {
     const again = askToSignInAgain(submission, context, SECURITY);
     if (again !== undefined) return again;
     const offer = { userId: submission.session.user.id, seed: createTotpSeed(context.world) };
-    await offerTotpSeed(context.store, context.vault, offer);
+    await offerTotpSeed(context.store, context.cipher, offer);
     return submission.c.redirect(`${SECURITY}/totp`, 303);
   });
 
@@ -51,7 +51,7 @@ function addSetUp({ context, page, form }: AccountPages): void {
   form(`${SECURITY}/totp/confirm`, async (submission) => {
     const { c, session } = submission;
     const nowMs = context.world.nowMs();
-    const seed = await findPendingTotpSeed(context.store, context.vault, session.user.id);
+    const seed = await findPendingTotpSeed(context.store, context.cipher, session.user.id);
     const timeStep = seed && findTimeStep(seed, readField(submission.form, 'code'), nowMs);
     if (!timeStep) return showSetUp(context, submission, { message: messages.security.totpWrong, field: 'code' });
     const codes = createRecoveryCodes(context.world);
@@ -66,11 +66,11 @@ function addSetUp({ context, page, form }: AccountPages): void {
 }
 
 async function showSetUp(
-  { store, vault }: AccountPages['context'],
+  { store, cipher }: AccountPages['context'],
   { c, session, show }: PageRequest,
   mistake?: Mistake,
 ): Promise<Response> {
-  const seed = await findPendingTotpSeed(store, vault, session.user.id);
+  const seed = await findPendingTotpSeed(store, cipher, session.user.id);
   if (seed === undefined) return c.redirect(SECURITY, 303);
   const uri = formatTotpUri(seed, { issuer: messages.product, login: session.user.login });
   const content = renderTotpSetup({ csrfToken: session.csrfToken, seed, uri, mistake });

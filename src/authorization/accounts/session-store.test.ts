@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { forEachEngine } from '../../../test/support/engines.ts';
 import { createStillWorld } from '../../../test/support/still-world.ts';
 import { type Store, statement } from '../../database/store.ts';
-import { createVault } from '../../vault/vault.ts';
+import { createSecretCipher } from '../../encryption/secret-cipher.ts';
 import { checkAttempt, forgiveAttempt, sweepForgottenAttempts } from './attempt-store.ts';
 import { auditStep, listEvents } from './audit-store.ts';
 import { deletePasskeyStep, findPasskey, insertPasskeyStep, listPasskeys, usePasskey } from './passkey-store.ts';
@@ -38,7 +38,7 @@ import { createUser, disableUserStep, listUsers, type User } from './user-store.
 
 const HOUR_MS = 3_600_000;
 const world = createStillWorld();
-const vault = createVault([new Uint8Array(32).fill(7)], world);
+const cipher = createSecretCipher([new Uint8Array(32).fill(7)], world);
 
 function createAda(store: Store) {
   return createUser(store, world, { login: 'ada', name: 'Ada', email: null, isAdmin: false, passwordHash: null });
@@ -111,7 +111,7 @@ forEachEngine('a sweep removes ended sessions, and no more than its limit', asyn
 });
 
 forEachEngine('a ticket is taken once, under its own kind, in its time; the table reveals nothing', async (store) => {
-  const dependencies = { store, world: createStillWorld(), vault };
+  const dependencies = { store, world: createStillWorld(), cipher };
   const token = await issueTicket(dependencies, 'upstream', { content: { secret: 'verifier' }, lifetimeMs: 1000 });
   assert.equal(await findTicket(dependencies, 'setup', token), undefined);
   assert.equal(await takeTicket(dependencies, 'setup', token), undefined);
@@ -167,14 +167,14 @@ forEachEngine('S14 no attempt has to wait because the clock was set back by an h
   await assert.rejects(checkAttempt(store, { subjects, nowMs: nowMs - HOUR_MS }), /try again in 1 seconds/);
 });
 
-forEachEngine('S08 a TOTP seed is sealed, a time step and a recovery code count once', async (store) => {
+forEachEngine('S08 a TOTP seed is encrypted, a time step and a recovery code count once', async (store) => {
   const user = await createAda(store);
-  assert.equal(await offerTotpSeed(store, vault, { userId: user.id, seed: 'JBSWY3DPEHPK3PXP' }), true);
+  assert.equal(await offerTotpSeed(store, cipher, { userId: user.id, seed: 'JBSWY3DPEHPK3PXP' }), true);
   assert.equal(await hasTotp(store, user.id), false);
   const codes = ['aaaa-bbbb-cccc-dddd', 'eeee-ffff-gggg-hhhh'];
   await store.writeAll([confirmTotpStep(user.id, 10, 1), ...replaceRecoveryCodesSteps(user.id, codes)]);
-  assert.equal(await findTotpSeed(store, vault, user.id), 'JBSWY3DPEHPK3PXP');
-  assert.equal(await offerTotpSeed(store, vault, { userId: user.id, seed: 'OTHER' }), false);
+  assert.equal(await findTotpSeed(store, cipher, user.id), 'JBSWY3DPEHPK3PXP');
+  assert.equal(await offerTotpSeed(store, cipher, { userId: user.id, seed: 'OTHER' }), false);
   const rows = await store.read(statement<{ seed: Uint8Array }>('test-all-totp', 'SELECT * FROM totp_secrets'));
   assert.ok(!Buffer.from(rows[0]!.seed).includes('JBSWY3DPEHPK3PXP'));
 

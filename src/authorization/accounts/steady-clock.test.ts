@@ -14,7 +14,7 @@ import {
 import { type Bench, type Case, checkConformance } from '../../../test/support/conformance.ts';
 import { createFormClient } from '../../../test/support/form-client.ts';
 import { createStillWorld } from '../../../test/support/still-world.ts';
-import { createVault } from '../../vault/vault.ts';
+import { createSecretCipher } from '../../encryption/secret-cipher.ts';
 import { hashPassword } from '../sign-in/password.ts';
 import { withSteadyClock } from './steady-clock.ts';
 import { confirmTotpStep, offerTotpSeed } from './totp-store.ts';
@@ -57,8 +57,8 @@ async function preparePerson({ server }: Bench, { hasTotp }: { readonly hasTotp:
   const login = `clock${++people}`;
   const user = await createUser(store, world, { login, name: 'Ada', email: null, isAdmin: false, passwordHash });
   if (hasTotp) {
-    const vault = createVault([new Uint8Array(32).fill(7)], world);
-    await offerTotpSeed(store, vault, { userId: user.id, seed: SEED });
+    const cipher = createSecretCipher([new Uint8Array(32).fill(7)], world);
+    await offerTotpSeed(store, cipher, { userId: user.id, seed: SEED });
     await store.writeAll([confirmTotpStep(user.id, 1, 1)]);
   }
   return { user, cookie: await signIn(server, user), login };

@@ -1,11 +1,11 @@
 /**
  * Tickets: short-lived proofs that are taken once (the set-up link, the second step of a sign-in, the challenge of a
  * passkey, a sign-in under way at an upstream provider, a secret to show once). A ticket has a kind and is found under no other; its
- * content is sealed to its digest, so a copy of the table reveals nothing and signs in no one.
+ * content is encrypted with its digest as associated data, so a copy of the table reveals nothing and signs in no one.
  */
 import { createHash } from 'node:crypto';
 import { type Store, statement } from '../../database/store.ts';
-import type { Vault } from '../../vault/vault.ts';
+import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import type { World } from '../../world.ts';
 
 export type TicketKind =
@@ -19,7 +19,7 @@ export type TicketKind =
 export interface TicketDependencies {
   readonly store: Store;
   readonly world: World;
-  readonly vault: Vault;
+  readonly cipher: SecretCipher;
 }
 
 const insertTicket = statement(
@@ -46,19 +46,19 @@ function hashTicket(token: string): string {
   return createHash('sha256').update(`trivet ticket ${token}`).digest('base64url');
 }
 
-export function bindTicket(kind: TicketKind, tokenHash: string): string {
+export function ticketAssociatedData(kind: TicketKind, tokenHash: string): string {
   return `ticket:${kind}:${tokenHash}`;
 }
 
 /** Issues a ticket for `content` (anything JSON can say) and returns its token, which is kept nowhere. */
 export async function issueTicket(
-  { store, world, vault }: TicketDependencies,
+  { store, world, cipher }: TicketDependencies,
   kind: TicketKind,
   ticket: { readonly content: unknown; readonly lifetimeMs: number },
 ): Promise<string> {
   const token = Buffer.from(world.randomBytes(32)).toString('base64url');
   const tokenHash = hashTicket(token);
-  const content = vault.seal(JSON.stringify(ticket.content), bindTicket(kind, tokenHash));
+  const content = cipher.encrypt(JSON.stringify(ticket.content), ticketAssociatedData(kind, tokenHash));
   await store.write(insertTicket, [tokenHash, kind, content, world.nowMs() + ticket.lifetimeMs]);
   return token;
 }
@@ -88,14 +88,14 @@ export async function takeTicket<T>(
 }
 
 function openTicket<T>(
-  { vault }: TicketDependencies,
+  { cipher }: TicketDependencies,
   kind: TicketKind,
   token: string,
   rows: readonly { readonly content: Uint8Array }[],
 ): T | undefined {
   const [row] = rows;
   if (row === undefined) return undefined;
-  return JSON.parse(vault.open(row.content, bindTicket(kind, hashTicket(token))).toString('utf8')) as T;
+  return JSON.parse(cipher.decrypt(row.content, ticketAssociatedData(kind, hashTicket(token))).toString('utf8')) as T;
 }
 
 /** Removes at most `limit` tickets whose time is over; returns how many. */

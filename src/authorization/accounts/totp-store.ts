@@ -1,10 +1,11 @@
 /**
- * The second step of a sign-in. The seed of an authenticator app is sealed to its person; recovery codes are digests.
+ * The second step of a sign-in. The seed of an authenticator app is encrypted, with its person as associated data;
+ * recovery codes are digests.
  * A code is accepted once: the conditional update decides, so two sign-ins with one code are one sign-in.
  */
 import { createHash } from 'node:crypto';
 import { type Step, type Store, statement } from '../../database/store.ts';
-import type { Vault } from '../../vault/vault.ts';
+import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 
 const confirmedTotp = statement<{ seed: Uint8Array }>(
   'confirmed-totp',
@@ -49,7 +50,7 @@ const countLeft = statement<{ left_over: number }>(
   'SELECT COUNT(*) AS left_over FROM recovery_codes WHERE user_id = $1 AND used_at_ms IS NULL',
 );
 
-export function bindSeed(userId: string): string {
+export function seedAssociatedData(userId: string): string {
   return `totp:${userId}`;
 }
 
@@ -58,24 +59,31 @@ export async function hasTotp(store: Store, userId: string): Promise<boolean> {
 }
 
 /** The seed in base32 of an app that is turned on. */
-export async function findTotpSeed(store: Store, vault: Vault, userId: string): Promise<string | undefined> {
+export async function findTotpSeed(store: Store, cipher: SecretCipher, userId: string): Promise<string | undefined> {
   const [row] = await store.read(confirmedTotp, [userId]);
-  return row && vault.open(row.seed, bindSeed(userId)).toString('utf8');
+  return row && cipher.decrypt(row.seed, seedAssociatedData(userId)).toString('utf8');
 }
 
 /** The seed that was offered and not confirmed yet. */
-export async function findPendingTotpSeed(store: Store, vault: Vault, userId: string): Promise<string | undefined> {
+export async function findPendingTotpSeed(
+  store: Store,
+  cipher: SecretCipher,
+  userId: string,
+): Promise<string | undefined> {
   const [row] = await store.read(pendingTotp, [userId]);
-  return row && vault.open(row.seed, bindSeed(userId)).toString('utf8');
+  return row && cipher.decrypt(row.seed, seedAssociatedData(userId)).toString('utf8');
 }
 
 /** False when an app is turned on already. */
 export async function offerTotpSeed(
   store: Store,
-  vault: Vault,
+  cipher: SecretCipher,
   offer: { readonly userId: string; readonly seed: string },
 ): Promise<boolean> {
-  return (await store.write(offerTotp, [offer.userId, vault.seal(offer.seed, bindSeed(offer.userId))])).length > 0;
+  return (
+    (await store.write(offerTotp, [offer.userId, cipher.encrypt(offer.seed, seedAssociatedData(offer.userId))]))
+      .length > 0
+  );
 }
 
 export function confirmTotpStep(userId: string, timeStep: number, nowMs: number): Step {

@@ -1,32 +1,32 @@
-/** Where authorization keeps sealed secrets, for a change of the key. */
-import { createSealedPlace } from '../../database/reseal-store.ts';
-import { bindTicket, type TicketKind } from '../accounts/ticket-store.ts';
-import { bindSeed } from '../accounts/totp-store.ts';
-import { bindSigningKey } from '../tokens/signing-keys.ts';
+/** Where authorization keeps encrypted secrets, for a change of the key. */
+import { createEncryptedColumn } from '../../database/reencrypt-store.ts';
+import { type TicketKind, ticketAssociatedData } from '../accounts/ticket-store.ts';
+import { seedAssociatedData } from '../accounts/totp-store.ts';
+import { signingKeyAssociatedData } from '../tokens/signing-keys.ts';
 
-export const SEALED_IN_AUTHORIZATION = [
-  createSealedPlace({
+export const ENCRYPTED_IN_AUTHORIZATION = [
+  createEncryptedColumn({
     name: 'seeds of authenticator apps',
     table: 'totp_secrets',
     column: 'seed',
     keys: ['user_id'],
     start: [''],
-    bind: (row) => bindSeed(row.key_1 as string),
+    associatedData: (row) => seedAssociatedData(row.key_1 as string),
   }),
-  createSealedPlace({
+  createEncryptedColumn({
     name: 'signing keys',
     table: 'signing_keys',
     column: 'private_key',
     keys: ['kid'],
     start: [''],
-    bind: (row) => bindSigningKey(row.key_1 as string),
+    associatedData: (row) => signingKeyAssociatedData(row.key_1 as string),
   }),
-  createSealedPlace({
+  createEncryptedColumn({
     name: 'sign-ins under way',
     table: 'tickets',
     column: 'content',
     keys: ['token_hash', 'kind'],
     start: ['', ''],
-    bind: (row) => bindTicket(row.key_2 as TicketKind, row.key_1 as string),
+    associatedData: (row) => ticketAssociatedData(row.key_2 as TicketKind, row.key_1 as string),
   }),
 ];

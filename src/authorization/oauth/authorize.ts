@@ -1,6 +1,6 @@
 /**
  * `/oauth/authorize`: check the request, know the user, ask for what is new, answer by redirect with `iss` (RFC 9207).
- * The request that a person saw comes back with the form sealed and bound to the session, so that nothing can be swapped
+ * The request that a person saw comes back with the form, encrypted and bound to the session, so that nothing can be swapped
  * between the page and the answer; who asks and where to is checked again all the same.
  */
 import type { Context } from 'hono';
@@ -33,17 +33,17 @@ import {
 import { formatRefusal, redirectWithCode, redirectWithRefusal } from './client-redirect.ts';
 import { renderConsentPage } from './consent-page.ts';
 import { createConsentView, describeTarget, readChosenScopes } from './consent-view.ts';
+import { decryptRequest, encryptRequest } from './encrypted-request.ts';
 import { insertAllowedCode, insertCodeStep, type NewCode } from './protocol/code-store.ts';
 import { type Consent, findConsent } from './protocol/consent-store.ts';
 import { createOAuthFailure } from './protocol/oauth-error.ts';
 import { describeAuthorize } from './protocol-descriptions.ts';
-import { openRequest, sealRequest } from './sealed-request.ts';
 
 export interface AuthorizeDependencies extends ProtocolDependencies {
   readonly signIn: SignIn;
 }
 
-const SEAL_KIND = 'authorize';
+const REQUEST_KIND = 'authorize';
 
 export function createAuthorizeMount(dependencies: AuthorizeDependencies): RouteMount {
   const routes = createPageRoutes();
@@ -133,7 +133,7 @@ async function askUser(dependencies: AuthorizeDependencies, c: Context<HttpEnv>,
     canNarrow: true,
     consented: consent?.scopes ?? [],
     redirectUri: request.redirectUri,
-    request: sealRequest(dependencies, session, { kind: SEAL_KIND, content: request }),
+    request: encryptRequest(dependencies, session, { kind: REQUEST_KIND, content: request }),
     action: AUTHORIZE_PATH,
     switchAccountUrl: formatRequestPath(pending.query, { prompt: 'select_account' }),
   });
@@ -199,9 +199,9 @@ function mayPassSilently(
 
 async function postAuthorization(dependencies: AuthorizeDependencies, c: Context<HttpEnv>): Promise<Response> {
   const form = await readForm(c);
-  const sealed = form.get('request');
+  const ciphertext = form.get('request');
   // RFC 6749 §3.1: an authorization request may come by POST; it goes on as if it had been a GET.
-  if (sealed === null || !form.has('decision')) {
+  if (ciphertext === null || !form.has('decision')) {
     const query = parseAuthorizeQuery(form);
     checkRequestSize(query);
     return c.redirect(formatRequestPath(query), 303);
@@ -209,7 +209,7 @@ async function postAuthorization(dependencies: AuthorizeDependencies, c: Context
   dependencies.signIn.checkForm(c, form);
   const session = await dependencies.signIn.currentSession(c);
   if (session === undefined) return c.redirect('/sign-in', 303);
-  const request = openRequest<AuthorizationRequest>(dependencies, session, { kind: SEAL_KIND, sealed });
+  const request = decryptRequest<AuthorizationRequest>(dependencies, session, { kind: REQUEST_KIND, ciphertext });
   const application = await findApplication(dependencies.store, request.clientId);
   checkTarget(parseAuthorizeQuery([['redirect_uri', request.redirectUri]]), application);
   const kept = readChosenScopes(form, request.scopes);

@@ -28,7 +28,7 @@ export interface ConsentView {
   readonly accessLifetimeSeconds: number;
   readonly user: User;
   readonly csrfToken: string;
-  /** Hidden field `request`: the whole request, sealed and bound to this session. To be sent back as it is. */
+  /** Hidden field `request`: the whole request, encrypted and bound to this session. To be sent back as it is. */
   readonly request: string;
   /** Where the form posts to, with the fields `csrf_token`, `request` and `decision` = `allow` or `deny`. */
   readonly action: string;

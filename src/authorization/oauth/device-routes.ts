@@ -15,16 +15,16 @@ import { renderConsentPage } from './consent-page.ts';
 import { createConsentView, readChosenScopes } from './consent-view.ts';
 import { parseUserCode } from './device.ts';
 import { renderDeviceDonePage, renderDevicePage } from './device-page.ts';
+import { decryptRequest, encryptRequest } from './encrypted-request.ts';
 import { findConsent } from './protocol/consent-store.ts';
 import { approveDeviceOnce, denyDeviceOnce, findPendingDevice, type PendingDevice } from './protocol/device-store.ts';
-import { openRequest, sealRequest } from './sealed-request.ts';
 
 interface DeviceDependencies extends ProtocolDependencies {
   readonly signIn: SignIn;
 }
 
 const PATH = '/device';
-const SEAL_KIND = 'device';
+const REQUEST_KIND = 'device';
 const OUTCOMES = ['approved', 'denied'] as const;
 const UNKNOWN_CODE = 'This code is unknown or has expired. Check it on the device.';
 
@@ -46,9 +46,9 @@ export function createDeviceMount(dependencies: DeviceDependencies): RouteMount 
     dependencies.signIn.checkForm(c, form);
     const session = await dependencies.signIn.currentSession(c);
     if (session === undefined) return dependencies.signIn.redirectToSignIn(c, PATH);
-    const sealed = form.get('request');
-    if (sealed === null) return showRequest(dependencies, c, { session, typed: form.get('user_code') ?? '' });
-    const device = openRequest<PendingDevice>(dependencies, session, { kind: SEAL_KIND, sealed });
+    const ciphertext = form.get('request');
+    if (ciphertext === null) return showRequest(dependencies, c, { session, typed: form.get('user_code') ?? '' });
+    const device = decryptRequest<PendingDevice>(dependencies, session, { kind: REQUEST_KIND, ciphertext });
     const kept = readChosenScopes(form, readScopes(device.scope));
     return decide(dependencies, c, { session, device, kept: form.get('decision') === 'allow' ? kept : [] });
   });
@@ -96,8 +96,8 @@ async function showRequest(
     canNarrow: false,
     consented: (await findConsent(dependencies.store, session.user.id, application.clientId))?.scopes ?? [],
     redirectUri: undefined,
-    request: sealRequest(dependencies, session, {
-      kind: SEAL_KIND,
+    request: encryptRequest(dependencies, session, {
+      kind: REQUEST_KIND,
       content: { ...device, scope: formatScope(scopes) },
     }),
     action: PATH,

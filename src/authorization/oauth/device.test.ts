@@ -19,7 +19,7 @@ import {
 import { type Bench, type Case, checkConformance } from '../../../test/support/conformance.ts';
 import { forEachEngine } from '../../../test/support/engines.ts';
 import { statement } from '../../database/store.ts';
-import { createVault } from '../../vault/vault.ts';
+import { createSecretCipher } from '../../encryption/secret-cipher.ts';
 import { realWorld, type World } from '../../world.ts';
 import { disableUserStep } from '../accounts/user-store.ts';
 import { SWEEP_BATCH, sweepExpired } from '../maintenance/sweep-store.ts';
@@ -225,7 +225,7 @@ forEachEngine(
   async (store) => {
     let nowMs = Date.UTC(2026, 0, 1);
     const world: World = { ...realWorld, nowMs: () => nowMs };
-    const keys = createSigningKeys({ store, world, vault: createVault([new Uint8Array(32)], world) });
+    const keys = createSigningKeys({ store, world, cipher: createSecretCipher([new Uint8Array(32)], world) });
     const day = 86_400_000;
     const first = await keys.findCurrent();
     nowMs += 31 * day;

@@ -1,8 +1,8 @@
 /**
- * Where a sign-in leads, carried from page to page in hidden fields. That the browser may end up at a client after the
- * form (see `form-action`) is sealed to the path, so that only this service can say it.
+ * Where a sign-in leads, carried from page to page in hidden fields. One field permits redirects to a client after the
+ * form (see `form-action`). It is encrypted with the path as associated data, so only this service can make it.
  */
-import type { Vault } from '../../vault/vault.ts';
+import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import { parseReturnTo } from './return-to.ts';
 
 export interface Flow {
@@ -17,24 +17,23 @@ const HOME = '/';
 const CLIENT = 'client';
 
 /** What cannot be a way back, such as a path that is too long, leads home. */
-export function createFlow(vault: Vault, path: string, leadsToClient = false): Flow {
+export function createFlow(cipher: SecretCipher, path: string, leadsToClient = false): Flow {
   const returnTo = parseReturnTo(path) ?? HOME;
-  const sealed = leadsToClient ? Buffer.from(vault.seal(CLIENT, bindFlow(returnTo))).toString('base64url') : undefined;
-  return toFlow(returnTo, sealed);
+  return toFlow(returnTo, leadsToClient ? encryptPermission(cipher, returnTo) : undefined);
 }
 
 /** From the query or the form of a page; anything that leads elsewhere leads home. */
-export function readFlow(vault: Vault, fields: URLSearchParams): Flow {
+export function readFlow(cipher: SecretCipher, fields: URLSearchParams): Flow {
   const returnTo = parseReturnTo(fields.get('return_to')) ?? HOME;
-  const sealed = fields.get('to_client') ?? undefined;
-  return toFlow(returnTo, sealed !== undefined && isSealed(vault, returnTo, sealed) ? sealed : undefined);
+  const toClient = fields.get('to_client') ?? undefined;
+  return toFlow(returnTo, toClient !== undefined && isFromService(cipher, returnTo, toClient) ? toClient : undefined);
 }
 
-function toFlow(returnTo: string, sealed: string | undefined): Flow {
+function toFlow(returnTo: string, toClient: string | undefined): Flow {
   return {
     returnTo,
-    leadsToClient: sealed !== undefined,
-    hidden: { return_to: returnTo === HOME ? undefined : returnTo, to_client: sealed },
+    leadsToClient: toClient !== undefined,
+    hidden: { return_to: returnTo === HOME ? undefined : returnTo, to_client: toClient },
   };
 }
 
@@ -45,14 +44,18 @@ export function formatFlow(flow: Flow, more: Readonly<Record<string, string | un
   return query.size === 0 ? '' : `?${query.toString()}`;
 }
 
-function isSealed(vault: Vault, returnTo: string, sealed: string): boolean {
+function encryptPermission(cipher: SecretCipher, returnTo: string): string {
+  return Buffer.from(cipher.encrypt(CLIENT, flowAssociatedData(returnTo))).toString('base64url');
+}
+
+function isFromService(cipher: SecretCipher, returnTo: string, toClient: string): boolean {
   try {
-    return vault.open(Buffer.from(sealed, 'base64url'), bindFlow(returnTo)).toString('utf8') === CLIENT;
+    return cipher.decrypt(Buffer.from(toClient, 'base64url'), flowAssociatedData(returnTo)).toString('utf8') === CLIENT;
   } catch {
     return false;
   }
 }
 
-function bindFlow(returnTo: string): string {
+function flowAssociatedData(returnTo: string): string {
   return `sign-in flow:${returnTo}`;
 }

@@ -1,10 +1,10 @@
 /**
- * Browsers in which people signed in before. The cookie is sealed, names the accounts, and signs no one in: a browser
+ * Browsers in which people signed in before. The cookie is encrypted, names the accounts, and signs no one in: a browser
  * with it still needs the password, and only does not wait for the failures of strangers (sign-in-back-off.ts).
  */
 import type { Context } from 'hono';
+import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import type { HttpEnv } from '../../http/context.ts';
-import type { Vault } from '../../vault/vault.ts';
 import type { World } from '../../world.ts';
 import { loginKey } from '../accounts/login.ts';
 import type { Cookies } from './cookies.ts';
@@ -17,12 +17,12 @@ interface KnownDevice {
 }
 
 interface DeviceDependencies {
-  readonly vault: Vault;
+  readonly cipher: SecretCipher;
   readonly world: World;
   readonly cookies: Cookies;
 }
 
-const BINDING = 'known device';
+const ASSOCIATED_DATA = 'known device';
 /** Browsers keep no cookie longer. */
 const LIFETIME_SECONDS = 400 * 86_400;
 const MAX_LOGINS = 5;
@@ -34,20 +34,22 @@ export function findDeviceId(dependencies: DeviceDependencies, c: Context<HttpEn
 }
 
 export function rememberDevice(dependencies: DeviceDependencies, c: Context<HttpEnv>, login: string): void {
-  const { vault, world, cookies } = dependencies;
+  const { cipher, world, cookies } = dependencies;
   const known = readDevice(dependencies, c);
   const key = loginKey(login);
   const logins = [key, ...(known?.logins ?? []).filter((other) => other !== key)].slice(0, MAX_LOGINS);
   const device: KnownDevice = { id: known?.id ?? world.uuid(), logins, keptAtMs: world.nowMs() };
-  const value = Buffer.from(vault.seal(JSON.stringify(device), BINDING)).toString('base64url');
+  const value = Buffer.from(cipher.encrypt(JSON.stringify(device), ASSOCIATED_DATA)).toString('base64url');
   cookies.write(c, 'device', { value, maxAgeSeconds: LIFETIME_SECONDS });
 }
 
-function readDevice({ vault, world, cookies }: DeviceDependencies, c: Context<HttpEnv>): KnownDevice | undefined {
-  const sealed = cookies.read(c, 'device');
-  if (sealed === undefined) return undefined;
+function readDevice({ cipher, world, cookies }: DeviceDependencies, c: Context<HttpEnv>): KnownDevice | undefined {
+  const ciphertext = cookies.read(c, 'device');
+  if (ciphertext === undefined) return undefined;
   try {
-    const device = JSON.parse(vault.open(Buffer.from(sealed, 'base64url'), BINDING).toString()) as KnownDevice;
+    const device = JSON.parse(
+      cipher.decrypt(Buffer.from(ciphertext, 'base64url'), ASSOCIATED_DATA).toString(),
+    ) as KnownDevice;
     return world.nowMs() - device.keptAtMs < LIFETIME_SECONDS * 1000 ? device : undefined;
   } catch {
     return undefined;

@@ -22,7 +22,7 @@ export function addPasskeyRoutes(routes: OpenAPIHono<HttpEnv>, context: SignInCo
   routes.post('/sign-in/passkey', async (c) => {
     const form = await readForm(c);
     context.checkOpenForm(c, form);
-    const flow = readFlow(context.vault, form);
+    const flow = readFlow(context.cipher, form);
     const subjects = addressSubjects('passkey', clientAddress(c));
     await checkAttempt(context.store, { subjects, nowMs: context.world.nowMs() });
     const answer = { ticket: readField(form, 'ticket'), credential: readField(form, 'credential') };

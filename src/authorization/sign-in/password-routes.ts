@@ -45,7 +45,7 @@ export function addPasswordRoutes(
     const shown = {
       context,
       upstream,
-      flow: readFlow(context.vault, query),
+      flow: readFlow(context.cipher, query),
       login: login.slice(0, 64),
       done: DONE.get(word),
     };
@@ -55,7 +55,7 @@ export function addPasswordRoutes(
   routes.post('/sign-in', async (c) => {
     const form = await readForm(c);
     context.checkOpenForm(c, form);
-    const flow = readFlow(context.vault, form);
+    const flow = readFlow(context.cipher, form);
     const login = readField(form, 'login').trim().slice(0, 64);
     const again = { context, upstream, flow, login };
     const deviceId = findDeviceId(context, c, login);

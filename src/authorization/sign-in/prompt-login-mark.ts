@@ -9,27 +9,33 @@ import type { HttpEnv } from '../../http/context.ts';
 import { formToken } from './cookies.ts';
 import type { SignInContext } from './sign-in-context.ts';
 
-type MarkDependencies = Pick<SignInContext, 'vault' | 'world' | 'cookies'>;
+type MarkDependencies = Pick<SignInContext, 'cipher' | 'world' | 'cookies'>;
 
 const LIFETIME_SECONDS = 3600;
 
 /** `request`: all of the request, spelt the same each time. */
-export function markRequest({ vault, world, cookies }: MarkDependencies, c: Context<HttpEnv>, request: string): string {
+export function markRequest(
+  { cipher, world, cookies }: MarkDependencies,
+  c: Context<HttpEnv>,
+  request: string,
+): string {
   const browser = cookies.read(c, 'again') ?? Buffer.from(world.randomBytes(24)).toString('base64url');
   cookies.write(c, 'again', { value: browser, maxAgeSeconds: LIFETIME_SECONDS });
-  return Buffer.from(vault.seal(String(world.nowMs()), bindMark(request, browser))).toString('base64url');
+  return Buffer.from(cipher.encrypt(String(world.nowMs()), markAssociatedData(request, browser))).toString('base64url');
 }
 
 /** When the person was sent to sign in; undefined unless the mark is for this request and browser, and recent. */
 export function readMark(
-  { vault, world, cookies }: MarkDependencies,
+  { cipher, world, cookies }: MarkDependencies,
   c: Context<HttpEnv>,
   { request, mark }: { readonly request: string; readonly mark: string | undefined },
 ): number | undefined {
   const browser = cookies.read(c, 'again');
   if (mark === undefined || browser === undefined) return undefined;
   try {
-    const markedAtMs = Number(vault.open(Buffer.from(mark, 'base64url'), bindMark(request, browser)).toString());
+    const markedAtMs = Number(
+      cipher.decrypt(Buffer.from(mark, 'base64url'), markAssociatedData(request, browser)).toString(),
+    );
     return Math.abs(world.nowMs() - markedAtMs) <= LIFETIME_SECONDS * 1000 ? markedAtMs : undefined;
   } catch {
     return undefined;
@@ -41,7 +47,7 @@ export function spendMark({ cookies }: MarkDependencies, c: Context<HttpEnv>): v
   cookies.drop(c, 'again');
 }
 
-function bindMark(request: string, browser: string): string {
+function markAssociatedData(request: string, browser: string): string {
   const digest = createHash('sha256').update(request).digest('base64url');
   return `authorize-again:${digest}:${formToken(browser)}`;
 }

@@ -45,7 +45,7 @@ export async function askSecondStep(
 
 export function addSecondStepRoutes(routes: OpenAPIHono<HttpEnv>, context: SignInContext): void {
   routes.get('/sign-in/second-step', async (c) => {
-    const flow = readFlow(context.vault, new URL(c.req.url).searchParams);
+    const flow = readFlow(context.cipher, new URL(c.req.url).searchParams);
     if (context.cookies.read(c, 'step') === undefined) return c.redirect(`/sign-in${formatFlow(flow)}`, 303);
     return showSecondStep(c, context, { flow });
   });
@@ -53,7 +53,7 @@ export function addSecondStepRoutes(routes: OpenAPIHono<HttpEnv>, context: SignI
   routes.post('/sign-in/second-step', async (c) => {
     const form = await readForm(c);
     context.checkOpenForm(c, form);
-    const flow = readFlow(context.vault, form);
+    const flow = readFlow(context.cipher, form);
     const ticket = context.cookies.read(c, 'step') ?? '';
     const user = await findPendingUser(context, ticket);
     if (user === undefined) return c.redirect(`/sign-in${formatFlow(flow)}`, 303);
@@ -81,12 +81,12 @@ async function findPendingUser(context: SignInContext, ticket: string): Promise<
 
 /** How the code was right, or undefined. A right code is spent. */
 async function spendCode(
-  { store, vault, world }: SignInContext,
+  { store, cipher, world }: SignInContext,
   user: User,
   code: string,
 ): Promise<SignInMethod | undefined> {
   const nowMs = world.nowMs();
-  const seed = await findTotpSeed(store, vault, user.id);
+  const seed = await findTotpSeed(store, cipher, user.id);
   const timeStep = seed && findTimeStep(seed, code, nowMs);
   if (timeStep && (await spendTotpTimeStep(store, user.id, timeStep))) return 'password+totp';
   const isRecovery = code.length >= 16 && (await spendRecoveryCode(store, { userId: user.id, code, nowMs }));

@@ -19,7 +19,7 @@ const LIFETIME_MS = 24 * 3_600_000;
 
 /** The link that sets up a service without accounts; undefined once an account exists. */
 export async function createSetupLink(
-  context: Pick<SignInContext, 'store' | 'world' | 'vault' | 'baseUrl'>,
+  context: Pick<SignInContext, 'store' | 'world' | 'cipher' | 'baseUrl'>,
 ): Promise<string | undefined> {
   if (await hasUsers(context.store)) return undefined;
   const token = await issueTicket(context, 'setup', { content: {}, lifetimeMs: LIFETIME_MS });

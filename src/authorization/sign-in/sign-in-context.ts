@@ -1,8 +1,8 @@
 /** What every way of signing in shares: who is signed in, forms that cannot be forged, and the one way to finish. */
 import type { Context } from 'hono';
 import type { Step, Store } from '../../database/store.ts';
+import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import type { HttpEnv } from '../../http/context.ts';
-import type { Vault } from '../../vault/vault.ts';
 import type { World } from '../../world.ts';
 import { createRefusalLog, type RefusalLog } from '../accounts/refusal-log.ts';
 import {
@@ -28,7 +28,7 @@ export interface Session extends StoredSession {
 export interface SignInContext {
   readonly store: Store;
   readonly world: World;
-  readonly vault: Vault;
+  readonly cipher: SecretCipher;
   /** Where browsers reach these pages. */
   readonly baseUrl: string;
   readonly cookies: Cookies;
@@ -58,7 +58,7 @@ export interface Proof {
 export interface SignInContextDependencies {
   readonly store: Store;
   readonly world: World;
-  readonly vault: Vault;
+  readonly cipher: SecretCipher;
   readonly baseUrl: string;
   readonly upstream?: UpstreamConfig | undefined;
   /** Shared with the protocol's endpoints; created here when absent. */
@@ -66,7 +66,7 @@ export interface SignInContextDependencies {
 }
 
 export function createSignInContext(dependencies: SignInContextDependencies): SignInContext {
-  const { store, world, vault, baseUrl } = dependencies;
+  const { store, world, cipher, baseUrl } = dependencies;
   const cookies = createCookies(baseUrl);
   const currentSession = async (c: Context<HttpEnv>): Promise<Session | undefined> => {
     const token = cookies.read(c, 'session');
@@ -103,7 +103,7 @@ export function createSignInContext(dependencies: SignInContextDependencies): Si
       const session = { user, method, address, userAgent, steps: [...ends, ...steps] };
       const { token } = await createSession(store, world, session);
       cookies.write(c, 'session', { value: token });
-      rememberDevice({ vault, world, cookies }, c, user.login);
+      rememberDevice({ cipher, world, cookies }, c, user.login);
       cookies.drop(c, 'form');
       cookies.drop(c, 'step');
       // 303: the browser comes back with GET, and never posts the password on (RFC 9700 §4.12).

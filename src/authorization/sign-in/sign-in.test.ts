@@ -246,10 +246,10 @@ test('a hash made under older parameters is renewed at the sign-in', async (t) =
   assert.equal((await submitSignIn(createFormClient(service.url), 'ada')).status, 303);
 });
 
-test('form-action allows the redirects of a client, but only when the service sealed to this path that it leads to one', async (t) => {
+test('form-action allows the redirects of a client, but only when this service encrypted the permission for this path', async (t) => {
   const service = await servePages(t);
   const returnTo = '/oauth/authorize?client_id=x';
-  const flow = createFlow(service.vault, returnTo, true);
+  const flow = createFlow(service.cipher, returnTo, true);
   const client = createFormClient(service.url);
   const policyOf = async (query: Record<string, string>) => {
     const { headers } = await client.get(`/sign-in?${new URLSearchParams(query).toString()}`);

@@ -50,7 +50,7 @@ export function createSignIn(dependencies: SignInContextDependencies): SignIn {
     currentSession: context.currentSession,
     checkForm: context.checkForm,
     redirectToSignIn(c, returnTo, options = {}) {
-      const flow = createFlow(dependencies.vault, returnTo, options.leadsToClient);
+      const flow = createFlow(dependencies.cipher, returnTo, options.leadsToClient);
       return c.redirect(`/sign-in${formatFlow(flow, { login_hint: options.loginHint })}`, 303);
     },
   };

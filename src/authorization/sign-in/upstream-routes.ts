@@ -50,7 +50,7 @@ export function addUpstreamRoutes(
   routes.get('/sign-in/upstream', async (c) => {
     const subjects = visitSubjects('upstream', clientAddress(c));
     await checkAttempt(context.store, { subjects, nowMs: context.world.nowMs() });
-    const { returnTo } = readFlow(context.vault, new URL(c.req.url).searchParams);
+    const { returnTo } = readFlow(context.cipher, new URL(c.req.url).searchParams);
     const url = await beginUpstream(c, context, { provider, returnTo });
     return c.redirect(url.href, 303);
   });
@@ -187,6 +187,6 @@ async function refuse(
   await context.refusals.note(event);
   if (!isFailure(error) || error.cause === undefined) throw error;
   c.get('log').info({ err: error.cause }, 'The upstream provider refused a sign-in');
-  const flow = readFlow(context.vault, new URLSearchParams({ return_to: returnTo }));
+  const flow = readFlow(context.cipher, new URLSearchParams({ return_to: returnTo }));
   return c.redirect(`/sign-in${formatFlow(flow, { done: 'upstream_refused' })}`, 303);
 }

@@ -1,7 +1,7 @@
 import type { Config } from '../../config/config.ts';
 import type { Store } from '../../database/store.ts';
+import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import type { Log } from '../../telemetry/log.ts';
-import type { Vault } from '../../vault/vault.ts';
 import type { World } from '../../world.ts';
 import type { AttemptLimits } from '../accounts/client-limits.ts';
 import type { RefusalLog } from '../accounts/refusal-log.ts';
@@ -12,7 +12,7 @@ export interface ProtocolDependencies {
   readonly store: Store;
   readonly world: World;
   readonly log: Log;
-  readonly vault: Vault;
+  readonly cipher: SecretCipher;
   /** The address of the authorization server, and its name in `iss`. */
   readonly issuer: string;
   /** The address of the resource API. */

@@ -1,10 +1,10 @@
-/** Keys that sign identity tokens: the public half in clear, the private half sealed. */
+/** Keys that sign identity tokens: the public half in clear, the private half encrypted. */
 import { type Step, type Store, statement } from '../../database/store.ts';
 
 export interface StoredKey {
   readonly kid: string;
   readonly publicJwk: string;
-  readonly sealedPrivateKey: Uint8Array;
+  readonly encryptedPrivateKey: Uint8Array;
   readonly createdAtMs: number;
   /** From then on it is published no more. */
   readonly expiresAtMs: number;
@@ -38,7 +38,7 @@ export async function listSigningKeys(store: Store, nowMs: number): Promise<Stor
   return rows.map((row) => ({
     kid: row.kid,
     publicJwk: row.public_jwk,
-    sealedPrivateKey: row.private_key,
+    encryptedPrivateKey: row.private_key,
     createdAtMs: row.created_at_ms,
     expiresAtMs: row.expires_at_ms,
   }));
@@ -46,9 +46,9 @@ export async function listSigningKeys(store: Store, nowMs: number): Promise<Stor
 
 /** Adds a key and removes the keys that no live token needs. */
 export function insertSigningKeySteps(key: StoredKey): Step[] {
-  const { kid, publicJwk, sealedPrivateKey, createdAtMs, expiresAtMs } = key;
+  const { kid, publicJwk, encryptedPrivateKey, createdAtMs, expiresAtMs } = key;
   return [
     { statement: deleteExpiredKeys, parameters: [createdAtMs] },
-    { statement: insertKey, parameters: [kid, publicJwk, sealedPrivateKey, createdAtMs, expiresAtMs] },
+    { statement: insertKey, parameters: [kid, publicJwk, encryptedPrivateKey, createdAtMs, expiresAtMs] },
   ];
 }

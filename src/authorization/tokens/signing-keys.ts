@@ -7,8 +7,8 @@ import { createPrivateKey, generateKeyPair as generateKeyPairCallback, type KeyO
 import { promisify } from 'node:util';
 import { calculateJwkThumbprint, exportJWK, type JWK } from 'jose';
 import type { Store } from '../../database/store.ts';
+import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import { Failure } from '../../errors.ts';
-import type { Vault } from '../../vault/vault.ts';
 import type { World } from '../../world.ts';
 import { insertSigningKeySteps, listSigningKeys, type StoredKey } from './signing-key-store.ts';
 
@@ -36,18 +36,18 @@ const generateKeyPair = promisify(generateKeyPairCallback);
 
 interface KeyDependencies {
   readonly store: Store;
-  readonly vault: Vault;
+  readonly cipher: SecretCipher;
   readonly world: World;
 }
 
-export function createSigningKeys({ store, vault, world }: KeyDependencies): SigningKeys {
+export function createSigningKeys({ store, cipher, world }: KeyDependencies): SigningKeys {
   let cached: { readonly key: SigningKey; readonly untilMs: number } | undefined;
 
   async function ensureFresh(): Promise<void> {
     const nowMs = world.nowMs();
     const newest = (await listSigningKeys(store, nowMs)).at(-1);
     if (newest !== undefined && newest.createdAtMs + REPLACED_AFTER_MS > nowMs) return;
-    await store.writeAll(insertSigningKeySteps(await createKey(vault, nowMs)));
+    await store.writeAll(insertSigningKeySteps(await createKey(cipher, nowMs)));
   }
 
   async function findCurrent(): Promise<SigningKey> {
@@ -57,7 +57,7 @@ export function createSigningKeys({ store, vault, world }: KeyDependencies): Sig
     const keys = await listSigningKeys(store, nowMs);
     const current = keys.findLast((key) => key.createdAtMs + SIGNS_AFTER_MS <= nowMs) ?? keys[0];
     if (current === undefined) throw new Failure('internal', 'Cannot sign: there is no key');
-    const key = openKey(vault, current);
+    const key = openKey(cipher, current);
     cached = { key, untilMs: nowMs + READ_AGAIN_AFTER_MS };
     return key;
   }
@@ -71,24 +71,27 @@ export function createSigningKeys({ store, vault, world }: KeyDependencies): Sig
   return { findCurrent, listPublic, ensureFresh };
 }
 
-async function createKey(vault: Vault, nowMs: number): Promise<StoredKey> {
+async function createKey(cipher: SecretCipher, nowMs: number): Promise<StoredKey> {
   const { publicKey, privateKey } = await generateKeyPair('rsa', { modulusLength: 2048 });
   const jwk = await exportJWK(publicKey);
   const kid = await calculateJwkThumbprint(jwk);
   return {
     kid,
     publicJwk: JSON.stringify({ ...jwk, kid, use: 'sig', alg: 'RS256' }),
-    sealedPrivateKey: vault.seal(privateKey.export({ type: 'pkcs8', format: 'der' }), bindSigningKey(kid)),
+    encryptedPrivateKey: cipher.encrypt(
+      privateKey.export({ type: 'pkcs8', format: 'der' }),
+      signingKeyAssociatedData(kid),
+    ),
     createdAtMs: nowMs,
     expiresAtMs: nowMs + PUBLISHED_FOR_MS,
   };
 }
 
-function openKey(vault: Vault, { kid, sealedPrivateKey }: StoredKey): SigningKey {
-  const der = vault.open(sealedPrivateKey, bindSigningKey(kid));
+function openKey(cipher: SecretCipher, { kid, encryptedPrivateKey }: StoredKey): SigningKey {
+  const der = cipher.decrypt(encryptedPrivateKey, signingKeyAssociatedData(kid));
   return { kid, privateKey: createPrivateKey({ key: der, format: 'der', type: 'pkcs8' }) };
 }
 
-export function bindSigningKey(kid: string): string {
+export function signingKeyAssociatedData(kid: string): string {
   return `signing-key:${kid}`;
 }

@@ -3,8 +3,8 @@ import { listEvents } from '../../authorization/accounts/audit-store.ts';
 import { hasUsers } from '../../authorization/accounts/user-store.ts';
 import type { Config } from '../../config/config.ts';
 import { migrations } from '../../database/migrations/list.ts';
+import { openSecretCipher } from '../../database/startup/encryption-keys.ts';
 import { hasDatabase, openStore } from '../../database/startup/open-store.ts';
-import { openVault } from '../../database/startup/vault-keys.ts';
 import type { Store } from '../../database/store.ts';
 import { describeError } from '../../errors.ts';
 import { createLog } from '../../telemetry/log.ts';
@@ -31,7 +31,7 @@ export async function checkStore({ store: place }: Config, world: World): Promis
 
 async function checkKeys(store: Store, place: Config['store'], world: World): Promise<Check> {
   try {
-    await openVault(store, { ...place, configured: place.secretKeys, world });
+    await openSecretCipher(store, { ...place, configured: place.secretKeys, world });
     return ok('keys', 'they open what is stored');
   } catch (error) {
     return fail('keys', describeError(error), 'Set SECRET_KEYS, or put back the file "keys" of this store');

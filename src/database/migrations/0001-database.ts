@@ -10,7 +10,7 @@ export const database: Migration = {
        version {INT} NOT NULL,
        changed_at_ms {INT} NOT NULL
      )`,
-    // One row: something known, sealed with the first key, so that a wrong key is noticed before it seals anything.
+    // One row: something known, encrypted with the first key, so that a wrong key is noticed before it encrypts anything.
     `CREATE TABLE vault_canaries (
        id {INT} NOT NULL PRIMARY KEY,
        sealed {BLOB} NOT NULL

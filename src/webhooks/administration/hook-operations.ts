@@ -123,10 +123,10 @@ async function findRepository({ repositories }: Management, { hook }: StoredHook
   return repository;
 }
 
-async function describe({ store, world, vault }: Management, { stored, repository }: FoundHook): Promise<AnyHook> {
+async function describe({ store, world, cipher }: Management, { stored, repository }: FoundHook): Promise<AnyHook> {
   const nowMs = world.nowMs();
   const { pause } = await readHold(store, stored.hook.id, nowMs);
-  const { password: _, ...hook } = toHookJson(stored, { vault, nowMs, pause });
+  const { password: _, ...hook } = toHookJson(stored, { cipher, nowMs, pause });
   return { ...hook, repository: nameOf(repository) };
 }
 

@@ -5,9 +5,9 @@ import { forEachEngine } from '../../../test/support/engines.ts';
 import { type Receiver, startReceiver } from '../../../test/support/receiver.ts';
 import { type Answer, type ManagementServer, startManagement } from '../../../test/support/webhook-management.ts';
 import { type Store, statement } from '../../database/store.ts';
+import { createSecretCipher } from '../../encryption/secret-cipher.ts';
 import { createLog } from '../../telemetry/log.ts';
 import { createMetrics } from '../../telemetry/metrics.ts';
-import { createVault } from '../../vault/vault.ts';
 import { realWorld } from '../../world.ts';
 import { createAddressGuard } from '../addresses/address-guard.ts';
 import { createDeliveryWorker } from '../delivery/worker/delivery-worker.ts';
@@ -45,7 +45,7 @@ function withHook(title: string, run: (scene: Scene) => Promise<void>): void {
       world: realWorld,
       log: createLog('silent'),
       metrics: createMetrics(),
-      vault: createVault([Buffer.alloc(32, 7)], realWorld),
+      cipher: createSecretCipher([Buffer.alloc(32, 7)], realWorld),
       guard: createAddressGuard({ allowCidrs: ['127.0.0.0/8'] }),
     });
     await using server = await startManagement(store, realWorld, worker.manual);

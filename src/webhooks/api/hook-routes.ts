@@ -81,10 +81,10 @@ function addSingle(routes: OpenAPIHono<IdentityEnv>, dependencies: HookRoutesDep
   });
 }
 
-async function renderAll({ id }: Repository, hooks: readonly StoredHook[], { store, vault, world }: Management) {
+async function renderAll({ id }: Repository, hooks: readonly StoredHook[], { store, cipher, world }: Management) {
   const nowMs = world.nowMs();
   const pauses = await readPauses(store, id, nowMs);
-  return hooks.map((stored) => toHookJson(stored, { vault, nowMs, pause: pauses.get(stored.hook.id) }));
+  return hooks.map((stored) => toHookJson(stored, { cipher, nowMs, pause: pauses.get(stored.hook.id) }));
 }
 
 async function render(repository: Repository, stored: StoredHook, dependencies: Management) {

@@ -223,7 +223,7 @@ async function show(open: OpenWebhooks, text: string, id: string, { json }: { js
 async function describe({ cli }: CliWebhooks, stored: StoredHook) {
   const nowMs = cli.world.nowMs();
   const pauses = await readPauses(cli.store, stored.hook.repositoryId, nowMs);
-  return toHookJson(stored, { vault: cli.vault, nowMs, pause: pauses.get(stored.hook.id) });
+  return toHookJson(stored, { cipher: cli.cipher, nowMs, pause: pauses.get(stored.hook.id) });
 }
 
 async function remove(open: OpenWebhooks, text: string, id: string): Promise<void> {

@@ -33,7 +33,7 @@ function createCliWebhooks(cli: CliStore, createOwners: (store: Store) => Owners
   const management = createManagement({
     store: cli.store,
     world: cli.world,
-    vault: cli.vault,
+    cipher: cli.cipher,
     owners: createOwners(cli.store),
     baseUrl: server.baseUrl ?? `http://${server.host}:${server.httpPort}`,
     guard,

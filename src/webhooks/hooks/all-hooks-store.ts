@@ -22,5 +22,5 @@ export async function listAllHooks(
   { afterId, repositoryId, state, limit }: HooksQuery,
 ): Promise<StoredHook[]> {
   const rows = await store.read(hooksAfter, [afterId, repositoryId ?? 0, state, limit]);
-  return rows.map((row) => ({ hook: toHook(row), sealed: row }));
+  return rows.map((row) => ({ hook: toHook(row), encrypted: row }));
 }

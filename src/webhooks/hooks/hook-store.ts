@@ -1,9 +1,9 @@
 import { type Procedure, procedure, type SqlValue, type Step, type Store, statement } from '../../database/store.ts';
 import type { EventKind } from '../events/event-kind.ts';
-import type { EncryptionType, Hook, ProfileName, SealedSecrets } from './hook.ts';
+import type { EncryptedSecrets, EncryptionType, Hook, ProfileName } from './hook.ts';
 
 /** Columns of `hooks` as they are read. */
-export interface HookRow extends SealedSecrets {
+export interface HookRow extends EncryptedSecrets {
   readonly id: number;
   readonly repository_id: number;
   readonly url: string;
@@ -23,7 +23,7 @@ export interface HookRow extends SealedSecrets {
 
 export interface StoredHook {
   readonly hook: Hook;
-  readonly sealed: SealedSecrets;
+  readonly encrypted: EncryptedSecrets;
 }
 
 export interface NewHook {
@@ -43,8 +43,8 @@ export interface HookChange {
   readonly encryptionType: EncryptionType | undefined;
   readonly profile: ProfileName | undefined;
   readonly events: Readonly<Partial<Record<EventKind, boolean>>>;
-  /** `expected` is the box that it takes the place of: when another is there by now, nothing changes. */
-  readonly secret: { readonly sealed: SealedSecrets; readonly expected: Uint8Array | null } | undefined;
+  /** `expected` is the ciphertext to replace. If the row has another one by now, nothing changes. */
+  readonly secret: { readonly encrypted: EncryptedSecrets; readonly expected: Uint8Array | null } | undefined;
   readonly switch: 'on' | 'off' | undefined;
   readonly nowMs: number;
 }
@@ -202,17 +202,17 @@ function toUpdate(id: number, change: HookChange): SqlValue[] {
     toFlagOrNull(events.note),
     toFlagOrNull(events.merge_request),
     secret === undefined ? 0 : 1,
-    secret?.sealed.secret ?? null,
-    secret?.sealed.previous_until_ms ?? null,
+    secret?.encrypted.secret ?? null,
+    secret?.encrypted.previous_until_ms ?? null,
     change.nowMs,
     change.switch === undefined ? 0 : SWITCH_NUMBER_OF[change.switch],
     'Switched off by its owner',
-    secret?.sealed.previous_secret ?? null,
+    secret?.encrypted.previous_secret ?? null,
     secret?.expected ?? NO_BOX,
   ];
 }
 
-/** Stands for a secret that is null: no box is empty. */
+/** Stands for a secret that is null: no ciphertext is empty. */
 const NO_BOX = new Uint8Array(0);
 
 const SWITCH_NUMBER_OF = { on: 1, off: 2 } as const;
@@ -231,7 +231,7 @@ function first(rows: readonly HookRow[]): StoredHook | undefined {
 
 function toStored(row: HookRow): StoredHook {
   const { secret, previous_secret, previous_until_ms } = row;
-  return { hook: toHook(row), sealed: { secret, previous_secret, previous_until_ms } };
+  return { hook: toHook(row), encrypted: { secret, previous_secret, previous_until_ms } };
 }
 
 export function toHook(row: HookRow): Hook {

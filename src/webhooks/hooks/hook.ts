@@ -1,4 +1,4 @@
-import type { Vault } from '../../vault/vault.ts';
+import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import type { EventKind } from '../events/event-kind.ts';
 
 /** 0: the password itself travels in a header. 1: it is the key of a signature over the body. */
@@ -25,7 +25,7 @@ export interface Hook {
   readonly resultCode: number;
 }
 
-/** What signs a delivery. Former keys are there for a time after a change, so that a receiver can move over without a gap. */
+/** What signs a delivery. Former keys stay valid for a time after a change, so that a receiver can change its key without a gap. */
 export interface HookSecrets {
   readonly current: Buffer | null;
   readonly former: readonly FormerKey[];
@@ -36,10 +36,10 @@ export interface FormerKey {
   readonly untilMs: number;
 }
 
-/** The sealed columns of a hook's row. */
-export interface SealedSecrets {
+/** The encrypted columns of a hook's row. */
+export interface EncryptedSecrets {
   readonly secret: Uint8Array | null;
-  /** All former keys in their time, in one box. */
+  /** All former keys that are still valid, in one ciphertext. */
   readonly previous_secret: Uint8Array | null;
   /** Until when the last of them is valid. */
   readonly previous_until_ms: number | null;
@@ -50,33 +50,44 @@ const ROTATION_MS = 24 * 3600 * 1000;
 /** With more changes in that time the oldest former key ends sooner: each adds a signature to every request. */
 export const MAX_FORMER_KEYS = 9;
 
-export function bindingOf(hookId: number): string {
+export function hookAssociatedData(hookId: number): string {
   return `hook:${hookId}`;
 }
 
-export function sealSecret(vault: Vault, hookId: number, secret: string): Uint8Array | null {
-  return secret === '' ? null : vault.seal(secret, bindingOf(hookId));
+export function encryptSecret(cipher: SecretCipher, hookId: number, secret: string): Uint8Array | null {
+  return secret === '' ? null : cipher.encrypt(secret, hookAssociatedData(hookId));
 }
 
-export function openSecrets(vault: Vault, hookId: number, sealed: SealedSecrets, nowMs: number): HookSecrets {
-  const { previous_secret: box, previous_until_ms: untilMs } = sealed;
-  const former = box === null || untilMs === null ? [] : parseFormer(vault.open(box, bindingOf(hookId)), untilMs);
+export function decryptSecrets(
+  cipher: SecretCipher,
+  hookId: number,
+  encrypted: EncryptedSecrets,
+  nowMs: number,
+): HookSecrets {
+  const { previous_secret: list, previous_until_ms: untilMs } = encrypted;
+  const former =
+    list === null || untilMs === null ? [] : parseFormer(cipher.decrypt(list, hookAssociatedData(hookId)), untilMs);
   return {
-    current: sealed.secret === null ? null : vault.open(sealed.secret, bindingOf(hookId)),
+    current: encrypted.secret === null ? null : cipher.decrypt(encrypted.secret, hookAssociatedData(hookId)),
     former: former.filter((one) => one.untilMs > nowMs),
   };
 }
 
 /** The columns of a hook whose key changes from what `secrets` has to `key`. An empty one takes the key away. */
-export function sealChange(vault: Vault, hookId: number, secrets: HookSecrets, change: KeyChange): SealedSecrets {
+export function encryptChange(
+  cipher: SecretCipher,
+  hookId: number,
+  secrets: HookSecrets,
+  change: KeyChange,
+): EncryptedSecrets {
   const { key, nowMs } = change;
   const fromNow = secrets.current === null ? [] : [{ key: secrets.current, untilMs: nowMs + ROTATION_MS }];
   // A key that comes back is current, and a former one is kept once, for as long as it was promised last.
   const others = secrets.former.filter((one) => one.key.toString() !== secrets.current?.toString());
   const former = [...fromNow, ...others].filter((one) => one.key.toString() !== key).slice(0, MAX_FORMER_KEYS);
   return {
-    secret: sealSecret(vault, hookId, key),
-    previous_secret: former.length === 0 ? null : vault.seal(renderFormer(former), bindingOf(hookId)),
+    secret: encryptSecret(cipher, hookId, key),
+    previous_secret: former.length === 0 ? null : cipher.encrypt(renderFormer(former), hookAssociatedData(hookId)),
     previous_until_ms: former.length === 0 ? null : Math.max(...former.map((one) => one.untilMs)),
   };
 }
@@ -86,7 +97,7 @@ export interface KeyChange {
   readonly nowMs: number;
 }
 
-/** No key contains it, so it distinguishes a list from the single former key that earlier versions sealed. */
+/** No key contains it, so it distinguishes a list from the single former key that earlier versions encrypted. */
 const LIST_MARK = '\0';
 
 function renderFormer(former: readonly FormerKey[]): string {

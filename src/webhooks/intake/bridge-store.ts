@@ -18,8 +18,8 @@ const deleteSecret = statement<{ host: string }>(
   'DELETE FROM bridge_secrets WHERE repository_id = $1 AND host = $2 RETURNING host',
 );
 
-/** What a sealed secret of a bridge is bound to. */
-export function bridgeBinding(repositoryId: number, host: string): string {
+/** The associated data of a bridge's encrypted secret. */
+export function bridgeAssociatedData(repositoryId: number, host: string): string {
   return `bridge:${repositoryId}:${host}`;
 }
 

@@ -5,7 +5,7 @@
 import { Failure, isFailure } from '../../errors.ts';
 import type { Identity, Owner } from '../../identity.ts';
 import { EVENT_KINDS } from '../events/event-kind.ts';
-import { openSecrets, PROFILE_NAMES } from '../hooks/hook.ts';
+import { decryptSecrets, PROFILE_NAMES } from '../hooks/hook.ts';
 import {
   countHooksByRepository,
   PICTURE_LIMIT,
@@ -167,15 +167,15 @@ function openHook(dependencies: SendingDependencies, { caller, repository, store
 
 async function describeHook(dependencies: SendingDependencies, stored: StoredHook) {
   const nowMs = dependencies.world.nowMs();
-  const { hook, sealed } = stored;
+  const { hook, encrypted } = stored;
   const [endpoint, { pause }, lastDay] = await Promise.all([
     readEndpointStatus(dependencies.store, hook.id),
     readHold(dependencies.store, hook.id, nowMs),
     readLastDay(dependencies.store, hook.id, nowMs),
   ]);
-  const { former } = openSecrets(dependencies.vault, hook.id, sealed, nowMs);
+  const { former } = decryptSecrets(dependencies.cipher, hook.id, encrypted, nowMs);
   return {
-    ...toHookJson(stored, { vault: dependencies.vault, nowMs, pause }),
+    ...toHookJson(stored, { cipher: dependencies.cipher, nowMs, pause }),
     endpoint,
     lastDay,
     isPictureCut: lastDay.reduce((sum, hour) => sum + hour.succeeded + hour.failed + hour.waiting, 0) >= PICTURE_LIMIT,

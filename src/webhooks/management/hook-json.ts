@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi';
-import type { Vault } from '../../vault/vault.ts';
+import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import { PAUSE_REASONS, type Pause } from '../delivery/schedule/pause.ts';
-import { openSecrets, PROFILE_NAMES } from '../hooks/hook.ts';
+import { decryptSecrets, PROFILE_NAMES } from '../hooks/hook.ts';
 import type { StoredHook } from '../hooks/hook-store.ts';
 import { toOffsetTime } from '../parameters/json-body.ts';
 
@@ -40,18 +40,18 @@ export const hookJson = z
 export const updatedHookJson = hookJson.omit({ id: true }).openapi('UpdatedHook');
 
 export interface HookJsonContext {
-  readonly vault: Vault;
+  readonly cipher: SecretCipher;
   readonly nowMs: number;
   /** What its row in the queue says; a hook that was just made has none. */
   readonly pause: Pause | undefined;
 }
 
-export function toHookJson({ hook, sealed }: StoredHook, context: HookJsonContext): z.output<typeof hookJson> {
-  const { vault, nowMs, pause } = context;
+export function toHookJson({ hook, encrypted }: StoredHook, context: HookJsonContext): z.output<typeof hookJson> {
+  const { cipher, nowMs, pause } = context;
   return {
     id: hook.id,
     url: hook.url,
-    password: openSecrets(vault, hook.id, sealed, nowMs).current?.toString('utf8') ?? '',
+    password: decryptSecrets(cipher, hook.id, encrypted, nowMs).current?.toString('utf8') ?? '',
     result: hook.result,
     project_id: hook.repositoryId,
     result_code: hook.resultCode,

@@ -1,31 +1,31 @@
-/** Where webhooks keep sealed secrets, for a change of the key. */
-import { createSealedPlace } from '../../database/reseal-store.ts';
-import { bindingOf } from '../hooks/hook.ts';
-import { bridgeBinding } from '../intake/bridge-store.ts';
+/** Where webhooks keep encrypted secrets, for a change of the key. */
+import { createEncryptedColumn } from '../../database/reencrypt-store.ts';
+import { hookAssociatedData } from '../hooks/hook.ts';
+import { bridgeAssociatedData } from '../intake/bridge-store.ts';
 
-export const SEALED_IN_WEBHOOKS = [
-  createSealedPlace({
+export const ENCRYPTED_IN_WEBHOOKS = [
+  createEncryptedColumn({
     name: 'keys of webhooks',
     table: 'hooks',
     column: 'secret',
     keys: ['id'],
     start: [0],
-    bind: (row) => bindingOf(row.key_1 as number),
+    associatedData: (row) => hookAssociatedData(row.key_1 as number),
   }),
-  createSealedPlace({
+  createEncryptedColumn({
     name: 'former keys of webhooks',
     table: 'hooks',
     column: 'previous_secret',
     keys: ['id'],
     start: [0],
-    bind: (row) => bindingOf(row.key_1 as number),
+    associatedData: (row) => hookAssociatedData(row.key_1 as number),
   }),
-  createSealedPlace({
+  createEncryptedColumn({
     name: 'secrets of bridges',
     table: 'bridge_secrets',
     column: 'secret',
     keys: ['repository_id', 'host'],
     start: [0, ''],
-    bind: (row) => bridgeBinding(row.key_1 as number, row.key_2 as string),
+    associatedData: (row) => bridgeAssociatedData(row.key_1 as number, row.key_2 as string),
   }),
 ];

@@ -26,7 +26,7 @@ withDoors('an update changes what it names, keeps the rest, and answers without 
 });
 
 withDoors(
-  'passwords are sealed in the store, and a changed one stays valid for signing beside the new',
+  'passwords are encrypted in the store, and a changed one stays valid for signing beside the new',
   async (server, store) => {
     const { body: hook } = await server.call('POST', HOOKS, { json: { url: URL_1, password: 'first-password' } });
     await server.call('PATCH', `${HOOKS}/${hook.id}`, { json: { url: URL_1, password: 'first-password' } });

@@ -9,7 +9,7 @@ import {
   releaseEndpointStep,
 } from '../delivery/queue/delivery-store.ts';
 import type { EventKind } from '../events/event-kind.ts';
-import { type EncryptionType, openSecrets, PROFILE_NAMES, sealChange, sealSecret } from '../hooks/hook.ts';
+import { decryptSecrets, type EncryptionType, encryptChange, encryptSecret, PROFILE_NAMES } from '../hooks/hook.ts';
 import type { HookChange, StoredHook } from '../hooks/hook-store.ts';
 import { flagParameter, integerParameter } from '../parameters/parameters.ts';
 import { nextNumber } from '../repositories/number-store.ts';
@@ -82,7 +82,7 @@ export async function createHook(
         note: events.note ?? false,
         merge_request: events.merge_request ?? false,
       },
-      secret: sealSecret(dependencies.vault, id, parameters.password ?? ''),
+      secret: encryptSecret(dependencies.cipher, id, parameters.password ?? ''),
       nowMs: dependencies.world.nowMs(),
     },
     MAX_HOOKS,
@@ -187,16 +187,16 @@ function choosePassword({ password, remove_password }: HookChangeParameters): st
 /** Clients that send everything they read change nothing by it: the same password again is no rotation. */
 function changeSecret(
   dependencies: Management,
-  { hook, sealed }: StoredHook,
+  { hook, encrypted }: StoredHook,
   password: string | undefined,
   nowMs: number,
 ): HookChange['secret'] {
   if (password === undefined) return undefined;
-  const secrets = openSecrets(dependencies.vault, hook.id, sealed, nowMs);
+  const secrets = decryptSecrets(dependencies.cipher, hook.id, encrypted, nowMs);
   if ((secrets.current?.toString('utf8') ?? '') === password) return undefined;
   return {
-    sealed: sealChange(dependencies.vault, hook.id, secrets, { key: password, nowMs }),
-    expected: sealed.secret,
+    encrypted: encryptChange(dependencies.cipher, hook.id, secrets, { key: password, nowMs }),
+    expected: encrypted.secret,
   };
 }
 

@@ -1,8 +1,8 @@
 /** Everything that manages repositories, hooks and events works with; built once, by the area or by a command. */
 import type { Store } from '../../database/store.ts';
+import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import type { RequireScope } from '../../http/scope-middleware.ts';
 import type { Owners } from '../../identity.ts';
-import type { Vault } from '../../vault/vault.ts';
 import type { World } from '../../world.ts';
 import type { AddressGuard } from '../addresses/address-guard.ts';
 import type { ManualAttempts } from '../delivery/worker/manual-attempts.ts';
@@ -16,7 +16,7 @@ import { createRepositoryStore, type RepositoryStore } from '../repositories/rep
 export interface Management {
   readonly store: Store;
   readonly world: World;
-  readonly vault: Vault;
+  readonly cipher: SecretCipher;
   readonly owners: Owners;
   /** Address of the resource API as clients see it. */
   readonly baseUrl: string;
@@ -31,7 +31,7 @@ export interface Management {
   readonly access: RepositoryAccess;
 }
 
-type Given = Pick<Management, 'store' | 'world' | 'vault' | 'owners' | 'baseUrl' | 'guard' | 'wakeDeliveries'>;
+type Given = Pick<Management, 'store' | 'world' | 'cipher' | 'owners' | 'baseUrl' | 'guard' | 'wakeDeliveries'>;
 
 export function createManagement(given: Given): Management {
   const repositories = createRepositoryStore(given.store);

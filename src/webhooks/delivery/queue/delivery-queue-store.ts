@@ -5,7 +5,7 @@
 import { type Statement, type Step, type Store, statement } from '../../../database/store.ts';
 import { renderValueRows, wideStatement, wideSteps } from '../../../database/value-rows.ts';
 import type { EventKind } from '../../events/event-kind.ts';
-import type { SealedSecrets } from '../../hooks/hook.ts';
+import type { EncryptedSecrets } from '../../hooks/hook.ts';
 import type { PauseReason, RECONNECTED } from '../schedule/pause.ts';
 import { isStillPending } from './delivery-store.ts';
 
@@ -87,7 +87,7 @@ export async function readWaiting(
 }
 
 /** Everything that one attempt needs. `url` is null when the hook was deleted. */
-export interface ContentRow extends SealedSecrets {
+export interface ContentRow extends EncryptedSecrets {
   readonly id: number;
   readonly hook_id: number;
   readonly attempts: number;

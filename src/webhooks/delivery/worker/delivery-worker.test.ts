@@ -9,7 +9,7 @@ import {
 import {
   createTestWorker,
   startTestWorker,
-  testVault,
+  testCipher,
   waitForEndpoint,
   waitForHook,
 } from '../../../../test/support/delivery-worker.ts';
@@ -19,13 +19,13 @@ import { onRequest, startRawReceiver } from '../../../../test/support/raw-receiv
 import { startReceiver } from '../../../../test/support/receiver.ts';
 import { type Store, statement } from '../../../database/store.ts';
 import { realWorld } from '../../../world.ts';
-import { bindingOf } from '../../hooks/hook.ts';
+import { hookAssociatedData } from '../../hooks/hook.ts';
 import { NEVER_MS, releaseEndpointStep } from '../queue/delivery-store.ts';
 
 forEachEngine('a delivery is sent with its stored bytes, signed, and logged', async (store) => {
   await using receiver = await startReceiver();
   const { url } = receiver;
-  const secret = testVault.seal('key', bindingOf(1));
+  const secret = testCipher.encrypt('key', hookAssociatedData(1));
   await insertTestHook(store, { id: 1, url, secret });
   await using worker = startTestWorker(store);
   const body = Buffer.from('{"text":"grüß"}');

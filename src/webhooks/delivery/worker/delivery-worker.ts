@@ -6,10 +6,10 @@
 
 import { createInFlight } from '../../../database/in-flight.ts';
 import type { Store } from '../../../database/store.ts';
+import type { SecretCipher } from '../../../encryption/secret-cipher.ts';
 import { describeError } from '../../../errors.ts';
 import type { Log } from '../../../telemetry/log.ts';
 import type { Metrics } from '../../../telemetry/metrics.ts';
-import type { Vault } from '../../../vault/vault.ts';
 import type { Worker } from '../../../workers/worker.ts';
 import type { World } from '../../../world.ts';
 import type { AddressGuard } from '../../addresses/address-guard.ts';
@@ -40,7 +40,7 @@ export interface DeliveryWorkerDependencies {
   readonly world: World;
   readonly log: Log;
   readonly metrics: Metrics;
-  readonly vault: Vault;
+  readonly cipher: SecretCipher;
   readonly guard: AddressGuard;
   /** Authorities (PEM) for the certificates of receivers; those of Node unless given. */
   readonly ca?: readonly string[] | undefined;
@@ -98,7 +98,7 @@ function createComponents(given: DeliveryWorkerDependencies) {
     log,
     metrics: createMetrics(given, table),
     sender,
-    readSecrets: createSecretCache(given.vault),
+    readSecrets: createSecretCache(given.cipher),
     onAttempt: given.onAttempt,
   });
   const manual = createManualAttempts({ store, world, log, table, writer, scan, makeAttempt });

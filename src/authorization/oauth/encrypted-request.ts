@@ -1,9 +1,9 @@
-/** The request that a page asks about, sealed into its form. */
+/** The request that a page asks about, encrypted in a hidden field of its form. */
 import { Failure } from '../../errors.ts';
 import type { Session } from '../sign-in/sign-in-context.ts';
 import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
 
-interface SealedRequest {
+interface ShownRequest {
   readonly atMs: number;
   readonly content: unknown;
 }
@@ -12,23 +12,23 @@ interface SealedRequest {
 const PAGE_LIFETIME_MS = 3_600_000;
 
 /** What the person was asked, in a hidden field that only this service can read and only this session can send. */
-export function sealRequest(
-  { vault, world }: ProtocolDependencies,
+export function encryptRequest(
+  { cipher, world }: ProtocolDependencies,
   session: Session,
   { kind, content }: { readonly kind: string; readonly content: unknown },
 ): string {
-  const sealed: SealedRequest = { atMs: world.nowMs(), content };
-  return Buffer.from(vault.seal(JSON.stringify(sealed), `${kind}:${session.id}`)).toString('base64url');
+  const shown: ShownRequest = { atMs: world.nowMs(), content };
+  return Buffer.from(cipher.encrypt(JSON.stringify(shown), `${kind}:${session.id}`)).toString('base64url');
 }
 
-export function openRequest<Content>(
-  { vault, world }: ProtocolDependencies,
+export function decryptRequest<Content>(
+  { cipher, world }: ProtocolDependencies,
   session: Session,
-  { kind, sealed }: { readonly kind: string; readonly sealed: string },
+  { kind, ciphertext }: { readonly kind: string; readonly ciphertext: string },
 ): Content {
   try {
-    const text = vault.open(Buffer.from(sealed, 'base64url'), `${kind}:${session.id}`).toString();
-    const { atMs, content } = JSON.parse(text) as SealedRequest;
+    const text = cipher.decrypt(Buffer.from(ciphertext, 'base64url'), `${kind}:${session.id}`).toString();
+    const { atMs, content } = JSON.parse(text) as ShownRequest;
     if (Math.abs(world.nowMs() - atMs) <= PAGE_LIFETIME_MS) return content as Content;
   } catch {
     // Answered below, whatever was wrong with it.

@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { createSecretCipher, type SecretCipher } from '../../encryption/secret-cipher.ts';
 import { Failure } from '../../errors.ts';
-import { createVault, type Vault } from '../../vault/vault.ts';
 import type { World } from '../../world.ts';
 import { createDurableFile } from '../durable-file.ts';
-import { createSealedPlace } from '../reseal-store.ts';
+import { createEncryptedColumn } from '../reencrypt-store.ts';
 import { type Row, type Statement, type Store, statement } from '../store.ts';
 import { ensureDataDir } from './data-dir.ts';
 
-export interface VaultKeySource {
+export interface EncryptionKeySource {
   readonly dataDir: string;
   /** The setting `store.secretKeys`; with it there is no file. */
   readonly configured: readonly Uint8Array[] | undefined;
@@ -18,13 +18,13 @@ export interface VaultKeySource {
 const KEY_FILE = 'keys';
 const KEY_BYTES = 32;
 
-/** The keys that seal secrets, the first for new ones: those of the configuration, or of the file where there is one. */
-export function readVaultKeys({ dataDir, configured }: VaultKeySource): readonly Uint8Array[] | undefined {
+/** The keys that encrypt secrets, the first for new ones: those of the configuration, or of the file where there is one. */
+export function readEncryptionKeys({ dataDir, configured }: EncryptionKeySource): readonly Uint8Array[] | undefined {
   return configured !== undefined && configured.length > 0 ? configured : readKeyFile(join(dataDir, KEY_FILE));
 }
 
 /** Makes the file of keys, once. */
-export function createVaultKeys({ dataDir, world }: VaultKeySource): readonly Uint8Array[] {
+export function createEncryptionKeys({ dataDir, world }: EncryptionKeySource): readonly Uint8Array[] {
   ensureDataDir(dataDir);
   const path = join(dataDir, KEY_FILE);
   createDurableFile(path, `${Buffer.from(world.randomBytes(KEY_BYTES)).toString('base64')}\n`);
@@ -50,13 +50,13 @@ function readIfPresent(path: string): string | undefined {
   }
 }
 
-/** The vault of this database, with the keys checked against it. A database whose secrets are sealed gets no new key. */
-export async function openVault(store: Store, source: VaultKeySource): Promise<Vault> {
-  const keys = readVaultKeys(source);
+/** The cipher of this database, with the keys checked against it. A database with encrypted secrets gets no new key. */
+export async function openSecretCipher(store: Store, source: EncryptionKeySource): Promise<SecretCipher> {
+  const keys = readEncryptionKeys(source);
   if (keys === undefined && (await findCanary(store)) !== undefined) throw refuseKeys();
-  const vault = createVault(keys ?? createVaultKeys(source), source.world);
-  await checkVaultKeys(store, vault);
-  return vault;
+  const cipher = createSecretCipher(keys ?? createEncryptionKeys(source), source.world);
+  await checkEncryptionKeys(store, cipher);
+  return cipher;
 }
 
 const insertCanaryStatement: Statement<Row> = statement(
@@ -69,27 +69,27 @@ const findCanaryStatement: Statement<{ readonly sealed: Uint8Array }> = statemen
   'SELECT sealed FROM vault_canaries WHERE id = 1',
 );
 
-/** Sealed again last: then the first key opens everything, and a start without the others is right. */
-export const SEALED_CANARY = createSealedPlace({
+/** Encrypted again last: then the first key decrypts everything, and a start without the others is right. */
+export const ENCRYPTED_CANARY = createEncryptedColumn({
   name: 'the word that keys are checked with',
   table: 'vault_canaries',
   column: 'sealed',
   keys: ['id'],
   start: [0],
-  bind: () => BINDING,
+  associatedData: () => ASSOCIATED_DATA,
 });
 
-const BINDING = 'vault-canary';
+const ASSOCIATED_DATA = 'cipher-canary';
 const WORD = 'tweet';
 
 /**
- * Throws unless these keys belong to this database: the first program that used it has left a sealed word there.
- * Otherwise a wrong key would be noticed late, with half the secrets sealed under each.
+ * Throws unless these keys belong to this database: the first program that used it has stored an encrypted word.
+ * Otherwise a wrong key would be noticed late, with half the secrets encrypted with each.
  */
-export async function checkVaultKeys(store: Store, vault: Vault): Promise<void> {
-  const canary = (await findCanary(store)) ?? (await leaveCanary(store, vault));
+export async function checkEncryptionKeys(store: Store, cipher: SecretCipher): Promise<void> {
+  const canary = (await findCanary(store)) ?? (await leaveCanary(store, cipher));
   try {
-    vault.open(canary, BINDING);
+    cipher.decrypt(canary, ASSOCIATED_DATA);
   } catch (cause) {
     throw refuseKeys(cause);
   }
@@ -97,15 +97,15 @@ export async function checkVaultKeys(store: Store, vault: Vault): Promise<void> 
 
 function refuseKeys(cause?: unknown): Failure {
   const message =
-    'Cannot start: the secrets of this database are sealed with a key that this program was not given; ' +
+    'Cannot start: the secrets of this database are encrypted with a key that this program was not given; ' +
     'bring back the file "keys" of its data folder, or set SECRET_KEYS to the keys that were used';
   return new Failure('invalid', message, {}, { cause });
 }
 
-async function leaveCanary(store: Store, vault: Vault): Promise<Uint8Array> {
-  const sealed = vault.seal(WORD, BINDING);
-  await store.write(insertCanaryStatement, [sealed]);
-  return (await findCanary(store)) ?? sealed;
+async function leaveCanary(store: Store, cipher: SecretCipher): Promise<Uint8Array> {
+  const canary = cipher.encrypt(WORD, ASSOCIATED_DATA);
+  await store.write(insertCanaryStatement, [canary]);
+  return (await findCanary(store)) ?? canary;
 }
 
 async function findCanary(store: Store): Promise<Uint8Array | undefined> {

@@ -1,0 +1,96 @@
+/**
+ * Encrypts with the current key what is stored under a former one, so that the former key can be removed. Batches are
+ * small and follow the primary key, so that nothing waits for them. A row is replaced only while it still holds what was
+ * read, and the next run skips what is done. So it may run beside the service, be killed at any moment, and run again.
+ */
+import type { SecretCipher } from '../encryption/secret-cipher.ts';
+import { type Row, type SqlValue, type Statement, type Store, statement } from './store.ts';
+
+/** A column of encrypted secrets, as its owner describes it. */
+export interface ColumnDescription {
+  /** What people call it. */
+  readonly name: string;
+  readonly table: string;
+  readonly column: string;
+  /** The columns of the primary key, one or two. */
+  readonly keys: readonly [string] | readonly [string, string];
+  /** Keys before all others. */
+  readonly start: readonly SqlValue[];
+  /** The associated data of a row's ciphertext. */
+  readonly associatedData: (row: EncryptedRow) => string;
+}
+
+export interface EncryptedColumn extends Pick<ColumnDescription, 'name' | 'start' | 'associatedData'> {
+  /** Up to $2 rows after key $3 (and $4), in key order, whose ciphertext lacks the prefix $1. */
+  readonly list: Statement<EncryptedRow>;
+  /** Replaces the ciphertext $2 with $1 in the row with key $3 (and $4). Returns a row when it did. */
+  readonly replace: Statement<Row>;
+}
+
+export interface EncryptedRow {
+  readonly ciphertext: Uint8Array;
+  readonly key_1: SqlValue;
+  /** Where the key has two columns. */
+  readonly key_2?: SqlValue;
+}
+
+/** The statements differ by names alone, which are written in the program: nothing of them comes from outside. */
+export function createEncryptedColumn({
+  name,
+  table,
+  column,
+  keys,
+  start,
+  associatedData,
+}: ColumnDescription): EncryptedColumn {
+  const [first, second] = keys;
+  const selected = second === undefined ? `${first} AS key_1` : `${first} AS key_1, ${second} AS key_2`;
+  const isBehind = second === undefined ? `${first} > $3` : `(${first}, ${second}) > ($3, $4)`;
+  const isThis = second === undefined ? `${first} = $3` : `${first} = $3 AND ${second} = $4`;
+  return {
+    name,
+    start,
+    associatedData,
+    // A row without a secret is passed over: no comparison with NULL is true.
+    list: statement<EncryptedRow>(
+      `list_encrypted_${table}_${column}`,
+      `SELECT ${selected}, ${column} AS ciphertext FROM ${table}
+       WHERE ${isBehind} AND substr(${column}, 1, 5) <> $1 ORDER BY ${keys.join(', ')} LIMIT $2`,
+    ),
+    replace: statement(
+      `reencrypt_${table}_${column}`,
+      `UPDATE ${table} SET ${column} = $1 WHERE ${isThis} AND ${column} = $2 RETURNING ${first}`,
+    ),
+  };
+}
+
+const BATCH = 200;
+
+/** Returns how many were encrypted again; calls `onBatch` with the number so far after each batch. */
+export async function reencryptColumn(
+  { store, cipher }: { readonly store: Store; readonly cipher: SecretCipher },
+  column: EncryptedColumn,
+  onBatch: (done: number) => void = () => {},
+): Promise<number> {
+  let done = 0;
+  let keys = column.start;
+  for (;;) {
+    const rows = await store.read(column.list, [cipher.keyPrefix, BATCH, ...keys]);
+    const results = await store.writeAll(rows.map((row) => createStep(cipher, column, row)));
+    done += results.filter((replaced) => replaced.length > 0).length;
+    onBatch(done);
+    const last = rows.at(-1);
+    if (last === undefined) return done;
+    keys = keysOf(last);
+  }
+}
+
+function createStep(cipher: SecretCipher, { replace, associatedData }: EncryptedColumn, row: EncryptedRow) {
+  const data = associatedData(row);
+  const ciphertext = cipher.encrypt(cipher.decrypt(row.ciphertext, data), data);
+  return { statement: replace, parameters: [ciphertext, row.ciphertext, ...keysOf(row)] };
+}
+
+function keysOf({ key_1, key_2 }: EncryptedRow): readonly SqlValue[] {
+  return key_2 === undefined ? [key_1] : [key_1, key_2];
+}
