@@ -7,6 +7,7 @@ import { createLiveModel } from '../online/live-model.ts';
 import { type ObservationTable, selectRows } from '../schema/observation-table.ts';
 import { type TrainParameters, trainModel } from '../training/train-model.ts';
 import type { Answers } from './accuracy.ts';
+import { FOLDS_OF, hasTimes, leaveRunsOut, listRows, splitInTime } from './folds.ts';
 import { answerRows } from './offline-answers.ts';
 import { answerPrequentially, createLiveAnswerer, selectKnownBy } from './prequential.ts';
 import { createKnownAt, type Reporting, retellHistory } from './report-times.ts';
@@ -34,10 +35,7 @@ export interface EvaluateOptions {
   readonly reporting?: Reporting | undefined;
 }
 
-interface Fold {
-  readonly learn: readonly number[];
-  readonly judge: readonly number[];
-}
+const MIN_ROWS = 20;
 
 export function evaluate(protocol: Protocol, asReported: ObservationTable, options: EvaluateOptions): Answers {
   const table = options.reporting === undefined ? asReported : retellHistory(asReported, options.reporting);
@@ -69,17 +67,6 @@ export function evaluate(protocol: Protocol, asReported: ObservationTable, optio
   return answers;
 }
 
-const MIN_ROWS = 20;
-const SEEDS = [1, 2, 3, 4, 5];
-
-type FoldedProtocol = Exclude<Protocol, 'prequential' | 'time' | 'leave-run-out' | 'stale-metrics'>;
-
-const FOLDS_OF: Readonly<Record<FoldedProtocol, (table: ObservationTable) => Fold[]>> = {
-  random: (table) => SEEDS.map((seed) => splitRandomly(table.count, seed)),
-  'leave-load-out': (table) => leaveGroupsOut(table, labelLoads(table)),
-  'leave-server-out': leaveServersOut,
-};
-
 /**
  * The trees stay as the first 70 % of each run taught them; what each row shows corrects the following ones, as in
  * service. A source without runs is one run. `asSeen` has the metrics by which the last 30 % are predicted.
@@ -90,20 +77,12 @@ function answerInTime(
   { parameters, onProgress, reporting }: EvaluateOptions,
   answers: Answers,
 ): void {
-  const cutOfRun = new Map<number, { readonly rows: readonly number[]; readonly cut: number }>();
-  for (const [run, rows] of Map.groupBy(listRows(table), (row) => table.run[row]!))
-    cutOfRun.set(run, { rows, cut: Math.floor(0.7 * rows.length) });
-  const runs = [...cutOfRun.values()];
   onProgress('learning from the first 70 %');
+  const { learn, judge, cutMsOfRun } = splitInTime(table);
   const knownAt = createKnownAt(table, reporting);
-  const learned = selectKnownBy(
-    table,
-    runs.flatMap(({ rows, cut }) => rows.slice(0, cut)),
-    { knownAt, nowMsOfRun: (run) => table.atMs[cutOfRun.get(run)!.rows[cutOfRun.get(run)!.cut]!]! },
-  );
-  const judged = new Set(runs.flatMap(({ rows, cut }) => rows.slice(cut)));
+  const learned = selectKnownBy(table, learn, { knownAt, nowMsOfRun: cutMsOfRun });
   const live = createLiveModel(trainModel('evaluated@1', learned, parameters));
-  createLiveAnswerer(live, asSeen, { answers, knownAt })(listRows(table).filter((row) => judged.has(row)));
+  createLiveAnswerer(live, asSeen, { answers, knownAt })(judge);
 }
 
 const TYPICAL_AGE_MS = 1000;
@@ -132,102 +111,4 @@ function answerHeldOutRuns(table: ObservationTable, options: EvaluateOptions, an
       inTime.filter((row) => judged.has(row)),
     );
   }
-}
-
-/** Rows in the order of time: as the file has them, or by their times when it has any. */
-function listRows(table: ObservationTable): number[] {
-  const rows = Array.from({ length: table.count }, (_, i) => i);
-  return hasTimes(table) ? rows.sort((a, b) => table.atMs[a]! - table.atMs[b]! || a - b) : rows;
-}
-
-function hasTimes(table: ObservationTable): boolean {
-  return !table.atMs.subarray(0, table.count).some(Number.isNaN);
-}
-
-function splitRandomly(count: number, seed: number): Fold {
-  const random = createRandom(seed);
-  const rows = Array.from({ length: count }, (_, i) => i);
-  for (let i = count - 1; i > 0; i--) {
-    const j = Math.floor(random() * (i + 1));
-    [rows[i], rows[j]] = [rows[j]!, rows[i]!];
-  }
-  const cut = Math.max(1, Math.round(count / 10));
-  // Learning happens in the order of time: only what is left out is random.
-  return { judge: rows.slice(0, cut), learn: rows.slice(cut).sort((a, b) => a - b) };
-}
-
-const LOAD_BANDS = 5;
-
-/** Five bands of equal size by how many requests the server had. */
-function labelLoads(table: ObservationTable): number[] {
-  const loads = Array.from(
-    { length: table.count },
-    (_, i) => table.numRequestWaiting[i]! + table.numRequestRunning[i]!,
-  );
-  const sorted = Float64Array.from(loads).sort();
-  const edges = Array.from(
-    { length: LOAD_BANDS - 1 },
-    (_, b) => sorted[Math.floor(((b + 1) * table.count) / LOAD_BANDS)]!,
-  );
-  return loads.map((load) => edges.filter((edge) => load >= edge).length);
-}
-
-function leaveGroupsOut(table: ObservationTable, labels: ArrayLike<number>): Fold[] {
-  const rows = Array.from({ length: table.count }, (_, i) => i);
-  const groups = [...new Set(Array.from(labels))].sort((a, b) => a - b);
-  if (groups.length < 2) throw new Failure('invalid', 'Cannot leave a load out: every row has the same');
-  return groups.map((group) => ({
-    learn: rows.filter((row) => labels[row] !== group),
-    judge: rows.filter((row) => labels[row] === group),
-  }));
-}
-
-const MAX_SERVER_FOLDS = 12;
-
-/** One fold a server; with many servers, several are left out together. */
-function leaveServersOut(table: ObservationTable): Fold[] {
-  const servers = new Set(table.server.subarray(0, table.count));
-  if (servers.size < 2)
-    throw new Failure('invalid', `Cannot leave a server out: rows must name at least 2 servers, got ${servers.size}`);
-  return leaveGroupsOut(
-    table,
-    Array.from(table.server.subarray(0, table.count), (server) => server % MAX_SERVER_FOLDS),
-  );
-}
-
-function leaveRunsOut(table: ObservationTable, holdOut: readonly string[] | undefined): Fold[] {
-  const unknown = holdOut?.filter((run) => !table.runs.includes(run)) ?? [];
-  if (unknown.length > 0)
-    throw new Failure(
-      'invalid',
-      `Cannot leave these runs out, no row is of them: ${unknown.join(', ')}; there are ${listSome(table.runs)}`,
-    );
-  if (holdOut === undefined) {
-    if (table.runs.length < 2) throw new Failure('invalid', 'Cannot leave a run out: rows must name at least 2 runs');
-    return leaveGroupsOut(table, table.run.subarray(0, table.count));
-  }
-  const isOut = (row: number) => holdOut.includes(table.runs[table.run[row]!]!);
-  const rows = Array.from({ length: table.count }, (_, i) => i);
-  const fold = { learn: rows.filter((row) => !isOut(row)), judge: rows.filter(isOut) };
-  if (fold.learn.length === 0) throw new Failure('invalid', 'Cannot leave every run out: none is left to learn from');
-  return [fold];
-}
-
-const MAX_LISTED = 20;
-
-function listSome(names: readonly string[]): string {
-  if (names.length === 0) return 'no runs';
-  const more = names.length > MAX_LISTED ? ` and ${names.length - MAX_LISTED} more` : '';
-  return `${names.slice(0, MAX_LISTED).join(', ')}${more}`;
-}
-
-/** mulberry32: the same split on every machine. */
-function createRandom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
 }

@@ -1,0 +1,140 @@
+/** Which rows each protocol learns from, and which it judges. */
+import { Failure } from '../../errors.ts';
+import type { ObservationTable } from '../schema/observation-table.ts';
+
+export interface Fold {
+  readonly learn: readonly number[];
+  readonly judge: readonly number[];
+}
+
+const SEEDS = [1, 2, 3, 4, 5];
+
+type FoldedProtocol = 'random' | 'leave-load-out' | 'leave-server-out';
+
+export const FOLDS_OF: Readonly<Record<FoldedProtocol, (table: ObservationTable) => Fold[]>> = {
+  random: (table) => SEEDS.map((seed) => splitRandomly(table.count, seed)),
+  'leave-load-out': (table) => leaveGroupsOut(table, labelLoads(table)),
+  'leave-server-out': leaveServersOut,
+};
+
+/** The first 70 % of each run, and the rest; a source without runs is one run. */
+export interface TimeSplit extends Fold {
+  /** When the first row of the rest of this run was asked. */
+  cutMsOfRun(run: number): number;
+}
+
+export function splitInTime(table: ObservationTable): TimeSplit {
+  const learn: number[] = [];
+  const judge: number[] = [];
+  const cutMs = new Map<number, number>();
+  for (const [run, rows] of Map.groupBy(listRows(table), (row) => table.run[row]!)) {
+    const cut = Math.floor(0.7 * rows.length);
+    learn.push(...rows.slice(0, cut));
+    judge.push(...rows.slice(cut));
+    cutMs.set(run, table.atMs[rows[cut]!]!);
+  }
+  return { learn, judge: inOrder(table, judge), cutMsOfRun: (run) => cutMs.get(run)! };
+}
+
+function inOrder(table: ObservationTable, rows: readonly number[]): number[] {
+  const chosen = new Set(rows);
+  return listRows(table).filter((row) => chosen.has(row));
+}
+
+/** Rows in the order of time: as the file has them, or by their times when it has any. */
+export function listRows(table: ObservationTable): number[] {
+  const rows = Array.from({ length: table.count }, (_, i) => i);
+  return hasTimes(table) ? rows.sort((a, b) => table.atMs[a]! - table.atMs[b]! || a - b) : rows;
+}
+
+export function hasTimes(table: ObservationTable): boolean {
+  return !table.atMs.subarray(0, table.count).some(Number.isNaN);
+}
+
+function splitRandomly(count: number, seed: number): Fold {
+  const random = createRandom(seed);
+  const rows = Array.from({ length: count }, (_, i) => i);
+  for (let i = count - 1; i > 0; i--) {
+    const j = Math.floor(random() * (i + 1));
+    [rows[i], rows[j]] = [rows[j]!, rows[i]!];
+  }
+  const cut = Math.max(1, Math.round(count / 10));
+  // Learning happens in the order of time: only what is left out is random.
+  return { judge: rows.slice(0, cut), learn: rows.slice(cut).sort((a, b) => a - b) };
+}
+
+const LOAD_BANDS = 5;
+
+/** Five bands of equal size by how many requests the server had. */
+function labelLoads(table: ObservationTable): number[] {
+  const loads = Array.from(
+    { length: table.count },
+    (_, i) => table.numRequestWaiting[i]! + table.numRequestRunning[i]!,
+  );
+  const sorted = Float64Array.from(loads).sort();
+  const edges = Array.from(
+    { length: LOAD_BANDS - 1 },
+    (_, b) => sorted[Math.floor(((b + 1) * table.count) / LOAD_BANDS)]!,
+  );
+  return loads.map((load) => edges.filter((edge) => load >= edge).length);
+}
+
+function leaveGroupsOut(table: ObservationTable, labels: ArrayLike<number>): Fold[] {
+  const rows = Array.from({ length: table.count }, (_, i) => i);
+  const groups = [...new Set(Array.from(labels))].sort((a, b) => a - b);
+  if (groups.length < 2) throw new Failure('invalid', 'Cannot leave a load out: every row has the same');
+  return groups.map((group) => ({
+    learn: rows.filter((row) => labels[row] !== group),
+    judge: rows.filter((row) => labels[row] === group),
+  }));
+}
+
+const MAX_SERVER_FOLDS = 12;
+
+/** One fold a server; with many servers, several are left out together. */
+function leaveServersOut(table: ObservationTable): Fold[] {
+  const servers = new Set(table.server.subarray(0, table.count));
+  if (servers.size < 2)
+    throw new Failure('invalid', `Cannot leave a server out: rows must name at least 2 servers, got ${servers.size}`);
+  return leaveGroupsOut(
+    table,
+    Array.from(table.server.subarray(0, table.count), (server) => server % MAX_SERVER_FOLDS),
+  );
+}
+
+export function leaveRunsOut(table: ObservationTable, holdOut: readonly string[] | undefined): Fold[] {
+  const unknown = holdOut?.filter((run) => !table.runs.includes(run)) ?? [];
+  if (unknown.length > 0)
+    throw new Failure(
+      'invalid',
+      `Cannot leave these runs out, no row is of them: ${unknown.join(', ')}; there are ${listSome(table.runs)}`,
+    );
+  if (holdOut === undefined) {
+    if (table.runs.length < 2) throw new Failure('invalid', 'Cannot leave a run out: rows must name at least 2 runs');
+    return leaveGroupsOut(table, table.run.subarray(0, table.count));
+  }
+  const isOut = (row: number) => holdOut.includes(table.runs[table.run[row]!]!);
+  const rows = Array.from({ length: table.count }, (_, i) => i);
+  const fold = { learn: rows.filter((row) => !isOut(row)), judge: rows.filter(isOut) };
+  if (fold.learn.length === 0) throw new Failure('invalid', 'Cannot leave every run out: none is left to learn from');
+  return [fold];
+}
+
+const MAX_LISTED = 20;
+
+function listSome(names: readonly string[]): string {
+  if (names.length === 0) return 'no runs';
+  const more = names.length > MAX_LISTED ? ` and ${names.length - MAX_LISTED} more` : '';
+  return `${names.slice(0, MAX_LISTED).join(', ')}${more}`;
+}
+
+/** mulberry32: the same split on every machine. */
+function createRandom(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
