@@ -2,188 +2,182 @@
  * How well times are predicted, with peers beside us: XGBoost, LightGBM and Bayesian ridge with llm-d's features and
  * parameters, and our physics alone, learned from the same rows on the same schedule.
  *
- *   node bench/accuracy.ts --input FILE… [--format requests --kv-capacity-tokens N] [--protocol time|prequential]
- *   node bench/accuracy.ts --pools          simulated pools, with prompt, late, batched and lost reports
+ *   node bench/accuracy.ts [--input FILE[@KV_TOKENS]]… [--no-pools] [--only TEXT]… [--predictor NAME]… [--seed N]
+ *                          [--before FOLDER] [--save FILE] [--beside FILE]
  *
- * MAPE in percent with 90 % intervals by block bootstrap, and the share of requests below the p90. Peers need Debian's
- * python3-xgboost and python3-sklearn (LightGBM is in no Debian package); `--python` names the interpreter.
+ * Judges each file by the protocols random, time and prequential (logs of requests, `FILE@480000`, by time and
+ * prequential), and simulated pools with reports at once, late, in batches and lost. MAPE and the share of requests below
+ * the p90 have 90 % intervals by block bootstrap. `--only` keeps cells whose name contains a text, `--predictor` some of
+ * the predictors, `--seed` simulates others. `--before` judges another checkout of this program on the same rows;
+ * `--save` keeps the figures, and `--beside` compares with such a file. Progress goes to standard error.
+ *
+ * Peers need Debian's python3-xgboost and python3-sklearn; `--python` names the interpreter. LightGBM is asked too where
+ * Python has it; no Debian package does, so that scikit-learn's histogram boosting with its parameters stands beside.
  */
-import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
-import { type Answer, measureAccuracy } from '../src/prediction/evaluation/accuracy.ts';
-import { evaluate } from '../src/prediction/evaluation/protocols.ts';
-import type { Reporting } from '../src/prediction/evaluation/report-times.ts';
-import type { Format } from '../src/prediction/formats/read-observations.ts';
-import { readTable } from '../src/prediction/formats/read-table.ts';
-import { evaluatePhysics, fitPhysics } from '../src/prediction/physics/physics.ts';
+import type { Answer, Answers } from '../src/prediction/evaluation/accuracy.ts';
+import { type ObservationTable, TARGETS, type Target } from '../src/prediction/schema/observation-table.ts';
+import { type Cell, listFileCells, listPoolCells } from './accuracy/cells.ts';
+import { describeFile } from './accuracy/logs.ts';
 import {
-  type ObservationTable,
-  observedTimes,
-  selectRows,
-  TARGETS,
-  type Target,
-} from '../src/prediction/schema/observation-table.ts';
-import { DEFAULT_TRAINING } from '../src/prediction/training/train-model.ts';
-import { bootstrapMean } from './accuracy/bootstrap.ts';
-import { type BenchProtocol, type Part, planParts } from './accuracy/schedule.ts';
+  answerByPeers,
+  answerByPhysics,
+  answerByProgram,
+  loadProgram,
+  type Program,
+  readLog,
+} from './accuracy/predictors.ts';
+import {
+  compareMeans,
+  type Figures,
+  formatRow,
+  HEAD,
+  listUncovered,
+  listWorse,
+  measure,
+  type Result,
+} from './accuracy/results.ts';
+import { planParts } from './accuracy/schedule.ts';
 
 const { values: flags, positionals } = parseArgs({
   options: {
     input: { type: 'string', multiple: true, default: [] },
-    format: { type: 'string' },
-    'kv-capacity-tokens': { type: 'string' },
-    protocol: { type: 'string', default: 'time' },
-    pools: { type: 'boolean', default: false },
+    'no-pools': { type: 'boolean', default: false },
+    only: { type: 'string', multiple: true, default: [] },
+    predictor: { type: 'string', multiple: true, default: [] },
+    seed: { type: 'string', default: '0' },
+    before: { type: 'string' },
+    save: { type: 'string' },
+    beside: { type: 'string' },
     python: { type: 'string', default: '/usr/bin/python3' },
   },
   allowPositionals: true,
 });
-const PROTOCOL = flags.protocol as BenchProtocol;
-const HEAD = ['file', 'predictor', 'TTFT MAPE % (90 %)', 'TTFT p90 %', 'TPOT MAPE % (90 %)', 'TPOT p90 %'];
+const OURS = 'Trivet';
+const BEFORE = 'Trivet, before';
+const PHYSICS = 'physics alone';
+const PEERS = ['XGBoost', 'LightGBM', 'histogram boosting', 'Bayesian ridge'];
 
-type Cells = Partial<Record<Target, { readonly mape: string; readonly p90: string }>>;
+type Judge = (cell: Cell, table: ObservationTable) => Promise<Result[]>;
 
-async function read(path: string, format: string | undefined, kvCapacity: string | undefined) {
-  const { table } = await readTable([path], {
-    format: format as Format | undefined,
-    targetModel: '',
-    kvCapacityTokens: kvCapacity === undefined ? undefined : Number(kvCapacity),
-    stdin: process.stdin,
-  });
-  return table;
+function isAsked(predictor: string): boolean {
+  return flags.predictor.length === 0 || flags.predictor.includes(predictor);
 }
 
-function printRow(file: string, predictor: string, cells: Cells): void {
-  const texts = TARGETS.flatMap((target) => [cells[target]?.mape ?? '–', cells[target]?.p90 ?? '–']);
-  console.log(`| ${[file, predictor, ...texts].join(' | ')} |`);
-}
-
-function describeErrors(errors: readonly number[]): string {
-  const { mean, low, high } = bootstrapMean(errors);
-  return `${mean.toFixed(1)} (${low.toFixed(1)}–${high.toFixed(1)})`;
-}
-
-function percentOff({ predictedMs, observedMs }: Pick<Answer, 'predictedMs' | 'observedMs'>): number {
-  return (100 * Math.abs(predictedMs - observedMs)) / observedMs;
-}
-
-/** Ours, on the rows that the peers are judged on. */
-function judgeOurs(table: ObservationTable, judged: ReadonlySet<number>, reporting?: Reporting): Cells {
-  const answers = evaluate(PROTOCOL, table, { parameters: DEFAULT_TRAINING, onProgress: () => {}, reporting });
-  const cells: Cells = {};
-  for (const target of TARGETS) {
-    const same = answers[target].filter(({ row }) => judged.has(row));
-    if (same.length === 0) continue;
-    const p90 = measureAccuracy(same)!.p90Coverage.toFixed(1);
-    cells[target] = { mape: describeErrors(same.map(percentOff)), p90 };
+/** The rows that peers can be judged on; of a window of time all, which is asked before any peer could answer. */
+function createRowFilter(cell: Cell, table: ObservationTable, target: Target): (answer: Answer) => boolean {
+  const { windowMs } = cell;
+  if (windowMs !== undefined) {
+    const firstMs = table.atMs.subarray(0, table.count).reduce((least, ms) => Math.min(least, ms));
+    return ({ row }) => table.atMs[row]! - firstMs >= windowMs[0] && table.atMs[row]! - firstMs < windowMs[1];
   }
-  return cells;
+  const judged = new Set(planParts(table, target, cell).flatMap(({ judge }) => judge));
+  return ({ row }) => judged.has(row);
 }
 
-function judgePhysics(table: ObservationTable, target: Target, parts: readonly Part[]): number[] {
-  const observed = observedTimes(table, target);
-  return parts.flatMap(({ learn, judge }) => {
-    const times = Float64Array.from(learn, (row) => observed[row]!);
-    const physics = fitPhysics(target, selectRows(table, learn), times);
-    const predicted = new Float64Array(judge.length);
-    evaluatePhysics(physics, selectRows(table, judge), judge.length, predicted);
-    return judge.map((row, i) => percentOff({ predictedMs: predicted[i]!, observedMs: observed[row]! }));
-  });
+function describeResult(cell: Cell, predictor: string, figures: Partial<Record<Target, Figures | undefined>>): Result {
+  return { cell: cell.name, predictor, ...figures };
 }
 
-/** As llm-d describes a request: TPOT without the prefix cache, which its rows do not have. */
-function describeRow(table: ObservationTable, target: Target, row: number): number[] {
-  const load = [table.kvCacheUsage, table.inputTokenLength, table.numRequestWaiting, table.numRequestRunning];
-  const values = [...load, table.inflightTokens].map((column) => column[row]!);
-  const prefix = table.prefixCacheScore[row]!;
-  return target === 'ttft' ? [...values, prefix, (1 - prefix) * table.inputTokenLength[row]!] : values;
+function judgeProgram(program: Program, predictor: string): Judge {
+  return async (cell, table) => {
+    const answers: Answers = await answerByProgram(program, cell);
+    const figures = TARGETS.map((target) => [
+      target,
+      measure(answers[target].filter(createRowFilter(cell, table, target))),
+    ]);
+    return [describeResult(cell, predictor, Object.fromEntries(figures))];
+  };
 }
 
-interface PeerLine {
-  readonly name: string;
-  readonly missing?: boolean;
-  readonly predictions?: readonly (readonly number[])[];
-}
+const judgePhysics: Judge = async (cell, table) => {
+  if (cell.windowMs !== undefined) return [];
+  const figures = TARGETS.map((target) => [
+    target,
+    measure(answerByPhysics(table, target, planParts(table, target, cell))),
+  ]);
+  return [describeResult(cell, PHYSICS, Object.fromEntries(figures))];
+};
 
-function runPeers(table: ObservationTable, target: Target, schedule: readonly Part[]): PeerLine[] {
-  const rows = Array.from({ length: table.count }, (_, row) => row);
-  const observed = Array.from(observedTimes(table, target).subarray(0, table.count), (ms) => (ms > 0 ? ms : 0));
-  const input = JSON.stringify({ features: rows.map((row) => describeRow(table, target, row)), observed, schedule });
-  const script = fileURLToPath(new URL('./accuracy/peers.py', import.meta.url));
-  const { stdout, stderr, status } = spawnSync(flags.python, [script], { input, maxBuffer: 1 << 28, encoding: 'utf8' });
-  if (status !== 0) throw new Error(`Cannot run the peers: ${stderr}`);
-  return stdout
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line) as PeerLine);
-}
-
-function judgePeers(table: ObservationTable, partsOf: Readonly<Record<Target, readonly Part[]>>): Map<string, Cells> {
-  const cells = new Map<string, Cells>();
+const judgePeers: Judge = async (cell, table) => {
+  if (cell.windowMs !== undefined) return [];
+  const results = new Map<string, Result>();
   for (const target of TARGETS) {
-    const parts = partsOf[target];
+    const parts = planParts(table, target, cell);
     if (parts.length === 0) continue;
-    const observed = observedTimes(table, target);
-    for (const { name, missing, predictions } of runPeers(table, target, parts)) {
-      const errors = (predictions ?? []).flatMap((predicted, part) =>
-        predicted.map((predictedMs, i) => percentOff({ predictedMs, observedMs: observed[parts[part]!.judge[i]!]! })),
-      );
-      const mape = missing === true ? 'not installed' : describeErrors(errors);
-      cells.set(name, { ...cells.get(name), [target]: { mape, p90: '–' } });
+    const only = PEERS.filter(isAsked);
+    for (const { name, judged } of answerByPeers({ table, target, parts, python: flags.python, only })) {
+      const known = results.get(name) ?? describeResult(cell, name, {});
+      results.set(name, judged === undefined ? { ...known, missing: true } : { ...known, [target]: measure(judged) });
     }
   }
-  return cells;
+  return [...results.values()];
+};
+
+async function listJudges(ours: Program): Promise<Judge[]> {
+  const judges: Judge[] = [];
+  if (isAsked(OURS)) judges.push(judgeProgram(ours, OURS));
+  if (flags.before !== undefined)
+    judges.push(judgeProgram(await loadProgram(pathToFileURL(`${flags.before}/`)), BEFORE));
+  if (isAsked(PHYSICS)) judges.push(judgePhysics);
+  if (PEERS.some(isAsked)) judges.push(judgePeers);
+  return judges;
 }
 
-async function judgeFile(path: string): Promise<void> {
-  const table = await read(path, flags.format, flags['kv-capacity-tokens']);
-  const partsOf = { ttft: planParts(table, 'ttft', PROTOCOL), tpot: planParts(table, 'tpot', PROTOCOL) };
-  const judged = new Set(TARGETS.flatMap((target) => partsOf[target].flatMap(({ judge }) => judge)));
-  const file = basename(path);
-  printRow(file, 'Trivet', judgeOurs(table, judged));
-  const physics: Cells = {};
-  for (const target of TARGETS)
-    if (partsOf[target].length > 0)
-      physics[target] = { mape: describeErrors(judgePhysics(table, target, partsOf[target])), p90: '–' };
-  printRow(file, 'physics alone', physics);
-  for (const [name, cells] of judgePeers(table, partsOf)) printRow(file, name, cells);
+function listCells(folder: string): Cell[] {
+  const files = [...flags.input, ...positionals].flatMap((file) => {
+    const log = describeFile(file);
+    return listFileCells(log, log.format === undefined ? ['random', 'time', 'prequential'] : ['time', 'prequential']);
+  });
+  const pools = flags['no-pools'] ? [] : listPoolCells(Number(flags.seed), folder);
+  return [...files, ...pools].filter(
+    ({ name }) => flags.only.length === 0 || flags.only.some((text) => name.includes(text)),
+  );
 }
 
-/** Pools and reports for which figures are kept in the note on what follows the servers. */
-const POOLS: readonly [name: string, options: string][] = [
-  ['unlike', '--servers large:1,medium:2,small:1 --rate 8 --duration 400 --seed 2'],
-  ['like', '--servers medium:4 --rate 10 --duration 300 --seed 5'],
-  ['one, loaded', '--servers medium:1 --rate 12 --duration 120 --seed 3'],
-];
-const REPORTINGS: readonly [name: string, reporting: Reporting][] = [
-  ['at once', { delayMs: 0, batchMs: 0, lostShare: 0 }],
-  ['2 s late', { delayMs: 2000, batchMs: 0, lostShare: 0 }],
-  ['every 5 s', { delayMs: 0, batchMs: 5000, lostShare: 0 }],
-  ['a fifth lost', { delayMs: 0, batchMs: 0, lostShare: 0.2 }],
-];
-
-async function judgePools(): Promise<void> {
-  const folder = mkdtempSync(join(tmpdir(), 'trivet-accuracy-'));
-  const trivet = fileURLToPath(new URL('../bin/trivet.js', import.meta.url));
-  try {
-    for (const [name, options] of POOLS) {
-      const path = join(folder, 'pool.jsonl');
-      const more = `--policy round-robin --workload poisson --format requests --output ${path}`;
-      spawnSync(process.execPath, [trivet, 'simulate', ...options.split(' '), ...more.split(' ')]);
-      const table = await read(path, 'requests', '100000');
-      const all = new Set(Array.from({ length: table.count }, (_, row) => row));
-      for (const [reports, reporting] of REPORTINGS)
-        printRow(`simulated, ${name}`, `Trivet, reports ${reports}`, judgeOurs(table, all, reporting));
-    }
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
+async function judgeCells(cells: readonly Cell[]): Promise<Result[]> {
+  const ours = await loadProgram(new URL('../', import.meta.url));
+  const judges = await listJudges(ours);
+  const results: Result[] = [];
+  console.log(`| cell | predictor | ${HEAD.join(' | ')} |\n|${'---|'.repeat(HEAD.length + 2)}`);
+  for (const [i, cell] of cells.entries()) {
+    const table = await readLog(ours, cell);
+    console.error(`${i + 1} of ${cells.length}: ${cell.name}, ${table.count} rows`);
+    for (const judge of judges)
+      for (const result of await judge(cell, table)) {
+        console.log(formatRow(result));
+        results.push(result);
+      }
   }
+  return results;
 }
 
-console.log(`| ${HEAD.join(' | ')} |\n|${'---|'.repeat(HEAD.length)}`);
-for (const path of [...flags.input, ...positionals]) await judgeFile(path);
-if (flags.pools) await judgePools();
+function printComparison(results: readonly Result[], other: string): void {
+  const { mape, pinball } = compareMeans(results, OURS, other);
+  if (Number.isNaN(mape)) return;
+  console.log(`\n${OURS} beside "${other}", geometric mean: MAPE ${mape.toFixed(3)}, pinball ${pinball.toFixed(3)}`);
+  console.log(`More than 3 % worse:\n${listLines(listWorse(results, OURS, other))}`);
+}
+
+function listLines(lines: readonly string[]): string {
+  return lines.length === 0 ? '- none' : lines.map((line) => `- ${line}`).join('\n');
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'trivet-accuracy-'));
+try {
+  const results = await judgeCells(listCells(folder));
+  if (flags.save !== undefined) writeFileSync(flags.save, `${JSON.stringify(results)}\n`);
+  const saved = flags.beside === undefined ? [] : (JSON.parse(readFileSync(flags.beside, 'utf8')) as Result[]);
+  const kept = saved.filter(({ predictor }) => predictor === OURS).map((result) => ({ ...result, predictor: BEFORE }));
+  const compared = [...results, ...kept];
+  console.log(
+    `\nThe p90 of ${OURS} held for less than 88 % or more than 92 %:\n${listLines(listUncovered(results, OURS))}`,
+  );
+  for (const other of [BEFORE, ...PEERS]) printComparison(compared, other);
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}

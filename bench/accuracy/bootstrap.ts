@@ -10,12 +10,12 @@ export interface Interval {
   readonly high: number;
 }
 
-/** The mean of these errors, with 90 % of what a moving-block bootstrap makes of it (Künsch 1989). */
+/** The mean of these errors, with 90 % of what a circular block bootstrap makes of it (Politis & Romano 1992). */
 export function bootstrapMean(errors: readonly number[]): Interval {
   const random = createRandom(1);
   const block = Math.min(BLOCK, errors.length);
-  const sums = Array.from({ length: errors.length - block + 1 }, () => 0);
-  for (let i = 0; i < sums.length; i++) for (let j = 0; j < block; j++) sums[i]! += errors[i + j]!;
+  const sums = errors.map(() => 0);
+  for (let i = 0; i < sums.length; i++) for (let j = 0; j < block; j++) sums[i]! += errors[(i + j) % errors.length]!;
   const blocks = Math.max(1, Math.round(errors.length / block));
   const means = Array.from({ length: DRAWS }, () => {
     let sum = 0;

@@ -1,0 +1,110 @@
+/** What each predictor answers for the rows of a cell: ours, our physics alone, and the peers. */
+import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import type * as Accuracy from '../../src/prediction/evaluation/accuracy.ts';
+import type { Fold } from '../../src/prediction/evaluation/folds.ts';
+import type * as Protocols from '../../src/prediction/evaluation/protocols.ts';
+import type * as ReadTable from '../../src/prediction/formats/read-table.ts';
+import { evaluatePhysics, fitPhysics } from '../../src/prediction/physics/physics.ts';
+import {
+  type ObservationTable,
+  observedTimes,
+  selectRows,
+  type Target,
+} from '../../src/prediction/schema/observation-table.ts';
+import type * as TrainModel from '../../src/prediction/training/train-model.ts';
+import type { Cell } from './cells.ts';
+
+/** A prediction beside what happened; a predictor that knows no quantiles has no p90. */
+export type Judged = Omit<Accuracy.Answer, 'p90Ms' | 'row'> & { readonly p90Ms?: number | undefined };
+
+/** The parts of a checkout of this program that predict. */
+export interface Program {
+  readonly evaluate: typeof Protocols.evaluate;
+  readonly readTable: typeof ReadTable.readTable;
+  readonly parameters: typeof TrainModel.DEFAULT_TRAINING;
+}
+
+export async function loadProgram(folder: URL): Promise<Program> {
+  const load = async <T>(path: string) => (await import(new URL(`src/prediction/${path}`, folder).href)) as T;
+  const { evaluate } = await load<typeof Protocols>('evaluation/protocols.ts');
+  const { readTable } = await load<typeof ReadTable>('formats/read-table.ts');
+  const { DEFAULT_TRAINING } = await load<typeof TrainModel>('training/train-model.ts');
+  return { evaluate, readTable, parameters: DEFAULT_TRAINING };
+}
+
+export async function readLog({ readTable }: Program, { log }: Cell): Promise<ObservationTable> {
+  const { paths, format, kvCapacityTokens } = log;
+  const { table } = await readTable(paths, { format, targetModel: '', kvCapacityTokens, stdin: process.stdin });
+  return table;
+}
+
+export async function answerByProgram(program: Program, cell: Cell): Promise<Accuracy.Answers> {
+  const { parameters } = program;
+  const table = await readLog(program, cell);
+  return program.evaluate(cell.protocol, table, { parameters, onProgress: () => {}, reporting: cell.reporting });
+}
+
+export function answerByPhysics(table: ObservationTable, target: Target, parts: readonly Fold[]): Judged[] {
+  const observed = observedTimes(table, target);
+  return parts.flatMap(({ learn, judge }) => {
+    const times = Float64Array.from(learn, (row) => observed[row]!);
+    const physics = fitPhysics(target, selectRows(table, learn), times);
+    const predicted = new Float64Array(judge.length);
+    evaluatePhysics(physics, selectRows(table, judge), judge.length, predicted);
+    return judge.map((row, i) => ({ predictedMs: predicted[i]!, observedMs: observed[row]! }));
+  });
+}
+
+export interface PeerAnswers {
+  readonly name: string;
+  /** Undefined when its library is not installed. */
+  readonly judged: readonly Judged[] | undefined;
+}
+
+interface PeerLine {
+  readonly name: string;
+  readonly missing?: boolean;
+  /** One list for each part. */
+  readonly predictions?: readonly (readonly number[])[];
+  readonly p90?: readonly (readonly number[])[];
+}
+
+interface PeerTask {
+  readonly table: ObservationTable;
+  readonly target: Target;
+  readonly parts: readonly Fold[];
+  readonly python: string;
+  readonly only: readonly string[];
+}
+
+export function answerByPeers({ table, target, parts, python, only }: PeerTask): PeerAnswers[] {
+  const rows = Array.from({ length: table.count }, (_, row) => row);
+  const times = observedTimes(table, target);
+  const observed = rows.map((row) => (times[row]! > 0 ? times[row]! : 0));
+  const features = rows.map((row) => describeRow(table, target, row));
+  const script = fileURLToPath(new URL('./peers.py', import.meta.url));
+  const input = JSON.stringify({ features, observed, schedule: parts, only });
+  const { stdout, stderr, status } = spawnSync(python, [script], { input, maxBuffer: 1 << 28, encoding: 'utf8' });
+  if (status !== 0) throw new Error(`Cannot run the peers: ${stderr}`);
+  const lines = stdout.split('\n').filter((line) => line !== '');
+  return lines.map((line): PeerAnswers => {
+    const { name, missing, predictions = [], p90 } = JSON.parse(line) as PeerLine;
+    const judged = parts.flatMap(({ judge }, part) =>
+      judge.map((row, i) => ({
+        predictedMs: predictions[part]?.[i] ?? Number.NaN,
+        p90Ms: p90?.[part]?.[i],
+        observedMs: times[row]!,
+      })),
+    );
+    return { name, judged: missing === true ? undefined : judged };
+  });
+}
+
+/** As llm-d describes a request: TPOT without the prefix cache, which its rows do not have. */
+function describeRow(table: ObservationTable, target: Target, row: number): number[] {
+  const load = [table.kvCacheUsage, table.inputTokenLength, table.numRequestWaiting, table.numRequestRunning];
+  const values = [...load, table.inflightTokens].map((column) => column[row]!);
+  const prefix = table.prefixCacheScore[row]!;
+  return target === 'ttft' ? [...values, prefix, (1 - prefix) * table.inputTokenLength[row]!] : values;
+}
