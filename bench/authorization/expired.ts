@@ -7,7 +7,7 @@ import { createSecret, hashSecret } from '../../src/authorization/accounts/secre
 import { createUser } from '../../src/authorization/accounts/user-store.ts';
 import { createApplication } from '../../src/authorization/applications/application.ts';
 import { sweepExpired } from '../../src/authorization/maintenance/sweep-store.ts';
-import { findLiveToken, insertFamilySteps } from '../../src/authorization/tokens/token-store.ts';
+import { findLiveToken, insertFamilyStatements } from '../../src/authorization/tokens/token-store.ts';
 import { migrations } from '../../src/database/migrations/list.ts';
 import { databaseFileOf, openStore } from '../../src/database/startup/open-store.ts';
 import type { Store } from '../../src/database/store.ts';
@@ -69,7 +69,7 @@ async function insertLive(store: Store): Promise<Uint8Array[]> {
   const family = { clientId, person, scope: 'all_user', authTimeMs: nowMs, nowMs, expiresAtMs };
   await store.writeAll(
     hashes.flatMap((hash) =>
-      insertFamilySteps({ ...family, familyId: realWorld.uuid() }, { access: { hash, expiresAtMs } }),
+      insertFamilyStatements({ ...family, familyId: realWorld.uuid() }, { access: { hash, expiresAtMs } }),
     ),
   );
   return hashes;

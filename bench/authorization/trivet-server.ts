@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { createSecret, hashSecret } from '../../src/authorization/accounts/secret-text.ts';
-import { insertCodeStep } from '../../src/authorization/oauth/protocol/code-store.ts';
-import { insertFamilySteps } from '../../src/authorization/tokens/token-store.ts';
+import { insertCodeStatement } from '../../src/authorization/oauth/protocol/code-store.ts';
+import { insertFamilyStatements } from '../../src/authorization/tokens/token-store.ts';
 import { migrations } from '../../src/database/migrations/list.ts';
 import { openStore } from '../../src/database/startup/open-store.ts';
-import type { Step } from '../../src/database/store.ts';
+import type { BoundStatement } from '../../src/database/store.ts';
 import { createLog, gatherLines } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { realWorld } from '../../src/world.ts';
@@ -34,7 +34,7 @@ const person = { userId: user.id, credentialGeneration: user.credentialGeneratio
 
 const DAY_MS = 86_400_000;
 
-function prepareOne(kind: Kind): { readonly secret: string; readonly steps: readonly Step[] } {
+function prepareOne(kind: Kind): { readonly secret: string; readonly statements: readonly BoundStatement[] } {
   const nowMs = realWorld.nowMs();
   if (kind === 'exchange') {
     const secret = createSecret('code', realWorld);
@@ -47,14 +47,14 @@ function prepareOne(kind: Kind): { readonly secret: string; readonly steps: read
       issuedAtMs: nowMs,
     };
     const expiresAtMs = nowMs + 60_000;
-    const step = insertCodeStep({
+    const step = insertCodeStatement({
       ...code,
       codeHash: hashSecret(secret),
       codeChallenge: undefined,
       nonce: undefined,
       expiresAtMs,
     });
-    return { secret, steps: [step] };
+    return { secret, statements: [step] };
   }
   const [access, refresh] = [createSecret('access', realWorld), createSecret('refresh', realWorld)];
   const familyId = realWorld.uuid();
@@ -64,7 +64,7 @@ function prepareOne(kind: Kind): { readonly secret: string; readonly steps: read
     access: { hash: hashSecret(access), expiresAtMs },
     refresh: { hash: hashSecret(refresh), expiresAtMs },
   };
-  return { secret: kind === 'refresh' ? refresh : access, steps: insertFamilySteps(family, tokens) };
+  return { secret: kind === 'refresh' ? refresh : access, statements: insertFamilyStatements(family, tokens) };
 }
 
 serveParent({
@@ -78,7 +78,7 @@ serveParent({
   },
   prepare: async (kind, count) => {
     const prepared = Array.from({ length: count }, () => prepareOne(kind));
-    await store.writeAll(prepared.flatMap(({ steps }) => steps));
+    await store.writeAll(prepared.flatMap(({ statements }) => statements));
     return prepared.map(({ secret }) => secret);
   },
 });

@@ -6,7 +6,7 @@ import { migrations } from '../../src/database/migrations/list.ts';
 import { openStore } from '../../src/database/startup/open-store.ts';
 import type { Store } from '../../src/database/store.ts';
 import { createTrainer } from '../../src/prediction/learning/trainer-worker.ts';
-import { insertSampleStep } from '../../src/prediction/observations/sample-store.ts';
+import { insertSampleStatement } from '../../src/prediction/observations/sample-store.ts';
 import { createPredictor, type SwappablePredictor } from '../../src/prediction/online/predictor.ts';
 import { createModelLoader } from '../../src/prediction/registry/model-loader.ts';
 import { listModelVersions, promoteModel } from '../../src/prediction/registry/model-store.ts';
@@ -81,7 +81,7 @@ async function insertSamples(store: Store, count: number): Promise<void> {
       observations
         .slice(from, from + 1000)
         .map((observation, index) =>
-          insertSampleStep({ id: ids[from + index]!, observation: { ...observation, atMs: Date.now() } }),
+          insertSampleStatement({ id: ids[from + index]!, observation: { ...observation, atMs: Date.now() } }),
         ),
     );
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Failure } from '../errors.ts';
 import { LEASE_TABLE } from './leases.ts';
-import { type Migration, type Row, type Statement, type Step, statement } from './store.ts';
+import { type BoundStatement, type Migration, type Row, type Statement, statement } from './store.ts';
 
 /** Which migrations are still to run, and which databases this program must leave alone. */
 
@@ -51,7 +51,7 @@ const recordExpansion: Statement<Row> = statement(
   'INSERT INTO schema_expansions (id, name, checksum, applied_at_ms) VALUES ($1, $2, $3, $4)',
 );
 
-export function recordStep(migration: Migration, nowMs: number): Step {
+export function recordStatement(migration: Migration, nowMs: number): BoundStatement {
   return {
     statement: migration.isExpansion ? recordExpansion : recordRequired,
     parameters: [migration.id, migration.name, checksumOf(migration), nowMs],

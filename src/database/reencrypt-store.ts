@@ -76,7 +76,7 @@ export async function reencryptColumn(
   let keys = column.start;
   for (;;) {
     const rows = await store.read(column.list, [cipher.keyPrefix, BATCH, ...keys]);
-    const results = await store.writeAll(rows.map((row) => createStep(cipher, column, row)));
+    const results = await store.writeAll(rows.map((row) => createStatement(cipher, column, row)));
     done += results.filter((replaced) => replaced.length > 0).length;
     onBatch(done);
     const last = rows.at(-1);
@@ -85,7 +85,7 @@ export async function reencryptColumn(
   }
 }
 
-function createStep(cipher: SecretCipher, { replace, associatedData }: EncryptedColumn, row: EncryptedRow) {
+function createStatement(cipher: SecretCipher, { replace, associatedData }: EncryptedColumn, row: EncryptedRow) {
   const data = associatedData(row);
   const ciphertext = cipher.encrypt(cipher.decrypt(row.ciphertext, data), data);
   return { statement: replace, parameters: [ciphertext, row.ciphertext, ...keysOf(row)] };

@@ -39,11 +39,14 @@ export function listStatements(): readonly Statement[] {
   return [...registered.values()];
 }
 
-/** One statement of a unit with its parameters. */
-export interface Step {
+/** A statement with its parameters, to be executed alone or in a transaction with others. */
+export interface BoundStatement {
   readonly statement: Statement<object>;
   readonly parameters: readonly SqlValue[];
 }
+
+/** The name in delivery. */
+export type Step = BoundStatement;
 
 /** What a procedure may do inside its transaction. */
 export interface Transaction {
@@ -104,7 +107,7 @@ export interface Store {
   /** One statement, atomic by itself. */
   write<R extends object>(statement: Statement<R>, parameters?: readonly SqlValue[]): Promise<R[]>;
   /** Several statements that commit together or not at all; the rows of each. */
-  writeAll(steps: readonly Step[]): Promise<Row[][]>;
+  writeAll(statements: readonly BoundStatement[]): Promise<Row[][]>;
   /** A registered procedure, in one transaction. What it throws is thrown here, and nothing is committed. */
   call<Input, Result>(procedure: Procedure<Input, Result>, input: Input): Promise<Result>;
   /**
@@ -117,8 +120,8 @@ export interface Store {
    * integers below 2^53 that follow the time (`idAtMs`).
    */
   makeIds(count: number): Promise<number[]>;
-  /** The step that notifies the watchers of `topic`; put it into the unit that makes the change. */
-  touch(topic: string, nowMs: number): Step;
+  /** Notifies the watchers of `topic`. Execute it in the transaction that makes the change. */
+  touch(topic: string, nowMs: number): BoundStatement;
   [Symbol.asyncDispose](): Promise<void>;
 }
 

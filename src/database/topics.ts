@@ -1,6 +1,6 @@
 import type { Log } from '../telemetry/log.ts';
 import type { Engine } from './engine.ts';
-import { type Row, type Statement, type Step, statement } from './store.ts';
+import { type BoundStatement, type Row, type Statement, statement } from './store.ts';
 
 /**
  * How a process learns that another one changed something it keeps in memory: a version per topic, moved in the
@@ -20,7 +20,7 @@ const touchStatement: Statement<Row> = statement(
 
 const listVersionsStatement: Statement<TopicVersion> = statement('topic_list', 'SELECT name, version FROM topics');
 
-export function createTouch(topic: string, nowMs: number): Step {
+export function createTouch(topic: string, nowMs: number): BoundStatement {
   return { statement: touchStatement, parameters: [topic, nowMs] };
 }
 

@@ -1,4 +1,4 @@
-import { type SqlValue, type Statement, type Step, statement } from './store.ts';
+import { type BoundStatement, type SqlValue, type Statement, statement } from './store.ts';
 
 /**
  * Statements over many rows at once, in the portable subset: a list of values as long as one of a few widths, so that
@@ -38,8 +38,8 @@ export function wideStatement<R extends object>(
 }
 
 /**
- * The steps that run it over all rows. A list that has none of the widths is filled up, by `filler` or else by its last
- * row again, which is no harm where a row changes nothing the second time: one statement costs less than several.
+ * The statements that run it over all rows. A list that fits no width is padded with `filler` or, without it, with its
+ * last row again, which is safe where a row changes nothing the second time: one statement costs less than several.
  * `more` are parameters after those of the rows.
  */
 export function wideSteps(
@@ -47,32 +47,32 @@ export function wideSteps(
   rows: readonly (readonly SqlValue[])[],
   more: readonly SqlValue[] = [],
   filler: readonly SqlValue[] = rows.at(-1) ?? [],
-): Step[] {
-  const steps: Step[] = [];
+): BoundStatement[] {
+  const statements: BoundStatement[] = [];
   for (let at = 0; at < rows.length; ) {
     const width = findWidth(wide, rows.length - at);
     const parameters: SqlValue[] = [];
     for (let row = at; row < at + width; row += 1) parameters.push(...(rows[row] ?? filler));
     parameters.push(...more);
-    steps.push({ statement: wide.byWidth.get(width) as Step['statement'], parameters });
+    statements.push({ statement: wide.byWidth.get(width) as BoundStatement['statement'], parameters });
     at += width;
   }
-  return steps;
+  return statements;
 }
 
-/** The same, never filled up: for rows that must not come twice. */
-export function exactSteps(wide: WideStatement<object>, rows: readonly (readonly SqlValue[])[]): Step[] {
-  const steps: Step[] = [];
+/** The same without padding: for rows that must not come twice. */
+export function exactSteps(wide: WideStatement<object>, rows: readonly (readonly SqlValue[])[]): BoundStatement[] {
+  const statements: BoundStatement[] = [];
   for (let at = 0; at < rows.length; ) {
     const width = wide.widths.find((one) => one <= rows.length - at) ?? 1;
     const parameters = rows.slice(at, at + width).flat();
-    steps.push({ statement: wide.byWidth.get(width) as Step['statement'], parameters });
+    statements.push({ statement: wide.byWidth.get(width) as BoundStatement['statement'], parameters });
     at += width;
   }
-  return steps;
+  return statements;
 }
 
-/** The narrowest that has room for all, or the widest there is. */
+/** The narrowest width that fits all rows, or else the widest. */
 function findWidth({ widths }: WideStatement<object>, count: number): number {
   return widths.findLast((width) => width >= count) ?? widths[0] ?? 1;
 }

@@ -1,4 +1,4 @@
-import type { Step } from '../database/store.ts';
+import type { BoundStatement } from '../database/store.ts';
 import type { Actor } from './operation.ts';
 
 /** What areas other than authorization record in its audit log. */
@@ -10,5 +10,5 @@ export interface RecordedChange {
   readonly details: Readonly<Record<string, string | number | boolean>>;
 }
 
-/** The step that records a change, to be committed with it. */
-export type AuditChange = (change: RecordedChange, nowMs: number) => Step;
+/** The statement that records a change. It commits with the change. */
+export type AuditChange = (change: RecordedChange, nowMs: number) => BoundStatement;

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { test } from 'node:test';
-import { disableUserStep, enableUserStep } from '../../src/authorization/accounts/user-store.ts';
+import { disableUserStatement, enableUserStatement } from '../../src/authorization/accounts/user-store.ts';
 import { createPersonalToken, revokePersonalToken } from '../../src/authorization/tokens/personal-token.ts';
 import { realWorld } from '../../src/world.ts';
 import {
@@ -149,9 +149,9 @@ test("B08 what one process revokes is refused on the other's very next call", { 
     );
     await revokePersonalToken(store, world, { userId: person.user.id, tokenId: token.tokenId });
     assert.deepEqual([await callApi(one, secret), await callApi(other, secret)], [401, 401]);
-    await store.writeAll([disableUserStep(person.user.id, world.nowMs())]);
+    await store.writeAll([disableUserStatement(person.user.id, world.nowMs())]);
     assert.deepEqual([await callApi(one, live), await callApi(other, live)], [401, 401], 'a disabled person');
-    await store.writeAll([enableUserStep(person.user.id)]);
+    await store.writeAll([enableUserStatement(person.user.id)]);
     assert.deepEqual([await callApi(one, live), await callApi(other, live)], [200, 200], 'and enabled again');
   }),
 );

@@ -2,7 +2,7 @@ import { html } from 'hono/html';
 import { formatDate, type Mistake, renderCsrf, renderDone, renderField, renderMistake } from '../../pages/elements.ts';
 import { readField, toMistake } from '../../pages/page-routes.ts';
 import { findDone } from '../../pages/signed-in-pages.ts';
-import { auditStep } from '../accounts/audit-store.ts';
+import { auditStatement } from '../accounts/audit-store.ts';
 import { listOrganizationsOfUser } from '../accounts/organization-store.ts';
 import { changeProfile, type User } from '../accounts/user-store.ts';
 import { messages } from '../messages/messages.ts';
@@ -22,7 +22,9 @@ export function addProfileRoutes({ context, page, form }: AccountPages): void {
     } catch (error) {
       return showProfile(context.store, submission, { values, mistake: toMistake(error) });
     }
-    await context.store.writeAll([auditStep({ kind: 'user_changed', userId: session.user.id }, context.world.nowMs())]);
+    await context.store.writeAll([
+      auditStatement({ kind: 'user_changed', userId: session.user.id }, context.world.nowMs()),
+    ]);
     return c.redirect('/account?done=saved', 303);
   });
 }

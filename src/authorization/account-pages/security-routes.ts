@@ -1,13 +1,13 @@
 /** Password, second step, passkeys and linked accounts. Every action that adds a way to sign in requires a recent sign-in. */
-import type { Step } from '../../database/store.ts';
+import type { BoundStatement } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import { readField, toMistake } from '../../pages/page-routes.ts';
 import { findDone } from '../../pages/signed-in-pages.ts';
 import { checkAttempt, forgiveAttempt } from '../accounts/attempt-store.ts';
-import { auditStep } from '../accounts/audit-store.ts';
-import { deletePasskeyStep, listPasskeys } from '../accounts/passkey-store.ts';
+import { auditStatement } from '../accounts/audit-store.ts';
+import { deletePasskeyStatement, listPasskeys } from '../accounts/passkey-store.ts';
 import { changePasswordOnce } from '../accounts/password-store.ts';
-import { endOtherSessionsStep, keepSessionStep } from '../accounts/session-store.ts';
+import { endOtherSessionsStatement, keepSessionStatement } from '../accounts/session-store.ts';
 import { attemptSubjects } from '../accounts/sign-in-back-off.ts';
 import { countRecoveryCodes, hasTotp } from '../accounts/totp-store.ts';
 import { listUpstreamAccounts } from '../accounts/upstream-account-store.ts';
@@ -17,7 +17,7 @@ import { passkeyScript } from '../sign-in/passkey-script.ts';
 import { beginRegistration, canUsePasskeys, finishRegistration } from '../sign-in/passkeys.ts';
 import { checkHashPlace, checkNewPassword, hashPassword, isPassword } from '../sign-in/password.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
-import { deletePersonalTokensStep } from '../tokens/personal-token-store.ts';
+import { deletePersonalTokensStatement } from '../tokens/personal-token-store.ts';
 import type { AccountPages, PageRequest, Submission } from './account-pages.ts';
 import { askToSignInAgain, isFresh } from './recent-sign-in.ts';
 import { renderSecurity, type SecurityView } from './security-page.ts';
@@ -106,12 +106,12 @@ function addPasswordForm({ context, form }: AccountPages): void {
       credentialGeneration: user.credentialGeneration,
       passwordHash: await hashPassword(password, { key: session.id, isKnown: true }),
       nowMs,
-      steps: [
+      statements: [
         // All other sessions end: an intruder who knew the old password is signed out.
-        keepSessionStep(session.id, user.id),
-        endOtherSessionsStep(user.id, session.id),
-        ...(revokesTokens ? revokePersonalTokensSteps(user.id, nowMs) : []),
-        auditStep({ ...event, details: { tokens_revoked: revokesTokens } }, nowMs),
+        keepSessionStatement(session.id, user.id),
+        endOtherSessionsStatement(user.id, session.id),
+        ...(revokesTokens ? revokePersonalTokensStatements(user.id, nowMs) : []),
+        auditStatement({ ...event, details: { tokens_revoked: revokesTokens } }, nowMs),
       ],
     });
     if (!isChanged) throw new Failure('conflict', 'Cannot change the password: another one was set meanwhile');
@@ -119,10 +119,10 @@ function addPasswordForm({ context, form }: AccountPages): void {
   });
 }
 
-function revokePersonalTokensSteps(userId: string, nowMs: number): Step[] {
+function revokePersonalTokensStatements(userId: string, nowMs: number): BoundStatement[] {
   return [
-    deletePersonalTokensStep(userId),
-    auditStep({ kind: 'personal_token_revoked', userId, details: { which: 'all' } }, nowMs),
+    deletePersonalTokensStatement(userId),
+    auditStatement({ kind: 'personal_token_revoked', userId, details: { which: 'all' } }, nowMs),
   ];
 }
 
@@ -160,8 +160,8 @@ function addPasskeyForms({ context, form }: AccountPages): void {
       return showSecurity(context, submission, { mistake });
     }
     await context.store.writeAll([
-      deletePasskeyStep(readField(submission.form, 'passkey_id'), user.id),
-      auditStep(
+      deletePasskeyStatement(readField(submission.form, 'passkey_id'), user.id),
+      auditStatement(
         { kind: 'passkey_removed', userId: user.id, address: clientAddress(submission.c) },
         context.world.nowMs(),
       ),

@@ -3,8 +3,8 @@ import { formatDate, renderBadge, renderCsrf, renderDone, renderHidden, renderMo
 import type { Html } from '../../pages/layout.ts';
 import { readField } from '../../pages/page-routes.ts';
 import { findDone } from '../../pages/signed-in-pages.ts';
-import { auditStep } from '../accounts/audit-store.ts';
-import { endOtherSessionsStep, endSession, listSessions, type SessionEntry } from '../accounts/session-store.ts';
+import { auditStatement } from '../accounts/audit-store.ts';
+import { endOtherSessionsStatement, endSession, listSessions, type SessionEntry } from '../accounts/session-store.ts';
 import { messages } from '../messages/messages.ts';
 import { describeScope } from '../messages/scope-descriptions.ts';
 import { listAuthorizedApplications, revokeConsent } from '../oauth/protocol/consent-store.ts';
@@ -38,8 +38,8 @@ ${others ? html`<form method="post" action="/account/sessions/end-others">${rend
   form('/account/sessions/end-others', async ({ c, session }) => {
     const event = { kind: 'session_ended', userId: session.user.id, address: clientAddress(c) } as const;
     await context.store.writeAll([
-      endOtherSessionsStep(session.user.id, session.id),
-      auditStep({ ...event, details: { which: 'all others' } }, context.world.nowMs()),
+      endOtherSessionsStatement(session.user.id, session.id),
+      auditStatement({ ...event, details: { which: 'all others' } }, context.world.nowMs()),
     ]);
     return c.redirect('/account/sessions?done=others', 303);
   });

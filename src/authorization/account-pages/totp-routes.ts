@@ -1,14 +1,14 @@
 import { Failure } from '../../errors.ts';
 import type { Mistake } from '../../pages/elements.ts';
 import { readField, toMistake } from '../../pages/page-routes.ts';
-import { auditStep } from '../accounts/audit-store.ts';
+import { auditStatement } from '../accounts/audit-store.ts';
 import {
-  confirmTotpStep,
-  deleteTotpSteps,
+  confirmTotpStatement,
+  deleteTotpStatements,
   findPendingTotpSeed,
   hasTotp,
   offerTotpSeed,
-  replaceRecoveryCodesSteps,
+  replaceRecoveryCodesStatements,
 } from '../accounts/totp-store.ts';
 import { messages } from '../messages/messages.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
@@ -57,9 +57,9 @@ function addSetUp({ context, page, form }: AccountPages): void {
     const codes = createRecoveryCodes(context.world);
     const event = { kind: 'totp_enabled', userId: session.user.id, address: clientAddress(c) } as const;
     await context.store.writeAll([
-      confirmTotpStep(session.user.id, timeStep, nowMs),
-      ...replaceRecoveryCodesSteps(session.user.id, codes),
-      auditStep(event, nowMs),
+      confirmTotpStatement(session.user.id, timeStep, nowMs),
+      ...replaceRecoveryCodesStatements(session.user.id, codes),
+      auditStatement(event, nowMs),
     ]);
     return redirectWithSecret(context, submission, { path: RECOVERY_CODES, texts: codes });
   });
@@ -94,7 +94,10 @@ function addStop({ context, form }: AccountPages): void {
 
   proven(`${SECURITY}/totp/stop`, 'totp', async ({ c, session }) => {
     const event = { kind: 'totp_disabled', userId: session.user.id, address: clientAddress(c) } as const;
-    await context.store.writeAll([...deleteTotpSteps(session.user.id), auditStep(event, context.world.nowMs())]);
+    await context.store.writeAll([
+      ...deleteTotpStatements(session.user.id),
+      auditStatement(event, context.world.nowMs()),
+    ]);
     return c.redirect(`${SECURITY}?done=totp_stopped`, 303);
   });
 
@@ -104,8 +107,8 @@ function addStop({ context, form }: AccountPages): void {
       throw new Failure('conflict', 'Cannot make recovery codes: the authenticator app is off');
     const codes = createRecoveryCodes(context.world);
     const event = { kind: 'recovery_codes_renewed', userId: session.user.id, address: clientAddress(c) } as const;
-    const steps = replaceRecoveryCodesSteps(session.user.id, codes);
-    await context.store.writeAll([...steps, auditStep(event, context.world.nowMs())]);
+    const statements = replaceRecoveryCodesStatements(session.user.id, codes);
+    await context.store.writeAll([...statements, auditStatement(event, context.world.nowMs())]);
     return redirectWithSecret(context, request, { path: RECOVERY_CODES, texts: codes });
   });
 }

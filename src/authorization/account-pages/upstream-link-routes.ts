@@ -1,7 +1,7 @@
 import { renderGoOnPage } from '../../pages/notice-pages.ts';
 import { respondPage } from '../../pages/page-response.ts';
-import { auditStep } from '../accounts/audit-store.ts';
-import { unlinkUpstreamStep } from '../accounts/upstream-account-store.ts';
+import { auditStatement } from '../accounts/audit-store.ts';
+import { unlinkUpstreamStatement } from '../accounts/upstream-account-store.ts';
 import { messages } from '../messages/messages.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
 import type { UpstreamProvider } from '../sign-in/upstream.ts';
@@ -30,8 +30,8 @@ export function addUpstreamLinkRoutes({ context, form }: AccountPages, provider:
     const { issuer } = provider.config;
     const event = { kind: 'upstream_unlinked', userId: session.user.id, address: clientAddress(c) } as const;
     await context.store.writeAll([
-      unlinkUpstreamStep(session.user.id, issuer),
-      auditStep({ ...event, details: { issuer } }, context.world.nowMs()),
+      unlinkUpstreamStatement(session.user.id, issuer),
+      auditStatement({ ...event, details: { issuer } }, context.world.nowMs()),
     ]);
     return c.redirect(`${SECURITY}?done=saved`, 303);
   });

@@ -1,9 +1,9 @@
 /**
  * The audit log: who did what to which account, from where. No statement changes an event, and none removes one before
- * its time. An event is a step of the unit that does the thing, so neither is ever without the other.
+ * its time. An audit row is inserted in the same transaction as the change, so neither exists without the other.
  */
 import { randomUUID } from 'node:crypto';
-import { type Step, type Store, statement } from '../../database/store.ts';
+import { type BoundStatement, type Store, statement } from '../../database/store.ts';
 
 export const AUDIT_KINDS = [
   'sign_in',
@@ -104,8 +104,8 @@ const sweepEvents = statement<{ id: string }>(
      (SELECT id FROM audit_events WHERE at_ms < $1 ORDER BY at_ms, id LIMIT $2) RETURNING id`,
 );
 
-/** The step that records `event`; put it into the unit that does what the event says. */
-export function auditStep(event: AuditEvent, nowMs: number): Step {
+/** Inserts the audit row of `event`. Execute it in the transaction that makes the change. */
+export function auditStatement(event: AuditEvent, nowMs: number): BoundStatement {
   return {
     statement: insertEvent,
     parameters: [

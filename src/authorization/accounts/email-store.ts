@@ -1,5 +1,12 @@
 /** Verified email addresses. At most one person has a given verified address. */
-import { type Procedure, procedure, type Step, type Store, statement, type Transaction } from '../../database/store.ts';
+import {
+  type BoundStatement,
+  type Procedure,
+  procedure,
+  type Store,
+  statement,
+  type Transaction,
+} from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 
 const userByVerifiedEmail = statement<{ id: string }>(
@@ -42,19 +49,19 @@ export interface EmailVerification {
   readonly userId: string;
   readonly email: string;
   /** Committed with it. */
-  readonly steps: readonly Step[];
+  readonly statements: readonly BoundStatement[];
 }
 
 /** False when the address is verified for another account. */
 export const verifyEmailOnce: Procedure<EmailVerification, boolean> = procedure(
   import.meta.url,
   'verifyEmailOnce',
-  async (transaction, { userId, email, steps }) => {
+  async (transaction, { userId, email, statements }) => {
     const key = emailKey(email);
     const [owner] = await transaction.run(userByVerifiedEmail, [key]);
     if (owner !== undefined && owner.id !== userId) return false;
     await transaction.run(setVerifiedEmail, [userId, email, key]);
-    for (const step of steps) await transaction.run(step.statement, step.parameters);
+    for (const { statement, parameters } of statements) await transaction.run(statement, parameters);
     return true;
   },
 );

@@ -1,15 +1,15 @@
 /** Organizations: owners of repositories that several people administer. Their logins share the people's name space. */
 import {
+  type BoundStatement,
   conditionalProcedure,
   type Procedure,
   procedure,
-  type Step,
   type Store,
   statement,
 } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import type { World } from '../../world.ts';
-import { type AuditEvent, auditStep } from './audit-store.ts';
+import { type AuditEvent, auditStatement } from './audit-store.ts';
 import { checkLogin, createOwnerId, loginKey } from './login.ts';
 import { checkProfile } from './user-store.ts';
 
@@ -124,7 +124,7 @@ export interface NewOrganization {
   /** Who administers it from the start. */
   readonly ownerId: string;
   /** Records the creation, and commits with it. */
-  readonly audit?: Step | undefined;
+  readonly audit?: BoundStatement | undefined;
 }
 
 interface OrganizationInsert extends NewOrganization {
@@ -142,7 +142,8 @@ export const insertOrganizationOnce: Procedure<OrganizationInsert, 'created' | '
     await transaction.run(insertOrganization, [id, login, loginKey(login), name, nowMs]);
     await transaction.run(upsertMember, [id, ownerId, 'owner', nowMs]);
     const audit =
-      organization.audit ?? auditStep({ kind: 'organization_created', userId: ownerId, details: { login } }, nowMs);
+      organization.audit ??
+      auditStatement({ kind: 'organization_created', userId: ownerId, details: { login } }, nowMs);
     await transaction.run(audit.statement, audit.parameters);
     return 'created';
   },
@@ -186,7 +187,7 @@ export async function setMember(store: Store, change: MemberChange, role: Member
   const { organizationId, userId, nowMs } = change;
   await store.writeAll([
     { statement: upsertMember, parameters: [organizationId, userId, role, nowMs] },
-    auditStep(changeEvent(change, { organization: organizationId, role }), nowMs),
+    auditStatement(changeEvent(change, { organization: organizationId, role }), nowMs),
   ]);
 }
 
@@ -200,7 +201,7 @@ export const deleteMemberUnlessLast: Procedure<MemberChange, 'removed' | 'absent
     if (owners.length === 1 && owners[0]?.user_id === userId) return 'last_owner';
     const removed = await transaction.run(deleteMember, [organizationId, userId]);
     if (removed.length === 0) return 'absent';
-    const audit = auditStep(changeEvent(change, { organization: organizationId, role: 'none' }), nowMs);
+    const audit = auditStatement(changeEvent(change, { organization: organizationId, role: 'none' }), nowMs);
     await transaction.run(audit.statement, audit.parameters);
     return 'removed';
   },

@@ -1,5 +1,5 @@
 /** Passkeys: public keys of authenticators, with the counter that shows a copied one. */
-import { type Step, type Store, statement } from '../../database/store.ts';
+import { type BoundStatement, type Store, statement } from '../../database/store.ts';
 
 export interface Passkey {
   /** The credential id, base64url. */
@@ -69,7 +69,7 @@ export async function listPasskeys(store: Store, userId: string): Promise<Passke
   return (await store.read(passkeysOfUser, [userId])).map(toPasskey);
 }
 
-export function insertPasskeyStep(passkey: Omit<Passkey, 'lastUsedAtMs'>): Step {
+export function insertPasskeyStatement(passkey: Omit<Passkey, 'lastUsedAtMs'>): BoundStatement {
   const { id, userId, name, publicKey, counter, transports, createdAtMs } = passkey;
   return {
     statement: insertPasskey,
@@ -85,6 +85,6 @@ export async function usePasskey(
   return (await store.write(usePasskeyStatement, [use.id, use.counter, use.nowMs])).length > 0;
 }
 
-export function deletePasskeyStep(id: string, userId: string): Step {
+export function deletePasskeyStatement(id: string, userId: string): BoundStatement {
   return { statement: deletePasskey, parameters: [id, userId] };
 }

@@ -1,5 +1,5 @@
 /** A new password. It raises the person's credential generation, which ends what was made before it (credential-condition-store.ts). */
-import { type Procedure, procedure, type Step, statement } from '../../database/store.ts';
+import { type BoundStatement, type Procedure, procedure, statement } from '../../database/store.ts';
 
 const setPassword = statement<{ id: string }>(
   'set-password',
@@ -8,7 +8,7 @@ const setPassword = statement<{ id: string }>(
 );
 
 /** Ends every session, and all that applications were given, with the same statement. */
-export function setPasswordStep(userId: string, passwordHash: string, nowMs: number): Step {
+export function setPasswordStatement(userId: string, passwordHash: string, nowMs: number): BoundStatement {
   return { statement: setPassword, parameters: [userId, passwordHash, nowMs, null] };
 }
 
@@ -19,17 +19,17 @@ export interface PasswordChange {
   readonly passwordHash: string;
   readonly nowMs: number;
   /** Committed with it. */
-  readonly steps: readonly Step[];
+  readonly statements: readonly BoundStatement[];
 }
 
 /** False when another password was set meanwhile, which ended the session that this change comes from. */
 export const changePasswordOnce: Procedure<PasswordChange, boolean> = procedure(
   import.meta.url,
   'changePasswordOnce',
-  async (transaction, { userId, credentialGeneration, passwordHash, nowMs, steps }) => {
+  async (transaction, { userId, credentialGeneration, passwordHash, nowMs, statements }) => {
     const changed = await transaction.run(setPassword, [userId, passwordHash, nowMs, credentialGeneration]);
     if (changed.length === 0) return false;
-    for (const step of steps) await transaction.run(step.statement, step.parameters);
+    for (const { statement, parameters } of statements) await transaction.run(statement, parameters);
     return true;
   },
 );

@@ -7,7 +7,7 @@
 import type { Store } from '../../database/store.ts';
 import { networkOf, siteOf } from '../../http/client-address.ts';
 import type { World } from '../../world.ts';
-import { type AuditEvent, auditStep } from './audit-store.ts';
+import { type AuditEvent, auditStatement } from './audit-store.ts';
 
 export interface RefusalLog {
   note(event: AuditEvent & { readonly address: string }): Promise<void>;
@@ -32,7 +32,7 @@ export function createRefusalLog({ store, world }: RefusalDependencies): Refusal
       }
       const details = omitted === 0 ? event.details : { ...event.details, not_recorded: omitted };
       omitted = 0;
-      const { statement, parameters } = auditStep({ ...event, details }, world.nowMs());
+      const { statement, parameters } = auditStatement({ ...event, details }, world.nowMs());
       await store.write(statement, parameters);
     },
   };

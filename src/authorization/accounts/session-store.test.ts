@@ -4,11 +4,17 @@ import { createStillWorld } from '../../../test/support/still-world.ts';
 import { type Store, statement } from '../../database/store.ts';
 import { createSecretCipher } from '../../encryption/secret-cipher.ts';
 import { checkAttempt, forgiveAttempt, sweepForgottenAttempts } from './attempt-store.ts';
-import { auditStep, listEvents } from './audit-store.ts';
-import { deletePasskeyStep, findPasskey, insertPasskeyStep, listPasskeys, usePasskey } from './passkey-store.ts';
+import { auditStatement, listEvents } from './audit-store.ts';
+import {
+  deletePasskeyStatement,
+  findPasskey,
+  insertPasskeyStatement,
+  listPasskeys,
+  usePasskey,
+} from './passkey-store.ts';
 import {
   createSession,
-  endOtherSessionsStep,
+  endOtherSessionsStatement,
   endSession,
   findSession,
   listSessions,
@@ -17,24 +23,24 @@ import {
 import { attemptSubjects } from './sign-in-back-off.ts';
 import { findTicket, issueTicket, sweepExpiredTickets, takeTicket } from './ticket-store.ts';
 import {
-  confirmTotpStep,
+  confirmTotpStatement,
   countRecoveryCodes,
-  deleteTotpSteps,
+  deleteTotpStatements,
   findTotpSeed,
   hasTotp,
   offerTotpSeed,
-  replaceRecoveryCodesSteps,
+  replaceRecoveryCodesStatements,
   spendRecoveryCode,
   spendTotpTimeStep,
 } from './totp-store.ts';
 import {
   findUpstreamAccount,
-  linkNewUserStep,
+  linkNewUserStatement,
   linkUpstreamAccount,
   listUpstreamAccounts,
-  unlinkUpstreamStep,
+  unlinkUpstreamStatement,
 } from './upstream-account-store.ts';
-import { createUser, disableUserStep, listUsers, type User } from './user-store.ts';
+import { createUser, disableUserStatement, listUsers, type User } from './user-store.ts';
 
 const HOUR_MS = 3_600_000;
 const world = createStillWorld();
@@ -84,7 +90,7 @@ forEachEngine('a session ends 14 days after the sign-in, however often it is see
 forEachEngine('a disabled person has no session', async (store) => {
   const user = await createAda(store);
   const { token } = await openSession(store, user);
-  await store.writeAll([disableUserStep(user.id, 1)]);
+  await store.writeAll([disableUserStatement(user.id, 1)]);
   assert.equal(await findSession(store, token, world.nowMs()), undefined);
 });
 
@@ -96,7 +102,7 @@ forEachEngine('a session is ended by its own person only, all others at once', a
   assert.equal((await listSessions(store, user.id, world.nowMs())).length, 3);
   await endSession(store, { ...end, userId: user.id });
   assert.equal(await findSession(store, first!.token, world.nowMs()), undefined);
-  await store.writeAll([endOtherSessionsStep(user.id, third!.id)]);
+  await store.writeAll([endOtherSessionsStatement(user.id, third!.id)]);
   assert.equal(await findSession(store, second!.token, world.nowMs()), undefined);
   assert.ok(await findSession(store, third!.token, world.nowMs()));
 });
@@ -172,7 +178,7 @@ forEachEngine('S08 a TOTP seed is encrypted, a time step and a recovery code cou
   assert.equal(await offerTotpSeed(store, cipher, { userId: user.id, seed: 'JBSWY3DPEHPK3PXP' }), true);
   assert.equal(await hasTotp(store, user.id), false);
   const codes = ['aaaa-bbbb-cccc-dddd', 'eeee-ffff-gggg-hhhh'];
-  await store.writeAll([confirmTotpStep(user.id, 10, 1), ...replaceRecoveryCodesSteps(user.id, codes)]);
+  await store.writeAll([confirmTotpStatement(user.id, 10, 1), ...replaceRecoveryCodesStatements(user.id, codes)]);
   assert.equal(await findTotpSeed(store, cipher, user.id), 'JBSWY3DPEHPK3PXP');
   assert.equal(await offerTotpSeed(store, cipher, { userId: user.id, seed: 'OTHER' }), false);
   const rows = await store.read(statement<{ seed: Uint8Array }>('test-all-totp', 'SELECT * FROM totp_secrets'));
@@ -185,7 +191,7 @@ forEachEngine('S08 a TOTP seed is encrypted, a time step and a recovery code cou
   const used = await Promise.all(Array.from({ length: 10 }, () => spendRecoveryCode(store, recovery)));
   assert.equal(used.filter(Boolean).length, 1);
   assert.equal(await countRecoveryCodes(store, user.id), 1);
-  await store.writeAll(deleteTotpSteps(user.id));
+  await store.writeAll(deleteTotpStatements(user.id));
   assert.deepEqual([await hasTotp(store, user.id), await countRecoveryCodes(store, user.id)], [false, 0]);
 });
 
@@ -196,10 +202,10 @@ forEachEngine('S12 events are read newest first, page by page, for one person or
     details: { reason: 'wrong password', count: 2 },
   } as const;
   await store.writeAll([
-    auditStep({ ...event, userId: 'u1' }, 1),
-    auditStep({ ...event, userId: 'u2' }, 2),
-    auditStep({ ...event, userId: 'u1' }, 2),
-    auditStep({ kind: 'sign_in', userId: 'u1', actorId: 'u2', clientId: 'app_1' }, 3),
+    auditStatement({ ...event, userId: 'u1' }, 1),
+    auditStatement({ ...event, userId: 'u2' }, 2),
+    auditStatement({ ...event, userId: 'u1' }, 2),
+    auditStatement({ kind: 'sign_in', userId: 'u1', actorId: 'u2', clientId: 'app_1' }, 3),
   ]);
   const all = await listEvents(store, { limit: 10 });
   assert.deepEqual(
@@ -230,10 +236,10 @@ forEachEngine('a passkey whose counter does not rise is refused, unless the coun
     transports: ['usb', 'nfc'],
     createdAtMs: 1,
   };
-  const [added] = await store.writeAll([insertPasskeyStep({ ...passkey, id: 'k1', counter: 5 })]);
+  const [added] = await store.writeAll([insertPasskeyStatement({ ...passkey, id: 'k1', counter: 5 })]);
   assert.equal(added?.length, 1);
-  await store.writeAll([insertPasskeyStep({ ...passkey, id: 'k2', counter: 0 })]);
-  const [twice] = await store.writeAll([insertPasskeyStep({ ...passkey, id: 'k1', userId: 'thief', counter: 0 })]);
+  await store.writeAll([insertPasskeyStatement({ ...passkey, id: 'k2', counter: 0 })]);
+  const [twice] = await store.writeAll([insertPasskeyStatement({ ...passkey, id: 'k1', userId: 'thief', counter: 0 })]);
   assert.equal(twice?.length, 0);
   const uses = [];
   for (const [id, counter] of [
@@ -251,9 +257,9 @@ forEachEngine('a passkey whose counter does not rise is refused, unless the coun
   const found = await findPasskey(store, 'k1');
   assert.deepEqual([found?.userId, found?.transports, found?.lastUsedAtMs], ['u1', ['usb', 'nfc'], 2]);
   assert.deepEqual(Uint8Array.from(found?.publicKey ?? []), Uint8Array.of(1, 2));
-  await store.writeAll([deletePasskeyStep('k1', 'thief')]);
+  await store.writeAll([deletePasskeyStatement('k1', 'thief')]);
   assert.equal((await listPasskeys(store, 'u1')).length, 2);
-  await store.writeAll([deletePasskeyStep('k1', 'u1')]);
+  await store.writeAll([deletePasskeyStatement('k1', 'u1')]);
   assert.equal((await listPasskeys(store, 'u1')).length, 1);
 });
 
@@ -266,14 +272,14 @@ forEachEngine('one account at a provider is linked with one person, the first to
   const found = await findUpstreamAccount(store, account.issuer, account.subject);
   assert.equal(found?.userId, ['u1', 'u2', 'u3'][links.indexOf(true)]);
   assert.equal(await findUpstreamAccount(store, 'https://other.example', account.subject), undefined);
-  await store.writeAll([unlinkUpstreamStep(found!.userId, account.issuer)]);
+  await store.writeAll([unlinkUpstreamStatement(found!.userId, account.issuer)]);
   assert.deepEqual(await listUpstreamAccounts(store, found!.userId), []);
 });
 
 forEachEngine('of two first visits with one account at a provider, exactly one creates a person', async (store) => {
   const visit = (login: string) =>
     createUser(store, world, { login, name: 'Ada', email: null, isAdmin: false, passwordHash: null }, (userId) => [
-      linkNewUserStep({ issuer: 'https://op.example', subject: 's', userId, label: 'ada', linkedAtMs: 1 }),
+      linkNewUserStatement({ issuer: 'https://op.example', subject: 's', userId, label: 'ada', linkedAtMs: 1 }),
     ]);
   const outcomes = await Promise.allSettled(['ada', 'ada-2', 'ada-3'].map(visit));
   const made = outcomes.filter((outcome) => outcome.status === 'fulfilled').map(({ value }) => value.login);

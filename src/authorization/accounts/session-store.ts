@@ -3,9 +3,9 @@
  * of the database cannot sign in. A session ends 12 hours after it was last seen, and 14 days after the sign-in.
  */
 import { createHash } from 'node:crypto';
-import { type Step, type Store, statement } from '../../database/store.ts';
+import { type BoundStatement, type Store, statement } from '../../database/store.ts';
 import type { World } from '../../world.ts';
-import { auditStep } from './audit-store.ts';
+import { auditStatement } from './audit-store.ts';
 import { toUser, type User, type UserRow } from './user-store.ts';
 
 const IDLE_MS = 12 * 3_600_000;
@@ -97,8 +97,8 @@ export interface NewSession {
   readonly method: SignInMethod;
   readonly address: string;
   readonly userAgent: string;
-  /** What else is true from this moment: steps that commit with the session. */
-  readonly steps?: readonly Step[];
+  /** Statements that commit with the session. */
+  readonly statements?: readonly BoundStatement[];
 }
 
 export function hashSessionToken(token: string): string {
@@ -121,8 +121,8 @@ export async function createSession(
       statement: insertSession,
       parameters: [id, hashSessionToken(token), user.id, user.credentialGeneration, method, nowMs, address, userAgent],
     },
-    auditStep({ kind: 'sign_in', userId: user.id, address, details: { method } }, nowMs),
-    ...(session.steps ?? []),
+    auditStatement({ kind: 'sign_in', userId: user.id, address, details: { method } }, nowMs),
+    ...(session.statements ?? []),
   ]);
   return { id, token };
 }
@@ -154,17 +154,17 @@ export async function listSessions(store: Store, userId: string, nowMs: number):
   }));
 }
 
-export function endSessionStep(sessionId: string, userId: string): Step {
+export function endSessionStatement(sessionId: string, userId: string): BoundStatement {
   return { statement: deleteSession, parameters: [sessionId, userId] };
 }
 
-/** Lets one session go on after its person's epoch was raised; to be put behind the step that raises it. */
-export function keepSessionStep(sessionId: string, userId: string): Step {
+/** Keeps one session valid after its person's credential generation was raised; executed after the statement that raises it. */
+export function keepSessionStatement(sessionId: string, userId: string): BoundStatement {
   return { statement: keepSession, parameters: [sessionId, userId] };
 }
 
 /** Ends every session of a person but one; `''` keeps none. */
-export function endOtherSessionsStep(userId: string, keptSessionId: string): Step {
+export function endOtherSessionsStatement(userId: string, keptSessionId: string): BoundStatement {
   return { statement: deleteOtherSessions, parameters: [userId, keptSessionId] };
 }
 
@@ -183,5 +183,5 @@ export interface SessionEnd {
 
 export async function endSession(store: Store, end: SessionEnd): Promise<void> {
   const { sessionId, userId, kind, address, nowMs } = end;
-  await store.writeAll([endSessionStep(sessionId, userId), auditStep({ kind, userId, address }, nowMs)]);
+  await store.writeAll([endSessionStatement(sessionId, userId), auditStatement({ kind, userId, address }, nowMs)]);
 }

@@ -17,7 +17,7 @@ import { createStillWorld } from '../../../test/support/still-world.ts';
 import { createSecretCipher } from '../../encryption/secret-cipher.ts';
 import { hashPassword } from '../sign-in/password.ts';
 import { withSteadyClock } from './steady-clock.ts';
-import { confirmTotpStep, offerTotpSeed } from './totp-store.ts';
+import { confirmTotpStatement, offerTotpSeed } from './totp-store.ts';
 import { createUser } from './user-store.ts';
 
 const HOUR_MS = 3_600_000;
@@ -59,7 +59,7 @@ async function preparePerson({ server }: Bench, { hasTotp }: { readonly hasTotp:
   if (hasTotp) {
     const cipher = createSecretCipher([new Uint8Array(32).fill(7)], world);
     await offerTotpSeed(store, cipher, { userId: user.id, seed: SEED });
-    await store.writeAll([confirmTotpStep(user.id, 1, 1)]);
+    await store.writeAll([confirmTotpStatement(user.id, 1, 1)]);
   }
   return { user, cookie: await signIn(server, user), login };
 }

@@ -4,7 +4,7 @@
  * A code is accepted once: the conditional update decides, so two sign-ins with one code are one sign-in.
  */
 import { createHash } from 'node:crypto';
-import { type Step, type Store, statement } from '../../database/store.ts';
+import { type BoundStatement, type Store, statement } from '../../database/store.ts';
 import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 
 const confirmedTotp = statement<{ seed: Uint8Array }>(
@@ -86,7 +86,7 @@ export async function offerTotpSeed(
   );
 }
 
-export function confirmTotpStep(userId: string, timeStep: number, nowMs: number): Step {
+export function confirmTotpStatement(userId: string, timeStep: number, nowMs: number): BoundStatement {
   return { statement: confirmTotp, parameters: [userId, nowMs, timeStep] };
 }
 
@@ -95,7 +95,7 @@ export async function spendTotpTimeStep(store: Store, userId: string, timeStep: 
   return (await store.write(spendTotpStep, [userId, timeStep])).length > 0;
 }
 
-export function deleteTotpSteps(userId: string): Step[] {
+export function deleteTotpStatements(userId: string): BoundStatement[] {
   return [deleteTotp, deleteRecoveryCodes].map((each) => ({ statement: each, parameters: [userId] }));
 }
 
@@ -106,7 +106,7 @@ function hashRecoveryCode(userId: string, code: string): string {
 }
 
 /** Replaces all recovery codes of a person. */
-export function replaceRecoveryCodesSteps(userId: string, codes: readonly string[]): Step[] {
+export function replaceRecoveryCodesStatements(userId: string, codes: readonly string[]): BoundStatement[] {
   return [
     { statement: deleteRecoveryCodes, parameters: [userId] },
     ...codes.map((code) => ({ statement: insertRecoveryCode, parameters: [userId, hashRecoveryCode(userId, code)] })),

@@ -1,5 +1,5 @@
 /** Links accounts at an upstream provider to people here. One account there is one person here, never two. */
-import { type Step, type Store, statement } from '../../database/store.ts';
+import { type BoundStatement, type Store, statement } from '../../database/store.ts';
 
 export interface UpstreamAccount {
   readonly issuer: string;
@@ -62,7 +62,7 @@ export async function listUpstreamAccounts(store: Store, userId: string): Promis
 }
 
 /** For a new person: fails, and the person with it, when that account is linked meanwhile. */
-export function linkNewUserStep({ issuer, subject, userId, label, linkedAtMs }: UpstreamAccount): Step {
+export function linkNewUserStatement({ issuer, subject, userId, label, linkedAtMs }: UpstreamAccount): BoundStatement {
   return { statement: linkNewUser, parameters: [issuer, subject, userId, label, linkedAtMs] };
 }
 
@@ -72,6 +72,6 @@ export async function linkUpstreamAccount(store: Store, account: UpstreamAccount
   return (await store.write(linkUpstream, [issuer, subject, userId, label, linkedAtMs])).length > 0;
 }
 
-export function unlinkUpstreamStep(userId: string, issuer: string): Step {
+export function unlinkUpstreamStatement(userId: string, issuer: string): BoundStatement {
   return { statement: unlinkUpstream, parameters: [userId, issuer] };
 }

@@ -13,7 +13,7 @@ import { createOwners } from './owners.ts';
 import {
   createFirstUser,
   createUser,
-  disableUserStep,
+  disableUserStatement,
   findCredentials,
   findUserById,
   findUserByLogin,
@@ -84,9 +84,9 @@ forEachEngine('a rehash never undoes a password that was set meanwhile', async (
 
 forEachEngine('a disabled user says since when', async (store) => {
   const user = await createUser(store, realWorld, ada);
-  await store.writeAll([disableUserStep(user.id, 5)]);
+  await store.writeAll([disableUserStatement(user.id, 5)]);
   assert.equal((await findUserById(store, user.id))?.disabledAtMs, 5);
-  await store.writeAll([disableUserStep(user.id, 9)]);
+  await store.writeAll([disableUserStatement(user.id, 9)]);
   assert.equal((await findUserById(store, user.id))?.disabledAtMs, 5);
 });
 

@@ -2,7 +2,7 @@
  * People. Their logins share one name space with organizations (table `logins`), so that the first segment of a
  * repository's path names exactly one owner. Password hashes leave this file only through `findCredentials`.
  */
-import { type Procedure, procedure, type Step, type Store, statement } from '../../database/store.ts';
+import { type BoundStatement, type Procedure, procedure, type Store, statement } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import type { World } from '../../world.ts';
 import { checkEmail, checkEmailFree, emailKey } from './email-store.ts';
@@ -86,15 +86,15 @@ const updateProfile = statement<UserRow>(
      verified_email_key = CASE WHEN verified_email_key = $4 THEN verified_email_key ELSE NULL END
    WHERE id = $1 RETURNING ${USER_COLUMNS}`,
 );
-const disableUserStatement = statement<UserRow>(
+const disableUserSql = statement<UserRow>(
   'disable-user',
   `UPDATE users SET disabled_at_ms = $2 WHERE id = $1 AND disabled_at_ms IS NULL RETURNING ${USER_COLUMNS}`,
 );
-const enableUserStatement = statement<UserRow>(
+const enableUserSql = statement<UserRow>(
   'enable-user',
   `UPDATE users SET disabled_at_ms = NULL WHERE id = $1 AND disabled_at_ms IS NOT NULL RETURNING ${USER_COLUMNS}`,
 );
-const setAdminStatement = statement<UserRow>(
+const setAdminSql = statement<UserRow>(
   'set-user-admin',
   `UPDATE users SET is_admin = $2 WHERE id = $1 RETURNING ${USER_COLUMNS}`,
 );
@@ -161,11 +161,11 @@ export interface NewUser {
 }
 
 /** What commits together with a new user, made for its id. */
-export type StepsForUser = (userId: string) => readonly Step[];
+export type StatementsForUser = (userId: string) => readonly BoundStatement[];
 
 export interface UserInsert extends NewUser {
   readonly id: string;
-  readonly steps: readonly Step[];
+  readonly statements: readonly BoundStatement[];
   readonly nowMs: number;
   /** Refuse when any person exists: the one-time set-up creates the first person only. */
   readonly onlyFirst: boolean;
@@ -195,7 +195,7 @@ export const insertUserOnce: Procedure<UserInsert, 'created' | 'taken' | 'not_fi
       user.nowMs,
       verifiedKey,
     ]);
-    for (const step of user.steps) await transaction.run(step.statement, step.parameters);
+    for (const { statement, parameters } of user.statements) await transaction.run(statement, parameters);
     return 'created';
   },
 );
@@ -205,15 +205,15 @@ export async function createUser(
   store: Store,
   world: World,
   user: NewUser,
-  stepsFor: StepsForUser = () => [],
+  statementsFor: StatementsForUser = () => [],
 ): Promise<User> {
   const id = createOwnerId(world);
-  return create(store, world, { ...user, id, steps: stepsFor(id), onlyFirst: false });
+  return create(store, world, { ...user, id, statements: statementsFor(id), onlyFirst: false });
 }
 
 /** Creates the administrator of a fresh service. Throws `conflict` when any person exists. */
 export async function createFirstUser(store: Store, world: World, user: Omit<NewUser, 'isAdmin'>): Promise<User> {
-  return create(store, world, { ...user, id: createOwnerId(world), steps: [], isAdmin: true, onlyFirst: true });
+  return create(store, world, { ...user, id: createOwnerId(world), statements: [], isAdmin: true, onlyFirst: true });
 }
 
 async function create(store: Store, world: World, user: Omit<UserInsert, 'nowMs'>): Promise<User> {
@@ -261,7 +261,7 @@ export async function changeProfile(
 }
 
 /** Ends every session, and all that applications were given. */
-export function raiseCredentialGenerationStep(userId: string): Step {
+export function raiseCredentialGenerationStatement(userId: string): BoundStatement {
   return { statement: raiseEpoch, parameters: [userId] };
 }
 
@@ -270,14 +270,14 @@ export async function rehashPassword(store: Store, userId: string, oldHash: stri
   await store.write(replacePasswordHash, [userId, oldHash, newHash]);
 }
 
-export function disableUserStep(userId: string, nowMs: number) {
-  return { statement: disableUserStatement, parameters: [userId, nowMs] };
+export function disableUserStatement(userId: string, nowMs: number) {
+  return { statement: disableUserSql, parameters: [userId, nowMs] };
 }
 
-export function enableUserStep(userId: string) {
-  return { statement: enableUserStatement, parameters: [userId] };
+export function enableUserStatement(userId: string) {
+  return { statement: enableUserSql, parameters: [userId] };
 }
 
-export function setAdminStep(userId: string, isAdmin: 0 | 1) {
-  return { statement: setAdminStatement, parameters: [userId, isAdmin] };
+export function setAdminStatement(userId: string, isAdmin: 0 | 1) {
+  return { statement: setAdminSql, parameters: [userId, isAdmin] };
 }

@@ -4,7 +4,7 @@ import type { Implementation } from '../../operations/operation.ts';
 import { implementAudit } from './audit-operations.ts';
 import { implementOrganizations } from './organization-operations.ts';
 import { implementPeople } from './people-operations.ts';
-import { type PeopleDependencies, recordStep } from './person.ts';
+import { type PeopleDependencies, recordStatement } from './person.ts';
 
 export function implementAdministration(dependencies: PeopleDependencies): Implementation[] {
   return [...implementPeople(dependencies), ...implementOrganizations(dependencies), ...implementAudit(dependencies)];
@@ -12,4 +12,4 @@ export function implementAdministration(dependencies: PeopleDependencies): Imple
 
 /** What concerns no account has its actor as the account too: so a person finds it under the own activity. */
 export const auditChange: AuditChange = ({ kind, actor, details }, nowMs) =>
-  recordStep({ kind, userId: actor.userId, details }, actor, nowMs);
+  recordStatement({ kind, userId: actor.userId, details }, actor, nowMs);

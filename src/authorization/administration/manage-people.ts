@@ -1,23 +1,23 @@
 /** Creating and changing accounts: the rules, shared by the pages, the administration API and the command line. */
-import type { Step } from '../../database/store.ts';
+import type { BoundStatement } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import type { Actor } from '../../operations/operation.ts';
 import type { AuditKind } from '../accounts/audit-store.ts';
 import { verifyEmail } from '../accounts/email-store.ts';
-import { setPasswordStep } from '../accounts/password-store.ts';
-import { endOtherSessionsStep } from '../accounts/session-store.ts';
-import { deleteTotpSteps } from '../accounts/totp-store.ts';
+import { setPasswordStatement } from '../accounts/password-store.ts';
+import { endOtherSessionsStatement } from '../accounts/session-store.ts';
+import { deleteTotpStatements } from '../accounts/totp-store.ts';
 import {
   createUser,
-  disableUserStep,
-  enableUserStep,
-  raiseCredentialGenerationStep,
-  setAdminStep,
+  disableUserStatement,
+  enableUserStatement,
+  raiseCredentialGenerationStatement,
+  setAdminStatement,
   type User,
 } from '../accounts/user-store.ts';
 import { checkNewPassword, hashPassword } from '../sign-in/password.ts';
-import { deletePersonalTokensStep } from '../tokens/personal-token-store.ts';
-import { checkAllRights, findChangeable, type PeopleDependencies, recordStep } from './person.ts';
+import { deletePersonalTokensStatement } from '../tokens/personal-token-store.ts';
+import { checkAllRights, findChangeable, type PeopleDependencies, recordStatement } from './person.ts';
 
 export interface NewPerson {
   readonly login: string;
@@ -37,7 +37,7 @@ export async function createPerson(
   const passwordHash = password === null ? null : await hashNewPassword(actor, person.login, password);
   const user = { ...person, isEmailVerified: person.email !== null, passwordHash };
   return await createUser(store, world, user, (userId) => [
-    recordStep({ kind: 'user_created', userId }, actor, world.nowMs()),
+    recordStatement({ kind: 'user_created', userId }, actor, world.nowMs()),
   ]);
 }
 
@@ -46,9 +46,9 @@ export async function disablePerson(dependencies: PeopleDependencies, actor: Act
   const { world } = dependencies;
   await changePerson(dependencies, actor, login, {
     kind: 'user_disabled',
-    listSteps(user) {
+    listStatements(user) {
       if (user.id === actor.userId) throw new Failure('conflict', 'Cannot disable the user: it is yourself');
-      return [disableUserStep(user.id, world.nowMs()), endOtherSessionsStep(user.id, '')];
+      return [disableUserStatement(user.id, world.nowMs()), endOtherSessionsStatement(user.id, '')];
     },
   });
 }
@@ -56,7 +56,7 @@ export async function disablePerson(dependencies: PeopleDependencies, actor: Act
 export async function enablePerson(dependencies: PeopleDependencies, actor: Actor, login: string): Promise<void> {
   await changePerson(dependencies, actor, login, {
     kind: 'user_enabled',
-    listSteps: (user) => [enableUserStep(user.id)],
+    listStatements: (user) => [enableUserStatement(user.id)],
   });
 }
 
@@ -76,10 +76,10 @@ export async function resetPassword(
   const hash = await hashNewPassword(actor, login, password);
   await changePerson(dependencies, actor, login, {
     kind: 'password_changed',
-    listSteps: (user) => [
-      setPasswordStep(user.id, hash, dependencies.world.nowMs()),
-      endOtherSessionsStep(user.id, ''),
-      ...(deleteTokens ? [deletePersonalTokensStep(user.id)] : []),
+    listStatements: (user) => [
+      setPasswordStatement(user.id, hash, dependencies.world.nowMs()),
+      endOtherSessionsStatement(user.id, ''),
+      ...(deleteTokens ? [deletePersonalTokensStatement(user.id)] : []),
     ],
   });
 }
@@ -87,10 +87,10 @@ export async function resetPassword(
 export async function resetSecondStep(dependencies: PeopleDependencies, actor: Actor, login: string): Promise<void> {
   await changePerson(dependencies, actor, login, {
     kind: 'totp_disabled',
-    listSteps: (user) => [
-      ...deleteTotpSteps(user.id),
-      raiseCredentialGenerationStep(user.id),
-      endOtherSessionsStep(user.id, ''),
+    listStatements: (user) => [
+      ...deleteTotpStatements(user.id),
+      raiseCredentialGenerationStatement(user.id),
+      endOtherSessionsStatement(user.id, ''),
     ],
   });
 }
@@ -108,7 +108,7 @@ export async function setAdministrator(
   checkAllRights(actor);
   await changePerson(dependencies, actor, login, {
     kind: 'user_changed',
-    listSteps: (user) => [setAdminStep(user.id, isAdmin ? 1 : 0)],
+    listStatements: (user) => [setAdminStatement(user.id, isAdmin ? 1 : 0)],
   });
 }
 
@@ -120,22 +120,22 @@ export async function setEmail(
 ): Promise<void> {
   const { id: userId } = await findChangeable(store, actor, login);
   const event = { kind: 'user_changed', userId, details: { what: 'email' } } as const;
-  await verifyEmail(store, { userId, email, steps: [recordStep(event, actor, world.nowMs())] });
+  await verifyEmail(store, { userId, email, statements: [recordStatement(event, actor, world.nowMs())] });
 }
 
 interface PersonChange {
   readonly kind: AuditKind;
-  readonly listSteps: (user: User) => readonly Step[];
+  readonly listStatements: (user: User) => readonly BoundStatement[];
 }
 
 async function changePerson(
   { store, world }: PeopleDependencies,
   actor: Actor,
   login: string,
-  { kind, listSteps }: PersonChange,
+  { kind, listStatements }: PersonChange,
 ): Promise<void> {
   const user = await findChangeable(store, actor, login);
-  await store.writeAll([...listSteps(user), recordStep({ kind, userId: user.id }, actor, world.nowMs())]);
+  await store.writeAll([...listStatements(user), recordStatement({ kind, userId: user.id }, actor, world.nowMs())]);
 }
 
 function hashNewPassword(actor: Actor, login: string, password: string): Promise<string> {

@@ -11,7 +11,7 @@ import {
   removeMember,
   setMember,
 } from '../accounts/organization-store.ts';
-import { findPerson, type PeopleDependencies, recordStep } from './person.ts';
+import { findPerson, type PeopleDependencies, recordStatement } from './person.ts';
 
 const about = { tag: 'Organizations', scope: 'admin:people' } as const;
 const name = z.string().min(1).max(200);
@@ -89,7 +89,7 @@ export function implementOrganizations(dependencies: PeopleDependencies): Implem
     implement(addOrganization, async (input, { actor }) => {
       const { id: ownerId } = await findPerson(store, input.owner);
       const event = { kind: 'organization_created', userId: ownerId, details: { login: input.login } } as const;
-      const audit = recordStep(event, actor, world.nowMs());
+      const audit = recordStatement(event, actor, world.nowMs());
       return await createOrganization(store, world, { ...input, name: input.name ?? input.login, ownerId, audit });
     }),
     implement(listOrganizationMembers, async ({ organization }) => {

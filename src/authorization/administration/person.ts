@@ -1,11 +1,11 @@
 /** What every operation on people needs: whom it is about, whether the actor may, and what the audit log says of it. */
 import { z } from '@hono/zod-openapi';
-import type { Step, Store } from '../../database/store.ts';
+import type { BoundStatement, Store } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import type { Actor } from '../../operations/operation.ts';
 import { refuseScope } from '../../scopes.ts';
 import type { World } from '../../world.ts';
-import { type AuditEvent, auditStep } from '../accounts/audit-store.ts';
+import { type AuditEvent, auditStatement } from '../accounts/audit-store.ts';
 import { findUserByLogin, type User } from '../accounts/user-store.ts';
 
 export interface PeopleDependencies {
@@ -53,8 +53,8 @@ export function checkAllRights(actor: Actor): void {
 }
 
 /** In the audit log, what is done on the store has no person as its actor. */
-export function recordStep(event: AuditEvent, actor: Actor, nowMs: number): Step {
+export function recordStatement(event: AuditEvent, actor: Actor, nowMs: number): BoundStatement {
   const by = actor.userId === undefined ? { by: 'command line' } : {};
   const details = { ...by, ...event.details };
-  return auditStep({ ...event, actorId: actor.userId, address: actor.address, details }, nowMs);
+  return auditStatement({ ...event, actorId: actor.userId, address: actor.address, details }, nowMs);
 }

@@ -1,9 +1,9 @@
 /** The secrets of applications, kept as SHA-256; two may live at once. */
 import {
+  type BoundStatement,
   conditionalProcedure,
   type Procedure,
   procedure,
-  type Step,
   type Store,
   statement,
 } from '../../database/store.ts';
@@ -51,7 +51,7 @@ export interface SecretInsert {
   readonly secretHash: Uint8Array;
   readonly hint: string;
   readonly nowMs: number;
-  readonly audit: Step;
+  readonly audit: BoundStatement;
 }
 
 /** The slot, or `full` when two secrets live already. */
@@ -78,7 +78,7 @@ export const insertSecretOnce: Procedure<SecretInsert, number | 'full'> = condit
 export interface SecretRemoval {
   readonly clientId: string;
   readonly slot: number;
-  readonly audit: Step;
+  readonly audit: BoundStatement;
 }
 
 /** Of two at once that would remove both secrets, one finds the last one, which stays. */
@@ -95,6 +95,6 @@ export const removeSecretOnce: Procedure<SecretRemoval, 'removed' | 'absent' | '
   },
 );
 
-export function markSecretUsedStep(clientId: string, slot: number, nowMs: number): Step {
+export function markSecretUsedStatement(clientId: string, slot: number, nowMs: number): BoundStatement {
   return { statement: markSecretUsed, parameters: [clientId, slot, nowMs] };
 }

@@ -1,5 +1,5 @@
 /** OAuth applications, and what a client is authenticated against. */
-import { type Step, type Store, statement } from '../../database/store.ts';
+import { type BoundStatement, type Store, statement } from '../../database/store.ts';
 
 export type GrantType = 'authorization_code' | 'refresh_token' | 'client_credentials' | 'device_code';
 
@@ -173,7 +173,7 @@ export async function listAllApplications(store: Store, limit: number, afterClie
   return (await store.read(applicationsAfter, [afterClientId, limit])).map(toApplication);
 }
 
-export function insertApplicationStep(application: Application): Step {
+export function insertApplicationStatement(application: Application): BoundStatement {
   return {
     statement: insertApplication,
     parameters: [
@@ -192,7 +192,7 @@ export function insertApplicationStep(application: Application): Step {
   };
 }
 
-export function updateApplicationStep(application: Application): Step {
+export function updateApplicationStatement(application: Application): BoundStatement {
   return {
     statement: updateApplication,
     parameters: [
@@ -207,23 +207,23 @@ export function updateApplicationStep(application: Application): Step {
   };
 }
 
-export function setIntrospectionStep(clientId: string, mayIntrospect: 0 | 1): Step {
+export function setIntrospectionStatement(clientId: string, mayIntrospect: 0 | 1): BoundStatement {
   return { statement: setIntrospection, parameters: [clientId, mayIntrospect] };
 }
 
 /** `null` enables it again. Its tokens stop at once, and live again with it. */
-export function setApplicationDisabledStep(clientId: string, disabledAtMs: number | null): Step {
+export function setApplicationDisabledStatement(clientId: string, disabledAtMs: number | null): BoundStatement {
   return { statement: setDisabled, parameters: [clientId, disabledAtMs] };
 }
 
 /** Its tokens have no application any more and are dead from here on; the sweeper takes their rows in time. */
-export function deleteApplicationSteps(clientId: string): Step[] {
+export function deleteApplicationStatements(clientId: string): BoundStatement[] {
   return [deleteSecrets, deleteConsents, deleteApplication].map((each) => ({
     statement: each,
     parameters: [clientId],
   }));
 }
 
-export function markSecretInQueryStep(clientId: string, nowMs: number): Step {
+export function markSecretInQueryStatement(clientId: string, nowMs: number): BoundStatement {
   return { statement: markSecretInQuery, parameters: [clientId, nowMs] };
 }

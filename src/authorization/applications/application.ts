@@ -2,16 +2,16 @@
 import type { Store } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import type { World } from '../../world.ts';
-import { type AuditKind, auditStep } from '../accounts/audit-store.ts';
+import { type AuditKind, auditStatement } from '../accounts/audit-store.ts';
 import { createRandomText, createSecret, hashSecret } from '../accounts/secret-text.ts';
 import { insertSecretOnce, removeSecretOnce } from './application-secret-store.ts';
 import {
   type Application,
-  deleteApplicationSteps,
+  deleteApplicationStatements,
   type GrantType,
-  insertApplicationStep,
-  setApplicationDisabledStep,
-  updateApplicationStep,
+  insertApplicationStatement,
+  setApplicationDisabledStatement,
+  updateApplicationStatement,
 } from './application-store.ts';
 import { checkRedirectUri } from './redirect-uri.ts';
 
@@ -54,8 +54,8 @@ export async function createApplication(
   const clientId = `app_${createRandomText(CLIENT_ID_LENGTH, world)}`;
   const application = toApplication(form, { clientId, ownerId: actor.userId, createdAtMs: nowMs });
   await store.writeAll([
-    insertApplicationStep(application),
-    createAuditStep('application_created', application, { actor, nowMs }),
+    insertApplicationStatement(application),
+    createAuditStatement('application_created', application, { actor, nowMs }),
   ]);
   const clientSecret = form.isPublic ? undefined : await addSecret(store, world, { application, actor });
   return { application, clientSecret };
@@ -77,8 +77,8 @@ export async function updateApplication(
   const { mayIntrospect, disabledAtMs, secretInQueryAtMs } = application;
   const updated = { ...toApplication(form, application), mayIntrospect, disabledAtMs, secretInQueryAtMs };
   await store.writeAll([
-    updateApplicationStep(updated),
-    createAuditStep('application_changed', updated, { actor, nowMs: world.nowMs() }),
+    updateApplicationStatement(updated),
+    createAuditStatement('application_changed', updated, { actor, nowMs: world.nowMs() }),
   ]);
   return updated;
 }
@@ -90,8 +90,8 @@ export async function deleteApplication(
   { application, actor }: { readonly application: Application; readonly actor: Actor },
 ): Promise<void> {
   await store.writeAll([
-    ...deleteApplicationSteps(application.clientId),
-    createAuditStep('application_deleted', application, { actor, nowMs: world.nowMs() }),
+    ...deleteApplicationStatements(application.clientId),
+    createAuditStatement('application_deleted', application, { actor, nowMs: world.nowMs() }),
   ]);
 }
 
@@ -110,7 +110,7 @@ export async function addSecret(
     secretHash: hashSecret(secret),
     hint: secret.slice(-4),
     nowMs,
-    audit: createAuditStep('application_secret_added', application, { actor, nowMs }),
+    audit: createAuditStatement('application_secret_added', application, { actor, nowMs }),
   });
   if (outcome === 'full')
     throw new Failure('conflict', 'Cannot add a secret: two are live already, remove one of them first');
@@ -124,7 +124,7 @@ export async function removeSecret(
   { application, slot, actor }: { readonly application: Application; readonly slot: number; readonly actor: Actor },
 ): Promise<void> {
   const { clientId } = application;
-  const audit = createAuditStep('application_secret_removed', application, { actor, nowMs: world.nowMs() });
+  const audit = createAuditStatement('application_secret_removed', application, { actor, nowMs: world.nowMs() });
   const outcome = await store.call(removeSecretOnce, { clientId, slot, audit });
   if (outcome === 'absent') throw new Failure('not_found', 'Cannot remove the secret: this slot has no secret');
   if (outcome === 'last')
@@ -139,18 +139,18 @@ export async function setApplicationDisabled(
 ): Promise<void> {
   const nowMs = world.nowMs();
   await store.writeAll([
-    setApplicationDisabledStep(change.application.clientId, change.isDisabled ? nowMs : null),
-    createAuditStep('application_changed', change.application, { actor: change.actor, nowMs }),
+    setApplicationDisabledStatement(change.application.clientId, change.isDisabled ? nowMs : null),
+    createAuditStatement('application_changed', change.application, { actor: change.actor, nowMs }),
   ]);
 }
 
-function createAuditStep(
+function createAuditStatement(
   kind: AuditKind,
   { clientId, ownerId, name }: Application,
   { actor, nowMs }: { readonly actor: Actor; readonly nowMs: number },
 ) {
   const event = { kind, userId: ownerId, actorId: actor.userId, clientId, address: actor.address, details: { name } };
-  return auditStep(event, nowMs);
+  return auditStatement(event, nowMs);
 }
 
 function toApplication(

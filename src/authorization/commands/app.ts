@@ -19,7 +19,7 @@ import {
   findApplication,
   type GrantType,
   listAllApplications,
-  setIntrospectionStep,
+  setIntrospectionStatement,
 } from '../applications/application-store.ts';
 
 const GRANT_TYPES: readonly GrantType[] = ['authorization_code', 'refresh_token', 'client_credentials', 'device_code'];
@@ -103,7 +103,7 @@ async function create(options: CreateOptions): Promise<void> {
     actor: { userId: ownerId },
   });
   const { clientId } = application;
-  if (options.mayIntrospect) await cli.store.writeAll([setIntrospectionStep(clientId, 1)]);
+  if (options.mayIntrospect) await cli.store.writeAll([setIntrospectionStatement(clientId, 1)]);
   if (options.json) {
     printJson({ client_id: clientId, client_secret: clientSecret });
     return;

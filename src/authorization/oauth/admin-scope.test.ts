@@ -15,7 +15,7 @@ import {
   signIn,
 } from '../../../test/support/authorization-server.ts';
 import { type Bench, type Case, checkConformance } from '../../../test/support/conformance.ts';
-import { createUser, setAdminStep } from '../accounts/user-store.ts';
+import { createUser, setAdminStatement } from '../accounts/user-store.ts';
 import type { Scope } from '../applications/scope.ts';
 import { createPersonalToken } from '../tokens/personal-token.ts';
 
@@ -111,7 +111,7 @@ const cases: Case[] = [
       );
       assert.equal(scope, 'admin');
       assert.equal((await server.area.verifyToken(String(token)))?.isAdmin, true);
-      await server.store.writeAll([setAdminStep(root.user.id, 0)]);
+      await server.store.writeAll([setAdminStatement(root.user.id, 0)]);
       assert.equal((await server.area.verifyToken(String(token)))?.isAdmin, false);
     },
   ],

@@ -9,7 +9,7 @@ import type { RouteMount } from '../../http/mount.ts';
 import { renderLeavePage } from '../../pages/notice-pages.ts';
 import { respondPage } from '../../pages/page-response.ts';
 import { createPageRoutes, readForm } from '../../pages/page-routes.ts';
-import { auditStep } from '../accounts/audit-store.ts';
+import { auditStatement } from '../accounts/audit-store.ts';
 import { createSecret, hashSecret } from '../accounts/secret-text.ts';
 import { findUserById } from '../accounts/user-store.ts';
 import { type Application, findApplication } from '../applications/application-store.ts';
@@ -34,7 +34,7 @@ import { formatRefusal, redirectWithCode, redirectWithRefusal } from './client-r
 import { renderConsentPage } from './consent-page.ts';
 import { createConsentView, describeTarget, readChosenScopes } from './consent-view.ts';
 import { decryptRequest, encryptRequest } from './encrypted-request.ts';
-import { insertAllowedCode, insertCodeStep, type NewCode } from './protocol/code-store.ts';
+import { insertAllowedCode, insertCodeStatement, type NewCode } from './protocol/code-store.ts';
 import { type Consent, findConsent } from './protocol/consent-store.ts';
 import { createOAuthFailure } from './protocol/oauth-error.ts';
 import { describeAuthorize } from './protocol-descriptions.ts';
@@ -241,7 +241,7 @@ async function allow(
   await dependencies.store.call(insertAllowedCode, {
     decision: { userId, clientId, asked, kept, newConsentId: dependencies.world.uuid(), nowMs },
     code,
-    audit: auditStep({ kind: 'consent_granted', userId, clientId, address: clientAddress(c), details }, nowMs),
+    audit: auditStatement({ kind: 'consent_granted', userId, clientId, address: clientAddress(c), details }, nowMs),
   });
   return redirectWithCode(dependencies, c, { request, code: text });
 }
@@ -253,7 +253,7 @@ async function deny(
 ): Promise<Response> {
   const { clientId, redirectUri, state } = request;
   const event = { kind: 'consent_denied' as const, userId: session.user.id, clientId, address: clientAddress(c) };
-  await dependencies.store.writeAll([auditStep(event, dependencies.world.nowMs())]);
+  await dependencies.store.writeAll([auditStatement(event, dependencies.world.nowMs())]);
   const error = createOAuthFailure('access_denied', 'The user refused');
   return redirectWithRefusal(dependencies, c, { error, redirectUri, state });
 }
@@ -264,7 +264,7 @@ async function passSilently(
   { request, session, consent }: Decided & { readonly consent: Consent },
 ): Promise<Response> {
   const { text, code } = createCode(dependencies, { request, session });
-  const { statement, parameters } = insertCodeStep({ ...code, consentId: consent.consentId });
+  const { statement, parameters } = insertCodeStatement({ ...code, consentId: consent.consentId });
   await dependencies.store.write(statement, parameters);
   return redirectWithCode(dependencies, c, { request, code: text });
 }

@@ -28,7 +28,7 @@ import { runTrivet } from '../../../test/support/run-trivet.ts';
 import { credentialOrigins } from '../../database/migrations/0021-credential-origins.ts';
 import { migrations } from '../../database/migrations/list.ts';
 import { statement } from '../../database/store.ts';
-import { setPasswordStep } from '../accounts/password-store.ts';
+import { setPasswordStatement } from '../accounts/password-store.ts';
 import { createSession } from '../accounts/session-store.ts';
 import { createUser, findUserById } from '../accounts/user-store.ts';
 import { deleteApplication } from '../applications/application.ts';
@@ -249,7 +249,7 @@ const others: Case[] = [
     async (bench) => {
       const { person } = await prepareScene(bench);
       const { server } = bench;
-      await server.store.writeAll([setPasswordStep(person.user.id, 'hash', server.world.nowMs())]);
+      await server.store.writeAll([setPasswordStatement(person.user.id, 'hash', server.world.nowMs())]);
       const cookie = await signIn(server, person.user);
       assert.equal((await request(`${server.url}/account`, { headers: { cookie } })).status, 303);
     },

@@ -5,7 +5,7 @@ import type { HttpEnv } from '../../http/context.ts';
 import type { RouteMount } from '../../http/mount.ts';
 import { respondPage } from '../../pages/page-response.ts';
 import { createPageRoutes, readForm } from '../../pages/page-routes.ts';
-import { auditStep } from '../accounts/audit-store.ts';
+import { auditStatement } from '../accounts/audit-store.ts';
 import { type Application, findApplication } from '../applications/application-store.ts';
 import { formatScope, listGrantable, readScopes, type Scope } from '../applications/scope.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
@@ -149,13 +149,13 @@ async function decide(
         decision,
         credentialGeneration: user.credentialGeneration,
         authTimeMs,
-        audit: auditStep({ ...event, kind: 'device_approved' }, nowMs),
+        audit: auditStatement({ ...event, kind: 'device_approved' }, nowMs),
       })
     : await dependencies.store.call(denyDeviceOnce, {
         userCode,
         userId: user.id,
         nowMs,
-        audit: auditStep({ ...event, kind: 'device_denied' }, nowMs),
+        audit: auditStatement({ ...event, kind: 'device_denied' }, nowMs),
       });
   if (!isDecided) return showCodePage(c, session, { typed: '', mistake: UNKNOWN_CODE });
   return c.redirect(`${PATH}?done=${isAllowed ? 'approved' : 'denied'}`, 303);

@@ -21,7 +21,7 @@ import { forEachEngine } from '../../../test/support/engines.ts';
 import { statement } from '../../database/store.ts';
 import { createSecretCipher } from '../../encryption/secret-cipher.ts';
 import { realWorld, type World } from '../../world.ts';
-import { disableUserStep } from '../accounts/user-store.ts';
+import { disableUserStatement } from '../accounts/user-store.ts';
 import { SWEEP_BATCH, sweepExpired } from '../maintenance/sweep-store.ts';
 import { createSigningKeys } from '../tokens/signing-keys.ts';
 import { parseUserCode } from './device.ts';
@@ -146,7 +146,7 @@ const device: Case[] = [
       const fields = { grant_type: DEVICE_GRANT, client_id: another.clientId, device_code: String(codes.device_code) };
       assert.equal((await postForm(`${server.url}/oauth/token`, fields)).json.error, 'invalid_grant');
       assert.equal((await answerDevice(bench, person, String(codes.user_code), 'allow')).status, 303);
-      await server.store.writeAll([disableUserStep(person.user.id, server.world.nowMs())]);
+      await server.store.writeAll([disableUserStatement(person.user.id, server.world.nowMs())]);
       assert.equal((await poll()).json.error, 'invalid_grant');
     },
   ],
@@ -248,11 +248,11 @@ const insertAccess = statement(
 );
 
 forEachEngine('S13 expired rows go in bounded batches, and what lives stays', async (store) => {
-  const steps = Array.from({ length: SWEEP_BATCH + 10 }, (_, i) => ({
+  const statements = Array.from({ length: SWEEP_BATCH + 10 }, (_, i) => ({
     statement: insertAccess,
     parameters: [Buffer.from(`token ${i}`), 'family', 'all_user', i < SWEEP_BATCH + 5 ? 1 : 1000],
   }));
-  await store.writeAll(steps);
+  await store.writeAll(statements);
   const count = async () => (await store.read(countAccess))[0]?.count;
   assert.equal(await sweepExpired(store, 500), true);
   assert.equal(await count(), 10);

@@ -4,8 +4,8 @@ import { basic, postForm, refresh, registerApplication, request } from '../../..
 import { type Case, checkConformance, prepareTokens } from '../../../test/support/conformance.ts';
 import { realWorld } from '../../world.ts';
 import { createSecret } from '../accounts/secret-text.ts';
-import { disableUserStep } from '../accounts/user-store.ts';
-import { setIntrospectionStep } from '../applications/application-store.ts';
+import { disableUserStatement } from '../accounts/user-store.ts';
+import { setIntrospectionStatement } from '../applications/application-store.ts';
 import { createPersonalToken } from '../tokens/personal-token.ts';
 
 const INACTIVE = '{"active":false}';
@@ -63,7 +63,7 @@ const cases: Case[] = [
         foreign.tokens.refresh_token,
       ])
         assert.equal(await ask(token), INACTIVE);
-      await server.store.writeAll([disableUserStep(person.user.id, server.world.nowMs())]);
+      await server.store.writeAll([disableUserStatement(person.user.id, server.world.nowMs())]);
       assert.equal(await ask(tokens.access_token), INACTIVE);
       assert.equal(await ask(tokens.refresh_token), INACTIVE);
     },
@@ -88,7 +88,7 @@ const cases: Case[] = [
       const { server } = bench;
       const { tokens, person } = await prepareTokens(bench);
       const resource = await registerApplication(server);
-      await server.store.writeAll([setIntrospectionStep(resource.clientId, 1)]);
+      await server.store.writeAll([setIntrospectionStatement(resource.clientId, 1)]);
       const { secret } = await createPersonalToken(server.store, server.world, {
         userId: person.user.id,
         name: 'x',

@@ -13,11 +13,11 @@ import {
 import { type Bench, type Case, checkConformance, prepareTokens } from '../../../test/support/conformance.ts';
 import { realWorld } from '../../world.ts';
 import { listEvents } from '../accounts/audit-store.ts';
-import { setPasswordStep } from '../accounts/password-store.ts';
+import { setPasswordStatement } from '../accounts/password-store.ts';
 import { createSecret, hashSecret, isSecretOf } from '../accounts/secret-text.ts';
-import { disableUserStep } from '../accounts/user-store.ts';
+import { disableUserStatement } from '../accounts/user-store.ts';
 import { deleteApplication, setApplicationDisabled } from '../applications/application.ts';
-import { updateApplicationStep } from '../applications/application-store.ts';
+import { updateApplicationStatement } from '../applications/application-store.ts';
 import { createSuccessorSeed, deriveSuccessor } from '../tokens/issue-tokens.ts';
 import { rotateRefresh } from '../tokens/rotation-store.ts';
 import { revokeConsent } from './protocol/consent-store.ts';
@@ -69,12 +69,12 @@ const cases: Case[] = [
       const { server } = bench;
       const { tokens, application } = await prepareTokens(bench);
       const without = { ...application, grantTypes: ['authorization_code'] as const };
-      await server.store.writeAll([updateApplicationStep(without)]);
+      await server.store.writeAll([updateApplicationStatement(without)]);
       for (const client of [{}, { client_id: application.clientId }]) {
         const answer = await refresh(server, tokens.refresh_token, client);
         assert.deepEqual([answer.status, answer.json.error], [400, 'unauthorized_client']);
       }
-      await server.store.writeAll([updateApplicationStep(application)]);
+      await server.store.writeAll([updateApplicationStatement(application)]);
       assert.equal((await refresh(server, tokens.refresh_token)).status, 200, 'the token was not consumed');
     },
   ],
@@ -236,8 +236,8 @@ const cases: Case[] = [
         ({ application }) => setApplicationDisabled(store, world, { application, isDisabled: true, actor }),
         ({ application }) => deleteApplication(store, world, { application, actor }),
         ({ person, clientId }) => revokeConsent(store, { userId: person.user.id, clientId, nowMs: world.nowMs() }),
-        ({ person }) => store.writeAll([disableUserStep(person.user.id, world.nowMs())]),
-        ({ person }) => store.writeAll([setPasswordStep(person.user.id, 'hash', world.nowMs() + 1)]),
+        ({ person }) => store.writeAll([disableUserStatement(person.user.id, world.nowMs())]),
+        ({ person }) => store.writeAll([setPasswordStatement(person.user.id, 'hash', world.nowMs() + 1)]),
       ];
       for (const end of enders) {
         const prepared = await prepareTokens(bench);

@@ -11,7 +11,7 @@ import { forEachEngine } from '../../../test/support/engines.ts';
 import { createFormClient } from '../../../test/support/form-client.ts';
 import { createStillWorld } from '../../../test/support/still-world.ts';
 import { type Store, statement } from '../../database/store.ts';
-import { auditStep, listEvents } from '../accounts/audit-store.ts';
+import { auditStatement, listEvents } from '../accounts/audit-store.ts';
 import { createRefusalLog, REFUSALS_AN_HOUR } from '../accounts/refusal-log.ts';
 import { sweepAccounts } from '../maintenance/sign-in-sweeper-worker.ts';
 
@@ -107,7 +107,7 @@ forEachEngine('a refusal that is written says how many were not', async (store) 
 forEachEngine('events older than the retention are removed, younger ones stay', async (store) => {
   const nowMs = 1000 * DAY_MS;
   const world = { nowMs: () => nowMs, sleep: async () => {} } as never;
-  const at = (atMs: number) => auditStep({ kind: 'sign_in_failed' }, atMs);
+  const at = (atMs: number) => auditStatement({ kind: 'sign_in_failed' }, atMs);
   await store.writeAll([...Array.from({ length: 1200 }, () => at(nowMs - 366 * DAY_MS)), at(nowMs - 364 * DAY_MS)]);
   await sweepAccounts({ store, world }, { auditDays: 365, signal: new AbortController().signal });
   assert.equal(await count(store, countEvents), 1);
@@ -125,7 +125,8 @@ function watchStatements(store: Store): { readonly watched: Store; readonly take
     read: (asked, parameters) => note(`read ${asked.name}`, store.read(asked, parameters)),
     readCached: (asked, parameters) => note(`readCached ${asked.name}`, store.readCached(asked, parameters)),
     write: (asked, parameters) => note(`write ${asked.name}`, store.write(asked, parameters)),
-    writeAll: (steps) => note(`write ${steps.map((step) => step.statement.name).join()}`, store.writeAll(steps)),
+    writeAll: (statements) =>
+      note(`write ${statements.map((step) => step.statement.name).join()}`, store.writeAll(statements)),
   };
   const take = () => {
     const taken = names;

@@ -9,8 +9,14 @@ import {
 } from '@simplewebauthn/server';
 import { Failure } from '../../errors.ts';
 import { parseJson } from '../../http/parser-limits.ts';
-import { auditStep } from '../accounts/audit-store.ts';
-import { findPasskey, insertPasskeyStep, listPasskeys, type Passkey, usePasskey } from '../accounts/passkey-store.ts';
+import { auditStatement } from '../accounts/audit-store.ts';
+import {
+  findPasskey,
+  insertPasskeyStatement,
+  listPasskeys,
+  type Passkey,
+  usePasskey,
+} from '../accounts/passkey-store.ts';
 import { issueTicket, takeTicket } from '../accounts/ticket-store.ts';
 import { findUserById, type User } from '../accounts/user-store.ts';
 import type { SignInContext } from './sign-in-context.ts';
@@ -85,8 +91,8 @@ export async function finishRegistration(
   const nowMs = context.world.nowMs();
   const transports = (response.response.transports ?? []).filter((transport) => /^[a-z-]{1,20}$/.test(transport));
   const [added] = await context.store.writeAll([
-    insertPasskeyStep({ id, userId: user.id, name, publicKey, counter, transports, createdAtMs: nowMs }),
-    auditStep({ kind: 'passkey_added', userId: user.id, details: { name } }, nowMs),
+    insertPasskeyStatement({ id, userId: user.id, name, publicKey, counter, transports, createdAtMs: nowMs }),
+    auditStatement({ kind: 'passkey_added', userId: user.id, details: { name } }, nowMs),
   ]);
   if (added?.length === 0) throw refuse();
 }

@@ -10,7 +10,7 @@ import type { Mistake } from '../../pages/elements.ts';
 import { respondPage } from '../../pages/page-response.ts';
 import { readField, readForm } from '../../pages/page-routes.ts';
 import { checkAttempt, forgiveAttempt } from '../accounts/attempt-store.ts';
-import { auditStep } from '../accounts/audit-store.ts';
+import { auditStatement } from '../accounts/audit-store.ts';
 import type { SignInMethod } from '../accounts/session-store.ts';
 import { attemptSubjects } from '../accounts/sign-in-back-off.ts';
 import { findTicket, issueTicket, takeTicket } from '../accounts/ticket-store.ts';
@@ -68,7 +68,7 @@ export function addSecondStepRoutes(routes: OpenAPIHono<HttpEnv>, context: SignI
     // Taken now, so that a ticket signs in once even if two codes were right at once.
     if ((await takeTicket(context, 'second-step', ticket)) === undefined) return c.redirect('/sign-in', 303);
     await forgiveAttempt(context.store, subjects);
-    return context.finishSignIn(c, { user, method, flow, steps: auditRecovery(c, context, { user, method }) });
+    return context.finishSignIn(c, { user, method, flow, statements: auditRecovery(c, context, { user, method }) });
   });
 }
 
@@ -96,7 +96,7 @@ async function spendCode(
 function auditRecovery(c: Context<HttpEnv>, context: SignInContext, proof: { user: User; method: SignInMethod }) {
   if (proof.method !== 'password+recovery') return [];
   const event = { kind: 'recovery_code_used', userId: proof.user.id, address: clientAddress(c) } as const;
-  return [auditStep(event, context.world.nowMs())];
+  return [auditStatement(event, context.world.nowMs())];
 }
 
 async function refuseCode(

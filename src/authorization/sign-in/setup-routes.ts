@@ -6,7 +6,7 @@ import type { HttpEnv } from '../../http/context.ts';
 import type { Mistake } from '../../pages/elements.ts';
 import { respondPage } from '../../pages/page-response.ts';
 import { readField, readForm, toMistake } from '../../pages/page-routes.ts';
-import { auditStep } from '../accounts/audit-store.ts';
+import { auditStatement } from '../accounts/audit-store.ts';
 import { findTicket, issueTicket, takeTicket } from '../accounts/ticket-store.ts';
 import { createFirstUser, hasUsers } from '../accounts/user-store.ts';
 import { messages } from '../messages/messages.ts';
@@ -79,8 +79,8 @@ async function setUp(
     address: clientAddress(c),
     details: { by: 'set-up link' },
   } as const;
-  const steps = [auditStep(event, context.world.nowMs())];
-  return context.finishSignIn(c, { user, method: 'setup', flow: { returnTo: '/' }, steps });
+  const statements = [auditStatement(event, context.world.nowMs())];
+  return context.finishSignIn(c, { user, method: 'setup', flow: { returnTo: '/' }, statements });
 }
 
 function showSetup(

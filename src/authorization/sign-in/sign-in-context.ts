@@ -1,13 +1,13 @@
 /** What every way of signing in shares: who is signed in, forms that cannot be forged, and the one way to finish. */
 import type { Context } from 'hono';
-import type { Step, Store } from '../../database/store.ts';
+import type { BoundStatement, Store } from '../../database/store.ts';
 import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import type { HttpEnv } from '../../http/context.ts';
 import type { World } from '../../world.ts';
 import { createRefusalLog, type RefusalLog } from '../accounts/refusal-log.ts';
 import {
   createSession,
-  endSessionStep,
+  endSessionStatement,
   findSession,
   type SignInMethod,
   type StoredSession,
@@ -52,7 +52,7 @@ export interface Proof {
   readonly method: SignInMethod;
   readonly flow: Pick<Flow, 'returnTo'>;
   /** What commits together with the session. */
-  readonly steps?: readonly Step[];
+  readonly statements?: readonly BoundStatement[];
 }
 
 export interface SignInContextDependencies {
@@ -94,13 +94,13 @@ export function createSignInContext(dependencies: SignInContextDependencies): Si
       checkOrigin(c, baseUrl);
       checkFormToken(form, cookies.read(c, 'form'));
     },
-    async finishSignIn(c, { user, method, flow, steps = [] }) {
+    async finishSignIn(c, { user, method, flow, statements = [] }) {
       const address = clientAddress(c);
       const userAgent = c.req.header('user-agent') ?? '';
       // Always a fresh session: a session id planted before the sign-in is useless after it.
       const before = await currentSession(c);
-      const ends = before === undefined ? [] : [endSessionStep(before.id, before.user.id)];
-      const session = { user, method, address, userAgent, steps: [...ends, ...steps] };
+      const ends = before === undefined ? [] : [endSessionStatement(before.id, before.user.id)];
+      const session = { user, method, address, userAgent, statements: [...ends, ...statements] };
       const { token } = await createSession(store, world, session);
       cookies.write(c, 'session', { value: token });
       rememberDevice({ cipher, world, cookies }, c, user.login);

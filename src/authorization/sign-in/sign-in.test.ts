@@ -5,7 +5,7 @@ import { createFormClient } from '../../../test/support/form-client.ts';
 import { addUser, openAs, PASSWORD, servePages, submitSignIn } from '../../../test/support/page-service.ts';
 import { statement } from '../../database/store.ts';
 import { listEvents } from '../accounts/audit-store.ts';
-import { disableUserStep, findCredentials, rehashPassword } from '../accounts/user-store.ts';
+import { disableUserStatement, findCredentials, rehashPassword } from '../accounts/user-store.ts';
 import { createFlow } from './flow.ts';
 import { countHashes } from './password.ts';
 import { createSetupLink } from './setup-routes.ts';
@@ -51,7 +51,7 @@ test('a wrong password, an unknown login and a disabled person get the same page
   const service = await servePages(t);
   await addUser(service, 'ada');
   const off = await addUser(service, 'off');
-  await service.store.writeAll([disableUserStep(off.id, 1)]);
+  await service.store.writeAll([disableUserStatement(off.id, 1)]);
   const answers = [];
   for (const [login, password] of [
     ['ada', 'wrong'],
@@ -72,7 +72,7 @@ test('S07 an unknown login costs as many hashes as a wrong password, and a disab
   const service = await servePages(t);
   await addUser(service, 'ada');
   const grace = await addUser(service, 'grace');
-  await service.store.writeAll([disableUserStep(grace.id, service.world.nowMs())]);
+  await service.store.writeAll([disableUserStatement(grace.id, service.world.nowMs())]);
   const client = createFormClient(service.url);
   const hashesOf = async (login: string) => {
     const before = countHashes();

@@ -3,11 +3,11 @@ import type { Context } from 'hono';
 import { Failure, isFailure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';
 import { checkAttempt, forgiveAttempt } from '../accounts/attempt-store.ts';
-import { auditStep } from '../accounts/audit-store.ts';
+import { auditStatement } from '../accounts/audit-store.ts';
 import { isVerifiedEmailTaken, verifyEmailOnce } from '../accounts/email-store.ts';
 import { visitSubjects } from '../accounts/sign-in-back-off.ts';
 import { issueTicket, takeTicket } from '../accounts/ticket-store.ts';
-import { findUpstreamAccount, linkNewUserStep, linkUpstreamAccount } from '../accounts/upstream-account-store.ts';
+import { findUpstreamAccount, linkNewUserStatement, linkUpstreamAccount } from '../accounts/upstream-account-store.ts';
 import { createUser, findUserById, type User } from '../accounts/user-store.ts';
 import { messages } from '../messages/messages.ts';
 import { formToken, isSameText } from './cookies.ts';
@@ -102,7 +102,7 @@ async function enter(
 async function confirmEmail({ store }: SignInContext, user: User, { email }: UpstreamPerson): Promise<void> {
   if (email === undefined || user.isEmailVerified) return;
   if (user.email !== null && user.email.toLowerCase() !== email.toLowerCase()) return;
-  await store.call(verifyEmailOnce, { userId: user.id, email, steps: [] });
+  await store.call(verifyEmailOnce, { userId: user.id, email, statements: [] });
 }
 
 /** A first visit makes an account, under the login there or the nearest that is free. */
@@ -136,8 +136,8 @@ async function makeUser(
   const email = isTaken ? null : (person.email ?? null);
   const profile = { name: (person.name ?? login).slice(0, 100), email, isEmailVerified: email !== null };
   return createUser(store, world, { ...profile, login, isAdmin: false, passwordHash: null }, (userId) => [
-    linkNewUserStep({ issuer, subject: person.subject, userId, label, linkedAtMs: nowMs }),
-    auditStep({ kind: 'user_created', userId, details: { by: issuer } }, nowMs),
+    linkNewUserStatement({ issuer, subject: person.subject, userId, label, linkedAtMs: nowMs }),
+    auditStatement({ kind: 'user_created', userId, details: { by: issuer } }, nowMs),
   ]);
 }
 
@@ -172,7 +172,7 @@ async function link(
   });
   if (!isNew) throw new Failure('conflict', messages.signIn.upstreamTaken(name));
   const event = { kind: 'upstream_linked', userId, address: clientAddress(c), details: { issuer } } as const;
-  await context.store.writeAll([auditStep(event, nowMs)]);
+  await context.store.writeAll([auditStatement(event, nowMs)]);
   return c.redirect('/account/security?done=linked', 303);
 }
 

@@ -1,5 +1,5 @@
 /** Personal access tokens: made by their user, shown once, stored as a digest. */
-import { type Procedure, procedure, type Step, type Store, statement } from '../../database/store.ts';
+import { type BoundStatement, type Procedure, procedure, type Store, statement } from '../../database/store.ts';
 import { readScopes, type Scope } from '../applications/scope.ts';
 
 export interface PersonalToken {
@@ -127,7 +127,7 @@ export interface PersonalTokenInsert {
   readonly parentId: string | undefined;
   /** The person's epoch as the session that makes it read it. */
   readonly credentialGeneration: number | undefined;
-  readonly audit: Step;
+  readonly audit: BoundStatement;
 }
 
 /** False when the session or the token that makes it ended meanwhile. */
@@ -152,7 +152,7 @@ export interface PersonalTokenDeletion {
   readonly userId: string;
   readonly tokenId: string;
   /** Recorded only when there was something to delete. */
-  readonly audit: Step;
+  readonly audit: BoundStatement;
 }
 
 /** Whether this user had such a token. */
@@ -167,7 +167,7 @@ export const deletePersonalTokenOnce: Procedure<PersonalTokenDeletion, boolean> 
 );
 
 /** For a user who is to be cut off entirely. */
-export function deletePersonalTokensStep(userId: string): Step {
+export function deletePersonalTokensStatement(userId: string): BoundStatement {
   return { statement: deletePersonalTokens, parameters: [userId] };
 }
 

@@ -3,7 +3,7 @@ import type { Store } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import { isAdministratorScope } from '../../scopes.ts';
 import type { World } from '../../world.ts';
-import { auditStep } from '../accounts/audit-store.ts';
+import { auditStatement } from '../accounts/audit-store.ts';
 import { createSecret, hashSecret } from '../accounts/secret-text.ts';
 import { findUserById } from '../accounts/user-store.ts';
 import type { Scope } from '../applications/scope.ts';
@@ -65,7 +65,7 @@ export async function createPersonalToken(
     hash: hashSecret(secret),
     parentId: form.parentId,
     credentialGeneration: form.credentialGeneration,
-    audit: auditStep({ kind: 'personal_token_created', userId, actorId, address, details }, nowMs),
+    audit: auditStatement({ kind: 'personal_token_created', userId, actorId, address, details }, nowMs),
   });
   if (!isMade) throw new Failure('conflict', 'Cannot create the token: the session or token that makes it has ended');
   return { token, secret };
@@ -106,7 +106,7 @@ export async function revokePersonalToken(
   target: { readonly userId: string; readonly tokenId: string; readonly actorId?: string; readonly address?: string },
 ): Promise<void> {
   const { userId, tokenId, actorId, address } = target;
-  const audit = auditStep({ kind: 'personal_token_revoked', userId, actorId, address }, world.nowMs());
+  const audit = auditStatement({ kind: 'personal_token_revoked', userId, actorId, address }, world.nowMs());
   const isDeleted = await store.call(deletePersonalTokenOnce, { userId, tokenId, audit });
   if (!isDeleted) throw new Failure('not_found', 'Cannot revoke the token: no token has this id');
 }

@@ -1,5 +1,5 @@
 /** Keys that sign identity tokens: the public half in clear, the private half encrypted. */
-import { type Step, type Store, statement } from '../../database/store.ts';
+import { type BoundStatement, type Store, statement } from '../../database/store.ts';
 
 export interface StoredKey {
   readonly kid: string;
@@ -45,7 +45,7 @@ export async function listSigningKeys(store: Store, nowMs: number): Promise<Stor
 }
 
 /** Adds a key and removes the keys that no live token needs. */
-export function insertSigningKeySteps(key: StoredKey): Step[] {
+export function insertSigningKeyStatements(key: StoredKey): BoundStatement[] {
   const { kid, publicJwk, encryptedPrivateKey, createdAtMs, expiresAtMs } = key;
   return [
     { statement: deleteExpiredKeys, parameters: [createdAtMs] },

@@ -3,8 +3,15 @@
  *
  * A family: all tokens that came of one authorization of a user (RFC 6749 calls it a grant); refresh tokens are its generations (rotation-store.ts).
  */
-import { type Procedure, procedure, type Step, type Store, statement, type Transaction } from '../../database/store.ts';
-import { auditStep } from '../accounts/audit-store.ts';
+import {
+  type BoundStatement,
+  type Procedure,
+  procedure,
+  type Store,
+  statement,
+  type Transaction,
+} from '../../database/store.ts';
+import { auditStatement } from '../accounts/audit-store.ts';
 import { joinCondition, meetsCondition } from '../accounts/credential-condition-store.ts';
 
 export interface NewToken {
@@ -51,7 +58,7 @@ export const insertAccess = statement(
 );
 
 /** A family with its first tokens. */
-export function insertFamilySteps(family: NewFamily, tokens: NewTokens): Step[] {
+export function insertFamilyStatements(family: NewFamily, tokens: NewTokens): BoundStatement[] {
   const { familyId, clientId, person, scope, authTimeMs, nowMs, expiresAtMs } = family;
   const { access, refresh } = tokens;
   const origin = person === undefined ? [null, 0, ''] : [person.userId, person.credentialGeneration, person.consentId];
@@ -67,8 +74,8 @@ export function insertFamilySteps(family: NewFamily, tokens: NewTokens): Step[] 
   ];
 }
 
-export async function runSteps(transaction: Transaction, steps: readonly Step[]): Promise<void> {
-  for (const step of steps) await transaction.run(step.statement, step.parameters);
+export async function runStatements(transaction: Transaction, statements: readonly BoundStatement[]): Promise<void> {
+  for (const { statement, parameters } of statements) await transaction.run(statement, parameters);
 }
 
 const revokeFamilyById = statement<{ family_id: string; client_id: string; user_id: string | null }>(
@@ -93,7 +100,7 @@ export async function revokeFamily(
   if (family === undefined) return;
   const { kind, address } = reason;
   const event = { kind, userId: family.user_id ?? undefined, clientId: family.client_id, address };
-  await runSteps(transaction, [auditStep(event, reason.nowMs)]);
+  await runStatements(transaction, [auditStatement(event, reason.nowMs)]);
 }
 
 export interface Revocation {
@@ -136,7 +143,7 @@ export const revokeToken: Procedure<Revocation, void> = procedure(
     if (revoked === undefined) return;
     const [owner] = await transaction.run(familyOwner, [revoked.family_id]);
     const event = { kind: 'token_revoked' as const, userId: owner?.user_id ?? undefined, clientId, address };
-    await runSteps(transaction, [auditStep(event, nowMs)]);
+    await runStatements(transaction, [auditStatement(event, nowMs)]);
   },
 );
 

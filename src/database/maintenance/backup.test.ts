@@ -16,7 +16,7 @@ async function listIds(store: Store): Promise<string[]> {
   return (await store.read(listNotes)).map((row) => row.id);
 }
 
-test('a backup made while others write opens as a database, with what was stored before and no half unit', async () => {
+test('a backup made while others write opens as a database, with what was stored before and no half transaction', async () => {
   const place = await createStorePlace('sqlite');
   await using store = await openTestStore(place, options);
   const before = Array.from({ length: 50 }, (_, index) => store.call(insertPair, `before-${index}`));

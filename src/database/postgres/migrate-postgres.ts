@@ -10,7 +10,7 @@ import {
   listAppliedStatement,
   listExpansionsStatement,
   planMigrations,
-  recordStep,
+  recordStatement,
 } from '../migration-plan.ts';
 import { renderDdl } from '../portable-sql.ts';
 import type { Migration } from '../store.ts';
@@ -122,7 +122,7 @@ async function applyOne(
     await client.query('SET LOCAL statement_timeout = 0');
     await renew(client, held, world.nowMs());
     for (const text of migration.statements) await client.query(renderDdl('postgres', text));
-    const { statement, parameters } = recordStep(migration, world.nowMs());
+    const { statement, parameters } = recordStatement(migration, world.nowMs());
     await client.query(statement.text, [...parameters]);
     await client.query('COMMIT');
     log.debug({ migration: migration.id, name: migration.name }, 'Migrated the database');

@@ -7,7 +7,7 @@ import { createInFlight } from '../in-flight.ts';
 import { createTurns } from '../named-turns.ts';
 import { checkParameters } from '../portable-sql.ts';
 import { runProcedure } from '../procedure-run.ts';
-import type { Isolation, Procedure, Row, SqlValue, Statement, Step } from '../store.ts';
+import type { BoundStatement, Isolation, Procedure, Row, SqlValue, Statement } from '../store.ts';
 import { createPostgresClients, type PostgresClients } from './postgres-clients.ts';
 import {
   isConnectionLost,
@@ -64,7 +64,7 @@ export function openPostgresEngine(options: PostgresOptions): PostgresEngine {
     pool,
     read,
     readCached: read,
-    writeAll: (steps) => begin(() => transact((client) => runSteps(run, client, steps))),
+    writeAll: (statements) => begin(() => transact((client) => runStatements(run, client, statements))),
     call: (procedure, input) => {
       const work = (client: pg.PoolClient) => runIsolated(run, client, { procedure, input });
       const isSerializable = procedure.isolation === 'serializable';
@@ -132,13 +132,17 @@ function runIsolated<Input, Result>(
   );
 }
 
-async function runSteps(run: Runner, client: pg.PoolClient, steps: readonly Step[]): Promise<Row[][]> {
-  const only = steps[0];
-  if (steps.length === 1 && only !== undefined)
+async function runStatements(
+  run: Runner,
+  client: pg.PoolClient,
+  statements: readonly BoundStatement[],
+): Promise<Row[][]> {
+  const only = statements[0];
+  if (statements.length === 1 && only !== undefined)
     return await guardOutcome(client, async () => [await run(client, only.statement, only.parameters)]);
   return await inTransaction(client, 'read committed', async () => {
     const results: Row[][] = [];
-    for (const step of steps) results.push(await run(client, step.statement, step.parameters));
+    for (const { statement, parameters } of statements) results.push(await run(client, statement, parameters));
     return results;
   });
 }

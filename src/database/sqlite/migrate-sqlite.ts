@@ -6,7 +6,7 @@ import {
   listAppliedStatement,
   listExpansionsStatement,
   planMigrations,
-  recordStep,
+  recordStatement,
 } from '../migration-plan.ts';
 import { renderDdl } from '../portable-sql.ts';
 import type { Migration } from '../store.ts';
@@ -56,7 +56,7 @@ function applyMissing(connection: SqliteConnection, { migrations, nowMs, log }: 
   for (const text of FOUNDATION) connection.execute(renderDdl('sqlite', text));
   for (const migration of planMigrations(migrations, listApplied(connection))) {
     applyOne(connection, migration);
-    const { statement, parameters } = recordStep(migration, nowMs);
+    const { statement, parameters } = recordStatement(migration, nowMs);
     connection.run(statement, parameters);
     log.debug({ migration: migration.id, name: migration.name }, 'Migrated the database');
   }

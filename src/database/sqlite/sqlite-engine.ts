@@ -33,7 +33,7 @@ export function openSqliteEngine(options: SqliteOptions): Engine {
       checkOpen();
       return cache.readCached(statement, parameters);
     },
-    writeAll: (steps) => writer.writeAll(steps),
+    writeAll: (statements) => writer.writeAll(statements),
     call: (procedure, input) => writer.call(procedure, input),
     mayHaveChanged: () => {
       const version = reader.dataVersion();

@@ -1,7 +1,7 @@
 /**
- * The one writer of a process. Everything that waits when a transaction begins goes into it: each unit in its own
- * savepoint, one commit and so one flush of the disk for all, and only then the answers. A unit that fails takes
- * nothing else with it; a commit that fails rejects all of its writes.
+ * The one writer of a process. A transaction takes every write that waits when it begins: each in its own savepoint,
+ * with one commit, and so one flush of the disk, for all. Only then are they answered. A write that fails takes no
+ * other with it; a commit that fails rejects all of its writes.
  */
 import { type MessagePort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { Failure } from '../../errors.ts';
@@ -11,13 +11,13 @@ import { runProcedure } from '../procedure-run.ts';
 import type { Procedure, Row, SqlValue, Statement } from '../store.ts';
 import { openSqliteConnection } from './sqlite-connection.ts';
 import {
-  type ProcedureUnit,
+  type ProcedureWrite,
+  type QueuedWrite,
   toWireError,
   type WriterOutcome,
   type WriterReply,
   type WriterRequest,
-  type WriterStep,
-  type WriterUnit,
+  type WriterStatement,
 } from './writer-protocol.ts';
 
 export interface WriterThreadData {
@@ -26,7 +26,7 @@ export interface WriterThreadData {
 }
 
 /** A batch ends here, so that answers are not late and other processes get their turn. */
-const MAX_BATCH_UNITS = 2_000;
+const MAX_BATCH_WRITES = 2_000;
 const MAX_BATCH_MS = 25;
 
 const { path, port } = workerData as WriterThreadData;
@@ -34,11 +34,11 @@ const connection = openSqliteConnection(path, 'write');
 // Prepared like all others: parsing them each time took longer than most transactions.
 const BEGIN = { name: 'begin', text: 'BEGIN IMMEDIATE' };
 const COMMIT = { name: 'commit', text: 'COMMIT' };
-const SAVE = { name: 'save', text: 'SAVEPOINT unit' };
-const RELEASE = { name: 'release', text: 'RELEASE unit' };
+const SAVE = { name: 'save', text: 'SAVEPOINT write' };
+const RELEASE = { name: 'release', text: 'RELEASE write' };
 const statements = new Map<number, Statement<object>>();
 const procedures = new Map<string, Procedure<unknown, unknown>>();
-let waiting: WriterUnit[] = [];
+let waiting: QueuedWrite[] = [];
 let isRunning = false;
 let isClosing = false;
 
@@ -49,7 +49,7 @@ port.on('message', (request: WriterRequest) => {
 
 function accept(request: WriterRequest): void {
   for (const [number, name, text] of request.definitions) statements.set(number, { name, text });
-  for (const unit of request.units) waiting.push(unit);
+  for (const write of request.writes) waiting.push(write);
   if (request.close === true) isClosing = true;
 }
 
@@ -62,7 +62,7 @@ async function work(): Promise<void> {
   for (;;) {
     acceptWhatArrived();
     if (waiting.length === 0) break;
-    const batch = waiting.slice(0, MAX_BATCH_UNITS);
+    const batch = waiting.slice(0, MAX_BATCH_WRITES);
     await importProcedures(batch);
     const outcomes = await commitBatch(batch);
     waiting = waiting.slice(outcomes.length);
@@ -80,16 +80,16 @@ function acceptWhatArrived(): void {
 }
 
 /** Before the transaction begins: an import waits for the disk, and the transaction would wait with it. */
-async function importProcedures(batch: readonly WriterUnit[]): Promise<void> {
-  for (const unit of batch) {
-    if ('steps' in unit || procedures.has(keyOf(unit))) continue;
-    const found = await importProcedure(unit.module, unit.name);
-    procedures.set(keyOf(unit), found);
+async function importProcedures(batch: readonly QueuedWrite[]): Promise<void> {
+  for (const write of batch) {
+    if ('statements' in write || procedures.has(keyOf(write))) continue;
+    const found = await importProcedure(write.module, write.name);
+    procedures.set(keyOf(write), found);
   }
 }
 
-function keyOf(unit: { readonly module: string; readonly name: string }): string {
-  return `${unit.module}#${unit.name}`;
+function keyOf(write: { readonly module: string; readonly name: string }): string {
+  return `${write.module}#${write.name}`;
 }
 
 async function importProcedure(module: string, name: string): Promise<Procedure<unknown, unknown>> {
@@ -106,14 +106,14 @@ function refuse(name: string, error: Failure): Procedure<unknown, unknown> {
   return { name, module: '', isolation: 'serializable', run: () => Promise.reject(error) };
 }
 
-/** The outcomes of the first units of the batch, as many as one transaction took; at least one. */
-async function commitBatch(batch: readonly WriterUnit[]): Promise<WriterOutcome[]> {
+/** The outcomes of the first writes of the batch: as many as one transaction took, at least one. */
+async function commitBatch(batch: readonly QueuedWrite[]): Promise<WriterOutcome[]> {
   const outcomes: WriterOutcome[] = [];
   try {
     control(BEGIN);
     const endsAtMs = realWorld.monotonicMs() + MAX_BATCH_MS;
-    for (const unit of batch) {
-      outcomes.push(await runUnit(unit));
+    for (const write of batch) {
+      outcomes.push(await runWrite(write));
       if (!connection.isInTransaction())
         throw new Failure('unavailable', 'Cannot write: the database gave the transaction up');
       if (realWorld.monotonicMs() > endsAtMs) break;
@@ -122,47 +122,47 @@ async function commitBatch(batch: readonly WriterUnit[]): Promise<WriterOutcome[
     return outcomes;
   } catch (error) {
     if (connection.isInTransaction()) connection.execute('ROLLBACK');
-    // Before the first unit everyone fails: the next ones would only wait as long again, one after the other.
+    // When the transaction could not begin, all fail: each of the others would wait as long for the same error.
     const taken = outcomes.length === 0 ? batch : batch.slice(0, outcomes.length);
     return taken.map(({ id }) => ({ id, error: toWireError(error) }));
   }
 }
 
-async function runUnit(unit: WriterUnit): Promise<WriterOutcome> {
+async function runWrite(write: QueuedWrite): Promise<WriterOutcome> {
   // A statement that fails undoes itself; only more than one needs a savepoint.
-  if ('steps' in unit && unit.steps.length === 1) return runAlone(unit.id, unit.steps[0]!);
+  if ('statements' in write && write.statements.length === 1) return runAlone(write.id, write.statements[0]!);
   control(SAVE);
   try {
-    const value = 'steps' in unit ? unit.steps.map(runStep) : await callProcedure(unit);
+    const value = 'statements' in write ? write.statements.map(runStatement) : await callProcedure(write);
     control(RELEASE);
-    return { id: unit.id, value };
+    return { id: write.id, value };
   } catch (error) {
-    if (connection.isInTransaction()) connection.execute('ROLLBACK TO unit; RELEASE unit');
-    return { id: unit.id, error: toWireError(error) };
+    if (connection.isInTransaction()) connection.execute('ROLLBACK TO write; RELEASE write');
+    return { id: write.id, error: toWireError(error) };
   }
 }
 
-function runAlone(id: number, step: WriterStep): WriterOutcome {
+function runAlone(id: number, statement: WriterStatement): WriterOutcome {
   try {
-    return { id, value: [runStep(step)] };
+    return { id, value: [runStatement(statement)] };
   } catch (error) {
     return { id, error: toWireError(error) };
   }
 }
 
-function runStep([number, parameters]: WriterStep): Row[] {
+function runStatement([number, parameters]: WriterStatement): Row[] {
   return connection.run(statements.get(number)!, parameters);
 }
 
-async function callProcedure(unit: ProcedureUnit): Promise<unknown> {
-  const procedure = procedures.get(keyOf(unit))!;
+async function callProcedure(write: ProcedureWrite): Promise<unknown> {
+  const procedure = procedures.get(keyOf(write))!;
   const runStatement = (statement: Statement<object>, parameters: readonly SqlValue[]): Row[] => {
     checkParameters(statement.name, parameters);
     return connection.run(statement, parameters);
   };
-  const limit = refuseToWait(unit.name);
+  const limit = refuseToWait(write.name);
   try {
-    return await runProcedure(procedure, unit.input, runStatement, [limit.refusal]);
+    return await runProcedure(procedure, write.input, runStatement, [limit.refusal]);
   } finally {
     clearImmediate(limit.timer);
   }

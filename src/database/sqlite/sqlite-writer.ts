@@ -1,13 +1,13 @@
 import { Failure } from '../../errors.ts';
 import type { Log } from '../../telemetry/log.ts';
-import type { Procedure, Row, SqlValue, Step } from '../store.ts';
+import type { BoundStatement, Procedure, Row, SqlValue } from '../store.ts';
 import { createWriterCallers } from './writer-callers.ts';
 import { startWriterLink, type WriterLink } from './writer-link.ts';
-import { fromWireError, type WriterOutcome, type WriterUnit } from './writer-protocol.ts';
+import { fromWireError, type QueuedWrite, type WriterOutcome } from './writer-protocol.ts';
 
 /** The main thread's end of the writer thread: bounds how many writes wait, and starts the thread again when it ends. */
 export interface SqliteWriter {
-  writeAll(steps: readonly Step[]): Promise<Row[][]>;
+  writeAll(statements: readonly BoundStatement[]): Promise<Row[][]>;
   call<Input, Result>(procedure: Procedure<Input, Result>, input: Input): Promise<Result>;
   countWaiting(): number;
   /** Resolves when everything that waits is stored and the database is closed. */
@@ -60,7 +60,10 @@ export function createSqliteWriter(options: SqliteWriterOptions): SqliteWriter {
     return new Failure('unavailable', 'Cannot write: too many writes are waiting', { retryAfterSeconds: 1 });
   };
 
-  const submit = <Result>(bytes: number, createUnit: (id: number, link: WriterLink) => WriterUnit): Promise<Result> => {
+  const submit = <Result>(
+    bytes: number,
+    createUnit: (id: number, link: WriterLink) => QueuedWrite,
+  ): Promise<Result> => {
     const refusal = findRefusal(bytes);
     if (refusal !== undefined) return Promise.reject(refusal);
     return callers.add<Result>(bytes, (id) => {
@@ -70,10 +73,10 @@ export function createSqliteWriter(options: SqliteWriterOptions): SqliteWriter {
   };
 
   return {
-    writeAll: (steps) =>
-      submit(measureSteps(steps), (id, current) => ({
+    writeAll: (statements) =>
+      submit(measureStatements(statements), (id, current) => ({
         id,
-        steps: steps.map((step) => [current.define(step.statement), step.parameters.map(compact)] as const),
+        statements: statements.map((one) => [current.define(one.statement), one.parameters.map(compact)] as const),
       })),
     call: ({ module, name }, input) => submit(PROCEDURE_BYTES, (id) => ({ id, module, name, input })),
     countWaiting: () => callers.count(),
@@ -99,9 +102,9 @@ function createOutageLog(log: Log): (outcome: WriterOutcome) => void {
 /** What an input is taken to weigh; measuring a tree of values would cost more than it says. */
 const PROCEDURE_BYTES = 1024;
 
-function measureSteps(steps: readonly Step[]): number {
+function measureStatements(statements: readonly BoundStatement[]): number {
   let bytes = 0;
-  for (const { parameters } of steps)
+  for (const { parameters } of statements)
     for (const value of parameters) bytes += typeof value === 'object' || typeof value === 'string' ? sizeOf(value) : 8;
   return bytes;
 }

@@ -3,7 +3,7 @@ import { fromWireError, type WriterOutcome } from './writer-protocol.ts';
 
 /** The callers that wait for an answer of the writer thread. */
 export interface WriterCallers {
-  /** Registers a caller, then sends its unit under the id. */
+  /** Registers a caller, then sends its write under the id. */
   add<Result>(bytes: number, send: (id: number) => void): Promise<Result>;
   /** Answers the caller of the outcome; false when it was answered before. */
   settle(outcome: WriterOutcome): boolean;

@@ -2,11 +2,11 @@ import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from '
 import type { Statement } from '../store.ts';
 import type { WriterThreadData } from './sqlite-writer-thread.ts';
 import {
+  type QueuedWrite,
   toWireError,
   type WriterOutcome,
   type WriterReply,
   type WriterRequest,
-  type WriterUnit,
 } from './writer-protocol.ts';
 
 /** A running writer thread and the line to it. */
@@ -14,7 +14,7 @@ export interface WriterLink {
   /** The number under which the thread knows a statement. */
   define(statement: Statement<object>): number;
   /** Goes over at the end of this turn, with all the others of it. */
-  send(unit: WriterUnit): void;
+  send(write: QueuedWrite): void;
   /** Nothing is waiting: the thread alone does not keep the process alive. */
   rest(): void;
   close(): Promise<void>;
@@ -33,7 +33,7 @@ export function startWriterLink(
   });
   const numbers = new Map<string, number>();
   let definitions: WriterRequest['definitions'][number][] = [];
-  let units: WriterUnit[] = [];
+  let writes: QueuedWrite[] = [];
   let cause = new Error('The writer thread exited');
   let isClosing = false;
 
@@ -50,9 +50,9 @@ export function startWriterLink(
   });
 
   const flush = (): void => {
-    const request: WriterRequest = { definitions, units };
+    const request: WriterRequest = { definitions, writes };
     definitions = [];
-    units = [];
+    writes = [];
     post(port, request, settle);
   };
 
@@ -66,8 +66,8 @@ export function startWriterLink(
       definitions.push([number, name, text]);
       return number;
     },
-    send: (unit) => {
-      if (units.push(unit) > 1) return;
+    send: (write) => {
+      if (writes.push(write) > 1) return;
       thread.ref();
       port.ref();
       // Not a microtask: what other sockets brought in this turn of the event loop goes along, and wakes the thread once.
@@ -78,8 +78,8 @@ export function startWriterLink(
       isClosing = true;
       thread.ref();
       port.ref();
-      // After the units of this turn, which are about to be sent.
-      setImmediate(() => port.postMessage({ definitions: [], units: [], close: true } satisfies WriterRequest));
+      // After the writes of this turn, which are about to be sent.
+      setImmediate(() => port.postMessage({ definitions: [], writes: [], close: true } satisfies WriterRequest));
       await ended;
     },
   };
@@ -94,16 +94,16 @@ function post(port: MessagePort, request: WriterRequest, settle: (outcomes: read
   try {
     port.postMessage(request);
   } catch {
-    port.postMessage({ definitions: request.definitions, units: [] } satisfies WriterRequest);
-    for (const unit of request.units) postAlone(port, unit, settle);
+    port.postMessage({ definitions: request.definitions, writes: [] } satisfies WriterRequest);
+    for (const write of request.writes) postAlone(port, write, settle);
   }
 }
 
 // One input that cannot be cloned (a function in it, say) must not take the others with it.
-function postAlone(port: MessagePort, unit: WriterUnit, settle: (outcomes: readonly WriterOutcome[]) => void): void {
+function postAlone(port: MessagePort, write: QueuedWrite, settle: (outcomes: readonly WriterOutcome[]) => void): void {
   try {
-    port.postMessage({ definitions: [], units: [unit] } satisfies WriterRequest);
+    port.postMessage({ definitions: [], writes: [write] } satisfies WriterRequest);
   } catch (error) {
-    settle([{ id: unit.id, error: toWireError(error) }]);
+    settle([{ id: write.id, error: toWireError(error) }]);
   }
 }

@@ -3,25 +3,25 @@ import type { SqlValue } from '../store.ts';
 
 /** What passes between a process and its SQLite writer thread. A statement's text goes over once, then only its number. */
 
-export type WriterStep = readonly [statement: number, parameters: readonly SqlValue[]];
+export type WriterStatement = readonly [statement: number, parameters: readonly SqlValue[]];
 
-export interface StepsUnit {
+export interface StatementsWrite {
   readonly id: number;
-  readonly steps: readonly WriterStep[];
+  readonly statements: readonly WriterStatement[];
 }
 
-export interface ProcedureUnit {
+export interface ProcedureWrite {
   readonly id: number;
   readonly module: string;
   readonly name: string;
   readonly input: unknown;
 }
 
-export type WriterUnit = StepsUnit | ProcedureUnit;
+export type QueuedWrite = StatementsWrite | ProcedureWrite;
 
 export interface WriterRequest {
   readonly definitions: readonly (readonly [number: number, name: string, text: string])[];
-  readonly units: readonly WriterUnit[];
+  readonly writes: readonly QueuedWrite[];
   /** Close the database once everything before is done. */
   readonly close?: true;
 }

@@ -12,7 +12,7 @@ import { openPostgresEngine } from '../postgres/postgres-engine.ts';
 import { checkPostgresServer } from '../postgres/postgres-server.ts';
 import { migrateSqlite } from '../sqlite/migrate-sqlite.ts';
 import { openSqliteEngine } from '../sqlite/sqlite-engine.ts';
-import type { Migration, Row, SqlValue, Statement, Step, Store } from '../store.ts';
+import type { BoundStatement, Migration, Row, SqlValue, Statement, Store } from '../store.ts';
 import { createStoreMetrics, noStoreMetrics } from '../store-metrics.ts';
 import { createTopicWatcher, createTouch } from '../topics.ts';
 import { ensureDataDir } from './data-dir.ts';
@@ -117,10 +117,10 @@ function createStore(engine: Engine, { log, metrics, world }: StoreOptions): Sto
     readOnly.add(name);
   };
 
-  const writeAll = async (steps: readonly Step[]): Promise<Row[][]> => {
-    if (steps.length === 0) return [];
-    for (const step of steps) checkParameters(step.statement.name, step.parameters);
-    return await time(() => engine.writeAll(steps));
+  const writeAll = async (statements: readonly BoundStatement[]): Promise<Row[][]> => {
+    if (statements.length === 0) return [];
+    for (const { statement, parameters } of statements) checkParameters(statement.name, parameters);
+    return await time(() => engine.writeAll(statements));
   };
 
   return {

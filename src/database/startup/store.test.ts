@@ -108,7 +108,7 @@ forEachEngine(
 );
 
 forEachEngine(
-  'a unit is stored as a whole or not at all, and the units beside it are not touched',
+  'a transaction is stored as a whole or not at all, and those beside it are not touched',
   async (store) => {
     await store.write(insertNote, ['taken', 1]);
     const outcomes = await Promise.allSettled([

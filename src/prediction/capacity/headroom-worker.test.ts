@@ -4,7 +4,7 @@ import { forEachEngine } from '../../../test/support/engines.ts';
 import { observePool, tabulate } from '../../../test/support/observed-pool.ts';
 import { createStillWorld } from '../../../test/support/still-world.ts';
 import { createLog } from '../../telemetry/log.ts';
-import { insertSampleStep } from '../observations/sample-store.ts';
+import { insertSampleStatement } from '../observations/sample-store.ts';
 import { trainModel } from '../training/train-model.ts';
 import { createHeadroomWorker } from './headroom-worker.ts';
 
@@ -20,7 +20,7 @@ forEachEngine('a faster server has room for more, by its own numbers or by the n
   const ids = await store.makeIds(rows.length);
   await store.writeAll(
     rows.map((observation, i) =>
-      insertSampleStep({ id: ids[i]!, observation: { ...observation, atMs: observation.atMs! } }),
+      insertSampleStatement({ id: ids[i]!, observation: { ...observation, atMs: observation.atMs! } }),
     ),
   );
   const metrics = new Registry();

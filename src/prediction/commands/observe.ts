@@ -3,7 +3,7 @@ import { type CliStore, openCliStore } from '../../command-line/open-cli-store.t
 import { createProgress, print, printJson } from '../../command-line/output.ts';
 import { describePlace, FORMATS, type Format, readObservations } from '../formats/read-observations.ts';
 import { countRefusal, type Refusals } from '../formats/read-table.ts';
-import { insertSampleStep } from '../observations/sample-store.ts';
+import { insertSampleStatement } from '../observations/sample-store.ts';
 import { checkModelName } from '../schema/model-name.ts';
 import type { Observation } from '../schema/observation.ts';
 import {
@@ -83,7 +83,7 @@ async function saveAll({ store, world }: CliStore, observations: readonly Observ
   const ids = await store.makeIds(observations.length);
   await store.writeAll(
     observations.map((observation, index) =>
-      insertSampleStep({ id: ids[index]!, observation: { ...observation, atMs: observation.atMs ?? nowMs } }),
+      insertSampleStatement({ id: ids[index]!, observation: { ...observation, atMs: observation.atMs ?? nowMs } }),
     ),
   );
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { forEachEngine } from '../../../test/support/engines.ts';
 import { saveTestVersion } from '../../../test/support/model-versions.ts';
 import { observePool } from '../../../test/support/observed-pool.ts';
-import { insertSampleStep } from '../observations/sample-store.ts';
+import { insertSampleStatement } from '../observations/sample-store.ts';
 import { promoteModel, readModelFile, saveModelVersion, takeVersionNumber } from '../registry/model-store.ts';
 import { learnFromSamples } from './learn-from-samples.ts';
 
@@ -10,7 +10,7 @@ forEachEngine(
   'a served version that this program cannot read is retrained from all samples',
   async (store, { place }) => {
     const samples = observePool({ rows: 200 }).map((observation, id) =>
-      insertSampleStep({ id: id + 1, observation: { ...observation, atMs: id } }),
+      insertSampleStatement({ id: id + 1, observation: { ...observation, atMs: id } }),
     );
     await store.writeAll(samples);
     const readable = await readModelFile(store, 'm', await saveTestVersion(store, 'm'));

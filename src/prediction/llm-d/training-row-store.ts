@@ -9,15 +9,15 @@
 
 import { idAtMs } from '../../database/ids.ts';
 import {
+  type BoundStatement,
   conditionalProcedure,
   type Procedure,
   type Row,
-  type Step,
   type Store,
   statement,
 } from '../../database/store.ts';
 import { exactSteps, renderInsertRows, wideStatement } from '../../database/value-rows.ts';
-import { insertSampleSteps, type Sample } from '../observations/sample-store.ts';
+import { insertSampleStatements, type Sample } from '../observations/sample-store.ts';
 
 /** Processes learn by it that the times of a model measure something else than before. */
 export const MEASURES_TOPIC = 'llm-d-measures';
@@ -76,7 +76,7 @@ export interface TrainingBatch {
   /** Held rows with smaller ids have waited long. */
   readonly oldId: number;
   /** Tells other processes that the model measures something else. */
-  readonly touch: Step;
+  readonly touch: BoundStatement;
 }
 
 export interface TakenBatch {
@@ -102,17 +102,17 @@ export const takeBatchProcedure: Procedure<TrainingBatch, StoredBatch> = conditi
     const hasWaited = typeof first?.id === 'number' && first.id < oldId;
     const known = { measures: model!.measures, heldRows: model!.held_rows, hasWaited };
     const next = decideMeasures(known, samples);
-    const steps: Step[] = [];
+    const statements: BoundStatement[] = [];
     const isHeld = next.measures === 'held';
     const rows = isHeld || known.heldRows === 0 ? [] : await tx.run(releaseRows, [targetModel]);
     const released = rows.map(toSample).sort(byId);
-    if (isHeld) steps.push(...exactSteps(holdRows, samples.map(toHeldRow)));
-    else steps.push(...insertSampleSteps(listTaken([...released, ...samples], next.measures, targetModel)));
+    if (isHeld) statements.push(...exactSteps(holdRows, samples.map(toHeldRow)));
+    else statements.push(...insertSampleStatements(listTaken([...released, ...samples], next.measures, targetModel)));
     const measures = next.measures === 'held' ? known.measures : next.measures;
-    if (measures !== known.measures) steps.push(touch);
+    if (measures !== known.measures) statements.push(touch);
     if (measures !== known.measures || next.heldRows !== known.heldRows)
-      steps.push({ statement: updateModel, parameters: [targetModel, measures, next.heldRows] });
-    for (const { statement, parameters } of steps) await tx.run(statement, parameters);
+      statements.push({ statement: updateModel, parameters: [targetModel, measures, next.heldRows] });
+    for (const { statement, parameters } of statements) await tx.run(statement, parameters);
     return { isHeld, released, measures };
   },
 );
@@ -160,7 +160,7 @@ function byId(left: Sample, right: Sample): number {
 
 /** Stores what the client says already are end-to-end times, as the name of the target model does. */
 export async function addSamples(store: Store, samples: readonly Sample[]): Promise<void> {
-  await store.writeAll(insertSampleSteps(samples));
+  await store.writeAll(insertSampleStatements(samples));
 }
 
 export async function takeBatch(store: Store, batch: Omit<TrainingBatch, 'touch' | 'oldId'>): Promise<TakenBatch> {

@@ -1,5 +1,5 @@
 /** When models were found not to fit. */
-import { type Row, type Statement, type Step, type Store, statement } from '../../database/store.ts';
+import { type BoundStatement, type Row, type Statement, type Store, statement } from '../../database/store.ts';
 import type { DriftCause } from '../online/drift.ts';
 import type { Target } from '../schema/observation-table.ts';
 
@@ -36,7 +36,7 @@ export interface DriftAlarms {
   readonly lastAtMs: number;
 }
 
-export function addAlarmsSteps(alarms: readonly DriftAlarms[]): Step[] {
+export function addAlarmsStatements(alarms: readonly DriftAlarms[]): BoundStatement[] {
   return alarms.map(({ targetModel, target, cause, count, lastAtMs }) => ({
     statement: addAlarm,
     parameters: [targetModel, Math.floor(lastAtMs / HOUR_MS), target, cause, count, lastAtMs],

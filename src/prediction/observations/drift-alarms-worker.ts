@@ -4,7 +4,7 @@ import type { Log } from '../../telemetry/log.ts';
 import { createRoundWorker } from '../../workers/round-worker.ts';
 import type { Worker } from '../../workers/worker.ts';
 import type { World } from '../../world.ts';
-import { addAlarmsSteps, type DriftAlarms, forgetDriftAlarms } from './drift-alarm-store.ts';
+import { addAlarmsStatements, type DriftAlarms, forgetDriftAlarms } from './drift-alarm-store.ts';
 import type { DriftAlarm } from './observation-sink.ts';
 
 const WRITE_EVERY_MS = 5000;
@@ -27,7 +27,7 @@ export function createDriftAlarms({ store, world, log }: DriftAlarmDependencies)
   async function round(): Promise<void> {
     const alarms = [...waiting.values()];
     waiting.clear();
-    if (alarms.length > 0) await store.writeAll(addAlarmsSteps(alarms));
+    if (alarms.length > 0) await store.writeAll(addAlarmsStatements(alarms));
     await forgetDriftAlarms(store, world.nowMs());
   }
 

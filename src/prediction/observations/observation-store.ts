@@ -5,7 +5,7 @@
 import { conditionalProcedure, type Procedure, type Store, statement, type Transaction } from '../../database/store.ts';
 import type { DispatchedEvent, EventRefusal, ObservationEvent, ObservedInput } from '../schema/observation-event.ts';
 import { createInputDraft } from './event-draft.ts';
-import { insertSampleStep, type Sample } from './sample-store.ts';
+import { insertSampleStatement, type Sample } from './sample-store.ts';
 
 interface Pending {
   readonly target_model: string | null;
@@ -83,7 +83,7 @@ export const joinEventsProcedure: Procedure<JoinInput, Joined> = conditionalProc
       }
       for (const [i, observation] of joined.entries()) {
         const sample = { id: sampleIds[2 * index + i]!, requestId: event.requestId, observation };
-        const step = insertSampleStep(sample);
+        const step = insertSampleStatement(sample);
         await tx.run(step.statement, step.parameters);
         samples.push(sample);
       }

@@ -5,11 +5,11 @@
  */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import {
+  type BoundStatement,
   conditionalProcedure,
   type Procedure,
   type Row,
   type SqlValue,
-  type Step,
   type Store,
   statement,
 } from '../../database/store.ts';
@@ -152,12 +152,12 @@ export interface Sample {
   readonly observation: Observation & { readonly atMs: number };
 }
 
-export function insertSampleStep(sample: Sample): Step {
+export function insertSampleStatement(sample: Sample): BoundStatement {
   return { statement: insertSample, parameters: toParameters(sample) };
 }
 
 /** Few statements for many rows. */
-export function insertSampleSteps(samples: readonly Sample[]): Step[] {
+export function insertSampleStatements(samples: readonly Sample[]): BoundStatement[] {
   return exactSteps(insertSamples, samples.map(toParameters));
 }
 

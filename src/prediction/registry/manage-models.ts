@@ -73,7 +73,7 @@ export async function publishImport(
     promotion: isPromoted ? 'promote' : 'keep',
     reason: actor.login === undefined ? 'imported' : `imported by ${actor.login}`,
     nowMs,
-    listSteps: (id) => [
+    listStatements: (id) => [
       auditChange({ kind: 'model_imported', actor, details: { model: id, promoted: isPromoted } }, nowMs),
     ],
   });

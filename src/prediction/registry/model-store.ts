@@ -1,5 +1,5 @@
 /** Model versions: immutable files with their lineage, and which of them is served under each name. */
-import { type Procedure, procedure, type Step, type Store, statement } from '../../database/store.ts';
+import { type BoundStatement, type Procedure, procedure, type Store, statement } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 
 /** Tells every process that another version is served, or that one is gone. */
@@ -110,11 +110,11 @@ export async function takeVersionNumber(store: Store, name: string): Promise<num
   return row!.last_version;
 }
 
-/** `steps` commit with it. */
+/** `statements` commit with it. */
 export async function saveModelVersion(
   store: Store,
   version: NewModelVersion,
-  steps: readonly Step[] = [],
+  statements: readonly BoundStatement[] = [],
 ): Promise<void> {
   const parameters = [
     version.name,
@@ -126,7 +126,7 @@ export async function saveModelVersion(
     version.lineage,
     version.file,
   ];
-  await store.writeAll([{ statement: insertVersion, parameters }, ...steps]);
+  await store.writeAll([{ statement: insertVersion, parameters }, ...statements]);
 }
 
 /** Of one name or, without it, of all; newest first. */
@@ -161,7 +161,7 @@ interface Promotion {
   readonly nowMs: number;
   readonly reason: string;
   /** Recorded when something changes. */
-  readonly audit?: Step | undefined;
+  readonly audit?: BoundStatement | undefined;
   readonly touch: ReturnType<Store['touch']>;
 }
 

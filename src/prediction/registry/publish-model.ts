@@ -1,5 +1,5 @@
 /** A learned model becomes a version of its name in the store, and is served when it is promoted. */
-import type { Step, Store } from '../../database/store.ts';
+import type { BoundStatement, Store } from '../../database/store.ts';
 import {
   describeModel,
   describeParameters,
@@ -37,7 +37,7 @@ export interface Publication {
   readonly reason: string;
   readonly nowMs: number;
   /** Records it in the audit log under the id that it gets. */
-  readonly listSteps?: ((id: string) => readonly Step[]) | undefined;
+  readonly listStatements?: ((id: string) => readonly BoundStatement[]) | undefined;
 }
 
 /** How many versions a name keeps, beside those that a rollback needs. */
@@ -59,7 +59,7 @@ export async function publishModel(store: Store, publication: Publication): Prom
     lineage: JSON.stringify({ source, parameters: packed.parameters, learned: packed.learned }),
     file,
   };
-  await saveModelVersion(store, saved, publication.listSteps?.(id));
+  await saveModelVersion(store, saved, publication.listStatements?.(id));
   if (promotion === 'promote') await promoteModel(store, { name, version, nowMs, reason });
   await pruneModelVersions(store, name, KEPT_VERSIONS);
   return id;

@@ -8,7 +8,7 @@ import { readJsonRequest } from '../api/predict-json.ts';
 import { decodeEvent } from '../observations/event-codec.ts';
 import { checkDraft } from '../observations/event-draft.ts';
 import { readJsonEvent } from '../observations/event-json.ts';
-import { insertSampleStep, listSamples } from '../observations/sample-store.ts';
+import { insertSampleStatement, listSamples } from '../observations/sample-store.ts';
 import { createPredictColumns, METRIC_COLUMNS, type PredictColumns } from './columns.ts';
 import { fillMetrics, findBrokenBound, INPUT_FIELDS, MAX_COUNT, METRICS, type MetricColumn } from './input-fields.ts';
 
@@ -98,7 +98,7 @@ test('a refusal names the field of the table that breaks a bound', () => {
 
 forEachEngine('every field of the table is kept in a sample', async (store) => {
   const observation = { targetModel: 'm', input: INPUT, atMs: 5, ttftMs: 6, tpotMs: undefined };
-  await store.writeAll([insertSampleStep({ id: 1, observation })]);
+  await store.writeAll([insertSampleStatement({ id: 1, observation })]);
   const [sample] = await listSamples(store, 'm', 10);
   assert.deepEqual(sample?.observation.input, INPUT);
 });

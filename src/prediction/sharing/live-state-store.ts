@@ -1,6 +1,6 @@
 /** What models have learned from reports, as it is kept for a restart: a line of JSON, and one more for each server. */
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
-import { type Step, type Store, statement } from '../../database/store.ts';
+import { type BoundStatement, type Store, statement } from '../../database/store.ts';
 import { SHARED_NAME } from '../online/predictor.ts';
 import type { SavedLiveModel, SavedServer } from '../online/saved-live-model.ts';
 
@@ -32,10 +32,10 @@ export interface NamedLiveState {
 
 /** In one transaction. */
 export async function saveLiveStates(store: Store, states: readonly NamedLiveState[], nowMs: number): Promise<void> {
-  const steps: Step[] = [];
+  const statements: BoundStatement[] = [];
   for (const { targetModel, sequence, saved } of states)
-    steps.push({ statement: saveState, parameters: [targetModel, nowMs, sequence, await writeLiveState(saved)] });
-  await store.writeAll(steps);
+    statements.push({ statement: saveState, parameters: [targetModel, nowMs, sequence, await writeLiveState(saved)] });
+  await store.writeAll(statements);
 }
 
 export async function listLiveStates(store: Store): Promise<NamedLiveState[]> {

@@ -153,8 +153,8 @@ forEachEngine(
     let isLost = false;
     const losing: Store = {
       ...store,
-      async writeAll(steps) {
-        const rows = await store.writeAll(steps);
+      async writeAll(statements) {
+        const rows = await store.writeAll(statements);
         if (isLost) throw new Error('The connection was lost');
         return rows;
       },

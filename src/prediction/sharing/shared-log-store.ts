@@ -2,7 +2,7 @@
  * The log of what processes have learned: one row a process and second at most, in the order of its commits. A writer
  * holds the row of the clock until its commit, so that no row becomes visible after a later one.
  */
-import { type SqlValue, type Step, type Store, statement } from '../../database/store.ts';
+import { type BoundStatement, type SqlValue, type Store, statement } from '../../database/store.ts';
 
 const advanceClock = statement('shared-clock-advance', 'UPDATE shared_clock SET sequence = sequence + 1');
 // A row that was committed before, though its answer was lost, is left as it is.
@@ -44,11 +44,11 @@ export interface NewRow {
 
 export async function appendToLog(store: Store, { process, number, nowMs, content }: NewRow): Promise<void> {
   const parameters: SqlValue[] = [process, number, nowMs, content];
-  const steps: Step[] = [
+  const statements: BoundStatement[] = [
     { statement: advanceClock, parameters: [] },
     { statement: appendRow, parameters },
   ];
-  await store.writeAll(steps);
+  await store.writeAll(statements);
 }
 
 /** The next rows after this one, a few at a time. */

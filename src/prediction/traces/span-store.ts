@@ -1,5 +1,5 @@
 /** Requests out of spans, until the load at their start is known. */
-import type { Step, Store } from '../../database/store.ts';
+import type { BoundStatement, Store } from '../../database/store.ts';
 import { statement } from '../../database/store.ts';
 import type { LoggedRequest } from '../formats/request-log.ts';
 
@@ -76,7 +76,7 @@ export async function listSpansUnderWay(
 }
 
 export async function markSpansLearned(store: Store, requestIds: readonly string[]): Promise<void> {
-  await store.writeAll(requestIds.map((id): Step => ({ statement: markLearned, parameters: [id] })));
+  await store.writeAll(requestIds.map((id): BoundStatement => ({ statement: markLearned, parameters: [id] })));
 }
 
 export async function deleteSpansOver(store: Store, endedBeforeMs: number): Promise<void> {

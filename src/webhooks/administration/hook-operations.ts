@@ -142,9 +142,9 @@ async function change(
   const { stored, repository } = await findHook(management, id);
   const kind = active ? 'hook_enabled' : 'hook_disabled';
   const details = { hook: id, repository: nameOf(repository) };
-  const steps = [auditChange({ kind, actor, details }, management.world.nowMs())];
+  const statements = [auditChange({ kind, actor, details }, management.world.nowMs())];
   return await describe(management, {
     repository,
-    stored: await switchHook(management, { repository, stored, active, steps }),
+    stored: await switchHook(management, { repository, stored, active, statements }),
   });
 }

@@ -1,4 +1,11 @@
-import { type Procedure, procedure, type SqlValue, type Step, type Store, statement } from '../../database/store.ts';
+import {
+  type BoundStatement,
+  type Procedure,
+  procedure,
+  type SqlValue,
+  type Store,
+  statement,
+} from '../../database/store.ts';
 import type { EventKind } from '../events/event-kind.ts';
 import type { EncryptedSecrets, EncryptionType, Hook, ProfileName } from './hook.ts';
 
@@ -137,10 +144,10 @@ export interface HookStore {
   listWanting(repositoryId: number, kind: EventKind): Promise<Hook[]>;
   /** False when the repository has `maximum` hooks already. */
   create(hook: NewHook, maximum: number): Promise<boolean>;
-  /** Undefined when it was deleted or got another secret meanwhile. `steps` commit with it. */
-  update(id: number, change: HookChange, steps: readonly Step[]): Promise<StoredHook | undefined>;
-  /** `steps` commit with it. */
-  remove(id: number, steps: readonly Step[]): Promise<void>;
+  /** Undefined when it was deleted or got another secret meanwhile. `statements` commit with it. */
+  update(id: number, change: HookChange, statements: readonly BoundStatement[]): Promise<StoredHook | undefined>;
+  /** `statements` commit with it. */
+  remove(id: number, statements: readonly BoundStatement[]): Promise<void>;
   /** False when this user has used up the tests of this hour. */
   takeTest(userId: string, hour: number, maximum: number): Promise<boolean>;
   forgetTestsBefore(hour: number): Promise<void>;
@@ -156,14 +163,14 @@ export function createHookStore(store: Store): HookStore {
     listWanting: async (repositoryId, kind) => (await store.read(hooksWanting[kind], [repositoryId])).map(toHook),
     create: (hook, maximum) =>
       store.call(insertHookWithin, { repositoryId: hook.repositoryId, maximum, parameters: toInsert(hook) }),
-    update: async (id, change, steps) => {
+    update: async (id, change, statements) => {
       const update = { statement: updateHook, parameters: toUpdate(id, change) };
-      // Endpoints before hooks, as all units lock them.
-      const rows = (await store.writeAll([...steps, update])).at(-1);
+      // Endpoints before hooks: the order in which every transaction locks them.
+      const rows = (await store.writeAll([...statements, update])).at(-1);
       return first((rows ?? []) as unknown as HookRow[]);
     },
-    remove: async (id, steps) => {
-      await store.writeAll([...steps, { statement: deleteHook, parameters: [id] }]);
+    remove: async (id, statements) => {
+      await store.writeAll([...statements, { statement: deleteHook, parameters: [id] }]);
     },
     takeTest: async (userId, hour, maximum) => (await store.write(useTest, [userId, hour, maximum])).length > 0,
     forgetTestsBefore: async (hour) => {

@@ -1,6 +1,6 @@
 /** Creating and changing hooks: rules first, then one unit in the store. */
 import { z } from '@hono/zod-openapi';
-import type { Step } from '../../database/store.ts';
+import type { BoundStatement } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import {
   cancelEndpointStep,
@@ -99,13 +99,13 @@ export function updateHook(
   stored: StoredHook,
   parameters: HookChangeParameters,
 ): Promise<StoredHook> {
-  return applyChange(dependencies, { repository, stored, parameters, steps: [] });
+  return applyChange(dependencies, { repository, stored, parameters, statements: [] });
 }
 
-/** `steps` commit with it. */
+/** `statements` commit with it. */
 export function switchHook(
   dependencies: Management,
-  { active, ...target }: Pick<AppliedChange, 'repository' | 'stored' | 'steps'> & { readonly active: boolean },
+  { active, ...target }: Pick<AppliedChange, 'repository' | 'stored' | 'statements'> & { readonly active: boolean },
 ): Promise<StoredHook> {
   return applyChange(dependencies, { ...target, parameters: { url: target.stored.hook.url, active } });
 }
@@ -114,11 +114,11 @@ interface AppliedChange {
   readonly repository: Repository;
   readonly stored: StoredHook;
   readonly parameters: HookChangeParameters;
-  readonly steps: readonly Step[];
+  readonly statements: readonly BoundStatement[];
 }
 
 async function applyChange(dependencies: Management, applied: AppliedChange): Promise<StoredHook> {
-  const { repository, stored, parameters, steps } = applied;
+  const { repository, stored, parameters, statements } = applied;
   // A hook whose address is not allowed any more can still be switched off.
   if (parameters.active !== false || parameters.url !== stored.hook.url)
     await dependencies.guard.checkTarget(parameters.url);
@@ -133,8 +133,8 @@ async function applyChange(dependencies: Management, applied: AppliedChange): Pr
     nowMs,
   };
   const updated = await dependencies.hooks.update(stored.hook.id, change, [
-    ...listEndpointSteps(stored, change),
-    ...steps,
+    ...listEndpointStatements(stored, change),
+    ...statements,
   ]);
   // Deleted, or another change of the key came first: then this one begins again from there.
   if (updated === undefined)
@@ -206,7 +206,7 @@ function chooseSwitch({ hook }: StoredHook, { active, url }: HookChangeParameter
   return hook.disabledAtMs !== null && hook.url !== url ? 'on' : undefined;
 }
 
-function listEndpointSteps({ hook }: StoredHook, change: HookChange) {
+function listEndpointStatements({ hook }: StoredHook, change: HookChange) {
   const origin = new URL(change.url).origin;
   const hasMoved = origin !== new URL(hook.url).origin;
   const isFixed = change.switch === 'on' || (change.switch === undefined && change.url !== hook.url);

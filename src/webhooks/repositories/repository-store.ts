@@ -1,4 +1,4 @@
-import { type Step, type Store, statement } from '../../database/store.ts';
+import { type BoundStatement, type Store, statement } from '../../database/store.ts';
 import type { Repository } from './repository.ts';
 
 interface RepositoryRow {
@@ -70,8 +70,8 @@ export interface RepositoryStore {
   findById(id: number): Promise<Repository | undefined>;
   listOfOwner(ownerId: string, limit: number, offset: number): Promise<Repository[]>;
   countOfOwner(ownerId: string): Promise<number>;
-  /** With its hooks and events; `stepsOfHook` says what else goes with each hook. */
-  remove(id: number, stepsOfHook: (hookId: number) => readonly Step[]): Promise<void>;
+  /** With its hooks and events; `statementsOfHook` says what else goes with each hook. */
+  remove(id: number, statementsOfHook: (hookId: number) => readonly BoundStatement[]): Promise<void>;
 }
 
 export function createRepositoryStore(store: Store): RepositoryStore {
@@ -82,11 +82,11 @@ export function createRepositoryStore(store: Store): RepositoryStore {
     listOfOwner: async (ownerId, limit, offset) =>
       (await store.read(repositoriesOfOwner, [ownerId, limit, offset])).map(fromRow),
     countOfOwner: async (ownerId) => (await store.read(countOfOwner, [ownerId]))[0]?.total ?? 0,
-    remove: async (id, stepsOfHook) => {
+    remove: async (id, statementsOfHook) => {
       const hooks = await store.read(hooksOfRepository, [id]);
       await store.writeAll([
         { statement: lockRepository, parameters: [id] },
-        ...hooks.flatMap((hook) => stepsOfHook(hook.id)),
+        ...hooks.flatMap((hook) => statementsOfHook(hook.id)),
         // Hooks, events and bridge secrets go with it by their foreign keys.
         { statement: deleteRepository, parameters: [id] },
       ]);
@@ -98,7 +98,7 @@ export function createRepositoryStore(store: Store): RepositoryStore {
 const KEY_PAGE = 100;
 
 /**
- * Each key by itself: an intake that is under way locks several of them, and endpoints after them, so a unit that locks
+ * Each key by itself: an intake that is under way locks several of them, and endpoints after them, so a transaction that locks
  * more than one and the intake might wait for each other. What is left behind, should this end early, expires.
  */
 async function forgetKeys(store: Store, repositoryId: number): Promise<void> {

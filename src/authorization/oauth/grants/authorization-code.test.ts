@@ -10,7 +10,7 @@ import {
 } from '../../../../test/support/authorization-server.ts';
 import { type Case, checkConformance, prepareExchange } from '../../../../test/support/conformance.ts';
 import { createSecret } from '../../accounts/secret-text.ts';
-import { disableUserStep, enableUserStep } from '../../accounts/user-store.ts';
+import { disableUserStatement, enableUserStatement } from '../../accounts/user-store.ts';
 
 const cases: Case[] = [
   [
@@ -95,11 +95,11 @@ const cases: Case[] = [
       const { exchange, tokenUrl, person, ...application } = await prepareExchange(bench);
       const { server } = bench;
       const earlier = await obtainTokens(server, person, application);
-      await server.store.writeAll([disableUserStep(person.user.id, server.world.nowMs())]);
+      await server.store.writeAll([disableUserStatement(person.user.id, server.world.nowMs())]);
       assert.equal((await postForm(tokenUrl, exchange)).json.error, 'invalid_grant');
       assert.equal((await refresh(server, earlier.refresh_token)).json.error, 'invalid_grant');
       assert.equal(await callApi(server, earlier.access_token), 401);
-      await server.store.writeAll([enableUserStep(person.user.id)]);
+      await server.store.writeAll([enableUserStatement(person.user.id)]);
       assert.equal(await callApi(server, earlier.access_token), 200);
     },
   ],

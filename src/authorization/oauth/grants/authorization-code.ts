@@ -1,5 +1,5 @@
 /** RFC 6749 §4.1.3 with PKCE (RFC 7636 §4.6). `redirect_uri` may be left out (the contract); when sent it must be right. */
-import { auditStep } from '../../accounts/audit-store.ts';
+import { auditStatement } from '../../accounts/audit-store.ts';
 import { hashSecret, isSecretOf } from '../../accounts/secret-text.ts';
 import {
   computeFamilyEnd,
@@ -37,7 +37,7 @@ export const exchangeCode: Grant = async (dependencies, exchange) => {
     familyId: dependencies.world.uuid(),
     familyExpiresAtMs: computeFamilyEnd(dependencies, nowMs),
     tokens: { access, refresh: canRefresh ? toNewRefresh(dependencies, pair.refreshToken, nowMs) : undefined },
-    audit: auditStep(
+    audit: auditStatement(
       { kind: 'token_issued', userId: code.userId, clientId, address, details: { scope: code.scope } },
       nowMs,
     ),

@@ -1,8 +1,8 @@
 /** RFC 6749 §4.4: an application acts for itself. It owns nothing here; its token serves machine-to-machine calls. */
-import { auditStep } from '../../accounts/audit-store.ts';
+import { auditStatement } from '../../accounts/audit-store.ts';
 import { DEFAULT_SCOPE, formatScope, isOfPerson, readRequestedScopes, type Scope } from '../../applications/scope.ts';
 import { createTokenPair, formatTokenAnswer, toNewAccess } from '../../tokens/issue-tokens.ts';
-import { insertFamilySteps } from '../../tokens/token-store.ts';
+import { insertFamilyStatements } from '../../tokens/token-store.ts';
 import { createOAuthFailure, refuseClient } from '../protocol/oauth-error.ts';
 import type { Exchange, Grant } from './grant.ts';
 import { requireClient } from './require-client.ts';
@@ -24,8 +24,8 @@ export const grantToClient: Grant = async (dependencies, exchange) => {
     expiresAtMs: access.expiresAtMs,
   };
   await dependencies.store.writeAll([
-    ...insertFamilySteps(family, { access }),
-    auditStep({ kind: 'token_issued', clientId, address, details: { scope } }, nowMs),
+    ...insertFamilyStatements(family, { access }),
+    auditStatement({ kind: 'token_issued', clientId, address, details: { scope } }, nowMs),
   ]);
   return formatTokenAnswer({ accessToken, scope, issuedAtMs: nowMs, expiresAtMs: access.expiresAtMs });
 };

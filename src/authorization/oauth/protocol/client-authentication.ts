@@ -1,13 +1,13 @@
 /** RFC 6749 §2.3: who the client is. A failed authentication touches neither code nor token. */
 import { Buffer } from 'node:buffer';
-import { auditStep } from '../../accounts/audit-store.ts';
+import { auditStatement } from '../../accounts/audit-store.ts';
 import { hashSecret, isSameHash } from '../../accounts/secret-text.ts';
-import { markSecretUsedStep } from '../../applications/application-secret-store.ts';
+import { markSecretUsedStatement } from '../../applications/application-secret-store.ts';
 import {
   type Client,
   type ClientCredentials,
   findClientCredentials,
-  markSecretInQueryStep,
+  markSecretInQueryStatement,
 } from '../../applications/application-store.ts';
 import type { ProtocolDependencies } from '../../tokens/protocol-dependencies.ts';
 import { createOAuthFailure, refuseClient } from './oauth-error.ts';
@@ -136,17 +136,17 @@ function noteUse(dependencies: ProtocolDependencies, { credentials, slot, isInQu
   const { clientId, ownerId } = application;
   const nowMs = dependencies.world.nowMs();
   const lastUsedAtMs = secrets.find((secret) => secret.slot === slot)?.lastUsedAtMs ?? 0;
-  const steps = [
-    ...(lastUsedAtMs < nowMs - HOUR_MS ? [markSecretUsedStep(clientId, slot, nowMs)] : []),
+  const statements = [
+    ...(lastUsedAtMs < nowMs - HOUR_MS ? [markSecretUsedStatement(clientId, slot, nowMs)] : []),
     ...(isInQuery && (application.secretInQueryAtMs ?? 0) < nowMs - 24 * HOUR_MS
       ? [
-          markSecretInQueryStep(clientId, nowMs),
-          auditStep({ kind: 'secret_in_query', userId: ownerId, clientId, address }, nowMs),
+          markSecretInQueryStatement(clientId, nowMs),
+          auditStatement({ kind: 'secret_in_query', userId: ownerId, clientId, address }, nowMs),
         ]
       : []),
   ];
-  if (steps.length === 0) return;
+  if (statements.length === 0) return;
   dependencies.store
-    .writeAll(steps)
+    .writeAll(statements)
     .catch((err: unknown) => dependencies.log.warn({ err, clientId }, 'Cannot note the use of a secret'));
 }

@@ -1,13 +1,13 @@
 /** Authorization codes. A code is redeemed by one conditional UPDATE, in the transaction that makes its tokens. */
-import { type Procedure, procedure, type Step, type Store, statement } from '../../../database/store.ts';
+import { type BoundStatement, type Procedure, procedure, type Store, statement } from '../../../database/store.ts';
 import { existsCondition } from '../../accounts/credential-condition-store.ts';
 import { MAX_SKEW_MS } from '../../accounts/steady-clock.ts';
 import {
-  insertFamilySteps,
+  insertFamilyStatements,
   type NewTokens,
   type PersonOrigin,
   revokeFamily,
-  runSteps,
+  runStatements,
 } from '../../tokens/token-store.ts';
 import { type ConsentDecision, saveConsentIn } from './consent-store.ts';
 
@@ -80,7 +80,7 @@ const familyOfCode = statement<{ family_id: string }>(
   'family-of-redeemed-code',
   'SELECT family_id FROM authorization_codes WHERE code_hash = $1 AND redeemed_at_ms IS NOT NULL AND family_id IS NOT NULL',
 );
-export function insertCodeStep(code: NewCode): Step {
+export function insertCodeStatement(code: NewCode): BoundStatement {
   return {
     statement: insertCode,
     parameters: [
@@ -103,7 +103,7 @@ export function insertCodeStep(code: NewCode): Step {
 export interface AllowedCode {
   readonly decision: ConsentDecision;
   readonly code: Omit<NewCode, 'consentId'>;
-  readonly audit: Step;
+  readonly audit: BoundStatement;
 }
 
 /** A person's decision, and the code that results from it. */
@@ -112,7 +112,7 @@ export const insertAllowedCode: Procedure<AllowedCode, void> = procedure(
   'insertAllowedCode',
   async (transaction, { decision, code, audit }) => {
     const consentId = await saveConsentIn(transaction, decision);
-    await runSteps(transaction, [insertCodeStep({ ...code, consentId }), audit]);
+    await runStatements(transaction, [insertCodeStatement({ ...code, consentId }), audit]);
   },
 );
 
@@ -142,7 +142,7 @@ export interface Redemption {
   readonly familyId: string;
   readonly familyExpiresAtMs: number;
   readonly tokens: NewTokens;
-  readonly audit: Step;
+  readonly audit: BoundStatement;
   readonly address: string | undefined;
 }
 
@@ -171,7 +171,7 @@ export const redeemCode: Procedure<Redemption, 'redeemed' | 'refused'> = procedu
       nowMs,
       expiresAtMs: input.familyExpiresAtMs,
     };
-    await runSteps(transaction, [...insertFamilySteps(family, input.tokens), input.audit]);
+    await runStatements(transaction, [...insertFamilyStatements(family, input.tokens), input.audit]);
     return 'redeemed';
   },
 );

@@ -1,6 +1,6 @@
 /** What each user allows each application, until the user revokes it. */
 import { type Store, statement, type Transaction } from '../../../database/store.ts';
-import { auditStep } from '../../accounts/audit-store.ts';
+import { auditStatement } from '../../accounts/audit-store.ts';
 import { formatScope, isWithin, readScopes, type Scope, uniteScopes } from '../../applications/scope.ts';
 
 interface ConsentRow {
@@ -135,6 +135,6 @@ export async function revokeConsent(
 ): Promise<void> {
   await store.writeAll([
     { statement: deleteConsent, parameters: [userId, clientId] },
-    auditStep({ kind: 'consent_revoked', userId, clientId, address }, nowMs),
+    auditStatement({ kind: 'consent_revoked', userId, clientId, address }, nowMs),
   ]);
 }

@@ -1,10 +1,10 @@
 /** Device codes (RFC 8628): `pending` → `approved` or `denied` by the user, then redeemed once. */
-import { type Procedure, procedure, type Step, type Store, statement } from '../../../database/store.ts';
-import { auditStep } from '../../accounts/audit-store.ts';
+import { type BoundStatement, type Procedure, procedure, type Store, statement } from '../../../database/store.ts';
+import { auditStatement } from '../../accounts/audit-store.ts';
 import { existsCondition } from '../../accounts/credential-condition-store.ts';
 import { MAX_SKEW_MS } from '../../accounts/steady-clock.ts';
 import { formatScope } from '../../applications/scope.ts';
-import { insertFamilySteps, type NewTokens, runSteps } from '../../tokens/token-store.ts';
+import { insertFamilyStatements, type NewTokens, runStatements } from '../../tokens/token-store.ts';
 import { type ConsentDecision, saveConsentIn } from './consent-store.ts';
 
 export interface NewDeviceCode {
@@ -72,7 +72,7 @@ export interface DeviceApproval {
   readonly decision: ConsentDecision;
   readonly credentialGeneration: number;
   readonly authTimeMs: number;
-  readonly audit: Step;
+  readonly audit: BoundStatement;
 }
 
 /** False when it was decided already, or has expired. */
@@ -86,7 +86,7 @@ export const approveDeviceOnce: Procedure<DeviceApproval, boolean> = procedure(
     const consentId = await saveConsentIn(transaction, decision);
     const origin = [userId, authTimeMs, credentialGeneration, consentId, formatScope(kept)];
     await transaction.run(approveDevice, [userCode, nowMs, ...origin]);
-    await runSteps(transaction, [audit]);
+    await runStatements(transaction, [audit]);
     return true;
   },
 );
@@ -95,7 +95,7 @@ export interface DeviceDenial {
   readonly userCode: string;
   readonly userId: string;
   readonly nowMs: number;
-  readonly audit: Step;
+  readonly audit: BoundStatement;
 }
 
 /** False when it was decided already, or has expired. */
@@ -104,7 +104,7 @@ export const denyDeviceOnce: Procedure<DeviceDenial, boolean> = procedure(
   'denyDeviceOnce',
   async (transaction, { userCode, userId, nowMs, audit }) => {
     const denied = await transaction.run(denyDevice, [userCode, nowMs, userId]);
-    if (denied.length > 0) await runSteps(transaction, [audit]);
+    if (denied.length > 0) await runStatements(transaction, [audit]);
     return denied.length > 0;
   },
 );
@@ -179,9 +179,9 @@ export const pollDevice: Procedure<DevicePoll, DevicePollOutcome> = procedure(
     const person = { userId, credentialGeneration, consentId };
     const family = { familyId, clientId, person, scope: row.scope, authTimeMs, nowMs, expiresAtMs };
     const details = { scope: row.scope, device: true };
-    await runSteps(transaction, [
-      ...insertFamilySteps(family, poll.tokens),
-      auditStep({ kind: 'token_issued', userId, clientId, address, details }, nowMs),
+    await runStatements(transaction, [
+      ...insertFamilyStatements(family, poll.tokens),
+      auditStatement({ kind: 'token_issued', userId, clientId, address, details }, nowMs),
     ]);
     return { kind: 'redeemed', userId, scope: row.scope, authTimeMs };
   },
