@@ -20,6 +20,8 @@ import { type HttpServer, listenHttp } from './http/http-server.ts';
 import { createRequestObserver } from './http/observe-requests.ts';
 import { completeDocument } from './http/openapi/complete-document.ts';
 import { createRoutes } from './http/routes.ts';
+import { createMail, type Mailer } from './mail/mailer.ts';
+import { openSmtp } from './mail/smtp.ts';
 import { capByOpenFiles } from './open-files.ts';
 import { createPredictionArea } from './prediction/area.ts';
 import { createLog, type Log, openLogOutput } from './telemetry/log.ts';
@@ -48,10 +50,11 @@ export interface App {
 export async function startApp(config: Config, world: World = realWorld): Promise<App> {
   await using undo = new AsyncDisposableStack();
   const base = await openBase(config, world, undo);
-  const { areas, createSetupLink } = await createAreas(config, base);
+  const mail = createMail({ ...base, smtp: openSmtp(config.mail) });
+  const { areas, createSetupLink } = await createAreas(config, base, mail?.mailer);
   const grpc = await openGrpc(config, base, areas);
   const own = await openOwnPorts(config, base, { areas, undo });
-  const workers = areas.flatMap((area) => area.workers ?? []);
+  const workers = [...areas.flatMap((area) => area.workers ?? []), ...(mail === undefined ? [] : [mail.worker])];
   const { stopTimeoutMs } = config.server;
   undo.defer(() =>
     stopTogether([
@@ -97,7 +100,11 @@ async function openBase(config: Config, world: World, undo: AsyncDisposableStack
 type Base = Awaited<ReturnType<typeof openBase>>;
 
 /** The areas that this process serves. An area that it does not serve still lends its functions to the others. */
-async function createAreas(config: Config, { store, world, log, metrics, cipher, http }: Base) {
+async function createAreas(
+  config: Config,
+  { store, world, log, metrics, cipher, http }: Base,
+  mailer: Mailer | undefined,
+) {
   const { parts } = config.server;
   const baseUrl = config.server.baseUrl ?? http.url;
   const authorization = createAuthorizationArea({
@@ -109,6 +116,7 @@ async function createAreas(config: Config, { store, world, log, metrics, cipher,
     baseUrl,
     authUrl: config.server.authUrl ?? http.url,
     listSections: createSectionList(parts),
+    mailer,
   });
   const prediction = createPredictionArea({
     store,

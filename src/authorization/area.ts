@@ -7,6 +7,7 @@ import { Failure } from '../errors.ts';
 import type { RouteMount } from '../http/mount.ts';
 import type { RequireScope } from '../http/scope-middleware.ts';
 import type { Owners, VerifyToken } from '../identity.ts';
+import type { Mailer } from '../mail/mailer.ts';
 import type { AuditChange } from '../operations/audit-change.ts';
 import { mountOperations } from '../operations/operation-routes.ts';
 import { respondRefusal } from '../pages/page-routes.ts';
@@ -45,6 +46,8 @@ export interface AuthorizationDependencies {
   readonly baseUrl: string;
   /** The address of the authorization server, and its issuer name. */
   readonly authUrl: string;
+  /** Undefined: mail is off. */
+  readonly mailer?: Mailer | undefined;
   /** The sections of the navigation whose pages others serve. */
   readonly listSections?: SessionGuard['listSections'];
 }

@@ -52,6 +52,10 @@ test('each fault is found', async () => {
   assert.deepEqual([database.code, database.find('store')?.state], [1, 'fail']);
   assert.doesNotMatch(database.stdout, /secret/);
 
+  const mail = await examine({ SMTP_HOST: '127.0.0.1', SMTP_PORT: '1', SMTP_SECURITY: 'none', MAIL_FROM: 't@a.b' });
+  assert.deepEqual([mail.code, mail.find('mail')?.state], [1, 'fail']);
+  assert.match(mail.find('mail')?.found ?? '', /ECONNREFUSED/);
+
   const open = await examine({ HOST: '0.0.0.0', PREDICTION_AUTH: 'off', AUTH_URL: 'https://id.example.org' });
   assert.deepEqual([open.find('callers')?.state, open.find('trusted proxies')?.state], ['warn', 'warn']);
 });

@@ -7,11 +7,14 @@ import { describeError, Failure } from '../errors.ts';
 import { realWorld } from '../world.ts';
 import { type Check, fail, ok, warn } from './doctor/check.ts';
 import { checkMachine } from './doctor/check-machine.ts';
+import { checkMail } from './doctor/check-mail.ts';
 import { checkStore } from './doctor/check-store.ts';
 
 export function createDoctorCommand(): Command {
   return new Command('doctor')
-    .description('Check settings, store, keys, ports, clock, disk, certificate and proxies; exit code 1 when one fails')
+    .description(
+      'Check settings, store, keys, ports, clock, disk, certificate, proxies and mail; exit code 1 when one fails',
+    )
     .option('--json', 'one JSON object a line')
     .action(examine);
 }
@@ -50,7 +53,11 @@ function checkSettings(): Check[] {
 async function checkRest(): Promise<Check[]> {
   try {
     const config = readConfig();
-    return [...(await checkStore(config, realWorld)), ...(await checkMachine(config, realWorld.nowMs()))];
+    return [
+      ...(await checkStore(config, realWorld)),
+      ...(await checkMachine(config, realWorld.nowMs())),
+      await checkMail(config),
+    ];
   } catch (error) {
     return error instanceof Failure && error.code === 'invalid'
       ? []

@@ -12,13 +12,14 @@ import { reencryptColumn } from '../database/reencrypt-store.ts';
 import { checkEncryptionKeys, ENCRYPTED_CANARY } from '../database/startup/encryption-keys.ts';
 import type { Store } from '../database/store.ts';
 import { createSecretCipher, type SecretCipher } from '../encryption/secret-cipher.ts';
+import { ENCRYPTED_MAILS } from '../mail/mail-store.ts';
 import { encryptSecret } from '../webhooks/hooks/hook.ts';
 import { bridgeAssociatedData, createBridgeStore } from '../webhooks/intake/bridge-store.ts';
 import { ENCRYPTED_IN_WEBHOOKS } from '../webhooks/management/hook-secrets-store.ts';
 import { realWorld } from '../world.ts';
 
 const world = realWorld;
-const COLUMNS = [...ENCRYPTED_IN_AUTHORIZATION, ...ENCRYPTED_IN_WEBHOOKS, ENCRYPTED_CANARY];
+const COLUMNS = [...ENCRYPTED_IN_AUTHORIZATION, ...ENCRYPTED_IN_WEBHOOKS, ENCRYPTED_MAILS, ENCRYPTED_CANARY];
 const HOOKS = 450;
 const former = new Uint8Array(32).fill(1);
 const current = new Uint8Array(32).fill(2);

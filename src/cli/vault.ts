@@ -5,6 +5,7 @@ import { openCliStore } from '../command-line/open-cli-store.ts';
 import { createProgress, formatTable, print, remark } from '../command-line/output.ts';
 import { reencryptColumn } from '../database/reencrypt-store.ts';
 import { ENCRYPTED_CANARY } from '../database/startup/encryption-keys.ts';
+import { ENCRYPTED_MAILS } from '../mail/mail-store.ts';
 import { ENCRYPTED_IN_WEBHOOKS } from '../webhooks/management/hook-secrets-store.ts';
 
 export function createVaultCommand(): Command {
@@ -22,7 +23,7 @@ async function reseal(): Promise<void> {
   await using cli = await openCliStore();
   const showProgress = createProgress(() => cli.world.monotonicMs());
   const rows: [string, number][] = [];
-  for (const column of [...ENCRYPTED_IN_AUTHORIZATION, ...ENCRYPTED_IN_WEBHOOKS, ENCRYPTED_CANARY]) {
+  for (const column of [...ENCRYPTED_IN_AUTHORIZATION, ...ENCRYPTED_IN_WEBHOOKS, ENCRYPTED_MAILS, ENCRYPTED_CANARY]) {
     const done = await reencryptColumn(cli, column, (count) => showProgress(`${column.name}: ${count}`));
     rows.push([column.name, done]);
   }

@@ -53,7 +53,7 @@ export function parseConfig(environment: Environment, file: Record<string, unkno
 }
 
 /** Settings that are right by themselves and wrong together. */
-function findContradictions({ grpc, authorization, prediction }: Config): string[] {
+function findContradictions({ grpc, authorization, prediction, mail }: Config): string[] {
   const hasHalfOfTls = (grpc.tlsCertFile === undefined) !== (grpc.tlsKeyFile === undefined);
   const hasOnlyAuthorities = grpc.tlsClientCaFile !== undefined && grpc.tlsCertFile === undefined;
   const hasNamelessUpstream =
@@ -66,6 +66,18 @@ function findContradictions({ grpc, authorization, prediction }: Config): string
       ? ['LLM_D_PORT and LLM_D_MODEL must be given together']
       : []),
     ...(hasNamelessUpstream ? ['UPSTREAM_CLIENT_ID: must be given with UPSTREAM_ISSUER'] : []),
+    ...findMailContradictions(mail),
+  ];
+}
+
+function findMailContradictions({ host, from, user, password, security }: Config['mail']): string[] {
+  const isPlain = host !== undefined && user !== undefined && security === 'none';
+  return [
+    ...((host === undefined) === (from === undefined) ? [] : ['SMTP_HOST and MAIL_FROM must be given together']),
+    ...((user === undefined) === (password === undefined)
+      ? []
+      : ['SMTP_USER and SMTP_PASSWORD must be given together']),
+    ...(isPlain ? ['SMTP_USER: the password would be sent in the clear with SMTP_SECURITY=none'] : []),
   ];
 }
 

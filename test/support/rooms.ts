@@ -17,6 +17,7 @@ const MECHANISMS = [
   'workers',
   'telemetry',
   'encryption',
+  'mail',
   'pages',
   'operations',
   'api-reference',

@@ -12,6 +12,7 @@ import { pauses } from './0054-pauses.ts';
 import { eventsOfRepositories } from './0062-events-of-repositories.ts';
 import { deliveryMinutes } from './0064-delivery-minutes.ts';
 import { deliverySubjects } from './0066-delivery-subjects.ts';
+import { mails } from './people/0080-mails.ts';
 import { prediction } from './prediction/0010-prediction.ts';
 import { llmD } from './prediction/0060-llm-d.ts';
 import { waitingSpans } from './prediction/0061-waiting-spans.ts';
@@ -45,4 +46,5 @@ export const migrations: readonly Migration[] = [
   deliverySubjects,
   sampleTokens,
   sharedLearning,
+  mails,
 ];

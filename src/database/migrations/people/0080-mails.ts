@@ -1,0 +1,18 @@
+import type { Migration } from '../../store.ts';
+
+/** Mails that wait to be sent. */
+export const mails: Migration = {
+  id: 80,
+  name: 'mails',
+  isExpansion: true,
+  statements: [
+    `CREATE TABLE mails (
+       id {TEXT} NOT NULL PRIMARY KEY,
+       content {BLOB} NOT NULL,
+       due_at_ms {INT} NOT NULL,
+       expires_at_ms {INT} NOT NULL,
+       attempts {INT} NOT NULL
+     )`,
+    'CREATE INDEX mails_by_due ON mails (due_at_ms, id)',
+  ],
+};

@@ -1,0 +1,80 @@
+/**
+ * Mails that wait to be sent. A mail is a step of the unit that causes it, so neither is ever without the other. It holds
+ * links that let people in, so its content is encrypted, and the row is deleted once the mail is sent.
+ */
+import { createEncryptedColumn } from '../database/reencrypt-store.ts';
+import { type Row, type Step, type Store, statement } from '../database/store.ts';
+
+export interface WaitingMail {
+  readonly id: string;
+  readonly content: Uint8Array;
+  readonly attempts: number;
+  readonly expires_at_ms: number;
+}
+
+const insertMail = statement(
+  'insert-mail',
+  'INSERT INTO mails (id, content, due_at_ms, expires_at_ms, attempts) VALUES ($1, $2, $3, $4, 0)',
+);
+// A mail that is due much later than any wait was put off while the clock was wrong.
+const dueMails = statement<WaitingMail>(
+  'due-mails',
+  `SELECT id, content, attempts, expires_at_ms FROM mails WHERE due_at_ms <= $1 OR due_at_ms > $2
+   ORDER BY due_at_ms, id LIMIT $3`,
+);
+// "attempts" is the fencing token: of two processes that read the mail, one counts the attempt, and that one sends it.
+const claimMail = statement<{ id: string }>(
+  'claim-mail',
+  'UPDATE mails SET attempts = attempts + 1, due_at_ms = $3 WHERE id = $1 AND attempts = $2 RETURNING id',
+);
+const postponeMail = statement('postpone-mail', 'UPDATE mails SET due_at_ms = $3 WHERE id = $1 AND attempts = $2');
+const deleteMail = statement('delete-mail', 'DELETE FROM mails WHERE id = $1 AND attempts = $2');
+
+export function mailAssociatedData(id: string): string {
+  return `mail:${id}`;
+}
+
+export interface NewMail {
+  readonly id: string;
+  readonly content: Uint8Array;
+  readonly nowMs: number;
+  readonly expiresAtMs: number;
+}
+
+export function insertMailStep({ id, content, nowMs, expiresAtMs }: NewMail): Step {
+  return { statement: insertMail, parameters: [id, content, nowMs, expiresAtMs] };
+}
+
+export interface DueQuery {
+  readonly nowMs: number;
+  /** A mail that is due later than this is due now. */
+  readonly latestMs: number;
+  readonly limit: number;
+}
+
+export async function listDueMails(store: Store, { nowMs, latestMs, limit }: DueQuery): Promise<WaitingMail[]> {
+  return await store.read(dueMails, [nowMs, latestMs, limit]);
+}
+
+/** The mail with this attempt counted, or undefined when another process has it. Until `untilMs` no other process takes it. */
+export async function claim(store: Store, mail: WaitingMail, untilMs: number): Promise<WaitingMail | undefined> {
+  const rows = await store.write(claimMail, [mail.id, mail.attempts, untilMs]);
+  return rows.length === 0 ? undefined : { ...mail, attempts: mail.attempts + 1 };
+}
+
+export async function postpone(store: Store, { id, attempts }: WaitingMail, dueAtMs: number): Promise<void> {
+  await store.write(postponeMail, [id, attempts, dueAtMs]);
+}
+
+export async function remove(store: Store, { id, attempts }: WaitingMail): Promise<void> {
+  await store.write<Row>(deleteMail, [id, attempts]);
+}
+
+export const ENCRYPTED_MAILS = createEncryptedColumn({
+  name: 'mails that wait',
+  table: 'mails',
+  column: 'content',
+  keys: ['id'],
+  start: [''],
+  associatedData: (row) => mailAssociatedData(row.key_1 as string),
+});

@@ -1,0 +1,77 @@
+/**
+ * Sends the mails that wait. Every process may do so: an attempt is counted before it begins and decides who sends. A mail
+ * is sent twice only when its process dies after the server has taken it and before its row is gone.
+ */
+import type { Store } from '../database/store.ts';
+import type { SecretCipher } from '../encryption/secret-cipher.ts';
+import { describeError, isFailure } from '../errors.ts';
+import type { Log } from '../telemetry/log.ts';
+import { createRoundWorker } from '../workers/round-worker.ts';
+import type { Worker } from '../workers/worker.ts';
+import type { World } from '../world.ts';
+import type { Mail } from './mail.ts';
+import { claim, listDueMails, mailAssociatedData, postpone, remove, type WaitingMail } from './mail-store.ts';
+import type { Smtp } from './smtp.ts';
+
+export interface MailWorkerDependencies {
+  readonly store: Store;
+  readonly cipher: SecretCipher;
+  readonly world: World;
+  readonly log: Log;
+  readonly smtp: Smtp;
+}
+
+const REST_MS = 1000;
+const BATCH = 20;
+/** Longer than any attempt takes (`smtp.ts`). */
+const LEASE_MS = 10 * 60_000;
+const MINUTE_MS = 60_000;
+const WAITS_MS = [MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, 60 * MINUTE_MS];
+const LONGEST_WAIT_MS = 60 * MINUTE_MS;
+
+export function createMailWorker(dependencies: MailWorkerDependencies): Worker {
+  const { world, log } = dependencies;
+  const round = (signal: AbortSignal) => sendDueMails(dependencies, signal);
+  return createRoundWorker({ name: 'mail', restMs: REST_MS, world, log, round });
+}
+
+/** Exported for its test. */
+export async function sendDueMails(dependencies: MailWorkerDependencies, signal: AbortSignal): Promise<void> {
+  const { store, world } = dependencies;
+  for (;;) {
+    const nowMs = world.nowMs();
+    const due = await listDueMails(store, { nowMs, latestMs: nowMs + 2 * LONGEST_WAIT_MS, limit: BATCH });
+    for (const mail of due) {
+      if (signal.aborted) return;
+      const claimed = await claim(store, mail, world.nowMs() + LEASE_MS);
+      if (claimed !== undefined) await sendClaimed(dependencies, claimed);
+    }
+    if (due.length < BATCH) return;
+  }
+}
+
+async function sendClaimed({ store, cipher, world, log, smtp }: MailWorkerDependencies, mail: WaitingMail) {
+  if (mail.expires_at_ms <= world.nowMs()) {
+    log.warn({ mail: mail.id, attempts: mail.attempts }, 'Gave up a mail: its time is over');
+    return await remove(store, mail);
+  }
+  const content = JSON.parse(cipher.decrypt(mail.content, mailAssociatedData(mail.id)).toString('utf8')) as Mail;
+  // Made only so that a caller cannot measure who has an account.
+  if (content.to === '') return await remove(store, mail);
+  try {
+    await smtp.send(content, mail.id);
+  } catch (error) {
+    const isFinal = isFailure(error) && error.details.isFinal === true;
+    log.warn({ mail: mail.id, attempts: mail.attempts, reason: describeError(error) }, explain(isFinal));
+    if (!isFinal) return await postpone(store, mail, world.nowMs() + waitAfter(mail.attempts));
+  }
+  await remove(store, mail);
+}
+
+function explain(isFinal: boolean): string {
+  return isFinal ? 'The mail server refused a mail for good' : 'Cannot send a mail yet';
+}
+
+function waitAfter(attempts: number): number {
+  return WAITS_MS[attempts - 1] ?? LONGEST_WAIT_MS;
+}
