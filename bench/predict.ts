@@ -33,7 +33,7 @@ const { values: flags } = parseArgs({
     turns: { type: 'string', default: '15' },
     samples: { type: 'string', default: '20000' },
     'cpu-prof': { type: 'boolean', default: false },
-    // As in package.json.
+    // As in bin/trivet.js.
     'semi-space': { type: 'string', default: '4' },
   },
 });
@@ -46,6 +46,7 @@ const durationMs = Number(flags.seconds) * 1000;
 const rate = flags.rate === undefined ? undefined : Number(flags.rate);
 const nodeOptions = [
   `--max-semi-space-size=${flags['semi-space']}`,
+  '--no-parallel-scavenge',
   ...(flags['cpu-prof'] ? ['--cpu-prof', '--cpu-prof-dir=out'] : []),
 ];
 

@@ -35,7 +35,10 @@ export async function startOurServer(): Promise<FieldServers> {
     PREDICTION_LEARNING: 'false',
   };
   const program = new URL('../../src/main.ts', import.meta.url).pathname;
-  const server = await startOnCore([process.execPath, '--max-semi-space-size=4', program], { port, environment });
+  const server = await startOnCore([process.execPath, '--max-semi-space-size=4', '--no-parallel-scavenge', program], {
+    port,
+    environment,
+  });
   await reportRows(server.url);
   return {
     ...server,

@@ -28,13 +28,16 @@ export function createDataDir(): string {
   return mkdtempSync(join(tmpdir(), 'trivet-test-'));
 }
 
+/** Of `bin/trivet.js`. */
+const NODE_FLAGS = ['--max-semi-space-size=4', '--no-parallel-scavenge'];
+
 /** Starts `node src/main.ts`; resolves once it says that it is ready, rejects with its output when it ends before. */
 export async function startProgram(
   environment: ProgramEnvironment = {},
   dataDir = createDataDir(),
   folder = process.cwd(),
 ): Promise<Program> {
-  const child = spawn(process.execPath, ['src/main.ts'], {
+  const child = spawn(process.execPath, [...NODE_FLAGS, 'src/main.ts'], {
     cwd: folder,
     env: { ...process.env, HTTP_PORT: '0', GRPC_PORT: '0', TRIVET_DATA_DIR: dataDir, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
