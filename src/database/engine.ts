@@ -5,7 +5,8 @@ import type { BoundStatement, Procedure, Row, SqlValue, Statement } from './stor
 export interface Engine {
   readonly name: EngineName;
   read(statement: Statement<object>, parameters: readonly SqlValue[]): Promise<Row[]>;
-  /** The same answer, possibly from the read cache while it is known to be current. */
+  readAll(statements: readonly BoundStatement[]): Promise<Row[][]>;
+  /** The same answer as `read`, possibly from the read cache while it is known to be current. */
   readCached(statement: Statement<object>, parameters: readonly SqlValue[]): Promise<Row[]>;
   /** All in one transaction; a single statement is atomic by itself. */
   writeAll(statements: readonly BoundStatement[]): Promise<Row[][]>;

@@ -1,7 +1,7 @@
 import { Failure } from '../errors.ts';
-import type { Procedure, Row, SqlValue, Statement, Transaction } from './store.ts';
+import type { BoundStatement, Procedure, Row, Transaction } from './store.ts';
 
-type RunStatement = (statement: Statement<object>, parameters: readonly SqlValue[]) => Row[] | Promise<Row[]>;
+type RunStatements = (statements: readonly BoundStatement[]) => Row[][] | Promise<Row[][]>;
 
 /**
  * Runs a procedure over an engine's transaction. After a statement has failed nothing more may run in it, and the
@@ -11,22 +11,24 @@ type RunStatement = (statement: Statement<object>, parameters: readonly SqlValue
 export async function runProcedure<Input, Result>(
   procedure: Pick<Procedure<Input, Result>, 'name' | 'run'>,
   input: Input,
-  runStatement: RunStatement,
+  runStatements: RunStatements,
   interruption: Promise<never>[] = [],
 ): Promise<Result> {
   let refusal: unknown;
   let isOver = false;
+  const runAll = async (statements: readonly BoundStatement[]): Promise<Row[][]> => {
+    if (refusal !== undefined) throw refusal;
+    if (isOver) throw new Failure('internal', `Cannot go on in "${procedure.name}": its transaction is over`);
+    try {
+      return await runStatements(statements);
+    } catch (error) {
+      refusal = error;
+      throw error;
+    }
+  };
   const transaction: Transaction = {
-    run: async <R extends object>(statement: Statement<R>, parameters: readonly SqlValue[]) => {
-      if (refusal !== undefined) throw refusal;
-      if (isOver) throw new Failure('internal', `Cannot go on in "${procedure.name}": its transaction is over`);
-      try {
-        return (await runStatement(statement, parameters)) as R[];
-      } catch (error) {
-        refusal = error;
-        throw error;
-      }
-    },
+    run: async (statement, parameters) => (await runAll([{ statement, parameters }]))[0] as never,
+    runAll: async (statements) => (statements.length === 0 ? [] : await runAll(statements)),
   };
   try {
     const result = await Promise.race([procedure.run(transaction, input), ...interruption]);

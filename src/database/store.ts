@@ -51,6 +51,8 @@ export type Step = BoundStatement;
 /** What a procedure may do inside its transaction. */
 export interface Transaction {
   run<R extends object>(statement: Statement<R>, parameters: readonly SqlValue[]): Promise<R[]>;
+  /** Several that do not depend on each other's rows, in their order: one round trip on PostgreSQL. */
+  runAll(statements: readonly BoundStatement[]): Promise<Row[][]>;
 }
 
 /** What PostgreSQL keeps a procedure from seeing of others; on SQLite one runs after the other. */
@@ -96,9 +98,12 @@ export interface Store {
   readonly engine: 'sqlite' | 'postgres';
   /** A statement that only reads (SELECT, WITH, VALUES); it sees every write whose promise has resolved. */
   read<R extends object>(statement: Statement<R>, parameters?: readonly SqlValue[]): Promise<R[]>;
+  /** Several that only read, in one round trip on PostgreSQL; a commit may come between two of them. */
+  readAll(statements: readonly BoundStatement[]): Promise<Row[][]>;
   /**
    * The same answer as `read`, for rows that nearly every request needs. On SQLite it comes from a bounded cache until the
-   * next commit; PostgreSQL cannot report a commit without a query, so it is read. The rows are shared.
+   * next commit; PostgreSQL cannot report a commit without a query, so it is read, together with what other requests
+   * read at the same time. The rows are shared.
    */
   readCached<R extends object>(
     statement: Statement<R>,

@@ -134,7 +134,7 @@ export async function findLogins(
 
 /** Whatever the case of the letters. */
 export async function findUserByLogin(store: Store, login: string): Promise<User | undefined> {
-  return firstUser(await store.read(userByLogin, [loginKey(login)]));
+  return firstUser(await store.readCached(userByLogin, [loginKey(login)]));
 }
 
 export async function findCredentials(store: Store, login: string): Promise<Credentials | undefined> {

@@ -75,7 +75,7 @@ export function insertFamilyStatements(family: NewFamily, tokens: NewTokens): Bo
 }
 
 export async function runStatements(transaction: Transaction, statements: readonly BoundStatement[]): Promise<void> {
-  for (const { statement, parameters } of statements) await transaction.run(statement, parameters);
+  await transaction.runAll(statements);
 }
 
 const revokeFamilyById = statement<{ family_id: string; client_id: string; user_id: string | null }>(

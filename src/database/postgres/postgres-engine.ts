@@ -7,18 +7,19 @@ import { createInFlight } from '../in-flight.ts';
 import { createTurns } from '../named-turns.ts';
 import { checkParameters } from '../portable-sql.ts';
 import { runProcedure } from '../procedure-run.ts';
-import type { BoundStatement, Isolation, Procedure, Row, SqlValue, Statement } from '../store.ts';
+import type { BoundStatement, Isolation, Procedure, Row } from '../store.ts';
 import { createPostgresClients, type PostgresClients } from './postgres-clients.ts';
 import {
   isConnectionLost,
   isRefusedUndone,
   isRetryable,
   openPostgresConnections,
-  translatePostgresError,
   wasLeftUnreplicated,
 } from './postgres-pool.ts';
 import { createPostgresWatch, type PostgresWatch } from './postgres-watch.ts';
+import { createReadGroup } from './read-group.ts';
 import { retryWhile } from './retry-while.ts';
+import { runBatch, type StatementAnswer } from './statement-batch.ts';
 
 export interface PostgresOptions {
   readonly databaseUrl: string;
@@ -45,7 +46,7 @@ export function openPostgresEngine(options: PostgresOptions): PostgresEngine {
   const { pool, ask, isCurrent, isPrepared } = openPostgresConnections(databaseUrl, poolSize, log);
   const watch = createPostgresWatch({ ask, isCurrent, log, world });
   const clients = createPostgresClients({ pool, isCurrent, watch, world, maxWaiting });
-  const run = createRunner(isPrepared);
+  const run: Runner = (client, statements) => runBatch(client, statements, { isPrepared });
   // A pool that is ended forgets the calls that wait for a connection, so it is ended after them.
   const inFlight = createInFlight();
   let closing: Promise<void> | undefined;
@@ -55,15 +56,17 @@ export function openPostgresEngine(options: PostgresOptions): PostgresEngine {
     return Promise.reject(new Failure('unavailable', 'Cannot use the database: it is closed'));
   };
   // Sent again when its connection breaks: it changes nothing.
-  const read = (statement: Statement<object>, parameters: readonly SqlValue[]): Promise<Row[]> =>
-    begin(() => clients.retryLost(() => clients.use((client) => run(client, statement, parameters))));
+  const readAll = (statements: readonly BoundStatement[]): Promise<Row[][]> =>
+    begin(() => clients.retryLost(() => clients.use(async (client) => (await run(client, statements)).map(rowsOf))));
+  const readGroup = createReadGroup(readAll);
   const { transact, transactInTurn } = createTransactions(clients, world);
 
   return {
     name: 'postgres',
     pool,
-    read,
-    readCached: read,
+    read: async (statement, parameters) => (await readAll([{ statement, parameters }]))[0]!,
+    readAll,
+    readCached: (statement, parameters) => readGroup.read(statement, parameters),
     writeAll: (statements) => begin(() => transact((client) => runStatements(run, client, statements))),
     call: (procedure, input) => {
       const work = (client: pg.PoolClient) => runIsolated(run, client, { procedure, input });
@@ -99,19 +102,11 @@ function createTransactions(clients: PostgresClients, world: World) {
   return { transact, transactInTurn };
 }
 
-/** Runs one statement of the program. */
-type Runner = (client: pg.PoolClient, statement: Statement<object>, parameters: readonly SqlValue[]) => Promise<Row[]>;
+/** Runs statements of the program in one round trip. */
+type Runner = (client: pg.PoolClient, statements: readonly BoundStatement[]) => Promise<StatementAnswer[]>;
 
-function createRunner(isPrepared: boolean): Runner {
-  return async (client, { name, text }, parameters) => {
-    const query = { text, values: parameters as SqlValue[] };
-    try {
-      const result = await client.query<Row>(isPrepared ? { name, ...query } : query);
-      return result.rows;
-    } catch (error) {
-      throw translatePostgresError(error, name);
-    }
-  };
+function rowsOf({ rows }: StatementAnswer): Row[] {
+  return rows;
 }
 
 interface Order<Input, Result> {
@@ -124,10 +119,10 @@ function runIsolated<Input, Result>(
   client: pg.PoolClient,
   { procedure, input }: Order<Input, Result>,
 ): Promise<Result> {
-  return inTransaction(client, procedure.isolation, () =>
-    runProcedure(procedure, input, async (statement, parameters) => {
-      checkParameters(statement.name, parameters);
-      return await run(client, statement, parameters);
+  return inTransaction(run, { client, isolation: procedure.isolation }, (runInside) =>
+    runProcedure(procedure, input, async (statements) => {
+      for (const { statement, parameters } of statements) checkParameters(statement.name, parameters);
+      return await runInside(statements);
     }),
   );
 }
@@ -137,14 +132,9 @@ async function runStatements(
   client: pg.PoolClient,
   statements: readonly BoundStatement[],
 ): Promise<Row[][]> {
-  const only = statements[0];
-  if (statements.length === 1 && only !== undefined)
-    return await guardOutcome(client, async () => [await run(client, only.statement, only.parameters)]);
-  return await inTransaction(client, 'read committed', async () => {
-    const results: Row[][] = [];
-    for (const { statement, parameters } of statements) results.push(await run(client, statement, parameters));
-    return results;
-  });
+  if (statements.length === 1)
+    return await guardOutcome(client, async () => (await run(client, statements)).map(rowsOf));
+  return await inTransaction(run, { client, isolation: 'read committed' }, (runInside) => runInside(statements));
 }
 
 async function endPool(pool: pg.Pool, watch: PostgresWatch): Promise<void> {
@@ -155,29 +145,48 @@ async function endPool(pool: pg.Pool, watch: PostgresWatch): Promise<void> {
   clearTimeout(timer);
 }
 
+const BEGIN: { readonly [K in Isolation]: BoundStatement } = {
+  'read committed': describeControl('begin', 'BEGIN ISOLATION LEVEL READ COMMITTED'),
+  serializable: describeControl('begin_serializable', 'BEGIN ISOLATION LEVEL SERIALIZABLE'),
+};
+const COMMIT = describeControl('commit', 'COMMIT');
+const ROLLBACK = describeControl('rollback', 'ROLLBACK');
+
+function describeControl(name: string, text: string): BoundStatement {
+  return { statement: { name: `trivet_${name}`, text }, parameters: [] };
+}
+
+interface TransactionPlace {
+  readonly client: pg.PoolClient;
+  readonly isolation: Isolation;
+}
+
+/** The transaction begins with the first statements, in one round trip. */
 async function inTransaction<Result>(
-  client: pg.PoolClient,
-  isolation: Isolation,
-  work: () => Promise<Result>,
+  run: Runner,
+  { client, isolation }: TransactionPlace,
+  work: (runInside: (statements: readonly BoundStatement[]) => Promise<Row[][]>) => Promise<Result>,
 ): Promise<Result> {
-  await client.query(`BEGIN ISOLATION LEVEL ${isolation}`).catch((error: unknown) => {
-    throw translatePostgresError(error, 'begin');
-  });
-  const result = await work().catch(async (error: unknown) => {
+  let begin: BoundStatement | undefined = BEGIN[isolation];
+  const runInside = async (statements: readonly BoundStatement[]): Promise<Row[][]> => {
+    const first = begin === undefined ? [] : [begin];
+    begin = undefined;
+    const answers = await run(client, [...first, ...statements]);
+    return answers.slice(first.length).map(rowsOf);
+  };
+  const result = await work(runInside).catch(async (error: unknown) => {
     // When it fails the connection is gone, and the server rolls back by itself; the pool sees that it is gone.
-    await client.query('ROLLBACK').catch(() => {});
+    if (begin === undefined) await run(client, [ROLLBACK]).catch(() => {});
     throw error;
   });
-  await guardOutcome(client, () => commit(client));
+  if (begin === undefined) await guardOutcome(client, () => commit(run, client));
   return result;
 }
 
-async function commit(client: pg.PoolClient): Promise<void> {
-  const { command } = await client.query('COMMIT').catch((error: unknown) => {
-    throw translatePostgresError(error, 'commit');
-  });
+async function commit(run: Runner, client: pg.PoolClient): Promise<void> {
+  const [answer] = await run(client, [COMMIT]);
   // What a COMMIT answers in a transaction that had failed.
-  if (command === 'ROLLBACK') throw new Failure('internal', 'Cannot commit: the transaction had failed');
+  if (answer?.command === 'ROLLBACK') throw new Failure('internal', 'Cannot commit: the transaction had failed');
 }
 
 // When the connection breaks in the middle of a commit, its outcome is unknown.

@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { Failure } from '../../errors.ts';
 import type { Log } from '../../telemetry/log.ts';
+import { findParser } from './column-parsers.ts';
 import { parseDatabaseUrl } from './database-url.ts';
 import { checkWritable, createPrimaryFinder, type PrimaryFinder } from './primary-finder.ts';
 
@@ -45,7 +46,7 @@ function describeConnection(connectionString: string): pg.ClientConfig {
     application_name: 'trivet',
     statement_timeout: STATEMENT_TIMEOUT_MS,
     idle_in_transaction_session_timeout: STATEMENT_TIMEOUT_MS,
-    types: { getTypeParser },
+    types: { getTypeParser: findParser },
   };
 }
 
@@ -109,34 +110,6 @@ function listenTo(client: pg.ClientBase): void {
 /** Whether what this connection has just committed could be lost with the primary. Asked once a commit. */
 export function wasLeftUnreplicated(client: pg.ClientBase): boolean {
   return unreplicated.delete(client);
-}
-
-type Parser = (value: string) => unknown;
-
-const PARSERS: Readonly<Record<number, Parser>> = {
-  16: (value) => (value === 't' ? 1 : 0),
-  17: parseBytes,
-  20: parseInteger,
-  21: Number,
-  23: Number,
-  700: Number,
-  701: Number,
-  // What SUM and AVG of integers are.
-  1700: Number,
-};
-
-function getTypeParser(oid: number): Parser {
-  return PARSERS[oid] ?? ((value) => value);
-}
-
-function parseInteger(value: string): number {
-  const number = Number(value);
-  if (Number.isSafeInteger(number)) return number;
-  throw new RangeError(`Value is too large to be represented as a JavaScript number: ${value}`);
-}
-
-function parseBytes(value: string): Uint8Array {
-  return new Uint8Array(Buffer.from(value.slice(2), 'hex'));
 }
 
 /** The server undid everything and asks for another try: a serialization failure or a deadlock. */

@@ -29,6 +29,10 @@ export function openSqliteEngine(options: SqliteOptions): Engine {
       checkOpen();
       return reader.run(statement, parameters);
     },
+    readAll: async (statements) => {
+      checkOpen();
+      return statements.map(({ statement, parameters }) => reader.run(statement, parameters));
+    },
     readCached: async (statement, parameters) => {
       checkOpen();
       return cache.readCached(statement, parameters);

@@ -8,7 +8,7 @@ import { Failure } from '../../errors.ts';
 import { realWorld } from '../../world.ts';
 import { checkParameters } from '../portable-sql.ts';
 import { runProcedure } from '../procedure-run.ts';
-import type { Procedure, Row, SqlValue, Statement } from '../store.ts';
+import type { BoundStatement, Procedure, Row, Statement } from '../store.ts';
 import { openSqliteConnection } from './sqlite-connection.ts';
 import {
   type ProcedureWrite,
@@ -156,13 +156,14 @@ function runStatement([number, parameters]: WriterStatement): Row[] {
 
 async function callProcedure(write: ProcedureWrite): Promise<unknown> {
   const procedure = procedures.get(keyOf(write))!;
-  const runStatement = (statement: Statement<object>, parameters: readonly SqlValue[]): Row[] => {
-    checkParameters(statement.name, parameters);
-    return connection.run(statement, parameters);
-  };
+  const runStatements = (statements: readonly BoundStatement[]): Row[][] =>
+    statements.map(({ statement, parameters }) => {
+      checkParameters(statement.name, parameters);
+      return connection.run(statement, parameters);
+    });
   const limit = refuseToWait(write.name);
   try {
-    return await runProcedure(procedure, write.input, runStatement, [limit.refusal]);
+    return await runProcedure(procedure, write.input, runStatements, [limit.refusal]);
   } finally {
     clearImmediate(limit.timer);
   }

@@ -130,6 +130,13 @@ function createStore(engine: Engine, { log, metrics, world }: StoreOptions): Sto
       checkParameters(statement.name, parameters);
       return (await engine.read(statement, parameters)) as R[];
     },
+    readAll: async (statements) => {
+      for (const { statement, parameters } of statements) {
+        checkRead(statement);
+        checkParameters(statement.name, parameters);
+      }
+      return statements.length === 0 ? [] : await engine.readAll(statements);
+    },
     readCached: async <R extends object>(statement: Statement<R>, parameters: readonly SqlValue[] = []) => {
       checkRead(statement);
       checkParameters(statement.name, parameters);

@@ -160,7 +160,7 @@ export function createHookStore(store: Store): HookStore {
     list: async (repositoryId, limit, offset) =>
       (await store.read(hooksOfRepository, [repositoryId, limit, offset])).map(toStored),
     count: async (repositoryId) => (await store.read(countHooks, [repositoryId]))[0]?.total ?? 0,
-    listWanting: async (repositoryId, kind) => (await store.read(hooksWanting[kind], [repositoryId])).map(toHook),
+    listWanting: async (repositoryId, kind) => (await store.readCached(hooksWanting[kind], [repositoryId])).map(toHook),
     create: (hook, maximum) =>
       store.call(insertHookWithin, { repositoryId: hook.repositoryId, maximum, parameters: toInsert(hook) }),
     update: async (id, change, statements) => {

@@ -3,7 +3,7 @@ import {
   conditionalProcedure,
   type Procedure,
   type Row,
-  type SqlValue,
+  type Step,
   statement,
   type Transaction,
 } from '../../database/store.ts';
@@ -75,8 +75,7 @@ export const commitEvents: Procedure<readonly NewEvent[], (KeyHolder | undefined
       event.nowMs,
     ]);
     const deliveries = stored.flatMap((event) => event.deliveries);
-    for (const step of [...exactSteps(insertEvents, rows), ...enqueueSteps(deliveries)])
-      await transaction.run(step.statement, step.parameters);
+    await transaction.runAll([...exactSteps(insertEvents, rows), ...enqueueSteps(deliveries)]);
     return events.map((event) => holders.get(event));
   },
 );
@@ -89,10 +88,16 @@ async function claimKeys(
   const claims = events.flatMap((event) => (event.key === undefined ? [] : [{ event, key: event.key }]));
   // Stable: of two with one key the first to arrive gets it.
   claims.sort((a, b) => a.event.repositoryId - b.event.repositoryId || compare(a.key.key, b.key.key));
-  for (const { event, key } of claims) {
-    const holder = await claim(transaction, event, key);
-    if (holder !== undefined) holders.set(event, holder);
+  let open: readonly Claim[] = claims;
+  for (let tries = 0; tries < MAX_CLAIMS && open.length > 0; tries += 1) {
+    const claimed = await transaction.runAll(open.map(claimStep));
+    const taken = open.filter((_, index) => claimed[index]!.length === 0);
+    const found = (await transaction.runAll(taken.map(holderStep))) as unknown as KeyHolder[][];
+    for (const [index, [holder]] of found.entries()) if (holder !== undefined) holders.set(taken[index]!.event, holder);
+    // The others expired and were swept between the two statements: their keys are free now.
+    open = taken.filter(({ event }) => !holders.has(event));
   }
+  if (open.length > 0) throw refuseKeyInUse();
   return holders;
 }
 
@@ -102,22 +107,22 @@ function compare(one: string, other: string): number {
 
 const MAX_CLAIMS = 3;
 
-async function claim(transaction: Transaction, event: NewEvent, key: EventKey): Promise<KeyHolder | undefined> {
-  const place: SqlValue[] = [event.repositoryId, key.key];
-  for (let tries = 0; tries < MAX_CLAIMS; tries += 1) {
-    const claimed = await transaction.run(claimKey, [
-      ...place,
-      key.fingerprint,
-      key.answer,
-      key.expiresAtMs,
-      event.nowMs,
-    ]);
-    if (claimed.length > 0) return undefined;
-    const [holder] = await transaction.run(keyHolder, place);
-    if (holder !== undefined) return holder;
-    // It expired and was swept between the two statements: it is free now.
-  }
-  throw new Failure('unavailable', 'Cannot announce the event: its idempotency key is in use', {
+interface Claim {
+  readonly event: NewEvent;
+  readonly key: EventKey;
+}
+
+function claimStep({ event, key }: Claim): Step {
+  const parameters = [event.repositoryId, key.key, key.fingerprint, key.answer, key.expiresAtMs, event.nowMs];
+  return { statement: claimKey, parameters };
+}
+
+function holderStep({ event, key }: Claim): Step {
+  return { statement: keyHolder, parameters: [event.repositoryId, key.key] };
+}
+
+function refuseKeyInUse(): Failure {
+  return new Failure('unavailable', 'Cannot announce the event: its idempotency key is in use', {
     retryAfterSeconds: 1,
   });
 }

@@ -77,7 +77,7 @@ export interface RepositoryStore {
 export function createRepositoryStore(store: Store): RepositoryStore {
   return {
     create: async (repository) => (await store.write(insertRepository, toParameters(repository))).length > 0,
-    findByPath: async (ownerId, path) => toRepository(await store.read(repositoryByPath, [ownerId, toKey(path)])),
+    findByPath: async (ownerId, path) => toRepository(await store.readCached(repositoryByPath, [ownerId, toKey(path)])),
     findById: async (id) => toRepository(await store.read(repositoryById, [id])),
     listOfOwner: async (ownerId, limit, offset) =>
       (await store.read(repositoriesOfOwner, [ownerId, limit, offset])).map(fromRow),

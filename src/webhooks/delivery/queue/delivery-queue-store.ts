@@ -3,7 +3,7 @@
  * their contents.
  */
 import { type Statement, type Step, type Store, statement } from '../../../database/store.ts';
-import { renderValueRows, wideStatement, wideSteps } from '../../../database/value-rows.ts';
+import { wideStatement, wideSteps } from '../../../database/value-rows.ts';
 import type { EventKind } from '../../events/event-kind.ts';
 import type { EncryptedSecrets } from '../../hooks/hook.ts';
 import type { PauseReason, RECONNECTED } from '../schedule/pause.ts';
@@ -57,8 +57,8 @@ export interface WaitingRequest {
   readonly limit: number;
 }
 
-// Few: PostgreSQL plans each of the first runs of a statement on a connection, which takes 60 ms for 64 endpoints.
-const WAITING_WIDTHS = [4, 2, 1];
+// Small: PostgreSQL plans each of the first runs of a statement on a connection, which takes 60 ms for 64 endpoints.
+const BRANCH_WIDTHS = [4, 2, 1];
 
 // A branch for each endpoint and lane, so that each is the head of one index range however long that is.
 const waiting = wideStatement<WaitingRow>(
@@ -73,7 +73,7 @@ const waiting = wideStatement<WaitingRow>(
       .flat()
       .join(' UNION ALL ');
   },
-  WAITING_WIDTHS,
+  BRANCH_WIDTHS,
 );
 
 /** The first deliveries of each endpoint that are due, first attempts and retries apart, `limit` of each. */
@@ -109,12 +109,18 @@ const NOTHING = [0, 0] as const;
 const CONTENT_COLUMNS = `d.id, d.hook_id, d.attempts, d.schedule_from, d.due_at_ms, d.created_at_ms, d.event_kind, c.uuid, c.body,
   h.url, h.encryption_type, h.profile, h.secret, h.previous_secret, h.previous_until_ms, h.disabled_at_ms`;
 
+// A branch for each delivery, so that each is looked up by its ids. Joined with a list of values, PostgreSQL reads through
+// all deliveries as long as it has statistics of a nearly empty table.
 const contents = wideStatement<ContentRow>(
-  'delivery_contents_read',
-  (width) =>
-    `SELECT ${CONTENT_COLUMNS} FROM (VALUES ${renderValueRows(['int', 'int'], width)}) AS v
-     CROSS JOIN deliveries d JOIN delivery_contents c ON c.delivery_id = d.id LEFT JOIN hooks h ON h.id = d.hook_id
-     WHERE d.hook_id = v.column1 AND d.id = v.column2 AND ${isStillPending('d')}`,
+  'delivery_contents_by_ids',
+  (width) => {
+    const branch = (at: number) =>
+      `SELECT ${CONTENT_COLUMNS} FROM deliveries d
+       JOIN delivery_contents c ON c.delivery_id = d.id LEFT JOIN hooks h ON h.id = d.hook_id
+       WHERE d.hook_id = $${2 * at + 1} AND d.id = $${2 * at + 2} AND ${isStillPending('d')}`;
+    return Array.from({ length: width }, (_, at) => branch(at)).join(' UNION ALL ');
+  },
+  BRANCH_WIDTHS,
 );
 
 /** Contents of the deliveries that are still pending. */
@@ -127,6 +133,5 @@ export async function readContents(
 }
 
 async function readSteps<R extends object>(store: Store, steps: readonly Step[]): Promise<R[]> {
-  const pages = await Promise.all(steps.map((step) => store.read(step.statement, step.parameters)));
-  return pages.flat() as unknown as R[];
+  return (await store.readAll(steps)).flat() as unknown as R[];
 }

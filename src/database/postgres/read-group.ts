@@ -1,0 +1,76 @@
+/**
+ * Reads of rows that nearly every request needs: those that requests ask for in the same turn of the event loop share a
+ * round trip, and equal ones an answer. A read is sent after all that wait for it have asked, so it shows what was committed before.
+ */
+import type { BoundStatement, Row, SqlValue, Statement } from '../store.ts';
+
+/** More round trips at once would each carry less. */
+const MAX_UNDER_WAY = 2;
+const MAX_STATEMENTS = 64;
+
+export interface ReadGroup {
+  read(statement: Statement<object>, parameters: readonly SqlValue[]): Promise<Row[]>;
+}
+
+interface WaitingRead {
+  readonly bound: BoundStatement;
+  readonly answer: PromiseWithResolvers<Row[]>;
+}
+
+export function createReadGroup(readAll: (statements: readonly BoundStatement[]) => Promise<Row[][]>): ReadGroup {
+  const waiting = new Map<string, WaitingRead>();
+  let underWay = 0;
+  let isScheduled = false;
+
+  const schedule = (): void => {
+    if (isScheduled || underWay >= MAX_UNDER_WAY || waiting.size === 0) return;
+    isScheduled = true;
+    setImmediate(() => {
+      isScheduled = false;
+      void run();
+      schedule();
+    });
+  };
+
+  async function run(): Promise<void> {
+    const some = [...waiting.entries()].slice(0, MAX_STATEMENTS);
+    for (const [key] of some) waiting.delete(key);
+    underWay += 1;
+    await answerAll(
+      some.map(([, read]) => read),
+      readAll,
+    );
+    underWay -= 1;
+    schedule();
+  }
+
+  return {
+    read: (statement, parameters) => {
+      const key = `${statement.name} ${parameters.map(toKey).join(' ')}`;
+      const read = waiting.get(key) ?? { bound: { statement, parameters }, answer: Promise.withResolvers<Row[]>() };
+      waiting.set(key, read);
+      schedule();
+      return read.answer.promise;
+    },
+  };
+}
+
+/** With its length, so that no two lists of parameters have one key. */
+function toKey(value: SqlValue): string {
+  const text = value instanceof Uint8Array ? Buffer.from(value).toString('hex') : String(value);
+  return `${typeof value} ${text.length} ${text}`;
+}
+
+/** One that fails must not fail the others: each is read alone then. */
+async function answerAll(
+  reads: readonly WaitingRead[],
+  readAll: (statements: readonly BoundStatement[]) => Promise<Row[][]>,
+): Promise<void> {
+  try {
+    const answers = await readAll(reads.map(({ bound }) => bound));
+    for (const [index, { answer }] of reads.entries()) answer.resolve(answers[index]!);
+  } catch (error) {
+    if (reads.length === 1) reads[0]!.answer.reject(error);
+    else await Promise.all(reads.map((read) => answerAll([read], readAll)));
+  }
+}
