@@ -1,0 +1,77 @@
+import { choice, integer, optional, setting, text } from './setting.ts';
+
+export const authorizationSettings = {
+  accessTokenSeconds: setting({
+    env: 'ACCESS_TOKEN_SECONDS',
+    about: 'Lifetime of an access token, in seconds.',
+    schema: integer(60, 31_536_000),
+    fallback: '1296000',
+  }),
+  codeSeconds: setting({
+    env: 'AUTHORIZATION_CODE_SECONDS',
+    about: 'Lifetime of an authorization code, in seconds.',
+    schema: integer(10, 600),
+    fallback: '60',
+  }),
+  refreshIdleDays: setting({
+    env: 'REFRESH_IDLE_DAYS',
+    about: 'Days after which an unused refresh token expires.',
+    schema: integer(1, 3650),
+    fallback: '90',
+  }),
+  refreshMaxDays: setting({
+    env: 'REFRESH_MAX_DAYS',
+    about: 'How long a grant can be refreshed at all, in days; then the user is asked again.',
+    schema: integer(1, 3650),
+    fallback: '365',
+  }),
+  refreshGraceSeconds: setting({
+    env: 'REFRESH_GRACE_SECONDS',
+    about:
+      'How long a refresh token that was used answers once more with the same tokens, in seconds: an answer can get lost.',
+    schema: integer(0, 600),
+    fallback: '30',
+  }),
+  auditDays: setting({
+    env: 'AUDIT_RETENTION_DAYS',
+    about: 'How long an event stays in the audit log, in days.',
+    schema: integer(1, 36_500),
+    fallback: '365',
+  }),
+  upstreamIssuer: optional({
+    env: 'UPSTREAM_ISSUER',
+    about: 'Issuer of an OpenID provider that people may sign in with too, exactly as its metadata names it.',
+    schema: text.refine((value) => URL.canParse(value) && /^https?:/.test(value), 'must be an http or https URL'),
+  }),
+  upstreamName: setting({
+    env: 'UPSTREAM_NAME',
+    about: 'How the pages call that provider.',
+    schema: text,
+    fallback: 'your company account',
+  }),
+  upstreamClientId: optional({
+    env: 'UPSTREAM_CLIENT_ID',
+    about:
+      'Client id that the provider knows this service by. Its redirect URI there is AUTH_URL/sign-in/upstream/callback.',
+    schema: text,
+  }),
+  upstreamClientSecret: optional({
+    env: 'UPSTREAM_CLIENT_SECRET',
+    about: 'Client secret at that provider; without it this service is a public client there.',
+    schema: text,
+    secret: true,
+  }),
+  upstreamScope: setting({
+    env: 'UPSTREAM_SCOPE',
+    about: 'What to ask that provider for.',
+    schema: text,
+    fallback: 'openid profile email',
+  }),
+  upstreamSignUp: setting({
+    env: 'UPSTREAM_SIGN_UP',
+    about:
+      'Whether a person of the provider who has no linked account here gets a new account (`open`) or is refused (`closed`).',
+    schema: choice('closed', 'open'),
+    fallback: 'closed',
+  }),
+} as const;

@@ -1,0 +1,194 @@
+/** Settings of the process: listeners, store, log and traces. */
+import { z } from 'zod';
+import { isAddressOrCidr } from './network-names.ts';
+import { choice, fileMode, flag, httpOrigin, httpUrl, integer, key, list, optional, setting, text } from './setting.ts';
+
+export const serverSettings = {
+  host: setting({
+    env: 'HOST',
+    about: 'Address that HTTP and gRPC listen on.',
+    schema: text,
+    fallback: '127.0.0.1',
+  }),
+  httpPort: setting({
+    env: 'HTTP_PORT',
+    about: 'Port of HTTP; 0 takes any free one and prints it.',
+    schema: integer(0, 65535),
+    fallback: '8080',
+  }),
+  grpcPort: setting({
+    env: 'GRPC_PORT',
+    about: 'Port of gRPC; 0 takes any free one and prints it.',
+    schema: integer(0, 65535),
+    fallback: '50051',
+  }),
+  baseUrl: optional({
+    env: 'BASE_URL',
+    about: 'Address of the resource API as clients see it. Defaults to the HTTP address.',
+    schema: httpUrl,
+  }),
+  authUrl: optional({
+    env: 'AUTH_URL',
+    about:
+      'Address of the authorization server as clients see it, and its issuer name. It must have no path. Defaults to the HTTP address.',
+    schema: httpOrigin,
+  }),
+  parts: setting({
+    env: 'PARTS',
+    about: 'Which areas this process starts.',
+    schema: list(choice('prediction', 'authorization', 'webhooks')),
+    fallback: 'prediction,authorization,webhooks',
+  }),
+  stopTimeoutMs: setting({
+    env: 'STOP_TIMEOUT_MS',
+    about: 'How long a stop waits for calls under way before it ends them, in milliseconds.',
+    schema: integer(0, 600_000),
+    fallback: '15000',
+  }),
+  maxBodyBytes: setting({
+    env: 'HTTP_MAX_BODY_BYTES',
+    about:
+      'Largest accepted HTTP request body, in bytes: of an event, a report or a prediction. Bodies with parameters have 16 KB.',
+    schema: integer(1024, 1_073_741_824),
+    fallback: '1048576',
+  }),
+  maxHttpConnections: setting({
+    env: 'HTTP_MAX_CONNECTIONS',
+    about:
+      'Connections of HTTP at a time, at most a quarter of the open files that the system allows. A new one takes the place of the oldest that waits for its client.',
+    schema: integer(1, 1_000_000),
+    fallback: '1000',
+  }),
+  trustedProxies: setting({
+    env: 'TRUSTED_PROXIES',
+    about:
+      'Addresses or CIDR ranges of the proxies in front. Only what they say in X-Forwarded-For counts as the address of a caller, by which guesses are limited.',
+    schema: list(z.string().refine(isAddressOrCidr, 'must be addresses or ranges as 10.1.0.0/16 or fd00::/8')),
+    fallback: '',
+  }),
+} as const;
+
+export const grpcSettings = {
+  unixSocket: optional({
+    env: 'GRPC_UNIX_SOCKET',
+    about: 'Path of a unix socket on which gRPC listens too.',
+    schema: text,
+  }),
+  unixSocketMode: optional({
+    env: 'GRPC_UNIX_SOCKET_MODE',
+    about:
+      'Permissions of that socket in octal digits. A caller needs the right to write: 660 lets callers of the same group connect, 666 all. Defaults to what the umask leaves, with which only the same user connects.',
+    schema: fileMode,
+  }),
+  maxMessageBytes: setting({
+    env: 'GRPC_MAX_MESSAGE_BYTES',
+    about: 'Largest accepted gRPC message, in bytes.',
+    schema: integer(1024, 1_073_741_824),
+    fallback: '4194304',
+  }),
+  maxConnections: setting({
+    env: 'GRPC_MAX_CONNECTIONS',
+    about:
+      'Connections of gRPC at a time, at most half of the open files that the system allows. At the limit, a new connection replaces the connection that has been idle for longest.',
+    schema: integer(1, 1_000_000),
+    fallback: '1000',
+  }),
+  bufferBytes: setting({
+    env: 'GRPC_BUFFER_BYTES',
+    about:
+      'Memory for gRPC requests that are not complete and answers that wait for their readers, of all connections, in bytes; at least four of the largest messages.',
+    schema: integer(1_048_576, 17_179_869_184),
+    fallback: '67108864',
+  }),
+  tlsCertFile: optional({
+    env: 'GRPC_TLS_CERT_FILE',
+    about: 'Certificate chain (PEM) of the gRPC listener; with it and the key, gRPC speaks TLS.',
+    schema: text,
+  }),
+  tlsKeyFile: optional({ env: 'GRPC_TLS_KEY_FILE', about: 'Private key (PEM) of that certificate.', schema: text }),
+  tlsClientCaFile: optional({
+    env: 'GRPC_TLS_CLIENT_CA_FILE',
+    about: 'Authorities (PEM) that must have signed a client certificate; with it, clients must show one (mTLS).',
+    schema: text,
+  }),
+  reflection: setting({
+    env: 'GRPC_REFLECTION',
+    about: 'Whether server reflection is served.',
+    schema: flag,
+    fallback: 'true',
+  }),
+} as const;
+
+export const storeSettings = {
+  dataDir: setting({
+    env: 'TRIVET_DATA_DIR',
+    about: 'Folder of the embedded store and its keys; made when absent. Must be on a local disk.',
+    schema: text,
+    fallback: './data',
+  }),
+  databaseUrl: optional({
+    env: 'DATABASE_URL',
+    about:
+      'PostgreSQL 15 or newer, as postgres://user:password@host/database; of several hosts (`@one:5432,two:5432/`) the one that accepts writes is used. Without it, SQLite in the data folder.',
+    schema: text.refine((value) => /^postgres(ql)?:/.test(value), 'must start with postgres:// or postgresql://'),
+    secret: true,
+  }),
+  poolSize: setting({
+    env: 'DATABASE_POOL_SIZE',
+    about: 'Connections to PostgreSQL that this process may hold.',
+    schema: integer(1, 1000),
+    fallback: '10',
+  }),
+  secretKeys: optional({
+    env: 'SECRET_KEYS',
+    about:
+      'Keys that encrypt stored secrets, each base64 of 32 bytes: the first encrypts, all decrypt. Without it, the file `keys` in the data folder, made at the first start.',
+    schema: list(key(32)),
+    secret: true,
+  }),
+} as const;
+
+export const logSettings = {
+  level: setting({
+    env: 'LOG_LEVEL',
+    about: 'Least severe line that is written.',
+    schema: choice('trace', 'debug', 'info', 'warn', 'error', 'silent'),
+    fallback: 'info',
+  }),
+  format: setting({
+    env: 'LOG_FORMAT',
+    about: 'How lines are written: `json`, `text` for people, or `auto`: text on a terminal, else JSON.',
+    schema: choice('auto', 'json', 'text'),
+    fallback: 'auto',
+  }),
+} as const;
+
+export const tracingSettings = {
+  endpoint: optional({
+    env: 'OTEL_EXPORTER_OTLP_ENDPOINT',
+    about:
+      'Address of an OpenTelemetry collector (OTLP over HTTP, without /v1/traces) that spans of HTTP requests and gRPC calls are sent to; none unless given.',
+    schema: httpUrl,
+  }),
+  headers: optional({
+    env: 'OTEL_EXPORTER_OTLP_HEADERS',
+    about: 'Headers for the collector, each as `name=value`.',
+    schema: list(z.string().regex(/^[\w-]+=/, 'must be name=value')),
+    secret: true,
+  }),
+  serviceName: setting({
+    env: 'OTEL_SERVICE_NAME',
+    about: 'Name of this service in traces.',
+    schema: text,
+    fallback: 'trivet',
+  }),
+  sampleRatio: setting({
+    env: 'OTEL_TRACES_SAMPLER_ARG',
+    about:
+      'Part of the requests without a traced caller whose spans are sent, 0 to 1. What a caller decided about its trace is followed.',
+    schema: z.coerce
+      .number('must be a number from 0 to 1')
+      .refine((value) => value >= 0 && value <= 1, 'must be a number from 0 to 1'),
+    fallback: '1',
+  }),
+} as const;

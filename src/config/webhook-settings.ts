@@ -1,0 +1,26 @@
+import { z } from 'zod';
+import { isCidr, isNamePattern } from './network-names.ts';
+import { list, optional, setting, text } from './setting.ts';
+
+export const webhookSettings = {
+  allowCidrs: setting({
+    env: 'WEBHOOK_ALLOW_CIDRS',
+    about:
+      'Private address ranges that webhooks may be delivered to, as `10.1.0.0/16,::1/128`; for receivers inside your own network.',
+    schema: list(z.string().refine(isCidr, 'must be address ranges as 10.1.0.0/16 or fd00::/8')),
+    fallback: '',
+  }),
+  allowHosts: setting({
+    env: 'WEBHOOK_ALLOW_HOSTS',
+    about:
+      'Names of your own network that webhooks may be delivered to, as `jenkins,*.corp`. They count only with `WEBHOOK_ALLOW_CIDRS`, and only while every address of the name is in these ranges. Names of one label, as Compose gives them, have to be listed.',
+    schema: list(z.string().toLowerCase().refine(isNamePattern, 'must be names, or patterns as *.corp')),
+    fallback: '*.local,*.internal,*.home.arpa,*.localdomain,*.lan,*.home,*.corp',
+  }),
+  caFile: optional({
+    env: 'WEBHOOK_CA_FILE',
+    about:
+      'Certificates (PEM) of authorities of your own that receivers may have theirs from, beside the public authorities.',
+    schema: text,
+  }),
+} as const;
