@@ -14,7 +14,12 @@ import { type BackgroundProcess, createBackgroundProcess } from '../../workers/b
 import { createRoundWorker } from '../../workers/round-worker.ts';
 import type { Worker } from '../../workers/worker.ts';
 import type { World } from '../../world.ts';
-import { type FreshSamples, listFreshSamples, readFreshSamples, recordTraining } from '../observations/sample-store.ts';
+import {
+  type FreshSamples,
+  listFreshSamples,
+  readFreshSamples,
+  recordTraining,
+} from '../observations/sample-count-store.ts';
 import { publishModel } from '../registry/publish-model.ts';
 import type { TrainingAnswer, TrainingOrder } from './learn-from-samples.ts';
 

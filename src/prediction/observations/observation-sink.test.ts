@@ -23,14 +23,9 @@ import { createSharingWorker } from '../sharing/sharing-worker.ts';
 import { DEFAULT_TRAINING, trainModel } from '../training/train-model.ts';
 import { createObservationSink } from './observation-sink.ts';
 import { sweepPendingRequests } from './observation-store.ts';
+import { type FreshSamplesPage, listFreshSamples, listSampledModels } from './sample-count-store.ts';
 import { createSampleKeeper } from './sample-keeper.ts';
-import {
-  type FreshSamplesPage,
-  listFreshSamples,
-  listSampledModels,
-  listSamples,
-  thinModelSamples,
-} from './sample-store.ts';
+import { listSamples, thinModelSamples } from './sample-store.ts';
 
 const [observed] = observePool({ rows: 1 });
 const { input } = observed!;

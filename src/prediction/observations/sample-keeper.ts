@@ -10,7 +10,8 @@ import { createRoundWorker } from '../../workers/round-worker.ts';
 import type { Worker } from '../../workers/worker.ts';
 import type { World } from '../../world.ts';
 import { describeLoadClass } from './load-class.ts';
-import { listSampledModels, type SampleLimits, thinModelSamples } from './sample-store.ts';
+import { listSampledModels } from './sample-count-store.ts';
+import { type SampleLimits, thinModelSamples } from './sample-store.ts';
 
 export interface SampleKeeper extends Worker {
   /** So many samples more; they are thinned when it has become worth it. */
