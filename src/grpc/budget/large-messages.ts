@@ -1,57 +1,57 @@
 /**
- * Room for messages that do not fit into the first window of their stream: only a message that has room is granted a
- * larger window. The others wait. The next is one of the network, and in it of the connection, that has least room, so
- * that who has begun many messages does not come before who has begun one.
+ * Reserves memory for messages that do not fit into the first window of their stream: only a message with a reservation
+ * is granted a larger window. The others wait. The next one belongs to the network with the least reserved memory, and
+ * in it to the connection with the least, so that a client with many messages does not pass a client with one.
  */
 import type { NetworkUse } from './network-use.ts';
 
-export interface RoomOwner {
+export interface ReservationOwner {
   readonly network: NetworkUse;
-  /** What the messages of this connection have. */
+  /** Of all messages of this connection. */
   reservedBytes: number;
 }
 
-export interface RoomRequest {
-  readonly owner: RoomOwner;
+export interface ReservationRequest {
+  readonly owner: ReservationOwner;
   readonly bytes: number;
   readonly onGranted: () => void;
   /** The message did not come in time. */
   readonly onExpired: () => void;
 }
 
-export interface Room {
+export interface MemoryReservation {
   readonly isGranted: boolean;
-  /** Lets others have it. May be called twice. */
+  /** Frees the memory for others. May be called twice. */
   release(): void;
 }
 
-export interface RoomLimits {
+export interface ReservationLimits {
   readonly maxBytes: number;
   readonly maxBytesPerConnection: number;
 }
 
-/** For a whole message, while there is room for all. */
+/** For a whole message, while no other message waits. */
 const EXPIRES_MS = 60_000;
-/** While others wait, a message that had room for this long gives way. */
+/** While others wait, a reservation ends after this time. */
 const EXPIRES_BESIDE_OTHERS_MS = 5000;
 
-interface Entry extends RoomRequest {
+interface Entry extends ReservationRequest {
   timer: NodeJS.Timeout | undefined;
 }
 
 export class LargeMessages {
-  readonly #limits: RoomLimits;
+  readonly #limits: ReservationLimits;
   #reservedBytes = 0;
   readonly #waiting = new Set<Entry>();
   readonly #granted = new Set<Entry>();
   #contention: NodeJS.Timeout | undefined;
 
-  constructor(limits: RoomLimits) {
+  constructor(limits: ReservationLimits) {
     this.#limits = limits;
   }
 
-  /** `onGranted` is called at once when there is room. */
-  reserve(request: RoomRequest): Room {
+  /** `onGranted` is called at once if the memory is free. */
+  reserve(request: ReservationRequest): MemoryReservation {
     const entry: Entry = { ...request, timer: undefined };
     this.#waiting.add(entry);
     this.#grantWaiting();
@@ -75,12 +75,13 @@ export class LargeMessages {
     return false;
   }
 
-  /** Undefined as long as there is no room for whose turn it is: smaller messages do not pass it. */
+  /** Undefined while the message whose turn it is does not fit: smaller messages do not pass it. */
   #findNext(): Entry | undefined {
     const { maxBytes, maxBytesPerConnection } = this.#limits;
     let next: Entry | undefined;
     for (const entry of this.#waiting)
-      if (entry.owner.reservedBytes + entry.bytes <= maxBytesPerConnection && hasLessRoom(entry, next)) next = entry;
+      if (entry.owner.reservedBytes + entry.bytes <= maxBytesPerConnection && hasLessReserved(entry, next))
+        next = entry;
     return next === undefined || this.#reservedBytes + next.bytes > maxBytes ? undefined : next;
   }
 
@@ -107,7 +108,7 @@ export class LargeMessages {
     owner.network.reservedBytes += bytes;
   }
 
-  /** Ends what has room now and still has it at the end of the time, if others still wait then. */
+  /** Ends reservations that exist now and still exist after the time, if others still wait then. */
   #watchContention(): void {
     if (this.#contention !== undefined) return;
     const holders = [...this.#granted];
@@ -119,7 +120,7 @@ export class LargeMessages {
   }
 }
 
-function hasLessRoom({ owner }: Entry, than: Entry | undefined): boolean {
+function hasLessReserved({ owner }: Entry, than: Entry | undefined): boolean {
   if (than === undefined) return true;
   const difference = owner.network.reservedBytes - than.owner.network.reservedBytes;
   return difference < 0 || (difference === 0 && owner.reservedBytes < than.owner.reservedBytes);

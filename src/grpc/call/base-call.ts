@@ -4,7 +4,7 @@ import type { Log } from '../../telemetry/log.ts';
 import { traceIdOf } from '../../telemetry/trace-id.ts';
 import type { Tracing } from '../../telemetry/tracing.ts';
 import type { World } from '../../world.ts';
-import type { Room } from '../budget/large-messages.ts';
+import type { MemoryReservation } from '../budget/large-messages.ts';
 import { COST, costOfBytes } from '../budget/turns.ts';
 import { STREAM_WINDOW } from '../http2/frames.ts';
 import { encodeGrpcMessage, encodeHeaderBlock } from '../http2/header-block.ts';
@@ -60,7 +60,7 @@ export class BaseCall implements GrpcCall, StreamListener {
   /** Bytes of the request that are kept. */
   #keptBytes = 0;
   /** For what a large message has beyond the first window of its stream. */
-  #room: { readonly bytes: number; readonly room: Room } | undefined;
+  #reserved: { readonly bytes: number; readonly reservation: MemoryReservation } | undefined;
   #admission: Promise<void> | undefined;
   #timeoutMs: number | undefined;
   /** The prefix of a message, overwritten for each: the stream copies it at once. */
@@ -183,10 +183,10 @@ export class BaseCall implements GrpcCall, StreamListener {
     if (splitter === undefined || splitter.length === 0) return;
     this.expectMessage();
     const bytes = splitter.needed - STREAM_WINDOW;
-    if (bytes > 0 && this.#room === undefined) {
+    if (bytes > 0 && this.#reserved === undefined) {
       const onGranted = (): void => stream.grantNow(bytes);
       const onExpired = (): void => this.onShed();
-      this.#room = { bytes, room: stream.connection.memory.reserveRoom({ bytes, onGranted, onExpired }) };
+      this.#reserved = { bytes, reservation: stream.connection.memory.reserve({ bytes, onGranted, onExpired }) };
     }
     stream.ensureWindow(Math.max(splitter.needed, MESSAGE_HEAD_BYTES) - splitter.length);
   }
@@ -195,17 +195,17 @@ export class BaseCall implements GrpcCall, StreamListener {
   protected release(bytes: number): void {
     if (bytes === 0 || this.#keptBytes === 0) return;
     this.#keptBytes -= bytes;
-    this.#room?.room.release();
+    this.#reserved?.reservation.release();
     this.dependencies.stream.release(bytes);
-    this.dependencies.stream.grant(bytes - (this.#room?.bytes ?? 0));
-    this.#room = undefined;
+    this.dependencies.stream.grant(bytes - (this.#reserved?.bytes ?? 0));
+    this.#reserved = undefined;
   }
 
   /** No more of the request is used. */
   protected dropRequest(): void {
     this.#splitter?.clear();
-    this.#room?.room.release();
-    this.#room = undefined;
+    this.#reserved?.reservation.release();
+    this.#reserved = undefined;
     if (this.#keptBytes > 0) this.dependencies.stream.release(this.#keptBytes);
     this.#keptBytes = 0;
   }

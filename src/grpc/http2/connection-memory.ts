@@ -1,6 +1,6 @@
 /** What one connection keeps, and what it may send because of that. */
 import { CallQueue } from '../budget/call-queue.ts';
-import type { LargeMessages, Room, RoomRequest } from '../budget/large-messages.ts';
+import type { LargeMessages, MemoryReservation, ReservationRequest } from '../budget/large-messages.ts';
 import type { MemoryAccount, MemoryBudget } from '../budget/memory-budget.ts';
 import type { NetworkUse } from '../budget/network-use.ts';
 import type { Share } from '../budget/turns.ts';
@@ -63,7 +63,7 @@ export class ConnectionMemory {
     if (this.receiveWindow.isShut(kept)) this.#dependencies.shedUnfinished();
   }
 
-  reserveRoom(request: Omit<RoomRequest, 'owner'>): Room {
+  reserve(request: Omit<ReservationRequest, 'owner'>): MemoryReservation {
     return this.#dependencies.largeMessages.reserve({
       ...request,
       owner: this,
