@@ -4,7 +4,7 @@
  */
 import { type Procedure, procedure, type Store, statement, type Transaction } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
-import { type AttemptSubject, debtAfter, FORGET_AFTER_MS, failuresOf, waitOfAttempt } from './sign-in-back-off.ts';
+import { type AttemptSubject, drain, FORGET_AFTER_MS, failuresOf, waitOfAttempt } from './sign-in-back-off.ts';
 
 interface AttemptRow {
   readonly debt_ms: number;
@@ -44,10 +44,10 @@ export const reserveAttempt: Procedure<Attempt, number> = procedure(
     const counts = [];
     for (const subject of subjects) counts.push(await readCount(transaction, subject, nowMs));
     const waitMs = waitOfAttempt(counts);
-    for (const { key, policy, debtMs, isAhead } of counts) {
-      if (waitMs === 0) await transaction.run(countAttempt, [key, debtMs + policy.forgetOneMs, nowMs]);
+    for (const { key, policy, levelMs, isAhead } of counts) {
+      if (waitMs === 0) await transaction.run(countAttempt, [key, levelMs + policy.forgetOneMs, nowMs]);
       // After the clock was set back, the wait must not last until it reaches the old time again.
-      else if (isAhead) await transaction.run(countAttempt, [key, debtMs, nowMs]);
+      else if (isAhead) await transaction.run(countAttempt, [key, levelMs, nowMs]);
     }
     return waitMs;
   },
@@ -56,9 +56,9 @@ export const reserveAttempt: Procedure<Attempt, number> = procedure(
 async function readCount(transaction: Transaction, subject: AttemptSubject, nowMs: number) {
   const [row] = await transaction.run(readAttempts, [subject.key]);
   const agoMs = row === undefined ? 0 : Math.max(0, nowMs - row.last_at_ms);
-  const debtMs = debtAfter(row?.debt_ms ?? 0, agoMs);
+  const levelMs = drain(row?.debt_ms ?? 0, agoMs);
   const isAhead = row !== undefined && row.last_at_ms > nowMs;
-  return { ...subject, debtMs, agoMs, isAhead, failures: failuresOf(debtMs, subject.policy) };
+  return { ...subject, levelMs, agoMs, isAhead, failures: failuresOf(levelMs, subject.policy) };
 }
 
 /** Throws `too_many` with the time to wait while any subject has to. */
@@ -72,7 +72,7 @@ export async function checkAttempt(store: Store, attempt: Attempt): Promise<void
 /** After a success: clears the account's failures from this network, and takes this attempt back from the counts that strangers share. */
 export async function forgiveAttempt(store: Store, subjects: readonly AttemptSubject[]): Promise<void> {
   await store.writeAll(
-    subjects.map(({ key, policy, isOwn }) =>
+    subjects.map(({ key, policy, isClearedOnSuccess: isOwn }) =>
       isOwn
         ? { statement: forgiveAttempts, parameters: [key] }
         : { statement: forgiveOne, parameters: [key, policy.forgetOneMs] },

@@ -1,12 +1,13 @@
 /**
- * How long a guesser waits. What is counted at once: an account from one network (a few free tries), the account from
- * everywhere, and the network (a host that walks through accounts). A network is an IPv4 address, or an IPv6 /64 and the
- * /48 around it.
+ * How long to wait after failed sign-ins. Failures are counted in leaky buckets: each failure adds `forgetOneMs` to the
+ * level of a bucket, and time drains it. One attempt counts in several buckets: the account from this network (a few
+ * free attempts), the account from everywhere, and the network (a host that tries many accounts). A network is an IPv4
+ * address, or an IPv6 /64 and the /48 around it.
  *
- * A stranger must not lock the owner out, and the guesses at an account must stay bounded all the same (NIST SP 800-63B
- * §5.2.2). So a network with hardly a failure at the account is let through while others wait, until the account has
- * used up what it takes from strangers; and a browser that its owner signed in with before has a count of its own and
- * does not wait for those of others. Pure: the store keeps the counts.
+ * A stranger must not lock the owner out, and still the guesses at an account must stay bounded (NIST SP 800-63B
+ * §5.2.2). So a network with few failures at the account is unsuspicious and need not wait with the others, until the
+ * account has had `freeFromUnsuspiciousNetwork` failures. A browser in which the owner signed in before has a bucket of
+ * its own. Pure: the store keeps the levels.
  */
 import { createHash } from 'node:crypto';
 import { networkOf, siteOf } from '../../http/client-address.ts';
@@ -14,10 +15,10 @@ import { networkOf, siteOf } from '../../http/client-address.ts';
 export interface BackOffPolicy {
   /** Failures without any wait. */
   readonly free: number;
-  /** The same for an attempt from a network that is clean at this account; `free` when absent. */
-  readonly freeForClean?: number;
+  /** The same for an attempt from an unsuspicious network; `free` when absent. */
+  readonly freeFromUnsuspiciousNetwork?: number;
   readonly longestWaitMs: number;
-  /** After each such time one failure is forgotten. */
+  /** What a failure adds to the level. After this time it has drained. */
   readonly forgetOneMs: number;
 }
 
@@ -25,10 +26,10 @@ export interface AttemptSubject {
   /** What is counted, as a digest: the table is no list of addresses. */
   readonly key: string;
   readonly policy: BackOffPolicy;
-  /** A success clears it. The others, which strangers share, only get this attempt back. */
-  readonly isOwn: boolean;
-  /** From this many failures on the attempt is not one from a clean network. */
-  readonly cleanBelow?: number;
+  /** A success empties the bucket. A bucket that strangers share only loses this attempt. */
+  readonly isClearedOnSuccess: boolean;
+  /** With this many failures in this bucket, the attempt comes from a suspicious network. */
+  readonly suspiciousFrom?: number;
 }
 
 const FIRST_WAIT_MS = 1000;
@@ -40,13 +41,13 @@ const HOUR_MS = 3_600_000;
 
 const ACCOUNT_AT_NETWORK: BackOffPolicy = { free: 5, longestWaitMs: 15 * MINUTE_MS, forgetOneMs: 6 * HOUR_MS };
 const ACCOUNT_AT_SITE: BackOffPolicy = { free: 10, longestWaitMs: 15 * MINUTE_MS, forgetOneMs: 6 * HOUR_MS };
-/** Three mistypings do not make a network a guesser. */
-const CLEAN_NETWORK_BELOW = 3;
-const CLEAN_SITE_BELOW = 6;
-/** What an account takes from strangers: 1,000 failures at once and 720 a day, however many networks they come from. */
+/** Two mistypings do not make a network suspicious. */
+const SUSPICIOUS_NETWORK_FROM = 3;
+const SUSPICIOUS_SITE_FROM = 6;
+/** From all unsuspicious networks together: 1,000 failures at once and 720 a day. */
 const ACCOUNT: BackOffPolicy = {
   free: 50,
-  freeForClean: 1000,
+  freeFromUnsuspiciousNetwork: 1000,
   longestWaitMs: 15 * MINUTE_MS,
   forgetOneMs: 2 * MINUTE_MS,
 };
@@ -56,16 +57,13 @@ const SECOND_STEP: BackOffPolicy = { free: 10, longestWaitMs: 15 * MINUTE_MS, fo
 /** A company behind one address mistypes every few minutes and must not wait for it. */
 const NETWORK: BackOffPolicy = { free: 30, longestWaitMs: 5 * MINUTE_MS, forgetOneMs: MINUTE_MS };
 const SITE: BackOffPolicy = { free: 300, longestWaitMs: MINUTE_MS, forgetOneMs: 10_000 };
-/** A request for a challenge is no failed guess; it only leaves a row. */
-const VISIT: BackOffPolicy = { free: 300, longestWaitMs: 10_000, forgetOneMs: 10_000 };
-const VISIT_OF_SITE: BackOffPolicy = { free: 3000, longestWaitMs: 10_000, forgetOneMs: 1000 };
+/** A request for a challenge is not a failed guess; it only adds a row. */
+const CHALLENGE: BackOffPolicy = { free: 300, longestWaitMs: 10_000, forgetOneMs: 10_000 };
+const CHALLENGE_OF_SITE: BackOffPolicy = { free: 3000, longestWaitMs: 10_000, forgetOneMs: 1000 };
 
-/**
- * Failures are kept as a debt of time that runs down by itself, so that forgetting is exact however often a client
- * tries. `debtMs` was owed `agoMs` ago.
- */
-export function debtAfter(debtMs: number, agoMs: number): number {
-  return Math.max(0, debtMs - Math.max(0, agoMs));
+/** The level of a leaky bucket now, if it was `levelMs` at the last attempt, `agoMs` ago. */
+export function drain(levelMs: number, agoMs: number): number {
+  return Math.max(0, levelMs - Math.max(0, agoMs));
 }
 
 export function failuresOf(debtMs: number, policy: BackOffPolicy): number {
@@ -87,9 +85,9 @@ export interface AttemptCount extends AttemptSubject {
 
 /** How long an attempt has to wait before it may be judged; 0 when it may now. */
 export function waitOfAttempt(counts: readonly AttemptCount[]): number {
-  const isClean = counts.every(({ failures, cleanBelow = Infinity }) => failures < cleanBelow);
+  const isUnsuspicious = counts.every(({ failures, suspiciousFrom = Infinity }) => failures < suspiciousFrom);
   const waits = counts.map(({ failures, policy, agoMs }) => {
-    const free = isClean ? (policy.freeForClean ?? policy.free) : policy.free;
+    const free = isUnsuspicious ? (policy.freeFromUnsuspiciousNetwork ?? policy.free) : policy.free;
     return waitAfter(failures, { ...policy, free }) - agoMs;
   });
   return Math.max(0, ...waits);
@@ -107,14 +105,20 @@ export interface AttemptAt {
 export function attemptSubjects({ kind, account, address, deviceId }: AttemptAt): AttemptSubject[] {
   const name = `${kind} ${account.toLowerCase()}`;
   if (deviceId !== undefined)
-    return [{ key: digest(`account ${name} on ${deviceId}`), policy: ACCOUNT_ON_DEVICE, isOwn: true }];
+    return [{ key: digest(`account ${name} on ${deviceId}`), policy: ACCOUNT_ON_DEVICE, isClearedOnSuccess: true }];
   const [network, site] = [networkOf(address), siteOf(address)];
   const ofAccount = { key: digest(`account ${name}`), policy: kind === 'password' ? ACCOUNT : SECOND_STEP };
   const atSite =
-    site === undefined ? [] : [{ ...countAt(name, site, ACCOUNT_AT_SITE), isOwn: false, cleanBelow: CLEAN_SITE_BELOW }];
+    site === undefined
+      ? []
+      : [{ ...countAt(name, site, ACCOUNT_AT_SITE), isClearedOnSuccess: false, suspiciousFrom: SUSPICIOUS_SITE_FROM }];
   return [
-    { ...countAt(name, network, ACCOUNT_AT_NETWORK), isOwn: true, cleanBelow: CLEAN_NETWORK_BELOW },
-    { ...ofAccount, isOwn: kind === 'second-step' },
+    {
+      ...countAt(name, network, ACCOUNT_AT_NETWORK),
+      isClearedOnSuccess: true,
+      suspiciousFrom: SUSPICIOUS_NETWORK_FROM,
+    },
+    { ...ofAccount, isClearedOnSuccess: kind === 'second-step' },
     ...addressSubjects(kind, address),
     ...atSite,
   ];
@@ -130,8 +134,8 @@ export function addressSubjects(kind: string, address: string): AttemptSubject[]
 }
 
 /** Begins a sign-in that another proof decides later. */
-export function visitSubjects(kind: string, address: string): AttemptSubject[] {
-  return countNetworks(kind, address, { ofNetwork: VISIT, ofSite: VISIT_OF_SITE });
+export function challengeSubjects(kind: string, address: string): AttemptSubject[] {
+  return countNetworks(kind, address, { ofNetwork: CHALLENGE, ofSite: CHALLENGE_OF_SITE });
 }
 
 function countNetworks(
@@ -140,9 +144,9 @@ function countNetworks(
   { ofNetwork, ofSite }: { readonly ofNetwork: BackOffPolicy; readonly ofSite: BackOffPolicy },
 ): AttemptSubject[] {
   const [network, site] = [networkOf(address), siteOf(address)];
-  const subject = { key: digest(`address ${kind} ${network}`), policy: ofNetwork, isOwn: false };
+  const subject = { key: digest(`address ${kind} ${network}`), policy: ofNetwork, isClearedOnSuccess: false };
   if (site === undefined) return [subject];
-  return [subject, { key: digest(`address ${kind} ${site}`), policy: ofSite, isOwn: false }];
+  return [subject, { key: digest(`address ${kind} ${site}`), policy: ofSite, isClearedOnSuccess: false }];
 }
 
 function digest(subject: string): string {

@@ -2,7 +2,7 @@ import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { HttpEnv } from '../../http/context.ts';
 import { readField, readForm } from '../../pages/page-routes.ts';
 import { checkAttempt, forgiveAttempt } from '../accounts/attempt-store.ts';
-import { addressSubjects, visitSubjects } from '../accounts/sign-in-back-off.ts';
+import { addressSubjects, challengeSubjects } from '../accounts/sign-in-back-off.ts';
 import { formatFlow, readFlow } from './flow.ts';
 import { beginSignIn, finishSignIn } from './passkeys.ts';
 import { clientAddress } from './read-client-address.ts';
@@ -13,7 +13,7 @@ export function addPasskeyRoutes(routes: OpenAPIHono<HttpEnv>, context: SignInCo
   routes.post('/sign-in/passkey/options', async (c) => {
     context.checkOpenForm(c, await readForm(c));
     // Each challenge is a row: a client that asks for many has to wait.
-    const subjects = visitSubjects('passkey', clientAddress(c));
+    const subjects = challengeSubjects('passkey', clientAddress(c));
     await checkAttempt(context.store, { subjects, nowMs: context.world.nowMs() });
     c.header('Cache-Control', 'no-store');
     return c.json(await beginSignIn(context));
@@ -28,7 +28,7 @@ export function addPasskeyRoutes(routes: OpenAPIHono<HttpEnv>, context: SignInCo
     const answer = { ticket: readField(form, 'ticket'), credential: readField(form, 'credential') };
     const user = await finishSignIn(context, answer);
     if (user !== undefined) {
-      await forgiveAttempt(context.store, [...subjects, ...visitSubjects('passkey', clientAddress(c))]);
+      await forgiveAttempt(context.store, [...subjects, ...challengeSubjects('passkey', clientAddress(c))]);
       return context.finishSignIn(c, { user, method: 'passkey', flow });
     }
     const event = { kind: 'sign_in_failed', address: clientAddress(c), details: { method: 'passkey' } } as const;

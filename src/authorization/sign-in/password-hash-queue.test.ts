@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Failure } from '../../errors.ts';
-import { createHashQueue, type HashCaller } from './hash-queue.ts';
+import { createHashQueue, type HashCaller } from './password-hash-queue.ts';
 
 const LIMITS = { running: 1, waiting: 4, waitingOfOne: 3 };
 const stranger = (key: string): HashCaller => ({ key, isKnown: false });
@@ -42,7 +42,7 @@ test('one caller has a bounded number of places, and is refused with a time to c
   assert.deepEqual(await finish(), ['a4: unavailable, 2', 'a1', 'a2', 'a3']);
 });
 
-test('when all places are full, the caller with the most loses its newest to one with fewer', async () => {
+test('a full queue drops the newest entry of the caller with the most for a caller with fewer', async () => {
   const { submit, finish } = createBusyQueue();
   for (const name of ['a1', 'a2', 'a3']) submit(stranger('a'), name);
   submit(stranger('b'), 'b1');

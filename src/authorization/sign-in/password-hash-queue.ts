@@ -1,7 +1,7 @@
 /**
  * Hashing a password takes a thread and 19 MiB for some 25 ms, and anyone may ask for it. So few are hashed at a time and
- * few wait. Callers take turns; when the queue is full, the caller with the most waiting requests loses its newest. Callers
- * that have proved who they are (a session, a known device) have every other turn.
+ * few wait. The queue is round robin by caller; when it is full, the longest caller queue drops its newest entry. Every
+ * other turn goes to callers that are authenticated (a session) or known (a device that signed in before).
  */
 import { availableParallelism } from 'node:os';
 import { Failure, isFailure } from '../../errors.ts';
@@ -13,9 +13,9 @@ export interface HashCaller {
 }
 
 export interface HashQueue {
-  /** Throws `unavailable` when no place is left for the caller. Nothing is taken. */
+  /** Throws `unavailable` when the queue has no place for the caller. Takes no place. */
   check(caller: HashCaller): void;
-  /** Throws `unavailable` when no place is left, or when another caller needs the place. */
+  /** Throws `unavailable` when the queue has no place, or drops this entry for another caller. */
   run<T>(caller: HashCaller, work: () => Promise<T>): Promise<T>;
 }
 
@@ -30,7 +30,7 @@ interface Entry {
   readonly refuse: (error: Failure) => void;
 }
 
-interface Line {
+interface CallerQueue {
   readonly caller: HashCaller;
   readonly entries: Entry[];
 }
@@ -46,56 +46,56 @@ function refuseBusy(): Failure {
   });
 }
 
-/** Whether a password was refused without a look at it. */
+/** Whether a password was refused without being checked. */
 export function isBusy(error: unknown): error is Failure {
   return isFailure(error) && error.details.isBusy === true;
 }
 
 export function createHashQueue(limits: HashQueueLimits = LIMITS): HashQueue {
   /** By key, the next caller first. */
-  const lines = new Map<string, Line>();
+  const queueByCaller = new Map<string, CallerQueue>();
   let waiting = 0;
   let running = 0;
-  /** Every other place goes to known callers first, so that they do not shut strangers out either. */
+  /** Every other turn goes to known callers first, so that they do not block strangers either. */
   let prefersKnown = true;
 
-  const countOf = ({ key }: HashCaller) => lines.get(key)?.entries.length ?? 0;
+  const countOf = ({ key }: HashCaller) => queueByCaller.get(key)?.entries.length ?? 0;
 
-  const findGreediestOf = (caller: HashCaller) => findGreediest(lines.values(), caller, countOf(caller));
+  const findLongestQueueFor = (caller: HashCaller) => findLongestQueue(queueByCaller.values(), caller, countOf(caller));
 
   function check(caller: HashCaller): void {
     if (running < limits.running) return;
     if (countOf(caller) >= limits.waitingOfOne) throw refuseBusy();
-    if (waiting >= limits.waiting && findGreediestOf(caller) === undefined) throw refuseBusy();
+    if (waiting >= limits.waiting && findLongestQueueFor(caller) === undefined) throw refuseBusy();
   }
 
   function add(caller: HashCaller, entry: Entry): void {
-    if (waiting >= limits.waiting) dropNewest(findGreediestOf(caller));
-    const line = lines.get(caller.key) ?? { caller, entries: [] };
-    lines.set(caller.key, line);
-    line.entries.push(entry);
+    if (waiting >= limits.waiting) dropNewest(findLongestQueueFor(caller));
+    const queue = queueByCaller.get(caller.key) ?? { caller, entries: [] };
+    queueByCaller.set(caller.key, queue);
+    queue.entries.push(entry);
     waiting += 1;
   }
 
-  function dropNewest(line: Line | undefined): void {
-    const entry = line?.entries.pop();
-    if (line === undefined || entry === undefined) return;
-    if (line.entries.length === 0) lines.delete(line.caller.key);
+  function dropNewest(queue: CallerQueue | undefined): void {
+    const entry = queue?.entries.pop();
+    if (queue === undefined || entry === undefined) return;
+    if (queue.entries.length === 0) queueByCaller.delete(queue.caller.key);
     waiting -= 1;
     entry.refuse(refuseBusy());
   }
 
   function startNext(): void {
     running -= 1;
-    const all = [...lines.values()];
-    const line = (prefersKnown ? all.find(({ caller }) => caller.isKnown) : undefined) ?? all[0];
+    const all = [...queueByCaller.values()];
+    const queue = (prefersKnown ? all.find(({ caller }) => caller.isKnown) : undefined) ?? all[0];
     prefersKnown = !prefersKnown;
-    const entry = line?.entries.shift();
-    if (line === undefined || entry === undefined) return;
+    const entry = queue?.entries.shift();
+    if (queue === undefined || entry === undefined) return;
     waiting -= 1;
     // Behind all others, if it has more.
-    lines.delete(line.caller.key);
-    if (line.entries.length > 0) lines.set(line.caller.key, line);
+    queueByCaller.delete(queue.caller.key);
+    if (queue.entries.length > 0) queueByCaller.set(queue.caller.key, queue);
     running += 1;
     entry.start();
   }
@@ -119,10 +119,10 @@ export function createHashQueue(limits: HashQueueLimits = LIMITS): HashQueue {
   };
 }
 
-/** The caller whose newest entry makes room for one more of `caller`; undefined when no caller has more entries. */
-function findGreediest(lines: Iterable<Line>, caller: HashCaller, waiting: number): Line | undefined {
-  const weigh = ({ caller: { isKnown }, entries }: Line) => entries.length + (isKnown ? 0 : 0.5);
-  const greediest = [...lines].reduce((one, other) => (weigh(other) > weigh(one) ? other : one));
+/** The queue that drops its newest entry for a new one of `caller`; undefined if no caller has more entries. */
+function findLongestQueue(queues: Iterable<CallerQueue>, caller: HashCaller, waiting: number): CallerQueue | undefined {
+  const weigh = ({ caller: { isKnown }, entries }: CallerQueue) => entries.length + (isKnown ? 0 : 0.5);
+  const longest = [...queues].reduce((one, other) => (weigh(other) > weigh(one) ? other : one));
   const own = waiting + 1 + (caller.isKnown ? 0 : 0.5);
-  return weigh(greediest) > own ? greediest : undefined;
+  return weigh(longest) > own ? longest : undefined;
 }

@@ -1,6 +1,6 @@
 import { hash, type Options, parseOptions, verify } from '@node-rs/argon2';
 import { Failure } from '../../errors.ts';
-import { createHashQueue, type HashCaller } from './hash-queue.ts';
+import { createHashQueue, type HashCaller } from './password-hash-queue.ts';
 
 /** Argon2id by OWASP's Password Storage Cheat Sheet: 19 MiB, two passes, one lane (the library's algorithm is id). */
 const PARAMETERS: Options = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };

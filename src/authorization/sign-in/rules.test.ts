@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import type { Failure } from '../../errors.ts';
 import { realWorld } from '../../world.ts';
-import { attemptSubjects, debtAfter, failuresOf, waitAfter } from '../accounts/sign-in-back-off.ts';
+import { attemptSubjects, drain, failuresOf, waitAfter } from '../accounts/sign-in-back-off.ts';
 import { checkNewPassword } from './password.ts';
 import { parseReturnTo } from './return-to.ts';
 import { createRecoveryCodes, createTotpSeed, findTimeStep, formatTotpUri } from './totp.ts';
@@ -73,14 +73,14 @@ test('S07 the wait starts after the free failures, doubles, and ends at the long
 
 test('S07 failures are forgotten one by one, however often a client tries meanwhile', () => {
   const policy = { free: 3, longestWaitMs: 6000, forgetOneMs: 60_000 };
-  const owed = debtAfter(5 * policy.forgetOneMs, 0);
+  const owed = drain(5 * policy.forgetOneMs, 0);
   assert.equal(failuresOf(owed, policy), 5);
-  assert.equal(failuresOf(debtAfter(owed, 60_000), policy), 4);
+  assert.equal(failuresOf(drain(owed, 60_000), policy), 4);
   let debtMs = owed;
-  for (let second = 0; second < 120; second += 1) debtMs = debtAfter(debtMs, 1000);
+  for (let second = 0; second < 120; second += 1) debtMs = drain(debtMs, 1000);
   assert.equal(failuresOf(debtMs, policy), 3);
-  assert.equal(failuresOf(debtAfter(debtMs, 10 * 60_000), policy), 0);
-  assert.equal(debtAfter(owed, -3_600_000), owed, 'a clock set back forgets nothing and adds nothing');
+  assert.equal(failuresOf(drain(debtMs, 10 * 60_000), policy), 0);
+  assert.equal(drain(owed, -3_600_000), owed, 'a clock set back forgets nothing and adds nothing');
 });
 
 test('S07 all of an IPv6 /64 is one guesser, and no two IPv4 addresses are', () => {

@@ -5,7 +5,7 @@ import type { HttpEnv } from '../../http/context.ts';
 import { checkAttempt, forgiveAttempt } from '../accounts/attempt-store.ts';
 import { auditStatement } from '../accounts/audit-store.ts';
 import { isVerifiedEmailTaken, verifyEmailOnce } from '../accounts/email-store.ts';
-import { visitSubjects } from '../accounts/sign-in-back-off.ts';
+import { challengeSubjects } from '../accounts/sign-in-back-off.ts';
 import { issueTicket, takeTicket } from '../accounts/ticket-store.ts';
 import { findUpstreamAccount, linkNewUserStatement, linkUpstreamAccount } from '../accounts/upstream-account-store.ts';
 import { createUser, findUserById, type User } from '../accounts/user-store.ts';
@@ -48,7 +48,7 @@ export function addUpstreamRoutes(
   provider: UpstreamProvider,
 ): void {
   routes.get('/sign-in/upstream', async (c) => {
-    const subjects = visitSubjects('upstream', clientAddress(c));
+    const subjects = challengeSubjects('upstream', clientAddress(c));
     await checkAttempt(context.store, { subjects, nowMs: context.world.nowMs() });
     const { returnTo } = readFlow(context.cipher, new URL(c.req.url).searchParams);
     const url = await beginUpstream(c, context, { provider, returnTo });
@@ -93,7 +93,7 @@ async function enter(
   if (known === undefined && signUp === 'closed') throw new Failure('not_found', messages.signIn.upstreamUnknown(name));
   const user = known ? await findUserById(context.store, known.userId) : await welcome(context, { provider, person });
   if (user?.disabledAtMs !== null) throw new Failure('forbidden', messages.signIn.upstreamRefused(name));
-  await forgiveAttempt(context.store, visitSubjects('upstream', clientAddress(c)));
+  await forgiveAttempt(context.store, challengeSubjects('upstream', clientAddress(c)));
   await confirmEmail(context, user, person);
   return context.finishSignIn(c, { user, method: 'upstream', flow: { returnTo } });
 }
