@@ -7,13 +7,13 @@ import { createPageRoutes, respondRefusal } from '../pages/page-routes.ts';
 import { createSignedInPages, type SessionGuard } from '../pages/signed-in-pages.ts';
 import type { World } from '../world.ts';
 import { consoleStyles } from './frame/console.ts';
-import type { ModelAdmin } from './models/model-admin.ts';
 import { addModelRoutes, MODELS } from './models/model-routes.ts';
+import type { ModelAdmin } from './models/model-views.ts';
 import { addOverviewRoutes } from './overview/overview-routes.ts';
 import { texts } from './texts/texts.ts';
 import { addDeliveryRoutes } from './webhooks/delivery-routes.ts';
-import type { HookAdmin } from './webhooks/hook-admin.ts';
 import { addHookRoutes } from './webhooks/hook-routes.ts';
+import type { HookAdmin } from './webhooks/hook-views.ts';
 import { addRepositoryRoutes, WEBHOOKS } from './webhooks/repository-routes.ts';
 
 export interface ConsoleDependencies {

@@ -5,7 +5,7 @@ import type { Html } from '../../pages/layout.ts';
 import { renderTable } from '../frame/table.ts';
 import { formatNumber } from '../texts/numbers.ts';
 import { texts } from '../texts/texts.ts';
-import type { LoadView, Scores, ServerView, SlotView } from './model-admin.ts';
+import type { LoadView, Scores, ServerView, SlotView } from './model-views.ts';
 
 const t = texts.models;
 

@@ -12,6 +12,7 @@ import { renderCrumbs } from '../frame/console.ts';
 import { renderTable } from '../frame/table.ts';
 import { formatNumber } from '../texts/numbers.ts';
 import { texts } from '../texts/texts.ts';
+import { renderAccuracy, renderLoads, renderServers } from './model-charts.ts';
 import type {
   LearnedView,
   ModelEntry,
@@ -19,8 +20,7 @@ import type {
   PromotionView,
   ScrapedServerView,
   VersionView,
-} from './model-admin.ts';
-import { renderAccuracy, renderLoads, renderServers } from './model-charts.ts';
+} from './model-views.ts';
 import { renderScrapedServers } from './scraped-servers.ts';
 
 const t = texts.models;

@@ -8,8 +8,8 @@ import { readField } from '../../pages/page-routes.ts';
 import { findDone } from '../../pages/signed-in-pages.ts';
 import { type PageRequest, type SignedInPages, type Submission, showView, tryForm } from '../frame/console.ts';
 import { texts } from '../texts/texts.ts';
-import type { ModelAdmin, ModelView } from './model-admin.ts';
 import { pathOfModel, renderModel, renderModels, renderPromotion, renderRollback } from './model-pages.ts';
+import type { ModelAdmin, ModelView } from './model-views.ts';
 
 export const MODELS = '/models';
 const t = texts.models;

@@ -131,7 +131,7 @@ export interface ModelHealthView {
     readonly count: number;
     readonly lastAtMs: number;
   }[];
-  /** Servers off their level, the furthest first; 1.3 is 30 % slower than the served version expects. */
+  /** Servers slower or faster than the served version expects, the largest difference first; 1.3 is 30 % slower. */
   readonly shifts: readonly { readonly server: string; readonly target: string; readonly factor: number }[];
 }
 

@@ -4,7 +4,7 @@ import type { Html } from '../../pages/layout.ts';
 import { renderTable } from '../frame/table.ts';
 import { formatNumber } from '../texts/numbers.ts';
 import { texts } from '../texts/texts.ts';
-import type { ScrapedServerView } from './model-admin.ts';
+import type { ScrapedServerView } from './model-views.ts';
 
 const t = texts.models;
 const LISTED_SERVERS = 100;

@@ -2,8 +2,8 @@
 import { html } from 'hono/html';
 import type { Html } from '../../pages/layout.ts';
 import { renderTable } from '../frame/table.ts';
-import type { ModelHealth, ModelHealthView } from '../models/model-admin.ts';
 import { pathOfModel } from '../models/model-pages.ts';
+import type { ModelHealth, ModelHealthView } from '../models/model-views.ts';
 import { formatNumber } from '../texts/numbers.ts';
 import { texts } from '../texts/texts.ts';
 

@@ -3,10 +3,10 @@ import type { Html } from '../../pages/layout.ts';
 import type { Advice } from '../../pages/signed-in-pages.ts';
 import { renderLiveMark } from '../frame/console.ts';
 import { renderColumns, renderLines } from '../frame/time-chart.ts';
-import type { ModelHealth } from '../models/model-admin.ts';
+import type { ModelHealth } from '../models/model-views.ts';
 import { formatAge, formatCount, formatMs, formatNumber } from '../texts/numbers.ts';
 import { texts } from '../texts/texts.ts';
-import type { WebhookOverview } from '../webhooks/hook-admin.ts';
+import type { WebhookOverview } from '../webhooks/hook-views.ts';
 import { renderModelHealth } from './model-health.ts';
 import { listTroubles, pathOfHookId, renderTroubles } from './troubles.ts';
 

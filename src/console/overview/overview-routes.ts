@@ -1,9 +1,9 @@
 /** The first page: what runs here, what is in trouble, and what to do next. Everyone sees their own, administrators all. */
 import type { SessionGuard } from '../../pages/signed-in-pages.ts';
 import { callerOf, type SignedInPages, showView } from '../frame/console.ts';
-import type { ModelAdmin } from '../models/model-admin.ts';
+import type { ModelAdmin } from '../models/model-views.ts';
 import { texts } from '../texts/texts.ts';
-import type { HookAdmin } from '../webhooks/hook-admin.ts';
+import type { HookAdmin } from '../webhooks/hook-views.ts';
 import { renderOverview } from './overview-pages.ts';
 
 export const OVERVIEW = '/';

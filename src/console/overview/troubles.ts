@@ -1,11 +1,11 @@
 /** What needs attention, each with a link to its cause. */
 import { html } from 'hono/html';
 import type { Html } from '../../pages/layout.ts';
-import type { ModelHealth, ModelHealthView } from '../models/model-admin.ts';
 import { pathOfModel } from '../models/model-pages.ts';
+import type { ModelHealth, ModelHealthView } from '../models/model-views.ts';
 import { formatAge, formatNumber } from '../texts/numbers.ts';
 import { texts } from '../texts/texts.ts';
-import type { RepositoryName, TroubledHookView, WebhookOverview } from '../webhooks/hook-admin.ts';
+import type { RepositoryName, TroubledHookView, WebhookOverview } from '../webhooks/hook-views.ts';
 import { pathOfRepository } from '../webhooks/repository-pages.ts';
 
 const t = texts.overview;

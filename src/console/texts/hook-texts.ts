@@ -46,7 +46,7 @@ export const hookTexts = {
   key: 'Key',
   keyHint: 'A random key unless you enter your own; the receiver needs the same key.',
   profile: 'Format of the deliveries',
-  profileHint: 'The platform that the receiver was written for.',
+  profileHint: 'The code host that the receiver was written for.',
   submit: 'Create webhook',
   created: 'The webhook is created. Send a test to see whether the receiver answers.',
   saved: 'The webhook is saved.',

@@ -3,7 +3,7 @@ import { html } from 'hono/html';
 import type { Html } from '../../pages/layout.ts';
 import { formatMs } from '../texts/numbers.ts';
 import { texts } from '../texts/texts.ts';
-import type { HourView, Timings } from './hook-admin.ts';
+import type { HourView, Timings } from './hook-views.ts';
 
 const BAR_WIDTH = 10;
 const HALF = 30;

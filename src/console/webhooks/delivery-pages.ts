@@ -21,7 +21,7 @@ import type {
   HookView,
   ListedDeliveryView,
   RepositoryView,
-} from './hook-admin.ts';
+} from './hook-views.ts';
 import { renderPause } from './pause-notice.ts';
 import { pathOfRepository } from './repository-pages.ts';
 import { renderBody } from './request-body.ts';

@@ -4,9 +4,9 @@ import { findDone } from '../../pages/signed-in-pages.ts';
 import { type PageRequest, readMistake, type SignedInPages, showView, tryForm } from '../frame/console.ts';
 import { texts } from '../texts/texts.ts';
 import { type LogFilter, renderDelivery, renderLog } from './delivery-pages.ts';
-import type { DeliveryPage, HookAdmin } from './hook-admin.ts';
 import { pathOfHook } from './hook-pages.ts';
 import { HOOK, type Reached, reachHook, toUtcTime } from './hook-routes.ts';
+import type { DeliveryPage, HookAdmin } from './hook-views.ts';
 import { WEBHOOKS } from './repository-routes.ts';
 
 const DELIVERY = `${HOOK}/deliveries/:delivery{[0-9]{1,16}}`;

@@ -12,7 +12,7 @@ import type { Html } from '../../pages/layout.ts';
 import { readField } from '../../pages/page-routes.ts';
 import { renderCrumbs } from '../frame/console.ts';
 import { texts } from '../texts/texts.ts';
-import type { HookView, RepositoryView, Values } from './hook-admin.ts';
+import type { HookView, RepositoryView, Values } from './hook-views.ts';
 import { pathOfRepository } from './repository-pages.ts';
 
 const t = texts.hooks;

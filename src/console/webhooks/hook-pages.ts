@@ -15,8 +15,8 @@ import { renderColumns } from '../frame/time-chart.ts';
 import { texts } from '../texts/texts.ts';
 import { renderDay, sumHours } from './charts.ts';
 import { renderDeliveryList } from './delivery-pages.ts';
-import type { HookView, ListedDeliveryView, RepositoryView } from './hook-admin.ts';
 import { EVENT_FLAGS } from './hook-form.ts';
+import type { HookView, ListedDeliveryView, RepositoryView } from './hook-views.ts';
 import { renderPause } from './pause-notice.ts';
 import { pathOfRepository } from './repository-pages.ts';
 

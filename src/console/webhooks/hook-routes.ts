@@ -12,9 +12,9 @@ import {
   tryForm,
 } from '../frame/console.ts';
 import { texts } from '../texts/texts.ts';
-import type { HookAdmin, OpenHook, RepositoryAdmin } from './hook-admin.ts';
 import { blankHook, type HookValues, readHookValues, renderHookForm, toParameters, valuesOfHook } from './hook-form.ts';
 import { pathOfHook, renderHook, renderHooks } from './hook-pages.ts';
+import type { HookAdmin, OpenHook, RepositoryAdmin } from './hook-views.ts';
 import { pathOfRepository } from './repository-pages.ts';
 import { findRepositoryDone, WEBHOOKS } from './repository-routes.ts';
 

@@ -3,7 +3,7 @@ import { html } from 'hono/html';
 import { renderMoment } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
 import { texts } from '../texts/texts.ts';
-import type { HookView } from './hook-admin.ts';
+import type { HookView } from './hook-views.ts';
 
 const t = texts.hooks;
 

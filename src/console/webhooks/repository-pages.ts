@@ -10,7 +10,7 @@ import {
 import type { Html } from '../../pages/layout.ts';
 import { renderCrumbs } from '../frame/console.ts';
 import { texts } from '../texts/texts.ts';
-import type { OwnerView, RepositoryView } from './hook-admin.ts';
+import type { OwnerView, RepositoryView } from './hook-views.ts';
 
 const t = texts.repositories;
 

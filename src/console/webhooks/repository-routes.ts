@@ -5,7 +5,7 @@ import { readField } from '../../pages/page-routes.ts';
 import { findDone } from '../../pages/signed-in-pages.ts';
 import { callerOf, type PageRequest, type SignedInPages, showView, tryForm } from '../frame/console.ts';
 import { texts } from '../texts/texts.ts';
-import type { HookAdmin } from './hook-admin.ts';
+import type { HookAdmin } from './hook-views.ts';
 import { pathOfRepository, type RepositoryValues, renderNewRepository, renderOwners } from './repository-pages.ts';
 
 export const WEBHOOKS = '/webhooks';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { test } from 'node:test';
 import { startReceiver } from '../../../test/support/receiver.ts';
-import type { DeliveryDetail } from './hook-admin.ts';
+import type { DeliveryDetail } from './hook-views.ts';
 import { writeCurl } from './request-body.ts';
 
 test('writeCurl() sends the same bytes and headers, whatever quotes they have', async () => {

@@ -2,7 +2,7 @@
 import { html } from 'hono/html';
 import type { Html } from '../../pages/layout.ts';
 import { texts } from '../texts/texts.ts';
-import type { DeliveryDetail } from './hook-admin.ts';
+import type { DeliveryDetail } from './hook-views.ts';
 
 const t = texts.deliveries;
 

@@ -1,4 +1,4 @@
-/** How the served models do, for the first page: the live errors beside what was promised, drift, and servers off their level. */
+/** How accurate the served models are, for the first page: live errors beside those of training, drift, and slower or faster servers. */
 import { listDriftAlarms } from '../observations/drift-alarm-store.ts';
 import type { SlotAccuracy } from '../online/live-accuracy.ts';
 import { listServerShifts } from '../online/server-shifts.ts';
