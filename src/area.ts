@@ -4,7 +4,7 @@ import type { ReplyStyle, RouteMount } from './http/mount.ts';
 import type { ApiWords } from './http/openapi/api-words.ts';
 import type { Worker } from './workers/worker.ts';
 
-/** One leg of the service: what it serves over HTTP, over gRPC, and what it does in the background. */
+/** One area of the service: what it serves over HTTP, over gRPC, and what it does in the background. */
 export interface Area {
   readonly routes?: readonly RouteMount[];
   /** What the OpenAPI document says of the routes beside what they say of themselves. */

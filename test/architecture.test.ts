@@ -3,17 +3,17 @@ import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { test } from 'node:test';
 import {
-  findCrowdedRooms,
-  findGroundAboveItsFloor,
+  findBaseImportsAbove,
+  findCrowdedModules,
+  findImportCycles,
   findImportsIntoAreas,
   findImportsOfOtherAreas,
   findImpureMathematics,
-  findMechanismsAboveTheirFloor,
+  findMechanismImportsOfAreas,
   findReadersOfTheEnvironment,
-  findRingsOfRooms,
   findSqlOutsideStores,
   type SourceFile,
-} from './support/rooms.ts';
+} from './support/modules.ts';
 
 /** The import rules of docs/how-it-works/architecture.md, executed; and each of them broken by a made-up program, to see that it can fail. */
 
@@ -42,15 +42,15 @@ const crowd = Array.from({ length: 21 }, (_, index) => `src/http/part-${index}.t
 
 const rules: [rule: string, find: (files: readonly SourceFile[]) => unknown[], broken: readonly SourceFile[]][] = [
   [
-    'no two rooms import each other, directly or through others',
-    findRingsOfRooms,
+    'no two modules import each other, directly or through others',
+    findImportCycles,
     imagine(
       'src/http/a.ts: src/grpc/call/b.ts',
       'src/grpc/call/b.ts: src/telemetry/c.ts',
       'src/telemetry/c.ts: src/http/d.ts',
     ),
   ],
-  ['a room has at most 20 source files', findCrowdedRooms, imagine(...crowd)],
+  ['a module has at most 20 source files', findCrowdedModules, imagine(...crowd)],
   ['no area imports another', findImportsOfOtherAreas, imagine('src/webhooks/api/a.ts: src/authorization/tokens/b.ts')],
   [
     'app.ts and main.ts import the area.ts of an area, cli/ whatever it starts, and nothing else an area',
@@ -59,10 +59,10 @@ const rules: [rule: string, find: (files: readonly SourceFile[]) => unknown[], b
   ],
   [
     'mechanisms import no area',
-    findMechanismsAboveTheirFloor,
+    findMechanismImportsOfAreas,
     imagine('src/http/a.ts: src/prediction/schema/columns.ts'),
   ],
-  ['the ground floor knows no framework and no room', findGroundAboveItsFloor, imagine('src/identity.ts: hono')],
+  ['the base files know no framework and no module', findBaseImportsAbove, imagine('src/identity.ts: hono')],
   ['gbdt/ imports nothing outside itself', findImpureMathematics, imagine('src/prediction/gbdt/a.ts: src/errors.ts')],
   [
     'process.env is read in config.ts only',

@@ -10,7 +10,7 @@ import { frameTexts as texts } from './texts.ts';
 
 export type Html = ReturnType<typeof html>;
 
-/** Three legs under one plate. */
+/** A tripod. */
 const MARK = html`<svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="2.3" stroke-linecap="round" aria-hidden="true"><path d="M3.5 7.5h17"/><path d="M7 7.5 4.5 19M12 7.5V19M17 7.5 19.5 19"/></svg>`;
 
 /** What the script writes on its buttons. */

@@ -23,12 +23,12 @@ const MECHANISMS = [
   'api-reference',
 ];
 /** What everything may import, and what imports nothing else. */
-const GROUND = ['src/errors.ts', 'src/world.ts', 'src/identity.ts', 'src/scopes.ts'];
+const BASE = ['src/errors.ts', 'src/world.ts', 'src/identity.ts', 'src/scopes.ts'];
 const TOP = ['src/app.ts', 'src/main.ts'];
 const MAX_FILES = 20;
 
 /** A folder, or one of the few files that stand beside the folders. */
-export function roomOf(path: string): string {
+export function moduleOf(path: string): string {
   const folder = dirname(path);
   return folder === 'src' ? path : folder;
 }
@@ -50,28 +50,28 @@ function findOffences(
   );
 }
 
-/** Rooms that import each other, directly or through others: such rooms stand on no floor. */
-export function findRingsOfRooms(files: readonly SourceFile[]): string[][] {
+/** Modules that import each other, directly or through others. */
+export function findImportCycles(files: readonly SourceFile[]): string[][] {
   const targets = new Map<string, Set<string>>();
   for (const file of files) {
-    const own = roomOf(file.path);
+    const own = moduleOf(file.path);
     const others = targets.get(own) ?? new Set();
     targets.set(own, others);
     for (const imported of file.imports)
-      if (imported.startsWith('src/') && roomOf(imported) !== own) others.add(roomOf(imported));
+      if (imported.startsWith('src/') && moduleOf(imported) !== own) others.add(moduleOf(imported));
   }
-  const reachable = new Map([...targets.keys()].map((room) => [room, reachFrom(room, targets)]));
-  const rings = [...targets.keys()].map((room) =>
-    [...(reachable.get(room) ?? [])].filter((other) => reachable.get(other)?.has(room)).sort(),
+  const reachable = new Map([...targets.keys()].map((module) => [module, reachFrom(module, targets)]));
+  const cycles = [...targets.keys()].map((module) =>
+    [...(reachable.get(module) ?? [])].filter((other) => reachable.get(other)?.has(module)).sort(),
   );
-  return rings.filter((ring, index) => ring.length > 1 && rings.findIndex((one) => one[0] === ring[0]) === index);
+  return cycles.filter((cycle, index) => cycle.length > 1 && cycles.findIndex((one) => one[0] === cycle[0]) === index);
 }
 
 function reachFrom(start: string, targets: ReadonlyMap<string, ReadonlySet<string>>): ReadonlySet<string> {
   const seen = new Set<string>();
   const waiting = [start];
-  for (let room = waiting.pop(); room !== undefined; room = waiting.pop())
-    for (const next of targets.get(room) ?? [])
+  for (let module = waiting.pop(); module !== undefined; module = waiting.pop())
+    for (const next of targets.get(module) ?? [])
       if (!seen.has(next)) {
         seen.add(next);
         waiting.push(next);
@@ -79,10 +79,10 @@ function reachFrom(start: string, targets: ReadonlyMap<string, ReadonlySet<strin
   return seen;
 }
 
-export function findCrowdedRooms(files: readonly SourceFile[]): string[] {
+export function findCrowdedModules(files: readonly SourceFile[]): string[] {
   const counts = new Map<string, number>();
-  for (const { path } of files) counts.set(roomOf(path), (counts.get(roomOf(path)) ?? 0) + 1);
-  return [...counts].filter(([, count]) => count > MAX_FILES).map(([room, count]) => `${room} has ${count} files`);
+  for (const { path } of files) counts.set(moduleOf(path), (counts.get(moduleOf(path)) ?? 0) + 1);
+  return [...counts].filter(([, count]) => count > MAX_FILES).map(([module, count]) => `${module} has ${count} files`);
 }
 
 export function findImportsOfOtherAreas(files: readonly SourceFile[]): string[] {
@@ -101,17 +101,17 @@ export function findImportsIntoAreas(files: readonly SourceFile[]): string[] {
   });
 }
 
-export function findMechanismsAboveTheirFloor(files: readonly SourceFile[]): string[] {
+export function findMechanismImportsOfAreas(files: readonly SourceFile[]): string[] {
   return findOffences(
     files,
     ({ path }, imported) => isIn(path, MECHANISMS) && (isIn(imported, [...AREAS, 'cli']) || TOP.includes(imported)),
   );
 }
 
-export function findGroundAboveItsFloor(files: readonly SourceFile[]): string[] {
+export function findBaseImportsAbove(files: readonly SourceFile[]): string[] {
   return findOffences(
     files,
-    ({ path }, imported) => GROUND.includes(path) && !GROUND.includes(imported) && !imported.startsWith('node:'),
+    ({ path }, imported) => BASE.includes(path) && !BASE.includes(imported) && !imported.startsWith('node:'),
   );
 }
 

@@ -174,7 +174,7 @@ export function withDoors(title: string, run: (server: ManagementServer, store: 
   });
 }
 
-/** In the words of the platform. */
+/** With GitCode's error texts. */
 export function checkRefusal(answer: Answer, status: number, name: string): void {
   assert.equal(answer.status, status);
   assert.equal(answer.body.error_code_name, name);
