@@ -1,4 +1,4 @@
-/** Clients generated from an earlier proto file keep working: `buf breaking` against the contract and against what was published. */
+/** Clients generated from an earlier proto file keep working: `buf breaking` against the published messages and against what was published. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { writeContractProto } from './support/contract-messages.ts';
 const folder = mkdtempSync(join(tmpdir(), 'trivet-proto-'));
 after(() => rmSync(folder, { recursive: true }));
 
-/** The contract names messages, fields and the method. It has no options of languages, which may be added. */
+/** The published interface names messages, fields and the method. It has no options of languages, which may be added. */
 const OPTION_RULES = [
   'FILE_SAME_CSHARP_NAMESPACE',
   'FILE_SAME_GO_PACKAGE',

@@ -22,7 +22,7 @@ export const STATUS_OF = {
   deadline: 504,
 } as const satisfies Record<FailureCode, number>;
 
-/** The platform's `error_code_name` for each refusal; a handler may set its own through `details`. */
+/** The API v5's `error_code_name` for each refusal; a handler may set its own through `details`. */
 const PLATFORM_NAME_OF: Record<FailureCode, string> = {
   invalid: 'BAD_REQUEST',
   unauthenticated: 'UNAUTHORIZED',

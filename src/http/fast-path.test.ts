@@ -1,4 +1,4 @@
-/** An endpoint answers the same on the fast path and among the routes: same status, same headers, same bytes, same notes. */
+/** An endpoint answers the same on the fast path and among the routes: same status, same headers, same bytes, same log line. */
 import assert from 'node:assert/strict';
 import { type IncomingHttpHeaders, request } from 'node:http';
 import { connect } from 'node:net';
@@ -155,7 +155,7 @@ const questions: [title: string, question: Question][] = [
   ['an answer open to scripts', { method: 'POST', path: '/oauth/open', headers: FORM, body: 'a=1' }],
   ['a refusal open to scripts', { method: 'POST', path: '/oauth/open?refuse', headers: FORM, body: 'a=1' }],
   ['a header set before a refusal', { path: '/oauth/echo?private&refuse' }],
-  ['a refusal of the platform', { path: '/api/v5/user?refuse', headers: TRACE }],
+  ['a refusal in the format of the API v5', { path: '/api/v5/user?refuse', headers: TRACE }],
   ['a refusal of our own', { path: '/own/echo?refuse', headers: TRACE }],
   ['an unexpected error', { path: '/own/echo?break', headers: TRACE }],
   ['a path with a name', { method: 'POST', path: '/named/a%2Fb/c/echo', body: 'x'.repeat(4000) }],
@@ -184,7 +184,7 @@ test('both ways answer the same', async (t) => {
   });
 });
 
-test('both ways leave the same notes: a log line without the query, and a duration', async () => {
+test('both write the same log line, without the query, and the same duration', async () => {
   await withService(async ({ url, lines, metrics }) => {
     await ask(url, { path: '/oauth/echo?client_secret=hunter2', headers: TRACE });
     await ask(url, { path: '/oauth/echo?client_secret=hunter2', headers: [...TRACE, ...TO_FALLBACK] });

@@ -5,7 +5,7 @@ import type { HttpEnv } from './context.ts';
 import type { Endpoint } from './endpoint.ts';
 
 /**
- * How a mounted path words its refusals: `problem` is RFC 9457, `platform` is the error body of the platform's API v5,
+ * How a mounted path words its refusals: `problem` is RFC 9457, `platform` is the error body of GitCode's API v5,
  * `oauth` is RFC 6749 §5.2, `rpc` is the error of the Connect protocol, `detail` is that of FastAPI, `page` is a page for
  * a person.
  */

@@ -6,7 +6,7 @@ export interface Page {
   readonly offset: number;
 }
 
-/** The platform's two headers, and RFC 8288 links with the caller's other parameters but without its token. */
+/** The two headers of the API v5, and RFC 8288 links with the caller's other parameters but without its token. */
 export function setPageHeaders(c: Context, page: Page, total: number, baseUrl: string): void {
   const last = Math.max(1, Math.ceil(total / page.size));
   c.header('total_count', String(total));

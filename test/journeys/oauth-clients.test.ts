@@ -22,7 +22,7 @@ suite('OAuth clients', { skip: findReasonToSkipPages() }, () => {
     await journey?.[Symbol.asyncDispose]();
   });
 
-  test("a client of the contract's platform: parameters in the query, no redirect_uri, refresh without a client", async () => {
+  test('a client of GitCode: parameters in the query, no redirect_uri, refresh without a client', async () => {
     const { client_id, client_secret } = await journey.register();
     const query = {
       client_id,

@@ -28,7 +28,7 @@ for (const [title, send] of CARRIERS)
     assert.ok(Array.isArray(await response.json()));
   });
 
-test('a hook is made with the token in the form, as the contract documents it', async () => {
+test('a hook is made with the token in the form, as GitCode documents it', async () => {
   const form = { access_token: journey.token, url: 'http://127.0.0.1:9109/', password: 'p', tag_push_events: 'true' };
   const response = await fetch(`${journey.httpUrl}/api/v5${HOOKS}`, {
     method: 'POST',

@@ -1,4 +1,4 @@
-/** `GET /api/v5/user` with the platform's fields, and the caller's personal tokens and applications. */
+/** `GET /api/v5/user` with GitCode's fields, and the caller's personal tokens and applications. */
 import { z } from '@hono/zod-openapi';
 import { Failure } from '../../errors.ts';
 import { type Call, type Endpoint, type Reply, replyJson } from '../../http/endpoint.ts';
@@ -74,7 +74,7 @@ async function answerUserRequest(
 }
 
 /**
- * What this service does not know of a person is empty, never absent: clients of the platform read these fields. Nor
+ * What this service does not know of a person is empty, never absent: clients of GitCode read these fields. Nor
  * does an address lead nowhere: there are no public profiles and no followers here.
  */
 function formatUser({ baseUrl, issuer }: ProtocolDependencies, user: User): z.infer<typeof userSchema> {

@@ -1,7 +1,7 @@
 import { isAdministratorScope, NARROW_SCOPES } from '../../scopes.ts';
 
 /**
- * The scope names of the contract; `openid` for an identity token; and `admin`, without which a token of an administrator
+ * GitCode's scope names; `openid` for an identity token; and `admin`, without which a token of an administrator
  * has an ordinary person's rights; then the narrow ones, for machines.
  */
 export const SCOPES = [
@@ -22,7 +22,7 @@ export const SCOPES = [
 export type Scope = (typeof SCOPES)[number];
 
 /**
- * Names of sibling platforms (Gitee; `read_user` is GitLab's) for what a scope of ours allows. Only for a request without
+ * Scope names of other code hosts (Gitee; `read_user` is GitLab's) for what a scope of ours allows. Only for a request without
  * any name of ours: a client that knows our names gets what it asked for by them.
  */
 const SCOPE_BY_SIBLING_NAME: ReadonlyMap<string, Scope> = new Map([
@@ -56,7 +56,7 @@ export function isScope(name: string): name is Scope {
   return ORDER.has(name);
 }
 
-/** The names of a space-separated list, each once, in the order of the contract, with the unknown ones apart. */
+/** The names of a space-separated list, each once, in the order of the list, with the unknown ones apart. */
 export function parseScope(text: string): { readonly known: readonly Scope[]; readonly unknown: readonly string[] } {
   const names = [...new Set(text.split(' ').filter((name) => name !== ''))];
   return { known: sortScopes(names.filter(isScope)), unknown: names.filter((name) => !isScope(name)) };

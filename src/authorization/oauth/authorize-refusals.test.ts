@@ -115,7 +115,7 @@ const cases: Case[] = [
     },
   ],
   [
-    'A11 names of sibling platforms alone stand for scopes of ours, which the page shows and the answer returns',
+    'A11 scope names of other code hosts alone stand for scopes of ours, which the page shows and the answer returns',
     async (bench) => {
       const { server } = bench;
       const { cookie, fields, clientId, clientSecret } = await prepareRequest(bench);

@@ -76,7 +76,7 @@ export function readClientId({ values, repeated }: AuthorizeQuery): string {
 }
 
 /** Where the answer may go. Throws for a person to read: an address that is not registered is never redirected to. */
-export function checkTarget(query: AuthorizeQuery, application: Application | undefined): string {
+export function checkRedirectUri(query: AuthorizeQuery, application: Application | undefined): string {
   if (application === undefined || application.disabledAtMs !== undefined) throw refuseApplication();
   const redirectUri = query.values.get('redirect_uri');
   if (redirectUri === undefined)

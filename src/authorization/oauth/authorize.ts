@@ -23,8 +23,8 @@ import {
   AUTHORIZE_PATH,
   type AuthorizationRequest,
   type AuthorizeQuery,
+  checkRedirectUri,
   checkRequestSize,
-  checkTarget,
   formatRequestPath,
   parseAuthorizationRequest,
   parseAuthorizeQuery,
@@ -56,7 +56,7 @@ export function createAuthorizeMount(dependencies: AuthorizeDependencies): Route
 async function beginAuthorization(dependencies: AuthorizeDependencies, c: Context<HttpEnv>): Promise<Response> {
   const query = parseAuthorizeQuery(new URL(c.req.url).searchParams);
   const application = await findApplication(dependencies.store, readClientId(query));
-  const redirectUri = checkTarget(query, application);
+  const redirectUri = checkRedirectUri(query, application);
   try {
     checkRequestSize(query);
     const request = parseAuthorizationRequest(query, application as Application, redirectUri);
@@ -211,7 +211,7 @@ async function postAuthorization(dependencies: AuthorizeDependencies, c: Context
   if (session === undefined) return c.redirect('/sign-in', 303);
   const request = decryptRequest<AuthorizationRequest>(dependencies, session, { kind: REQUEST_KIND, ciphertext });
   const application = await findApplication(dependencies.store, request.clientId);
-  checkTarget(parseAuthorizeQuery([['redirect_uri', request.redirectUri]]), application);
+  checkRedirectUri(parseAuthorizeQuery([['redirect_uri', request.redirectUri]]), application);
   const kept = readChosenScopes(form, request.scopes);
   // A person who clears every box and presses Allow has allowed nothing.
   const isAllowed = form.get('decision') === 'allow' && kept.length > 0;

@@ -1,4 +1,4 @@
-/** Refresh: RFC 6749 §6, rotation of RFC 9700 §4.14, and the contract's refresh without a client. */
+/** Refresh: RFC 6749 §6, rotation of RFC 9700 §4.14, and the refresh without a client, as GitCode's clients send it. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {

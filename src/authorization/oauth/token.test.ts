@@ -75,7 +75,7 @@ const cases: Case[] = [
     },
   ],
   [
-    'T06 T07 the answer is the token object of the contract, and names its token_type (§5.1)',
+    'T06 T07 the answer is the token object of GitCode, and names its token_type (§5.1)',
     async (bench) => {
       const { exchange, tokenUrl } = await prepareExchange(bench, 'all_user all_hook');
       const { json } = await postForm(tokenUrl, exchange);

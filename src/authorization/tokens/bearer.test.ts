@@ -23,7 +23,7 @@ const cases: Case[] = [
     },
   ],
   [
-    'B01 the answer has the fields that clients of the platform read',
+    'B01 the answer has the fields that clients of GitCode read',
     async (bench) => {
       const { tokens } = await prepareTokens(bench);
       const answer = await request(bench.server.url + USER, { headers: { 'private-token': tokens.access_token } });
@@ -100,7 +100,7 @@ const cases: Case[] = [
     },
   ],
   [
-    'B06 the same token in several places passes: clients of the platform send it in two headers',
+    'B06 the same token in several places passes: clients of GitCode send it in two headers',
     async (bench) => {
       const { server } = bench;
       const { tokens } = await prepareTokens(bench);

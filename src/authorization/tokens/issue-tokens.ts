@@ -10,7 +10,7 @@ export interface TokenPair {
   readonly refreshToken: string;
 }
 
-/** The token object of the contract, with `token_type` of RFC 6749 §5.1. */
+/** The token object of GitCode, with `token_type` of RFC 6749 §5.1. */
 export interface TokenAnswer {
   readonly access_token: string;
   readonly token_type: 'bearer';

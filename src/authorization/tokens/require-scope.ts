@@ -1,6 +1,6 @@
 /**
  * RFC 6750 for the resource API. A token may come as `Authorization: Bearer`, `Authorization: token`, `PRIVATE-TOKEN`, or
- * as the parameter `access_token` in the query, a form or JSON (the contract). §2 lets a client use one of these ways;
+ * as the parameter `access_token` in the query, a form or JSON (GitCode's clients). §2 lets a client use one of these ways;
  * some send the same token in two, which says nothing else than one of them would. Different tokens are refused.
  */
 import type { Context } from 'hono';

@@ -1,6 +1,6 @@
 /**
  * The keys behind the JWKS. A key is published a while before it signs and long after, so that no client ever meets a
- * token whose key it cannot find: born → published → signs (after 10 minutes, or at once when there is no other) →
+ * token whose key it cannot find: created → published → signs (after 10 minutes, or at once when there is no other) →
  * followed by the next after 30 days → published 30 days more.
  */
 import { createPrivateKey, generateKeyPair as generateKeyPairCallback, type KeyObject } from 'node:crypto';
@@ -28,9 +28,9 @@ export interface SigningKeys {
 
 const DAY_MS = 86_400_000;
 const SIGNS_AFTER_MS = 600_000;
-const REPLACED_AFTER_MS = 30 * DAY_MS;
+const ROTATE_AFTER_MS = 30 * DAY_MS;
 const PUBLISHED_FOR_MS = 60 * DAY_MS;
-const READ_AGAIN_AFTER_MS = 60_000;
+const CACHE_MS = 60_000;
 
 const generateKeyPair = promisify(generateKeyPairCallback);
 
@@ -46,7 +46,7 @@ export function createSigningKeys({ store, cipher, world }: KeyDependencies): Si
   async function ensureFresh(): Promise<void> {
     const nowMs = world.nowMs();
     const newest = (await listSigningKeys(store, nowMs)).at(-1);
-    if (newest !== undefined && newest.createdAtMs + REPLACED_AFTER_MS > nowMs) return;
+    if (newest !== undefined && newest.createdAtMs + ROTATE_AFTER_MS > nowMs) return;
     await store.writeAll(insertSigningKeyStatements(await createKey(cipher, nowMs)));
   }
 
@@ -58,7 +58,7 @@ export function createSigningKeys({ store, cipher, world }: KeyDependencies): Si
     const current = keys.findLast((key) => key.createdAtMs + SIGNS_AFTER_MS <= nowMs) ?? keys[0];
     if (current === undefined) throw new Failure('internal', 'Cannot sign: there is no key');
     const key = openKey(cipher, current);
-    cached = { key, untilMs: nowMs + READ_AGAIN_AFTER_MS };
+    cached = { key, untilMs: nowMs + CACHE_MS };
     return key;
   }
 

@@ -4,7 +4,7 @@ export const hooks: Migration = {
   id: 40,
   name: 'hooks',
   statements: [
-    // Small numbers for what clients of the platform read as 32-bit integers.
+    // Small numbers for what clients of the API v5 read as 32-bit integers.
     'CREATE TABLE webhook_numbers (name {TEXT} NOT NULL PRIMARY KEY, value {INT} NOT NULL)',
 
     `CREATE TABLE repositories (

@@ -18,7 +18,7 @@ const CONTENT_OF: Readonly<Record<ErrorStyle, readonly [type: string, component:
     'application/json',
     'Refusal',
     object({
-      error_code: { type: 'integer', description: 'The HTTP status, or a number of the platform.' },
+      error_code: { type: 'integer', description: 'The HTTP status, or a number that the API v5 defines.' },
       error_code_name: text,
       error_message: text,
       message: text,

@@ -87,7 +87,7 @@ export function findRequestMistake(request: LoggedRequest): string | undefined {
   return undefined;
 }
 
-/** The latest time that a `Date` can name; tokens as in the contract. */
+/** The latest time that a `Date` can name; tokens are int32, as in proto/. */
 const MAX_TIME_MS = 8.64e15;
 const LIMITS = {
   startMs: MAX_TIME_MS,

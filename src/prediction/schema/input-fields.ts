@@ -151,7 +151,7 @@ export function fillMetrics<T>(read: (metric: Metric) => T): Record<MetricColumn
   return Object.fromEntries(METRICS.map((metric) => [metric.column, read(metric)])) as Record<MetricColumn, T>;
 }
 
-/** The largest int32 of the contract. */
+/** The largest int32, the type in proto/. */
 export const MAX_COUNT = 2_147_483_647;
 
 /** False for negative numbers, infinities and NaN. */

@@ -30,7 +30,7 @@ const guard = createAddressGuard({ allowCidrs: [], resolver });
 
 async function refusalOf(url: string): Promise<string> {
   try {
-    await guard.checkTarget(url);
+    await guard.checkUrl(url);
     return 'allowed';
   } catch (error) {
     assert.ok(isFailure(error) && error.code === 'invalid');
@@ -39,7 +39,7 @@ async function refusalOf(url: string): Promise<string> {
 }
 
 for (const [why, url] of FORBIDDEN_TARGETS)
-  test(`checkTarget() refuses ${why}, and asks no name server: ${JSON.stringify(url)}`, async () => {
+  test(`checkUrl() refuses ${why}, and asks no name server: ${JSON.stringify(url)}`, async () => {
     let questions = 0;
     const count = async () => {
       questions += 1;
@@ -99,8 +99,8 @@ const allowed: [url: string, addresses: string[]][] = [
   ['http://[2606:4700::1111]/', ['2606:4700::1111']],
 ];
 for (const [url, addresses] of allowed)
-  test(`checkTarget() allows ${url}`, async () => {
-    assert.deepEqual((await guard.checkTarget(url)).addresses, addresses);
+  test(`checkUrl() allows ${url}`, async () => {
+    assert.deepEqual((await guard.checkUrl(url)).addresses, addresses);
   });
 
 test('an allowed range opens that range only', async () => {
@@ -129,8 +129,8 @@ test('the operator sees which host was refused and why, and nothing of the path'
     'https://mixed.example.com/',
     'https://no.example.com/',
   ])
-    await assert.rejects(guard.checkTarget(url));
-  await guard.checkTarget('http://8.8.8.8/');
+    await assert.rejects(guard.checkUrl(url));
+  await guard.checkUrl('http://8.8.8.8/');
   assert.deepEqual(
     refusals.map(({ host, cause }) => [host, cause]),
     [

@@ -28,7 +28,7 @@ const MAX_ADDRESSES = 32;
 /** Urls and addresses whose judgement is remembered, since the same few are asked about again and again. */
 const MAX_REMEMBERED = 2000;
 
-export interface VettedTarget {
+export interface VettedAddress {
   readonly url: URL;
   /** Scheme, host and port: what a circuit breaker and the fair shares are kept for. */
   readonly origin: string;
@@ -38,7 +38,7 @@ export interface VettedTarget {
 
 /** `refused` is final, `unresolved` may be another time: the name did not answer. */
 export type Vetting =
-  | { readonly kind: 'allowed'; readonly target: VettedTarget }
+  | { readonly kind: 'allowed'; readonly target: VettedAddress }
   | TargetRefusal
   | { readonly kind: 'unresolved'; readonly reason: string };
 
@@ -73,7 +73,7 @@ export interface AddressGuard {
    * Throws `invalid` with what is wrong with the text of the URL. For what a name resolves to there is one reason, so that
    * refusals cannot be used to map a network.
    */
-  checkTarget(url: string): Promise<VettedTarget>;
+  checkUrl(url: string): Promise<VettedAddress>;
   /** Asked again about the other end of a connection once it stands. */
   isAllowed(address: string): boolean;
 }
@@ -92,7 +92,7 @@ export function createAddressGuard(options: AddressGuardOptions): AddressGuard {
   const vet = (raw: string) => vetTarget(parse(raw), policy);
   return {
     vet,
-    checkTarget: async (url) => {
+    checkUrl: async (url) => {
       const vetting = await vet(url);
       if (vetting.kind === 'allowed') return vetting.target;
       const cause = vetting.kind === 'refused' ? vetting.cause : 'no answer';

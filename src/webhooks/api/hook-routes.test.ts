@@ -6,7 +6,7 @@ import { realWorld } from '../../world.ts';
 
 const URL_1 = 'http://127.0.0.1:9001/hook';
 
-withDoors('a fresh hook has the fields of the contract and the defaults of the platform', async (server) => {
+withDoors('a fresh hook has the fields and defaults of GitCode', async (server) => {
   const created = await server.call('POST', HOOKS, { json: { url: URL_1, password: 'pw' } });
   assert.equal(created.status, 201);
   const { id, created_at, project_id, ...rest } = created.body;
@@ -107,7 +107,7 @@ withDoors('a deleted hook is gone, and both deletions answer as they should', as
   checkRefusal(await server.call('GET', `${HOOKS}/${hook.id}`), 404, 'NOT_EXIST');
 });
 
-withDoors('a listing tells pages and totals, in the headers of the platform and as links', async (server) => {
+withDoors('a listing tells pages and totals, in the headers of GitCode and as links', async (server) => {
   for (let index = 0; index < 5; index++) await server.call('POST', HOOKS, { json: { url: `${URL_1}/${index}` } });
   const page = await server.call('GET', `${HOOKS}?per_page=2&page=2`);
   assert.equal(page.status, 200);

@@ -1,4 +1,4 @@
-/** The six endpoints of the contract. */
+/** The six webhook endpoints of GitCode's API v5. */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { setPageHeaders } from '../../http/page-headers.ts';

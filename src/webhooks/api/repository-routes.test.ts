@@ -4,7 +4,7 @@ import { startManagement } from '../../../test/support/webhook-management.ts';
 import { statement } from '../../database/store.ts';
 import { createSampleEvent } from '../events/sample-event.ts';
 
-forEachEngine('a repository is made, read and listed in the shape of the platform', async (store) => {
+forEachEngine('a repository is made, read and listed in the format of GitCode', async (store) => {
   await using server = await startManagement(store);
   const made = await server.call('POST', '/user/repos', {
     json: { name: 'Front Doors', description: 'They open', private: 'true', default_branch: 'trunk' },

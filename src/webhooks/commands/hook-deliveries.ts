@@ -51,7 +51,7 @@ async function test(open: OpenWebhooks, text: string, id: string): Promise<void>
   await using webhooks = await open();
   const { management, cli, guard } = webhooks;
   const { repository, hook } = await findWebhook(webhooks, text, id);
-  await guard.checkTarget(hook.url);
+  await guard.checkUrl(hook.url);
   const actor = { username: repository.ownerLogin, name: repository.ownerLogin };
   const event = createSampleEvent('push', actor, repository.defaultBranch, cli.world.nowMs());
   const deliveryId = await publishTest(
@@ -173,7 +173,7 @@ async function showDelivery({ cli }: CliWebhooks, hookId: number, id: number): P
 async function sendAgain(open: OpenWebhooks, text: string, id: string, deliveryId: string): Promise<void> {
   await using webhooks = await open();
   const { hook } = await findWebhook(webhooks, text, id);
-  await webhooks.guard.checkTarget(hook.url);
+  await webhooks.guard.checkUrl(hook.url);
   const number = parseId(deliveryId);
   const isSent = await withWorker(webhooks, async ({ manual }) => {
     const redelivery = await manual.redeliver(hook.id, number);

@@ -5,7 +5,7 @@ import { decryptSecrets, PROFILE_NAMES } from '../hooks/hook.ts';
 import type { StoredHook } from '../hooks/hook-store.ts';
 import { toOffsetTime } from '../parameters/json-body.ts';
 
-/** The contract's fields, and behind them our own. */
+/** GitCode's fields, and then our own. */
 export const hookJson = z
   .object({
     id: z.int(),

@@ -153,7 +153,7 @@ export async function readDelivery(
 
 /** The same bytes under the same id, with a new schedule of attempts, of which the first is made at once. */
 export async function sendAgain(dependencies: SendingDependencies, hook: Hook, id: string): Promise<DeliveryJson> {
-  await dependencies.guard.checkTarget(hook.url);
+  await dependencies.guard.checkUrl(hook.url);
   const deliveryId = await findDeliveryId(dependencies, hook.id, id);
   const redelivery = await dependencies.manual.redeliver(hook.id, deliveryId);
   const found = redelivery && (await findDelivery(dependencies.store, hook.id, deliveryId));
@@ -165,7 +165,7 @@ export async function sendAgain(dependencies: SendingDependencies, hook: Hook, i
 /** Everything that failed for good since a time; returns how many will be sent. */
 export async function replaySince(dependencies: Management, hook: Hook, values: Parameters): Promise<number> {
   const { since } = parseKnownParameters(replayParameters, values, 'replay the deliveries');
-  await dependencies.guard.checkTarget(hook.url);
+  await dependencies.guard.checkUrl(hook.url);
   const replayed = await replay(dependencies.store, hook.id, since, dependencies.world.nowMs());
   dependencies.wakeDeliveries();
   return replayed;

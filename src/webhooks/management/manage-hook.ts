@@ -42,7 +42,10 @@ const optionalParameters = {
   profile: z
     .enum(PROFILE_NAMES, `must be one of ${PROFILE_NAMES.join(', ')}`)
     .optional()
-    .openapi({ description: 'Whose deliveries the receiver expects.', default: 'gitcode' }),
+    .openapi({
+      description: 'The code host whose headers, body format and signature the receiver expects.',
+      default: 'gitcode',
+    }),
 };
 
 export const newHookParameters = z.object({ url, ...optionalParameters }).openapi('NewHook');
@@ -65,7 +68,7 @@ export async function createHook(
   repository: Repository,
   parameters: NewHookParameters,
 ): Promise<StoredHook> {
-  await dependencies.guard.checkTarget(parameters.url);
+  await dependencies.guard.checkUrl(parameters.url);
   const id = await nextNumber(dependencies.store, 'hook');
   const events = readEvents(parameters);
   const creation = dependencies.hooks.create(
@@ -121,7 +124,7 @@ async function applyChange(dependencies: Management, applied: AppliedChange): Pr
   const { repository, stored, parameters, statements } = applied;
   // A hook whose address is not allowed any more can still be switched off.
   if (parameters.active !== false || parameters.url !== stored.hook.url)
-    await dependencies.guard.checkTarget(parameters.url);
+    await dependencies.guard.checkUrl(parameters.url);
   const nowMs = dependencies.world.nowMs();
   const change: HookChange = {
     url: parameters.url,

@@ -20,7 +20,7 @@ export interface Management {
   readonly owners: Owners;
   /** Address of the resource API as clients see it. */
   readonly baseUrl: string;
-  readonly guard: Pick<AddressGuard, 'checkTarget'>;
+  readonly guard: Pick<AddressGuard, 'checkUrl'>;
   /** Tells the workers of this process that there is something to send. */
   readonly wakeDeliveries: (hookIds?: readonly number[]) => void;
   readonly repositories: RepositoryStore;

@@ -16,13 +16,13 @@ export interface HookTest {
   readonly hook: Hook;
 }
 
-/** An ordinary push, recorded like any other delivery: the platform has no ping. Returns the delivery's id. */
+/** An ordinary push, recorded like any other delivery: GitCode has no ping. Returns the delivery's id. */
 export async function testHook(
   dependencies: SendingDependencies,
   { caller, repository, hook }: HookTest,
 ): Promise<number> {
   await takeTest(dependencies, caller.userId);
-  await dependencies.guard.checkTarget(hook.url);
+  await dependencies.guard.checkUrl(hook.url);
   const actor = { username: caller.login, name: caller.login };
   const event = createSampleEvent('push', actor, repository.defaultBranch, dependencies.world.nowMs());
   const incoming = { repository, event, source: 'test', idempotencyKey: undefined };

@@ -1,4 +1,4 @@
-/** The platform takes parameters from the query, a form or JSON alike: here they become one record before any schema. */
+/** GitCode takes parameters from the query, a form or JSON alike: here they become one record before any schema. */
 
 import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
@@ -18,7 +18,7 @@ export function dropAbsent(values: Parameters): Parameters {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== null && value !== ''));
 }
 
-/** `action` completes "Cannot …". A required parameter that is missing has the platform's own code for that. */
+/** `action` completes "Cannot …". A required parameter that is missing has GitCode's own code for that. */
 export function parseParameters<S extends z.ZodType>(schema: S, values: Parameters, action: string): z.output<S> {
   const parsed = schema.safeParse(values, { error: describeIssue });
   if (parsed.success) return parsed.data;

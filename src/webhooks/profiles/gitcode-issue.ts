@@ -2,12 +2,12 @@ import type { EventOf, Issue, Person } from '../events/event.ts';
 import { randomHexOf, withOffset } from '../parameters/json-body.ts';
 import type { Repository } from '../repositories/repository.ts';
 import { renderChanges, renderPerson, renderProject } from './gitcode-shared.ts';
-import type { Occasion } from './profile.ts';
+import type { RenderContext } from './profile.ts';
 
 /** Where GitLab puts a new card on its board: the middle of the range. */
 const RELATIVE_POSITION = 1073741823;
 
-export function renderIssue(event: EventOf<'issue'>, { repository, deliveryUuid }: Occasion): object {
+export function renderIssue(event: EventOf<'issue'>, { repository, deliveryUuid }: RenderContext): object {
   const { issue } = event;
   return {
     produce_random_id: randomHexOf(deliveryUuid),

@@ -3,9 +3,12 @@ import { randomHexOf, withOffset } from '../parameters/json-body.ts';
 import type { Repository } from '../repositories/repository.ts';
 import { renderLabels } from './gitcode-issue.ts';
 import { renderBasicProject, renderChanges, renderCommit, renderPerson, renderProject } from './gitcode-shared.ts';
-import type { Occasion } from './profile.ts';
+import type { RenderContext } from './profile.ts';
 
-export function renderMergeRequest(event: EventOf<'merge_request'>, { repository, deliveryUuid }: Occasion): object {
+export function renderMergeRequest(
+  event: EventOf<'merge_request'>,
+  { repository, deliveryUuid }: RenderContext,
+): object {
   const request = event.merge_request;
   const attributes = {
     ...renderMergeRequestFields(request, repository),

@@ -5,11 +5,11 @@ import type { Repository } from '../repositories/repository.ts';
 import { renderNotedIssue } from './gitcode-issue.ts';
 import { renderNotedMergeRequest } from './gitcode-merge-request.ts';
 import { renderBasicProject, renderCommit, renderPerson, renderProject } from './gitcode-shared.ts';
-import type { Occasion } from './profile.ts';
+import type { RenderContext } from './profile.ts';
 
 type NoteTarget = EventOf<'note'>['target'];
 
-export function renderNote(event: EventOf<'note'>, { repository, deliveryUuid }: Occasion): object {
+export function renderNote(event: EventOf<'note'>, { repository, deliveryUuid }: RenderContext): object {
   const { note, target } = event;
   const subject = describeSubject(target, repository);
   const discussionId = note.discussion_id ?? createHash('sha1').update(`note ${note.id}`).digest('hex');

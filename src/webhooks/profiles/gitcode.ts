@@ -7,7 +7,7 @@ import { renderIssue } from './gitcode-issue.ts';
 import { renderMergeRequest } from './gitcode-merge-request.ts';
 import { renderNote } from './gitcode-note.ts';
 import { renderBasicProject, renderCommit, renderProject } from './gitcode-shared.ts';
-import type { Attempt, Occasion, Profile } from './profile.ts';
+import type { Attempt, Profile, RenderContext } from './profile.ts';
 import { signBody, standardHeaders } from './signature.ts';
 
 /** GitLab, GitCode and Gitee use the same words. */
@@ -20,7 +20,7 @@ export const EVENT_HEADER_OF: Record<EventKind, string> = {
 };
 
 export const gitcode: Profile = {
-  render: (event, occasion) => toBytes(renderBody(event, occasion)),
+  render: (event, context) => toBytes(renderBody(event, context)),
   headers: (attempt) => ({
     'Content-Type': 'application/json',
     'User-Agent': 'git-gitcode-hook',
@@ -37,22 +37,22 @@ function authenticate({ encryptionType, secrets, body }: Attempt): Record<string
   return { 'X-GitCode-Signature-256': signBody(secrets.current, body) };
 }
 
-function renderBody(event: Event, occasion: Occasion): object {
+function renderBody(event: Event, context: RenderContext): object {
   switch (event.kind) {
     case 'push':
     case 'tag_push':
-      return renderReference(event, occasion);
+      return renderReference(event, context);
     case 'issue':
-      return renderIssue(event, occasion);
+      return renderIssue(event, context);
     case 'merge_request':
-      return renderMergeRequest(event, occasion);
+      return renderMergeRequest(event, context);
     case 'note':
-      return renderNote(event, occasion);
+      return renderNote(event, context);
   }
 }
 
-function renderReference(event: ReferenceEvent, occasion: Occasion): object {
-  const { repository, hookId, deliveryUuid } = occasion;
+function renderReference(event: ReferenceEvent, context: RenderContext): object {
+  const { repository, hookId, deliveryUuid } = context;
   return {
     object_kind: event.kind,
     event_name: event.kind,

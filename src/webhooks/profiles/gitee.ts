@@ -16,7 +16,7 @@ import {
   renderRepository,
   renderUser,
 } from './gitee-shared.ts';
-import type { Attempt, Occasion, Profile } from './profile.ts';
+import type { Attempt, Profile, RenderContext } from './profile.ts';
 import { signTimestamp, standardHeaders } from './signature.ts';
 
 const HOOK_NAME_OF: Record<EventKind, string> = {
@@ -28,7 +28,7 @@ const HOOK_NAME_OF: Record<EventKind, string> = {
 };
 
 export const gitee: Profile = {
-  render: (event, occasion) => toBytes(renderBody(event, occasion)),
+  render: (event, context) => toBytes(renderBody(event, context)),
   complete: (attempt) => appendProof(attempt),
   headers: (attempt) => {
     const { password, sign } = proveSender(attempt);
@@ -59,8 +59,8 @@ function appendProof(attempt: Attempt): Uint8Array {
   return Buffer.concat([attempt.body.subarray(0, -1), Buffer.from(`,${proof.slice(1)}`)]);
 }
 
-function renderBody(event: Event, occasion: Occasion): object {
-  const { repository, hookId } = occasion;
+function renderBody(event: Event, context: RenderContext): object {
+  const { repository, hookId } = context;
   const project = renderRepository(repository);
   return {
     hook_id: hookId,

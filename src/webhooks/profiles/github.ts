@@ -12,11 +12,11 @@ import {
   renderRepository,
   renderUser,
 } from './github-shared.ts';
-import type { Attempt, Occasion, Profile } from './profile.ts';
+import type { Attempt, Profile, RenderContext } from './profile.ts';
 import { signBody, standardHeaders } from './signature.ts';
 
 export const github: Profile = {
-  render: (event, occasion) => toBytes(renderBody(event, occasion)),
+  render: (event, context) => toBytes(renderBody(event, context)),
   headers: (attempt) => ({
     'Content-Type': 'application/json',
     'User-Agent': 'GitHub-Hookshot/trivet',
@@ -56,21 +56,21 @@ function isOnCommit(body: Uint8Array): boolean {
   return !('issue' in (JSON.parse(Buffer.from(body).toString('utf8')) as object));
 }
 
-function renderBody(event: Event, occasion: Occasion): object {
+function renderBody(event: Event, context: RenderContext): object {
   const tail = {
-    repository: renderRepository(occasion.repository),
-    sender: renderUser(event.actor, occasion.repository),
+    repository: renderRepository(context.repository),
+    sender: renderUser(event.actor, context.repository),
   };
   switch (event.kind) {
     case 'push':
     case 'tag_push':
-      return { ...renderReference(event, occasion.repository), ...tail };
+      return { ...renderReference(event, context.repository), ...tail };
     case 'issue':
-      return { action: ISSUE_ACTION_OF[event.action], issue: renderIssue(event.issue, occasion.repository), ...tail };
+      return { action: ISSUE_ACTION_OF[event.action], issue: renderIssue(event.issue, context.repository), ...tail };
     case 'merge_request':
-      return { ...renderMergeRequestEvent(event, occasion.repository), ...tail };
+      return { ...renderMergeRequestEvent(event, context.repository), ...tail };
     case 'note':
-      return { action: 'created', ...renderNote(event, occasion.repository), ...tail };
+      return { action: 'created', ...renderNote(event, context.repository), ...tail };
   }
 }
 

@@ -2,11 +2,11 @@
 import type { Event, EventOf, Person } from '../events/event.ts';
 import { EVENT_HEADER_OF, gitcode } from './gitcode.ts';
 import { renderBasicProject, renderPerson } from './gitcode-shared.ts';
-import type { Attempt, Occasion, Profile } from './profile.ts';
+import type { Attempt, Profile, RenderContext } from './profile.ts';
 import { standardHeaders } from './signature.ts';
 
 export const gitlab: Profile = {
-  render: (event, occasion) => Buffer.from(JSON.stringify(renderBody(event, occasion), nullIfEmptyAvatar)),
+  render: (event, context) => Buffer.from(JSON.stringify(renderBody(event, context), nullIfEmptyAvatar)),
   headers: (attempt) => ({
     'Content-Type': 'application/json',
     'User-Agent': 'GitLab/trivet',
@@ -45,8 +45,8 @@ const ADDED_KEYS = new Set([
   'issues',
 ]);
 
-function renderBody(event: Event, occasion: Occasion): object {
-  const text = Buffer.from(gitcode.render(event, occasion)).toString('utf8');
+function renderBody(event: Event, context: RenderContext): object {
+  const text = Buffer.from(gitcode.render(event, context)).toString('utf8');
   const body = JSON.parse(text) as Record<string, unknown>;
   const kept = withoutKeys(body, ADDED_KEYS);
   switch (event.kind) {
@@ -56,7 +56,7 @@ function renderBody(event: Event, occasion: Occasion): object {
     case 'merge_request':
       return renderMergeRequest(event, kept);
     case 'issue':
-      return renderIssue(event, kept, occasion);
+      return renderIssue(event, kept, context);
     case 'note':
       return renderNote(event, kept);
   }
@@ -71,7 +71,7 @@ function nullIfEmptyAvatar(key: string, value: unknown): unknown {
   return (key === 'avatar_url' || key === 'user_avatar') && value === '' ? null : value;
 }
 
-function renderIssue(event: EventOf<'issue'>, kept: Record<string, unknown>, { repository }: Occasion): object {
+function renderIssue(event: EventOf<'issue'>, kept: Record<string, unknown>, { repository }: RenderContext): object {
   const author = { author_id: event.issue.author.id, author: renderPerson(event.issue.author) };
   return {
     ...kept,

@@ -3,8 +3,8 @@ import type { EventKind } from '../events/event-kind.ts';
 import type { EncryptionType, HookSecrets } from '../hooks/hook.ts';
 import type { Repository } from '../repositories/repository.ts';
 
-/** What a body has beside its event. */
-export interface Occasion {
+/** What a body is rendered from, beside its event. */
+export interface RenderContext {
   readonly repository: Repository;
   readonly hookId: number;
   /** Names this delivery to its receiver, through every retry and redelivery. */
@@ -27,9 +27,9 @@ export interface Attempt {
 /** The headers and bodies of one code host. */
 export interface Profile {
   /** The body, made once and stored; every attempt sends these bytes. Holds no secret. */
-  render(event: Event, occasion: Occasion): Uint8Array;
+  render(event: Event, context: RenderContext): Uint8Array;
   headers(attempt: Attempt): Record<string, string>;
-  /** Only where a platform puts a password or a time into the body: the bytes as this attempt sends them. */
+  /** Only where a code host puts a password or a time into the body: the bytes as this attempt sends them. */
   complete?(attempt: Attempt): Uint8Array;
 }
 

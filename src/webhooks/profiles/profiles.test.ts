@@ -8,7 +8,7 @@ import { EVENT_KINDS, type EventKind } from '../events/event-kind.ts';
 import { createSampleEvent } from '../events/sample-event.ts';
 import { PROFILE_NAMES, type ProfileName } from '../hooks/hook.ts';
 import type { Repository } from '../repositories/repository.ts';
-import type { Attempt, Occasion } from './profile.ts';
+import type { Attempt, RenderContext } from './profile.ts';
 import { PROFILES, prepareRequest } from './profiles.ts';
 import { signBody, signTimestamp } from './signature.ts';
 
@@ -28,7 +28,7 @@ const repository: Repository = {
   createdAtMs: Date.UTC(2026, 0, 1),
   updatedAtMs: Date.UTC(2026, 1, 1),
 };
-const occasion: Occasion = {
+const context: RenderContext = {
   repository,
   hookId: 7,
   deliveryUuid: '607294e6-0e65-417f-a42b-3edd70de32ee',
@@ -44,7 +44,7 @@ function readJson(path: string): unknown {
 
 function renderFixture(profile: ProfileName, name: string): unknown {
   const event = eventSchema.parse(readJson(`events/${name}.json`));
-  const body = PROFILES[profile].render(event, occasion);
+  const body = PROFILES[profile].render(event, context);
   const prepared = prepareRequest(profile, createAttempt({ eventKind: event.kind, body }));
   return JSON.parse(Buffer.from(prepared.body).toString('utf8'));
 }
@@ -55,7 +55,7 @@ function createAttempt(changes: Partial<Attempt>): Attempt {
     encryptionType: 1,
     secrets: { current: Buffer.from('secret'), former: [] },
     eventKind: 'push',
-    deliveryUuid: occasion.deliveryUuid,
+    deliveryUuid: context.deliveryUuid,
     body: Buffer.from('{}'),
     timestampMs: TIMESTAMP_MS,
     ...changes,
@@ -73,7 +73,7 @@ const UPDATE = readJson('events/merge-request-update.json') as EventInput & { ki
 test('gitlab has oldrev when new commits came, and only then: receivers test whether it is there', () => {
   for (const previous_head of ['a'.repeat(40), undefined]) {
     const event = eventSchema.parse({ ...UPDATE, action: 'update', previous_head });
-    const body = JSON.parse(Buffer.from(PROFILES.gitlab.render(event, occasion)).toString('utf8'));
+    const body = JSON.parse(Buffer.from(PROFILES.gitlab.render(event, context)).toString('utf8'));
     assert.equal(body.object_attributes.oldrev, previous_head);
     assert.equal('oldrev' in body.object_attributes, previous_head !== undefined);
   }
@@ -83,7 +83,7 @@ test('the first and the last time of ISO 8601 are rendered in four digits of a y
   const push = readJson('events/push.json') as EventInput & { kind: 'push' };
   for (const timestamp of ['0000-01-01T00:00:00+23:59', '9999-12-31T23:59:59-23:59']) {
     const event = eventSchema.parse({ ...push, commits: push.commits?.map((commit) => ({ ...commit, timestamp })) });
-    const body = JSON.parse(Buffer.from(PROFILES.gitcode.render(event, occasion)).toString('utf8'));
+    const body = JSON.parse(Buffer.from(PROFILES.gitcode.render(event, context)).toString('utf8'));
     assert.match(body.commits[0].timestamp, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
   }
 });
@@ -91,7 +91,7 @@ test('the first and the last time of ISO 8601 are rendered in four digits of a y
 test('github has before and after when new commits came, and only then', () => {
   for (const previous_head of ['a'.repeat(40), undefined]) {
     const event = eventSchema.parse({ ...UPDATE, action: 'update', previous_head });
-    const body = JSON.parse(Buffer.from(PROFILES.github.render(event, occasion)).toString('utf8'));
+    const body = JSON.parse(Buffer.from(PROFILES.github.render(event, context)).toString('utf8'));
     assert.equal('before' in body, previous_head !== undefined);
     assert.equal('after' in body, previous_head !== undefined);
   }
@@ -114,7 +114,7 @@ for (const profile of ['gitlab', 'github'] as const)
   for (const name of names)
     test(`${profile} sends nothing that is there and empty: ${name}`, () => {
       const event = withoutOptional(readJson(`events/${name}.json`) as EventInput);
-      const body = JSON.parse(Buffer.from(PROFILES[profile].render(event, occasion)).toString('utf8'));
+      const body = JSON.parse(Buffer.from(PROFILES[profile].render(event, context)).toString('utf8'));
       const empty = listEmpty(body).filter((key) => !MAY_BE_EMPTY[profile].has(key) && key !== 'changes');
       assert.deepEqual(empty, []);
     });
@@ -146,7 +146,7 @@ function typeName(value: unknown): string {
   return Array.isArray(value) ? 'array' : typeof value;
 }
 
-/** Keys that newer captures of the platform have and the listed ones do not. */
+/** Keys that newer captures of GitCode have and the listed ones do not. */
 const NEWER_KEYS: Record<string, RegExp> = {
   gitcode:
     /^(hook_id|hook_type|enterprise_labels|merge_request|commits\[\]\.(added|removed|modified|cooperate_authors)(\[\].*)?|object_attributes\.(act|act_desc|need_approve|tester_list|approver_list))$|^merge_request\./,
@@ -158,7 +158,7 @@ const UNSEEN_ELEMENTS = /labels$|(labels|assignee_list|reviewer_list|assignee)(\
 for (const profile of ['gitcode', 'gitee'] as const) {
   const trees = readJson(`${profile}-keys.json`) as Record<string, Record<string, string>>;
   for (const [name, tree] of Object.entries(trees)) {
-    test(`${profile}'s ${name} body has every key of the platform's, with its type`, () => {
+    test(`${profile}'s ${name} body has every key of the code host's body, with its type`, () => {
       const ours = listKeys(renderFixture(profile, name));
       const missing = Object.entries(tree).filter(([path, type]) => !agrees(ours.get(path), type));
       assert.deepEqual(
@@ -167,7 +167,7 @@ for (const profile of ['gitcode', 'gitee'] as const) {
       );
     });
 
-    test(`${profile}'s ${name} body has no key that the platform's has not`, () => {
+    test(`${profile}'s ${name} body has no key that the code host's body lacks`, () => {
       const extra = [...listKeys(renderFixture(profile, name)).keys()].filter(
         (path) => !(path in tree) && !NEWER_KEYS[profile]?.test(path) && !UNSEEN_ELEMENTS.test(path),
       );
@@ -220,7 +220,7 @@ test('gitcode sends its headers, and a password instead of a signature for encry
   assert.equal(signed['User-Agent'], 'git-gitcode-hook');
   assert.equal(signed['Content-Type'], 'application/json');
   assert.equal(signed['X-GitCode-Event'], 'Merge Request Hook');
-  assert.equal(signed['X-GitCode-Delivery'], occasion.deliveryUuid);
+  assert.equal(signed['X-GitCode-Delivery'], context.deliveryUuid);
   assert.equal(signed['X-GitCode-Token'], undefined);
   const plain = PROFILES.gitcode.headers(createAttempt({ encryptionType: 0 }));
   assert.equal(plain['X-GitCode-Token'], 'secret');
@@ -247,7 +247,7 @@ for (const profile of PROFILE_NAMES)
 function checkStandard(profile: ProfileName, kind: EventKind): void {
   const nowMs = Date.now();
   const event = createSampleEvent(kind, { username: 'grace', name: 'Grace' }, 'main', nowMs);
-  const body = PROFILES[profile].render(event, occasion);
+  const body = PROFILES[profile].render(event, context);
   const request = prepareRequest(profile, createAttempt({ eventKind: kind, body, timestampMs: nowMs }));
   const receiver = new Webhook('secret', { format: 'raw' });
   assert.ok(receiver.verify(Buffer.from(request.body), request.headers));
@@ -271,7 +271,7 @@ test('while a key is being changed, receivers with the new and the former one bo
 
 test('gitee puts password, sign and time into the body of each attempt, and none of them into the stored one', () => {
   const event = createSampleEvent('push', { username: 'grace', name: 'Grace' }, 'main', TIMESTAMP_MS);
-  const stored = PROFILES.gitee.render(event, occasion);
+  const stored = PROFILES.gitee.render(event, context);
   assert.doesNotMatch(Buffer.from(stored).toString(), /"password"|"sign"/);
   const signed = JSON.parse(String(prepareRequest('gitee', createAttempt({ body: stored })).body));
   assert.equal(signed.password, '');
@@ -285,7 +285,7 @@ test('gitee puts password, sign and time into the body of each attempt, and none
 test("github names a comment after what it is on, and a tag's push as a push", () => {
   const nameOf = (name: string) => {
     const event = eventSchema.parse(readJson(`events/${name}.json`));
-    const body = PROFILES.github.render(event, occasion);
+    const body = PROFILES.github.render(event, context);
     return PROFILES.github.headers(createAttempt({ eventKind: event.kind, body }))['X-GitHub-Event'];
   };
   assert.equal(nameOf('note-on-issue'), 'issue_comment');
@@ -300,7 +300,7 @@ test('a push of more than 20 commits lists the newest 20 and counts all', () => 
   if (sample.kind !== 'push') return;
   const commits = Array.from({ length: 30 }, (_, index) => ({ ...sample.commits[0]!, message: `commit ${index}` }));
   for (const profile of ['gitcode', 'gitlab', 'gitee'] as const) {
-    const body = JSON.parse(String(PROFILES[profile].render({ ...sample, commits }, occasion)));
+    const body = JSON.parse(String(PROFILES[profile].render({ ...sample, commits }, context)));
     assert.equal(body.commits.length, 20);
     assert.equal(body.commits[19].message, 'commit 29');
     assert.equal(body.total_commits_count, 30);

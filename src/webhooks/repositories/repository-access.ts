@@ -1,4 +1,4 @@
-/** Who may see and who may administer a repository, in the words the platform refuses with. */
+/** Who may see and who may administer a repository, with GitCode's error texts. */
 import { Failure, isOrphan } from '../../errors.ts';
 import type { Identity, Owners } from '../../identity.ts';
 import type { Repository } from './repository.ts';
@@ -64,7 +64,7 @@ export async function refuseDeleted<T>({ ownerLogin, path }: Repository, write: 
   }
 }
 
-/** The error code is spelt as the platform spells it. */
+/** The error code is spelt as GitCode spells it. */
 export function refuseUnknown(owner: string, path: string): Failure {
   return new Failure('not_found', `Project not found:${owner}/${path}`, { errorCodeName: 'UN_KNOW' });
 }

@@ -2,7 +2,7 @@ import { z } from '@hono/zod-openapi';
 import { toOffsetTime } from '../parameters/json-body.ts';
 import { fullNameOf, type Repository } from './repository.ts';
 
-/** A repository in the platform's shape; what a code host would count is zero. */
+/** A repository in GitCode's format; what only a code host counts is zero. */
 export const repositoryJson = z
   .object({
     id: z.int(),

@@ -1,4 +1,4 @@
-/** RFC 6749 §4.1.3 with PKCE (RFC 7636 §4.6). `redirect_uri` may be left out (the contract); when sent it must be right. */
+/** RFC 6749 §4.1.3 with PKCE (RFC 7636 §4.6). `redirect_uri` may be left out (GitCode's clients do); when sent it must be right. */
 import { auditStatement } from '../../accounts/audit-store.ts';
 import { hashSecret, isSecretOf } from '../../accounts/secret-text.ts';
 import {

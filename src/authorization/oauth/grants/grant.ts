@@ -5,7 +5,7 @@ import type { AuthenticatedClient } from '../protocol/client-authentication.ts';
 /** A request to the token endpoint, its client authenticated. */
 export interface Exchange {
   readonly values: ReadonlyMap<string, string>;
-  /** Undefined when the request names none, which only a refresh may (the contract). */
+  /** Undefined when the request names none, which only a refresh may (GitCode's clients do). */
   readonly client: AuthenticatedClient | undefined;
   readonly address: string;
   readonly nowMs: number;

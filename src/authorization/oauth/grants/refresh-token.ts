@@ -1,5 +1,5 @@
 /**
- * RFC 6749 §6 with rotation (RFC 9700 §4.14.2). The contract's clients send the token alone; credentials that are sent
+ * RFC 6749 §6 with rotation (RFC 9700 §4.14.2). GitCode's clients send the token alone; credentials that are sent
  * are checked, before the token is touched.
  */
 
@@ -58,7 +58,7 @@ export const refreshTokens: Grant = async (dependencies, exchange) => {
   }
 };
 
-/** An unknown name is wider than anything that was granted; names of sibling platforms mean what they did at the start. */
+/** An unknown name is wider than anything that was granted; scope names of other code hosts mean what they did at the start. */
 function readAskedScopes({ values }: Exchange): readonly Scope[] | undefined {
   const text = values.get('scope');
   if (text === undefined) return undefined;

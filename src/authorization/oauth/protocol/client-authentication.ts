@@ -76,7 +76,7 @@ export async function authenticateClient(
   address: string,
 ): Promise<AuthenticatedClient> {
   const credentials = await findClientCredentials(dependencies.store, presented.clientId);
-  const slot = presented.secret === undefined ? undefined : findSlot(credentials, presented.secret);
+  const slot = presented.secret === undefined ? undefined : findSecretSlot(credentials, presented.secret);
   const isRefused = presented.secret !== undefined && slot === undefined;
   if (credentials === undefined || isRefused || credentials.application.disabledAtMs !== undefined) {
     // Only failed attempts are limited: others at this address must not keep out a client with its secret.
@@ -92,7 +92,7 @@ export async function authenticateClient(
   return { application: credentials.application, isAuthenticated: slot !== undefined };
 }
 
-function findSlot(credentials: ClientCredentials | undefined, secret: string): number | undefined {
+function findSecretSlot(credentials: ClientCredentials | undefined, secret: string): number | undefined {
   const hash = hashSecret(secret);
   const secrets = credentials?.secrets ?? [];
   const matches = [secrets[0]?.hash ?? NO_HASH, secrets[1]?.hash ?? NO_HASH].map((known) => isSameHash(hash, known));

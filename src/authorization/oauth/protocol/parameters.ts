@@ -1,5 +1,5 @@
 /**
- * The parameters of a request to a protocol endpoint: from the query (the contract), a form (RFC 6749) or a JSON body.
+ * The parameters of a request to a protocol endpoint: from the query (GitCode's clients), a form (RFC 6749) or a JSON body.
  * Each name once; an empty value counts as absent (RFC 6749 §3.1, §3.2); unknown names are ignored.
  */
 import { isFailure } from '../../../errors.ts';

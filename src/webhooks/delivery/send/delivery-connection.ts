@@ -12,7 +12,7 @@
  *   they are sent again. Delivery stays at least once; a wrong success does not last.
  */
 import { Client, errors } from 'undici';
-import type { VettedTarget } from '../../addresses/address-guard.ts';
+import type { VettedAddress } from '../../addresses/address-guard.ts';
 import { type OpenSocket, openSocket, type SocketOptions } from './delivery-socket.ts';
 import { tolerateContinue } from './tolerate-continue.ts';
 
@@ -46,7 +46,7 @@ export interface ConnectionPoolOptions extends SocketOptions {
 }
 
 export interface ConnectionPool {
-  acquire(target: VettedTarget, signal: AbortSignal): Promise<Connection>;
+  acquire(target: VettedAddress, signal: AbortSignal): Promise<Connection>;
   /** Keeps it after a complete answer. */
   release(connection: Connection): void;
   /** Ends it after anything else. */
@@ -76,7 +76,7 @@ export function createConnectionPool(options: ConnectionPoolOptions): Connection
   };
 }
 
-async function takeKept(state: PoolState, { origin, addresses }: VettedTarget): Promise<Connection | undefined> {
+async function takeKept(state: PoolState, { origin, addresses }: VettedAddress): Promise<Connection | undefined> {
   for (let found = takeRested(state, origin); found !== undefined; found = takeRested(state, origin)) {
     await readArrivedBytes();
     if (isUsable(found) && addresses.includes(normalizeAddress(found.remoteAddress))) return found;
@@ -100,7 +100,7 @@ function removeIdle({ idle }: PoolState, connection: Connection): void {
   if (list?.length === 0) idle.delete(connection.origin);
 }
 
-async function open(state: PoolState, target: VettedTarget, signal: AbortSignal): Promise<Connection> {
+async function open(state: PoolState, target: VettedAddress, signal: AbortSignal): Promise<Connection> {
   const { socket, timings } = await openSocket(target, state.options, signal);
   const connection: Connection = {
     origin: target.origin,

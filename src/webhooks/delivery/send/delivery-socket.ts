@@ -1,6 +1,6 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { type ConnectionOptions, connect as connectTls, createSecureContext, type SecureContext } from 'node:tls';
-import type { VettedTarget } from '../../addresses/address-guard.ts';
+import type { VettedAddress } from '../../addresses/address-guard.ts';
 import { trimBrackets } from '../../addresses/address-rules.ts';
 
 /** Opens the socket of a delivery to a vetted address, and checks the peer's address once it is connected. */
@@ -30,7 +30,7 @@ const MAX_TRIED = 3;
 
 /** Tries the addresses in turn. The signal ends it at once. */
 export async function openSocket(
-  target: VettedTarget,
+  target: VettedAddress,
   options: SocketOptions,
   signal: AbortSignal,
 ): Promise<OpenSocket> {

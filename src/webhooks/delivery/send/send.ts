@@ -4,7 +4,7 @@
  * and 8 KiB kept, for the log only. Redirects are not followed and nothing is inflated.
  */
 import { type Dispatcher, errors } from 'undici';
-import type { AddressGuard, VettedTarget } from '../../addresses/address-guard.ts';
+import type { AddressGuard, VettedAddress } from '../../addresses/address-guard.ts';
 import { type Connection, type ConnectionPool, createConnectionPool } from './delivery-connection.ts';
 import { ForbiddenAddress } from './delivery-socket.ts';
 import {
@@ -118,7 +118,7 @@ interface ExchangeState {
   readonly signal: AbortSignal;
 }
 
-async function exchange(request: SendRequest, target: VettedTarget, state: ExchangeState): Promise<void> {
+async function exchange(request: SendRequest, target: VettedAddress, state: ExchangeState): Promise<void> {
   const { pool, progress, signal } = state;
   progress.connection = undefined;
   const connection = await pool.acquire(target, signal);
@@ -149,7 +149,7 @@ function wasClosedMeanwhile(error: unknown, progress: Progress): boolean {
 
 function readAnswer(
   request: SendRequest,
-  { url }: VettedTarget,
+  { url }: VettedAddress,
   connection: Connection,
   state: ExchangeState,
 ): Promise<void> {
