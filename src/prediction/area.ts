@@ -34,7 +34,7 @@ import { createModelLoader } from './registry/model-loader.ts';
 import type { ScrapedServerView } from './scraper/scraped-loads.ts';
 import { createScraper, type Scraper } from './scraper/scraper.ts';
 import { createSharingWorker } from './sharing/sharing-worker.ts';
-import { createSpanQueue } from './traces/span-queue.ts';
+import { createSpanQueue } from './traces/learn-from-spans.ts';
 import { createTraceRoutes } from './traces/trace-routes.ts';
 
 export interface PredictionDependencies {

@@ -4,7 +4,8 @@
  */
 import type { DueEndpoint } from '../../src/webhooks/delivery/queue/delivery-queue-store.ts';
 import type { EndpointChange, HealthChange } from '../../src/webhooks/delivery/queue/endpoint-change-store.ts';
-import { nextStep, type Outcome } from '../../src/webhooks/delivery/schedule/delivery.ts';
+import type { Outcome } from '../../src/webhooks/delivery/schedule/attempt-outcome.ts';
+import { nextStep } from '../../src/webhooks/delivery/schedule/delivery.ts';
 import type { Job, Lane } from '../../src/webhooks/delivery/schedule/turn-tree.ts';
 import { recordConnection, recordOutcome, takeDue } from '../../src/webhooks/delivery/worker/endpoint-outcomes.ts';
 import { admit, createEndpointTable, markStored, pickJob } from '../../src/webhooks/delivery/worker/endpoint-table.ts';

@@ -1,6 +1,6 @@
 /** Answers of OTLP/HTTP, in the encoding of the request: `ExportTraceServiceResponse`, and `google.rpc.Status` for a refusal. */
 import { WireWriter } from '../../grpc/protobuf/wire-writer.ts';
-import type { AcceptedSpans } from './accept-spans.ts';
+import type { AcceptedSpans } from './learnable-spans.ts';
 import type { TraceEncoding } from './trace-body.ts';
 
 export interface TraceAnswer {

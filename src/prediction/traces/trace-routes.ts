@@ -12,8 +12,8 @@ import { respondToError } from '../../http/failure-response.ts';
 import { createRoutes } from '../../http/routes.ts';
 import type { World } from '../../world.ts';
 import { requireHttpCaller } from '../api/predict-routes.ts';
-import { acceptSpans } from './accept-spans.ts';
-import type { SpanQueue } from './span-queue.ts';
+import type { SpanQueue } from './learn-from-spans.ts';
+import { selectLearnableSpans } from './learnable-spans.ts';
 import { answerExport, answerRefusal, type TraceAnswer } from './trace-answer.ts';
 import { readEncoding, readSpans, type TraceEncoding } from './trace-body.ts';
 import { describeTraces } from './trace-openapi.ts';
@@ -38,7 +38,7 @@ export function createTraceRoutes({ rule, queue, world }: TraceRouteDependencies
         'not_found',
         'Cannot take traces: PREDICTION_TRACES_KV_CAPACITY_TOKENS must say how many tokens the KV cache of one server holds',
       );
-    const accepted = acceptSpans(await readSpans(c, encoding), world.nowMs());
+    const accepted = selectLearnableSpans(await readSpans(c, encoding), world.nowMs());
     await queue.add(accepted.spans);
     return respond(c, 200, answerExport(accepted, encoding));
   });

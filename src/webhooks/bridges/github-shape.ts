@@ -1,6 +1,6 @@
 /** GitHub's payloads, which Gitea and Forgejo follow with small differences. */
 import type { EventInput } from '../events/event.ts';
-import { MAX_LISTED_COMMITS } from '../events/event-kind.ts';
+import { MAX_LISTED_COMMITS } from '../events/event-limits.ts';
 import { compact, type Json, toTime } from './bridge.ts';
 import { toCommit, toIssue, toMergeRequest, toPerson } from './github-objects.ts';
 

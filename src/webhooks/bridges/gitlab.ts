@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import type { EventInput } from '../events/event.ts';
-import { MAX_LISTED_COMMITS } from '../events/event-kind.ts';
+import { MAX_LISTED_COMMITS } from '../events/event-limits.ts';
 import { standardKey } from '../profiles/signature.ts';
 import { type Bridge, compact, isEqual, type Json, type ReadHeader, type SignedRequest, toTime } from './bridge.ts';
 import { toCommit, toIssue, toMergeRequest, toPerson } from './gitlab-objects.ts';

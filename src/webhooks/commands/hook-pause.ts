@@ -1,5 +1,5 @@
 /** The pause of a webhook, in words. */
-import type { Pause, PauseReason } from '../delivery/schedule/pause.ts';
+import type { Pause, PauseReason } from '../delivery/schedule/pause-reason.ts';
 import { toOffsetTime } from '../parameters/json-body.ts';
 
 const REASONS: Readonly<Record<PauseReason, string>> = {

@@ -10,6 +10,3 @@ export const FLAG_OF = {
 export type EventKind = keyof typeof FLAG_OF;
 
 export const EVENT_KINDS = Object.keys(FLAG_OF) as readonly EventKind[];
-
-/** A body lists this many commits at most, the newest; a count says how many there were. */
-export const MAX_LISTED_COMMITS = 20;

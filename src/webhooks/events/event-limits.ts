@@ -16,6 +16,9 @@ export const LIMITS = {
   pushOptions: 100,
 } as const;
 
+/** A body lists this many commits at most, the newest; a count says how many there were. */
+export const MAX_LISTED_COMMITS = 20;
+
 /** The first characters of a text, without half of a surrogate pair at the end. */
 export function shorten(text: string, maxLength: number): string {
   if (text.length <= maxLength) return text;

@@ -3,8 +3,7 @@
  * `git/`), receivers' payloads are rendered from it (`profiles/`).
  */
 import { z } from '@hono/zod-openapi';
-import { MAX_LISTED_COMMITS } from './event-kind.ts';
-import { EPOCH, LIMITS, parseTime, shorten } from './event-limits.ts';
+import { EPOCH, LIMITS, MAX_LISTED_COMMITS, parseTime, shorten } from './event-limits.ts';
 
 const sha = z.string().regex(/^([0-9a-f]{40}|[0-9a-f]{64})$/, 'must be 40 or 64 lower-case hex digits');
 const time = z.iso.datetime({ offset: true, error: 'must be an ISO 8601 time with Z or an offset' });

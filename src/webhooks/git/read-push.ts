@@ -6,8 +6,7 @@
  */
 import { describeError } from '../../errors.ts';
 import type { EventInput } from '../events/event.ts';
-import { MAX_LISTED_COMMITS } from '../events/event-kind.ts';
-import { LIMITS, shorten } from '../events/event-limits.ts';
+import { LIMITS, MAX_LISTED_COMMITS, shorten } from '../events/event-limits.ts';
 import { readCommits } from './read-commits.ts';
 import { askGit, type RunGit, readGit } from './run-git.ts';
 import { createSplitter } from './split-output.ts';

@@ -1,6 +1,6 @@
 /** How hooks fare, for people who look at them: what waits, what keeps it back, since when nothing but failure, and the last day. */
 import { type Row, type Statement, type Store, statement } from '../../database/store.ts';
-import type { Pause, PauseReason } from '../delivery/schedule/pause.ts';
+import type { Pause, PauseReason } from '../delivery/schedule/pause-reason.ts';
 
 /** Counted so far only: a page must not cost more because an endpoint has been dead for a week. */
 export const COUNT_LIMIT = 10_000;

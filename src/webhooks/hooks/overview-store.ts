@@ -1,6 +1,6 @@
 /** What the overview says of webhooks: which are in trouble, and what waits; of all owners, or of some. */
 import { type Row, type Statement, type Store, statement } from '../../database/store.ts';
-import type { PauseReason } from '../delivery/schedule/pause.ts';
+import type { PauseReason } from '../delivery/schedule/pause-reason.ts';
 
 /** A page must not cost more because a million deliveries wait. */
 export const BACKLOG_LIMIT = 10_000;

@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi';
 import type { SecretCipher } from '../../encryption/secret-cipher.ts';
-import { PAUSE_REASONS, type Pause } from '../delivery/schedule/pause.ts';
+import { PAUSE_REASONS, type Pause } from '../delivery/schedule/pause-reason.ts';
 import { decryptSecrets, PROFILE_NAMES } from '../hooks/hook.ts';
 import type { StoredHook } from '../hooks/hook-store.ts';
 import { toOffsetTime } from '../parameters/json-body.ts';

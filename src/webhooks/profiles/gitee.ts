@@ -4,7 +4,8 @@
  */
 import type { Event, EventOf, ReferenceEvent } from '../events/event.ts';
 import { countCommits, isZeroSha, listCommits } from '../events/event.ts';
-import { type EventKind, MAX_LISTED_COMMITS } from '../events/event-kind.ts';
+import type { EventKind } from '../events/event-kind.ts';
+import { MAX_LISTED_COMMITS } from '../events/event-limits.ts';
 import { toBytes, withOffset } from '../parameters/json-body.ts';
 import type { Repository } from '../repositories/repository.ts';
 import { EVENT_HEADER_OF } from './gitcode.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { forEachEngine } from '../../../../test/support/engines.ts';
 import { type Store, statement } from '../../../database/store.ts';
-import type { PauseReason } from '../schedule/pause.ts';
+import type { PauseReason } from '../schedule/pause-reason.ts';
 import { type AttemptResult, attemptResultSteps } from './attempt-result-store.ts';
 import { readContents, readDueEndpoints, readWaiting } from './delivery-queue-store.ts';
 import { recoverEndpointStep, reopenUnverified, restart, takeTest, wakeOrigin } from './delivery-restart-store.ts';

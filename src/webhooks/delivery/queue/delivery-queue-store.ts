@@ -6,7 +6,7 @@ import { type Statement, type Step, type Store, statement } from '../../../datab
 import { wideStatement, wideSteps } from '../../../database/value-rows.ts';
 import type { EventKind } from '../../events/event-kind.ts';
 import type { EncryptedSecrets } from '../../hooks/hook.ts';
-import type { PauseReason, RECONNECTED } from '../schedule/pause.ts';
+import type { PauseReason, RECONNECTED } from '../schedule/pause-reason.ts';
 import { isStillPending } from './delivery-store.ts';
 
 export interface DueEndpoint {

@@ -1,7 +1,7 @@
 /** Restarts deliveries that have ended, or that wait for a retry or behind a pause. */
 import { type Row, type Statement, type Step, type Store, statement } from '../../../database/store.ts';
 import { renderValueRows, wideStatement, wideSteps } from '../../../database/value-rows.ts';
-import { RECONNECTED } from '../schedule/pause.ts';
+import { RECONNECTED } from '../schedule/pause-reason.ts';
 
 // A new schedule begins: its attempts are counted from here.
 const restartIn = (lane: 0 | 1) => `state = 'pending', lane = ${lane}, due_at_ms = $3, schedule_from = attempts`;

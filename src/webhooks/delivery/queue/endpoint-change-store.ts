@@ -4,8 +4,8 @@
  */
 import { type Row, type SqlValue, type Statement, type Step, statement } from '../../../database/store.ts';
 import { renderValueRows, wideStatement, wideSteps } from '../../../database/value-rows.ts';
-import type { EndpointHealth } from '../schedule/delivery.ts';
-import type { Pause } from '../schedule/pause.ts';
+import type { EndpointHealth } from '../schedule/disable-failing-hook.ts';
+import type { Pause } from '../schedule/pause-reason.ts';
 import { countFailureStep, recoverEndpointStep } from './delivery-restart-store.ts';
 import {
   cancelEndpointStep,

@@ -1,6 +1,6 @@
 /**
  * Stops sending to what is down, and starts again step by step. The same machine serves a hook and an origin; what counts
- * as a success and a failure for each is in `evidence.ts`. Values only: no clock, no input or output.
+ * as a success and a failure for each is in `attempt-outcome.ts`. Values only: no clock, no input or output.
  *
  * A breaker judges a share of failures, not failures in a row: a receiver with one bad server of five fails five times in
  * a row every few seconds at 150 deliveries a second, and it is not down. For the same reason one failure on the ramp

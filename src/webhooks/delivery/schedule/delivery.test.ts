@@ -1,15 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import {
-  DISABLE_AFTER_MS,
-  type EndpointHealth,
-  findDisableReason,
-  judgeStatus,
-  type NextStep,
-  nextStep,
-  type Outcome,
-  updateHealth,
-} from './delivery.ts';
+import { judgeStatus, type Outcome } from './attempt-outcome.ts';
+import { type NextStep, nextStep } from './delivery.ts';
+import { DISABLE_AFTER_MS, type EndpointHealth, findDisableReason, updateHealth } from './disable-failing-hook.ts';
 
 const moment = { nowMs: 1000, random: 0.5 };
 const refused: Outcome = { kind: 'refused', status: 500 };

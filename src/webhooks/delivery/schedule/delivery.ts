@@ -14,6 +14,7 @@
  * for each claim would double the writes and add nothing to the lease. `held` is a mark on the endpoint: one update holds or
  * releases a hook with a million deliveries.
  */
+import type { Outcome } from './attempt-outcome.ts';
 import { MAX_ATTEMPTS, planRetryMs } from './retry-policy.ts';
 
 export const STORED_STATES = ['pending', 'succeeded', 'dead', 'blocked', 'expired', 'canceled'] as const;
@@ -24,19 +25,6 @@ export type StoredState = (typeof STORED_STATES)[number];
 export const DELIVERY_STATES = [...STORED_STATES, 'held'] as const;
 export const HOLD_MS = 7 * 24 * 3600 * 1000;
 export const KEEP_LOG_MS = 30 * 24 * 3600 * 1000;
-/** A hook is disabled after this many failed attempts in a row that reach over this time. */
-export const DISABLE_AFTER_MS = 5 * 24 * 3600 * 1000;
-export const DISABLE_AFTER_FAILS = 20;
-
-/** The outcome of one attempt. */
-export type Outcome =
-  | { readonly kind: 'accepted'; readonly status: number }
-  | { readonly kind: 'gone'; readonly status: 410 }
-  | { readonly kind: 'refused'; readonly status: number; readonly retryAfterMs?: number | undefined }
-  /** `stage`: whether it ended before anything was sent, without a connection, or without an answer. */
-  | { readonly kind: 'unreachable'; readonly reason: string; readonly stage: 'prepare' | 'connect' | 'answer' }
-  | { readonly kind: 'blocked' };
-
 export interface NextStep {
   readonly state: 'pending' | 'succeeded' | 'dead' | 'blocked';
   /** When it is due, if it is pending. */
@@ -65,34 +53,4 @@ export function nextStep(outcome: Outcome, { attempt, nowMs, random }: AttemptMo
       return delayMs === undefined ? { state: 'dead' } : { state: 'pending', dueAtMs: nowMs + delayMs };
     }
   }
-}
-
-/** The outcome for a status code. Redirects are not followed, so they are refusals. */
-export function judgeStatus(status: number, retryAfterMs?: number): Outcome {
-  if (status >= 200 && status < 300) return { kind: 'accepted', status };
-  if (status === 410) return { kind: 'gone', status };
-  return { kind: 'refused', status, retryAfterMs };
-}
-
-/** Failures of an endpoint, which decide whether its hook is disabled. */
-export interface EndpointHealth {
-  /** Failed attempts since the last that was accepted. */
-  readonly fails: number;
-  readonly failingSinceMs: number | null;
-}
-
-export function updateHealth(health: EndpointHealth, outcome: Outcome, nowMs: number): EndpointHealth {
-  if (outcome.kind === 'accepted') return { fails: 0, failingSinceMs: null };
-  return { fails: health.fails + 1, failingSinceMs: health.failingSinceMs ?? nowMs };
-}
-
-/** Why a hook is disabled at once. */
-export const GONE = 'The receiver answered 410 Gone';
-
-/** Why the hook must be disabled now, if it must. */
-export function findDisableReason(health: EndpointHealth, outcome: Outcome, nowMs: number): string | undefined {
-  if (outcome.kind === 'gone') return GONE;
-  if (health.fails < DISABLE_AFTER_FAILS || health.failingSinceMs === null) return undefined;
-  if (nowMs - health.failingSinceMs < DISABLE_AFTER_MS) return undefined;
-  return `Nothing but failure since ${new Date(health.failingSinceMs).toISOString()}, in ${health.fails} attempts`;
 }

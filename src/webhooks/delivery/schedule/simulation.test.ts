@@ -11,7 +11,7 @@ import {
   SILENCE,
   type SimulatedHook,
 } from '../../../../test/support/delivery-simulation.ts';
-import type { Outcome } from './delivery.ts';
+import type { Outcome } from './attempt-outcome.ts';
 
 const SHARED = 'https://gateway.example.com';
 const SECOND = 1000;

@@ -1,6 +1,6 @@
 /** The progress of an attempt, and the report of its end. */
 import { errors } from 'undici';
-import { judgeStatus, type Outcome } from '../schedule/delivery.ts';
+import { judgeStatus, type Outcome } from '../schedule/attempt-outcome.ts';
 import { parseRetryAfterMs } from '../schedule/retry-policy.ts';
 import type { Connection } from './delivery-connection.ts';
 import { isTlsError } from './delivery-socket.ts';

@@ -1,5 +1,6 @@
 /** One endpoint in a worker's memory: the deliveries in hand, how it fares, and the breaker of its hook. */
 import type { DueEndpoint } from '../queue/delivery-queue-store.ts';
+import { type Outcome, toBreakerEvents } from '../schedule/attempt-outcome.ts';
 import {
   advanceBreaker,
   type Breaker,
@@ -8,8 +9,7 @@ import {
   HOOK_RULES,
   restoreBreaker,
 } from '../schedule/breaker.ts';
-import { type EndpointHealth, type Outcome, updateHealth } from '../schedule/delivery.ts';
-import { evidenceOf } from '../schedule/evidence.ts';
+import { type EndpointHealth, updateHealth } from '../schedule/disable-failing-hook.ts';
 
 export interface Endpoint {
   readonly hookId: number;
@@ -68,7 +68,7 @@ export function advanceHook(endpoint: Endpoint, event: BreakerEvent, moment: Bre
 /** Updates health and breaker. Returns whether the count of failures changed, which belongs into the row. */
 export function recordOfHook(endpoint: Endpoint, outcome: Outcome, moment: BreakerMoment): boolean {
   const { fails } = endpoint.health;
-  const { ofHook } = evidenceOf(outcome);
+  const { ofHook } = toBreakerEvents(outcome);
   endpoint.health = updateHealth(endpoint.health, outcome, moment.nowMs);
   if (ofHook !== undefined) advanceHook(endpoint, ofHook, moment);
   return endpoint.health.fails !== fails;

@@ -1,7 +1,7 @@
 import { Counter, Gauge, Histogram } from 'prom-client';
 import type { Metrics } from '../../../telemetry/metrics.ts';
 import type { Breaker } from '../schedule/breaker.ts';
-import { PAUSE_REASONS, type PauseReason } from '../schedule/pause.ts';
+import { PAUSE_REASONS, type PauseReason } from '../schedule/pause-reason.ts';
 
 export interface DeliveryMetrics {
   countAttempt(outcome: string, seconds: number): void;

@@ -4,11 +4,11 @@
  */
 import type { DueEndpoint } from '../queue/delivery-queue-store.ts';
 import type { EndpointChange } from '../queue/endpoint-change-store.ts';
+import { type Outcome, toBreakerEvents } from '../schedule/attempt-outcome.ts';
 import type { Breaker, BreakerEvent, BreakerMoment } from '../schedule/breaker.ts';
-import { findDisableReason, GONE, type Outcome } from '../schedule/delivery.ts';
-import { evidenceOf } from '../schedule/evidence.ts';
+import { findDisableReason, GONE } from '../schedule/disable-failing-hook.ts';
 import type { OriginChange } from '../schedule/origin-breakers.ts';
-import { type Pause, RECONNECTED } from '../schedule/pause.ts';
+import { type Pause, RECONNECTED } from '../schedule/pause-reason.ts';
 import { advanceHook, type Endpoint, recordOfHook } from './delivery-endpoint.ts';
 import { type EndpointTable, listEndpoints, noteDue, stopLoading, takeMoment } from './endpoint-table.ts';
 
@@ -49,7 +49,7 @@ export function recordConnection(table: EndpointTable, { origin, hookId }: Endpo
 export function recordOutcome(table: EndpointTable, endpoint: Endpoint, outcome: Outcome): EndpointChange[] {
   const moment = takeMoment(table);
   const hasHealthChanged = recordOfHook(endpoint, outcome, moment);
-  const { ofOrigin } = evidenceOf(outcome);
+  const { ofOrigin } = toBreakerEvents(outcome);
   const origin = ofOrigin && table.origins.record(endpoint.origin, ofOrigin, moment);
   const pause = findPause(table, endpoint, moment.nowMs);
   const changes = [
@@ -70,7 +70,7 @@ export function recordManualOutcome(
   { hookId, origin }: Pick<Endpoint, 'hookId' | 'origin'>,
   outcome: Outcome,
 ): EndpointChange[] {
-  const { ofHook, ofOrigin } = evidenceOf(outcome);
+  const { ofHook, ofOrigin } = toBreakerEvents(outcome);
   const endpoint = table.endpoints.get(hookId);
   if (endpoint !== undefined) {
     const moment = takeMoment(table);

@@ -13,7 +13,7 @@ export interface AcceptedSpans {
   readonly reason: string;
 }
 
-export function acceptSpans(spans: Iterable<Span>, nowMs: number): AcceptedSpans {
+export function selectLearnableSpans(spans: Iterable<Span>, nowMs: number): AcceptedSpans {
   const accepted: WaitingSpan[] = [];
   const reasons: string[] = [];
   let index = 0;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Outcome } from './delivery.ts';
-import { evidenceOf } from './evidence.ts';
+import type { Outcome } from './attempt-outcome.ts';
+import { toBreakerEvents } from './attempt-outcome.ts';
 
 const silent = (stage: 'prepare' | 'connect' | 'answer'): Outcome => ({ kind: 'unreachable', reason: 'x', stage });
 const refused = (status: number, retryAfterMs?: number): Outcome => ({ kind: 'refused', status, retryAfterMs });
@@ -22,6 +22,6 @@ const cases: [title: string, outcome: Outcome, ofHook: string | undefined, ofOri
 ];
 for (const [title, outcome, ofHook, ofOrigin] of cases)
   test(`${title}: ${ofHook ?? 'nothing'} of the hook, ${ofOrigin ?? 'nothing'} of the origin`, () => {
-    const evidence = evidenceOf(outcome);
-    assert.deepEqual([evidence.ofHook?.kind, evidence.ofOrigin?.kind], [ofHook, ofOrigin]);
+    const events = toBreakerEvents(outcome);
+    assert.deepEqual([events.ofHook?.kind, events.ofOrigin?.kind], [ofHook, ofOrigin]);
   });

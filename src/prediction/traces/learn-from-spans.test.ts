@@ -8,8 +8,8 @@ import type { Attributes, Span } from '../formats/spans/span.ts';
 import { createObservationSink } from '../observations/observation-sink.ts';
 import { listSamples } from '../observations/sample-store.ts';
 import { createPredictor } from '../online/predictor.ts';
-import { acceptSpans } from './accept-spans.ts';
-import { createSpanQueue } from './span-queue.ts';
+import { createSpanQueue } from './learn-from-spans.ts';
+import { selectLearnableSpans } from './learnable-spans.ts';
 import { countWaitingSpans } from './span-store.ts';
 
 const never = new AbortController().signal;
@@ -83,7 +83,7 @@ forEachEngine('a request is learned with the load of requests that ended after i
     [spanOf({ id: 'other', startMs: at + 1100, ttftMs: 100, latencyMs: 600, server: 's2' })],
     [spanOf({ id: 'a', startMs: at, ttftMs: 500, latencyMs: 8000 })],
   ];
-  for (const spans of exports) await queue.add(acceptSpans(spans, at).spans);
+  for (const spans of exports) await queue.add(selectLearnableSpans(spans, at).spans);
   await queue.learnDue(never);
   assert.deepEqual(await listLearned(store), [], 'none has waited long enough');
   world.moveMs(HOLD_MS);
@@ -101,7 +101,10 @@ forEachEngine('a request is learned with the load of requests that ended after i
 
 forEachEngine('a span that is sent twice is learned once, also after it was learned', async (store) => {
   const { queue, world } = openQueue(store);
-  const { spans } = acceptSpans([spanOf({ id: 'a', startMs: world.nowMs(), ttftMs: 100, latencyMs: 600 })], 1e15);
+  const { spans } = selectLearnableSpans(
+    [spanOf({ id: 'a', startMs: world.nowMs(), ttftMs: 100, latencyMs: 600 })],
+    1e15,
+  );
   await queue.add(spans);
   await queue.add(spans);
   world.moveMs(HOLD_MS);
@@ -141,7 +144,7 @@ function request(): Request {
 for (const [title, span, reason] of rejected)
   forEachEngine(`a span with ${title} is rejected, the others are taken`, async (store) => {
     const { queue } = openQueue(store);
-    const accepted = acceptSpans([span, spanOf({ ...request(), id: 'good' })], 1e12);
+    const accepted = selectLearnableSpans([span, spanOf({ ...request(), id: 'good' })], 1e12);
     assert.match(accepted.reason, reason);
     assert.equal(accepted.rejected, 1);
     await queue.add(accepted.spans);

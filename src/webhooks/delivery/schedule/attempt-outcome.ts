@@ -1,0 +1,62 @@
+/**
+ * The outcome of an attempt, and the event that it is for two breakers: that of the hook and that of its origin.
+ *
+ * An answer comes from one path, so it says something about that hook alone, whatever its status: many owners may have hooks
+ * at one Jenkins or one gateway, and no answer to one of them may stop another. Only what happens before a request is
+ * sent, the name, the connection and TLS, is the same for all hooks of an origin, and no path can bring it about.
+ */
+import type { BreakerEvent } from './breaker.ts';
+
+/** The outcome of one attempt. */
+export type Outcome =
+  | { readonly kind: 'accepted'; readonly status: number }
+  | { readonly kind: 'gone'; readonly status: 410 }
+  | { readonly kind: 'refused'; readonly status: number; readonly retryAfterMs?: number | undefined }
+  /** `stage`: whether it ended before anything was sent, without a connection, or without an answer. */
+  | { readonly kind: 'unreachable'; readonly reason: string; readonly stage: 'prepare' | 'connect' | 'answer' }
+  | { readonly kind: 'blocked' };
+
+/** The outcome for a status code. Redirects are not followed, so they are refusals. */
+export function judgeStatus(status: number, retryAfterMs?: number): Outcome {
+  if (status >= 200 && status < 300) return { kind: 'accepted', status };
+  if (status === 410) return { kind: 'gone', status };
+  return { kind: 'refused', status, retryAfterMs };
+}
+
+export interface BreakerEvents {
+  /** Undefined: the outcome says nothing about the hook. */
+  readonly ofHook: BreakerEvent | undefined;
+  readonly ofOrigin: BreakerEvent | undefined;
+}
+
+const SUCCESS: BreakerEvent = { kind: 'success' };
+const FAILURE: BreakerEvent = { kind: 'failure' };
+
+type EventsOf = { readonly [K in Outcome['kind']]: (outcome: Extract<Outcome, { kind: K }>) => BreakerEvents };
+
+const EVENTS_OF: EventsOf = {
+  accepted: () => ({ ofHook: SUCCESS, ofOrigin: SUCCESS }),
+  refused: (outcome) => ({ ofHook: judgeRefusal(outcome), ofOrigin: SUCCESS }),
+  gone: () => ({ ofHook: FAILURE, ofOrigin: SUCCESS }),
+  unreachable: ({ stage }) => EVENTS_OF_STAGE[stage],
+  // The receiver was not asked.
+  blocked: () => ({ ofHook: FAILURE, ofOrigin: undefined }),
+};
+
+const EVENTS_OF_STAGE: Readonly<Record<Extract<Outcome, { kind: 'unreachable' }>['stage'], BreakerEvents>> = {
+  // The sender's own fault: the receiver was not asked.
+  prepare: { ofHook: FAILURE, ofOrigin: undefined },
+  connect: { ofHook: undefined, ofOrigin: FAILURE },
+  // One path may stay silent while the others answer.
+  answer: { ofHook: FAILURE, ofOrigin: SUCCESS },
+};
+
+export function toBreakerEvents(outcome: Outcome): BreakerEvents {
+  return (EVENTS_OF[outcome.kind] as (outcome: Outcome) => BreakerEvents)(outcome);
+}
+
+/** RFC 6585 §4: 429 is about this sender's rate, so the wait counts at once. With any other status it counts once most fail. */
+function judgeRefusal({ status, retryAfterMs = 0 }: Extract<Outcome, { kind: 'refused' }>): BreakerEvent {
+  if (retryAfterMs === 0) return FAILURE;
+  return { kind: status === 429 ? 'rate_limited' : 'failure', askedMs: retryAfterMs };
+}
