@@ -8,13 +8,12 @@ import { openTestStore } from '../support/engines.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
 import { createServiceLoad, type LoadCounts, type LoadScale, type ServiceLoad } from '../support/service-load.ts';
 import { createDataDir } from '../support/start-program.ts';
-import { type PatroniFleet, type Route, startPatroniFleet } from './patroni-fleet.ts';
+import { type FleetOptions, type PatroniFleet, startPatroniFleet } from './patroni-fleet.ts';
 
 /** What happens to the primary: `kill -9`, or SIGSTOP, which leaves its connections open. */
 export type Blow = 'kill' | 'freeze';
 
-export interface FailoverOptions {
-  readonly route: Route;
+export interface FailoverOptions extends FleetOptions {
   readonly scale: LoadScale;
   readonly blows: readonly Blow[];
   readonly print: (line: string) => void;
@@ -39,7 +38,11 @@ export interface FailoverReport {
   readonly failures: readonly string[];
 }
 
-const HOOKS = 4;
+export const FULL_SCALE: LoadScale = { events: 5_000, refreshes: 5_000, observations: 20_000, codes: 200 };
+/** What the gate runs. */
+export const SHORT_SCALE: LoadScale = { events: 500, refreshes: 500, observations: 2_000, codes: 20 };
+
+export const HOOKS = 4;
 export const DELIVERY_WITHIN_MS = 15_000;
 const PRINT_EVERY_MS = 5_000;
 const LOOK_EVERY_MS = 20;
@@ -47,9 +50,9 @@ const LOOK_EVERY_MS = 20;
 const END_WITHIN_MS = 420_000;
 const KEYS = Buffer.alloc(32, 7).toString('base64');
 
-export async function runFailover({ route, scale, blows, print }: FailoverOptions): Promise<FailoverReport> {
+export async function runFailover({ scale, blows, print, ...fleetOptions }: FailoverOptions): Promise<FailoverReport> {
   await using undo = new AsyncDisposableStack();
-  const fleet = undo.use(await startPatroniFleet(route));
+  const fleet = undo.use(await startPatroniFleet(fleetOptions));
   print(`three nodes run; DATABASE_URL=${fleet.databaseUrl}`);
   const place = { dataDir: createDataDir(), databaseUrl: fleet.databaseUrl };
   const receivers: Receiver[] = [];

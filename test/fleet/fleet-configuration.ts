@@ -13,10 +13,12 @@ interface PatroniOptions {
   readonly etcdPort: number;
   /** The folder with `postgres`. */
   readonly binaries: string;
+  /** PostgreSQL's `wal_retrieve_retry_interval`: how soon a standby tries again to connect to a new primary. */
+  readonly standbyRetry: string;
 }
 
 /** YAML takes JSON. A shorter time to live than Patroni's default of 30 s: a run waits less, and finds the same. */
-export function describePatroni({ node, etcdPort, binaries }: PatroniOptions): string {
+export function describePatroni({ node, etcdPort, binaries, standbyRetry }: PatroniOptions): string {
   const address = `127.0.0.1:${node.port}`;
   return JSON.stringify({
     scope: 'trivet',
@@ -46,7 +48,11 @@ export function describePatroni({ node, etcdPort, binaries }: PatroniOptions): s
         rewind: { username: 'rewinder' },
       },
       pg_hba: ['local all all trust', 'host all all 127.0.0.1/32 trust', 'host replication all 127.0.0.1/32 trust'],
-      parameters: { unix_socket_directories: node.folder, shared_buffers: '64MB' },
+      parameters: {
+        unix_socket_directories: node.folder,
+        shared_buffers: '64MB',
+        wal_retrieve_retry_interval: standbyRetry,
+      },
     },
   });
 }

@@ -1,13 +1,11 @@
 /**
- * `npm run test:fleet`, with `-- --route haproxy` or `pgbouncer`, `--runs 20`, `--short`, `--blows kill,freeze`.
+ * `npm run test:fleet`, with `-- --route haproxy` or `pgbouncer`, `--runs 20`, `--short`, `--blows kill,freeze`,
+ * `--standby-retry 500ms`.
  * Needs Debian's patroni, etcd-server, haproxy, pgbouncer and postgresql.
  */
 import { parseArgs } from 'node:util';
-import { type Blow, type FailoverReport, formatSeconds, runFailover } from './failover.ts';
+import { type Blow, type FailoverReport, FULL_SCALE, formatSeconds, runFailover, SHORT_SCALE } from './failover.ts';
 import { ROUTES, type Route } from './patroni-fleet.ts';
-
-const FULL = { events: 5_000, refreshes: 5_000, observations: 20_000, codes: 200 };
-const SHORT = { events: 500, refreshes: 500, observations: 2_000, codes: 20 };
 
 const { values } = parseArgs({
   options: {
@@ -15,6 +13,7 @@ const { values } = parseArgs({
     runs: { type: 'string', default: '1' },
     blows: { type: 'string' },
     short: { type: 'boolean', default: false },
+    'standby-retry': { type: 'string', default: '5s' },
   },
 });
 
@@ -77,7 +76,14 @@ const blows = readBlows(values.blows ?? (values.short ? 'kill' : 'kill,kill'));
 const rows: string[] = [];
 let passed = 0;
 for (let run = 1; run <= Number(values.runs); run += 1) {
-  const report = await runFailover({ route, scale: values.short ? SHORT : FULL, blows, print });
+  const standbyRetry = values['standby-retry'];
+  const report = await runFailover({
+    route,
+    standbyRetry,
+    scale: values.short ? SHORT_SCALE : FULL_SCALE,
+    blows,
+    print,
+  });
   for (const failure of report.failures.slice(0, 20)) print(`FAILED: ${failure}`);
   if (report.failures.length === 0) passed += 1;
   rows.push(renderRow(run, report));

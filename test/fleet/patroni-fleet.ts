@@ -16,6 +16,12 @@ import { describeHaproxy, describePatroni, describePgbouncer, type NodePlace } f
 export const ROUTES = ['hosts', 'haproxy', 'pgbouncer'] as const;
 export type Route = (typeof ROUTES)[number];
 
+export interface FleetOptions {
+  readonly route: Route;
+  /** PostgreSQL's `wal_retrieve_retry_interval`. */
+  readonly standbyRetry: string;
+}
+
 export interface PatroniFleet extends AsyncDisposable {
   readonly databaseUrl: string;
   /** The primary that Patroni names, once there is one. */
@@ -39,7 +45,7 @@ const NODES = 3;
 const ASK_EVERY_MS = 50;
 const START_WITHIN_MS = 90_000;
 
-export async function startPatroniFleet(route: Route): Promise<PatroniFleet> {
+export async function startPatroniFleet({ route, standbyRetry }: FleetOptions): Promise<PatroniFleet> {
   const folder = mkdtempSync(join(tmpdir(), 'trivet-fleet-'));
   await using undo = new AsyncDisposableStack();
   const servers = undo.use(createServers(folder));
@@ -55,7 +61,10 @@ export async function startPatroniFleet(route: Route): Promise<PatroniFleet> {
   for (const node of nodes) {
     servers.makeFolder(node.folder);
     const binaries = findPostgresBinaries() ?? '';
-    servers.writeFile(join(node.folder, 'patroni.json'), describePatroni({ node, etcdPort: etcdPort!, binaries }));
+    servers.writeFile(
+      join(node.folder, 'patroni.json'),
+      describePatroni({ node, etcdPort: etcdPort!, binaries, standbyRetry }),
+    );
     startNode(node);
   }
   await waitFor('every node to run', () => isWhole(nodes));
