@@ -29,6 +29,8 @@ import { createSweeper } from './maintenance/token-sweeper-worker.ts';
 import { createAuthorizeMount } from './oauth/authorize.ts';
 import { createDeviceMount } from './oauth/device-routes.ts';
 import { createProtocolMounts } from './oauth/protocol-routes.ts';
+import { createPasswordLinkRoutes } from './password-links/password-link-routes.ts';
+import { addPeopleRoutes } from './people-pages/people-routes.ts';
 import { createSetupLink } from './sign-in/setup-routes.ts';
 import { createSignIn } from './sign-in/sign-in.ts';
 import type { UpstreamConfig } from './sign-in/upstream.ts';
@@ -92,6 +94,7 @@ export function createAuthorizationArea(dependencies: AuthorizationDependencies)
     refusals,
     baseUrl: authUrl,
     upstream: readUpstream(dependencies.config),
+    mailer: dependencies.mailer,
   });
   const guard = createSessionGuard(signIn.context, dependencies.listSections);
   const verifyToken = createVerifyToken(protocol);
@@ -105,7 +108,8 @@ export function createAuthorizationArea(dependencies: AuthorizationDependencies)
       createUserMount(protocol, { verifyToken, requireScope }),
       ...mountOperations(implementAdministration({ store, world }), requireScope),
       { path: '/', errors: 'page', routes: signIn.routes, respondPage: respondRefusal },
-      { path: '/', errors: 'page', routes: createPages(signIn.context, guard) },
+      { path: '/', errors: 'page', routes: createPages(signIn.context, guard, [addPeopleRoutes]) },
+      { path: '/', errors: 'page', routes: createPasswordLinkRoutes(signIn.context), respondPage: respondRefusal },
     ],
     workers: [
       createSweeper(protocol),

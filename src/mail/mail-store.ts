@@ -3,7 +3,7 @@
  * links that let people in, so its content is encrypted, and the row is deleted once the mail is sent.
  */
 import { createEncryptedColumn } from '../database/reencrypt-store.ts';
-import { type Row, type Step, type Store, statement } from '../database/store.ts';
+import { type BoundStatement, type Row, type Store, statement } from '../database/store.ts';
 
 export interface WaitingMail {
   readonly id: string;
@@ -41,7 +41,7 @@ export interface NewMail {
   readonly expiresAtMs: number;
 }
 
-export function insertMailStep({ id, content, nowMs, expiresAtMs }: NewMail): Step {
+export function insertMailStatement({ id, content, nowMs, expiresAtMs }: NewMail): BoundStatement {
   return { statement: insertMail, parameters: [id, content, nowMs, expiresAtMs] };
 }
 

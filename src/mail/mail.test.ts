@@ -38,7 +38,7 @@ function createSender(store: Store, smtp: Smtp) {
   const world = createStillWorld();
   const cipher = createSecretCipher([new Uint8Array(32).fill(1)], world);
   const mailer = createMailer({ cipher, world });
-  const queue = (one: Mail, lifetimeMs?: number) => store.writeAll([mailer.queueStep(one, lifetimeMs)]);
+  const queue = (one: Mail, lifetimeMs?: number) => store.writeAll([mailer.queueStatement(one, lifetimeMs)]);
   const send = (on: Store = store, by = smtp) =>
     sendDueMails({ store: on, cipher, world, log: createLog('silent'), smtp: by }, never);
   const countWaiting = async () =>

@@ -1,28 +1,28 @@
 /** What areas need to send mail: the step that makes a mail wait. */
-import type { Step, Store } from '../database/store.ts';
+import type { BoundStatement, Store } from '../database/store.ts';
 import type { SecretCipher } from '../encryption/secret-cipher.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Worker } from '../workers/worker.ts';
 import type { World } from '../world.ts';
 import type { Mail } from './mail.ts';
-import { insertMailStep, mailAssociatedData } from './mail-store.ts';
+import { insertMailStatement, mailAssociatedData } from './mail-store.ts';
 import { createMailWorker } from './mail-worker.ts';
 import type { Smtp } from './smtp.ts';
 
 export interface Mailer {
   /** Put it into the unit that causes the mail. `lifetimeMs`: how long it is worth sending, two days by default. */
-  queueStep(mail: Mail, lifetimeMs?: number): Step;
+  queueStatement(mail: Mail, lifetimeMs?: number): BoundStatement;
 }
 
 const LIFETIME_MS = 2 * 86_400_000;
 
 export function createMailer({ cipher, world }: { readonly cipher: SecretCipher; readonly world: World }): Mailer {
   return {
-    queueStep(mail, lifetimeMs = LIFETIME_MS) {
+    queueStatement(mail, lifetimeMs = LIFETIME_MS) {
       const id = world.uuid();
       const nowMs = world.nowMs();
       const content = cipher.encrypt(JSON.stringify(mail), mailAssociatedData(id));
-      return insertMailStep({ id, content, nowMs, expiresAtMs: nowMs + lifetimeMs });
+      return insertMailStatement({ id, content, nowMs, expiresAtMs: nowMs + lifetimeMs });
     },
   };
 }

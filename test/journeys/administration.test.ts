@@ -127,7 +127,7 @@ async function checkOperations({ dataDir, databaseUrl }: StorePlace): Promise<vo
       'totp_disabled',
       'user_disabled',
       'user_enabled',
-      'user_changed',
+      'administrator_added',
       'organization_created',
       'organization_changed',
       'organization_changed',

@@ -6,6 +6,8 @@ import { html } from 'hono/html';
 import { createPages } from '../../src/authorization/account-pages/pages.ts';
 import { createSessionGuard } from '../../src/authorization/account-pages/session-guard.ts';
 import { createUser, type User } from '../../src/authorization/accounts/user-store.ts';
+import { createPasswordLinkRoutes } from '../../src/authorization/password-links/password-link-routes.ts';
+import { addPeopleRoutes } from '../../src/authorization/people-pages/people-routes.ts';
 import { hashPassword } from '../../src/authorization/sign-in/password.ts';
 import { createSignIn, type SignIn } from '../../src/authorization/sign-in/sign-in.ts';
 import type { Session } from '../../src/authorization/sign-in/sign-in-context.ts';
@@ -14,6 +16,7 @@ import type { Store } from '../../src/database/store.ts';
 import { createSecretCipher, type SecretCipher } from '../../src/encryption/secret-cipher.ts';
 import { createHttpApp } from '../../src/http/http-app.ts';
 import { listenHttp } from '../../src/http/http-server.ts';
+import { createMailer } from '../../src/mail/mailer.ts';
 import { createPageRoutes, respondRefusal } from '../../src/pages/page-routes.ts';
 import { createSignedInPages, type SessionGuard } from '../../src/pages/signed-in-pages.ts';
 import { createLog } from '../../src/telemetry/log.ts';
@@ -40,6 +43,8 @@ export interface PageServiceOptions {
   /** What clients see instead, to test what https changes. */
   readonly baseUrl?: string;
   readonly upstream?: UpstreamConfig;
+  /** Mails then wait in the store. */
+  readonly withMail?: true;
 }
 
 export const PASSWORD = 'correct horse battery';
@@ -49,6 +54,7 @@ export async function startPageService({
   hostname = '127.0.0.1',
   baseUrl,
   upstream,
+  withMail,
 }: PageServiceOptions = {}): Promise<PageService> {
   await using undo = new AsyncDisposableStack();
   const place = await createStorePlace('sqlite');
@@ -59,13 +65,23 @@ export async function startPageService({
   undo.defer(() => server.drain(0));
   const url = `http://${hostname}:${server.port}`;
   const cipher = createSecretCipher([new Uint8Array(32).fill(1)], world);
-  const signIn = createSignIn({ store, world, cipher, baseUrl: baseUrl ?? url, upstream });
+  const signIn = createSignIn({
+    store,
+    world,
+    cipher,
+    baseUrl: baseUrl ?? url,
+    upstream,
+    mailer: withMail && createMailer({ cipher, world }),
+  });
   const guard = createSessionGuard(signIn.context);
   const lines: string[] = [];
   const app = createHttpApp({
-    mounts: [signIn.routes, createHome(guard), createPages(signIn.context, guard)].map(
-      (routes) => ({ path: '/', errors: 'page', routes, respondPage: respondRefusal }) as const,
-    ),
+    mounts: [
+      signIn.routes,
+      createHome(guard),
+      createPages(signIn.context, guard, [addPeopleRoutes]),
+      createPasswordLinkRoutes(signIn.context),
+    ].map((routes) => ({ path: '/', errors: 'page', routes, respondPage: respondRefusal }) as const),
     log: createLog('trace', { write: (line) => void lines.push(line) }),
     metrics: createMetrics(),
     world,

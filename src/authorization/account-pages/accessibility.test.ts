@@ -6,6 +6,7 @@ import { giveConsent } from '../../../test/support/give-consent.ts';
 import { addUser, type PageService, startPageService } from '../../../test/support/page-service.ts';
 import type { User } from '../accounts/user-store.ts';
 import { createApplication } from '../applications/application.ts';
+import { createPasswordLink } from '../password-links/password-link.ts';
 import { createSetupLink } from '../sign-in/setup-routes.ts';
 import { createPersonalToken } from '../tokens/personal-token.ts';
 
@@ -13,7 +14,7 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
   const browser = useBrowser();
 
   test('axe finds nothing on any page, at 320 px and on a desktop, light and dark', async (t) => {
-    await using service = await startPageService({ hostname: 'localhost' });
+    await using service = await startPageService({ hostname: 'localhost', withMail: true });
     const setupLink = await createSetupLink(service.signIn.context);
     const page = await browser.openPage(t, { bypassCSP: true });
     const check = (title: string, url: string) =>
@@ -26,6 +27,11 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     await addUser(service, 'grace');
     const { clientId } = await fillAccount(service, ada);
     await check('/sign-in', `${service.url}/sign-in`);
+    await check('/forgot-password', `${service.url}/forgot-password`);
+    await check('a mail is on its way', `${service.url}/forgot-password?done=sent`);
+    const { url, statement } = createPasswordLink(service.signIn.context, ada, 'reset');
+    await service.store.writeAll([statement]);
+    await check('/password', url);
     await t.test('a refused sign-in', async () => {
       await signIn(page, service.url, 'wrong password');
       assert.deepEqual(await findFlaws(page), []);
@@ -43,6 +49,10 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
       `/account/applications/${clientId}`,
       '/account/activity',
       '/admin/users',
+      '/admin/users?q=gr&state=active',
+      '/admin/users/grace',
+      '/admin/users/grace/disable',
+      '/admin/users/grace/password-link',
       '/admin/activity',
       '/account/nothing',
     ];

@@ -6,7 +6,7 @@ import { createPageRoutes } from '../../pages/page-routes.ts';
 import type { SessionGuard } from '../../pages/signed-in-pages.ts';
 import { passkeyScript } from '../sign-in/passkey-script.ts';
 import type { Session, SignInContext } from '../sign-in/sign-in-context.ts';
-import { createAccountPages } from './account-pages.ts';
+import { type AccountPages, createAccountPages } from './account-pages.ts';
 import { addActivityRoutes } from './activity-routes.ts';
 import { addApplicationRoutes } from './application-routes.ts';
 import { addProfileRoutes } from './profile-routes.ts';
@@ -15,10 +15,13 @@ import { addSessionRoutes } from './session-routes.ts';
 import { addTokenRoutes } from './token-routes.ts';
 import { addTotpRoutes } from './totp-routes.ts';
 import { addUpstreamLinkRoutes } from './upstream-link-routes.ts';
-import { addUserRoutes } from './user-routes.ts';
 
-/** To be mounted at `/`, beside the sign-in. */
-export function createPages(context: SignInContext, guard: SessionGuard<Session>): OpenAPIHono<HttpEnv> {
+/** To be mounted at `/`, beside the sign-in. `more`: the pages of rooms that build on this one. */
+export function createPages(
+  context: SignInContext,
+  guard: SessionGuard<Session>,
+  more: readonly ((pages: AccountPages) => void)[],
+): OpenAPIHono<HttpEnv> {
   const routes = createPageRoutes();
   const pages = createAccountPages(routes, context, guard);
   addAssetRoutes(routes, [styleSheet, icon, pageScript, passkeyScript]);
@@ -30,6 +33,6 @@ export function createPages(context: SignInContext, guard: SessionGuard<Session>
   addTokenRoutes(pages);
   addApplicationRoutes(pages);
   addActivityRoutes(pages);
-  addUserRoutes(pages);
+  for (const add of more) add(pages);
   return routes;
 }

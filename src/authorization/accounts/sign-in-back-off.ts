@@ -61,6 +61,9 @@ const SITE: BackOffPolicy = { free: 300, longestWaitMs: MINUTE_MS, forgetOneMs: 
 const CHALLENGE: BackOffPolicy = { free: 300, longestWaitMs: 10_000, forgetOneMs: 10_000 };
 const CHALLENGE_OF_SITE: BackOffPolicy = { free: 3000, longestWaitMs: 10_000, forgetOneMs: 1000 };
 
+/** Mails to one person that anybody can cause: three at once, then after waits that double up to an hour. */
+const MAIL: BackOffPolicy = { free: 3, longestWaitMs: HOUR_MS, forgetOneMs: HOUR_MS };
+
 /** The level of a leaky bucket now, if it was `levelMs` at the last attempt, `agoMs` ago. */
 export function drain(levelMs: number, agoMs: number): number {
   return Math.max(0, levelMs - Math.max(0, agoMs));
@@ -136,6 +139,12 @@ export function addressSubjects(kind: string, address: string): AttemptSubject[]
 /** Begins a sign-in that another proof decides later. */
 export function challengeSubjects(kind: string, address: string): AttemptSubject[] {
   return countNetworks(kind, address, { ofNetwork: CHALLENGE, ofSite: CHALLENGE_OF_SITE });
+}
+
+/** A mail that a stranger asks for, for whatever was typed: an account is not needed, so the wait says nothing about one. */
+export function mailSubjects(typed: string, address: string): AttemptSubject[] {
+  const ofPerson = { key: digest(`mail to ${typed.toLowerCase()}`), policy: MAIL, isClearedOnSuccess: false };
+  return [ofPerson, ...addressSubjects('mail', address)];
 }
 
 function countNetworks(

@@ -4,7 +4,7 @@
  * content is encrypted with its digest as associated data, so a copy of the table reveals nothing and signs in no one.
  */
 import { createHash } from 'node:crypto';
-import { type Store, statement } from '../../database/store.ts';
+import { type BoundStatement, type Store, statement } from '../../database/store.ts';
 import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import type { World } from '../../world.ts';
 
@@ -14,7 +14,8 @@ export type TicketKind =
   | 'passkey-sign-in'
   | 'passkey-registration'
   | 'upstream'
-  | 'shown-once';
+  | 'shown-once'
+  | 'password-link';
 
 export interface TicketDependencies {
   readonly store: Store;
@@ -50,16 +51,40 @@ export function ticketAssociatedData(kind: TicketKind, tokenHash: string): strin
   return `ticket:${kind}:${tokenHash}`;
 }
 
-/** Issues a ticket for `content` (anything JSON can say) and returns its token, which is kept nowhere. */
-export async function issueTicket(
-  { store, world, cipher }: TicketDependencies,
+const dropTicket = statement('drop-ticket', 'DELETE FROM tickets WHERE token_hash = $1');
+
+export interface NewTicket {
+  /** Anything that JSON can say. */
+  readonly content: unknown;
+  readonly lifetimeMs: number;
+}
+
+/** A ticket that is good once the statement has committed. Its token is kept nowhere. */
+export function createTicket(
+  { world, cipher }: Omit<TicketDependencies, 'store'>,
   kind: TicketKind,
-  ticket: { readonly content: unknown; readonly lifetimeMs: number },
-): Promise<string> {
+  ticket: NewTicket,
+): { readonly token: string; readonly statement: BoundStatement } {
   const token = Buffer.from(world.randomBytes(32)).toString('base64url');
   const tokenHash = hashTicket(token);
   const content = cipher.encrypt(JSON.stringify(ticket.content), ticketAssociatedData(kind, tokenHash));
-  await store.write(insertTicket, [tokenHash, kind, content, world.nowMs() + ticket.lifetimeMs]);
+  const parameters = [tokenHash, kind, content, world.nowMs() + ticket.lifetimeMs];
+  return { token, statement: { statement: insertTicket, parameters } };
+}
+
+/** The ticket is worth nothing any more. */
+export function dropTicketStatement(token: string): BoundStatement {
+  return { statement: dropTicket, parameters: [hashTicket(token)] };
+}
+
+/** Issues a ticket for `content` (anything JSON can say) and returns its token, which is kept nowhere. */
+export async function issueTicket(
+  dependencies: TicketDependencies,
+  kind: TicketKind,
+  ticket: NewTicket,
+): Promise<string> {
+  const { token, statement: insert } = createTicket(dependencies, kind, ticket);
+  await dependencies.store.write(insert.statement, insert.parameters);
   return token;
 }
 

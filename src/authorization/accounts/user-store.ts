@@ -48,11 +48,15 @@ interface CredentialsRow extends UserRow {
   readonly password_hash: string | null;
 }
 
-const USER_COLUMNS = `id, login, name, email, verified_email_key, is_admin, created_at_ms, disabled_at_ms,
+export const USER_COLUMNS = `id, login, name, email, verified_email_key, is_admin, created_at_ms, disabled_at_ms,
   password_changed_at_ms, epoch`;
 
 const userById = statement<UserRow>('user-by-id', `SELECT ${USER_COLUMNS} FROM users WHERE id = $1`);
 const userByLogin = statement<UserRow>('user-by-login', `SELECT ${USER_COLUMNS} FROM users WHERE login_key = $1`);
+const userByVerifiedEmail = statement<UserRow>(
+  'account-by-verified-email',
+  `SELECT ${USER_COLUMNS} FROM users WHERE verified_email_key = $1`,
+);
 const credentialsByLogin = statement<CredentialsRow>(
   'credentials-by-login',
   `SELECT ${USER_COLUMNS}, password_hash FROM users WHERE login_key = $1`,
@@ -135,6 +139,10 @@ export async function findLogins(
 /** Whatever the case of the letters. */
 export async function findUserByLogin(store: Store, login: string): Promise<User | undefined> {
   return firstUser(await store.readCached(userByLogin, [loginKey(login)]));
+}
+
+export async function findUserByVerifiedEmail(store: Store, email: string): Promise<User | undefined> {
+  return firstUser(await store.read(userByVerifiedEmail, [emailKey(email)]));
 }
 
 export async function findCredentials(store: Store, login: string): Promise<Credentials | undefined> {

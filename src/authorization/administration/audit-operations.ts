@@ -50,7 +50,7 @@ export const searchAudit = describeOperation({
     .openapi('AuditPage'),
 });
 
-type Search = z.output<typeof searchAudit.input>;
+export type AuditSearch = z.output<typeof searchAudit.input>;
 
 export function implementAudit({ store }: PeopleDependencies): Implementation[] {
   return [
@@ -69,9 +69,10 @@ const READ_AT_ONCE = 500;
 /** So that a search that fits few events does not read years of them in one call. */
 const MAX_READ = 10_000;
 
-async function findEvents(
+/** Newest first. Throws `not_found` for a login that no person has. */
+export async function findEvents(
   store: Store,
-  search: Search,
+  search: AuditSearch,
 ): Promise<{ readonly found: RecordedEvent[]; readonly next: string | null }> {
   const userId = search.user === undefined ? undefined : (await findPerson(store, search.user)).id;
   const matches = createMatcher(search, search.by === undefined ? undefined : (await findPerson(store, search.by)).id);
@@ -92,7 +93,7 @@ async function findEvents(
 }
 
 /** A person may do things to the own account: then the event has no actor. */
-function createMatcher({ kind }: Search, actorId: string | undefined): (event: RecordedEvent) => boolean {
+function createMatcher({ kind }: AuditSearch, actorId: string | undefined): (event: RecordedEvent) => boolean {
   return (event) =>
     (kind === undefined || event.kind === kind) &&
     (actorId === undefined || (event.actorId ?? event.userId) === actorId);
@@ -103,7 +104,7 @@ function readTime(text: string | undefined): number | undefined {
 }
 
 /** The page goes on behind the last one, or begins at the end of the time that is asked for. */
-function readStart({ before, until }: Search): EventCursor | undefined {
+function readStart({ before, until }: AuditSearch): EventCursor | undefined {
   const [, atMs, id = ''] = CURSOR.exec(before ?? '') ?? [];
   if (atMs !== undefined) return { atMs: Number(atMs), id };
   const untilMs = readTime(until);
@@ -114,7 +115,7 @@ function formatCursor({ atMs, id }: EventCursor): string {
   return `${atMs}.${id}`;
 }
 
-function toRow(event: RecordedEvent, logins: ReadonlyMap<string, string>): AuditRow {
+export function toRow(event: RecordedEvent, logins: ReadonlyMap<string, string>): AuditRow {
   const { userId, actorId, details = {}, ...rest } = event;
   return {
     ...rest,

@@ -2,6 +2,7 @@
 import type { BoundStatement } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import type { Actor } from '../../operations/operation.ts';
+import { withdraw } from '../accounts/administrator-store.ts';
 import type { AuditKind } from '../accounts/audit-store.ts';
 import { verifyEmail } from '../accounts/email-store.ts';
 import { setPasswordStatement } from '../accounts/password-store.ts';
@@ -17,7 +18,7 @@ import {
 } from '../accounts/user-store.ts';
 import { checkNewPassword, hashPassword } from '../sign-in/password.ts';
 import { deletePersonalTokensStatement } from '../tokens/personal-token-store.ts';
-import { checkAllRights, findChangeable, type PeopleDependencies, recordStatement } from './person.ts';
+import { checkAllRights, findChangeable, findPerson, type PeopleDependencies, recordStatement } from './person.ts';
 
 export interface NewPerson {
   readonly login: string;
@@ -43,14 +44,16 @@ export async function createPerson(
 
 /** Disabled, a person's sessions end and their tokens stop; enabled again, the tokens live on. */
 export async function disablePerson(dependencies: PeopleDependencies, actor: Actor, login: string): Promise<void> {
-  const { world } = dependencies;
-  await changePerson(dependencies, actor, login, {
-    kind: 'user_disabled',
-    listStatements(user) {
-      if (user.id === actor.userId) throw new Failure('conflict', 'Cannot disable the user: it is yourself');
-      return [disableUserStatement(user.id, world.nowMs()), endOtherSessionsStatement(user.id, '')];
-    },
-  });
+  const { store, world } = dependencies;
+  const { id: userId } = await findChangeable(store, actor, login);
+  if (userId === actor.userId) throw new Failure('conflict', 'Cannot disable the user: it is yourself');
+  const nowMs = world.nowMs();
+  const statements = [
+    disableUserStatement(userId, nowMs),
+    endOtherSessionsStatement(userId, ''),
+    recordStatement({ kind: 'user_disabled', userId }, actor, nowMs),
+  ];
+  await withdraw(store, { userId, statements });
 }
 
 export async function enablePerson(dependencies: PeopleDependencies, actor: Actor, login: string): Promise<void> {
@@ -100,16 +103,22 @@ export interface RoleChange {
   readonly isAdmin: boolean;
 }
 
+/** The last administrator who can sign in stays one. */
 export async function setAdministrator(
   dependencies: PeopleDependencies,
   actor: Actor,
   { login, isAdmin }: RoleChange,
 ): Promise<void> {
   checkAllRights(actor);
-  await changePerson(dependencies, actor, login, {
-    kind: 'user_changed',
-    listStatements: (user) => [setAdminStatement(user.id, isAdmin ? 1 : 0)],
-  });
+  const { store, world } = dependencies;
+  const { id: userId } = await findPerson(store, login);
+  const kind = isAdmin ? 'administrator_added' : 'administrator_removed';
+  const statements = [
+    setAdminStatement(userId, isAdmin ? 1 : 0),
+    recordStatement({ kind, userId }, actor, world.nowMs()),
+  ];
+  if (isAdmin) await store.writeAll(statements);
+  else await withdraw(store, { userId, statements });
 }
 
 /** As verified, on the actor's word. */

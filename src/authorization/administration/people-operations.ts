@@ -1,7 +1,6 @@
 /** People over the administration API and by command. */
 import { z } from '@hono/zod-openapi';
 import { describeOperation, type Implementation, implement } from '../../operations/operation.ts';
-import { listUsers, type User } from '../accounts/user-store.ts';
 import {
   createPerson,
   disablePerson,
@@ -11,6 +10,7 @@ import {
   setAdministrator,
   setEmail,
 } from './manage-people.ts';
+import { PERSON_STATES, searchPeople } from './people-store.ts';
 import { findPerson, type PeopleDependencies, personSchema, toPerson } from './person.ts';
 
 const about = { tag: 'People', scope: 'admin:people' } as const;
@@ -25,7 +25,12 @@ export const listPeople = describeOperation({
   path: '/people',
   summary: 'List people in the order of their logins',
   input: z.object({
-    state: z.enum(['active', 'disabled', 'admin']).optional(),
+    q: z
+      .string()
+      .max(100)
+      .default('')
+      .openapi({ description: 'What the login, the name or the email address has in it' }),
+    state: z.enum(PERSON_STATES).optional(),
     after: z.string().max(100).default('').openapi({ description: 'Where the page before ended: its `next`' }),
     limit: z.coerce.number().int().min(1).max(200).default(100),
   }),
@@ -144,34 +149,10 @@ export function implementPeople(dependencies: PeopleDependencies): Implementatio
   ];
 }
 
-interface PageOfPeople {
-  readonly state?: 'active' | 'disabled' | 'admin' | undefined;
-  readonly after: string;
-  readonly limit: number;
-}
+type Search = z.output<typeof listPeople.input>;
 
-const READ_AT_ONCE = 200;
-/** So that a filter that fits few people does not read all of them in one call. */
-const MAX_READ = 2000;
-
-/** May have fewer than asked, and still a `next`: then this many people were looked at. */
-async function listPage({ store }: PeopleDependencies, { state, after, limit }: PageOfPeople) {
-  const found: User[] = [];
-  let last = after;
-  for (let read = 0; read < MAX_READ; read += READ_AT_ONCE) {
-    const users = await listUsers(store, READ_AT_ONCE, last);
-    for (const user of users) {
-      last = user.login;
-      if (isInState(user, state)) found.push(user);
-      if (found.length === limit) return { people: found.map(toPerson), next: last };
-    }
-    if (users.length < READ_AT_ONCE) return { people: found.map(toPerson), next: null };
-  }
-  return { people: found.map(toPerson), next: last };
-}
-
-function isInState({ isAdmin, disabledAtMs }: User, state: PageOfPeople['state']): boolean {
-  if (state === undefined) return true;
-  if (state === 'admin') return isAdmin;
-  return (disabledAtMs !== null) === (state === 'disabled');
+async function listPage({ store }: PeopleDependencies, { limit, ...search }: Search) {
+  const found = await searchPeople(store, { ...search, limit: limit + 1 });
+  const people = found.slice(0, limit);
+  return { people: people.map(toPerson), next: found.length > limit ? (people.at(-1)?.login ?? null) : null };
 }

@@ -14,6 +14,7 @@ import {
   removeSecondStep,
   showPerson,
 } from '../administration/people-operations.ts';
+import { PERSON_STATES } from '../administration/people-store.ts';
 import type { Person } from '../administration/person.ts';
 import { checkNewPassword } from '../sign-in/password.ts';
 import { type AnswerOptions, addAnswerOptions, openAdministration } from './open-administration.ts';
@@ -29,7 +30,8 @@ export function createUserCommand(): Command {
     .option('--admin', 'lets the person administer the service')
     .action(create);
   addAnswerOptions(command.command('list').description('List all people'), 'one JSON object a line')
-    .addOption(new Option('--state <state>', 'only these').choices(['active', 'disabled', 'admin']))
+    .option('--search <text>', 'only people with this in the login, the name or the email address')
+    .addOption(new Option('--state <state>', 'only these').choices(PERSON_STATES))
     .action(list);
   add('show <login>', 'Show a person').action(show);
   add('disable <login>', 'End the sessions and tokens of a person').action(disablePerson);
@@ -79,12 +81,17 @@ async function readPassword(login: string): Promise<string> {
   return password;
 }
 
-async function list(options: AnswerOptions & Pick<InputOf<typeof listPeople>, 'state'>): Promise<void> {
+interface ListOptions extends AnswerOptions, Pick<InputOf<typeof listPeople>, 'state'> {
+  readonly search?: string;
+}
+
+async function list(options: ListOptions): Promise<void> {
   await using operator = await openAdministration(options);
   const people: Person[] = [];
   for (let after: string | null = ''; after !== null; ) {
     const page: { people: Person[]; next: string | null } = await operator.call(listPeople, {
       state: options.state,
+      q: options.search,
       after,
       limit: 200,
     });

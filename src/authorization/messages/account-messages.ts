@@ -199,18 +199,4 @@ export const accountMessages = {
     more: 'Older',
     none: 'Nothing happened yet.',
   },
-  users: {
-    title: 'People',
-    lead: 'All people with an account here.',
-    admin: 'administrator',
-    disabled: 'disabled',
-    disable: 'Disable',
-    enable: 'Enable',
-    create: 'New account',
-    submit: 'Create account',
-    created: 'The account is created.',
-    changed: 'The account is changed.',
-    more: 'More',
-    self: 'You cannot disable yourself.',
-  },
 } as const;

@@ -2,6 +2,7 @@
 import { frameTexts } from '../../pages/texts.ts';
 import { accountMessages } from './account-messages.ts';
 import { audit, methods } from './audit-messages.ts';
+import { peopleMessages } from './people-messages.ts';
 import { signInMessages } from './sign-in-messages.ts';
 
 export const messages = {
@@ -11,4 +12,5 @@ export const messages = {
   shownBefore: 'This secret was shown before and cannot be shown again. Make a new one if you did not copy it.',
   ...signInMessages,
   ...accountMessages,
+  ...peopleMessages,
 } as const;

@@ -26,7 +26,10 @@ export interface UpstreamLink {
   readonly name: string;
 }
 
-const DONE: ReadonlyMap<string, string> = new Map([['signed_out', messages.signIn.ended]]);
+const DONE: ReadonlyMap<string, string> = new Map([
+  ['signed_out', messages.signIn.ended],
+  ['password_changed', messages.signIn.passwordChanged],
+]);
 const REFUSED: ReadonlyMap<string, string> = new Map([
   ['passkey_refused', messages.signIn.passkeyFailed],
   ['upstream_refused', messages.signIn.upstreamFailed],
@@ -143,6 +146,7 @@ async function showSignIn(c: Context<HttpEnv>, shown: SignInShown, status?: 429 
     done,
     current: session && { login: session.user.login, path: flow.returnTo },
     canUsePasskeys: canUsePasskeys(context.baseUrl),
+    canMail: context.mailer !== undefined,
     upstream: upstream && { name: upstream.name, path: `/sign-in/upstream${formatFlow(flow)}` },
   });
   return respondPage(c, page, {

@@ -3,6 +3,7 @@ import type { Context } from 'hono';
 import type { BoundStatement, Store } from '../../database/store.ts';
 import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import type { HttpEnv } from '../../http/context.ts';
+import type { Mailer } from '../../mail/mailer.ts';
 import type { World } from '../../world.ts';
 import { createRefusalLog, type RefusalLog } from '../accounts/refusal-log.ts';
 import {
@@ -34,6 +35,8 @@ export interface SignInContext {
   readonly cookies: Cookies;
   /** An OpenID provider that people may sign in with too. */
   readonly upstream: UpstreamProvider | undefined;
+  /** Undefined: mail is off. */
+  readonly mailer: Mailer | undefined;
   /** Where failed sign-ins are recorded. */
   readonly refusals: RefusalLog;
   readonly currentSession: (c: Context<HttpEnv>) => Promise<Session | undefined>;
@@ -61,6 +64,8 @@ export interface SignInContextDependencies {
   readonly cipher: SecretCipher;
   readonly baseUrl: string;
   readonly upstream?: UpstreamConfig | undefined;
+  /** Undefined: mail is off. */
+  readonly mailer?: Mailer | undefined;
   /** Shared with the protocol's endpoints; created here when absent. */
   readonly refusals?: RefusalLog;
 }
@@ -76,6 +81,7 @@ export function createSignInContext(dependencies: SignInContextDependencies): Si
   };
   return {
     ...dependencies,
+    mailer: dependencies.mailer,
     upstream: dependencies.upstream && createUpstreamProvider(dependencies.upstream),
     cookies,
     refusals: dependencies.refusals ?? createRefusalLog(dependencies),

@@ -21,6 +21,7 @@ export interface SignInView {
   /** The person is signed in already and may continue. */
   readonly current?: { readonly login: string; readonly path: string } | undefined;
   readonly canUsePasskeys: boolean;
+  readonly canMail: boolean;
   /** Name of the upstream provider and where its sign-in starts. */
   readonly upstream?: { readonly name: string; readonly path: string } | undefined;
 }
@@ -36,6 +37,7 @@ ${renderField({ name: 'login', label: t.login, value: view.login, autocomplete: 
 ${renderField({ name: 'password', label: t.password, type: 'password', autocomplete: 'current-password', hasFocus: view.login !== '' && !view.mistake })}
 <button class="full">${t.submit}</button>
 </form>
+${view.canMail ? html`<p class="small"><a href="/forgot-password">${messages.forgot.link}</a></p>` : ''}
 ${view.canUsePasskeys || view.upstream ? renderOtherWays(view) : ''}
 </div>`;
   return renderFocusPage({

@@ -1,0 +1,40 @@
+/** Searching people, in the order of their logins. */
+import { type Store, statement } from '../../database/store.ts';
+import { loginKey } from '../accounts/login.ts';
+import { toUser, USER_COLUMNS, type User, type UserRow } from '../accounts/user-store.ts';
+
+export const PERSON_STATES = ['active', 'disabled', 'admin', 'invited', 'one_step'] as const;
+export type PersonState = (typeof PERSON_STATES)[number];
+
+const HAS_PASSKEY = 'EXISTS (SELECT 1 FROM passkeys p WHERE p.user_id = users.id)';
+const HAS_UPSTREAM = 'EXISTS (SELECT 1 FROM upstream_accounts a WHERE a.user_id = users.id)';
+const HAS_TOTP = 'EXISTS (SELECT 1 FROM totp_secrets t WHERE t.user_id = users.id AND t.confirmed_at_ms IS NOT NULL)';
+
+// No index serves a search within names: a page of it reads on until it is full. Administrators search, and seldom.
+const searchStatement = statement<UserRow>(
+  'search-people',
+  `SELECT ${USER_COLUMNS} FROM users
+   WHERE login_key > $1
+     AND (login_key LIKE $2 ESCAPE '!' OR LOWER(name) LIKE $2 ESCAPE '!' OR LOWER(COALESCE(email, '')) LIKE $2 ESCAPE '!')
+     AND ($3 = ''
+       OR ($3 = 'active' AND disabled_at_ms IS NULL)
+       OR ($3 = 'disabled' AND disabled_at_ms IS NOT NULL)
+       OR ($3 = 'admin' AND is_admin = 1)
+       OR ($3 = 'invited' AND password_changed_at_ms IS NULL AND NOT ${HAS_PASSKEY} AND NOT ${HAS_UPSTREAM})
+       OR ($3 = 'one_step' AND password_changed_at_ms IS NOT NULL AND NOT ${HAS_PASSKEY} AND NOT ${HAS_TOTP}))
+   ORDER BY login_key LIMIT $4`,
+);
+
+export interface PeopleSearch {
+  /** In the login, the name or the email address. */
+  readonly q?: string | undefined;
+  readonly state?: PersonState | undefined;
+  /** The login where the page before ended. */
+  readonly after?: string | undefined;
+  readonly limit: number;
+}
+
+export async function searchPeople(store: Store, { q = '', state, after = '', limit }: PeopleSearch): Promise<User[]> {
+  const pattern = `%${q.trim().toLowerCase().replace(/[!%_]/g, '!$&')}%`;
+  return (await store.read(searchStatement, [loginKey(after), pattern, state ?? '', limit])).map(toUser);
+}

@@ -1,0 +1,67 @@
+/** The mails of this area: subject and text, without their recipient. */
+import type { Mail } from '../../mail/mail.ts';
+
+export interface MailFacts {
+  readonly name: string;
+  readonly login: string;
+  readonly url: string;
+  /** The address of the service. */
+  readonly service: string;
+}
+
+type MailText = Omit<Mail, 'to'>;
+
+function footer(service: string): string {
+  return `Trivet, ${service}`;
+}
+
+export const passwordMails = {
+  invitation: ({ name, login, url, service }: MailFacts): MailText => ({
+    subject: `You are invited to ${service}`,
+    paragraphs: [
+      `Hello ${name},`,
+      `an administrator made an account for you at ${service}. Your login is ${login}.`,
+      'Choose a password to use it. The link works once, for 7 days.',
+    ],
+    link: { label: 'Choose your password', url },
+    footer: footer(service),
+  }),
+  forgotten: ({ name, login, url, service }: MailFacts): MailText => ({
+    subject: 'Choose a new password',
+    paragraphs: [
+      `Hello ${name},`,
+      `a new password was asked for, for your account ${login} at ${service}.`,
+      'If it was you, open this link. It works once, for one hour. If it was not you, there is nothing to do: your password stays as it is.',
+    ],
+    link: { label: 'Choose a new password', url },
+    footer: footer(service),
+  }),
+  reset: ({ name, login, url, service }: MailFacts): MailText => ({
+    subject: 'Choose a new password',
+    paragraphs: [
+      `Hello ${name},`,
+      `an administrator of ${service} sends you this link to choose a new password for your account ${login}.`,
+      'It works once, for 24 hours. Until then your password stays as it is.',
+    ],
+    link: { label: 'Choose a new password', url },
+    footer: footer(service),
+  }),
+  changed: ({ name, login, url, service }: MailFacts): MailText => ({
+    subject: 'Your password was changed',
+    paragraphs: [
+      `Hello ${name},`,
+      `the password of your account ${login} at ${service} was changed with a link. All sessions have ended.`,
+      'If it was not you, choose another password at once and tell an administrator.',
+    ],
+    link: { label: 'Choose another password', url },
+    footer: footer(service),
+  }),
+} as const;
+
+export function createTestMail({ name, service }: Pick<MailFacts, 'name' | 'service'>): MailText {
+  return {
+    subject: 'A test mail',
+    paragraphs: [`Hello ${name},`, `the mail server of ${service} works.`],
+    footer: footer(service),
+  };
+}

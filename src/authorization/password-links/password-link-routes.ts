@@ -1,0 +1,144 @@
+/**
+ * Choosing a password by a link, and asking for one. The caller learns nothing about accounts: the answer is the same, and
+ * the store does the same work, whether there is an account or not.
+ */
+import type { OpenAPIHono } from '@hono/zod-openapi';
+import type { Context } from 'hono';
+import { Failure, isFailure } from '../../errors.ts';
+import type { HttpEnv } from '../../http/context.ts';
+import type { Mailer } from '../../mail/mailer.ts';
+import { respondPage } from '../../pages/page-response.ts';
+import { createPageRoutes, readField, readForm, toMistake } from '../../pages/page-routes.ts';
+import { type RefusedForm, readRefused, redirectRefused } from '../../pages/refused-form.ts';
+import { checkAttempt } from '../accounts/attempt-store.ts';
+import { auditStatement } from '../accounts/audit-store.ts';
+import { mailSubjects } from '../accounts/sign-in-back-off.ts';
+import { findUserByLogin, findUserByVerifiedEmail, type User } from '../accounts/user-store.ts';
+import { messages } from '../messages/messages.ts';
+import { isBusy } from '../sign-in/password-hash-queue.ts';
+import { clientAddress } from '../sign-in/read-client-address.ts';
+import type { SignInContext } from '../sign-in/sign-in-context.ts';
+import { choosePassword, createPasswordLink, mailLinkStatement, openPasswordLink } from './password-link.ts';
+import { renderChoosePage, renderForgotPage, renderMailOffPage, renderSentPage } from './password-link-pages.ts';
+
+const FORGOT = '/forgot-password';
+const CHOOSE = '/password';
+
+/** To be mounted at `/`, beside the sign-in. */
+export function createPasswordLinkRoutes(context: SignInContext): OpenAPIHono<HttpEnv> {
+  const routes = createPageRoutes();
+  addForgot(routes, context);
+  addChoose(routes, context);
+  return routes;
+}
+
+function addForgot(routes: OpenAPIHono<HttpEnv>, context: SignInContext): void {
+  routes.get(FORGOT, (c) => {
+    if (context.mailer === undefined) return respondPage(c, renderMailOffPage());
+    if (c.req.query('done') === 'sent') return respondPage(c, renderSentPage());
+    const browser = context.openForm(c);
+    const refused = readRefused(context, c, browser);
+    return respondPage(c, renderForgotPage({ csrfToken: browser, refused }), { status: refused?.status });
+  });
+
+  routes.post(FORGOT, async (c) => {
+    const form = await readForm(c);
+    context.checkOpenForm(c, form);
+    if (context.mailer === undefined) return c.redirect(FORGOT, 303);
+    const typed = readField(form, 'who').trim().slice(0, 320);
+    const subjects = mailSubjects(typed, clientAddress(c));
+    try {
+      await checkAttempt(context.store, { subjects, nowMs: context.world.nowMs() });
+    } catch (error) {
+      return refuseForgot(c, context, { error, typed });
+    }
+    await sendLink(c, context, { mailer: context.mailer, typed });
+    return c.redirect(`${FORGOT}?done=sent`, 303);
+  });
+}
+
+function refuseForgot(
+  c: Context<HttpEnv>,
+  context: SignInContext,
+  { error, typed }: { readonly error: unknown; readonly typed: string },
+): Response {
+  const retryAfterSeconds = isFailure(error) ? error.details.retryAfterSeconds : undefined;
+  if (retryAfterSeconds === undefined) throw error;
+  const message = messages.signIn.wait(retryAfterSeconds);
+  const refused = { message, status: 429, retryAfterSeconds, values: { who: typed } } as const;
+  return redirectRefused(context, c, { page: FORGOT, browser: context.openForm(c), refused });
+}
+
+/** Without an account, a link of no account is made and a mail without a recipient, which the worker drops: so the answer takes as long. */
+async function sendLink(
+  c: Context<HttpEnv>,
+  context: SignInContext,
+  { mailer, typed }: { readonly mailer: Mailer; readonly typed: string },
+): Promise<void> {
+  const [byLogin, byEmail] = await Promise.all([
+    findUserByLogin(context.store, typed),
+    findUserByVerifiedEmail(context.store, typed),
+  ]);
+  const user = [byLogin, byEmail].find((found) => found !== undefined && mayGetMail(found));
+  const link = createPasswordLink(context, user ?? NO_PERSON, 'forgotten');
+  const to = user?.email ? { name: user.name, login: user.login, email: user.email } : NO_PERSON;
+  const address = clientAddress(c);
+  await context.store.writeAll([
+    link.statement,
+    mailLinkStatement(mailer, { link, to, purpose: 'forgotten', service: context.baseUrl }),
+  ]);
+  await context.refusals.note({ kind: 'password_forgotten', userId: user?.id, address });
+}
+
+const NO_PERSON = { id: '0'.repeat(24), credentialGeneration: 0, name: '-', login: '-', email: '' };
+
+/** A person who signs in with a provider alone gets no password by mail: the provider decides who comes in. */
+function mayGetMail({ email, isEmailVerified, disabledAtMs, passwordChangedAtMs }: User): boolean {
+  return email !== null && isEmailVerified && disabledAtMs === null && passwordChangedAtMs !== null;
+}
+
+function addChoose(routes: OpenAPIHono<HttpEnv>, context: SignInContext): void {
+  routes.get(CHOOSE, async (c) => {
+    const token = c.req.query('token') ?? '';
+    const link = await openPasswordLink(context, token);
+    if (link === undefined) throw refuseLink();
+    const browser = context.openForm(c);
+    const refused = readRefused(context, c, browser);
+    const page = renderChoosePage({ csrfToken: browser, token, link, refused });
+    return respondPage(c, page, { status: refused?.status, withScript: true });
+  });
+
+  routes.post(CHOOSE, async (c) => {
+    const form = await readForm(c);
+    context.checkOpenForm(c, form);
+    const token = readField(form, 'token');
+    const link = await openPasswordLink(context, token);
+    // The page of the link says that it is worthless.
+    const page = `${CHOOSE}?${new URLSearchParams({ token }).toString()}`;
+    if (link === undefined) return c.redirect(page, 303);
+    const event = { kind: 'password_changed', userId: link.user.id, address: clientAddress(c) } as const;
+    const deletesTokens = form.has('delete_tokens');
+    const details = { by: `link (${link.purpose})`, tokens_revoked: deletesTokens };
+    const audit = auditStatement({ ...event, details }, context.world.nowMs());
+    try {
+      const chosen = { token, link, password: readField(form, 'password'), deletesTokens, audit };
+      // Another password was set meanwhile, which made the link worthless.
+      if (!(await choosePassword(context, chosen))) return c.redirect(page, 303);
+    } catch (error) {
+      return redirectRefused(context, c, { page, browser: context.openForm(c), refused: toRefused(error) });
+    }
+    context.cookies.drop(c, 'session');
+    const query = new URLSearchParams({ done: 'password_changed', login_hint: link.user.login });
+    return c.redirect(`/sign-in?${query.toString()}`, 303);
+  });
+}
+
+function toRefused(error: unknown): RefusedForm {
+  if (!isBusy(error)) return { ...toMistake(error), status: 422 };
+  const retryAfterSeconds = error.details.retryAfterSeconds ?? 1;
+  return { message: messages.signIn.busy(retryAfterSeconds), status: 503, retryAfterSeconds };
+}
+
+function refuseLink(): Failure {
+  return new Failure('forbidden', messages.choose.worthless.replace(/\.$/, ''));
+}

@@ -1,0 +1,127 @@
+/**
+ * Links that let a person choose a password: an invitation, a forgotten password, a reset by an administrator. A link is a
+ * ticket of one person and one credential generation: a new password, from wherever, makes all earlier links worthless, so
+ * each works once.
+ */
+import type { BoundStatement } from '../../database/store.ts';
+import type { Mailer } from '../../mail/mailer.ts';
+import { changePasswordOnce } from '../accounts/password-store.ts';
+import { endOtherSessionsStatement } from '../accounts/session-store.ts';
+import { createTicket, dropTicketStatement, findTicket, type TicketDependencies } from '../accounts/ticket-store.ts';
+import { findUserById, type User } from '../accounts/user-store.ts';
+import { passwordMails } from '../messages/mail-messages.ts';
+import { checkNewPassword, hashPassword } from '../sign-in/password.ts';
+import { deletePersonalTokensStatement } from '../tokens/personal-token-store.ts';
+
+export type LinkPurpose = 'invitation' | 'forgotten' | 'reset';
+
+export interface LinkDependencies extends TicketDependencies {
+  /** Where browsers reach the pages. */
+  readonly baseUrl: string;
+  /** Undefined: mail is off. */
+  readonly mailer?: Mailer | undefined;
+}
+
+const HOUR_MS = 3_600_000;
+export const LINK_LIFETIMES_MS: Readonly<Record<LinkPurpose, number>> = {
+  invitation: 7 * 24 * HOUR_MS,
+  forgotten: HOUR_MS,
+  reset: 24 * HOUR_MS,
+};
+
+interface LinkContent {
+  readonly userId: string;
+  readonly credentialGeneration: number;
+  readonly purpose: LinkPurpose;
+}
+
+export interface PasswordLink {
+  readonly url: string;
+  readonly expiresAtMs: number;
+  /** What makes the link work; commits with what is recorded about it. */
+  readonly statement: BoundStatement;
+}
+
+type Owner = Pick<User, 'id' | 'credentialGeneration'>;
+
+export function createPasswordLink(dependencies: LinkDependencies, owner: Owner, purpose: LinkPurpose): PasswordLink {
+  const { world, baseUrl } = dependencies;
+  const lifetimeMs = LINK_LIFETIMES_MS[purpose];
+  const content: LinkContent = { userId: owner.id, credentialGeneration: owner.credentialGeneration, purpose };
+  const { token, statement } = createTicket(dependencies, 'password-link', { content, lifetimeMs });
+  // In the query, which is never logged; a path would be.
+  return { url: `${baseUrl}/password?token=${token}`, expiresAtMs: world.nowMs() + lifetimeMs, statement };
+}
+
+/** Mails the link. `to`: an empty address makes a mail that is never sent. */
+export function mailLinkStatement(mailer: Mailer, { link, to, purpose, service }: MailedLink): BoundStatement {
+  const mail = passwordMails[purpose]({ name: to.name, login: to.login, url: link.url, service });
+  return mailer.queueStatement({ ...mail, to: to.email }, LINK_LIFETIMES_MS[purpose]);
+}
+
+export interface MailedLink {
+  readonly link: PasswordLink;
+  readonly to: { readonly name: string; readonly login: string; readonly email: string };
+  readonly purpose: LinkPurpose;
+  /** The address of the service, as the footer names it. */
+  readonly service: string;
+}
+
+export interface OpenedLink {
+  readonly user: User;
+  readonly purpose: LinkPurpose;
+}
+
+/** Undefined for a link that was used, has expired, is unknown, or whose person is disabled. */
+export async function openPasswordLink(dependencies: LinkDependencies, token: string): Promise<OpenedLink | undefined> {
+  const content = await findTicket<LinkContent>(dependencies, 'password-link', token);
+  const user = content && (await findUserById(dependencies.store, content.userId));
+  if (user === undefined || content === undefined || user.disabledAtMs !== null) return undefined;
+  return user.credentialGeneration === content.credentialGeneration ? { user, purpose: content.purpose } : undefined;
+}
+
+export interface ChosenPassword {
+  readonly token: string;
+  readonly link: OpenedLink;
+  readonly password: string;
+  readonly deletesTokens: boolean;
+  /** Recorded with it. */
+  readonly audit: BoundStatement;
+}
+
+/** Ends what every new password ends. False when another password was set meanwhile. Throws `invalid` for a weak one. */
+export async function choosePassword(dependencies: LinkDependencies, chosen: ChosenPassword): Promise<boolean> {
+  const { store, world, mailer } = dependencies;
+  const { user } = chosen.link;
+  checkNewPassword(chosen.password, user);
+  const passwordHash = await hashPassword(chosen.password, { key: user.id, isKnown: true });
+  return await store.call(changePasswordOnce, {
+    userId: user.id,
+    credentialGeneration: user.credentialGeneration,
+    passwordHash,
+    nowMs: world.nowMs(),
+    statements: [
+      dropTicketStatement(chosen.token),
+      endOtherSessionsStatement(user.id, ''),
+      ...(chosen.deletesTokens ? [deletePersonalTokensStatement(user.id)] : []),
+      chosen.audit,
+      ...(chosen.link.purpose === 'invitation' ? [] : listConfirmStatements(dependencies, mailer, user)),
+    ],
+  });
+}
+
+/** The owner learns of a new password, which another person may have chosen. */
+function listConfirmStatements(
+  { baseUrl }: LinkDependencies,
+  mailer: Mailer | undefined,
+  user: User,
+): BoundStatement[] {
+  if (mailer === undefined || user.email === null || !user.isEmailVerified) return [];
+  const mail = passwordMails.changed({
+    name: user.name,
+    login: user.login,
+    url: `${baseUrl}/forgot-password`,
+    service: baseUrl,
+  });
+  return [mailer.queueStatement({ ...mail, to: user.email })];
+}

@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { forEachEngine } from '../../../test/support/engines.ts';
+import { createFormClient } from '../../../test/support/form-client.ts';
+import { addUser, openAs, type PageService, servePages } from '../../../test/support/page-service.ts';
+import { createStillWorld } from '../../../test/support/still-world.ts';
+import { COMMAND_LINE } from '../../operations/operation.ts';
+import { listEvents } from '../accounts/audit-store.ts';
+import { confirmTotpStatement, hasTotp, offerTotpSeed } from '../accounts/totp-store.ts';
+import { createUser, findUserByLogin } from '../accounts/user-store.ts';
+import { disablePerson, setAdministrator } from '../administration/manage-people.ts';
+import { searchPeople } from '../administration/people-store.ts';
+
+const PEOPLE = '/admin/users';
+
+async function openChange(service: PageService, login: string, change: string) {
+  const client = await openAs(service, 'root');
+  const path = `${PEOPLE}/${login}/${change}`;
+  return { client, path, submit: (fields = {}) => client.submit(path, path, fields) };
+}
+
+test('each change asks first, and is in the audit log', async (t) => {
+  const service = await servePages(t);
+  const { store, cipher, world } = service;
+  const root = await addUser(service, 'root', true);
+  const ada = await addUser(service, 'ada');
+  await offerTotpSeed(store, cipher, { userId: ada.id, seed: 'JBSWY3DPEHPK3PXP' });
+  await store.writeAll([confirmTotpStatement(ada.id, 1, world.nowMs())]);
+  const cases: [change: string, question: RegExp, kind: string][] = [
+    ['reset-second-step', /Turn off the second step of ada\?/, 'totp_disabled'],
+    ['make-admin', /Let ada administer the service\?/, 'administrator_added'],
+    ['unmake-admin', /Take the rights of an administrator from ada\?/, 'administrator_removed'],
+    ['disable', /Disable ada\?/, 'user_disabled'],
+    ['enable', /Enable ada\?/, 'user_enabled'],
+  ];
+  for (const [change, question, kind] of cases)
+    await t.test(change, async () => {
+      const { client, path, submit } = await openChange(service, 'ada', change);
+      assert.match((await client.get(path)).body, question);
+      assert.equal((await submit()).location, `${PEOPLE}/ada?done=${change}`);
+      assert.match((await client.get(`${PEOPLE}/ada?done=${change}`)).body, /<div class="notice" role="status">/);
+      const [event] = (await listEvents(store, { userId: ada.id, limit: 5 })).filter((one) => one.kind === kind);
+      assert.equal(event?.actorId, root.id);
+      assert.equal(
+        (await client.get(path)).status,
+        change === 'reset-second-step' ? 200 : 404,
+        'there is nothing to change now',
+      );
+    });
+  assert.equal(await hasTotp(store, ada.id), false);
+});
+
+test('the last administrator stays one, and no administrator disables the own account', async (t) => {
+  const service = await servePages(t);
+  await addUser(service, 'root', true);
+  const { client, submit } = await openChange(service, 'root', 'unmake-admin');
+  const refused = await client.readRefusal(submit());
+  assert.deepEqual([refused.status, refused.body.includes('this is the last administrator')], [422, true]);
+  assert.equal((await client.get(`${PEOPLE}/root/disable`)).status, 404);
+  assert.equal((await findUserByLogin(service.store, 'root'))?.isAdmin, true);
+});
+
+forEachEngine('of two administrators who take the rights from each other at once, one stays', async (store) => {
+  const world = createStillWorld();
+  for (let round = 0; round < 5; round += 1) {
+    const [first, second] = await Promise.all(
+      ['a', 'b'].map((name) => addUser({ store, world }, `${name}${round}`, true)),
+    );
+    const dependencies = { store, world };
+    const outcomes = await Promise.allSettled([
+      setAdministrator(dependencies, COMMAND_LINE, { login: first!.login, isAdmin: false }),
+      disablePerson(dependencies, COMMAND_LINE, second!.login),
+    ]);
+    const left = await searchPeople(store, { state: 'admin', limit: 10 });
+    assert.equal(left.filter(({ disabledAtMs }) => disabledAtMs === null).length, 1, JSON.stringify(outcomes));
+    for (const login of [first!.login, second!.login])
+      await disablePerson(dependencies, COMMAND_LINE, login).catch(() => {});
+    const spare = await addUser({ store, world }, `spare${round}`, true);
+    for (const { login } of left) if (login !== spare.login) await disablePerson(dependencies, COMMAND_LINE, login);
+    await addUser({ store, world }, `next${round}`, true);
+    await disablePerson(dependencies, COMMAND_LINE, spare.login);
+    await setAdministrator(dependencies, COMMAND_LINE, { login: `next${round}`, isAdmin: true });
+  }
+});
+
+test('changes that give a way in need a recent sign-in', async (t) => {
+  const service = await servePages(t);
+  await addUser(service, 'root', true);
+  await addUser(service, 'ada');
+  const client = await openAs(service, 'root');
+  service.world.moveMs(31 * 60_000);
+  for (const change of ['password-link', 'reset-second-step', 'make-admin'])
+    assert.match((await client.get(`${PEOPLE}/ada/${change}`)).location ?? '', /^\/sign-in\?return_to=/, change);
+  assert.equal((await client.get(`${PEOPLE}/ada/disable`)).status, 200);
+});
+
+test('search and filters stay in the address of the next page and of the export', async (t) => {
+  const service = await servePages(t);
+  await addUser(service, 'root', true);
+  const { store, world } = service;
+  const passwordHash = null;
+  for (let count = 0; count < 60; count += 1) {
+    const login = `dev${String(count).padStart(2, '0')}`;
+    await createUser(store, world, { login, name: '=Dev, "Team"', email: null, isAdmin: false, passwordHash });
+  }
+  const client = await openAs(service, 'root');
+  const first = await client.get(`${PEOPLE}?q=DEV&state=invited`);
+  const [, next = ''] = /href="([^"]+after=[^"]+)"/.exec(first.body) ?? [];
+  assert.equal(next, `${PEOPLE}?q=DEV&amp;state=invited&amp;after=dev49`);
+  const second = await client.get(next.replaceAll('&amp;', '&'));
+  const count = (body: string) => body.split('<li class="item">').length - 1;
+  assert.deepEqual([count(first.body), count(second.body)], [50, 10]);
+  assert.match(second.body, /name="q"[^>]* value="DEV"/);
+  assert.match(second.body, /<option value="invited" selected>/);
+  assert.match((await client.get(`${PEOPLE}?q=%25`)).body, /No person fits/);
+
+  const csv = await client.get(`${PEOPLE}/export?q=dev&format=csv`);
+  const lines = csv.body.trimEnd().split('\r\n');
+  assert.equal(lines.length, 61);
+  assert.match(lines[1] ?? '', /^dev00,"'=Dev, ""Team""",,false,false,\d+,,,[0-9a-f]{24}$/);
+  assert.equal(csv.headers.get('content-disposition'), 'attachment; filename="people.csv"');
+  const jsonl = await client.get(`${PEOPLE}/export?state=admin&format=jsonl`);
+  assert.deepEqual(
+    jsonl.body
+      .trim()
+      .split('\n')
+      .map((line) => (JSON.parse(line) as { login: string }).login),
+    ['root'],
+  );
+});
+
+test('the pages are not there for others', async (t) => {
+  const service = await servePages(t);
+  await addUser(service, 'root', true);
+  await addUser(service, 'ada');
+  const ada = await openAs(service, 'ada');
+  for (const path of ['', '/export', '/root', '/root/disable', '/root/password-link'])
+    assert.equal((await ada.get(PEOPLE + path)).status, 404, path);
+  assert.equal((await createFormClient(service.url).get(`${PEOPLE}/export`)).status, 303);
+});

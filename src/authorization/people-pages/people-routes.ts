@@ -1,0 +1,169 @@
+/** All people with an account, for administrators: search, export, new accounts and invitations. */
+import type { Context } from 'hono';
+import type { HttpEnv } from '../../http/context.ts';
+import type { Mistake } from '../../pages/elements.ts';
+import { readExportFormat, respondExport } from '../../pages/export-rows.ts';
+import { readField, toMistake } from '../../pages/page-routes.ts';
+import { findDone } from '../../pages/signed-in-pages.ts';
+import type { AccountPages, PageRequest, Submission } from '../account-pages/account-pages.ts';
+import { checkAdmin } from '../account-pages/activity-routes.ts';
+import { redirectWithSecret } from '../account-pages/shown-once.ts';
+import type { User } from '../accounts/user-store.ts';
+import { invitePerson } from '../administration/invite-people.ts';
+import { createPerson } from '../administration/manage-people.ts';
+import { PERSON_STATES, searchPeople } from '../administration/people-store.ts';
+import { toPerson } from '../administration/person.ts';
+import { createTestMail } from '../messages/mail-messages.ts';
+import { messages } from '../messages/messages.ts';
+import {
+  formatFilter,
+  type NewPersonValues,
+  PEOPLE,
+  type PeopleFilter,
+  pathOfPerson,
+  renderPeople,
+} from './people-view.ts';
+import { addPersonRoutes, readActor } from './person-routes.ts';
+
+const PAGE_SIZE = 50;
+const EXPORT_PAGE_SIZE = 500;
+
+export function addPeopleRoutes(pages: AccountPages): void {
+  addList(pages);
+  addCreation(pages);
+  addTestMail(pages);
+  addPersonRoutes(pages);
+}
+
+function addList({ context, page }: AccountPages): void {
+  page(PEOPLE, async (request) => {
+    checkAdmin(request);
+    return showPeople(context, request, {});
+  });
+
+  page(`${PEOPLE}/export`, async (request) => {
+    checkAdmin(request);
+    const { c } = request;
+    const pages = readAll(context.store, readFilter(c));
+    return respondExport(c, {
+      name: 'people',
+      format: readExportFormat(c.req.query('format')),
+      columns: COLUMNS,
+      pages,
+    });
+  });
+}
+
+const COLUMNS = [
+  'login',
+  'name',
+  'email',
+  'isEmailVerified',
+  'isAdmin',
+  'createdAtMs',
+  'disabledAtMs',
+  'passwordChangedAtMs',
+  'id',
+] as const;
+
+async function* readAll(store: AccountPages['context']['store'], filter: PeopleFilter) {
+  for (let after = ''; ; ) {
+    const people = await searchPeople(store, { ...filter, after, limit: EXPORT_PAGE_SIZE });
+    yield people.map((user) => ({ ...toPerson(user) }));
+    if (people.length < EXPORT_PAGE_SIZE) return;
+    after = people.at(-1)?.login ?? '';
+  }
+}
+
+function readFilter(c: Context<HttpEnv>): PeopleFilter {
+  const state = PERSON_STATES.find((one) => one === c.req.query('state'));
+  return { q: (c.req.query('q') ?? '').trim().slice(0, 100), state };
+}
+
+function addCreation({ context, form }: AccountPages): void {
+  form(PEOPLE, async (submission) => {
+    checkAdmin(submission);
+    const values = readValues(submission);
+    try {
+      return await createByForm(context, submission, values);
+    } catch (error) {
+      return showPeople(context, submission, { values, mistake: toMistake(error) });
+    }
+  });
+}
+
+function readValues({ form }: Submission): NewPersonValues {
+  const way = readField(form, 'way');
+  return {
+    login: readField(form, 'login').trim(),
+    name: readField(form, 'name').trim(),
+    email: readField(form, 'email').trim(),
+    way: way === 'mail' || way === 'show' ? way : 'password',
+  };
+}
+
+async function createByForm(
+  context: AccountPages['context'],
+  submission: Submission,
+  { way, ...values }: NewPersonValues,
+): Promise<Response> {
+  const actor = readActor(submission);
+  const person = { ...values, email: values.email || null };
+  if (way === 'password') {
+    await createPerson(context, actor, { ...person, isAdmin: false, password: readField(submission.form, 'password') });
+    return submission.c.redirect(`${PEOPLE}?done=created`, 303);
+  }
+  const link = await invitePerson(context, actor, { ...person, sendsMail: way === 'mail' });
+  if (way === 'mail') return submission.c.redirect(`${PEOPLE}?done=invited`, 303);
+  return redirectWithSecret(context, submission, {
+    path: pathOfPerson(values.login),
+    texts: [link.url],
+    done: 'created',
+  });
+}
+
+/** To the administrator's own address, so that the form cannot write to others. */
+function addTestMail({ context, form }: AccountPages): void {
+  form(`${PEOPLE}/test-mail`, async (submission) => {
+    checkAdmin(submission);
+    const { name, email } = submission.session.user;
+    if (context.mailer === undefined) return submission.c.redirect(PEOPLE, 303);
+    if (email === null)
+      return showPeople(context, submission, { mistake: { message: messages.users.testMailNeedsAddress } });
+    const mail = createTestMail({ name, service: context.baseUrl });
+    await context.store.writeAll([context.mailer.queueStatement({ ...mail, to: email })]);
+    return submission.c.redirect(`${PEOPLE}?done=test_mail`, 303);
+  });
+}
+
+interface Shown {
+  readonly values?: NewPersonValues | undefined;
+  readonly mistake?: Mistake | undefined;
+}
+
+async function showPeople(
+  context: AccountPages['context'],
+  { c, session, show }: PageRequest,
+  { values, mistake }: Shown,
+): Promise<Response> {
+  const t = messages.users;
+  const filter = readFilter(c);
+  const canMail = context.mailer !== undefined;
+  const found = await searchPeople(context.store, { ...filter, after: c.req.query('after'), limit: PAGE_SIZE + 1 });
+  const people = found.slice(0, PAGE_SIZE);
+  const content = renderPeople({
+    people,
+    filter,
+    next: found.length > PAGE_SIZE ? pathAfter(filter, people) : undefined,
+    csrfToken: session.csrfToken,
+    values: values ?? { login: '', name: '', email: '', way: canMail ? 'mail' : 'show' },
+    mistake,
+    done: findDone(c, { created: t.created, invited: t.invitedByMail, test_mail: t.testMailSent }),
+    canMail,
+  });
+  return show({ title: t.title, here: PEOPLE, at: PEOPLE, content }, { status: mistake ? 422 : 200 });
+}
+
+function pathAfter(filter: PeopleFilter, people: readonly User[]): string {
+  return PEOPLE + formatFilter(filter, { after: people.at(-1)?.login ?? '' });
+}

@@ -1,0 +1,141 @@
+/** One person, for administrators. Each change asks first; those that give a way in need a recent sign-in. */
+import { Failure } from '../../errors.ts';
+import type { Actor } from '../../operations/operation.ts';
+import type { Mistake } from '../../pages/elements.ts';
+import { readField, toMistake } from '../../pages/page-routes.ts';
+import { findDone } from '../../pages/signed-in-pages.ts';
+import type { AccountPages, PageRequest, Submission } from '../account-pages/account-pages.ts';
+import { checkAdmin } from '../account-pages/activity-routes.ts';
+import { askToSignInAgain } from '../account-pages/recent-sign-in.ts';
+import { redirectWithSecret, takeOnce } from '../account-pages/shown-once.ts';
+import { listPasskeys } from '../accounts/passkey-store.ts';
+import { hasTotp } from '../accounts/totp-store.ts';
+import type { User } from '../accounts/user-store.ts';
+import { orderPasswordLink } from '../administration/invite-people.ts';
+import { disablePerson, enablePerson, resetSecondStep, setAdministrator } from '../administration/manage-people.ts';
+import { findPerson } from '../administration/person.ts';
+import { messages } from '../messages/messages.ts';
+import { clientAddress } from '../sign-in/read-client-address.ts';
+import { PEOPLE, pathOfPerson } from './people-view.ts';
+import { type ChangeName, listChanges, renderChange, renderPerson } from './person-view.ts';
+
+const PERSON = `${PEOPLE}/:login`;
+
+/** A signed-in administrator has all the rights of the role. */
+export function readActor({ c, session: { user } }: PageRequest): Actor {
+  return { userId: user.id, login: user.login, isAdmin: true, address: clientAddress(c) };
+}
+
+export function addPersonRoutes({ context, page, form }: AccountPages): void {
+  page(PERSON, async (request) => {
+    checkAdmin(request);
+    return showPerson(context, request, await findOpened(context, request));
+  });
+
+  page(`${PERSON}/:change`, async (request) => {
+    checkAdmin(request);
+    const user = await findOpened(context, request);
+    const change = readChange(request, user);
+    return askForRecent(context, request, { user, change }) ?? showChange(context, request, { user, change });
+  });
+
+  form(`${PERSON}/:change`, async (submission) => {
+    checkAdmin(submission);
+    const user = await findOpened(context, submission);
+    const change = readChange(submission, user);
+    const again = askForRecent(context, submission, { user, change });
+    if (again !== undefined) return again;
+    try {
+      return await makeChange(context, submission, { user, change });
+    } catch (error) {
+      return showChange(context, submission, { user, change, mistake: toMistake(error) });
+    }
+  });
+}
+
+function findOpened({ store }: AccountPages['context'], { c }: PageRequest): Promise<User> {
+  return findPerson(store, c.req.param('login') ?? '');
+}
+
+function readChange({ c, session }: PageRequest, user: User): ChangeName {
+  const name = c.req.param('change');
+  const change = listChanges(user, session.user).find((one) => one === name);
+  if (change === undefined) throw new Failure('not_found', messages.error.notFound);
+  return change;
+}
+
+const NEED_RECENT_SIGN_IN: ReadonlySet<ChangeName> = new Set(['password-link', 'reset-second-step', 'make-admin']);
+
+interface Change {
+  readonly user: User;
+  readonly change: ChangeName;
+  readonly mistake?: Mistake | undefined;
+}
+
+function askForRecent(
+  context: AccountPages['context'],
+  request: PageRequest,
+  { user, change }: Change,
+): Response | undefined {
+  if (!NEED_RECENT_SIGN_IN.has(change)) return undefined;
+  return askToSignInAgain(request, context, `${pathOfPerson(user.login)}/${change}`);
+}
+
+const CHANGES: Readonly<
+  Record<
+    Exclude<ChangeName, 'password-link'>,
+    (context: AccountPages['context'], actor: Actor, login: string) => Promise<void>
+  >
+> = {
+  disable: disablePerson,
+  enable: enablePerson,
+  'reset-second-step': resetSecondStep,
+  'make-admin': (context, actor, login) => setAdministrator(context, actor, { login, isAdmin: true }),
+  'unmake-admin': (context, actor, login) => setAdministrator(context, actor, { login, isAdmin: false }),
+};
+
+async function makeChange(
+  context: AccountPages['context'],
+  submission: Submission,
+  { user: { login }, change }: Change,
+): Promise<Response> {
+  const path = pathOfPerson(login);
+  if (change !== 'password-link') {
+    await CHANGES[change](context, readActor(submission), login);
+    return submission.c.redirect(`${path}?done=${change}`, 303);
+  }
+  const sendsMail = readField(submission.form, 'way') === 'mail';
+  const link = await orderPasswordLink(context, readActor(submission), { login, sendsMail });
+  if (sendsMail) return submission.c.redirect(`${path}?done=mailed`, 303);
+  return redirectWithSecret(context, submission, { path, texts: [link.url] });
+}
+
+async function showPerson(context: AccountPages['context'], request: PageRequest, user: User): Promise<Response> {
+  const { c, session, show } = request;
+  const [totp, passkeys, link] = await Promise.all([
+    hasTotp(context.store, user.id),
+    listPasskeys(context.store, user.id),
+    takeOnce(context, request),
+  ]);
+  const content = renderPerson({
+    user,
+    hasTotp: totp,
+    passkeys: passkeys.length,
+    changes: listChanges(user, session.user),
+    done: findDone(c, messages.person.done),
+    link: link.texts[0],
+    isLinkSpent: link.isSpent,
+  });
+  return show({ title: user.login, here: PEOPLE, content });
+}
+
+function showChange(
+  context: AccountPages['context'],
+  { session, show }: PageRequest,
+  { user, change, mistake }: Change,
+): Promise<Response> {
+  const canMail = context.mailer !== undefined && user.email !== null;
+  const content = renderChange({ user, change, canMail, mistake, csrfToken: session.csrfToken });
+  const title = messages.changes[change].title(user.login);
+  return show({ title, here: PEOPLE, content }, { status: mistake ? 422 : 200 });
+}

@@ -1,0 +1,69 @@
+/** Rows as a file that a browser saves, read and sent a page at a time: neither here nor in the store are all of them held. */
+import type { Context } from 'hono';
+import type { HttpEnv } from '../http/context.ts';
+
+export const EXPORT_FORMATS = ['csv', 'jsonl'] as const;
+export type ExportFormat = (typeof EXPORT_FORMATS)[number];
+
+export type ExportRow = Readonly<Record<string, string | number | boolean | null>>;
+
+export interface RowExport {
+  /** Of the file, without its ending. */
+  readonly name: string;
+  readonly format: ExportFormat;
+  readonly columns: readonly string[];
+  /** Page after page; read only as fast as the browser takes them. */
+  readonly pages: AsyncIterable<readonly ExportRow[]>;
+}
+
+const TYPES: Readonly<Record<ExportFormat, string>> = {
+  csv: 'text/csv; charset=utf-8',
+  jsonl: 'application/jsonl; charset=utf-8',
+};
+
+export function respondExport(c: Context<HttpEnv>, rowExport: RowExport): Response {
+  const { name, format } = rowExport;
+  c.header('Content-Type', TYPES[format]);
+  c.header('Content-Disposition', `attachment; filename="${name}.${format}"`);
+  c.header('Cache-Control', 'no-store');
+  c.header('X-Content-Type-Options', 'nosniff');
+  return c.body(toStream(formatPages(rowExport)));
+}
+
+export function readExportFormat(text: string | undefined): ExportFormat {
+  return EXPORT_FORMATS.find((format) => format === text) ?? 'csv';
+}
+
+async function* formatPages({ format, columns, pages }: RowExport): AsyncGenerator<string> {
+  if (format === 'csv') yield formatLine(columns);
+  for await (const rows of pages)
+    yield rows
+      .map((row) => (format === 'csv' ? formatLine(columns.map((column) => row[column])) : `${JSON.stringify(row)}\n`))
+      .join('');
+}
+
+function toStream(parts: AsyncGenerator<string>): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder();
+  return new ReadableStream({
+    async pull(controller) {
+      const { value, done } = await parts.next();
+      if (done === true) controller.close();
+      else controller.enqueue(encoder.encode(value));
+    },
+    async cancel() {
+      await parts.return(undefined);
+    },
+  });
+}
+
+/** RFC 4180. */
+function formatLine(cells: readonly (string | number | boolean | null | undefined)[]): string {
+  return `${cells.map(formatCell).join(',')}\r\n`;
+}
+
+function formatCell(cell: string | number | boolean | null | undefined): string {
+  if (typeof cell !== 'string') return cell === null || cell === undefined ? '' : String(cell);
+  // A spreadsheet takes these for the beginning of a formula, and names come from strangers.
+  const text = /^[=+\-@\t\r]/.test(cell) ? `'${cell}` : cell;
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}

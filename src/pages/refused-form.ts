@@ -1,0 +1,71 @@
+/**
+ * What a form of a stranger shows when it is refused, on its way over a redirect: a reload must not post again. A stranger
+ * has no session that could keep it, so it travels in the query: encrypted, for one page, for one browser and for ten
+ * minutes. A password never travels.
+ */
+import type { Context } from 'hono';
+import type { SecretCipher } from '../encryption/secret-cipher.ts';
+import type { HttpEnv } from '../http/context.ts';
+import type { World } from '../world.ts';
+import type { Mistake } from './elements.ts';
+
+export interface RefusedForm extends Mistake {
+  readonly status: 400 | 409 | 422 | 429 | 503;
+  readonly retryAfterSeconds?: number | undefined;
+  /** What was typed. */
+  readonly values?: Readonly<Record<string, string>> | undefined;
+}
+
+export interface RefusedFormDependencies {
+  readonly cipher: SecretCipher;
+  readonly world: Pick<World, 'nowMs'>;
+}
+
+const PARAMETER = 'refused';
+const LIFETIME_MS = 10 * 60_000;
+/** So that the address stays short. */
+const MAX_VALUE_LENGTH = 320;
+
+interface Kept extends RefusedForm {
+  readonly atMs: number;
+}
+
+/** 303 to `page`, a path with its query. `browser`: what only this browser sends, such as the token of its form. */
+export function redirectRefused(
+  { cipher, world }: RefusedFormDependencies,
+  c: Context<HttpEnv>,
+  { page, browser, refused }: { readonly page: string; readonly browser: string; readonly refused: RefusedForm },
+): Response {
+  const url = new URL(page, c.req.url);
+  const values = Object.entries(refused.values ?? {}).map(([name, value]) => [name, value.slice(0, MAX_VALUE_LENGTH)]);
+  const kept: Kept = { ...refused, values: Object.fromEntries(values), atMs: world.nowMs() };
+  const ciphertext = cipher.encrypt(JSON.stringify(kept), bindTo(url.pathname, browser));
+  url.searchParams.set(PARAMETER, Buffer.from(ciphertext).toString('base64url'));
+  return c.redirect(url.pathname + url.search, 303);
+}
+
+/** Undefined without a refusal in the address, and for one of another page, another browser or another time. */
+export function readRefused(
+  { cipher, world }: RefusedFormDependencies,
+  c: Context<HttpEnv>,
+  browser: string,
+): RefusedForm | undefined {
+  const text = c.req.query(PARAMETER);
+  if (text === undefined) return undefined;
+  const kept = decrypt(cipher, text, bindTo(c.req.path, browser));
+  if (kept === undefined || Math.abs(world.nowMs() - kept.atMs) > LIFETIME_MS) return undefined;
+  if (kept.retryAfterSeconds !== undefined) c.header('Retry-After', String(kept.retryAfterSeconds));
+  return kept;
+}
+
+function decrypt(cipher: SecretCipher, text: string, associatedData: string): Kept | undefined {
+  try {
+    return JSON.parse(cipher.decrypt(Buffer.from(text, 'base64url'), associatedData).toString('utf8')) as Kept;
+  } catch {
+    return undefined;
+  }
+}
+
+function bindTo(path: string, browser: string): string {
+  return `refused form:${path}:${browser}`;
+}
