@@ -11,6 +11,7 @@ import type { IdentityEnv, RequireScope } from '../http/scope-middleware.ts';
 import type { Owners } from '../identity.ts';
 import type { AuditChange } from '../operations/audit-change.ts';
 import { mountOperations } from '../operations/operation-routes.ts';
+import { withSteadyClock } from '../steady-clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { Worker } from '../workers/worker.ts';
@@ -53,7 +54,8 @@ export interface WebhooksArea extends Area {
 }
 
 export function createWebhooksArea(dependencies: WebhooksDependencies): WebhooksArea {
-  const { store, world, log, metrics, cipher, owners, baseUrl, requireScope } = dependencies;
+  const { store, log, metrics, cipher, owners, baseUrl, requireScope } = dependencies;
+  const world = withSteadyClock(dependencies.world);
   const guard = createAddressGuard({
     ...dependencies.config,
     onRefused: (refusal) =>

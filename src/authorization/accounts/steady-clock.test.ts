@@ -15,8 +15,8 @@ import { type Bench, type Case, checkConformance } from '../../../test/support/c
 import { createFormClient } from '../../../test/support/form-client.ts';
 import { createStillWorld } from '../../../test/support/still-world.ts';
 import { createSecretCipher } from '../../encryption/secret-cipher.ts';
+import { withSteadyClock } from '../../steady-clock.ts';
 import { hashPassword } from '../sign-in/password.ts';
-import { withSteadyClock } from './steady-clock.ts';
 import { confirmTotpStatement, offerTotpSeed } from './totp-store.ts';
 import { createUser } from './user-store.ts';
 

@@ -1,7 +1,7 @@
 /** Authorization codes. A code is redeemed by one conditional UPDATE, in the transaction that makes its tokens. */
 import { type BoundStatement, type Procedure, procedure, type Store, statement } from '../../../database/store.ts';
+import { MAX_SKEW_MS } from '../../../steady-clock.ts';
 import { existsCondition } from '../../accounts/credential-condition-store.ts';
-import { MAX_SKEW_MS } from '../../accounts/steady-clock.ts';
 import {
   insertFamilyStatements,
   type NewTokens,

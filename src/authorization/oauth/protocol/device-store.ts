@@ -1,8 +1,8 @@
 /** Device codes (RFC 8628): `pending` → `approved` or `denied` by the user, then redeemed once. */
 import { type BoundStatement, type Procedure, procedure, type Store, statement } from '../../../database/store.ts';
+import { MAX_SKEW_MS } from '../../../steady-clock.ts';
 import { auditStatement } from '../../accounts/audit-store.ts';
 import { existsCondition } from '../../accounts/credential-condition-store.ts';
-import { MAX_SKEW_MS } from '../../accounts/steady-clock.ts';
 import { formatScope } from '../../applications/scope.ts';
 import { insertFamilyStatements, type NewTokens, runStatements } from '../../tokens/token-store.ts';
 import { type ConsentDecision, saveConsentIn } from './consent-store.ts';

@@ -162,6 +162,14 @@ test('a breaker comes back from what its row keeps', () => {
   assert.equal(advance(third, [begin, failure], NOW).untilMs - NOW, 40_000);
 });
 
+test('a pause that ends later than any is over: the clock was ahead when it began', () => {
+  const DAY_MS = 86_400_000;
+  const ahead = advance(nearlyOpen, [failure], NOW + DAY_MS);
+  assert.equal(allowedAttempts(ahead, NOW + DAY_MS), 0);
+  assert.equal(allowedAttempts(ahead, NOW), 1);
+  assert.equal(advance(ahead, [begin], NOW).state, 'probing');
+});
+
 test('a pause is always within a fifth of the plan', () => {
   fc.assert(
     fc.property(fc.nat({ max: 1000 }), fc.double({ min: 0, max: 0.999, noNaN: true }), (openings, random) => {

@@ -24,6 +24,8 @@ export const MIN_FAILURES = 5;
 const OPEN_SHARE = 0.9;
 const FIRST_PAUSE_MS = 5000;
 export const MAX_PAUSE_MS = 300_000;
+/** With what is added to spread pauses and to delay the next probe of an origin. */
+export const LONGEST_PAUSE_MS = 1.5 * MAX_PAUSE_MS;
 
 export type BreakerState = 'closed' | 'open' | 'probing' | 'ramping';
 
@@ -89,7 +91,7 @@ export const TRANSITIONS: Readonly<Record<BreakerState, Readonly<Record<BreakerE
   },
   open: {
     // The first attempt after the pause is the probe.
-    begin: (breaker, { nowMs }) => (breaker.untilMs <= nowMs ? { ...breaker, state: 'probing' } : breaker),
+    begin: (breaker, { nowMs }) => (isPauseOver(breaker, nowMs) ? { ...breaker, state: 'probing' } : breaker),
     // Attempts that were under way when it opened show the state before.
     success: stay,
     failure: stay,
@@ -123,8 +125,13 @@ export function advanceBreaker(
 
 /** How many attempts may be under way now. */
 export function allowedAttempts(breaker: Breaker, nowMs: number): number {
-  if (breaker.state === 'open') return breaker.untilMs <= nowMs ? 1 : 0;
+  if (breaker.state === 'open') return isPauseOver(breaker, nowMs) ? 1 : 0;
   return breaker.state === 'probing' ? 1 : breaker.ramp;
+}
+
+/** A pause that ends later than any began while the clock was ahead. */
+export function isPauseOver({ untilMs }: Pick<Breaker, 'untilMs'>, nowMs: number): boolean {
+  return untilMs <= nowMs || untilMs > nowMs + LONGEST_PAUSE_MS;
 }
 
 /** Doubles with every opening; spread by a fifth, so that what failed together comes back apart. */

@@ -42,6 +42,11 @@ export function planRetryMs({ attempt, random, retryAfterMs = 0 }: RetryMoment):
   return Math.min(Math.max(plannedMs, retryAfterMs), 2 * plannedMs, plannedMs + MAX_EXTRA_MS);
 }
 
+/** The longest wait after so many failed attempts; 0 when none follows. */
+export function longestRetryMs(attempt: number): number {
+  return planRetryMs({ attempt, random: 1, retryAfterMs: Number.POSITIVE_INFINITY }) ?? 0;
+}
+
 /** `Retry-After` of RFC 9110 §10.2.3: seconds or a date. A value that cannot be parsed is ignored. */
 export function parseRetryAfterMs(value: string | undefined, nowMs: number): number | undefined {
   const text = value?.trim() ?? '';

@@ -1,4 +1,7 @@
-/** Expires held deliveries, cancels those of deleted hooks, and deletes the log after its time; one process at a time. */
+/**
+ * Expires held deliveries, cancels those of deleted hooks, deletes the log after its time, and corrects times that a wrong
+ * clock wrote; one process at a time.
+ */
 import { idAtMs } from '../../../database/ids.ts';
 import { runUnderLease } from '../../../database/leases.ts';
 import type { Store } from '../../../database/store.ts';
@@ -7,11 +10,14 @@ import { createRoundWorker } from '../../../workers/round-worker.ts';
 import type { Worker } from '../../../workers/worker.ts';
 import type { World } from '../../../world.ts';
 import { cancelDeleted, deleteLogBefore, expireHeld, forgetDeletedEndpoints } from '../queue/delivery-sweep-store.ts';
+import { correctDeliveryTimes, correctEndpointTimes } from '../queue/far-time-store.ts';
 import { HOLD_MS, KEEP_LOG_MS } from '../schedule/delivery.ts';
 import { forgetDeliveryMinutes } from '../statistics/delivery-minute-store.ts';
 
 const LEASE = { name: 'delivery-sweep', durationMs: 60_000 };
 const REST_MS = 60_000;
+/** Retries may be a million, and all that wait are read: their times are checked in the first round and in every tenth. */
+const RETRIES_EVERY_ROUNDS = 10;
 
 interface SweeperDependencies {
   readonly store: Store;
@@ -21,10 +27,14 @@ interface SweeperDependencies {
 
 export function createDeliverySweeper(dependencies: SweeperDependencies): Worker {
   const { store, world, log } = dependencies;
+  let rounds = 0;
   const round = () =>
     runUnderLease(dependencies, LEASE, async () => {
       const swept = await sweepDeliveries(store, world.nowMs());
       if (Object.values(swept).some((count) => count > 0)) log.info(swept, 'Swept deliveries');
+      const corrected = await correctTimes(store, world.nowMs(), { withRetries: rounds % RETRIES_EVERY_ROUNDS === 0 });
+      if (corrected > 0) log.warn({ corrected }, 'Corrected due times that a wrong clock had set too late');
+      rounds += 1;
     });
   return createRoundWorker({ name: 'delivery-sweeper', restMs: REST_MS, world, log, round });
 }
@@ -37,4 +47,15 @@ export async function sweepDeliveries(store: Store, nowMs: number) {
   await forgetDeletedEndpoints(store, nowMs - KEEP_LOG_MS);
   await forgetDeliveryMinutes(store, nowMs);
   return { expired, canceled, deleted };
+}
+
+/** Corrects due times that lie further ahead than any schedule plans; returns how many. */
+export async function correctTimes(
+  store: Store,
+  nowMs: number,
+  { withRetries }: { readonly withRetries: boolean },
+): Promise<number> {
+  const ofFirst = await correctDeliveryTimes(store, 0, nowMs);
+  const ofRetries = withRetries ? await correctDeliveryTimes(store, 1, nowMs) : 0;
+  return ofFirst + ofRetries + (await correctEndpointTimes(store, nowMs));
 }

@@ -5,7 +5,7 @@
 import type { DueEndpoint } from '../queue/delivery-queue-store.ts';
 import type { EndpointChange } from '../queue/endpoint-change-store.ts';
 import { type Outcome, toBreakerEvents } from '../schedule/attempt-outcome.ts';
-import type { Breaker, BreakerEvent, BreakerMoment } from '../schedule/breaker.ts';
+import { type Breaker, type BreakerEvent, type BreakerMoment, isPauseOver } from '../schedule/breaker.ts';
 import { findDisableReason, GONE } from '../schedule/disable-failing-hook.ts';
 import type { OriginChange } from '../schedule/origin-breakers.ts';
 import { type Pause, RECONNECTED } from '../schedule/pause-reason.ts';
@@ -135,6 +135,6 @@ function findPause({ origins }: EndpointTable, { breaker, origin }: Endpoint, no
 }
 
 function describePause(breaker: Breaker, nowMs: number, reason: Pause['reason']): Pause | undefined {
-  if (breaker.state !== 'open' || breaker.untilMs <= nowMs) return undefined;
+  if (breaker.state !== 'open' || isPauseOver(breaker, nowMs)) return undefined;
   return { sinceMs: breaker.sinceMs, untilMs: breaker.untilMs, reason };
 }

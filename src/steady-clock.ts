@@ -1,4 +1,4 @@
-import type { World } from '../../world.ts';
+import type { World } from './world.ts';
 
 /** Corrections below this are followed at once: clocks are slewed all the time. */
 const STEP_MS = 1000;

@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { forEachEngine } from '../../../../test/support/engines.ts';
+import { type Store, statement } from '../../../database/store.ts';
+import { correctTimes } from '../worker/delivery-sweeper.ts';
+import { readDueEndpoints } from './delivery-queue-store.ts';
+import { enqueueSteps, holdEndpointStep, NEVER_MS } from './delivery-store.ts';
+import { type EndpointChange, endpointSteps } from './endpoint-change-store.ts';
+import { correctDueMs } from './far-time-store.ts';
+import { beat, takeShards } from './shard-store.ts';
+
+const NOW = 1_000_000_000;
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+const cases: [title: string, attempts: number, waitMs: number, correctedMs: number | undefined][] = [
+  ['leaves a retry after the first failure that is due within twice its wait', 1, 12_000, undefined],
+  ['leaves a retry by a clock that is a minute ahead', 1, 72_000, undefined],
+  ['bounds a retry after the first failure by its longest wait', 1, HOUR_MS, 12_000],
+  ['leaves the last retry of the schedule', 9, 29 * HOUR_MS, undefined],
+  ['bounds the last retry of the schedule', 9, 32 * HOUR_MS, 29.8 * HOUR_MS],
+  ['leaves a delivery that an attempt of a person has taken', 0, 25_000, undefined],
+  ['makes a first attempt due at once', 0, HOUR_MS, 0],
+];
+for (const [title, attempts, waitMs, correctedMs] of cases)
+  test(`correctDueMs() ${title}`, () => {
+    const corrected = correctDueMs({ attempts, dueAtMs: NOW + waitMs, nowMs: NOW });
+    assert.equal(corrected === undefined ? undefined : corrected - NOW, correctedMs);
+  });
+
+const dueTimes = statement<{ id: number; due_at_ms: number }>(
+  'test_due_times',
+  'SELECT id, due_at_ms FROM deliveries WHERE hook_id = $1 ORDER BY id',
+);
+const nextTimes = statement<{ next_at_ms: number }>(
+  'test_next_times',
+  'SELECT next_at_ms FROM endpoint_queue WHERE hook_id = $1',
+);
+const planRetry = statement(
+  'test_plan_retry',
+  'UPDATE deliveries SET lane = 1, attempts = $2, due_at_ms = $3 WHERE id >= $1',
+);
+
+async function enqueue(store: Store, { count = 1, hookId = 1, nowMs = NOW }): Promise<readonly number[]> {
+  const ids = await store.makeIds(count);
+  const endpoint = { hookId, origin: 'http://127.0.0.1:9', ownerId: 'owner', nowMs };
+  const event = { eventId: 1, body: Buffer.from('{}'), eventKind: 'push' as const };
+  await store.writeAll(enqueueSteps(ids.map((id) => ({ ...endpoint, ...event, id, uuid: `uuid-${id}` }))));
+  return ids;
+}
+
+async function readWaits(store: Store, hookId: number): Promise<number[]> {
+  return (await store.read(dueTimes, [hookId])).map((row) => row.due_at_ms - NOW);
+}
+
+async function readNextAt(store: Store, hookId: number): Promise<number> {
+  const [row] = await store.read(nextTimes, [hookId]);
+  return row?.next_at_ms ?? Number.NaN;
+}
+
+const ALL = { withRetries: true };
+
+forEachEngine('correctTimes() makes deliveries due that a clock a day ahead had enqueued', async (store) => {
+  await enqueue(store, { nowMs: NOW + DAY_MS });
+  await enqueue(store, { hookId: 2 });
+  assert.equal(await correctTimes(store, NOW, { withRetries: false }), 1);
+  assert.deepEqual([await readWaits(store, 1), await readWaits(store, 2)], [[0], [0]]);
+  const workerId = 'worker';
+  await beat(store, { workerId, nowMs: NOW, expiresAtMs: NOW + 15_000 });
+  await takeShards(store, { workerId, nowMs: NOW, expiresAtMs: NOW + 15_000 }, 256);
+  const due = await readDueEndpoints(store, { workerId, nowMs: NOW, afterMs: -1, afterHookId: -1, limit: 10 });
+  assert.deepEqual(
+    due.map((row) => row.hook_id),
+    [1, 2],
+  );
+  assert.equal(await correctTimes(store, NOW, ALL), 0, 'a second time there is nothing to correct');
+});
+
+forEachEngine('correctTimes() bounds retries behind more than a page of others', async (store) => {
+  const ids = await enqueue(store, { count: 502 });
+  await store.write(planRetry, [ids[0]!, 9, NOW + 20 * HOUR_MS]);
+  await store.write(planRetry, [ids.at(-1)!, 1, NOW + DAY_MS]);
+  assert.equal(await correctTimes(store, NOW, { withRetries: false }), 0);
+  assert.equal(await correctTimes(store, NOW, ALL), 1);
+  const waits = await readWaits(store, 1);
+  assert.equal(waits.at(-1), 12_000);
+  assert.ok(waits.slice(0, -1).every((waitMs) => waitMs === 20 * HOUR_MS));
+});
+
+forEachEngine('correctTimes() ends pauses that last longer than any, and leaves what is held', async (store) => {
+  for (const hookId of [1, 2, 3]) await enqueue(store, { hookId });
+  const pauseUntil = (hookId: number, untilMs: number): EndpointChange => {
+    const pause = { sinceMs: NOW, untilMs, reason: 'failures' as const };
+    return { kind: 'health', hookId, fails: 5, failingSinceMs: NOW, openings: 1, pause };
+  };
+  await store.writeAll(endpointSteps([pauseUntil(1, NOW + DAY_MS), pauseUntil(2, NOW + 5 * MINUTE_MS)], [], NOW));
+  await store.writeAll([holdEndpointStep(3, NOW)]);
+  assert.equal(await correctTimes(store, NOW, ALL), 1);
+  assert.deepEqual(
+    [await readNextAt(store, 1), await readNextAt(store, 2), await readNextAt(store, 3)],
+    [NOW, NOW + 5 * MINUTE_MS, NEVER_MS],
+  );
+});

@@ -1,0 +1,124 @@
+/**
+ * Corrects due times that lie further ahead than any schedule plans. They were written while the clock of a process was
+ * ahead, and deliveries would wait until the right clock had reached them. Reads and writes bounded pages.
+ */
+import { MAX_CLOCK_SKEW_MS } from '../../../database/leases.ts';
+import { type Row, type Statement, type Store, statement } from '../../../database/store.ts';
+import { renderValueRows, wideStatement, wideSteps } from '../../../database/value-rows.ts';
+import { LONGEST_PAUSE_MS } from '../schedule/breaker.ts';
+import { longestRetryMs, MAX_ATTEMPTS } from '../schedule/retry-policy.ts';
+import { isOpen, isStillPending, NEVER_MS } from './delivery-store.ts';
+
+const PAGE = 500;
+/** A delivery that a person's attempt has taken falls to the workers within this time. */
+const LONGEST_TAKEN_MS = 60_000;
+const LONGEST_WAIT_MS = Math.max(...Array.from({ length: MAX_ATTEMPTS }, (_, attempts) => longestRetryMs(attempts)));
+
+/** First attempts, and retries. */
+export type Lane = 0 | 1;
+
+/** What a delivery that is due so late is due at instead; undefined when its schedule allows that time. */
+export function correctDueMs({ attempts, dueAtMs, nowMs }: { attempts: number; dueAtMs: number; nowMs: number }) {
+  const longestMs = attempts === 0 ? LONGEST_TAKEN_MS : longestRetryMs(attempts);
+  if (dueAtMs <= nowMs + longestMs + MAX_CLOCK_SKEW_MS) return undefined;
+  return attempts === 0 ? nowMs : nowMs + longestMs;
+}
+
+interface EndpointRow {
+  readonly hook_id: number;
+}
+
+const openEndpoints: Statement<EndpointRow> = statement(
+  'endpoints_open',
+  `SELECT hook_id FROM endpoint_queue WHERE hook_id > $1 AND ${isOpen} ORDER BY hook_id LIMIT ${PAGE}`,
+);
+
+interface LateRow {
+  readonly id: number;
+  readonly due_at_ms: number;
+  readonly attempts: number;
+}
+
+// One range of the index of waiting deliveries.
+const lateDeliveries: Statement<LateRow> = statement(
+  'deliveries_late',
+  `SELECT id, due_at_ms, attempts - schedule_from AS attempts FROM deliveries
+   WHERE state = 'pending' AND hook_id = $1 AND lane = $2 AND (due_at_ms, id) > ($3, $4)
+   ORDER BY due_at_ms, id LIMIT ${PAGE}`,
+);
+
+// The due time is the fence of attempts under way: only a row that still has the one that was read is corrected.
+const correctDeliveries = wideStatement<Row>(
+  'deliveries_correct_due',
+  (width) =>
+    `UPDATE deliveries SET due_at_ms = v.column4
+     FROM (VALUES ${renderValueRows(['int', 'int', 'int', 'int'], width)}) AS v
+     WHERE deliveries.hook_id = v.column1 AND deliveries.id = v.column2 AND deliveries.due_at_ms = v.column3
+       AND ${isStillPending('deliveries')}`,
+);
+
+const wakeSleeping: Statement = statement(
+  'endpoint_wake_sleeping',
+  `UPDATE endpoint_queue SET next_at_ms = $2, version = version + 1
+   WHERE hook_id = $1 AND parked = 0 AND next_at_ms > $2 AND ${isOpen}`,
+);
+
+/** Corrects the deliveries of all endpoints that are not held; returns how many. */
+export async function correctDeliveryTimes(store: Store, lane: Lane, nowMs: number): Promise<number> {
+  let count = 0;
+  for (let afterId = 0; ; ) {
+    const endpoints = await store.read(openEndpoints, [afterId]);
+    for (const { hook_id } of endpoints) count += await correctOfHook(store, hook_id, { lane, nowMs });
+    if (endpoints.length < PAGE) return count;
+    afterId = endpoints.at(-1)!.hook_id;
+  }
+}
+
+async function correctOfHook(
+  store: Store,
+  hookId: number,
+  { lane, nowMs }: { readonly lane: Lane; readonly nowMs: number },
+): Promise<number> {
+  let count = 0;
+  for (let after = [nowMs + MAX_CLOCK_SKEW_MS, 0]; ; ) {
+    const rows = await store.read(lateDeliveries, [hookId, lane, ...after]);
+    const corrections = rows.flatMap(({ id, due_at_ms: dueAtMs, attempts }) => {
+      const correctMs = correctDueMs({ attempts, dueAtMs, nowMs });
+      return correctMs === undefined ? [] : [[hookId, id, dueAtMs, correctMs]];
+    });
+    if (corrections.length > 0)
+      await store.writeAll([
+        ...wideSteps(correctDeliveries, corrections),
+        { statement: wakeSleeping, parameters: [hookId, nowMs] },
+      ]);
+    count += corrections.length;
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < PAGE) return count;
+    after = [last.due_at_ms, last.id];
+  }
+}
+
+// Few rows of one range of the index, unless a clock was ahead.
+const lateEndpoints: Statement<EndpointRow> = statement(
+  'endpoints_late',
+  `SELECT hook_id FROM endpoint_queue
+   WHERE next_at_ms > $1 AND next_at_ms < ${NEVER_MS} AND (parked = 1 OR next_at_ms > $2) AND ${isOpen}
+   ORDER BY hook_id LIMIT ${PAGE}`,
+);
+
+const wakeLate: Statement = statement(
+  'endpoint_wake_late',
+  `UPDATE endpoint_queue SET next_at_ms = $2, version = version + 1 WHERE hook_id = $1 AND next_at_ms > $2 AND ${isOpen}`,
+);
+
+/** Ends pauses and sleeps that are longer than any; returns how many. */
+export async function correctEndpointTimes(store: Store, nowMs: number): Promise<number> {
+  const latest = [LONGEST_PAUSE_MS, LONGEST_WAIT_MS].map((longestMs) => nowMs + longestMs + MAX_CLOCK_SKEW_MS);
+  for (let count = 0; ; ) {
+    const rows = await store.read(lateEndpoints, latest);
+    // Row by row in ascending order, as every other transaction locks them.
+    for (const { hook_id } of rows) await store.write(wakeLate, [hook_id, nowMs]);
+    count += rows.length;
+    if (rows.length < PAGE) return count;
+  }
+}
