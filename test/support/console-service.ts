@@ -6,7 +6,7 @@ import type { User } from '../../src/authorization/accounts/user-store.ts';
 import { parseConfig } from '../../src/config/config.ts';
 import type { Store } from '../../src/database/store.ts';
 import { realWorld } from '../../src/world.ts';
-import { createStorePlace, openTestStore } from './engines.ts';
+import { createStorePlace, openTestStore, readServiceEngine } from './engines.ts';
 import { createFormClient, type FormClient, readHidden } from './form-client.ts';
 import { addUser, PASSWORD } from './page-service.ts';
 
@@ -22,7 +22,7 @@ export interface ConsoleService {
 /** A service without accounts. Deliveries to loopback are allowed. */
 export async function startConsoleService(environment: Readonly<Record<string, string>> = {}): Promise<ConsoleService> {
   await using undo = new AsyncDisposableStack();
-  const place = await createStorePlace('sqlite');
+  const place = await createStorePlace(readServiceEngine());
   undo.defer(() => rmSync(place.dataDir, { recursive: true, force: true }));
   const app = undo.use(
     await startApp(
@@ -31,6 +31,7 @@ export async function startConsoleService(environment: Readonly<Record<string, s
         GRPC_PORT: '0',
         LOG_LEVEL: 'silent',
         TRIVET_DATA_DIR: place.dataDir,
+        ...(place.databaseUrl === undefined ? {} : { DATABASE_URL: place.databaseUrl }),
         WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8',
         ...environment,
       }),

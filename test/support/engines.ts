@@ -21,6 +21,11 @@ export type TestEngine = 'sqlite' | 'postgres';
 
 export const engines: readonly TestEngine[] = ['sqlite', 'postgres'];
 
+/** Of services that run on one engine: SQLite unless a file of tests on PostgreSQL has set another one. */
+export function readServiceEngine(): TestEngine {
+  return process.env.TRIVET_TEST_ENGINE === 'postgres' ? 'postgres' : 'sqlite';
+}
+
 export interface EngineContext {
   readonly engine: TestEngine;
   readonly t: TestContext;

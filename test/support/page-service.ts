@@ -22,7 +22,7 @@ import { createSignedInPages, type SessionGuard } from '../../src/pages/signed-i
 import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import type { World } from '../../src/world.ts';
-import { createStorePlace, openTestStore } from './engines.ts';
+import { createStorePlace, openTestStore, readServiceEngine } from './engines.ts';
 import { createFormClient, type FormClient } from './form-client.ts';
 import { createStillWorld, type StillWorld } from './still-world.ts';
 
@@ -57,7 +57,7 @@ export async function startPageService({
   withMail,
 }: PageServiceOptions = {}): Promise<PageService> {
   await using undo = new AsyncDisposableStack();
-  const place = await createStorePlace('sqlite');
+  const place = await createStorePlace(readServiceEngine());
   undo.defer(() => rmSync(place.dataDir, { recursive: true, force: true }));
   const world = createStillWorld(Date.now());
   const store = undo.use(await openTestStore(place));

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { after, before } from 'node:test';
+import { createStorePlace, readServiceEngine } from './engines.ts';
 import { runTrivet } from './run-trivet.ts';
 import { type Program, startProgram } from './start-program.ts';
 
@@ -26,12 +27,14 @@ export interface WebhookJourney {
 }
 
 export function useWebhookJourney(settings: Readonly<Record<string, string>> = {}): WebhookJourney {
-  const environment = { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8', ...settings };
+  const environment: Record<string, string> = { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8', ...settings };
   let program: Program;
   let token: string;
 
   before(async () => {
-    program = await startProgram(environment);
+    const { dataDir, databaseUrl } = await createStorePlace(readServiceEngine());
+    if (databaseUrl !== undefined) environment.DATABASE_URL = databaseUrl;
+    program = await startProgram(environment, dataDir);
     await journey.trivet('user', 'create', '--login', 'grace', '--name', 'Grace');
     const made = ['token', 'create', '--user', 'grace', '--name', 't', '--scope', 'all_hook', 'all_projects'];
     token = await journey.trivet(...made);
