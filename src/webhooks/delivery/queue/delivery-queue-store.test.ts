@@ -4,7 +4,7 @@ import { forEachEngine } from '../../../../test/support/engines.ts';
 import { type Store, statement } from '../../../database/store.ts';
 import type { PauseReason } from '../schedule/pause-reason.ts';
 import { type AttemptResult, attemptResultSteps } from './attempt-result-store.ts';
-import { readContents, readDueEndpoints, readWaiting } from './delivery-queue-store.ts';
+import { FEW, readContents, readDueEndpoints, readFewWaiting, readWaiting } from './delivery-queue-store.ts';
 import { recoverEndpointStep, reopenUnverified, restart, takeTest, wakeOrigin } from './delivery-restart-store.ts';
 import {
   cancelEndpointStep,
@@ -97,6 +97,32 @@ forEachEngine('waiting deliveries come by due time, a few of each endpoint, in b
     ids.slice(0, 2),
   );
   assert.equal(rows.filter((row) => row.hook_id === 2).length, 2);
+});
+
+forEachEngine('few waiting deliveries come with their contents, but for large bodies', async (store) => {
+  const small = await enqueue(store, 1, NOW);
+  const [large = 0] = await store.makeIds(1);
+  const base = { id: large, hookId: 1, eventId: 1, uuid: 'large', eventKind: 'push' as const, nowMs: NOW + 1 };
+  await store.writeAll(enqueueSteps([{ ...base, body: Buffer.alloc(20_000), origin: ORIGIN, ownerId: 'owner' }]));
+  for (let count = 0; count <= FEW; count += 1) await enqueue(store, 2, NOW);
+  await enqueue(store, 1, NOW + 10);
+  const { rows, contents } = await readFewWaiting(store, [1, 2, 3], NOW + 5);
+  assert.deepEqual(
+    rows.filter((row) => row.hook_id === 1).map((row) => row.id),
+    [small, large],
+  );
+  assert.equal(rows.filter((row) => row.hook_id === 2).length, FEW);
+  const [read] = await readContents(store, [{ hookId: 1, id: small }]);
+  const {
+    lane: _lane,
+    body_bytes: _bytes,
+    ...found
+  } = contents.find(({ id }) => id === small) as never as object & {
+    lane: number;
+    body_bytes: number;
+  };
+  assert.deepEqual(found, { ...read });
+  assert.ok(!contents.some(({ id }) => id === large));
 });
 
 forEachEngine('a result counts once, and never for a worker that lost the shard', async (store) => {

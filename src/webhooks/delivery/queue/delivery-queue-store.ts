@@ -86,6 +86,56 @@ export async function readWaiting(
   return await readSteps(store, wideSteps(waiting, rows, [nowMs], NOTHING));
 }
 
+/** An endpoint of which so many are waiting in a lane has more than a read with contents brings. */
+export const FEW = 8;
+/** Larger bodies are read when their turn has come: what is already being sent is read again. */
+const SMALL_BODY_BYTES = 16_384;
+
+const WAITING_COLUMNS = 'id, hook_id, lane, body_bytes, attempts, schedule_from, due_at_ms, created_at_ms, event_kind';
+const HOOK_COLUMNS =
+  'h.url, h.encryption_type, h.profile, h.secret, h.previous_secret, h.previous_until_ms, h.disabled_at_ms';
+
+// With contents, so that few that wait take one read and not two. Everything is looked up by an id: PostgreSQL might read
+// through the whole table for a join. A constant limit, since it expects a tenth of the table for a parameter.
+const waitingWithContents = wideStatement<WaitingContentRow>(
+  'delivery_waiting_contents',
+  (width) => {
+    const now = `$${width + 1}`;
+    const contentOf = (column: string) => `(SELECT c.${column} FROM delivery_contents c WHERE c.delivery_id = d.id)`;
+    const branch = (hookId: string, lane: number) =>
+      `SELECT d.*, ${contentOf('uuid')} AS uuid,
+         CASE WHEN d.body_bytes <= ${SMALL_BODY_BYTES} THEN ${contentOf('body')} END AS body, ${HOOK_COLUMNS}
+       FROM (SELECT ${WAITING_COLUMNS} FROM deliveries
+             WHERE state = 'pending' AND hook_id = ${hookId} AND lane = ${lane} AND due_at_ms <= ${now}
+             ORDER BY due_at_ms, id LIMIT ${FEW}) AS d
+       LEFT JOIN hooks h ON h.id = ${hookId}`;
+    return Array.from({ length: width }, (_, at) => [branch(`$${at + 1}`, 0), branch(`$${at + 1}`, 1)])
+      .flat()
+      .join(' UNION ALL ');
+  },
+  BRANCH_WIDTHS,
+);
+
+/** A delivery that waits, with all that its attempt needs; `uuid` or `body` is null where that has to be read. */
+type WaitingContentRow = WaitingRow & Omit<ContentRow, 'uuid' | 'body'> & Nullable<Pick<ContentRow, 'uuid' | 'body'>>;
+type Nullable<T> = { readonly [K in keyof T]: T[K] | null };
+
+/** The first `FEW` deliveries of each endpoint that are due, first attempts and retries apart. */
+export async function readFewWaiting(
+  store: Store,
+  hookIds: readonly number[],
+  nowMs: number,
+): Promise<{ readonly rows: readonly WaitingRow[]; readonly contents: readonly ContentRow[] }> {
+  const requests = hookIds.map((hookId) => [hookId]);
+  const rows: WaitingContentRow[] = await readSteps(store, wideSteps(waitingWithContents, requests, [nowMs], [0]));
+  rows.sort((one, other) => one.due_at_ms - other.due_at_ms || one.id - other.id);
+  return { rows, contents: rows.filter(hasContent) };
+}
+
+function hasContent(row: WaitingContentRow): row is WaitingRow & ContentRow {
+  return row.uuid !== null && row.body !== null;
+}
+
 /** Everything that one attempt needs. `url` is null when the hook was deleted. */
 export interface ContentRow extends EncryptedSecrets {
   readonly id: number;
@@ -107,7 +157,7 @@ export interface ContentRow extends EncryptedSecrets {
 const NOTHING = [0, 0] as const;
 
 const CONTENT_COLUMNS = `d.id, d.hook_id, d.attempts, d.schedule_from, d.due_at_ms, d.created_at_ms, d.event_kind, c.uuid, c.body,
-  h.url, h.encryption_type, h.profile, h.secret, h.previous_secret, h.previous_until_ms, h.disabled_at_ms`;
+  ${HOOK_COLUMNS}`;
 
 // A branch for each delivery, so that each is looked up by its ids. Joined with a list of values, PostgreSQL reads through
 // all deliveries as long as it has statistics of a nearly empty table.

@@ -20,6 +20,8 @@ export interface Endpoint {
   version: number;
   /** The last read found all that is due. */
   hasReadAll: boolean;
+  /** The last read of a few found more than these. */
+  isCrowded: boolean;
   /** Rises with every enqueue, so that a read which began before the enqueue does not count as having read all. */
   enqueues: number;
   /** When a delivery was last found for it; monotonic. */
@@ -40,6 +42,7 @@ export function createEndpoint(row: DueEndpoint): Endpoint {
     shard: row.shard,
     version: row.version,
     hasReadAll: false,
+    isCrowded: false,
     enqueues: 0,
     lastFoundMs: Number.NEGATIVE_INFINITY,
     isClosed: false,

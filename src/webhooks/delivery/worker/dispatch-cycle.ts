@@ -1,5 +1,5 @@
 /**
- * One dispatch cycle, in four stages of one statement each: scan which endpoints are due, admit the first few deliveries of
+ * One dispatch cycle, in four stages of one statement at most each: scan which endpoints are due, admit the first few deliveries of
  * each to memory, pick those whose turn it is and read what they carry, and send. What the stages return goes to the result
  * writer, the one loop that commits.
  *
@@ -7,7 +7,14 @@
  */
 import type { Store } from '../../../database/store.ts';
 import type { World } from '../../../world.ts';
-import { type ContentRow, readContents, readWaiting } from '../queue/delivery-queue-store.ts';
+import {
+  type ContentRow,
+  FEW,
+  readContents,
+  readFewWaiting,
+  readWaiting,
+  type WaitingRow,
+} from '../queue/delivery-queue-store.ts';
 import type { EndpointChange } from '../queue/endpoint-change-store.ts';
 import type { Job } from '../schedule/turn-tree.ts';
 import { ATTEMPT_DEADLINE_MS } from '../send/send.ts';
@@ -21,7 +28,7 @@ import type { ResultWriter } from './result-writer.ts';
 import type { ShardLeases } from './shard-leases.ts';
 import type { WakeSignal } from './wake-signal.ts';
 
-/** Deliveries of one endpoint and lane that one read brings. */
+/** Deliveries of a crowded endpoint and lane that one read brings. */
 const READ_LIMIT = 64;
 /** Endpoints that get more in one cycle. */
 const MAX_READS = 256;
@@ -42,9 +49,9 @@ export interface DispatchDependencies {
 export async function runDispatchCycle(dependencies: DispatchDependencies): Promise<Promise<void>[]> {
   const { scan, table, writer } = dependencies;
   if (scan.waitMs() === 0) writer.add({ changes: await scanDue(dependencies) });
-  await admitWaiting(dependencies);
+  const contents = await admitWaiting(dependencies);
   if (hasSleep(table)) writer.wake();
-  const picked = await pickDeliveries(dependencies);
+  const picked = await pickDeliveries(dependencies, contents);
   return picked.map(async (one) => {
     writer.add(await sendDelivery(dependencies, one));
     dependencies.signal.wake();
@@ -58,22 +65,58 @@ export async function scanDue({ scan, table }: DispatchDependencies): Promise<En
   return changes;
 }
 
-export async function admitWaiting({ store, world, table }: DispatchDependencies): Promise<void> {
-  const reads = listToRefill(table, MAX_READS).map(describeRead);
-  if (reads.length === 0) return;
-  const rows = Map.groupBy(await readWaiting(store, reads, world.nowMs()), (row) => row.hook_id);
-  for (const { endpoint, limit, enqueues } of reads) {
-    const found = rows.get(endpoint.hookId) ?? [];
-    const retries = found.filter((row) => row.lane === 1).length;
-    endpoint.hasReadAll = retries < limit && found.length - retries < limit && endpoint.enqueues === enqueues;
-    for (const row of found) admit(table, endpoint, row);
-  }
+/** The contents of those that were read with them, for the picks of this cycle: later ones read the hook as it is then. */
+export async function admitWaiting({ store, world, table }: DispatchDependencies): Promise<readonly ContentRow[]> {
+  const endpoints = listToRefill(table, MAX_READS);
+  const reads = endpoints.map((endpoint) => ({ endpoint, enqueues: endpoint.enqueues, limit: findLimit(endpoint) }));
+  const nowMs = world.nowMs();
+  const [few, many] = [reads.filter(isOfFew), reads.filter((read) => !isOfFew(read))];
+  const [waiting, found] = await Promise.all([
+    many.length === 0 ? [] : readWaiting(store, many.map(toRequest), nowMs),
+    few.length === 0
+      ? NOTHING_FOUND
+      : readFewWaiting(
+          store,
+          few.map(({ endpoint }) => endpoint.hookId),
+          nowMs,
+        ),
+  ]);
+  const rowsByHook = Map.groupBy([...waiting, ...found.rows], (row) => row.hook_id);
+  for (const read of reads) takeRead(table, read, rowsByHook.get(read.endpoint.hookId) ?? []);
+  return found.contents;
 }
 
-function describeRead(endpoint: Endpoint) {
-  const { hookId, enqueues, known } = endpoint;
-  // Known deliveries are read again, since they are still pending in their rows.
-  return { endpoint, hookId, enqueues, limit: READ_LIMIT + known.size };
+const NOTHING_FOUND = { rows: [], contents: [] } as const;
+
+interface EndpointRead {
+  readonly endpoint: Endpoint;
+  /** When the read began. */
+  readonly enqueues: number;
+  readonly limit: number;
+}
+
+/** Known deliveries are read again, since they are still pending in their rows. */
+function findLimit({ known, isCrowded }: Endpoint): number {
+  return isCrowded || known.size > FEW / 2 ? READ_LIMIT + known.size : FEW;
+}
+
+function isOfFew({ limit }: EndpointRead): boolean {
+  return limit === FEW;
+}
+
+function toRequest({ endpoint, limit }: EndpointRead) {
+  return { hookId: endpoint.hookId, limit };
+}
+
+function takeRead(
+  table: EndpointTable,
+  { endpoint, enqueues, limit }: EndpointRead,
+  found: readonly WaitingRow[],
+): void {
+  const retries = found.filter((row) => row.lane === 1).length;
+  endpoint.isCrowded = retries >= limit || found.length - retries >= limit;
+  endpoint.hasReadAll = !endpoint.isCrowded && endpoint.enqueues === enqueues;
+  for (const row of found) admit(table, endpoint, row);
 }
 
 interface PickedDelivery {
@@ -84,12 +127,17 @@ interface PickedDelivery {
   readonly attemptId: number;
 }
 
-export async function pickDeliveries({ store, table }: DispatchDependencies): Promise<PickedDelivery[]> {
+export async function pickDeliveries(
+  { store, table }: DispatchDependencies,
+  contents: readonly ContentRow[],
+): Promise<PickedDelivery[]> {
   const jobs = pickJobs(table);
   if (jobs.length === 0) return [];
   try {
-    const [contents, attemptIds] = await Promise.all([readContents(store, jobs), store.makeIds(jobs.length)]);
     const contentById = new Map(contents.map((content) => [content.id, content]));
+    const missing = jobs.filter(({ id }) => !contentById.has(id));
+    const [read, attemptIds] = await Promise.all([readContents(store, missing), store.makeIds(jobs.length)]);
+    for (const content of read) contentById.set(content.id, content);
     return jobs.map((job, index) => ({ job, content: contentById.get(job.id), attemptId: attemptIds[index]! }));
   } catch (error) {
     for (const job of jobs) putBack(table, job);
