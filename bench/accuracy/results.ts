@@ -1,6 +1,7 @@
 /** Figures of a predictor in a cell, as they are printed, kept in a file and compared. */
+
+import { bootstrapMean, type Interval } from '../../src/prediction/evaluation/bootstrap.ts';
 import { TARGETS, type Target } from '../../src/prediction/schema/observation-table.ts';
-import { bootstrapMean, type Interval } from './bootstrap.ts';
 import type { Judged } from './predictors.ts';
 
 export interface Figures {

@@ -21,13 +21,13 @@ import { createPredictionService, PREDICTION_SERVICE_NAMES } from './api/predict
 import { createCapacityRoutes } from './capacity/capacity-routes.ts';
 import { createHeadroomWorker, type HeadroomWorker } from './capacity/headroom-worker.ts';
 import { createTrainer } from './learning/trainer-worker.ts';
+import { registerAccuracyMetrics } from './live-accuracy/accuracy-metrics.ts';
+import { createAccuracyWorker } from './live-accuracy/accuracy-worker.ts';
 import { type LlmDWire, openLlmDWire } from './llm-d/open-llm-d.ts';
 import { createDriftAlarms } from './observations/drift-alarms-worker.ts';
 import { createObservationSink, type LearningSink } from './observations/observation-sink.ts';
 import { createRequestSweeper } from './observations/request-sweeper.ts';
 import { createSampleKeeper } from './observations/sample-keeper.ts';
-import { createAccuracyMetrics } from './online/accuracy-metrics.ts';
-import { createLiveAccuracy, type LiveAccuracy } from './online/live-accuracy.ts';
 import { createPredictor, type SwappablePredictor } from './online/predictor.ts';
 import { createModelAdmin, type ModelAdmin, type ModelAdminDependencies } from './registry/model-admin.ts';
 import { createModelLoader } from './registry/model-loader.ts';
@@ -65,10 +65,9 @@ export interface PredictionArea extends Area {
 export function createPredictionArea(dependencies: PredictionDependencies): PredictionArea {
   const { store, world, log, metrics, config, auditChange } = dependencies;
   const predictor = createPredictor(world);
-  const accuracy = createLiveAccuracy();
   const loader = createModelLoader({ store, predictor, log, metrics });
   const scraper = openScraper(dependencies);
-  const { sharing, trainer, workers, sink: joined } = createFeedback(dependencies, predictor, accuracy);
+  const { sharing, trainer, workers, sink: joined } = createFeedback(dependencies, predictor);
   const sink = scraper?.fillReports(joined) ?? joined;
   const headroom = openHeadroom(dependencies, predictor, scraper);
   const observations = createObservationService({ sink, world });
@@ -80,7 +79,7 @@ export function createPredictionArea(dependencies: PredictionDependencies): Pred
   const llmD = openLlmDWire({ store, world, log, metrics, rule, predictor, unknownModel, sink: joined, objective });
   return {
     apiWords: predictionWords,
-    admin: createPredictionAdmin({ ...dependencies, predictor, accuracy }, scraper),
+    admin: createPredictionAdmin({ ...dependencies, predictor }, scraper),
     routes: [
       ...PREDICTION_SERVICE_NAMES.map(
         (name) => ({ path: `/${name}`, errors: 'rpc', routes: createPredictRoutes(service, rule) }) as const,
@@ -121,9 +120,10 @@ export function createPredictionArea(dependencies: PredictionDependencies): Pred
 }
 
 /** Reports come in at the sink; from there they reach the live state, the samples and the training. */
-function createFeedback(dependencies: PredictionDependencies, predictor: SwappablePredictor, accuracy: LiveAccuracy) {
+function createFeedback(dependencies: PredictionDependencies, predictor: SwappablePredictor) {
   const { store, world, log, metrics, config } = dependencies;
-  const countAccuracy = createAccuracyMetrics(metrics, accuracy);
+  const accuracy = createAccuracyWorker({ store, world, log });
+  registerAccuracyMetrics({ store, metrics, world });
   const samples = createSampleKeeper({ store, world, log, metrics });
   const trainer = createTrainer({
     ...config,
@@ -141,12 +141,7 @@ function createFeedback(dependencies: PredictionDependencies, predictor: Swappab
     world,
     metrics,
     predictor,
-    accuracy: {
-      observe(row) {
-        accuracy.observe(row);
-        countAccuracy(row);
-      },
-    },
+    onAnswered: (row) => accuracy.observe(row),
     beforeObserve: (model, forecast, time) => sharing.beforeObserve(model, forecast, time),
     onDrift(model, alarm) {
       trainer.requestTraining(model);
@@ -158,7 +153,7 @@ function createFeedback(dependencies: PredictionDependencies, predictor: Swappab
     },
   });
   const sweeper = createRequestSweeper({ store, world, log, metrics });
-  return { sharing, trainer, sink, workers: [sharing, sweeper, samples, alarms] };
+  return { sharing, trainer, sink, workers: [sharing, accuracy, sweeper, samples, alarms] };
 }
 
 /** Undefined unless the capacity of the KV cache is configured, from which the load of spans is reconstructed. */

@@ -4,83 +4,21 @@
  */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { packModel, publishModel } from '../../src/prediction/registry/publish-model.ts';
-import type { Observation } from '../../src/prediction/schema/observation.ts';
-import { DEFAULT_TRAINING, trainModel } from '../../src/prediction/training/train-model.ts';
-import { realWorld } from '../../src/world.ts';
-import { findReasonToSkip, openTestStore, type StorePlace } from '../support/engines.ts';
-import { observePool, tabulate } from '../support/observed-pool.ts';
+import { findReasonToSkip } from '../support/engines.ts';
+import { observePool } from '../support/observed-pool.ts';
 import { createTestDatabase, startPostgresCluster } from '../support/postgres-cluster.ts';
-import { createDataDir, type Program, startProgram } from '../support/start-program.ts';
+import {
+  converge,
+  predict,
+  publishTestModel,
+  readMetrics,
+  report,
+  startPredictors,
+} from '../support/predictor-programs.ts';
+import { createDataDir, type Program } from '../support/start-program.ts';
 
-const parameters = { ...DEFAULT_TRAINING, trees: { ...DEFAULT_TRAINING.trees, trees: 30 } };
-const model = trainModel('m@1', tabulate(observePool({ rows: 500, servers: [1, 1, 1] })), parameters);
 const SLOWED = [1, 2, 1];
 const options = { skip: findReasonToSkip('postgres'), timeout: 280_000 };
-const environment = {
-  PREDICTION_LEARNING: 'false',
-  LOG_LEVEL: 'silent',
-  SECRET_KEYS: Buffer.alloc(32, 7).toString('base64'),
-};
-
-async function publishTo(place: StorePlace): Promise<void> {
-  await using store = await openTestStore(place);
-  const details = { name: 'm', packed: packModel(model), source: {}, reason: 'for the test', nowMs: Date.now() };
-  await publishModel(store, { ...details, promotion: 'promote' });
-}
-
-async function call(program: Program, method: string, body: object): Promise<Record<string, unknown>> {
-  const response = await fetch(`${program.httpUrl}/${method}`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-  });
-  const json = (await response.json()) as Record<string, unknown>;
-  assert.equal(response.status, 200, JSON.stringify(json));
-  return json;
-}
-
-let reported = 0;
-
-async function report(program: Program, rows: readonly Observation[]): Promise<void> {
-  const events = rows.map(({ targetModel, input, ttftMs, tpotMs }) => ({
-    observation: { requestId: `r${reported++}`, targetModel, input, ttftMillis: ttftMs, tpotMillis: tpotMs },
-  }));
-  const { accepted } = await call(program, 'observation.v1.ObservationService/ReportBatch', { events });
-  assert.equal(Number(accepted), rows.length);
-}
-
-/** TTFT of each row, as the program predicts it. */
-async function predict(program: Program, rows: readonly Observation[]): Promise<number[]> {
-  const inputs = rows.map(({ input }, inputId) => ({ inputId, ...input }));
-  const answer = await call(program, 'prediction.v1.PredictionService/Predict', { targetModel: 'm', inputs });
-  return (answer.outputs as { predictedTtftMillis: number }[]).map((output) => output.predictedTtftMillis);
-}
-
-async function readMetrics(program: Program): Promise<(series: string) => number> {
-  const text = await (await fetch(`${program.httpUrl}/metrics`)).text();
-  return (series) =>
-    Number(
-      text
-        .split('\n')
-        .find((line) => line.startsWith(`${series} `))
-        ?.split(' ')[1] ?? 0,
-    );
-}
-
-/** Until all have taken up the same rows, and no report is missing in them. Returns how long that took. */
-async function converge(programs: readonly Program[]): Promise<number> {
-  const beganMs = realWorld.monotonicMs();
-  for (;;) {
-    const metrics = await Promise.all(programs.map(readMetrics));
-    const sequences = new Set(metrics.map((read) => read('trivet_prediction_shared_sequence')));
-    const pending = metrics.some((read) => read('trivet_prediction_shared_pending_groups') > 0);
-    if (sequences.size === 1 && !pending) return realWorld.monotonicMs() - beganMs;
-    await sleep(20);
-  }
-}
-
 const PROBES = observePool({ rows: 20, servers: SLOWED, seed: 77 });
 
 async function assertAlike(programs: readonly Program[]): Promise<void> {
@@ -113,12 +51,6 @@ function describeDelays(t: TestContext, delaysMs: readonly number[]): void {
   t.diagnostic(`alike after ${sorted[sorted.length >> 1]} ms (median), ${sorted.at(-1)} ms (longest)`);
 }
 
-async function startPrograms(undo: AsyncDisposableStack, count: number, of: Record<string, string>) {
-  const programs = await Promise.all(Array.from({ length: count }, () => startProgram({ ...environment, ...of })));
-  for (const program of programs) undo.use(program);
-  return programs;
-}
-
 test('three processes on one PostgreSQL answer as one', options, async (t) => {
   await using undo = new AsyncDisposableStack();
   const cluster = await startPostgresCluster();
@@ -128,13 +60,13 @@ test('three processes on one PostgreSQL answer as one', options, async (t) => {
     await createTestDatabase(cluster.socketDir, 'alone'),
   ];
   const dataDir = createDataDir();
-  await publishTo({ dataDir, databaseUrl });
-  await publishTo({ dataDir, databaseUrl: aloneUrl });
+  await publishTestModel({ dataDir, databaseUrl });
+  await publishTestModel({ dataDir, databaseUrl: aloneUrl });
 
-  const [alone] = await startPrograms(undo, 1, { DATABASE_URL: aloneUrl });
+  const [alone] = await startPredictors(undo, 1, { DATABASE_URL: aloneUrl });
   const ofOne = await serve([alone!], 12, []);
   await alone!.stop();
-  const programs = await startPrograms(undo, 3, { DATABASE_URL: databaseUrl });
+  const programs = await startPredictors(undo, 3, { DATABASE_URL: databaseUrl });
   const delaysMs: number[] = [];
   const ofThree = await serve(programs, 12, delaysMs);
   await assertAlike(programs);
@@ -147,7 +79,7 @@ test('three processes on one PostgreSQL answer as one', options, async (t) => {
 
   // A process dies. What it has shared stays, and another one that starts knows it.
   await programs[2]!.kill();
-  const [started] = await startPrograms(undo, 1, { DATABASE_URL: databaseUrl });
+  const [started] = await startPredictors(undo, 1, { DATABASE_URL: databaseUrl });
   const alive = [programs[0]!, programs[1]!, started!];
   await converge(alive);
   await assertAlike(alive);

@@ -19,9 +19,11 @@ import type {
   ModelView,
   PromotionView,
   ScrapedServerView,
+  VersionComparison,
   VersionView,
 } from './model-views.ts';
 import { renderScrapedServers } from './scraped-servers.ts';
+import { renderComparison } from './version-comparison.ts';
 
 const t = texts.models;
 
@@ -74,7 +76,7 @@ ${renderPromotions(name, model.promotions)}`;
 function renderVersion(name: string, version: VersionView): Html {
   const promote = `/models/promote?${new URLSearchParams({ name, version: String(version.version) }).toString()}`;
   return html`<li class="stack"><div class="item"><div class="tight"><p><strong class="url">${version.id}</strong> ${version.isPromoted ? html`<span class="tag good">${t.served}</span>` : ''}</p>
-<p class="small soft">${t.made} ${renderMoment(version.createdAtMs)}${version.parentVersion === undefined ? '' : ` · ${t.after(`${name}@${version.parentVersion}`)}`}${describeScores(version.learned)}</p></div>
+<p class="small soft">${t.made} ${renderMoment(version.createdAtMs)}${version.parentVersion === undefined ? '' : ` · ${t.after(`${name}@${version.parentVersion}`)}`}</p></div>
 ${version.isPromoted ? '' : html`<a class="button plain quiet" href="${promote}">${t.promote}<span class="hidden"> ${version.id}</span></a>`}</div>
 <details><summary>${t.lineage}<span class="hidden"> ${version.id}</span></summary>${renderLineage(version)}</details></li>`;
 }
@@ -162,16 +164,19 @@ function renderPromotions(name: string, promotions: readonly PromotionView[]): H
 export interface PromotionPage {
   readonly model: ModelView;
   readonly version: VersionView;
+  /** With what is served; absent when nothing else is. */
+  readonly comparison: VersionComparison | undefined;
   readonly csrfToken: string;
 }
 
-export function renderPromotion({ model, version, csrfToken }: PromotionPage): Html {
+export function renderPromotion({ model, version, comparison, csrfToken }: PromotionPage): Html {
   const { name } = model;
   const served = model.versions.find((candidate) => candidate.isPromoted);
   const fields = { name, version: String(version.version) };
   return html`${renderTrail(name)}<h1 class="url">${t.promoteTitle(version.id)}</h1>
 <section class="card stack"><p>${served === undefined ? t.promoteFirst(version.id) : t.promoteLead(version.id, served.id)}</p>
-<dl class="facts">${[version, ...(served === undefined || served.id === version.id ? [] : [served])].map((one) => html`<dt>${one.id}</dt><dd>${t.made} ${renderMoment(one.createdAtMs)}${describeScores(one.learned)}</dd>`)}</dl>
+<dl class="facts">${[version, ...(served === undefined || served.id === version.id ? [] : [served])].map((one) => html`<dt>${one.id}</dt><dd>${t.made} ${renderMoment(one.createdAtMs)}</dd>`)}</dl>
+${comparison === undefined ? '' : renderComparison(comparison)}
 <p class="soft">${t.promoteEffect}</p>
 <form method="post" action="/models/promote" class="row">${renderCsrf(csrfToken)}${renderHidden(fields)}<button>${t.promoteSubmit}</button><a href="${pathOfModel(name)}">${texts.cancel}</a></form></section>`;
 }

@@ -9,7 +9,7 @@ import { findDone } from '../../pages/signed-in-pages.ts';
 import { type PageRequest, type SignedInPages, type Submission, showView, tryForm } from '../frame/console.ts';
 import { texts } from '../texts/texts.ts';
 import { pathOfModel, renderModel, renderModels, renderPromotion, renderRollback } from './model-pages.ts';
-import type { ModelAdmin, ModelView } from './model-views.ts';
+import type { ModelAdmin, ModelView, VersionComparison, VersionView } from './model-views.ts';
 
 export const MODELS = '/models';
 const t = texts.models;
@@ -56,7 +56,8 @@ function addPromotion({ page, form }: Pick<SignedInPages, 'page' | 'form'>, admi
     const model = await admin.readModel(readName(request));
     const version = model.versions.find((candidate) => String(candidate.version) === request.c.req.query('version'));
     if (version === undefined) throw new Failure('not_found', texts.error.notFound);
-    const content = renderPromotion({ model, version, csrfToken: request.session.csrfToken });
+    const comparison = await compareWithServed(admin, model, version);
+    const content = renderPromotion({ model, version, comparison, csrfToken: request.session.csrfToken });
     return showView(request, { title: t.promoteTitle(version.id), here: MODELS, content });
   });
 
@@ -68,6 +69,21 @@ function addPromotion({ page, form }: Pick<SignedInPages, 'page' | 'form'>, admi
       return 'promoted';
     });
   });
+}
+
+/** Undefined when nothing else is served, or a version cannot be read by this program. */
+async function compareWithServed(
+  admin: ModelAdmin,
+  { name, servedVersion }: ModelView,
+  { version }: VersionView,
+): Promise<VersionComparison | undefined> {
+  if (servedVersion === undefined || servedVersion === version) return undefined;
+  try {
+    return await admin.compare(name, version, servedVersion);
+  } catch (error) {
+    if (isFailure(error)) return undefined;
+    throw error;
+  }
 }
 
 function addRollback({ page, form }: Pick<SignedInPages, 'page' | 'form'>, admin: ModelAdmin): void {

@@ -7,6 +7,8 @@ export interface ModelAdmin {
   readonly listScrapedServers: () => readonly ScrapedServerView[] | undefined;
   /** Throws `not_found` for a name of which nothing is known. */
   readonly readModel: (name: string) => Promise<ModelView>;
+  /** Both versions on the same newest samples. */
+  readonly compare: (name: string, version: number, other: number) => Promise<VersionComparison>;
   readonly promote: (name: string, version: number, by: Administrator) => Promise<void>;
   /** Throws `conflict` unless it leads to this version by now. */
   readonly rollBack: (name: string, version: number, by: Administrator) => Promise<void>;
@@ -74,6 +76,34 @@ export interface LearnedView {
   readonly validation?: { readonly rows: number; readonly mape: number; readonly mdape: number } | undefined;
   /** Milliseconds a unit of each term. */
   readonly physics: Readonly<Record<string, number>>;
+}
+
+export interface ComparedScores {
+  readonly mape: number;
+  readonly p90Coverage: number;
+}
+
+export interface VersionComparison {
+  readonly id: string;
+  readonly otherId: string;
+  readonly rows: number;
+  readonly fromMs: number | null;
+  readonly toMs: number | null;
+  readonly learnedByVersion: number;
+  readonly learnedByOther: number;
+  readonly targets: readonly {
+    readonly target: string;
+    readonly rows: number;
+    readonly version: ComparedScores;
+    readonly other: ComparedScores;
+    /** Percentage points of MAPE; below 0 when the version is better. */
+    readonly difference: {
+      readonly mean: number;
+      readonly low: number;
+      readonly high: number;
+      readonly verdict: 'better' | 'worse' | 'unclear';
+    };
+  }[];
 }
 
 export interface PromotionView {

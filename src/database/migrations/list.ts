@@ -19,6 +19,7 @@ import { waitingSpans } from './prediction/0061-waiting-spans.ts';
 import { sampleTokens, serverHistories } from './prediction/0063-server-histories.ts';
 import { driftAlarms } from './prediction/0065-drift-alarms.ts';
 import { sharedLearning } from './prediction/0070-shared-learning.ts';
+import { liveAccuracy } from './prediction/0071-live-accuracy.ts';
 
 /**
  * Every migration, in the order in which they run. A number only names a migration; a new one goes to the end, because
@@ -47,4 +48,5 @@ export const migrations: readonly Migration[] = [
   sampleTokens,
   sharedLearning,
   mails,
+  liveAccuracy,
 ];

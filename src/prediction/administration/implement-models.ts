@@ -1,6 +1,8 @@
 /** What the operations on models do. */
 import { Failure } from '../../errors.ts';
 import { type Implementation, implement, type OperationContext } from '../../operations/operation.ts';
+import { readVersionAccuracy } from '../live-accuracy/read-accuracy.ts';
+import { compareVersions } from '../registry/compare-versions.ts';
 import {
   type ManageModelsDependencies,
   promoteVersion,
@@ -12,6 +14,7 @@ import { checkModelName, formatModelId } from '../schema/model-name.ts';
 import { type FileReader, withFile } from './file-reader.ts';
 import type { TreesOptions } from './import-file.ts';
 import {
+  compareTwoVersions,
   evaluateObservations,
   exportVersion,
   importVersion,
@@ -30,7 +33,11 @@ export function implementModels(dependencies: ModelOperationsDependencies): Impl
   const { store, reader } = dependencies;
   return [
     implement(listVersions, (input) => listPage(dependencies, input)),
-    implement(showVersion, async (input) => toJson(await findVersion(dependencies, input.id))),
+    implement(showVersion, async (input) => {
+      const version = await findVersion(dependencies, input.id);
+      return toJson(version, await readLive(dependencies));
+    }),
+    implement(compareTwoVersions, (input) => compare(dependencies, input)),
     implement(exportVersion, async (input) => {
       const { name, version } = await findVersion(dependencies, input.id);
       return new Uint8Array(await readModelFile(store, name, version));
@@ -52,6 +59,18 @@ export function implementModels(dependencies: ModelOperationsDependencies): Impl
   ];
 }
 
+async function compare(
+  { store }: ModelOperationsDependencies,
+  { id, with: wanted }: { readonly id: string; readonly with?: number | undefined },
+) {
+  const { name, version } = parseId(id);
+  if (version === undefined) throw new Failure('invalid', `Cannot compare "${id}": say which version, as ${id}@1`);
+  const other = wanted ?? (await listPromotedModels(store)).find((served) => served.name === name)?.version;
+  if (other === undefined)
+    throw new Failure('invalid', `Cannot compare "${id}": no version of "${name}" is served, so say with which one`);
+  return await compareVersions(store, { name, version, other });
+}
+
 interface VersionsPage {
   readonly model?: string | undefined;
   readonly served?: string | undefined;
@@ -60,13 +79,14 @@ interface VersionsPage {
 }
 
 /** A name keeps few versions, so all of them are read. */
-async function listPage({ store }: ModelOperationsDependencies, { model, served, after, limit }: VersionsPage) {
-  const all = await listModelVersions(store, model);
+async function listPage(dependencies: ModelOperationsDependencies, { model, served, after, limit }: VersionsPage) {
+  const all = await listModelVersions(dependencies.store, model);
   if (model !== undefined && all.length === 0)
     throw new Failure('not_found', `Cannot list the versions of "${model}": there is no such model`);
   const chosen = served === undefined ? all : all.filter(({ isPromoted }) => isPromoted);
   const rest = after === undefined ? chosen : chosen.filter((version) => isBehind(version, parseId(after)));
-  const versions = rest.slice(0, limit).map(toJson);
+  const live = await readLive(dependencies);
+  const versions = rest.slice(0, limit).map((version) => toJson(version, live));
   return { versions, next: rest.length > limit ? (versions.at(-1)?.id ?? null) : null };
 }
 
@@ -75,10 +95,19 @@ function isBehind(one: ModelVersion, { name, version = 0 }: ParsedId): boolean {
   return one.name === name ? one.version < version : Buffer.compare(Buffer.from(one.name), Buffer.from(name)) > 0;
 }
 
-export function toJson({ lineage, ...version }: ModelVersion): VersionJson {
+type LiveById = ReadonlyMap<string, VersionJson['live']>;
+
+async function readLive({ store, world }: ModelOperationsDependencies): Promise<LiveById> {
+  const versions = await readVersionAccuracy(store, world.nowMs());
+  return new Map(versions.map(({ targetModel, version, targets }) => [formatModelId(targetModel, version), targets]));
+}
+
+function toJson({ lineage, ...version }: ModelVersion, live: LiveById): VersionJson {
+  const id = formatModelId(version.name, version.version);
   return {
-    id: formatModelId(version.name, version.version),
+    id,
     ...version,
+    live: live.get(id) ?? {},
     lineage: JSON.parse(lineage) as Record<string, unknown>,
   };
 }

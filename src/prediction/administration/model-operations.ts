@@ -14,6 +14,19 @@ const id = z.string().min(1).max(250).openapi({ description: 'name@version' });
 /** 16 MiB: a model of ours with 64 types of pods has about four. */
 const MAX_FILE_BYTES = 16_777_216;
 
+const percent = z.number();
+const liveSchema = z
+  .object({
+    rows: z.int().openapi({ description: 'Times that were reported' }),
+    mape: percent.openapi({ description: 'Mean error, relative to the observed time' }),
+    mdape: percent.openapi({ description: 'Median error, interpolated; 100 stands for larger ones too' }),
+    wape: percent.openapi({ description: 'Sum of the errors over the sum of the observed times' }),
+    bias: percent.openapi({ description: 'Above 0 when predictions are too long' }),
+    p50Coverage: percent.openapi({ description: 'Times that were not above the predicted median' }),
+    p90Coverage: percent.openapi({ description: 'Times that were not above the predicted p90' }),
+  })
+  .openapi('LiveScores', { description: 'All numbers but rows in percent' });
+
 export const versionSchema = z
   .object({
     id: z.string(),
@@ -25,6 +38,9 @@ export const versionSchema = z
     sizeBytes: z.int(),
     isPromoted: z.boolean().openapi({ description: 'It is served' }),
     lineage: z.record(z.string(), z.unknown()).openapi({ description: 'Where it came from and what it learned' }),
+    live: z
+      .object({ ttft: liveSchema.optional(), tpot: liveSchema.optional() })
+      .openapi({ description: 'How well it predicted what was reported in the last 24 hours to all processes' }),
   })
   .openapi('ModelVersion');
 
@@ -54,6 +70,58 @@ export const showVersion = describeOperation({
     id: id.openapi({ description: 'name@version; a name alone is the served version, or else the newest' }),
   }),
   output: versionSchema,
+});
+const comparedSchema = z
+  .object({ mape: percent, bias: percent, p90Coverage: percent })
+  .openapi('ComparedScores', { description: 'In percent' });
+
+export const compareTwoVersions = describeOperation({
+  ...reading,
+  name: 'compareModelVersions',
+  method: 'get',
+  path: '/models/compare',
+  summary: 'Let two versions predict the same newest samples, each without what servers have shown since',
+  input: z.object({
+    id: id.openapi({ description: 'name@version' }),
+    with: z.coerce
+      .number()
+      .int()
+      .min(1)
+      .optional()
+      .openapi({ description: 'Another version of the same model; the served one when absent' }),
+  }),
+  output: z
+    .object({
+      id: z.string(),
+      otherId: z.string(),
+      rows: z.int().openapi({ description: 'Samples that both predicted' }),
+      fromMs: z.number().nullable().openapi({ description: 'When the oldest of them was asked' }),
+      toMs: z.number().nullable(),
+      learnedByVersion: z
+        .int()
+        .openapi({ description: 'Of these, the ones that the version may have learned from, which flatters it' }),
+      learnedByOther: z.int(),
+      targets: z.array(
+        z.object({
+          target: z.enum(TARGETS),
+          rows: z.int(),
+          version: comparedSchema,
+          other: comparedSchema,
+          difference: z
+            .object({
+              mean: z.number(),
+              low: z.number(),
+              high: z.number(),
+              verdict: z.enum(['better', 'worse', 'unclear']).openapi({ description: 'unclear: 0 is in the interval' }),
+            })
+            .openapi({
+              description:
+                'MAPE of the version less that of the other, in percentage points, with 90 % of a circular block bootstrap',
+            }),
+        }),
+      ),
+    })
+    .openapi('VersionComparison'),
 });
 export const exportVersion = describeOperation({
   ...reading,

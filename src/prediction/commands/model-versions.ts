@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { addServiceOptions } from '../../command-line/open-operator.ts';
 import { type Cell, formatTable, print, printJson, remark } from '../../command-line/output.ts';
 import type { OutputOf } from '../../operations/operation.ts';
-import { listVersions, showVersion, type VersionJson } from '../administration/model-operations.ts';
+import { compareTwoVersions, listVersions, showVersion, type VersionJson } from '../administration/model-operations.ts';
 import type { TargetSummary } from '../model/describe-model.ts';
 import { formatModelId } from '../schema/model-name.ts';
 import { TARGETS, type Target } from '../schema/observation-table.ts';
@@ -16,6 +16,12 @@ export function addVersionCommands(model: Command, open: OpenModels): void {
     .option('--model <name>', 'only this model')
     .option('--json', 'print JSON')
     .action(list.bind(undefined, open));
+  addServiceOptions(model.command('compare'))
+    .description('Let two versions predict the same newest samples, and show the difference of their errors')
+    .argument('<id>', 'name@version')
+    .option('--with <version>', 'another version of the same model; the served one when left out')
+    .option('--json', 'print JSON')
+    .action(compare.bind(undefined, open));
   addServiceOptions(model.command('show'))
     .description('Show where a version came from and what it learned')
     .argument('<id>', 'name, or name@version')
@@ -38,7 +44,7 @@ async function list(open: OpenModels, options: OutputOptions & { readonly model?
   if (versions.length === 0) return remark('No model yet: the prior answers');
   print(
     formatTable(
-      ['id', 'served', 'made', 'after', 'TTFT rows', 'MAPE %', 'TPOT rows', 'MAPE %'],
+      ['id', 'served', 'made', 'after', 'TTFT rows', 'MAPE %', 'live %', 'TPOT rows', 'MAPE %', 'live %'],
       versions.map((version) => [
         version.id,
         version.isPromoted ? 'yes' : '',
@@ -50,10 +56,52 @@ async function list(open: OpenModels, options: OutputOptions & { readonly model?
   );
 }
 
-/** How the part for all pod types did on rows held out while learning. */
+/**
+ * How the part for all pod types did on rows held out while learning, and how the version does live. Only of served
+ * versions: other versions were measured on other rows.
+ */
 function describeScore(version: VersionJson, target: Target): Cell[] {
   const learned = readLineage(version).learned.find((part) => part.podType === 'all' && part.target === target);
-  return [learned?.rows, learned?.validation?.mape.toFixed(1)];
+  if (!version.isPromoted) return [learned?.rows, undefined, undefined];
+  return [learned?.rows, learned?.validation?.mape.toFixed(1), version.live[target]?.mape.toFixed(1)];
+}
+
+interface CompareOptions extends OutputOptions {
+  readonly with?: string;
+}
+
+async function compare(open: OpenModels, id: string, options: CompareOptions): Promise<void> {
+  await using operator = await open(options);
+  const comparison = await operator.call(compareTwoVersions, { id, with: options.with });
+  if (options.json) return printJson(comparison);
+  const { id: version, otherId, rows, learnedByVersion, learnedByOther, targets } = comparison;
+  if (rows === 0) return remark('No samples yet: there is nothing to compare the versions on');
+  print(`${version} beside ${otherId} on the same ${rows} newest samples, without what servers have shown since\n`);
+  for (const [name, learned] of [
+    [version, learnedByVersion],
+    [otherId, learnedByOther],
+  ] as const)
+    if (learned > 0) print(`${name} may have learned from ${learned} of them, which flatters it`);
+  print(
+    formatTable(
+      ['target', 'rows', 'MAPE %', 'other %', 'difference', '90 % interval', 'verdict', 'p90 coverage %', 'other %'],
+      targets.map(({ target, rows: compared, version: one, other, difference }) => [
+        target.toUpperCase(),
+        compared,
+        one.mape.toFixed(1),
+        other.mape.toFixed(1),
+        formatPoints(difference.mean),
+        `${formatPoints(difference.low)} to ${formatPoints(difference.high)}`,
+        difference.verdict,
+        one.p90Coverage.toFixed(1),
+        other.p90Coverage.toFixed(1),
+      ]),
+    ),
+  );
+}
+
+function formatPoints(points: number): string {
+  return `${points > 0 ? '+' : ''}${points.toFixed(2)}`;
 }
 
 async function show(open: OpenModels, name: string, options: OutputOptions): Promise<void> {
@@ -66,7 +114,21 @@ async function show(open: OpenModels, name: string, options: OutputOptions): Pro
   if (version.parentVersion !== undefined) print(`after ${formatModelId(version.name, version.parentVersion)}`);
   print(`from ${formatFacts(source)}`);
   if (Object.keys(parameters).length > 0) print(`by ${formatFacts(parameters)}`);
+  print(`\n${formatLive(version)}`);
   print(`\n${formatSummaries(learned)}`);
+}
+
+/** What was reported to all processes. */
+function formatLive({ live }: VersionJson): string {
+  const rows = TARGETS.flatMap((target) => {
+    const scores = live[target];
+    if (scores === undefined) return [];
+    const { rows: times, mape, mdape, bias, p90Coverage } = scores;
+    return [[target.toUpperCase(), times, ...[mape, mdape, bias, p90Coverage].map((value) => value.toFixed(1))]];
+  });
+  if (rows.length === 0) return 'It predicted nothing that was reported in the last 24 hours';
+  const columns = ['live, 24 hours', 'times', 'MAPE %', 'MdAPE %', 'bias %', 'p90 coverage %'];
+  return formatTable(columns, rows);
 }
 
 interface Lineage {

@@ -47,7 +47,7 @@ test('a model is trained, asked, moved to another name and rolled back', async (
   const table = (await runTrivet(['model', 'list', '--model', 'm'], { env })).stdout;
   assert.match(
     table,
-    /^id +served +made +after +TTFT rows +MAPE % +TPOT rows +MAPE %\nm@1 +yes +\S+Z +- +300 +\d+\.\d +300 +/,
+    /^id +served +made +after +TTFT rows +MAPE % +live % +TPOT rows +MAPE % +live %\nm@1 +yes +\S+Z +- +300 +\d+\.\d +- +300 +/,
   );
 
   const predicted = await runTrivet(['predict', '--model', 'm', '--input', '-', '--json', '--explain'], {

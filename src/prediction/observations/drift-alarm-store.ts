@@ -18,6 +18,10 @@ const alarmsSince: Statement<Row & AlarmRow> = statement(
   `SELECT target_model, target, cause, CAST(SUM(alarms) AS BIGINT) AS alarms, MAX(last_at_ms) AS last_at_ms
    FROM drift_alarms WHERE hour >= $1 GROUP BY target_model, target, cause ORDER BY last_at_ms DESC LIMIT ${LISTED_ALARMS}`,
 );
+const alarmHours: Statement<Row & AlarmHourRow> = statement(
+  'drift_alarm_hours',
+  `SELECT hour, target, cause, alarms FROM drift_alarms WHERE target_model = $1 AND hour >= $2 ORDER BY hour, target, cause`,
+);
 const forgetAlarms: Statement<Row> = statement('drift_alarms_forget', 'DELETE FROM drift_alarms WHERE hour < $1');
 
 interface AlarmRow {
@@ -26,6 +30,20 @@ interface AlarmRow {
   readonly cause: DriftCause;
   readonly alarms: number;
   readonly last_at_ms: number;
+}
+
+interface AlarmHourRow {
+  readonly hour: number;
+  readonly target: Target;
+  readonly cause: DriftCause;
+  readonly alarms: number;
+}
+
+export interface DriftAlarmHour {
+  readonly startMs: number;
+  readonly target: Target;
+  readonly cause: DriftCause;
+  readonly count: number;
 }
 
 export interface DriftAlarms {
@@ -53,6 +71,12 @@ export async function listDriftAlarms(store: Store, sinceMs: number): Promise<Dr
     count: Number(alarms),
     lastAtMs: last_at_ms,
   }));
+}
+
+/** Of one model, the oldest hour first. */
+export async function listDriftAlarmHours(store: Store, name: string, sinceMs: number): Promise<DriftAlarmHour[]> {
+  const rows = await store.read(alarmHours, [name, Math.floor(sinceMs / HOUR_MS)]);
+  return rows.map(({ hour, alarms, target, cause }) => ({ startMs: hour * HOUR_MS, target, cause, count: alarms }));
 }
 
 export async function forgetDriftAlarms(store: Store, nowMs: number): Promise<void> {

@@ -7,13 +7,14 @@ import type { Store } from '../../database/store.ts';
 import { createLabelLimit } from '../../telemetry/label-limit.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { World } from '../../world.ts';
+import type { AnsweredRow } from '../live-accuracy/answered-row.ts';
 import { createDriftDetector, type DriftCause, type DriftDetector } from '../online/drift.ts';
-import type { LiveAccuracy } from '../online/live-accuracy.ts';
 import type { Forecast } from '../online/live-model.ts';
 import { forecastP90Ms } from '../online/live-target.ts';
 import type { SwappablePredictor } from '../online/predictor.ts';
 import { createPredictColumns, HISTORY_COLUMNS, METRIC_COLUMNS } from '../schema/columns.ts';
 import { MAX_MS } from '../schema/milliseconds.ts';
+import { readModelVersion } from '../schema/model-name.ts';
 import type { Observation } from '../schema/observation.ts';
 import type { EventRefusal, ObservationEvent, ObservationSink } from '../schema/observation-event.ts';
 import { TARGETS, type Target } from '../schema/observation-table.ts';
@@ -27,7 +28,7 @@ export interface ObservationSinkDependencies {
   readonly metrics: Metrics;
   readonly predictor: SwappablePredictor;
   /** Receives each prediction with what was observed. */
-  readonly accuracy?: Pick<LiveAccuracy, 'observe'>;
+  readonly onAnswered?: (row: AnsweredRow) => void;
   /** Called before the live state of a model learns from a time. */
   readonly beforeObserve?: (targetModel: string, forecast: Forecast, time: Omit<ReportedTime, 'observedMs'>) => void;
   /** Called for a model whose errors have drifted. */
@@ -136,7 +137,7 @@ interface ReportedTime {
 
 /** Moves the live state of a model, what is known of its accuracy, and its drift detectors. */
 function createLearner(dependencies: ObservationSinkDependencies) {
-  const { metrics, world, predictor, accuracy, beforeObserve, onDrift, onObserved } = dependencies;
+  const { metrics, world, predictor, onAnswered, beforeObserve, onDrift, onObserved } = dependencies;
   const observed = new Counter({
     name: 'trivet_prediction_observed_total',
     help: 'Observed times that were learned from.',
@@ -172,9 +173,10 @@ function createLearner(dependencies: ObservationSinkDependencies) {
     const drift = touchDetector(`${target} ${model}`);
     observed.inc({ model: labelOf(model), target });
     const server = Buffer.from(live.servers.addressOf(forecast.key.server) ?? []).toString();
-    const { podType } = forecast;
-    const answered = { predictedMs: medianMs, p90Ms, observedMs, nowMs: world.nowMs() };
-    accuracy?.observe({ targetModel: model, podType, server, target, ...answered });
+    const { podType, metrics: asked, modelId } = forecast;
+    const version = readModelVersion(modelId, model);
+    const answered = { predictedMs: medianMs, p90Ms, observedMs, nowMs: world.nowMs(), metrics: asked };
+    onAnswered?.({ targetModel: model, version, podType, server, target, ...answered });
     // Of what the trees alone would have said: the offsets hide a drift until they cannot any more.
     const residual = Math.log(observedMs) - forecast[target].logTrees;
     const cause = drift.observe(Math.max(-2, Math.min(2, residual)), observedMs <= p90Ms);

@@ -70,6 +70,8 @@ export interface ObservedTime {
 export interface Forecast {
   readonly key: ServerKey;
   readonly podType: string;
+  /** The id of the model that predicted. */
+  readonly modelId: string;
   /** In the order of MODEL_COLUMNS; what is missing is negative. */
   readonly metrics: readonly number[];
   readonly ttft: TargetForecast;
@@ -115,7 +117,7 @@ export function createLiveModel(initial: LatencyModel, world: Pick<World, 'nowMs
       podTypes.register(podType);
       const key = { server: tracker.servers.ensure(address), podType: podTypes.numberOf(podType) };
       const metrics = MODEL_COLUMNS.map((name) => toStorable(columns[name][0]!));
-      return { key, podType, metrics, ...forecastRow(columns, podType, key) };
+      return { key, podType, modelId: table.model.id, metrics, ...forecastRow(columns, podType, key) };
     },
     observe(forecast, target, { observedMs, outputTokens }) {
       hasObserved = true;

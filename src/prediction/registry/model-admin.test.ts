@@ -8,11 +8,11 @@ import { createStillWorld } from '../../../test/support/still-world.ts';
 import type { Store } from '../../database/store.ts';
 import { isFailure } from '../../errors.ts';
 import { createLog } from '../../telemetry/log.ts';
+import { createAccuracyWorker } from '../live-accuracy/accuracy-worker.ts';
 import { createPriorModel } from '../model/model.ts';
 import { checksumOf, encodeModel } from '../model/model-codec.ts';
 import { LOADS, loadClassOf, splitLoadClass } from '../observations/load-class.ts';
 import { createObservationSink } from '../observations/observation-sink.ts';
-import { createLiveAccuracy } from '../online/live-accuracy.ts';
 import { createPredictor } from '../online/predictor.ts';
 import { DEFAULT_TRAINING, trainModel } from '../training/train-model.ts';
 import { createModelAdmin } from './model-admin.ts';
@@ -27,18 +27,18 @@ const model = trainModel('m@1', tabulate(rows));
 function openAdmin(store: Store) {
   const world = createStillWorld();
   const predictor = createPredictor();
-  const accuracy = createLiveAccuracy();
+  const accuracy = createAccuracyWorker({ store, world, log: createLog('silent') });
   const sink = createObservationSink({
     store,
     world,
     metrics: new Registry(),
     predictor,
-    accuracy,
+    onAnswered: (row) => accuracy.observe(row),
     onDrift: () => {},
     onObserved: () => {},
   });
   const loader = createModelLoader({ store, predictor, log: createLog('silent'), metrics: new Registry() });
-  return { world, sink, loader, admin: createModelAdmin({ store, world, predictor, accuracy, auditChange }) };
+  return { world, sink, loader, accuracy, admin: createModelAdmin({ store, world, predictor, auditChange }) };
 }
 
 async function saveVersion(store: Store, name: string): Promise<number> {
@@ -115,11 +115,12 @@ forEachEngine('versions that are kept without being served do not pile up', asyn
 });
 
 forEachEngine('what was observed shows as accuracy by slot and server, and as samples by load', async (store) => {
-  const { admin, sink, loader } = openAdmin(store);
+  const { admin, sink, loader, accuracy } = openAdmin(store);
   await saveVersion(store, 'm');
   await admin.promote('m', 1, ADA);
   await loader.load();
   await sink.report(reports(100));
+  await accuracy.save();
   const shown = await admin.readModel('m');
   assert.deepEqual([shown.samples, shown.servedId], [100, 'm@1']);
   assert.deepEqual(

@@ -4,13 +4,25 @@ import { Failure } from '../../errors.ts';
 import type { AuditChange } from '../../operations/audit-change.ts';
 import type { Actor } from '../../operations/operation.ts';
 import type { World } from '../../world.ts';
+import {
+  type ErrorsQuery,
+  readAccuracyOverTime,
+  readErrorsByLoad,
+  readServerAccuracy,
+  readServerOverTime,
+  readSlotAccuracy,
+  readVersionAccuracy,
+  type SeriesQuery,
+  type ServerAccuracy,
+} from '../live-accuracy/read-accuracy.ts';
 import type { TargetSummary } from '../model/describe-model.ts';
 import type { LatencyModel } from '../model/model.ts';
+import { listDriftAlarmHours } from '../observations/drift-alarm-store.ts';
 import { LOADS, splitLoadClass } from '../observations/load-class.ts';
-import type { LiveAccuracy } from '../online/live-accuracy.ts';
 import type { SwappablePredictor } from '../online/predictor.ts';
 import { formatModelId } from '../schema/model-name.ts';
 import { TARGETS } from '../schema/observation-table.ts';
+import { compareVersions } from './compare-versions.ts';
 import { promoteVersion, rollBackVersion } from './manage-models.ts';
 import { countLoadClasses, countSamples, listLastTrainings, listPastPromotions } from './model-admin-store.ts';
 import { readModelHealth } from './model-health.ts';
@@ -20,7 +32,6 @@ export interface ModelAdminDependencies {
   readonly store: Store;
   readonly world: World;
   readonly predictor: SwappablePredictor;
-  readonly accuracy: LiveAccuracy;
   readonly auditChange: AuditChange;
 }
 
@@ -35,10 +46,13 @@ export function createModelAdmin(dependencies: ModelAdminDependencies) {
     async readModel(name: string) {
       const entry = (await listModels(dependencies)).find((model) => model.name === name);
       if (entry === undefined) throw new Failure('not_found', `Cannot find the model "${name}"`);
-      const [versions, promotions, countByClass] = await Promise.all([
+      const query = { targetModel: name, nowMs: world.nowMs() };
+      const [versions, promotions, countByClass, slots, servers] = await Promise.all([
         listModelVersions(store, name),
         listPastPromotions(store, name),
         countLoadClasses(store, name),
+        readSlotAccuracy(store, query),
+        readServerAccuracy(store, query),
       ]);
       return {
         ...entry,
@@ -46,10 +60,18 @@ export function createModelAdmin(dependencies: ModelAdminDependencies) {
         promotions,
         /** Where a rollback leads: what was served before, if it still stands. */
         previous: findPrevious(versions, promotions),
-        slots: dependencies.accuracy.listSlots(name, world.nowMs()),
-        servers: listServers(dependencies, name),
+        slots,
+        servers: listServers(dependencies, name, servers),
         loads: LOADS.map(({ field, edges }, position) => ({ field, edges, counts: sumLoads(countByClass, position) })),
       };
+    },
+    compare: (name: string, version: number, other: number) => compareVersions(store, { name, version, other }),
+    /** What pictures of a model show, up to 30 days back. */
+    pictures: {
+      readAccuracyOverTime: (query: SeriesQuery) => readAccuracyOverTime(store, query),
+      readServerOverTime: (query: SeriesQuery, server: string) => readServerOverTime(store, query, server),
+      readErrorsByLoad: (query: ErrorsQuery) => readErrorsByLoad(store, query),
+      listDriftAlarmHours: (name: string, fromMs: number) => listDriftAlarmHours(store, name, fromMs),
     },
     /** Throws `not_found` for a version that is not there. */
     promote: async (name: string, version: number, by: Administrator) => {
@@ -74,15 +96,16 @@ function toActor({ id, login }: Administrator): Actor {
   return { userId: id, login, isAdmin: true };
 }
 
-async function listModels({ store, predictor, accuracy }: ModelAdminDependencies) {
-  const [versions, samples, trainings] = await Promise.all([
+async function listModels({ store, world, predictor }: ModelAdminDependencies) {
+  const [versions, samples, trainings, answered] = await Promise.all([
     listModelVersions(store),
     countSamples(store),
     listLastTrainings(store),
+    readVersionAccuracy(store, world.nowMs()),
   ]);
   const ofName = Map.groupBy(versions, (version) => version.name);
   const servedHere = new Map(predictor.list().map(({ targetModel, id }) => [targetModel, id]));
-  const names = new Set([...ofName.keys(), ...samples.keys(), ...accuracy.listModels()]);
+  const names = new Set([...ofName.keys(), ...samples.keys(), ...answered.map(({ targetModel }) => targetModel)]);
   return [...names].sort().map((name) => {
     const own = ofName.get(name) ?? [];
     const promoted = own.find((version) => version.isPromoted);
@@ -120,9 +143,9 @@ function findPrevious(
 }
 
 /** The reports of each server, with the offset that the served model learned for it: 1.2 is a fifth slower than the pool. */
-function listServers({ predictor, accuracy }: ModelAdminDependencies, name: string) {
+function listServers({ predictor }: ModelAdminDependencies, name: string, answered: readonly ServerAccuracy[]) {
   const levels = predictor.hasModel(name) ? readLevels(predictor.live(name).model) : new Map<string, Levels>();
-  const reported = new Map(accuracy.listServers(name).map((server) => [server.server, server]));
+  const reported = new Map(answered.map((server) => [server.server, server]));
   return [...new Set([...levels.keys(), ...reported.keys()])].sort().map((server) => ({
     server,
     levels: levels.get(server) ?? {},

@@ -1,8 +1,9 @@
 /** How accurate the served models are, for the first page: live errors beside those of training, drift, and slower or faster servers. */
+import type { LiveScores } from '../live-accuracy/accuracy-sums.ts';
+import { readModelTargets } from '../live-accuracy/read-accuracy.ts';
 import { listDriftAlarms } from '../observations/drift-alarm-store.ts';
-import type { SlotAccuracy } from '../online/live-accuracy.ts';
 import { listServerShifts } from '../online/server-shifts.ts';
-import { TARGETS, type Target } from '../schema/observation-table.ts';
+import { TARGETS } from '../schema/observation-table.ts';
 import type { ModelAdminDependencies, ModelEntry } from './model-admin.ts';
 
 const DAY_MS = 24 * 3_600_000;
@@ -13,14 +14,16 @@ const PROMISED_COVERAGE = 90;
 
 /** Those that were reported most, or are served, first. */
 export async function readModelHealth(
-  { store, world, predictor, accuracy }: ModelAdminDependencies,
+  { store, world, predictor }: ModelAdminDependencies,
   entries: readonly ModelEntry[],
 ) {
   const nowMs = world.nowMs();
-  const alarms = await listDriftAlarms(store, nowMs - DAY_MS);
+  const [alarms, answered] = await Promise.all([
+    listDriftAlarms(store, nowMs - DAY_MS),
+    readModelTargets(store, nowMs),
+  ]);
   const models = entries
     .map(({ name, servedVersion, versionCount, samples, learned }) => {
-      const slots = accuracy.listSlots(name, nowMs);
       const promised = new Map(
         learned.flatMap(({ podType, target, validation }) =>
           podType === 'all' && validation !== undefined ? [[target, validation.mape] as const] : [],
@@ -35,7 +38,7 @@ export async function readModelHealth(
           target,
           promisedMape: promised.get(target) ?? null,
           promisedCoverage: PROMISED_COVERAGE,
-          ...sumSlots(slots, target),
+          ...describeLive(answered.get(name)?.[target]),
         })),
         drift: alarms.filter((alarm) => alarm.targetModel === name),
         shifts: predictor.hasModel(name)
@@ -51,11 +54,7 @@ export async function readModelHealth(
   return { models: models.slice(0, LISTED_MODELS), modelCount: models.length };
 }
 
-/** Over the parts of a model, weighted by their answers; null without any. */
-function sumSlots(slots: readonly SlotAccuracy[], target: Target) {
-  const own = slots.filter((slot) => slot.target === target);
-  const rows = own.reduce((total, { scores }) => total + scores.rows, 0);
-  const mean = (read: (slot: SlotAccuracy) => number) =>
-    rows === 0 ? null : own.reduce((total, slot) => total + slot.scores.rows * read(slot), 0) / rows;
-  return { rows, liveMape: mean(({ scores }) => scores.mape), liveCoverage: mean(({ scores }) => scores.p90Coverage) };
+/** Null without any report. */
+function describeLive(scores: LiveScores | undefined) {
+  return { rows: scores?.rows ?? 0, liveMape: scores?.mape ?? null, liveCoverage: scores?.p90Coverage ?? null };
 }

@@ -5,6 +5,11 @@ export function formatModelId(name: string, version: number): string {
   return `${name}@${version}`;
 }
 
+/** The version in the id of a model with this name; 0 for another id, as the prior has. */
+export function readModelVersion(id: string, name: string): number {
+  return id.startsWith(name) && id[name.length] === '@' ? Number(id.slice(name.length + 1)) : 0;
+}
+
 const MAX_NAME_LENGTH = 200;
 
 /** Throws unless this may name a target model. An `@` would make ids ambiguous, what cannot be seen would deceive. */

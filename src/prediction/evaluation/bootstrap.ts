@@ -1,4 +1,4 @@
-import { createRandom } from '../../src/prediction/simulator/random-draws.ts';
+import { createRandom } from '../simulator/random-draws.ts';
 
 const DRAWS = 300;
 /** Errors of neighbours in time are alike: blocks of so many are drawn together. */

@@ -1,0 +1,139 @@
+/**
+ * How good what was answered turned out to be, as series: for each part of a model over its last few hundred times, and for
+ * the most recently reported servers. Read from the store at a scrape, so that every process shows the same.
+ */
+import { Gauge } from 'prom-client';
+import type { Store } from '../../database/store.ts';
+import type { Metrics } from '../../telemetry/metrics.ts';
+import type { World } from '../../world.ts';
+import type { Target } from '../schema/observation-table.ts';
+import { listNewestPodTypeSums, listNewestServerSums, type PartSums } from './accuracy-read-store.ts';
+import { countTimes, createSums, type LiveScores, mergeSums, toScores } from './accuracy-sums.ts';
+
+const MINUTE_MS = 60_000;
+const DAY_MS = 24 * 60 * MINUTE_MS;
+/** Whole periods, the newest first, until there are so many times. */
+const ENOUGH_TIMES = 300;
+/** Of servers: about as many periods, whatever was reported. */
+const SERVER_MS = 30 * MINUTE_MS;
+/** Callers name models and pod types as they like, and each of these is five series. */
+const MAX_SLOTS = 256;
+/** One scrape reads ten gauges. */
+const FRESH_MS = 1000;
+/** A database that does not answer must not hold up a scrape. */
+const MAX_WAIT_MS = 1000;
+
+const HELP = {
+  mape: 'Mean error of predictions, relative to the observed time.',
+  mdape: 'Median error of predictions, relative to the observed time.',
+  wape: 'Sum of the errors of predictions over the sum of observed times.',
+  bias: 'Mean of what predictions were too long by, relative to the observed time.',
+  p90_coverage: 'Share of observed times that were not above the predicted p90.',
+} as const;
+
+type Score = keyof typeof HELP;
+const SCORES: Readonly<Record<Score, (scores: LiveScores) => number>> = {
+  mape: ({ mape }) => mape,
+  mdape: ({ mdape }) => mdape,
+  wape: ({ wape }) => wape,
+  bias: ({ bias }) => bias,
+  p90_coverage: ({ p90Coverage }) => p90Coverage,
+};
+
+interface ScoredPart {
+  readonly targetModel: string;
+  readonly part: string;
+  readonly target: Target;
+  readonly scores: LiveScores;
+}
+
+interface RecentScores {
+  readonly slots: readonly ScoredPart[];
+  readonly servers: readonly ScoredPart[];
+}
+
+export interface AccuracyMetricsDependencies {
+  readonly store: Store;
+  readonly metrics: Metrics;
+  readonly world: Pick<World, 'nowMs' | 'monotonicMs' | 'sleep'>;
+}
+
+export function registerAccuracyMetrics({ store, metrics, world }: AccuracyMetricsDependencies): void {
+  const readRecent = createRecentReader(store, world);
+  const registers = [metrics];
+  for (const [score, readScore] of Object.entries(SCORES) as [Score, (scores: LiveScores) => number][]) {
+    new Gauge({
+      name: `trivet_prediction_${score}_ratio`,
+      help: `${HELP[score]} Of all processes, over the newest whole periods of five minutes with ${ENOUGH_TIMES} times.`,
+      labelNames: ['model', 'pod_type', 'target'],
+      registers,
+      async collect() {
+        const { slots } = await readRecent();
+        this.reset();
+        for (const { targetModel: model, part, target, scores } of slots)
+          this.set({ model, pod_type: part || 'aggregate', target }, readScore(scores) / 100);
+      },
+    });
+    new Gauge({
+      name: `trivet_prediction_server_${score}_ratio`,
+      help: `${HELP[score]} Of all processes, of a server in the last half hour.`,
+      labelNames: ['model', 'server', 'target'],
+      registers,
+      async collect() {
+        const { servers } = await readRecent();
+        this.reset();
+        for (const { targetModel: model, part: server, target, scores } of servers)
+          this.set({ model, server, target }, readScore(scores) / 100);
+      },
+    });
+  }
+}
+
+/** Answers with what was read last when the database does not answer. */
+function createRecentReader(store: Store, world: AccuracyMetricsDependencies['world']): () => Promise<RecentScores> {
+  let recent: RecentScores = { slots: [], servers: [] };
+  let readMs = Number.NEGATIVE_INFINITY;
+  let reading: Promise<void> | undefined;
+
+  async function read(): Promise<void> {
+    const nowMs = world.nowMs();
+    const [slots, servers] = await Promise.all([
+      listNewestPodTypeSums(store, nowMs - DAY_MS),
+      listNewestServerSums(store, nowMs - SERVER_MS),
+    ]);
+    recent = { slots: takeEnough(slots), servers: servers.flatMap(toScoredPart) };
+    readMs = world.monotonicMs();
+  }
+
+  return async () => {
+    if (world.monotonicMs() - readMs < FRESH_MS) return recent;
+    reading ??= read()
+      .catch(() => {})
+      .finally(() => {
+        reading = undefined;
+      });
+    const answered = new AbortController();
+    await Promise.race([reading, world.sleep(MAX_WAIT_MS, answered.signal).catch(() => {})]);
+    answered.abort();
+    return recent;
+  };
+}
+
+/** `periods`: the newest first. */
+function takeEnough(periods: readonly PartSums[]): ScoredPart[] {
+  const slots = new Map<string, PartSums>();
+  for (const period of periods) {
+    const key = JSON.stringify([period.targetModel, period.part, period.target]);
+    const taken = slots.get(key);
+    if (taken === undefined && slots.size === MAX_SLOTS) continue;
+    const slot = taken ?? { ...period, sums: createSums() };
+    if (countTimes(slot.sums) < ENOUGH_TIMES) mergeSums(slot.sums, period.sums);
+    slots.set(key, slot);
+  }
+  return [...slots.values()].flatMap(toScoredPart);
+}
+
+function toScoredPart({ targetModel, part, target, sums }: PartSums): ScoredPart[] {
+  const scores = toScores(sums);
+  return scores === undefined ? [] : [{ targetModel, part, target, scores }];
+}

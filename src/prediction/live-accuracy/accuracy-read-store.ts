@@ -1,0 +1,175 @@
+/** Reading the live accuracy: rows of all processes and lengths of periods, added up. */
+import { type Row, type SqlValue, type Statement, type Store, statement } from '../../database/store.ts';
+import type { Target } from '../schema/observation-table.ts';
+import { EVERY_VERSION } from './accuracy-recorder.ts';
+import { type AccuracySums, COUNT_COLUMNS, SUM_COLUMNS } from './accuracy-sums.ts';
+
+const HOUR_MS = 3_600_000;
+
+// A sum of integers is a NUMERIC on PostgreSQL.
+const summed = SUM_COLUMNS.map((name, at) =>
+  at < COUNT_COLUMNS ? `CAST(SUM(${name}) AS BIGINT) AS ${name}` : `SUM(${name}) AS ${name}`,
+).join(', ');
+const lastMs = 'MAX(last_ms) AS last_ms';
+const step = '(start_ms - start_ms % CAST($2 AS BIGINT))';
+
+type SumsRow = Row & {
+  readonly target_model: string;
+  readonly part: string;
+  readonly target: Target;
+  readonly version: number;
+  readonly step_ms: number;
+  readonly last_ms: number;
+};
+
+/** The sums of some periods of one part of a model. */
+export interface PartSums {
+  readonly targetModel: string;
+  /** A pod type or a server. */
+  readonly part: string;
+  readonly target: Target;
+  readonly version: number;
+  readonly startMs: number;
+  readonly lastMs: number;
+  readonly sums: AccuracySums;
+}
+
+function toPartSums(row: SumsRow): PartSums {
+  return {
+    targetModel: row.target_model,
+    part: row.part,
+    target: row.target,
+    version: row.version,
+    startMs: Number(row.step_ms),
+    lastMs: Number(row.last_ms),
+    sums: Float64Array.from(SUM_COLUMNS, (name) => Number(row[name])),
+  };
+}
+
+const byPodType: Statement<SumsRow> = statement(
+  'accuracy_by_pod_type',
+  `SELECT target_model, part, target, version, ${step} AS step_ms, ${lastMs}, ${summed} FROM accuracy_sums
+   WHERE target_model = $3 AND start_ms >= $1 AND kind = 'pod type'
+   GROUP BY target_model, part, target, version, ${step} ORDER BY step_ms, part, target, version`,
+);
+const byModel: Statement<SumsRow> = statement(
+  'accuracy_by_model',
+  `SELECT target_model, '' AS part, target, version, ${step} AS step_ms, ${lastMs}, ${summed} FROM accuracy_sums
+   WHERE kind = 'pod type' AND start_ms >= $1
+   GROUP BY target_model, target, version, ${step} ORDER BY target_model, target, version`,
+);
+const byServer: Statement<SumsRow> = statement(
+  'accuracy_by_server',
+  `SELECT target_model, part, target, version, ${step} AS step_ms, ${lastMs}, ${summed} FROM accuracy_sums
+   WHERE target_model = $3 AND start_ms >= $1 AND kind = 'server'
+   GROUP BY target_model, part, target, version, ${step} ORDER BY step_ms, part, target`,
+);
+const ofServer: Statement<SumsRow> = statement(
+  'accuracy_of_server',
+  `SELECT target_model, part, target, version, ${step} AS step_ms, ${lastMs}, ${summed} FROM accuracy_sums
+   WHERE target_model = $3 AND start_ms >= $1 AND kind = 'server' AND part = $4
+   GROUP BY target_model, part, target, version, ${step} ORDER BY step_ms, target`,
+);
+// The newest first: metrics look back as far as they need.
+const newestByPodType: Statement<SumsRow> = statement(
+  'accuracy_newest_by_pod_type',
+  `SELECT target_model, part, target, ${EVERY_VERSION} AS version, start_ms AS step_ms, ${lastMs}, ${summed} FROM accuracy_sums
+   WHERE kind = 'pod type' AND start_ms >= $1 GROUP BY target_model, part, target, start_ms
+   ORDER BY step_ms DESC LIMIT 20000`,
+);
+const newestByServer: Statement<SumsRow> = statement(
+  'accuracy_newest_by_server',
+  `SELECT target_model, part, target, version, MAX(start_ms) AS step_ms, ${lastMs}, ${summed} FROM accuracy_sums
+   WHERE kind = 'server' AND start_ms >= $1 GROUP BY target_model, part, target, version
+   ORDER BY last_ms DESC LIMIT 400`,
+);
+
+export interface AccuracyRange {
+  readonly targetModel: string;
+  readonly fromMs: number;
+  /** Periods that begin in one such step are one; infinity makes one of all. */
+  readonly stepMs: number;
+}
+
+/** Beyond any time, so that all is one step. */
+const ONE_STEP = Number.MAX_SAFE_INTEGER;
+
+async function readSums(store: Store, of: Statement<SumsRow>, parameters: readonly SqlValue[]): Promise<PartSums[]> {
+  return (await store.read(of, parameters)).map(toPartSums);
+}
+
+function toParameters({ targetModel, fromMs, stepMs }: AccuracyRange): SqlValue[] {
+  return [fromMs, Math.min(stepMs, ONE_STEP), targetModel];
+}
+
+/** By pod type, target and version; the oldest step first. */
+export async function listPodTypeSums(store: Store, range: AccuracyRange): Promise<PartSums[]> {
+  return await readSums(store, byPodType, toParameters(range));
+}
+
+/** By server and target, over all versions. */
+export async function listServerSums(store: Store, range: AccuracyRange): Promise<PartSums[]> {
+  return await readSums(store, byServer, toParameters(range));
+}
+
+export async function listSumsOfServer(store: Store, range: AccuracyRange, server: string): Promise<PartSums[]> {
+  return await readSums(store, ofServer, [...toParameters(range), server]);
+}
+
+/** Of all models, by target and version. */
+export async function listModelSums(store: Store, fromMs: number): Promise<PartSums[]> {
+  return await readSums(store, byModel, [fromMs, ONE_STEP]);
+}
+
+/** Of all models, each period by itself, the newest first. */
+export async function listNewestPodTypeSums(store: Store, fromMs: number): Promise<PartSums[]> {
+  return await readSums(store, newestByPodType, [fromMs]);
+}
+
+/** The servers of all models that were reported last. */
+export async function listNewestServerSums(store: Store, fromMs: number): Promise<PartSums[]> {
+  return await readSums(store, newestByServer, [fromMs]);
+}
+
+const countsOfAxis: Statement<ErrorCount> = statement(
+  'accuracy_counts_of_axis',
+  `SELECT load_range AS "range", ratio, CAST(SUM(times) AS BIGINT) AS times FROM accuracy_counts
+   WHERE target_model = $1 AND start_ms >= $2 AND target = $3 AND axis = $4
+   GROUP BY load_range, ratio ORDER BY load_range, ratio`,
+);
+const countsOfVersion: Statement<ErrorCount> = statement(
+  'accuracy_counts_of_version',
+  `SELECT load_range AS "range", ratio, CAST(SUM(times) AS BIGINT) AS times FROM accuracy_counts
+   WHERE target_model = $1 AND start_ms >= $2 AND target = $3 AND axis = $4 AND version = $5
+   GROUP BY load_range, ratio ORDER BY load_range, ratio`,
+);
+
+export interface ErrorCount {
+  /** Position among the ranges of the axis: 0 is below its first edge. */
+  readonly range: number;
+  /** Position among the ranges of observed over predicted time: 0 is below the first edge. */
+  readonly ratio: number;
+  readonly times: number;
+}
+
+export interface CountsRange {
+  readonly targetModel: string;
+  readonly target: Target;
+  /** Position among the axes. */
+  readonly axis: number;
+  /** Of the model that predicted; every version when left out. */
+  readonly version?: number | undefined;
+  readonly fromMs: number;
+}
+
+export async function listErrorCounts(
+  store: Store,
+  { targetModel, target, axis, version, fromMs }: CountsRange,
+): Promise<ErrorCount[]> {
+  const parameters = [targetModel, fromMs - HOUR_MS, target, axis];
+  const rows =
+    version === undefined
+      ? await store.read(countsOfAxis, parameters)
+      : await store.read(countsOfVersion, [...parameters, version]);
+  return rows.map(({ range, ratio, times }) => ({ range: Number(range), ratio: Number(ratio), times: Number(times) }));
+}

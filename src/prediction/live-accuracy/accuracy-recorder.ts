@@ -1,0 +1,165 @@
+/**
+ * What this process adds to the live accuracy: sums of periods, in memory until they are written. A row of the store
+ * belongs to one process and holds its whole sums of a period, so writing it again changes nothing. Bounded, since callers
+ * name models, pod types and servers as they like: beyond the bounds, new names are not kept apart until the next period.
+ */
+import type { Target } from '../schema/observation-table.ts';
+import { normalizePodType } from '../schema/pod-type.ts';
+import { type AccuracySums, addTime, createSums } from './accuracy-sums.ts';
+import type { AnsweredRow } from './answered-row.ts';
+import { findAxisRanges, findRatio, RATIO_EDGES } from './error-bins.ts';
+
+const MINUTE_MS = 60_000;
+export const SUMS_MINUTES = 5;
+export const COUNTS_MINUTES = 60;
+/** Periods that ended longer ago are merged with those of other processes, and written no more. */
+const WRITTEN_UNTIL_MS = 30 * MINUTE_MS;
+const MAX_SUMS = 4096;
+const MAX_COUNTS = 20_000;
+
+/** Sums over servers, by pod type; and over pod types and versions, by server. */
+export type SumsKind = 'pod type' | 'server';
+/** The version of sums over all versions. */
+export const EVERY_VERSION = -1;
+
+export interface SumsCell {
+  readonly targetModel: string;
+  readonly startMs: number;
+  readonly kind: SumsKind;
+  /** The name of the pod type or of the server. */
+  readonly part: string;
+  readonly target: Target;
+  readonly version: number;
+  lastMs: number;
+  readonly sums: AccuracySums;
+}
+
+/** How many times had this error in this range of an axis. */
+export interface CountCell {
+  readonly targetModel: string;
+  readonly startMs: number;
+  readonly target: Target;
+  readonly version: number;
+  readonly axis: number;
+  readonly range: number;
+  readonly ratio: number;
+  times: number;
+}
+
+export interface AccuracyRecorder {
+  observe(row: AnsweredRow): void;
+  /** By pod type, and by server. */
+  readonly sums: readonly ChangedCells<SumsCell>[];
+  readonly counts: ChangedCells<CountCell>;
+  /** Forgets periods that are long over. */
+  forgetPast(nowMs: number): void;
+}
+
+export function createAccuracyRecorder(): AccuracyRecorder {
+  const sums: Readonly<Record<SumsKind, Periods<SumsCell>>> = {
+    'pod type': createPeriods({ minutes: SUMS_MINUTES, maximum: MAX_SUMS }),
+    server: createPeriods({ minutes: SUMS_MINUTES, maximum: MAX_SUMS }),
+  };
+  const counts = createPeriods<CountCell>({ minutes: COUNTS_MINUTES, maximum: MAX_COUNTS });
+
+  function addToPart(row: AnsweredRow, kind: SumsKind): void {
+    const { targetModel, target, nowMs } = row;
+    const part = kind === 'server' ? row.server : normalizePodType(row.podType);
+    const version = kind === 'server' ? EVERY_VERSION : row.version;
+    const cell = sums[kind].open(nowMs, `${targetModel}\n${part}\n${target}${version}`, (startMs) => {
+      return { targetModel, startMs, kind, part, target, version, lastMs: nowMs, sums: createSums() };
+    });
+    if (cell === undefined) return;
+    cell.lastMs = nowMs;
+    addTime(cell.sums, row);
+  }
+
+  function countError(row: AnsweredRow): void {
+    const { targetModel, target, version, nowMs } = row;
+    const ratio = findRatio(row);
+    const of = `${targetModel}\n${target}${version}\n`;
+    for (const [axis, range] of findAxisRanges(row).entries()) {
+      const position = (axis * 64 + range) * (RATIO_EDGES.length + 1) + ratio;
+      const cell = counts.open(nowMs, of + position, (startMs) => {
+        return { targetModel, startMs, target, version, axis, range, ratio, times: 0 };
+      });
+      if (cell !== undefined) cell.times++;
+    }
+  }
+
+  return {
+    sums: [sums['pod type'], sums.server],
+    counts,
+    observe(row) {
+      addToPart(row, 'pod type');
+      if (row.server !== '') addToPart(row, 'server');
+      countError(row);
+    },
+    forgetPast(nowMs) {
+      for (const periods of [sums['pod type'], sums.server, counts]) periods.forgetPast(nowMs);
+    },
+  };
+}
+
+/** Cells that changed since they were written. */
+export interface ChangedCells<Cell> {
+  readonly count: number;
+  /** The ones that wait longest, as many as this at most. */
+  take(limit: number): Cell[];
+  /** They could not be written. */
+  putBack(cells: readonly Cell[]): void;
+}
+
+interface Periods<Cell> extends ChangedCells<Cell> {
+  /** The cell with this key in the period of a moment, which is about to change; undefined when there are too many. */
+  open(nowMs: number, key: string, create: (startMs: number) => Cell): Cell | undefined;
+  forgetPast(nowMs: number): void;
+}
+
+interface PeriodLimits {
+  readonly minutes: number;
+  /** Of cells in one period. */
+  readonly maximum: number;
+}
+
+function createPeriods<Cell extends { readonly startMs: number }>({ minutes, maximum }: PeriodLimits): Periods<Cell> {
+  const lengthMs = minutes * MINUTE_MS;
+  const periods = new Map<number, Map<string, Cell>>();
+  const changed = new Set<Cell>();
+
+  function openPeriod(startMs: number): Map<string, Cell> {
+    const period = periods.get(startMs) ?? new Map<string, Cell>();
+    periods.set(startMs, period);
+    return period;
+  }
+
+  return {
+    get count() {
+      return changed.size;
+    },
+    open(nowMs, key, create) {
+      const startMs = nowMs - (nowMs % lengthMs);
+      const period = openPeriod(startMs);
+      const known = period.get(key);
+      if (known === undefined && period.size >= maximum) return undefined;
+      const cell = known ?? create(startMs);
+      if (known === undefined) period.set(key, cell);
+      changed.add(cell);
+      return cell;
+    },
+    take(limit) {
+      const taken = [...changed.values().take(limit)];
+      for (const cell of taken) changed.delete(cell);
+      return taken;
+    },
+    putBack(cells) {
+      for (const cell of cells) changed.add(cell);
+    },
+    forgetPast(nowMs) {
+      const isPast = (startMs: number): boolean => startMs + lengthMs + WRITTEN_UNTIL_MS < nowMs;
+      for (const cell of changed) if (isPast(cell.startMs)) changed.delete(cell);
+      // Not before: a clock that is set back would begin the period again, and overwrite what is stored.
+      for (const startMs of periods.keys()) if (isPast(startMs)) periods.delete(startMs);
+    },
+  };
+}

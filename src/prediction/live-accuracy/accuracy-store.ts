@@ -1,0 +1,186 @@
+/** Writing the live accuracy: what one process adds, merging it into longer periods, and forgetting it. */
+import { procedure, type Row, type Statement, type Store, statement, type Transaction } from '../../database/store.ts';
+import { exactSteps, renderInsertRows, wideStatement } from '../../database/value-rows.ts';
+import { COUNTS_MINUTES, type CountCell, SUMS_MINUTES, type SumsCell, type SumsKind } from './accuracy-recorder.ts';
+import { SUM_COLUMNS } from './accuracy-sums.ts';
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+export const KEEP_ACCURACY_MS = 30 * DAY_MS;
+
+const SUMS_KEY = ['target_model', 'start_ms', 'minutes', 'process', 'kind', 'part', 'target', 'version'] as const;
+const COUNTS_KEY = [
+  'target_model',
+  'start_ms',
+  'minutes',
+  'process',
+  'target',
+  'version',
+  'axis',
+  'load_range',
+  'ratio',
+] as const;
+
+const replaceSums = ['last_ms', ...SUM_COLUMNS].map((name) => `${name} = excluded.${name}`).join(', ');
+const saveSums = wideStatement<Row>(
+  'accuracy_sums_save',
+  (width) =>
+    `INSERT INTO accuracy_sums (${[...SUMS_KEY, 'last_ms', ...SUM_COLUMNS].join(', ')})
+     VALUES ${renderInsertRows(SUMS_KEY.length + 1 + SUM_COLUMNS.length, width)}
+     ON CONFLICT (${SUMS_KEY.join(', ')}) DO UPDATE SET ${replaceSums}`,
+);
+const saveCounts = wideStatement<Row>(
+  'accuracy_counts_save',
+  (width) =>
+    `INSERT INTO accuracy_counts (${[...COUNTS_KEY, 'times'].join(', ')})
+     VALUES ${renderInsertRows(COUNTS_KEY.length + 1, width)}
+     ON CONFLICT (${COUNTS_KEY.join(', ')}) DO UPDATE SET times = excluded.times`,
+);
+
+/** In one transaction. The rows hold whole sums, so they may be written again after an answer was lost. */
+export async function saveAccuracySums(store: Store, process: string, cells: readonly SumsCell[]): Promise<void> {
+  const rows = cells.map(({ targetModel, startMs, kind, part, target, version, lastMs, sums }) => [
+    ...[targetModel, startMs, SUMS_MINUTES, process, kind, part, target, version, lastMs],
+    ...sums,
+  ]);
+  await store.writeAll(exactSteps(saveSums, rows));
+}
+
+/** In one transaction, like the sums. */
+export async function saveAccuracyCounts(store: Store, process: string, cells: readonly CountCell[]): Promise<void> {
+  const rows = cells.map(({ targetModel, startMs, target, version, axis, range, ratio, times }) => [
+    ...[targetModel, startMs, COUNTS_MINUTES, process, target, version, axis, range, ratio, times],
+  ]);
+  await store.writeAll(exactSteps(saveCounts, rows));
+}
+
+interface MergeRule {
+  readonly of: SumsKind | 'counts';
+  readonly fromMinutes: number;
+  readonly toMinutes: number;
+  /** How long ago the longer period ended. Longer than a process may still write the shorter one. */
+  readonly afterMs: number;
+  /** Rows of one longer period, of all models; those with the fewest times are left out. */
+  readonly maximum: number;
+}
+
+const QUARTER_DAY = 360;
+
+/** Short periods for what happens now, longer ones for what is past. */
+const MERGE_RULES: readonly MergeRule[] = [
+  { of: 'pod type', fromMinutes: SUMS_MINUTES, toMinutes: 60, afterMs: 12 * HOUR_MS, maximum: 2000 },
+  { of: 'server', fromMinutes: SUMS_MINUTES, toMinutes: 60, afterMs: HOUR_MS, maximum: 4000 },
+  { of: 'pod type', fromMinutes: 60, toMinutes: QUARTER_DAY, afterMs: 7 * DAY_MS, maximum: 2000 },
+  { of: 'server', fromMinutes: 60, toMinutes: QUARTER_DAY, afterMs: DAY_MS, maximum: 4000 },
+  { of: 'counts', fromMinutes: COUNTS_MINUTES, toMinutes: QUARTER_DAY, afterMs: HOUR_MS, maximum: 10_000 },
+];
+
+interface MergeStatements {
+  readonly findFirst: Statement<{ readonly first: number | null }>;
+  readonly merge: Statement<Row>;
+  readonly remove: Statement<Row>;
+}
+
+interface MergedTable {
+  readonly name: 'accuracy_sums' | 'accuracy_counts';
+  readonly key: readonly string[];
+  /** How each other column of several rows becomes one. */
+  readonly aggregates: Readonly<Record<string, 'SUM' | 'MAX'>>;
+  /** A further condition, on the last parameter. */
+  readonly condition: string;
+}
+
+/** Parameters: the minutes of the short periods, the start and the end of a longer one. */
+function createMergeStatements({ name, key, aggregates, condition }: MergedTable): MergeStatements {
+  const values = Object.entries(aggregates);
+  const set = (key: string, combine: string) =>
+    combine === 'SUM' ? `${name}.${key} + excluded.${key}` : `excluded.${key}`;
+  const selected = key.map((column) =>
+    column === 'start_ms' ? 'CAST($2 AS BIGINT)' : column === 'minutes' ? 'CAST($4 AS BIGINT)' : column,
+  );
+  const columns = selected.map((column) => (column === 'process' ? "''" : column));
+  const grouped = key.filter((column) => !['start_ms', 'minutes', 'process'].includes(column));
+  const range = `minutes = $1 AND start_ms >= $2 AND start_ms < $3`;
+  return {
+    findFirst: statement(
+      `${name}_find_first`,
+      `SELECT MIN(start_ms) AS first FROM ${name} WHERE minutes = $1 AND start_ms < $2${condition.replace('$6', '$3')}`,
+    ),
+    merge: statement(
+      `${name}_merge`,
+      `INSERT INTO ${name} (${[...key, ...values.map(([column]) => column)].join(', ')})
+       SELECT ${[...columns, ...values.map(([column, combine]) => `${combine}(${column})`)].join(', ')}
+       FROM ${name} WHERE ${range}${condition}
+       GROUP BY ${grouped.join(', ')} ORDER BY SUM(times) DESC LIMIT $5
+       ON CONFLICT (${key.join(', ')}) DO UPDATE SET ${values.map(([column, combine]) => `${column} = ${set(column, combine)}`).join(', ')}`,
+    ),
+    remove: statement(`${name}_remove`, `DELETE FROM ${name} WHERE ${range}${condition.replace('$6', '$4')}`),
+  };
+}
+
+const ofSums = createMergeStatements({
+  name: 'accuracy_sums',
+  key: SUMS_KEY,
+  aggregates: { last_ms: 'MAX', ...Object.fromEntries(SUM_COLUMNS.map((name) => [name, 'SUM' as const])) },
+  condition: ' AND kind = $6',
+});
+const ofCounts = createMergeStatements({
+  name: 'accuracy_counts',
+  key: COUNTS_KEY,
+  aggregates: { times: 'SUM' },
+  condition: '',
+});
+
+interface MergeInput {
+  readonly rule: MergeRule;
+  readonly startMs: number;
+}
+
+/**
+ * One longer period. Serializable: a row that another process changes meanwhile is neither lost nor counted twice, and two
+ * processes that merge the same period do it once.
+ */
+export const mergePeriod = procedure(
+  import.meta.url,
+  'mergePeriod',
+  async (transaction: Transaction, { rule, startMs }: MergeInput): Promise<void> => {
+    const { of, fromMinutes, toMinutes, maximum } = rule;
+    const { merge, remove } = of === 'counts' ? ofCounts : ofSums;
+    const kind = of === 'counts' ? [] : [of];
+    const range = [fromMinutes, startMs, startMs + toMinutes * MINUTE_MS];
+    await transaction.run(merge, [...range, toMinutes, maximum, ...kind]);
+    await transaction.run(remove, [...range, ...kind]);
+  },
+);
+
+/** Merges the oldest period that is due by each rule. True when there may be more. */
+export async function mergeDuePeriods(store: Store, nowMs: number): Promise<boolean> {
+  let hasMerged = false;
+  for (const rule of MERGE_RULES) {
+    const { of, fromMinutes, toMinutes, afterMs } = rule;
+    const lengthMs = toMinutes * MINUTE_MS;
+    const dueMs = nowMs - afterMs;
+    const { findFirst } = of === 'counts' ? ofCounts : ofSums;
+    const endMs = dueMs - (dueMs % lengthMs);
+    const [row] = await store.read(findFirst, [fromMinutes, endMs, ...(of === 'counts' ? [] : [of])]);
+    const first = row?.first ?? null;
+    if (first === null) continue;
+    await store.call(mergePeriod, { rule, startMs: first - (first % lengthMs) });
+    hasMerged = true;
+  }
+  return hasMerged;
+}
+
+const forgetSums: Statement<Row> = statement(
+  'accuracy_sums_forget',
+  `DELETE FROM accuracy_sums WHERE kind IN ('pod type', 'server') AND start_ms < $1`,
+);
+const forgetCounts: Statement<Row> = statement(
+  'accuracy_counts_forget',
+  'DELETE FROM accuracy_counts WHERE start_ms < $1',
+);
+
+export async function forgetAccuracy(store: Store, nowMs: number): Promise<void> {
+  for (const forget of [forgetSums, forgetCounts]) await store.write(forget, [nowMs - KEEP_ACCURACY_MS]);
+}

@@ -1,0 +1,102 @@
+/**
+ * Keeps the live accuracy in the store: every two seconds what this process adds, so that every process reads the same;
+ * and merges what is past.
+ */
+import type { Store } from '../../database/store.ts';
+import type { Log } from '../../telemetry/log.ts';
+import { createRoundWorker } from '../../workers/round-worker.ts';
+import type { Worker } from '../../workers/worker.ts';
+import type { World } from '../../world.ts';
+import { type ChangedCells, createAccuracyRecorder } from './accuracy-recorder.ts';
+import { forgetAccuracy, mergeDuePeriods, saveAccuracyCounts, saveAccuracySums } from './accuracy-store.ts';
+import type { AnsweredRow } from './answered-row.ts';
+
+export interface AccuracyWorker extends Worker {
+  observe(row: AnsweredRow): void;
+  /** Writes all that is not written yet. */
+  save(): Promise<void>;
+}
+
+export interface AccuracyWorkerDependencies {
+  readonly store: Store;
+  readonly world: World;
+  readonly log: Log;
+}
+
+const WRITE_EVERY_MS = 2000;
+/** In one transaction. Of what changed since, the rest follows in the next round. */
+const MAX_SUMS_WRITTEN = 256;
+/** Errors by load are many small rows, for pictures: they may be this late. */
+const COUNTS_EVERY_MS = 10_000;
+const MAX_COUNTS_WRITTEN = 1024;
+const MERGE_EVERY_MS = 60_000;
+
+export function createAccuracyWorker({ store, world, log }: AccuracyWorkerDependencies): AccuracyWorker {
+  const process = world.uuid();
+  const recorder = createAccuracyRecorder();
+  const isCountsDue = createInterval(world, COUNTS_EVERY_MS);
+  const isMergeDue = createInterval(world, MERGE_EVERY_MS);
+
+  async function saveSums(): Promise<void> {
+    for (const changed of recorder.sums)
+      await saveSome(changed, MAX_SUMS_WRITTEN, (cells) => saveAccuracySums(store, process, cells));
+  }
+
+  async function saveCounts(): Promise<void> {
+    await saveSome(recorder.counts, MAX_COUNTS_WRITTEN, (cells) => saveAccuracyCounts(store, process, cells));
+  }
+
+  async function save(): Promise<void> {
+    while (recorder.sums.some(({ count }) => count > 0)) await saveSums();
+    while (recorder.counts.count > 0) await saveCounts();
+  }
+
+  async function tidy(signal: AbortSignal): Promise<void> {
+    await forgetAccuracy(store, world.nowMs());
+    while (!signal.aborted && (await mergeDuePeriods(store, world.nowMs())));
+  }
+
+  async function round(signal: AbortSignal): Promise<void> {
+    recorder.forgetPast(world.nowMs());
+    await saveSums();
+    if (isCountsDue()) await saveCounts();
+    if (isMergeDue()) await tidy(signal);
+  }
+
+  const worker = createRoundWorker({ name: 'live-accuracy', restMs: WRITE_EVERY_MS, world, log, round });
+  return {
+    ...worker,
+    observe: (row) => recorder.observe(row),
+    save,
+    async stop() {
+      await worker.stop();
+      await save().catch((err: unknown) => log.error({ err }, 'Failed to write the last figures of live accuracy'));
+    },
+  };
+}
+
+async function saveSome<Cell>(
+  changed: ChangedCells<Cell>,
+  limit: number,
+  write: (cells: readonly Cell[]) => Promise<void>,
+): Promise<void> {
+  const cells = changed.take(limit);
+  if (cells.length === 0) return;
+  try {
+    await write(cells);
+  } catch (error) {
+    changed.putBack(cells);
+    throw error;
+  }
+}
+
+/** A function that is true at the first call, and then once in this time. */
+function createInterval(world: Pick<World, 'monotonicMs'>, everyMs: number): () => boolean {
+  let lastMs = Number.NEGATIVE_INFINITY;
+  return () => {
+    const nowMs = world.monotonicMs();
+    if (nowMs - lastMs < everyMs) return false;
+    lastMs = nowMs;
+    return true;
+  };
+}

@@ -1,0 +1,18 @@
+import type { Target } from '../schema/observation-table.ts';
+
+/** A prediction beside the time that was observed. */
+export interface AnsweredRow {
+  readonly targetModel: string;
+  /** Of the model that predicted; 0 is the prior. */
+  readonly version: number;
+  readonly podType: string;
+  readonly server: string;
+  readonly target: Target;
+  /** The median that was answered. */
+  readonly predictedMs: number;
+  readonly p90Ms: number;
+  readonly observedMs: number;
+  readonly nowMs: number;
+  /** The numbers that the request was asked with, in the order of `METRIC_COLUMNS`. */
+  readonly metrics: readonly number[];
+}

@@ -1,0 +1,209 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Registry } from 'prom-client';
+import { ANSWERED_ROW } from '../../../test/support/answered-row.ts';
+import { forEachEngine } from '../../../test/support/engines.ts';
+import { createStillWorld } from '../../../test/support/still-world.ts';
+import type { Store } from '../../database/store.ts';
+import { createLog } from '../../telemetry/log.ts';
+import { realWorld } from '../../world.ts';
+import { measureAccuracy } from '../evaluation/accuracy.ts';
+import { registerAccuracyMetrics } from './accuracy-metrics.ts';
+import { mergeDuePeriods } from './accuracy-store.ts';
+import { addTime, createSums, mergeSums, toScores } from './accuracy-sums.ts';
+import { type AccuracyWorker, createAccuracyWorker } from './accuracy-worker.ts';
+import type { AnsweredRow } from './answered-row.ts';
+import {
+  readAccuracyOverTime,
+  readErrorsByLoad,
+  readServerAccuracy,
+  readServerOverTime,
+  readSlotAccuracy,
+  readVersionAccuracy,
+} from './read-accuracy.ts';
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const NOW = Date.UTC(2026, 5, 1, 12, 30);
+const ROW: AnsweredRow = { ...ANSWERED_ROW, nowMs: NOW };
+
+function openWorker(store: Store): AccuracyWorker {
+  return createAccuracyWorker({ store, world: createStillWorld(), log: createLog('silent') });
+}
+
+/** Rows with errors of every size, the same at each call. */
+function makeRows(count: number): AnsweredRow[] {
+  return Array.from({ length: count }, (_, i) => {
+    const observedMs = 100 + ((i * 37) % 91);
+    return { ...ROW, observedMs, predictedMs: observedMs * (0.6 + ((i * 61) % 97) / 100), p90Ms: 200 };
+  });
+}
+
+test('scores are those of the evaluation, however the rows are divided into sums', () => {
+  const rows = makeRows(200);
+  const parts = [createSums(), createSums()];
+  for (const [i, row] of rows.entries()) addTime(parts[i % 3 === 0 ? 0 : 1]!, row);
+  const sums = createSums();
+  for (const part of parts) mergeSums(sums, part);
+  const expected = measureAccuracy(rows.map((row, i) => ({ row: i, ...row })))!;
+  const { mdape, ...scores } = toScores(sums)!;
+  for (const [name, value] of Object.entries(scores))
+    assert.ok(Math.abs(value - expected[name as keyof typeof scores]) < 1e-9, `${name} ${value}`);
+  assert.ok(Math.abs(mdape - expected.mdape) < 1, `${mdape} beside ${expected.mdape}`);
+});
+
+forEachEngine('processes write their own sums, and every process reads those of all', async (store, context) => {
+  const other = await context.openAnother();
+  const [one, two] = [openWorker(store), openWorker(other)];
+  one.observe(ROW);
+  two.observe({ ...ROW, nowMs: NOW - HOUR_MS, observedMs: 200, podType: 'aggregate', version: 2 });
+  two.observe({ ...ROW, podType: 'prefill', target: 'tpot', server: 's2' });
+  await one.save();
+  await two.save();
+  one.observe(ROW);
+  await one.save();
+  for (const reader of [store, other]) {
+    const [whole, prefill, ...rest] = await readSlotAccuracy(reader, { targetModel: 'm', nowMs: NOW });
+    assert.deepEqual(rest, []);
+    assert.deepEqual([prefill?.podType, prefill?.target, prefill?.scores.rows], ['prefill', 'tpot', 1]);
+    assert.deepEqual([whole?.podType, whole?.scores.rows, Math.round(whole!.scores.mape)], ['', 3, 22]);
+    assert.deepEqual(whole?.hours.map((hour) => hour?.rows ?? 0).slice(-3), [0, 1, 2]);
+    const servers = await readServerAccuracy(reader, { targetModel: 'm', nowMs: NOW });
+    assert.deepEqual(
+      servers.map(({ server, targets, lastMs }) => [server, targets.ttft?.rows, targets.tpot?.rows, lastMs]).sort(),
+      [
+        ['10.0.0.1', 3, undefined, NOW],
+        ['s2', undefined, 1, NOW],
+      ],
+    );
+    const versions = await readVersionAccuracy(reader, NOW);
+    assert.deepEqual(
+      versions.map(({ version, targets }) => [version, targets.ttft?.rows]),
+      [
+        [1, 2],
+        [2, 1],
+      ],
+    );
+  }
+});
+
+forEachEngine('pictures show versions over time, and errors by load', async (store) => {
+  const worker = openWorker(store);
+  const before = { ...ROW, nowMs: NOW - 20 * MINUTE_MS, observedMs: 220 };
+  for (let i = 0; i < 3; i++) worker.observe({ ...before, metrics: ROW.metrics.with(2, 100) });
+  worker.observe({ ...ROW, version: 2 });
+  await worker.save();
+  const query = { targetModel: 'm', fromMs: NOW - HOUR_MS, stepMs: 5 * MINUTE_MS };
+  const [series] = await readAccuracyOverTime(store, query);
+  assert.deepEqual(
+    series?.points.map(({ startMs, version, scores }) => [(startMs - NOW) / MINUTE_MS, version, scores.rows]),
+    [
+      [-20, 1, 3],
+      [0, 2, 1],
+    ],
+  );
+  const [ofServer] = await readServerOverTime(store, query, '10.0.0.1');
+  assert.deepEqual([ofServer?.part, ofServer?.points.length], ['10.0.0.1', 2]);
+  const errors = { targetModel: 'm', target: 'ttft', fromMs: NOW - HOUR_MS } as const;
+  const { edges, ratioEdges, counts } = await readErrorsByLoad(store, { ...errors, axis: 'num_request_waiting' });
+  const described = counts.map(({ range, ratio, times }) => [edges[range - 1], ratioEdges[ratio - 1], times]);
+  assert.deepEqual(described, [
+    [2, 1 / 1.1, 1],
+    [64, 2, 3],
+  ]);
+  const ofVersion = await readErrorsByLoad(store, { ...errors, axis: 'predicted_ms', version: 2 });
+  assert.deepEqual([ofVersion.counts.length, ofVersion.counts[0]?.times], [1, 1]);
+});
+
+forEachEngine('past periods are merged, of all processes, and nothing is counted twice', async (store, context) => {
+  const workers = [openWorker(store), openWorker(await context.openAnother())];
+  for (const worker of workers) {
+    for (let minute = 0; minute < 60; minute++)
+      for (const server of ['s1', 's2']) worker.observe({ ...ROW, server, nowMs: NOW - minute * MINUTE_MS });
+    await worker.save();
+  }
+  const count = async () => {
+    const [slot] = await readAccuracyOverTime(store, { targetModel: 'm', fromMs: 0, stepMs: Number.POSITIVE_INFINITY });
+    const query = { targetModel: 'm', fromMs: 0, stepMs: Number.POSITIVE_INFINITY };
+    const [server] = await readServerOverTime(store, query, 's2');
+    const errors = await readErrorsByLoad(store, { targetModel: 'm', target: 'ttft', axis: 'predicted_ms', fromMs: 0 });
+    return [slot?.points[0]?.scores.rows, server?.points[0]?.scores.rows, errors.counts[0]?.times];
+  };
+  assert.deepEqual(await count(), [240, 120, 240]);
+  assert.equal(await mergeDuePeriods(store, NOW + 20 * MINUTE_MS), false);
+  for (const days of [0.2, 1, 2, 9]) {
+    const nowMs = NOW + days * 24 * HOUR_MS;
+    await Promise.all([mergeDuePeriods(store, nowMs), mergeDuePeriods(await context.openAnother(), nowMs)]);
+    while (await mergeDuePeriods(store, nowMs));
+    assert.deepEqual(await count(), [240, 120, 240]);
+  }
+  const steps = { targetModel: 'm', fromMs: 0, stepMs: 5 * MINUTE_MS };
+  const [slot] = await readAccuracyOverTime(store, steps);
+  assert.deepEqual(
+    slot?.points.map(({ startMs, scores }) => [startMs % (6 * HOUR_MS), scores.rows]),
+    [
+      [0, 116],
+      [0, 124],
+    ],
+  );
+});
+
+forEachEngine('metrics are over the newest periods with enough times, the same in every process', async (store) => {
+  const metrics = new Registry();
+  const world = { ...realWorld, nowMs: () => NOW };
+  registerAccuracyMetrics({ store, metrics, world });
+  const worker = openWorker(store);
+  for (let i = 0; i < 400; i++) worker.observe({ ...ROW, nowMs: NOW - HOUR_MS, predictedMs: 900 });
+  for (let i = 0; i < 299; i++) worker.observe({ ...ROW, nowMs: NOW - 6 * MINUTE_MS });
+  worker.observe({ ...ROW, podType: 'prefill', target: 'tpot', server: 's2', observedMs: 110 });
+  worker.observe({ ...ROW, observedMs: 160 });
+  await worker.save();
+  const read = async (name: string) => {
+    const { values } = await metrics.getSingleMetric(`trivet_prediction_${name}_ratio`)!.get();
+    return values.map(({ labels, value }) => [...Object.values(labels), Math.round(value * 1000) / 1000]).sort();
+  };
+  const other = ['m', 'prefill', 'tpot'];
+  assert.deepEqual(await read('mape'), [
+    ['m', 'aggregate', 'ttft', 0.101],
+    [...other, 0],
+  ]);
+  assert.deepEqual(await read('p90_coverage'), [
+    ['m', 'aggregate', 'ttft', 0.997],
+    [...other, 1],
+  ]);
+  assert.deepEqual(await read('server_mape'), [
+    ['m', '10.0.0.1', 'ttft', 0.101],
+    ['m', 's2', 'tpot', 0],
+  ]);
+});
+
+forEachEngine('more names than a period may have do not hide the model', async (store) => {
+  const worker = openWorker(store);
+  for (let i = 0; i < 5000; i++) worker.observe({ ...ROW, server: `s${i}` });
+  await worker.save();
+  const query = { targetModel: 'm', nowMs: NOW };
+  const [slot] = await readSlotAccuracy(store, query);
+  assert.equal(slot?.scores.rows, 5000);
+  assert.equal((await readServerAccuracy(store, query)).length, 4096);
+});
+
+forEachEngine('what was not written when the database was away is written once it is back', async (store) => {
+  let isAway = true;
+  const flaky: Store = {
+    ...store,
+    writeAll: async (steps) => {
+      const answer = await store.writeAll(steps);
+      // The rows are stored, and the answer is lost.
+      if (isAway) throw new Error('connection lost');
+      return answer;
+    },
+  };
+  const worker = openWorker(flaky);
+  worker.observe(ROW);
+  await assert.rejects(worker.save(), /connection lost/);
+  worker.observe(ROW);
+  isAway = false;
+  await worker.save();
+  const [slot] = await readSlotAccuracy(store, { targetModel: 'm', nowMs: NOW });
+  assert.equal(slot?.scores.rows, 2);
+});

@@ -1,0 +1,190 @@
+/**
+ * The live accuracy for those who show it: pages, the administration API, commands and metrics. All of it comes from the
+ * store, so every process shows the same, seconds after the reports.
+ */
+import type { Store } from '../../database/store.ts';
+import { TARGETS, type Target } from '../schema/observation-table.ts';
+import {
+  type ErrorCount,
+  listErrorCounts,
+  listModelSums,
+  listPodTypeSums,
+  listServerSums,
+  listSumsOfServer,
+  type PartSums,
+} from './accuracy-read-store.ts';
+import { createSums, type LiveScores, mergeSums, toScores } from './accuracy-sums.ts';
+import { ERROR_AXES, type ErrorAxisName, RATIO_EDGES } from './error-bins.ts';
+
+const HOUR_MS = 3_600_000;
+export const ACCURACY_HOURS = 24;
+
+export interface SlotAccuracy {
+  readonly podType: string;
+  readonly target: Target;
+  /** Of the last 24 hours. */
+  readonly scores: LiveScores;
+  /** Each hour, oldest first; undefined without reports. */
+  readonly hours: readonly (LiveScores | undefined)[];
+}
+
+export interface ServerAccuracy {
+  readonly server: string;
+  readonly lastMs: number;
+  /** A target without reports is absent. */
+  readonly targets: Partial<Readonly<Record<Target, LiveScores>>>;
+}
+
+export interface ModelQuery {
+  readonly targetModel: string;
+  readonly nowMs: number;
+}
+
+/** Each pod type and target of a model, over the last 24 hours. */
+export async function readSlotAccuracy(store: Store, { targetModel, nowMs }: ModelQuery): Promise<SlotAccuracy[]> {
+  const firstMs = (Math.floor(nowMs / HOUR_MS) - ACCURACY_HOURS + 1) * HOUR_MS;
+  const all = await listPodTypeSums(store, { targetModel, fromMs: firstMs, stepMs: HOUR_MS });
+  return groupSlots(all).flatMap((own) => {
+    const scores = scoreTogether(own);
+    if (scores === undefined) return [];
+    const hours = Array.from({ length: ACCURACY_HOURS }, (_, hour) =>
+      scoreTogether(own.filter(({ startMs }) => startMs === firstMs + hour * HOUR_MS)),
+    );
+    return [{ podType: own[0]!.part, target: own[0]!.target, scores, hours }];
+  });
+}
+
+/** By part, and the targets of a part in their order. */
+function groupSlots(parts: readonly PartSums[]): PartSums[][] {
+  const position = ({ target }: PartSums) => TARGETS.indexOf(target);
+  const groups = [...Map.groupBy(parts, ({ part, target }) => `${target} ${part}`).values()];
+  return groups.sort(
+    ([one], [other]) =>
+      Buffer.compare(Buffer.from(one!.part), Buffer.from(other!.part)) || position(one!) - position(other!),
+  );
+}
+
+/** Undefined without any time. */
+function scoreTogether(parts: readonly PartSums[]): LiveScores | undefined {
+  const sums = createSums();
+  for (const part of parts) mergeSums(sums, part.sums);
+  return toScores(sums);
+}
+
+/** Each server of a model, over the last 24 hours. */
+export async function readServerAccuracy(store: Store, { targetModel, nowMs }: ModelQuery): Promise<ServerAccuracy[]> {
+  const fromMs = nowMs - ACCURACY_HOURS * HOUR_MS;
+  const all = await listServerSums(store, { targetModel, fromMs, stepMs: Number.POSITIVE_INFINITY });
+  return [...Map.groupBy(all, ({ part }) => part)].map(([server, own]) => ({
+    server,
+    lastMs: Math.max(...own.map(({ lastMs }) => lastMs)),
+    targets: scoreTargets(own),
+  }));
+}
+
+function scoreTargets(parts: readonly PartSums[]): ServerAccuracy['targets'] {
+  return Object.fromEntries(
+    TARGETS.flatMap((target) => {
+      const scores = scoreTogether(parts.filter((part) => part.target === target));
+      return scores === undefined ? [] : [[target, scores]];
+    }),
+  );
+}
+
+export interface VersionAccuracy {
+  readonly targetModel: string;
+  /** 0 is the prior. */
+  readonly version: number;
+  readonly targets: ServerAccuracy['targets'];
+}
+
+/** Each version of every model that predicted in the last 24 hours. */
+export async function readVersionAccuracy(store: Store, nowMs: number): Promise<VersionAccuracy[]> {
+  const all = await listModelSums(store, nowMs - ACCURACY_HOURS * HOUR_MS);
+  const versions = Map.groupBy(all, ({ targetModel, version }) => JSON.stringify([targetModel, version]));
+  return [...versions.values()].map((own) => {
+    const { targetModel, version } = own[0]!;
+    return { targetModel, version, targets: scoreTargets(own) };
+  });
+}
+
+/** Each target of every model, whatever version predicted in the last 24 hours. */
+export async function readModelTargets(store: Store, nowMs: number): Promise<Map<string, ServerAccuracy['targets']>> {
+  const all = await listModelSums(store, nowMs - ACCURACY_HOURS * HOUR_MS);
+  return new Map(
+    [...Map.groupBy(all, ({ targetModel }) => targetModel)].map(([name, own]) => [name, scoreTargets(own)]),
+  );
+}
+
+export interface AccuracyPoint {
+  /** When its step begins. */
+  readonly startMs: number;
+  /** The version that predicted, 0 is the prior; −1 for a server, of which versions are not kept apart. */
+  readonly version: number;
+  readonly scores: LiveScores;
+}
+
+export interface AccuracySeries {
+  /** A pod type or a server. */
+  readonly part: string;
+  readonly target: Target;
+  /** Oldest first; a step with several versions has several points, and one without reports has none. */
+  readonly points: readonly AccuracyPoint[];
+}
+
+export interface SeriesQuery {
+  readonly targetModel: string;
+  readonly fromMs: number;
+  /**
+   * Periods that begin in one step are one point. What is stored has five minutes (pod types for 12 hours, servers for
+   * one), then an hour (7 days and one day), then six hours (up to 30 days): shorter steps make gaps.
+   */
+  readonly stepMs: number;
+}
+
+/** One for each pod type and target. */
+export async function readAccuracyOverTime(store: Store, query: SeriesQuery): Promise<AccuracySeries[]> {
+  return toSeries(await listPodTypeSums(store, query));
+}
+
+/** One for each target of this server. */
+export async function readServerOverTime(store: Store, query: SeriesQuery, server: string): Promise<AccuracySeries[]> {
+  return toSeries(await listSumsOfServer(store, query, server));
+}
+
+function toSeries(parts: readonly PartSums[]): AccuracySeries[] {
+  return groupSlots(parts).map((own) => ({
+    part: own[0]!.part,
+    target: own[0]!.target,
+    points: own.flatMap(({ startMs, version, sums }) => {
+      const scores = toScores(sums);
+      return scores === undefined ? [] : [{ startMs, version, scores }];
+    }),
+  }));
+}
+
+export interface ErrorsByLoad {
+  /** What divides the ranges of the axis. */
+  readonly edges: readonly number[];
+  /** What divides the ranges of observed over predicted time. */
+  readonly ratioEdges: readonly number[];
+  /** Only those with times. */
+  readonly counts: readonly ErrorCount[];
+}
+
+export interface ErrorsQuery {
+  readonly targetModel: string;
+  readonly target: Target;
+  /** `predicted_ms` for predicted against observed times, or a load. */
+  readonly axis: ErrorAxisName;
+  /** Every version when left out. */
+  readonly version?: number | undefined;
+  readonly fromMs: number;
+}
+
+/** How observed times compared with predicted ones, by the range of a load. */
+export async function readErrorsByLoad(store: Store, { axis, ...query }: ErrorsQuery): Promise<ErrorsByLoad> {
+  const position = ERROR_AXES.findIndex(({ name }) => name === axis);
+  const counts = await listErrorCounts(store, { ...query, axis: position });
+  return { edges: ERROR_AXES[position]!.edges, ratioEdges: RATIO_EDGES, counts };
+}

@@ -1,0 +1,158 @@
+/**
+ * Two versions beside each other: both predict the same newest samples, each by itself, without what servers have shown
+ * since. So the difference is that of the versions, and not of the times in which they served.
+ */
+import type { Store } from '../../database/store.ts';
+import { Failure } from '../../errors.ts';
+import { type Answer, type Answers, measureAccuracy } from '../evaluation/accuracy.ts';
+import { bootstrapMean } from '../evaluation/bootstrap.ts';
+import { answerRows } from '../evaluation/offline-answers.ts';
+import { decodeModel } from '../model/model-codec.ts';
+import { readSamplePages } from '../observations/sample-store.ts';
+import { formatModelId } from '../schema/model-name.ts';
+import {
+  appendObservation,
+  createObservationTable,
+  type ObservationTable,
+  TARGETS,
+  type Target,
+} from '../schema/observation-table.ts';
+import { listModelVersions, type ModelVersion, readModelFile } from './model-store.ts';
+
+const MAX_ROWS = 2000;
+/** Of rows that neither has learned from: fewer say too little, and the newest of all are taken instead. */
+const MIN_UNSEEN_ROWS = 100;
+
+export interface ComparedScores {
+  readonly mape: number;
+  readonly bias: number;
+  readonly p90Coverage: number;
+}
+
+export interface TargetComparison {
+  readonly target: Target;
+  readonly rows: number;
+  readonly version: ComparedScores;
+  readonly other: ComparedScores;
+  /** MAPE of the version less that of the other, in percentage points: below 0 when the version is better. */
+  readonly difference: Difference;
+}
+
+export interface Difference {
+  readonly mean: number;
+  /** 90 % of a circular block bootstrap of the paired differences lie between them. */
+  readonly low: number;
+  readonly high: number;
+  /** Unclear when 0 is between them. */
+  readonly verdict: 'better' | 'worse' | 'unclear';
+}
+
+export interface VersionComparison {
+  readonly id: string;
+  readonly otherId: string;
+  /** The samples that both predicted, and from when to when they were observed. */
+  readonly rows: number;
+  readonly fromMs: number | null;
+  readonly toMs: number | null;
+  /** How many of them the version may have learned from, and the other. With any, the comparison flatters that version. */
+  readonly learnedByVersion: number;
+  readonly learnedByOther: number;
+  /** Empty without samples. */
+  readonly targets: TargetComparison[];
+}
+
+export interface ComparedVersions {
+  readonly name: string;
+  readonly version: number;
+  readonly other: number;
+}
+
+/** Throws `not_found` for a version that is not there. */
+export async function compareVersions(
+  store: Store,
+  { name, version, other }: ComparedVersions,
+): Promise<VersionComparison> {
+  const versions = await listModelVersions(store, name);
+  const [one, two] = [findVersion(versions, name, version), findVersion(versions, name, other)];
+  const samples = await readNewestSamples(store, name);
+  const seen = [findLastSampleId(one), findLastSampleId(two)] as const;
+  const rows = chooseRows(samples.ids, Math.max(...seen));
+  const [ofVersion, ofOther] = [
+    await answerAll(store, one, samples.table, rows),
+    await answerAll(store, two, samples.table, rows),
+  ];
+  const countLearned = (last: number): number => rows.filter((row) => samples.ids[row]! <= last).length;
+  return {
+    id: formatModelId(name, version),
+    otherId: formatModelId(name, other),
+    rows: rows.length,
+    fromMs: rows.length === 0 ? null : samples.table.atMs[rows[0]!]!,
+    toMs: rows.length === 0 ? null : samples.table.atMs[rows.at(-1)!]!,
+    learnedByVersion: countLearned(seen[0]),
+    learnedByOther: countLearned(seen[1]),
+    targets: TARGETS.flatMap((target) => compareTarget(target, ofVersion[target], ofOther[target])),
+  };
+}
+
+function findVersion(versions: readonly ModelVersion[], name: string, version: number): ModelVersion {
+  const found = versions.find((candidate) => candidate.version === version);
+  if (found === undefined) throw new Failure('not_found', `Cannot find the model "${formatModelId(name, version)}"`);
+  return found;
+}
+
+/** The newest sample that it has learned from; 0 when it was not learned from samples. */
+function findLastSampleId({ lineage }: ModelVersion): number {
+  const { source } = JSON.parse(lineage) as { readonly source?: { readonly lastSampleId?: number } };
+  return source?.lastSampleId ?? 0;
+}
+
+interface NewestSamples {
+  readonly table: ObservationTable;
+  readonly ids: readonly number[];
+}
+
+/** The oldest first. */
+async function readNewestSamples(store: Store, name: string): Promise<NewestSamples> {
+  const table = createObservationTable();
+  const ids: number[] = [];
+  for await (const page of readSamplePages(store, name, MAX_ROWS))
+    for (const { id, observation } of page) {
+      appendObservation(table, observation);
+      ids.push(id);
+    }
+  return { table, ids };
+}
+
+/** Those that neither has learned from, if they are enough. */
+function chooseRows(ids: readonly number[], lastLearned: number): number[] {
+  const all = [...ids.keys()];
+  const unseen = all.filter((row) => ids[row]! > lastLearned);
+  return unseen.length >= MIN_UNSEEN_ROWS ? unseen : all;
+}
+
+async function answerAll(
+  store: Store,
+  { name, version }: ModelVersion,
+  table: ObservationTable,
+  rows: readonly number[],
+): Promise<Answers> {
+  const answers: Answers = { ttft: [], tpot: [] };
+  if (rows.length > 0) answerRows(decodeModel(await readModelFile(store, name, version)), table, rows, answers);
+  return answers;
+}
+
+function compareTarget(target: Target, one: readonly Answer[], two: readonly Answer[]): TargetComparison[] {
+  const [version, other] = [measureAccuracy(one), measureAccuracy(two)];
+  if (version === undefined || other === undefined) return [];
+  const sizesByRow = new Map(two.map((answer) => [answer.row, sizeOf(answer)]));
+  // In the order of time: neighbours are drawn together.
+  const ordered = one.toSorted((a, b) => a.row - b.row);
+  const differences = ordered.map((answer) => sizeOf(answer) - sizesByRow.get(answer.row)!);
+  const { mean, low, high } = bootstrapMean(differences);
+  const verdict = high < 0 ? 'better' : low > 0 ? 'worse' : 'unclear';
+  return [{ target, rows: one.length, version, other, difference: { mean, low, high, verdict } }];
+}
+
+function sizeOf({ predictedMs, observedMs }: Answer): number {
+  return (100 * Math.abs(predictedMs - observedMs)) / observedMs;
+}
