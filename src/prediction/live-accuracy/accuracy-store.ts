@@ -41,7 +41,15 @@ const saveCounts = wideStatement<Row>(
 /** In one transaction. The rows hold whole sums, so they may be written again after an answer was lost. */
 export async function saveAccuracySums(store: Store, process: string, cells: readonly SumsCell[]): Promise<void> {
   const rows = cells.map(({ targetModel, startMs, kind, part, target, version, lastMs, sums }) => [
-    ...[targetModel, startMs, SUMS_MINUTES, process, kind, part, target, version, lastMs],
+    targetModel,
+    startMs,
+    SUMS_MINUTES,
+    process,
+    kind,
+    part,
+    target,
+    version,
+    lastMs,
     ...sums,
   ]);
   await store.writeAll(exactSteps(saveSums, rows));
@@ -50,7 +58,16 @@ export async function saveAccuracySums(store: Store, process: string, cells: rea
 /** In one transaction, like the sums. */
 export async function saveAccuracyCounts(store: Store, process: string, cells: readonly CountCell[]): Promise<void> {
   const rows = cells.map(({ targetModel, startMs, target, version, axis, range, ratio, times }) => [
-    ...[targetModel, startMs, COUNTS_MINUTES, process, target, version, axis, range, ratio, times],
+    targetModel,
+    startMs,
+    COUNTS_MINUTES,
+    process,
+    target,
+    version,
+    axis,
+    range,
+    ratio,
+    times,
   ]);
   await store.writeAll(exactSteps(saveCounts, rows));
 }

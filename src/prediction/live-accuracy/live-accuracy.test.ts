@@ -70,7 +70,9 @@ forEachEngine('processes write their own sums, and every process reads those of 
     assert.deepEqual(whole?.hours.map((hour) => hour?.rows ?? 0).slice(-3), [0, 1, 2]);
     const servers = await readServerAccuracy(reader, { targetModel: 'm', nowMs: NOW });
     assert.deepEqual(
-      servers.map(({ server, targets, lastMs }) => [server, targets.ttft?.rows, targets.tpot?.rows, lastMs]).sort(),
+      servers
+        .toSorted((a, b) => (a.server < b.server ? -1 : 1))
+        .map(({ server, targets, lastMs }) => [server, targets.ttft?.rows, targets.tpot?.rows, lastMs]),
       [
         ['10.0.0.1', 3, undefined, NOW],
         ['s2', undefined, 1, NOW],
@@ -160,7 +162,8 @@ forEachEngine('metrics are over the newest periods with enough times, the same i
   await worker.save();
   const read = async (name: string) => {
     const { values } = await metrics.getSingleMetric(`trivet_prediction_${name}_ratio`)!.get();
-    return values.map(({ labels, value }) => [...Object.values(labels), Math.round(value * 1000) / 1000]).sort();
+    const lines = values.map(({ labels, value }) => [...Object.values(labels), Math.round(value * 1000) / 1000]);
+    return lines.sort((a, b) => (String(a) < String(b) ? -1 : 1));
   };
   const other = ['m', 'prefill', 'tpot'];
   assert.deepEqual(await read('mape'), [
