@@ -9,10 +9,11 @@
  * prequential), and simulated pools with reports at once, late, in batches and lost. MAPE and the share of requests below
  * the p90 have 90 % intervals by block bootstrap. `--only` keeps cells whose name contains a text, `--predictor` some of
  * the predictors, `--seed` simulates others. `--before` judges another checkout of this program on the same rows;
- * `--save` keeps the figures, and `--beside` compares with such a file. Progress goes to standard error.
+ * `--save` keeps the figures after each cell, and `--beside` compares with such a file. Progress goes to standard error.
  *
  * Peers need Debian's python3-xgboost and python3-sklearn; `--python` names the interpreter. LightGBM is asked too where
- * Python has it; no Debian package does, so that scikit-learn's histogram boosting with its parameters stands beside.
+ * Python has it; no Debian package does, so that scikit-learn's histogram boosting with its parameters stands beside. Peers
+ * that know quantiles have a p90 too, but not in prequential order, where they learn thirty times.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -110,7 +111,8 @@ const judgePeers: Judge = async (cell, table) => {
     const parts = planParts(table, target, cell);
     if (parts.length === 0) continue;
     const only = PEERS.filter(isAsked);
-    for (const { name, judged } of answerByPeers({ table, target, parts, python: flags.python, only })) {
+    const quantiles = cell.protocol !== 'prequential';
+    for (const { name, judged } of answerByPeers({ table, target, parts, python: flags.python, only, quantiles })) {
       const known = results.get(name) ?? describeResult(cell, name, {});
       results.set(name, judged === undefined ? { ...known, missing: true } : { ...known, [target]: measure(judged) });
     }
@@ -152,6 +154,7 @@ async function judgeCells(cells: readonly Cell[]): Promise<Result[]> {
         console.log(formatRow(result));
         results.push(result);
       }
+    if (flags.save !== undefined) writeFileSync(flags.save, `${JSON.stringify(results)}\n`);
   }
   return results;
 }
@@ -170,7 +173,6 @@ function listLines(lines: readonly string[]): string {
 const folder = mkdtempSync(join(tmpdir(), 'trivet-accuracy-'));
 try {
   const results = await judgeCells(listCells(folder));
-  if (flags.save !== undefined) writeFileSync(flags.save, `${JSON.stringify(results)}\n`);
   const saved = flags.beside === undefined ? [] : (JSON.parse(readFileSync(flags.beside, 'utf8')) as Result[]);
   const kept = saved.filter(({ predictor }) => predictor === OURS).map((result) => ({ ...result, predictor: BEFORE }));
   const compared = [...results, ...kept];

@@ -1,7 +1,7 @@
 """Learns from rows as llm-d's latency predictor does (its features and parameters, mean objective), and predicts others.
 
 Reads one JSON object from standard input: features (rows of numbers), observed (milliseconds), schedule (a list of
-{learn, judge} of row numbers), only (the peers that are asked). Writes one JSON line a peer: name, predictions, one list for
+{learn, judge} of row numbers), only (the peers that are asked), quantiles (whether p90 are asked too). Writes one JSON line a peer: name, predictions, one list for
 each part of the schedule, and p90 likewise where the library knows quantiles. A library that is not installed is named on a
 line of its own, with "missing".
 """
@@ -28,16 +28,16 @@ def make_xgboost(**objective):
     )
 
 
-def fit_xgboost(rows, times):
+def fit_xgboost(rows, times, quantiles):
     import xgboost
 
     mean = make_xgboost().fit(rows, times)
-    if int(xgboost.__version__.split(".")[0]) < 2:
+    if not quantiles or int(xgboost.__version__.split(".")[0]) < 2:
         return mean.predict, None
     return mean.predict, make_xgboost(objective="reg:quantileerror", quantile_alpha=0.9).fit(rows, times).predict
 
 
-def fit_lightgbm(rows, times):
+def fit_lightgbm(rows, times, quantiles):
     from lightgbm import LGBMRegressor
 
     def fit(**objective):
@@ -47,10 +47,10 @@ def fit_lightgbm(rows, times):
         )
         return model.fit(rows, times).predict
 
-    return fit(), fit(objective="quantile", alpha=0.9)
+    return fit(), fit(objective="quantile", alpha=0.9) if quantiles else None
 
 
-def fit_histogram_boosting(rows, times):
+def fit_histogram_boosting(rows, times, quantiles):
     """LightGBM's algorithm and parameters as scikit-learn has them, without subsampling."""
     from sklearn.ensemble import HistGradientBoostingRegressor
 
@@ -60,10 +60,10 @@ def fit_histogram_boosting(rows, times):
         )
         return model.fit(rows, times).predict
 
-    return fit(), fit(loss="quantile", quantile=0.9)
+    return fit(), fit(loss="quantile", quantile=0.9) if quantiles else None
 
 
-def fit_ridge(rows, times):
+def fit_ridge(rows, times, quantiles):
     from sklearn.linear_model import BayesianRidge
     from sklearn.preprocessing import StandardScaler
 
@@ -74,7 +74,7 @@ def fit_ridge(rows, times):
         mean, deviation = model.predict(scaler.transform(others), return_std=True)
         return mean + P90_DEVIATIONS * deviation
 
-    return lambda others: model.predict(scaler.transform(others)), predict_p90
+    return lambda others: model.predict(scaler.transform(others)), predict_p90 if quantiles else None
 
 
 PEERS = {
@@ -90,7 +90,7 @@ def judge(name, fit, task):
     observed = np.array(task["observed"], dtype=float)
     predictions, p90 = [], []
     for part in task["schedule"]:
-        predict, predict_p90 = fit(features[part["learn"]], observed[part["learn"]])
+        predict, predict_p90 = fit(features[part["learn"]], observed[part["learn"]], task["quantiles"])
         others = features[part["judge"]]
         predictions.append([float(value) for value in predict(others)])
         if predict_p90 is not None:

@@ -76,15 +76,17 @@ interface PeerTask {
   readonly parts: readonly Fold[];
   readonly python: string;
   readonly only: readonly string[];
+  /** Quantile models cost as much again, at each refit. */
+  readonly quantiles: boolean;
 }
 
-export function answerByPeers({ table, target, parts, python, only }: PeerTask): PeerAnswers[] {
+export function answerByPeers({ table, target, parts, python, only, quantiles }: PeerTask): PeerAnswers[] {
   const rows = Array.from({ length: table.count }, (_, row) => row);
   const times = observedTimes(table, target);
   const observed = rows.map((row) => (times[row]! > 0 ? times[row]! : 0));
   const features = rows.map((row) => describeRow(table, target, row));
   const script = fileURLToPath(new URL('./peers.py', import.meta.url));
-  const input = JSON.stringify({ features, observed, schedule: parts, only });
+  const input = JSON.stringify({ features, observed, schedule: parts, only, quantiles });
   const { stdout, stderr, status } = spawnSync(python, [script], { input, maxBuffer: 1 << 28, encoding: 'utf8' });
   if (status !== 0) throw new Error(`Cannot run the peers: ${stderr}`);
   const lines = stdout.split('\n').filter((line) => line !== '');
