@@ -28,8 +28,9 @@ export interface SavedServer {
 export interface SavedTarget {
   readonly selector: SavedExperts;
   readonly quantiles: SavedQuantiles;
-  /** Absent in states of before, as is the next. */
+  /** Absent in states of before, as are the next two. */
   readonly logRatios?: readonly number[];
+  readonly excessesMs?: readonly number[];
   readonly lateness?: number;
 }
 
@@ -82,8 +83,14 @@ function saveSlots<Saved>({ slots }: LiveModelState, save: (target: LiveTarget) 
 }
 
 function saveTarget({ weights, intervals }: LiveTarget): SavedTarget {
-  const { ofSlot, rollingMaximum, lateness } = intervals;
-  return { selector: weights.save(), quantiles: ofSlot.save(), logRatios: rollingMaximum.list(), lateness };
+  const { ofSlot, rollingMaximum, excessMaximum, lateness } = intervals;
+  return {
+    selector: weights.save(),
+    quantiles: ofSlot.save(),
+    logRatios: rollingMaximum.list(),
+    excessesMs: excessMaximum.list(),
+    lateness,
+  };
 }
 
 function saveServerTarget({ weights, intervals }: LiveTarget, server: number): SavedServerTarget {
@@ -130,6 +137,7 @@ function restoreTarget(target: LiveTarget | undefined, saved: SavedTarget): void
   target.intervals.ofSlot.restore(saved.quantiles);
   target.weights.restore(saved.selector);
   target.intervals.rollingMaximum.replace(saved.logRatios ?? []);
+  target.intervals.excessMaximum.replace(saved.excessesMs ?? []);
 }
 
 function restoreServerTarget(

@@ -76,6 +76,7 @@ function agreeOnSlot(slot: SavedSlot<SavedTarget>, findBase: FindBase): SavedSlo
         coverages: sums.slice(coveragesStart, latenessAt),
       },
       logRatios: base.residuals?.logRatios ?? [],
+      excessesMs: base.residuals?.excessesMs ?? [],
       lateness: sums[latenessAt]!,
     };
   };

@@ -19,8 +19,8 @@ export interface SharedChunk {
   readonly sinceMs: number;
 }
 
-/** How many sums there are, and how many residuals in units of the spread and as logarithms. */
-type Lengths = [sums: number, scaled: number, logRatios: number];
+/** How many sums there are, and how many residuals in units of the spread, as logarithms and in milliseconds. */
+type Lengths = [sums: number, scaled: number, logRatios: number, excesses: number];
 type EntryHeader = [
   kind: number,
   target: number,
@@ -62,13 +62,14 @@ export function encodeChunk({ models, ...rest }: SharedChunk): Uint8Array {
 
 function describeEntry({ name, events, certainty, sums, residuals }: GroupEntry): EntryHeader {
   const { kind, target, part, server } = name;
-  const { scaled = [], logRatios = [] } = residuals ?? {};
-  const lengths: Lengths = [sums.length, scaled.length, logRatios.length];
+  const { scaled = [], logRatios = [], excessesMs = [] } = residuals ?? {};
+  const lengths: Lengths = [sums.length, scaled.length, logRatios.length, excessesMs.length];
   return [GROUP_KINDS.indexOf(kind), TARGETS.indexOf(target), part, server, events, certainty, ...lengths];
 }
 
 function listFloats({ sums, residuals }: GroupEntry): number[] {
-  return [...sums, ...(residuals?.scaled ?? []), ...(residuals?.logRatios ?? [])];
+  if (residuals === undefined) return [...sums];
+  return [...sums, ...residuals.scaled, ...residuals.logRatios, ...residuals.excessesMs];
 }
 
 export function decodeChunk(bytes: Uint8Array): SharedChunk {
@@ -93,7 +94,7 @@ export function decodeChunk(bytes: Uint8Array): SharedChunk {
 
 function readEntry(header: EntryHeader, readFloats: (count: number) => Float32Array): GroupEntry {
   const [kindIndex, targetIndex, part, server, events, certainty, ...lengths] = header;
-  const [sumCount, scaledCount, logRatioCount] = lengths;
+  const [sumCount, scaledCount, logRatioCount, excessCount] = lengths;
   const kind = GROUP_KINDS[kindIndex];
   const target = TARGETS[targetIndex];
   if (kind === undefined || target === undefined)
@@ -101,7 +102,11 @@ function readEntry(header: EntryHeader, readFloats: (count: number) => Float32Ar
   const sums = readFloats(sumCount);
   const residuals: Residuals | undefined =
     kind === 'slot'
-      ? { scaled: Array.from(readFloats(scaledCount)), logRatios: Array.from(readFloats(logRatioCount)) }
+      ? {
+          scaled: Array.from(readFloats(scaledCount)),
+          logRatios: Array.from(readFloats(logRatioCount)),
+          excessesMs: Array.from(readFloats(excessCount)),
+        }
       : undefined;
   return { name: { kind, target, part, server }, events, certainty, sums, residuals };
 }

@@ -28,10 +28,11 @@ export interface GroupName {
   readonly server: string;
 }
 
-/** The newest values of a slot, oldest first: residuals in units of the spread, and the same as logarithms. */
+/** The newest residuals of a slot, oldest first: in units of the spread, as logarithms, and in milliseconds. */
 export interface Residuals {
   readonly scaled: readonly number[];
   readonly logRatios: readonly number[];
+  readonly excessesMs: readonly number[];
 }
 
 export interface SumGroup {
@@ -131,7 +132,7 @@ const SLOT_LIMITS: Limits = {
 };
 
 function openSlot({ weights, intervals }: LiveTarget): SumGroup {
-  const { ofSlot, rollingMaximum } = intervals;
+  const { ofSlot, rollingMaximum, excessMaximum } = intervals;
   const levelsEnd = EXPERT_COLUMNS + LEVELS;
   return {
     decays: SLOT_DECAYS,
@@ -149,10 +150,15 @@ function openSlot({ weights, intervals }: LiveTarget): SumGroup {
       weights.restore(toExperts(sums));
     },
     residuals: {
-      read: () => ({ scaled: ofSlot.save().residuals, logRatios: rollingMaximum.list() }),
-      write({ scaled, logRatios }, events) {
+      read: () => ({
+        scaled: ofSlot.save().residuals,
+        logRatios: rollingMaximum.list(),
+        excessesMs: excessMaximum.list(),
+      }),
+      write({ scaled, logRatios, excessesMs }, events) {
         ofSlot.replace({ ...ofSlot.save(), residuals: scaled }, events);
         rollingMaximum.replace(logRatios);
+        excessMaximum.replace(excessesMs);
       },
     },
   };
@@ -204,10 +210,11 @@ export function appendResiduals(before: Residuals, added: Residuals): Residuals 
   return {
     scaled: [...before.scaled, ...added.scaled].slice(-KEPT),
     logRatios: [...before.logRatios, ...added.logRatios].slice(-WINDOW),
+    excessesMs: [...before.excessesMs, ...added.excessesMs].slice(-WINDOW),
   };
 }
 
-export function newestResiduals({ scaled, logRatios }: Residuals, events: number): Residuals {
-  if (events === 0) return { scaled: [], logRatios: [] };
-  return { scaled: scaled.slice(-events), logRatios: logRatios.slice(-events) };
+export function newestResiduals({ scaled, logRatios, excessesMs }: Residuals, events: number): Residuals {
+  if (events === 0) return { scaled: [], logRatios: [], excessesMs: [] };
+  return { scaled: scaled.slice(-events), logRatios: logRatios.slice(-events), excessesMs: excessesMs.slice(-events) };
 }

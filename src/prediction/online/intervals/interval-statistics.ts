@@ -13,9 +13,13 @@ export const MEDIAN = QUANTILE_LEVELS.indexOf(0.5);
 
 /** All that a statistic follows from, as it is now. */
 export interface IntervalState extends IntervalScale {
+  /** The quantiles of the scale: others may stand in their place. */
+  readonly learnedQuantiles: Float64Array;
   readonly findShift: (typeof SHIFT_OF)[Target];
   /** No quantile shifts a prediction by more than this logarithm. */
   readonly maxShift: number;
+  /** Nor is a quantile more milliseconds above a prediction, unless the model learned it to be. */
+  readonly maxExcessMs: number;
   /** In units of the spread, as the slot's recent residuals have it; undefined while they are few. */
   readonly lowerQuantile: number | undefined;
   readonly ofServers: ServerQuantiles;
@@ -101,9 +105,19 @@ interface LeveledState extends IntervalState {
 
 /** The logarithm of the quantile over the mixture. */
 export function quantileShift(state: LeveledState, corrections: Float64Array, ms: number): number {
-  const { edges, spreads, maxShift } = state;
-  return state.findShift(edges, ms, (bucket) =>
+  const { edges, spreads, maxShift, maxExcessMs } = state;
+  const shift = state.findShift(edges, ms, (bucket) =>
     Math.min(maxShift, correctQuantile(state, bucket, corrections) * spreads[bucket]!),
+  );
+  const limit = Math.log(1 + maxExcessMs / ms);
+  return shift <= limit ? shift : Math.min(shift, Math.max(limit, learnedShift(state, ms)));
+}
+
+function learnedShift({ edges, spreads, learnedQuantiles, findShift, level }: LeveledState, ms: number): number {
+  return findShift(
+    edges,
+    ms,
+    (bucket) => learnedQuantiles[bucket * QUANTILE_LEVELS.length + level]! * spreads[bucket]!,
   );
 }
 
@@ -133,6 +147,7 @@ function boundedFactor(shift: number, limit: number): number {
 
 /** What was predicted about the scatter of one request. */
 export interface PredictedInterval {
+  readonly mixtureMs: number;
   /** How widely times were scattered at this load while learning, as a logarithm. */
   readonly spread: number;
   /** In units of the spread: one quantile for each of `QUANTILE_LEVELS`. */

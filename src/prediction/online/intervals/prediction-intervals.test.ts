@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { unknownCalibration } from '../../model/calibration.ts';
+import { calibrate, unknownCalibration } from '../../model/calibration.ts';
 import { quantileMs } from './interval-statistics.ts';
 import { createPredictionIntervals } from './prediction-intervals.ts';
 
@@ -18,4 +18,17 @@ function predictMedian(underWay: number): number {
 test('the median follows what servers show by 5 % where it is known at once, and hardly where it is known late', () => {
   assert.ok(Math.abs(predictMedian(1) - 105) < 0.2);
   assert.ok(predictMedian(300) > 100 && predictMedian(300) < 100.2);
+});
+
+test('short times that stall do not make the p90 of a long one many times as long', () => {
+  const predicted = Float64Array.from({ length: 200 }, (_, i) => 90 + (i % 20));
+  const steady = calibrate(
+    predicted,
+    predicted.map((ms) => ms * 1.01),
+  );
+  const intervals = createPredictionIntervals('ttft', steady);
+  for (let i = 0; i < 300; i++) intervals.observe(intervals.predictInterval(100, 0), 0, i % 5 === 0 ? Math.log(30) : 0);
+  const p90Ms = (mixtureMs: number) => quantileMs('p90', mixtureMs, intervals.predictInterval(mixtureMs, 0));
+  assert.ok(p90Ms(100) > 2900, `of a short time: ${p90Ms(100)}`);
+  assert.ok(p90Ms(30_000) > 30_000 && p90Ms(30_000) <= 30_000 + 2 * 2900 + 1, `of a long time: ${p90Ms(30_000)}`);
 });

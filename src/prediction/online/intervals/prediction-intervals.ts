@@ -22,7 +22,9 @@ import { createServerQuantiles, type ServerQuantiles } from './server-quantiles.
 export interface PredictionIntervals {
   readonly ofSlot: AdaptiveQuantiles;
   readonly ofServers: ServerQuantiles;
+  /** Of the logarithms of observed over predicted time, and of the milliseconds between them. */
   readonly rollingMaximum: RollingMaximum;
+  readonly excessMaximum: RollingMaximum;
   /** How many times were observed while a request was under way: a mean that each event decays by `LATENESS_DECAY`. */
   lateness: number;
   /** Writes the statistic of each row. */
@@ -38,6 +40,11 @@ const MAX_MEDIAN_SHIFT = 0.05;
 /** At this lateness the median is shifted by half of that at most. */
 const HALF_LATENESS = 3;
 export const LATENESS_DECAY = 0.98;
+/**
+ * A short time is now and then many times as long as predicted; a long one is not. So a quantile is above a prediction by
+ * so many times the most that was seen lately, at whatever load.
+ */
+const EXCESS_MARGIN = 2;
 
 /** A median that follows what is known late swings with it: the more times come between, the less it may follow. */
 function limitMedianShift(lateness: number): number {
@@ -48,6 +55,7 @@ export function createPredictionIntervals(target: Target, calibration: Calibrati
   const ofSlot = createAdaptiveQuantiles(() => lateness);
   const ofServers = createServerQuantiles();
   const rollingMaximum = createRollingMaximum();
+  const excessMaximum = createRollingMaximum();
   let scale = measureScale(calibration);
   let lateness = 0;
 
@@ -56,12 +64,13 @@ export function createPredictionIntervals(target: Target, calibration: Calibrati
     const quantiles = ofSlot.quantiles();
     const recent = quantiles === undefined ? undefined : { quantiles, stride: 0 };
     const lowerQuantile = ofSlot.lowerQuantile();
-    const maxShift = rollingMaximum.value;
     return {
       ...scale,
       ...recent,
       lowerQuantile,
-      maxShift,
+      learnedQuantiles: scale.quantiles,
+      maxShift: rollingMaximum.value,
+      maxExcessMs: EXCESS_MARGIN * excessMaximum.value,
       findShift: SHIFT_OF[target],
       ofServers,
       maxMedianShift: limitMedianShift(lateness),
@@ -72,6 +81,7 @@ export function createPredictionIntervals(target: Target, calibration: Calibrati
     ofSlot,
     ofServers,
     rollingMaximum,
+    excessMaximum,
     get lateness() {
       return lateness;
     },
@@ -89,10 +99,11 @@ export function createPredictionIntervals(target: Target, calibration: Calibrati
         return Math.max(least, quantileShift({ ...state, level }, corrections, mixtureMs)) / spread;
       });
       const before = { observedBefore: ofSlot.count, observedOfServerBefore: ofServers.countOf(server) };
-      return { spread, quantiles, maxMedianShift: state.maxMedianShift, ...before };
+      return { mixtureMs, spread, quantiles, maxMedianShift: state.maxMedianShift, ...before };
     },
-    observe({ spread, quantiles, observedBefore, observedOfServerBefore }, server, logRatio) {
+    observe({ mixtureMs, spread, quantiles, observedBefore, observedOfServerBefore }, server, logRatio) {
       rollingMaximum.observe(logRatio);
+      excessMaximum.observe(mixtureMs * Math.expm1(logRatio));
       const residual = logRatio / spread;
       const since = ofSlot.count - observedBefore;
       lateness = LATENESS_DECAY * lateness + (1 - LATENESS_DECAY) * since;

@@ -1,18 +1,18 @@
 /**
- * The largest log ratio of observed to predicted time among the newest residuals. It bounds the predicted quantiles:
- * rescaling a low-variance residual to a high-variance load can exceed every latency observed.
+ * The largest of the newest residuals: logarithms of observed over predicted time, or milliseconds between them. It bounds
+ * the predicted quantiles: rescaling a low-variance residual to a high-variance load can exceed every latency observed.
  */
 import { MIN_RESIDUALS } from './conformal.ts';
 
 export const WINDOW = 300;
 
 export interface RollingMaximum {
-  observe(logRatio: number): void;
+  observe(residual: number): void;
   /** At least 0; infinity until MIN_RESIDUALS were observed. */
   readonly value: number;
   /** The newest residuals, oldest first. */
   list(): number[];
-  replace(logRatios: readonly number[]): void;
+  replace(residuals: readonly number[]): void;
 }
 
 export function createRollingMaximum(): RollingMaximum {
@@ -27,21 +27,21 @@ export function createRollingMaximum(): RollingMaximum {
       const first = Math.max(0, count - WINDOW);
       return Array.from({ length: count - first }, (_, i) => window[(first + i) % WINDOW]!);
     },
-    replace(logRatios) {
-      const newest = logRatios.slice(-WINDOW);
+    replace(residuals) {
+      const newest = residuals.slice(-WINDOW);
       window.set(newest);
       count = newest.length;
       maximum = count < MIN_RESIDUALS ? Number.POSITIVE_INFINITY : Math.max(0, ...newest);
     },
-    observe(logRatio) {
+    observe(residual) {
       const dropped = window[count % WINDOW]!;
-      window[count % WINDOW] = logRatio;
+      window[count % WINDOW] = residual;
       count++;
       if (count < MIN_RESIDUALS) return;
       // Scans the window only when the maximum itself drops out of it.
       if (count === MIN_RESIDUALS || dropped === maximum)
         maximum = Math.max(0, ...window.subarray(0, Math.min(count, WINDOW)));
-      else maximum = Math.max(maximum, logRatio);
+      else maximum = Math.max(maximum, residual);
     },
   };
 }
