@@ -51,6 +51,23 @@ function limitMedianShift(lateness: number): number {
   return MAX_MEDIAN_SHIFT / (1 + lateness / HALF_LATENESS);
 }
 
+interface PredictedTime {
+  readonly mixtureMs: number;
+  /** At its load. */
+  readonly spread: number;
+  /** Of its server. */
+  readonly corrections: Float64Array;
+}
+
+/** In units of the spread: one for each of `QUANTILE_LEVELS`. */
+function predictQuantiles(state: IntervalState, { mixtureMs, spread, corrections }: PredictedTime): number[] {
+  const least = Math.log(medianFactor(state, corrections));
+  return QUANTILE_LEVELS.map((_, level) => {
+    if (level === MEDIAN) return ((state.quantiles[MEDIAN]! + corrections[MEDIAN]!) * state.typicalSpread) / spread;
+    return Math.max(least, quantileShift({ ...state, level }, corrections, mixtureMs)) / spread;
+  });
+}
+
 export function createPredictionIntervals(target: Target, calibration: Calibration): PredictionIntervals {
   const ofSlot = createAdaptiveQuantiles(() => lateness);
   const ofServers = createServerQuantiles();
@@ -92,12 +109,7 @@ export function createPredictionIntervals(target: Target, calibration: Calibrati
     predictInterval(mixtureMs, server) {
       const state = readState();
       const spread = scale.spreads[findBucket(scale.edges, mixtureMs)]!;
-      const corrections = ofServers.correctionsOf(server);
-      const quantiles = QUANTILE_LEVELS.map((_, level) => {
-        if (level === MEDIAN) return ((state.quantiles[MEDIAN]! + corrections[MEDIAN]!) * scale.typicalSpread) / spread;
-        const least = Math.log(medianFactor(state, corrections));
-        return Math.max(least, quantileShift({ ...state, level }, corrections, mixtureMs)) / spread;
-      });
+      const quantiles = predictQuantiles(state, { mixtureMs, spread, corrections: ofServers.correctionsOf(server) });
       const before = { observedBefore: ofSlot.count, observedOfServerBefore: ofServers.countOf(server) };
       return { mixtureMs, spread, quantiles, maxMedianShift: state.maxMedianShift, ...before };
     },
