@@ -54,13 +54,15 @@ export interface DraftInput {
   readonly ids: readonly number[];
   /** The event as JSON. */
   readonly content: string;
+  /** Stores the bodies that are there, whenever they are a part's worth; without it they commit with the event. */
+  readonly storeBodies?: (deliveries: readonly NewDelivery[]) => Promise<void>;
 }
 
 /** After so many bytes of bodies other work of the process gets a turn: fifty large ones take half a second. */
 const BYTES_OF_A_TURN = 1024 * 1024;
 
 export async function draftEvent(
-  { world, ids, content }: DraftInput,
+  { world, ids, content, storeBodies }: DraftInput,
   incoming: IncomingEvent,
   { hooks, dueAtMs }: Recipients,
 ): Promise<EventDraft> {
@@ -83,6 +85,12 @@ export async function draftEvent(
   const deliveries: NewDelivery[] = [];
   let bytes = content.length;
   let bytesOfTurn = 0;
+  const endTurn = async (): Promise<void> => {
+    bytesOfTurn = 0;
+    if (storeBodies === undefined) return await letOthersWork();
+    await storeBodies(deliveries);
+    for (const [index, delivery] of deliveries.entries()) deliveries[index] = markStored(delivery);
+  };
   for (const { id, hook, uuid } of addressed) {
     const body = detach(
       PROFILES[hook.profile].render(event, { repository, hookId: hook.id, deliveryUuid: uuid, nowMs }),
@@ -102,13 +110,17 @@ export async function draftEvent(
     });
     bytes += body.byteLength;
     bytesOfTurn += body.byteLength;
-    if (bytesOfTurn < BYTES_OF_A_TURN) continue;
-    bytesOfTurn = 0;
-    await letOthersWork();
+    if (bytesOfTurn >= BYTES_OF_A_TURN) await endTurn();
   }
+  if (storeBodies !== undefined && bytesOfTurn > 0) await endTurn();
   const key = idempotencyKey === undefined ? undefined : describeKey(idempotencyKey, content, { answer, nowMs });
   const row = { id: eventId, repositoryId: repository.id, kind: event.kind, source, content, nowMs };
   return { answer, event: { ...row, key, deliveries }, bytes };
+}
+
+function markStored(delivery: NewDelivery): NewDelivery {
+  if ('storedBytes' in delivery.body) return delivery;
+  return { ...delivery, body: { storedBytes: delivery.body.byteLength } };
 }
 
 function describeKey(key: string, content: string, { answer, nowMs }: { answer: EventReceipt; nowMs: number }) {

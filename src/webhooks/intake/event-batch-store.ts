@@ -4,6 +4,7 @@ import {
   type Procedure,
   type Row,
   type Step,
+  type Store,
   statement,
   type Transaction,
 } from '../../database/store.ts';
@@ -31,6 +32,21 @@ const keyHolder = statement<KeyHolder>(
   'event-key-holder',
   'SELECT fingerprint, answer FROM event_keys WHERE repository_id = $1 AND idempotency_key = $2',
 );
+
+const liveKeyHolder = statement<KeyHolder>(
+  'live-event-key-holder',
+  `SELECT fingerprint, answer FROM event_keys
+   WHERE repository_id = $1 AND idempotency_key = $2 AND expires_at_ms > $3`,
+);
+
+/** Who holds the key now. Only the commit decides; this saves the work for an event that is repeated. */
+export async function findKeyHolder(
+  store: Store,
+  repositoryId: number,
+  { key, nowMs }: { readonly key: string; readonly nowMs: number },
+): Promise<KeyHolder | undefined> {
+  return (await store.read(liveKeyHolder, [repositoryId, key, nowMs]))[0];
+}
 
 export interface KeyHolder {
   readonly fingerprint: string;

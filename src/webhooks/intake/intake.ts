@@ -5,6 +5,8 @@
 import type { Store } from '../../database/store.ts';
 import { Failure, isFailure } from '../../errors.ts';
 import type { World } from '../../world.ts';
+import { contentSteps, type NewDelivery } from '../delivery/queue/delivery-store.ts';
+import { deleteContentsOf } from '../delivery/queue/delivery-sweep-store.ts';
 import type { HookStore } from '../hooks/hook-store.ts';
 import { refuseDeleted } from '../repositories/repository-access.ts';
 import {
@@ -16,12 +18,15 @@ import {
   KEY_USED,
   type Recipients,
 } from './draft-event.ts';
-import { commitEvents, type KeyHolder } from './event-batch-store.ts';
-import { createGroupCommit } from './group-commit.ts';
+import { commitEvents, findKeyHolder, type KeyHolder } from './event-batch-store.ts';
+import { createGroupCommit, type GroupCommit } from './group-commit.ts';
 
 const MAX_EVENTS = 64;
-/** Of events and bodies in one commit. A larger event commits alone: a megabyte to fifty webhooks is fifty megabytes. */
-const MAX_BYTES = 4 * 1024 * 1024;
+/**
+ * Of events and bodies in one commit. The bodies of a larger event are stored before it, in parts of this size: a megabyte
+ * to fifty webhooks is fifty megabytes, and other events would wait for such a commit.
+ */
+const MAX_BYTES = 1024 * 1024;
 /** Of the events of one owner that wait for their commit. */
 const MAX_WAITING_BYTES = 8 * 1024 * 1024;
 /** An id that the store has already, perhaps of an older version that runs beside, is given up with its draft. */
@@ -43,31 +48,83 @@ interface Item {
   readonly recipients: Recipients | undefined;
   /** The event as JSON. */
   readonly content: string;
+  /** Of a large event, whose bodies are stored. */
+  readonly draft?: EventDraft;
 }
 
-type Outcome = { readonly answer: EventReceipt } | { readonly holder: KeyHolder };
+type Outcome =
+  | { readonly answer: EventReceipt }
+  | { readonly holder: KeyHolder }
+  /** Nothing of it is stored: it goes in parts. */
+  | { readonly tooLargeFor: Recipients };
 
 export function createIntake(dependencies: IntakeDependencies): Intake {
-  const group = createGroupCommit({
+  const limits = { maxWaitingBytes: MAX_WAITING_BYTES, ownerOf: ({ incoming }: Item) => incoming.repository.ownerId };
+  const group = createGroupCommit<Item, Outcome>({
+    ...limits,
     maxItems: MAX_EVENTS,
-    maxWaitingBytes: MAX_WAITING_BYTES,
-    ownerOf: ({ incoming }: Item) => incoming.repository.ownerId,
-    bytesOf: ({ content }) => content.length,
+    bytesOf: ({ content, draft }) => (draft === undefined ? content.length : 0),
     commit: (items) => commit(dependencies, items),
   });
+  // One at a time, so that memory holds the bodies of one part.
+  const largeGroup = createGroupCommit<Item, Outcome>({
+    ...limits,
+    maxItems: 1,
+    bytesOf: ({ content }) => content.length,
+    commit: async ([item]) => [await retryTaken(() => storeInParts(dependencies, item!, group))],
+  });
+  const submit = async (item: Item): Promise<Outcome> => {
+    const outcome = await group.submit(item);
+    return 'tooLargeFor' in outcome ? await largeGroup.submit({ ...item, recipients: outcome.tooLargeFor }) : outcome;
+  };
   return {
     take: async (incoming, recipients) => {
       const item = { incoming, recipients, content: JSON.stringify(incoming.event) };
-      const outcome = await refuseDeleted(incoming.repository, group.submit(item));
-      return 'answer' in outcome ? outcome.answer : repeatAnswer(outcome.holder, item);
+      return readReceipt(await refuseDeleted(incoming.repository, submit(item)), item);
     },
   };
 }
 
-async function commit(dependencies: IntakeDependencies, items: readonly Item[]): Promise<(Outcome | undefined)[]> {
+/** Stores the bodies, a part at a time and other events between the parts, and then the event with its deliveries. */
+async function storeInParts(
+  { store, world }: IntakeDependencies,
+  item: Item,
+  group: GroupCommit<Item, Outcome>,
+): Promise<Outcome> {
+  const { incoming, content, recipients = { hooks: [] } } = item;
+  const { idempotencyKey: key, repository } = incoming;
+  const holder = key && (await findKeyHolder(store, repository.id, { key, nowMs: world.nowMs() }));
+  if (holder) return { holder };
+  const storedIds: number[] = [];
+  const storeBodies = async (deliveries: readonly NewDelivery[]): Promise<void> => {
+    await store.writeAll(contentSteps(deliveries));
+    for (const { id, body } of deliveries) if (!('storedBytes' in body)) storedIds.push(id);
+  };
+  try {
+    const ids = await store.makeIds(1 + recipients.hooks.length);
+    const draft = await draftEvent({ world, ids, content, storeBodies }, incoming, recipients);
+    const outcome = await group.submit({ ...item, draft });
+    if ('holder' in outcome) await deleteContentsOf(store, storedIds);
+    return outcome;
+  } catch (error) {
+    // Where the outcome is unknown the event may be stored, and needs its bodies.
+    const isUnknown = isFailure(error) && error.details.isUnknown === true;
+    if (!isUnknown) await deleteContentsOf(store, storedIds).catch(() => {});
+    throw error;
+  }
+}
+
+function commit(dependencies: IntakeDependencies, items: readonly Item[]): Promise<(Outcome | undefined)[]> {
+  // The ids of a draft whose bodies are stored cannot change here.
+  if (items[0]?.draft !== undefined) return commitDrafts(dependencies, items);
+  return retryTaken(() => commitDrafts(dependencies, items));
+}
+
+/** With other ids when those of a draft are taken. */
+async function retryTaken<Result>(work: () => Promise<Result>): Promise<Result> {
   for (let drafts = 1; ; drafts += 1)
     try {
-      return await commitDrafts(dependencies, items);
+      return await work();
     } catch (error) {
       if (!isDuplicate(error)) throw error;
       if (drafts === MAX_DRAFTS) throw refuseForNow(error);
@@ -84,35 +141,55 @@ function isDuplicate(error: unknown): boolean {
   return isFailure(error) && error.details.isDuplicate === true;
 }
 
-/** The outcomes; undefined for events that are too large to go with those before them. */
+/** The outcomes; undefined for events that are left for the next commit. */
 async function commitDrafts(
-  { store, world, hooks }: IntakeDependencies,
+  dependencies: IntakeDependencies,
   items: readonly Item[],
 ): Promise<(Outcome | undefined)[]> {
-  const findRecipients = await readRecipients(hooks, items);
-  const drafts = new Map<Item, EventDraft>();
-  let bytes = 0;
-  for (const item of items) {
-    const recipients = findRecipients(item);
-    const estimate = item.content.length * (1 + recipients.hooks.length);
-    // The first one goes, whatever its size. A large one behind it is left, so that small ones wait for no commit of its size.
-    if (drafts.size > 0 && bytes + estimate > MAX_BYTES) continue;
-    const ids = await store.makeIds(1 + recipients.hooks.length);
-    const draft = await draftEvent({ world, ids, content: item.content }, item.incoming, recipients);
-    drafts.set(item, draft);
-    bytes += draft.bytes;
-  }
-  const holders = await store.call(
-    commitEvents,
-    [...drafts.values()].map(({ event }) => event),
-  );
-  const outcomes = new Map([...drafts].map(([item, { answer }], index) => [item, toOutcome(answer, holders[index])]));
+  const { store, hooks } = dependencies;
+  const outcomes = new Map<Item, Outcome>();
+  const drafts = await draftItems(dependencies, items, {
+    findRecipients: await readRecipients(hooks, items),
+    outcomes,
+  });
+  const events = [...drafts.values()].map(({ event }) => event);
+  const holders = events.length === 0 ? [] : await store.call(commitEvents, events);
+  for (const [index, [item, { answer }]] of [...drafts].entries())
+    outcomes.set(item, toOutcome(answer, holders[index]));
   return items.map((item) => outcomes.get(item));
 }
 
 function toOutcome(answer: EventReceipt, holder: KeyHolder | undefined): Outcome {
   return holder === undefined ? { answer } : { holder };
 }
+
+/** Drafts of as many as fit into a commit. */
+async function draftItems(
+  { store, world }: IntakeDependencies,
+  items: readonly Item[],
+  { findRecipients, outcomes }: { readonly findRecipients: FindRecipients; readonly outcomes: Map<Item, Outcome> },
+): Promise<Map<Item, EventDraft>> {
+  const [first] = items;
+  // One whose bodies are stored commits alone: with ids that are taken it must not fail others.
+  if (first?.draft !== undefined) return new Map([[first, first.draft]]);
+  const drafts = new Map<Item, EventDraft>();
+  let bytes = 0;
+  for (const item of items) {
+    if (item.draft !== undefined) continue;
+    const recipients = findRecipients(item);
+    const count = 1 + recipients.hooks.length;
+    const estimate = item.content.length * count;
+    if (estimate > MAX_BYTES) outcomes.set(item, { tooLargeFor: recipients });
+    if (bytes + estimate > MAX_BYTES) continue;
+    const ids = await store.makeIds(count);
+    const draft = await draftEvent({ world, ids, content: item.content }, item.incoming, recipients);
+    drafts.set(item, draft);
+    bytes += draft.bytes;
+  }
+  return drafts;
+}
+
+type FindRecipients = (item: Item) => Recipients;
 
 /** Of events of one kind and repository the hooks are read once. */
 async function readRecipients(
@@ -136,7 +213,10 @@ async function readRecipients(
   return (item) => item.recipients ?? byKey.get(keyOf(item)) ?? { hooks: [] };
 }
 
-function repeatAnswer(holder: KeyHolder, { content, incoming: { idempotencyKey } }: Item): EventReceipt {
+function readReceipt(outcome: Outcome, { content, incoming: { idempotencyKey } }: Item): EventReceipt {
+  if ('answer' in outcome) return outcome.answer;
+  if ('tooLargeFor' in outcome) throw new Failure('internal', 'Cannot announce the event: it is too large');
+  const { holder } = outcome;
   if (holder.fingerprint === fingerprintOf(content)) return JSON.parse(holder.answer) as EventReceipt;
   throw new Failure(
     'conflict',

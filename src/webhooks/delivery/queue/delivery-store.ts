@@ -30,7 +30,7 @@ export interface NewDelivery {
   readonly eventId: number;
   readonly uuid: string;
   /** Sent byte for byte at every attempt. */
-  readonly body: Uint8Array;
+  readonly body: Uint8Array | StoredBody;
   readonly eventKind: EventKind;
   /** What the event is about, to be found by. */
   readonly subject?: string;
@@ -41,6 +41,11 @@ export interface NewDelivery {
   readonly nowMs: number;
   /** Now unless given. The caller of a test sends it, and gives the workers a time after its own deadline. */
   readonly dueAtMs?: number;
+}
+
+/** A body that was stored before its delivery: those of a large event are stored in parts. */
+export interface StoredBody {
+  readonly storedBytes: number;
 }
 
 const insertContents = wideStatement<Row>(
@@ -74,14 +79,6 @@ const wakeOnEnqueue = wideStatement<Row>(
  * for its row from here to the commit. Follow it with `wakeDeliveries()`.
  */
 export function enqueueSteps(deliveries: readonly NewDelivery[]): Step[] {
-  const contents = deliveries.map(({ id, hookId, eventId, uuid, body, subject = null }) => [
-    id,
-    hookId,
-    eventId,
-    uuid,
-    body,
-    subject,
-  ]);
   const rows = deliveries.map(({ id, hookId, eventKind, body, nowMs, dueAtMs = nowMs }) => [
     hookId,
     id,
@@ -92,14 +89,22 @@ export function enqueueSteps(deliveries: readonly NewDelivery[]): Step[] {
     0,
     dueAtMs,
     0,
-    body.byteLength,
+    'storedBytes' in body ? body.storedBytes : body.byteLength,
     nowMs,
   ]);
   return [
-    ...exactSteps(insertContents, contents),
+    ...contentSteps(deliveries),
     ...exactSteps(insertDeliveries, rows),
     ...exactSteps(wakeOnEnqueue, listWakes(deliveries)),
   ];
+}
+
+/** What deliveries carry. Until its delivery is stored nothing shows it. */
+export function contentSteps(deliveries: readonly NewDelivery[]): Step[] {
+  const rows = deliveries.flatMap(({ id, hookId, eventId, uuid, body, subject = null }) =>
+    'storedBytes' in body ? [] : [[id, hookId, eventId, uuid, body, subject]],
+  );
+  return exactSteps(insertContents, rows);
 }
 
 /** One row a hook, due with the first of its deliveries. */

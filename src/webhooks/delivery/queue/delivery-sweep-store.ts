@@ -76,6 +76,26 @@ const deleteFrom = (table: string) =>
 const deleteAttempts = deleteFrom('delivery_attempts');
 const deleteContents = deleteFrom('delivery_contents');
 
+const deleteUnused: Statement<{ delivery_id: number }> = statement(
+  'sweep_delete_unused_contents',
+  `DELETE FROM delivery_contents WHERE delivery_id IN
+     (SELECT c.delivery_id FROM delivery_contents c WHERE c.delivery_id < $1
+        AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.hook_id = c.hook_id AND d.id = c.delivery_id)
+      ORDER BY c.delivery_id LIMIT ${PAGE})
+   RETURNING delivery_id`,
+);
+
+/** Contents that were stored before their deliveries, which did not follow because the process ended. */
+export async function deleteUnusedContents(store: Store, beforeId: number): Promise<number> {
+  return await repeat(() => store.write(deleteUnused, [beforeId]));
+}
+
+/** Contents of deliveries that were not stored and never will be. */
+export async function deleteContentsOf(store: Store, deliveryIds: readonly number[]): Promise<void> {
+  const ids = deliveryIds.map((id) => [id]);
+  if (ids.length > 0) await store.writeAll(wideSteps(deleteContents, ids));
+}
+
 interface DeleteInput {
   readonly hookId: number;
   readonly beforeId: number;

@@ -9,7 +9,13 @@ import type { Log } from '../../../telemetry/log.ts';
 import { createRoundWorker } from '../../../workers/round-worker.ts';
 import type { Worker } from '../../../workers/worker.ts';
 import type { World } from '../../../world.ts';
-import { cancelDeleted, deleteLogBefore, expireHeld, forgetDeletedEndpoints } from '../queue/delivery-sweep-store.ts';
+import {
+  cancelDeleted,
+  deleteLogBefore,
+  deleteUnusedContents,
+  expireHeld,
+  forgetDeletedEndpoints,
+} from '../queue/delivery-sweep-store.ts';
 import { correctDeliveryTimes, correctEndpointTimes } from '../queue/far-time-store.ts';
 import { HOLD_MS, KEEP_LOG_MS } from '../schedule/delivery.ts';
 import { forgetDeliveryMinutes } from '../statistics/delivery-minute-store.ts';
@@ -44,6 +50,7 @@ export async function sweepDeliveries(store: Store, nowMs: number) {
   const expired = await expireHeld(store, nowMs - HOLD_MS);
   const canceled = await cancelDeleted(store);
   const deleted = await deleteLogBefore(store, idAtMs(nowMs - KEEP_LOG_MS));
+  await deleteUnusedContents(store, idAtMs(nowMs - KEEP_LOG_MS));
   await forgetDeletedEndpoints(store, nowMs - KEEP_LOG_MS);
   await forgetDeliveryMinutes(store, nowMs);
   return { expired, canceled, deleted };

@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict';
+import { forEachEngine } from '../../../test/support/engines.ts';
+import { startManagement } from '../../../test/support/webhook-management.ts';
+import { type Store, statement } from '../../database/store.ts';
+import { deleteUnusedContents } from '../delivery/queue/delivery-sweep-store.ts';
+import { createSampleEvent } from '../events/sample-event.ts';
+import { commitEvents } from './event-batch-store.ts';
+
+const EVENTS = '/repos/grace/doors/events';
+const HOOKS = 12;
+const push = createSampleEvent('push', { username: 'grace', name: 'Grace' }, 'main', Date.UTC(2026, 0, 1));
+/** Its event has 2.6 MB with all bodies. */
+const commit = {
+  id: '1'.padStart(40, '0'),
+  message: 'm'.repeat(200_000),
+  timestamp: '2026-01-01T00:00:00Z',
+  author: { name: 'Grace', email: 'grace@example.com' },
+};
+const large = { ...push, commits: [commit] };
+
+const counts = statement<{ events: number; deliveries: number; contents: number; whole: number }>(
+  'test-large-counts',
+  `SELECT (SELECT count(*) FROM events) AS events, (SELECT count(*) FROM deliveries) AS deliveries,
+     (SELECT count(*) FROM delivery_contents) AS contents,
+     (SELECT count(*) FROM deliveries d JOIN delivery_contents c ON c.delivery_id = d.id
+      WHERE d.body_bytes = length(c.body)) AS whole`,
+);
+
+async function count(store: Store): Promise<number[]> {
+  const [row] = await store.read(counts);
+  return [row!.events, row!.deliveries, row!.contents, row!.whole];
+}
+
+async function startWithHooks(store: Store) {
+  const server = await startManagement(store);
+  await server.call('POST', '/user/repos', { json: { name: 'doors' } });
+  for (let index = 0; index < HOOKS; index += 1)
+    await server.call('POST', '/repos/grace/doors/hooks', { json: { url: `http://127.0.0.1:9001/${index}` } });
+  return server;
+}
+
+/** The bytes of each write. */
+function measureWrites(store: Store, sizes: number[]): Store {
+  const sizeOf = (value: unknown) => (value instanceof Uint8Array ? value.byteLength : 0);
+  return {
+    ...store,
+    writeAll: async (bound) => {
+      sizes.push(bound.flatMap(({ parameters }) => parameters).reduce<number>((sum, one) => sum + sizeOf(one), 0));
+      return await store.writeAll(bound);
+    },
+  };
+}
+
+forEachEngine('a large event is stored in parts, and whole', async (store) => {
+  const sizes: number[] = [];
+  await using server = await startWithHooks(measureWrites(store, sizes));
+  const answer = await server.call('POST', EVENTS, { json: large });
+  assert.equal(answer.status, 202);
+  assert.equal(answer.body.deliveries.length, HOOKS);
+  assert.deepEqual(await count(store), [1, HOOKS, HOOKS, HOOKS]);
+  assert.ok(sizes.filter((size) => size > 0).length >= 2, 'in parts');
+  assert.ok(Math.max(...sizes) < 2_000_000, `the largest of ${sizes.join()}`);
+});
+
+forEachEngine('a large event under a key that is taken stores nothing', async (store) => {
+  await using server = await startWithHooks(store);
+  const headers = { 'idempotency-key': 'k' };
+  const answers = await Promise.all([1, 2].map(() => server.call('POST', EVENTS, { json: large, headers })));
+  answers.push(await server.call('POST', EVENTS, { json: large, headers }));
+  assert.equal(new Set(answers.map(({ body }) => body.id)).size, 1);
+  const other = { ...large, ref: 'refs/heads/other' };
+  assert.equal((await server.call('POST', EVENTS, { json: other, headers })).status, 409);
+  assert.deepEqual(await count(store), [1, HOOKS, HOOKS, HOOKS]);
+});
+
+forEachEngine('a large event whose commit fails leaves nothing behind', async (store) => {
+  const failing: Store = {
+    ...store,
+    call: async (procedure, input) => {
+      if ((procedure as unknown) === commitEvents) throw new Error('no room');
+      return await store.call(procedure, input);
+    },
+  };
+  await using server = await startWithHooks(failing);
+  assert.equal((await server.call('POST', EVENTS, { json: large })).status, 500);
+  assert.deepEqual(await count(store), [0, 0, 0, 0]);
+});
+
+forEachEngine('bodies without a delivery are swept, others stay', async (store) => {
+  await using server = await startWithHooks(store);
+  await server.call('POST', EVENTS, { json: push });
+  const [lone = 0, after = 0] = await store.makeIds(2);
+  await store.write(insertLone, [lone, new Uint8Array([1])]);
+  assert.equal(await deleteUnusedContents(store, lone), 0);
+  assert.equal(await deleteUnusedContents(store, after), 1);
+  assert.deepEqual(await count(store), [1, HOOKS, HOOKS, HOOKS]);
+});
+
+const insertLone = statement(
+  'test-insert-lone-contents',
+  "INSERT INTO delivery_contents (delivery_id, hook_id, event_id, uuid, body) VALUES ($1, 1, 1, 'lone', $2)",
+);
