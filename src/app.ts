@@ -10,6 +10,7 @@ import { checkStoreReady } from './database/startup/check-ready.ts';
 import { lockDataDir } from './database/startup/data-dir-lock.ts';
 import { openSecretCipher } from './database/startup/encryption-keys.ts';
 import { openStore } from './database/startup/open-store.ts';
+import { withStoreClock } from './database/store-clock.ts';
 import { Failure } from './errors.ts';
 import { openGrpcServer } from './grpc/listener/server.ts';
 import type { TlsFiles } from './grpc/listener/tls-files.ts';
@@ -94,7 +95,7 @@ async function openBase(config: Config, world: World, undo: AsyncDisposableStack
   const maxConnections = capByOpenFiles(config.server.maxHttpConnections, HTTP_SHARE_OF_FILES);
   const http = await listenHttp({ host, port: httpPort, maxConnections });
   undo.defer(() => http.drain(stopTimeoutMs));
-  return { world, log, metrics, tracing, store, cipher, http, maxConnections };
+  return { world: withStoreClock(world, store), log, metrics, tracing, store, cipher, http, maxConnections };
 }
 
 type Base = Awaited<ReturnType<typeof openBase>>;

@@ -13,6 +13,8 @@ export interface Engine {
   call<Input, Result>(procedure: Procedure<Input, Result>, input: Input): Promise<Result>;
   /** False only when certainly nothing was committed since the last time; asking is cheap. */
   mayHaveChanged(): boolean;
+  /** How far the clock of the database is ahead of this machine's. */
+  clockAheadMs(): number;
   /** How many wait for their turn. */
   countWaiting(): number;
   close(): Promise<void>;

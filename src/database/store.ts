@@ -125,6 +125,11 @@ export interface Store {
    * integers below 2^53 that follow the time (`idAtMs`).
    */
   makeIds(count: number): Promise<number[]>;
+  /**
+   * How far the clock of the database's server is ahead of this machine's; 0 on SQLite and while both agree within a
+   * second. `withStoreClock` adds it.
+   */
+  clockAheadMs(): number;
   /** Notifies the watchers of `topic`. Execute it in the transaction that makes the change. */
   touch(topic: string, nowMs: number): BoundStatement;
   [Symbol.asyncDispose](): Promise<void>;

@@ -38,3 +38,35 @@ for (const engine of engines)
     );
     await right.stop();
   });
+
+test('two processes a day apart on one PostgreSQL send each delivery once and wait between retries', {
+  skip: findReasonToSkip('postgres'),
+  timeout: 240_000,
+}, async () => {
+  const count = 20;
+  await using receiver = await startReceiver();
+  await using broken = await startReceiver((_, response) => {
+    response.statusCode = 500;
+    response.end();
+  });
+  await using right = await startAnnouncingPrograms({
+    place: await createStorePlace('postgres'),
+    processes: 1,
+    urls: [receiver.url, broken.url],
+  });
+  await using _ahead = await startProgram({
+    ...right.environment,
+    NODE_OPTIONS: `--import ${SHIFT}`,
+    TEST_CLOCK_AHEAD_MS: String(DAY_MS),
+  });
+  for (let at = 0; at < count; at += 1) {
+    const announced = await right.call('POST', new URL(right.eventsUrl(0)).pathname, numberedPush(at));
+    assert.equal(announced.status, 202);
+  }
+  await receiver.waitFor(count);
+  // Five failures pause the hook; the sixth attempt is the probe after five seconds.
+  await broken.waitFor(6);
+  const attempts = Map.groupBy(broken.received, ({ headers }) => headers['x-gitcode-delivery']);
+  assert.ok(Math.max(...[...attempts.values()].map((some) => some.length)) <= 2);
+  assert.equal(receiver.received.length, count);
+});

@@ -19,6 +19,7 @@ import {
 import { createPostgresWatch, type PostgresWatch } from './postgres-watch.ts';
 import { createReadGroup } from './read-group.ts';
 import { retryWhile } from './retry-while.ts';
+import { createServerClock, type ServerClock } from './server-clock.ts';
 import { runBatch, type StatementAnswer } from './statement-batch.ts';
 
 export interface PostgresOptions {
@@ -39,6 +40,7 @@ const DEFAULT_MAX_WAITING = 20_000;
 
 export interface PostgresEngine extends Engine {
   readonly pool: pg.Pool;
+  readonly clock: ServerClock;
 }
 
 export function openPostgresEngine(options: PostgresOptions): PostgresEngine {
@@ -46,6 +48,7 @@ export function openPostgresEngine(options: PostgresOptions): PostgresEngine {
   const { pool, ask, isCurrent, isPrepared } = openPostgresConnections(databaseUrl, poolSize, log);
   const watch = createPostgresWatch({ ask, isCurrent, log, world });
   const clients = createPostgresClients({ pool, isCurrent, watch, world, maxWaiting });
+  const clock = createServerClock({ askMs: () => askClock(pool), world, log });
   const run: Runner = (client, statements) => runBatch(client, statements, { isPrepared });
   // A pool that is ended forgets the calls that wait for a connection, so it is ended after them.
   const inFlight = createInFlight();
@@ -64,6 +67,8 @@ export function openPostgresEngine(options: PostgresOptions): PostgresEngine {
   return {
     name: 'postgres',
     pool,
+    clock,
+    clockAheadMs: () => clock.aheadMs,
     read: async (statement, parameters) => (await readAll([{ statement, parameters }]))[0]!,
     readAll,
     readCached: (statement, parameters) => readGroup.read(statement, parameters),
@@ -76,10 +81,18 @@ export function openPostgresEngine(options: PostgresOptions): PostgresEngine {
     mayHaveChanged: () => true,
     countWaiting: () => pool.waitingCount,
     close: () => {
+      clock.close();
       closing ??= inFlight.settle().then(() => endPool(pool, watch));
       return closing;
     },
   };
+}
+
+const CLOCK = 'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now_ms';
+
+async function askClock(pool: pg.Pool): Promise<number> {
+  const { rows } = await pool.query<{ now_ms: number }>(CLOCK);
+  return rows[0]?.now_ms ?? Number.NaN;
 }
 
 type Work<Result> = (client: pg.PoolClient) => Promise<Result>;

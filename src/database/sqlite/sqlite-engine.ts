@@ -45,6 +45,7 @@ export function openSqliteEngine(options: SqliteOptions): Engine {
       lastDataVersion = version;
       return hasChanged;
     },
+    clockAheadMs: () => 0,
     countWaiting: () => writer.countWaiting(),
     close: async () => {
       if (isClosed) return;

@@ -79,6 +79,7 @@ async function openPostgres(
   const engine = openPostgresEngine({ databaseUrl, poolSize, log, world });
   try {
     await checkPostgresServer(engine.pool, log);
+    await engine.clock.measure();
     if (ifAbsent === 'refuse' && !(await hasMigrations(engine.pool)))
       throw refuseAbsent('the database of DATABASE_URL');
     await migratePostgres({ pool: engine.pool, migrations, world, log });
@@ -150,6 +151,7 @@ function createStore(engine: Engine, { log, metrics, world }: StoreOptions): Sto
     call: (procedure, input) => time(() => engine.call(procedure, input)),
     watch: (topic, listener) => topics.watch(topic, listener),
     makeIds: (count) => ids.makeIds(count),
+    clockAheadMs: () => engine.clockAheadMs(),
     touch: createTouch,
     [Symbol.asyncDispose]: async () => {
       topics.close();
