@@ -79,7 +79,8 @@ export const ENCRYPTED_CANARY = createEncryptedColumn({
   associatedData: () => ASSOCIATED_DATA,
 });
 
-const ASSOCIATED_DATA = 'cipher-canary';
+// Stored words are bound to it: with another one no existing store could be opened.
+const ASSOCIATED_DATA = 'vault-canary';
 const WORD = 'tweet';
 
 /**
