@@ -44,6 +44,8 @@ export const AUDIT_KINDS = [
   'device_denied',
   'application_created',
   'application_changed',
+  'application_disabled',
+  'application_enabled',
   'application_deleted',
   'application_secret_added',
   'application_secret_removed',
@@ -52,8 +54,16 @@ export const AUDIT_KINDS = [
   'model_promoted',
   'model_rolled_back',
   'model_imported',
+  'repository_created',
+  'repository_deleted',
+  'hook_created',
+  'hook_changed',
+  'hook_key_changed',
   'hook_enabled',
   'hook_disabled',
+  'hook_deleted',
+  'bridge_changed',
+  'bridge_deleted',
 ] as const;
 
 export type AuditKind = (typeof AUDIT_KINDS)[number];
@@ -69,6 +79,9 @@ export interface AuditEvent {
   /** Facts in words and numbers; never a secret. */
   readonly details?: Readonly<Record<string, string | number | boolean>> | undefined;
 }
+
+/** In the details of what a command on the store did: no person is known as its actor. */
+export const BY_COMMAND = { by: 'command line' } as const;
 
 export interface RecordedEvent extends AuditEvent {
   readonly id: string;
@@ -143,7 +156,7 @@ export interface EventQuery {
 const NEWEST: EventCursor = { atMs: Number.MAX_SAFE_INTEGER, id: '' };
 
 /** Newest first. */
-export async function listEvents(store: Store, query: EventQuery): Promise<RecordedEvent[]> {
+export async function listEvents(store: Pick<Store, 'read'>, query: EventQuery): Promise<RecordedEvent[]> {
   const { atMs, id } = query.before ?? NEWEST;
   const rows =
     query.userId === undefined

@@ -155,7 +155,7 @@ export async function listUsers(store: Store, limit: number, afterLogin = ''): P
   return (await store.read(usersAfter, [loginKey(afterLogin), limit])).map(toUser);
 }
 
-export async function hasUsers(store: Store): Promise<boolean> {
+export async function hasUsers(store: Pick<Store, 'read'>): Promise<boolean> {
   return (await store.read(anyUser)).length > 0;
 }
 

@@ -1,38 +1,57 @@
-/** The store: reachable, its schema, its keys, its clock, its first account. Opens it as every command does, which brings the schema up to date. */
+/** The store: reachable, its schema, its keys, its clock, its first account. It is looked at as it is: nothing is changed. */
 import { listEvents } from '../../authorization/accounts/audit-store.ts';
 import { hasUsers } from '../../authorization/accounts/user-store.ts';
 import type { Config } from '../../config/config.ts';
 import { migrations } from '../../database/migrations/list.ts';
-import { openSecretCipher } from '../../database/startup/encryption-keys.ts';
-import { hasDatabase, openStore } from '../../database/startup/open-store.ts';
-import type { Store } from '../../database/store.ts';
+import { checkStoredKeys } from '../../database/startup/encryption-keys.ts';
+import { type InspectedStore, inspectStore } from '../../database/startup/inspect-store.ts';
 import { describeError } from '../../errors.ts';
 import { createLog } from '../../telemetry/log.ts';
 import type { World } from '../../world.ts';
 import { type Check, fail, ok, warn } from './check.ts';
 
 export async function checkStore({ store: place }: Config, world: World): Promise<Check[]> {
-  if (place.databaseUrl === undefined && !hasDatabase(place.dataDir))
-    return [warn('store', `"${place.dataDir}" has none yet`, 'Start the service once: trivet serve')];
   try {
-    const options = { ...place, migrations, ifAbsent: 'refuse', log: createLog('silent'), world } as const;
-    await using store = await openStore(options);
-    const keys = await checkKeys(store, place, world);
+    await using store = await inspectStore({ ...place, migrations, log: createLog('silent'), world });
+    if (store === undefined) {
+      const where = place.databaseUrl === undefined ? `"${place.dataDir}"` : 'the database of DATABASE_URL';
+      return [warn('store', `${where} has none yet`, 'Start the service once: trivet serve')];
+    }
     return [
-      ok('store', `${store.engine} answers, ${migrations.length} migrations`),
-      keys,
-      await checkClock(store, world),
-      await checkFirstAccount(store),
+      checkSchema(store),
+      await tryCheck('keys', () => checkKeys(store, place, world)),
+      await tryCheck('clock', () => checkClock(store, world)),
+      await tryCheck('accounts', () => checkFirstAccount(store)),
     ];
   } catch (error) {
-    return [fail('store', describeError(error), 'Check DATABASE_URL or TRIVET_DATA_DIR, and that the database runs')];
+    const advice =
+      'Check DATABASE_URL or TRIVET_DATA_DIR, that the database runs, and that this program is as new as the service';
+    return [fail('store', describeError(error), advice)];
   }
 }
 
-async function checkKeys(store: Store, place: Config['store'], world: World): Promise<Check> {
+function checkSchema({ engine, missing }: InspectedStore): Check {
+  if (missing.length === 0) return ok('store', `${engine} answers, ${migrations.length} migrations`);
+  const names = missing.map(({ id, name }) => `${id}-${name}`).join(', ');
+  const found = `${engine} answers, ${missing.length} of ${migrations.length} migrations are missing: ${names}`;
+  return warn('store', found, 'The service applies them when it starts, as every other command does');
+}
+
+/** In an older store a table may be missing. */
+async function tryCheck(name: string, check: () => Promise<Check>): Promise<Check> {
   try {
-    await openSecretCipher(store, { ...place, configured: place.secretKeys, world });
-    return ok('keys', 'they open what is stored');
+    return await check();
+  } catch (error) {
+    return warn(name, `it cannot be checked: ${describeError(error)}`, 'Look again when the service has started once');
+  }
+}
+
+type Reader = Pick<InspectedStore, 'read'>;
+
+async function checkKeys(store: Reader, place: Config['store'], world: World): Promise<Check> {
+  try {
+    const isUsed = await checkStoredKeys(store, { ...place, configured: place.secretKeys, world });
+    return ok('keys', isUsed ? 'they open what is stored' : 'nothing is encrypted yet');
   } catch (error) {
     return fail('keys', describeError(error), 'Set SECRET_KEYS, or put back the file "keys" of this store');
   }
@@ -41,7 +60,7 @@ async function checkKeys(store: Store, place: Config['store'], world: World): Pr
 /** Times are written by clocks of this and other machines; none of them may be ahead by much. */
 const AHEAD_MS = 5000;
 
-async function checkClock(store: Store, world: World): Promise<Check> {
+async function checkClock(store: Reader, world: World): Promise<Check> {
   const [newest] = await listEvents(store, { limit: 1 });
   const behindMs = (newest?.atMs ?? 0) - world.nowMs();
   const now = new Date(world.nowMs()).toISOString();
@@ -50,7 +69,7 @@ async function checkClock(store: Store, world: World): Promise<Check> {
   return fail('clock', `${now} is ${Math.round(behindMs / 1000)} s before the newest record of the audit log`, advice);
 }
 
-async function checkFirstAccount(store: Store): Promise<Check> {
+async function checkFirstAccount(store: Reader): Promise<Check> {
   if (await hasUsers(store)) return ok('accounts', 'there is at least one');
   return warn(
     'accounts',

@@ -43,16 +43,17 @@ export async function migratePostgres(options: PostgresMigrationOptions): Promis
 
 /** Whether a program of this kind has used the database before. */
 export async function hasMigrations(client: Pick<pg.Pool, 'query'>): Promise<boolean> {
-  return (await listApplied(client)).required.length > 0;
+  return (await listPostgresMigrations(client)).required.length > 0;
 }
 
 async function findMissing(client: pg.PoolClient, migrations: readonly Migration[]): Promise<Migration[]> {
-  return planMigrations(migrations, await listApplied(client));
+  return planMigrations(migrations, await listPostgresMigrations(client));
 }
 
 const UNDEFINED_TABLE = '42P01';
 
-async function listApplied(client: Pick<pg.Pool, 'query'>): Promise<AppliedMigrations> {
+/** What ran on this database; nothing on one without tables. */
+export async function listPostgresMigrations(client: Pick<pg.Pool, 'query'>): Promise<AppliedMigrations> {
   return {
     required: await listRecords(client, listAppliedStatement.text),
     expansions: await listRecords(client, listExpansionsStatement.text),

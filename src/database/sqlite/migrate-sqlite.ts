@@ -40,6 +40,11 @@ function isUpToDate(connection: SqliteConnection, migrations: readonly Migration
   return hasTable(connection, 'schema_migrations') && planMigrations(migrations, listApplied(connection)).length === 0;
 }
 
+/** What ran on this database; nothing on one without tables. */
+export function listSqliteMigrations(connection: SqliteConnection): AppliedMigrations {
+  return hasTable(connection, 'schema_migrations') ? listApplied(connection) : { required: [], expansions: [] };
+}
+
 function hasTable(connection: SqliteConnection, name: string): boolean {
   const text = 'SELECT 1 AS found FROM sqlite_schema WHERE name = $1';
   return connection.run({ name: 'migration_table', text }, [name]).length > 0;

@@ -96,6 +96,22 @@ export async function checkEncryptionKeys(store: Store, cipher: SecretCipher): P
   }
 }
 
+/**
+ * The same check for a program that only looks: it makes no keys, and leaves no word. False when nothing is encrypted yet.
+ */
+export async function checkStoredKeys(store: Pick<Store, 'read'>, source: EncryptionKeySource): Promise<boolean> {
+  const keys = readEncryptionKeys(source);
+  const canary = await findCanary(store);
+  if (canary === undefined) return false;
+  if (keys === undefined) throw refuseKeys();
+  try {
+    createSecretCipher(keys, source.world).decrypt(canary, ASSOCIATED_DATA);
+    return true;
+  } catch (cause) {
+    throw refuseKeys(cause);
+  }
+}
+
 function refuseKeys(cause?: unknown): Failure {
   const message =
     'Cannot start: the secrets of this database are encrypted with a key that this program was not given; ' +
@@ -109,7 +125,7 @@ async function leaveCanary(store: Store, cipher: SecretCipher): Promise<Uint8Arr
   return (await findCanary(store)) ?? canary;
 }
 
-async function findCanary(store: Store): Promise<Uint8Array | undefined> {
+async function findCanary(store: Pick<Store, 'read'>): Promise<Uint8Array | undefined> {
   const [row] = await store.read(findCanaryStatement);
   return row?.sealed;
 }

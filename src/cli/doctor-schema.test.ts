@@ -1,0 +1,77 @@
+/** `trivet doctor` and `trivet config` look at a store as it is: they create nothing and apply no migration. */
+import assert from 'node:assert/strict';
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import {
+  createStorePlace,
+  engines,
+  findReasonToSkip,
+  openTestStore,
+  type StorePlace,
+} from '../../test/support/engines.ts';
+import { findFreePort } from '../../test/support/free-port.ts';
+import { runTrivet } from '../../test/support/run-trivet.ts';
+import { migrations } from '../database/migrations/list.ts';
+import { statement } from '../database/store.ts';
+import type { Check } from './doctor/check.ts';
+
+const applied = statement<{ id: number }>(
+  'test-applied-migrations',
+  'SELECT id FROM schema_migrations UNION SELECT id FROM schema_expansions ORDER BY id',
+);
+
+async function readEnvironment({ dataDir, databaseUrl }: StorePlace): Promise<Record<string, string>> {
+  const ports = { HTTP_PORT: String(await findFreePort()), GRPC_PORT: String(await findFreePort()) };
+  return { TRIVET_DATA_DIR: dataDir, ...ports, ...(databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }) };
+}
+
+async function findStoreCheck(env: Record<string, string>): Promise<Check | undefined> {
+  const { stdout } = await runTrivet(['doctor', '--json'], { env });
+  const checks = stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Check);
+  return checks.find(({ name }) => name === 'store');
+}
+
+for (const engine of engines)
+  test(`doctor names missing migrations and applies none (${engine})`, { skip: findReasonToSkip(engine) }, async () => {
+    const place = await createStorePlace(engine);
+    const env = await readEnvironment(place);
+    assert.match((await findStoreCheck(env))?.found ?? '', /has none yet/);
+    assert.deepEqual(readdirSync(place.dataDir), []);
+
+    const last = migrations.at(-1)!;
+    const known = migrations.slice(0, -1);
+    const list = async (some = known) => {
+      await using store = await openTestStore(place, { migrations: some });
+      return (await store.read(applied)).map(({ id }) => id);
+    };
+    const before = await list();
+    const older = await findStoreCheck(env);
+    assert.equal(older?.state, 'warn');
+    assert.match(
+      older?.found ?? '',
+      new RegExp(`1 of ${migrations.length} migrations are missing: ${last.id}-${last.name}$`),
+    );
+    await runTrivet(['config', '--json'], { env });
+    assert.deepEqual(await list(), before);
+    assert.ok(!existsSync(join(place.dataDir, 'keys')));
+
+    const future = { id: 900_000, name: 'future', statements: ['CREATE TABLE future (id {INT} NOT NULL PRIMARY KEY)'] };
+    await list([...migrations, future]);
+    const newer = await findStoreCheck(env);
+    assert.equal(newer?.state, 'fail');
+    assert.match(newer?.found ?? '', /newer than this program, which does not know the migration "900000-future"/);
+    rmSync(place.dataDir, { recursive: true, force: true });
+  });
+
+test('doctor and config make no folder', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'trivet-looking-'));
+  const env = await readEnvironment({ dataDir: join(folder, 'data'), databaseUrl: undefined });
+  for (const command of ['doctor', 'config']) assert.equal((await runTrivet([command], { env })).code, 0);
+  assert.deepEqual(readdirSync(folder), []);
+  rmSync(folder, { recursive: true });
+});

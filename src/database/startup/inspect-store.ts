@@ -1,0 +1,81 @@
+/** Looks at a store as it is: nothing is created, migrated or recorded, whoever uses it at the moment. */
+import type { Log } from '../../telemetry/log.ts';
+import type { World } from '../../world.ts';
+import { type AppliedMigrations, planMigrations } from '../migration-plan.ts';
+import { checkParameters } from '../portable-sql.ts';
+import { listPostgresMigrations } from '../postgres/migrate-postgres.ts';
+import { openPostgresEngine } from '../postgres/postgres-engine.ts';
+import { checkPostgresServer } from '../postgres/postgres-server.ts';
+import { listSqliteMigrations } from '../sqlite/migrate-sqlite.ts';
+import { openSqliteConnection } from '../sqlite/sqlite-connection.ts';
+import type { Migration, Row, SqlValue, Statement, Store } from '../store.ts';
+import { checkNotMoved } from './moved-store.ts';
+import { databaseFileOf, hasDatabase, type StoreOptions } from './open-store.ts';
+
+export interface InspectedStore extends Pick<Store, 'engine' | 'read'> {
+  /** In the order in which the service would apply them. */
+  readonly missing: readonly Migration[];
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export type InspectOptions = Pick<StoreOptions, 'dataDir' | 'databaseUrl' | 'migrations'> & {
+  readonly log: Log;
+  readonly world: World;
+};
+
+/** Undefined where no store of this program is yet. Throws when the store is newer than this program. */
+export async function inspectStore(options: InspectOptions): Promise<InspectedStore | undefined> {
+  const found = options.databaseUrl === undefined ? inspectSqlite(options) : await inspectPostgres(options);
+  if (found === undefined) return undefined;
+  try {
+    if (found.applied.required.length === 0) {
+      await found.close();
+      return undefined;
+    }
+    const missing = planMigrations(options.migrations, found.applied);
+    return { engine: found.engine, read: createReader(found), missing, [Symbol.asyncDispose]: found.close };
+  } catch (error) {
+    await found.close();
+    throw error;
+  }
+}
+
+interface Found {
+  readonly engine: Store['engine'];
+  readonly applied: AppliedMigrations;
+  readonly run: (statement: Statement<object>, parameters: readonly SqlValue[]) => Row[] | Promise<Row[]>;
+  readonly close: () => Promise<void>;
+}
+
+function inspectSqlite({ dataDir }: InspectOptions): Found | undefined {
+  checkNotMoved(dataDir);
+  if (!hasDatabase(dataDir)) return undefined;
+  const connection = openSqliteConnection(databaseFileOf(dataDir), 'read');
+  const close = async () => connection.close();
+  try {
+    const applied = listSqliteMigrations(connection);
+    return { engine: 'sqlite', applied, run: (...bound) => connection.run(...bound), close };
+  } catch (error) {
+    connection.close();
+    throw error;
+  }
+}
+
+async function inspectPostgres({ databaseUrl = '', log, world }: InspectOptions): Promise<Found> {
+  const engine = openPostgresEngine({ databaseUrl, poolSize: 1, log, world });
+  try {
+    await checkPostgresServer(engine.pool, log);
+    const applied = await listPostgresMigrations(engine.pool);
+    return { engine: 'postgres', applied, run: (...bound) => engine.read(...bound), close: () => engine.close() };
+  } catch (error) {
+    await engine.close();
+    throw error;
+  }
+}
+
+function createReader({ run }: Found): Store['read'] {
+  return async <R extends object>(statement: Statement<R>, parameters: readonly SqlValue[] = []) => {
+    checkParameters(statement.name, parameters);
+    return (await run(statement, parameters)) as R[];
+  };
+}
