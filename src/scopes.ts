@@ -8,6 +8,7 @@ export const ADMINISTRATOR_SCOPES = [
   'admin:people',
   'admin:audit',
   'admin:hooks',
+  'admin:applications',
   'models:read',
   'models:write',
 ] as const;
@@ -21,6 +22,7 @@ export const NARROW_SCOPES = [
   'admin:people',
   'admin:audit',
   'admin:hooks',
+  'admin:applications',
 ] as const;
 
 export type NarrowScope = (typeof NARROW_SCOPES)[number];
@@ -35,6 +37,7 @@ const WIDER: Readonly<Record<NarrowScope, readonly string[]>> = {
   'admin:people': ['admin'],
   'admin:audit': ['admin'],
   'admin:hooks': ['admin'],
+  'admin:applications': ['admin'],
 };
 
 const ADMINISTRATORS: ReadonlySet<string> = new Set(ADMINISTRATOR_SCOPES);

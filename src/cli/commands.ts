@@ -1,16 +1,11 @@
 import type { Command } from 'commander';
 import type { AuditChange } from '../operations/audit-change.ts';
-import type { CliWebhooks, OpenAllHooks } from '../webhooks/commands/open-webhooks.ts';
-
-async function openWebhooks(): Promise<CliWebhooks> {
-  const { createOwners } = await import('../authorization/accounts/owners.ts');
-  return (await import('../webhooks/commands/open-webhooks.ts')).openWebhooks(createOwners);
-}
+import type { OpenWebhooks } from '../webhooks/commands/open-webhooks.ts';
 
 /** Loaded with the commands about webhooks, not with every command. */
-async function openAllHooks(): Promise<OpenAllHooks> {
-  const { createAllHooksOpener } = await import('../webhooks/commands/open-webhooks.ts');
-  return createAllHooksOpener(async () => {
+async function openWebhooks(): Promise<OpenWebhooks> {
+  const { createWebhooksOpener } = await import('../webhooks/commands/open-webhooks.ts');
+  return createWebhooksOpener(async () => {
     const { createOwners } = await import('../authorization/accounts/owners.ts');
     return { createOwners, auditChange: await loadAuditChange() };
   });
@@ -38,10 +33,9 @@ const loaders: Readonly<Record<string, () => Promise<Command>>> = {
   app: async () => (await import('../authorization/commands/app.ts')).createAppCommand(),
   token: async () => (await import('../authorization/commands/token.ts')).createTokenCommand(),
   audit: async () => (await import('../authorization/commands/audit.ts')).createAuditCommand(),
-  repo: async () => (await import('../webhooks/commands/repo.ts')).createRepoCommand(openWebhooks),
-  hook: async () =>
-    (await import('../webhooks/commands/hook.ts')).createHookCommand(openWebhooks, await openAllHooks()),
-  event: async () => (await import('../webhooks/commands/event.ts')).createEventCommand(openWebhooks),
+  repo: async () => (await import('../webhooks/commands/repo.ts')).createRepoCommand(await openWebhooks()),
+  hook: async () => (await import('../webhooks/commands/hook.ts')).createHookCommand(await openWebhooks()),
+  event: async () => (await import('../webhooks/commands/event.ts')).createEventCommand(await openWebhooks()),
   listen: async () => (await import('../webhooks/commands/listen.ts')).createListenCommand(),
   'git-hook': async () => (await import('../webhooks/commands/git-hook.ts')).createGitHookCommand(),
   doctor: async () => (await import('./doctor.ts')).createDoctorCommand(),

@@ -11,7 +11,8 @@ import { Failure } from '../errors.ts';
 import { refuseUnreachable } from '../operations/call-service.ts';
 import { realWorld } from '../world.ts';
 
-const DEFAULT_SCOPE = 'all_user admin';
+/** To administer the service, and to announce events of any repository. */
+const DEFAULT_SCOPE = 'all_user admin events:write';
 
 interface LoginOptions {
   readonly withToken?: true;
@@ -26,7 +27,7 @@ export function createLoginCommand(): Command {
     .option('--with-token', 'read a personal token from standard input instead of asking in a browser')
     .option(
       '--scope <names>',
-      'what to ask for, with spaces between; an administrator ticks admin on the page',
+      'what to ask for, with spaces between; the person ticks on the page what to allow',
       DEFAULT_SCOPE,
     )
     .option('--json', 'print JSON')

@@ -30,7 +30,15 @@ async function encryptSome(store: Store, cipher: SecretCipher): Promise<{ ticket
     const secret = encryptSecret(cipher, id, `key ${id}`) ?? undefined;
     await insertTestHook(store, { id, url: 'http://127.0.0.1/', ...(secret !== undefined && { secret }) });
   }
-  await createBridgeStore(store).put(1, 'github', cipher.encrypt('bridge', bridgeAssociatedData(1, 'github')), 0);
+  await createBridgeStore(store).put(
+    {
+      repositoryId: 1,
+      host: 'github',
+      ciphertext: cipher.encrypt('bridge', bridgeAssociatedData(1, 'github')),
+      nowMs: 0,
+    },
+    [],
+  );
   await offerTotpSeed(store, cipher, { userId: 'ada', seed: 'SEED' });
   await createSigningKeys({ store, cipher, world }).findCurrent();
   await checkEncryptionKeys(store, cipher);

@@ -17,18 +17,24 @@ import { isEnding, refreshLogin } from './refresh-login.ts';
 import { readServiceUrl } from './service-url.ts';
 
 export interface ServiceOptions {
-  readonly url?: string;
+  readonly service?: string;
   readonly token?: string;
 }
 
+const SERVICE = 'a running service to speak to (also TRIVET_URL); the store of this machine or a login unless given';
+
 /** Every command that can speak to a running service has these. */
 export function addServiceOptions(command: Command): Command {
-  return command
-    .option(
-      '--url <url>',
-      'a running service to speak to (also TRIVET_URL); a login or the store of this machine unless given',
-    )
-    .option('--token <token>', 'a token for it (also TRIVET_TOKEN); that of trivet login unless given');
+  return addToken(command.option('--url, --service <url>', SERVICE));
+}
+
+/** The same for commands about webhooks, whose --url is the address of a receiver. */
+export function addServiceOptionsBesideUrl(command: Command): Command {
+  return addToken(command.option('--service <url>', SERVICE));
+}
+
+function addToken(command: Command): Command {
+  return command.option('--token <token>', 'a token for it (also TRIVET_TOKEN); that of trivet login unless given');
 }
 
 export interface OperatorParts extends CliStoreOptions {
@@ -51,6 +57,11 @@ export async function openOperator({ options, implementOn, ifAbsent }: OperatorP
   };
 }
 
+/** Throws when the command would speak to a service, for one that works on the store only. */
+export async function refuseService(options: ServiceOptions, reason: string): Promise<void> {
+  if ((await locateService(options)) !== undefined) throw new Failure('invalid', reason);
+}
+
 function callServiceOnly(service: Service): Operator {
   return {
     call: async (operation, input, file) =>
@@ -60,19 +71,32 @@ function callServiceOnly(service: Service): Operator {
 }
 
 /** Undefined when the store of this machine is meant: it is there, or there is no login. */
-async function findService({ url: given, token: shown }: ServiceOptions): Promise<Service | undefined> {
-  const environment = readUserEnvironment();
-  const named = given ?? environment.url;
-  const token = shown ?? environment.token;
-  if (named === undefined && shown !== undefined)
-    throw new Failure('invalid', 'Cannot use --token without --url: say which service it is for');
-  if (named === undefined && hasOwnStore()) return undefined;
-  const { configFolder } = environment;
-  const url = named === undefined ? (await readLogins(configFolder)).preferred : readServiceUrl(named);
-  if (url === undefined) return undefined;
-  if (named === undefined) remark(`On ${url} (there is no store here)`);
-  if (named !== undefined && token !== undefined) return { url, token };
+async function findService(options: ServiceOptions): Promise<Service | undefined> {
+  const { configFolder, token: ofEnvironment } = readUserEnvironment();
+  const located = await locateService(options);
+  if (located === undefined) return undefined;
+  const { url, isNamed } = located;
+  if (!isNamed) remark(`On ${url} (there is no store here)`);
+  const token = options.token ?? ofEnvironment;
+  if (isNamed && token !== undefined) return { url, token };
   return { url, token: await readToken(configFolder, url) };
+}
+
+interface Located {
+  readonly url: string;
+  /** By an option or the environment; otherwise it is the one of the last login. */
+  readonly isNamed: boolean;
+}
+
+async function locateService({ service, token }: ServiceOptions): Promise<Located | undefined> {
+  const { url: ofEnvironment, configFolder } = readUserEnvironment();
+  const named = service ?? ofEnvironment;
+  if (named !== undefined) return { url: readServiceUrl(named), isNamed: true };
+  if (token !== undefined)
+    throw new Failure('invalid', 'Cannot use --token without --service: say which service it is for');
+  if (hasOwnStore()) return undefined;
+  const { preferred: url } = await readLogins(configFolder);
+  return url === undefined ? undefined : { url, isNamed: false };
 }
 
 function hasOwnStore(): boolean {

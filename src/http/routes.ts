@@ -13,7 +13,8 @@ export function createRoutes<E extends Env = HttpEnv>(): OpenAPIHono<E> {
   });
 }
 
-function describeInvalid(target: string, error: Pick<z.ZodError, 'issues'>): Failure {
+/** `target` names what was read, where an issue names no field. */
+export function describeInvalid(target: string, error: Pick<z.ZodError, 'issues'>): Failure {
   const mistakes = error.issues.map((issue) => `${issue.path.join('.') || target} ${lowerFirst(issue.message)}`);
   const field = error.issues[0]?.path.join('.') || target;
   return new Failure('invalid', `Cannot read the request: ${mistakes.join('; ')}`, { field });

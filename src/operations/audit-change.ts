@@ -2,7 +2,20 @@ import type { BoundStatement } from '../database/store.ts';
 import type { Actor } from './operation.ts';
 
 /** What areas other than authorization record in its audit log. */
-export type ChangeKind = 'model_promoted' | 'model_rolled_back' | 'model_imported' | 'hook_enabled' | 'hook_disabled';
+export type ChangeKind =
+  | 'model_promoted'
+  | 'model_rolled_back'
+  | 'model_imported'
+  | 'repository_created'
+  | 'repository_deleted'
+  | 'hook_created'
+  | 'hook_changed'
+  | 'hook_key_changed'
+  | 'hook_enabled'
+  | 'hook_disabled'
+  | 'hook_deleted'
+  | 'bridge_changed'
+  | 'bridge_deleted';
 
 export interface RecordedChange {
   readonly kind: ChangeKind;

@@ -1,3 +1,4 @@
+import { describeInvalid } from '../http/routes.ts';
 import type { AnyOperation, Implementation, InputOf, OperationContext, OutputOf } from './operation.ts';
 
 /** Calls operations: on the store, or on a running service. */
@@ -14,5 +15,7 @@ export async function callOnStore<O extends AnyOperation>(
 ): Promise<OutputOf<O>> {
   const found = implementations.find((one) => one.operation === operation);
   if (found === undefined) throw new TypeError(`The operation ${operation.name} has no implementation here`);
-  return (await found.handle(operation.input.parse(input), context)) as OutputOf<O>;
+  const parsed = operation.input.safeParse(input);
+  if (!parsed.success) throw describeInvalid('input', parsed.error);
+  return (await found.handle(parsed.data, context)) as OutputOf<O>;
 }

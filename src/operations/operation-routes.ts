@@ -5,14 +5,8 @@ import type { RouteMount } from '../http/mount.ts';
 import { requireToken } from '../http/openapi/api-words.ts';
 import { createRoutes } from '../http/routes.ts';
 import type { IdentityEnv, RequireScope } from '../http/scope-middleware.ts';
-import {
-  type Actor,
-  type AnyOperation,
-  type Implementation,
-  listPathFields,
-  OPERATIONS_PATH,
-  sendsJson,
-} from './operation.ts';
+import { type AnyOperation, type Implementation, listPathFields, OPERATIONS_PATH, sendsJson } from './operation.ts';
+import { readActor } from './read-actor.ts';
 
 /** One mount for all, and one for each that takes a file, since files may be larger than other bodies. */
 export function mountOperations(implementations: readonly Implementation[], requireScope: RequireScope): RouteMount[] {
@@ -116,9 +110,4 @@ function describeAnswer({ output, givesFile }: AnyOperation) {
 function readInput(c: Context<IdentityEnv>, operation: AnyOperation): object {
   const { req } = c as unknown as { req: { valid(target: string): object } };
   return { ...req.valid(sendsJson(operation) ? 'json' : 'query'), ...req.valid('param') };
-}
-
-function readActor(c: Context<IdentityEnv>): Actor {
-  const { userId, login, isAdmin } = c.get('identity');
-  return { userId, login, isAdmin, address: c.get('clientAddress') ?? '-' };
 }

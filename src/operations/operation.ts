@@ -14,7 +14,8 @@ export type AnyOperation = Operation<any, any>;
 export interface Operation<Input extends z.ZodObject, Output extends z.ZodType> {
   /** A verb and a noun, as `listPeople`. */
   readonly name: string;
-  readonly method: 'get' | 'post' | 'put' | 'delete';
+  /** `patch` changes only what it names. */
+  readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete';
   /** Below `OPERATIONS_PATH`; a name in braces is a field of the input. */
   readonly path: string;
   readonly tag: string;
@@ -37,6 +38,10 @@ export interface Actor {
   readonly userId: string | undefined;
   readonly login: string | undefined;
   readonly address?: string | undefined;
+  /** The application that holds the token, unless the person made the token. */
+  readonly clientId?: string | undefined;
+  /** `owner/name` in lower case: the token reaches these repositories and no others. Undefined without such a limit. */
+  readonly repositories?: readonly string[] | undefined;
   /** Has all the rights of an administrator, not some of them. */
   readonly isAdmin: boolean;
 }
@@ -75,5 +80,5 @@ export function listPathFields(path: string): string[] {
 }
 
 export function sendsJson({ method, takesFileOf }: AnyOperation): boolean {
-  return (method === 'post' || method === 'put') && takesFileOf === undefined;
+  return (method === 'post' || method === 'put' || method === 'patch') && takesFileOf === undefined;
 }

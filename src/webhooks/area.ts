@@ -17,7 +17,7 @@ import type { Metrics } from '../telemetry/metrics.ts';
 import type { Worker } from '../workers/worker.ts';
 import type { World } from '../world.ts';
 import { createAddressGuard } from './addresses/address-guard.ts';
-import { implementHooks } from './administration/hook-operations.ts';
+import { implementWebhooks } from './administration/implement-webhooks.ts';
 import { webhookWords } from './api/api-words.ts';
 import { createBridgeRoutes } from './api/bridge-routes.ts';
 import { createDeliveryRoutes } from './api/delivery-routes.ts';
@@ -82,6 +82,7 @@ export function createWebhooksArea(dependencies: WebhooksDependencies): Webhooks
     world,
     cipher,
     owners,
+    auditChange: dependencies.auditChange,
     baseUrl,
     guard,
     wakeDeliveries: (hookIds) => deliveries.wake(hookIds),
@@ -102,7 +103,7 @@ export function createWebhooksArea(dependencies: WebhooksDependencies): Webhooks
     // The identity is there only behind requireScope, which every route begins with.
     routes: [
       { path: '/api/v5', errors: 'platform', routes: routes as unknown as OpenAPIHono<HttpEnv> },
-      ...mountOperations(implementHooks({ management, auditChange: dependencies.auditChange }), requireScope),
+      ...mountOperations(implementWebhooks(managed, { passwords: 'hidden' }), requireScope),
     ],
     workers: [
       minutes,

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { createStorePlace, engines, findReasonToSkip, type StorePlace } from '../support/engines.ts';
+import { startReceiver } from '../support/receiver.ts';
 import { runTrivet } from '../support/run-trivet.ts';
 import { type Program, startProgram } from '../support/start-program.ts';
 
@@ -50,7 +51,8 @@ for (const engine of engines)
 
 async function checkOperations({ dataDir, databaseUrl }: StorePlace): Promise<void> {
   const env = { TRIVET_DATA_DIR: dataDir, ...(databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }) };
-  await using program = await startProgram({ ...env, PREDICTION_LEARNING: 'off' }, dataDir);
+  const settings = { PREDICTION_LEARNING: 'off', WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' };
+  await using program = await startProgram({ ...env, ...settings }, dataDir);
   const trivet = async (...argv: string[]) => {
     const run = await runTrivet(argv, { env });
     assert.equal(run.code, 0, run.stderr);
@@ -64,7 +66,7 @@ async function checkOperations({ dataDir, databaseUrl }: StorePlace): Promise<vo
   for (const promoted of ['true', 'false'])
     await trivet('model', 'train', '--model', 'org/m', '--input', trace, '--any-model', '--promote', promoted);
   const make = (...scope: string[]) => trivet('token', 'create', '--user', 'root', '--name', 't', '--scope', ...scope);
-  const token = await make('admin');
+  const token = await make('admin', 'events:write');
   const called = new Set<string>();
   const ok = async (operation: string, call: string, sent: Omit<Sent, 'token'> = {}) => {
     called.add(operation);
@@ -117,31 +119,112 @@ async function checkOperations({ dataDir, databaseUrl }: StorePlace): Promise<vo
   assert.equal(hook.repository, 'root/doors');
   assert.doesNotMatch(JSON.stringify([hook, hooks]), /sesame/);
 
+  await checkWebhooks(ok);
+  await checkApplications(ok);
+
   const { events } = await ok('searchAudit', 'GET /audit?by=root&limit=200');
   const kinds = events.map((event: { kind: string }) => event.kind).reverse();
-  assert.deepEqual(
-    kinds.filter((kind: string) => kind !== 'personal_token_created' && kind !== 'user_created'),
-    [
-      'user_changed',
-      'password_changed',
-      'totp_disabled',
-      'user_disabled',
-      'user_enabled',
-      'administrator_added',
-      'organization_created',
-      'organization_changed',
-      'organization_changed',
-      'model_promoted',
-      'model_rolled_back',
-      'model_imported',
-      'hook_disabled',
-      'hook_enabled',
-    ],
-  );
+  const changes = kinds.filter((kind: string) => kind !== 'personal_token_created' && kind !== 'user_created');
+  assert.deepEqual(changes.slice(0, IN_ORDER.length), IN_ORDER);
+  assert.deepEqual(changes.slice(IN_ORDER.length).sort(), IN_ANY_ORDER);
+  await make('predict');
+  const { tokens } = await ok('listTokensOfPerson', 'GET /people/root/tokens');
+  assert.deepEqual(tokens[0].scopes, ['predict']);
+  await ok('revokeTokenOfPerson', `DELETE /people/root/tokens/${tokens[0].tokenId}`);
+  assert.equal((await ok('listTokensOfPerson', 'GET /people/root/tokens')).tokens.length, tokens.length - 1);
   await checkPages(program, token);
   await checkProblems(program, token);
   await checkScopes(program, { called, make, token });
 }
+
+type CallOperation = (operation: string, call: string, sent?: Omit<Sent, 'token'>) => Promise<Answered['body']>;
+
+/** A repository and a webhook from their creation to their end. */
+async function checkWebhooks(ok: CallOperation): Promise<void> {
+  await using receiver = await startReceiver((_, response) => void response.writeHead(500).end('not now'));
+  const windows = { owner: 'root', name: 'windows', path: 'windows', private: true };
+  assert.equal((await ok('createAnyRepository', 'POST /repositories', { json: windows })).full_name, 'root/windows');
+  const listed = await ok('listAllRepositories', 'GET /repositories?owner=root&limit=1');
+  assert.deepEqual([listed.repositories[0].full_name, listed.next], ['root/doors', listed.repositories[0].id]);
+  assert.equal((await ok('showAnyRepository', 'GET /repositories/root/windows')).private, true);
+  const given = { repository: 'root/windows', url: receiver.url, password: 'sesame' };
+  const hook = await ok('createAnyHook', 'POST /hooks', { json: given });
+  const path = `/hooks/${hook.id}`;
+  const changed = await ok('updateAnyHook', `PATCH ${path}`, { json: { issues_events: true, password: 'open' } });
+  assert.deepEqual([changed.push_events, changed.issues_events, changed.url], [true, true, receiver.url]);
+  const announced = await ok('announceAnyEvent', 'POST /repositories/root/windows/events', {
+    json: { sample: 'push' },
+  });
+  assert.equal(announced.deliveries.length, 1);
+  const [{ id: delivery }] = announced.deliveries;
+  const tested = await ok('testAnyHook', `POST ${path}/test`, { json: {} });
+  assert.deepEqual([tested.accepted, tested.attempt.status_code], [false, 500]);
+  assert.match(tested.attempt.response_body, /not now/);
+  const again = await ok('redeliverAny', `POST ${path}/deliveries/${tested.delivery}/redeliver`, { json: {} });
+  assert.deepEqual([again.delivery, again.accepted], [tested.delivery, false]);
+  const page = await ok('listAnyDeliveries', `GET ${path}/deliveries?status_code=5xx&per_page=1`);
+  assert.deepEqual([page.deliveries.length, page.next], [1, page.deliveries[0].id]);
+  const detail = await ok('showAnyDelivery', `GET ${path}/deliveries/${delivery}?repository=root/windows`);
+  assert.equal(detail.id, delivery);
+  const since = { since: '2026-01-01T00:00:00Z' };
+  assert.equal((await ok('replayAnyHook', `POST ${path}/replay`, { json: since })).id, hook.id);
+  assert.doesNotMatch(JSON.stringify([hook, changed]), /sesame|open"/);
+  assert.deepEqual(await ok('deleteAnyHook', `DELETE ${path}`), { id: hook.id, repository: 'root/windows' });
+  assert.equal((await ok('deleteAnyRepository', 'DELETE /repositories/root/windows')).full_name, 'root/windows');
+}
+
+/** An application from its registration to its end; its secrets are in one answer each. */
+async function checkApplications(ok: CallOperation): Promise<void> {
+  const form = { name: 'Board', owner: 'root', redirectUris: ['https://board.example/cb'] };
+  const made = await ok('createAnyApplication', 'POST /applications', { json: form });
+  assert.match(made.client_secret, /^tvt_s_/);
+  const path = `/applications/${made.client_id}`;
+  const { client_secret: second } = await ok('addAnyApplicationSecret', `POST ${path}/secrets`, { json: {} });
+  const shown = await ok('showAnyApplication', `GET ${path}`);
+  assert.deepEqual([shown.name, shown.secrets.length], ['Board', 2]);
+  const listed = await ok('listAllApplications', 'GET /applications');
+  assert.ok(listed.applications.some((one: { clientId: string }) => one.clientId === made.client_id));
+  for (const answer of [shown, listed])
+    for (const secret of [made.client_secret, second]) assert.ok(!JSON.stringify(answer).includes(secret));
+  assert.equal((await ok('removeAnyApplicationSecret', `DELETE ${path}/secrets/1`)).slot, 1);
+  await ok('disableAnyApplication', `POST ${path}/disable`, { json: {} });
+  assert.ok((await ok('showAnyApplication', `GET ${path}`)).disabledAtMs > 0);
+  await ok('enableAnyApplication', `POST ${path}/enable`, { json: {} });
+  assert.deepEqual(await ok('deleteAnyApplication', `DELETE ${path}`), { clientId: made.client_id });
+}
+
+const IN_ORDER = [
+  'user_changed',
+  'password_changed',
+  'totp_disabled',
+  'user_disabled',
+  'user_enabled',
+  'administrator_added',
+  'organization_created',
+  'organization_changed',
+  'organization_changed',
+  'model_promoted',
+  'model_rolled_back',
+  'model_imported',
+  'hook_disabled',
+  'hook_enabled',
+];
+/** Some of these belong to one call, and have one time. */
+const IN_ANY_ORDER = [
+  'application_created',
+  'application_deleted',
+  'application_disabled',
+  'application_enabled',
+  'application_secret_added',
+  'application_secret_added',
+  'application_secret_removed',
+  'hook_changed',
+  'hook_created',
+  'hook_deleted',
+  'hook_key_changed',
+  'repository_created',
+  'repository_deleted',
+];
 
 function loginOf({ login }: { readonly login: string }): string {
   return login;
@@ -175,6 +258,15 @@ async function checkProblems(program: Program, token: string): Promise<void> {
     ['POST /models/promote', { id: 'org/m@9' }, 404, /version 9/],
     ['POST /models/rollback', { model: 'copy' }, 409, /no other version was served/],
     ['GET /hooks/99', undefined, 404, /the webhook 99/],
+    ['GET /hooks/1?repository=root/unknown', undefined, 404, /root\/unknown/],
+    ['GET /hooks?repository=doors', undefined, 400, /must be OWNER\/NAME/],
+    ['POST /hooks', { repository: 'root/doors', url: 'ftp://1.1.1.1/' }, 400, /must be http or https/],
+    ['PATCH /hooks/1', { profile: 'unknown' }, 400, /profile/],
+    ['POST /hooks/1/replay', { since: 'yesterday' }, 400, /ISO 8601/],
+    ['GET /hooks/1/deliveries/9', undefined, 404, /has no 9/],
+    ['POST /repositories', { owner: 'unknown', name: 'x' }, 404, /no person or organization "unknown"/],
+    ['POST /repositories', { owner: 'root', name: 'doors' }, 409, /exists already/],
+    ['POST /repositories/root/doors/events', {}, 400, /either an event or the kind of a sample/],
     ['GET /audit?kind=nothing', undefined, 400, /kind/],
     ['GET /nothing', undefined, 404, /./],
   ];
@@ -198,7 +290,8 @@ interface Described {
   readonly description: string;
 }
 
-const SCOPES = ['models:read', 'models:write', 'admin:people', 'admin:audit', 'admin:hooks'];
+const WIDER: Readonly<Record<string, string>> = { 'models:read': 'models:write', 'events:write': 'all_hook' };
+const SCOPES = ['models:read', 'models:write', 'admin:people', 'admin:audit', 'admin:hooks', 'admin:applications'];
 
 /** What the OpenAPI document lists was called above, and each is refused without its scope. */
 async function checkScopes(program: Program, { called, make, token: admin }: ScopeCheck): Promise<void> {
@@ -213,7 +306,7 @@ async function checkScopes(program: Program, { called, make, token: admin }: Sco
     const needs = /scope (\S+),/.exec(described.description)?.[1] ?? '';
     const call = `${method.toUpperCase()} ${path.slice(API.length).replace(/\{\w+\}/g, '1')}`;
     for (const [scope = '', token = ''] of tokens) {
-      if (scope === needs || (scope === 'models:write' && needs === 'models:read')) continue;
+      if (scope === needs || WIDER[needs] === scope) continue;
       const { status, challenge } = await send(program, call, { token });
       assert.equal(status, 403, `${scope} on ${call}`);
       assert.equal(challenge, `Bearer realm="trivet", error="insufficient_scope", scope="${needs}"`);
@@ -234,6 +327,7 @@ async function checkEscalation(program: Program, token: string): Promise<void> {
     ['DELETE /people/ada/second-step', undefined],
     ['POST /people/ada/disable', {}],
     ['PUT /people/grace/admin', { isAdmin: true }],
+    ['DELETE /people/ada/tokens/1', undefined],
   ];
   assert.equal((await send(program, 'POST /people', { token, json: { login: 'grace', name: 'G' } })).status, 200);
   for (const [call, json] of attempts) {

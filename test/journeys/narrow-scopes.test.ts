@@ -29,6 +29,7 @@ const NARROW = [
   'admin:people',
   'admin:audit',
   'admin:hooks',
+  'admin:applications',
 ];
 
 const EVENT = { kind: 'push', ref: 'refs/heads/main', before: '0'.repeat(40), after: '1'.repeat(40), commits: [] };

@@ -154,7 +154,7 @@ test('a token from standard input does what its scopes allow, and a refusal name
     ['model list --url http://trivet.example.org --token x', 2, /a token travels over https only/],
     [`model list --url ${closed} --token x`, 1, /Cannot reach http:\/\/127\.0\.0\.1:\d+: .*ECONNREFUSED/],
     ['model list --url https://unknown.example.org', 1, /No login for https:\/\/unknown\.example\.org/],
-    ['model list --token x', 2, /without --url/],
+    ['model list --token x', 2, /without --service/],
     ['model list --url ftp://example.org --token x', 2, /must be the address of a service/],
     ['logout https://unknown.example.org', 1, /there is no login for https:\/\/unknown\.example\.org/],
   ];

@@ -23,6 +23,7 @@ import {
   type SendingDependencies,
 } from '../../src/webhooks/management/management.ts';
 import { realWorld, type World } from '../../src/world.ts';
+import { auditChange } from './audited-changes.ts';
 import { forEachEngine } from './engines.ts';
 
 /**
@@ -99,6 +100,7 @@ export async function startManagement(
     world,
     cipher: createSecretCipher([Buffer.alloc(32, 7)], realWorld),
     owners,
+    auditChange,
     baseUrl: http.url,
     guard: createAddressGuard({ allowCidrs: ['127.0.0.0/8'] }),
     wakeDeliveries: () => {},

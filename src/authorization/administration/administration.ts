@@ -1,13 +1,21 @@
-/** All operations on people, organizations and the audit log, and how other areas record theirs. */
+/** All operations on people, organizations, applications and the audit log, and how other areas record theirs. */
 import type { AuditChange } from '../../operations/audit-change.ts';
 import type { Implementation } from '../../operations/operation.ts';
+import { implementApplications } from './application-operations.ts';
 import { implementAudit } from './audit-operations.ts';
 import { implementOrganizations } from './organization-operations.ts';
 import { implementPeople } from './people-operations.ts';
 import { type PeopleDependencies, recordStatement } from './person.ts';
+import { implementTokens } from './token-operations.ts';
 
 export function implementAdministration(dependencies: PeopleDependencies): Implementation[] {
-  return [...implementPeople(dependencies), ...implementOrganizations(dependencies), ...implementAudit(dependencies)];
+  return [
+    ...implementPeople(dependencies),
+    ...implementTokens(dependencies),
+    ...implementOrganizations(dependencies),
+    ...implementApplications(dependencies),
+    ...implementAudit(dependencies),
+  ];
 }
 
 /** What concerns no account has its actor as the account too: so a person finds it under the own activity. */

@@ -5,7 +5,7 @@ import { Failure } from '../../errors.ts';
 import type { Actor } from '../../operations/operation.ts';
 import { refuseScope } from '../../scopes.ts';
 import type { World } from '../../world.ts';
-import { type AuditEvent, auditStatement } from '../accounts/audit-store.ts';
+import { type AuditEvent, auditStatement, BY_COMMAND } from '../accounts/audit-store.ts';
 import { findUserByLogin, type User } from '../accounts/user-store.ts';
 
 export interface PeopleDependencies {
@@ -54,7 +54,8 @@ export function checkAllRights(actor: Actor): void {
 
 /** In the audit log, what is done on the store has no person as its actor. */
 export function recordStatement(event: AuditEvent, actor: Actor, nowMs: number): BoundStatement {
-  const by = actor.userId === undefined ? { by: 'command line' } : {};
+  const by = actor.userId === undefined ? BY_COMMAND : {};
   const details = { ...by, ...event.details };
-  return auditStatement({ ...event, actorId: actor.userId, address: actor.address, details }, nowMs);
+  const clientId = event.clientId ?? actor.clientId;
+  return auditStatement({ ...event, actorId: actor.userId, clientId, address: actor.address, details }, nowMs);
 }

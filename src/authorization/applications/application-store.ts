@@ -1,7 +1,8 @@
 /** OAuth applications, and what a client is authenticated against. */
 import { type BoundStatement, type Store, statement } from '../../database/store.ts';
 
-export type GrantType = 'authorization_code' | 'refresh_token' | 'client_credentials' | 'device_code';
+export const GRANT_TYPES = ['authorization_code', 'refresh_token', 'client_credentials', 'device_code'] as const;
+export type GrantType = (typeof GRANT_TYPES)[number];
 
 export interface Application {
   readonly clientId: string;

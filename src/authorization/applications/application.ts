@@ -2,7 +2,7 @@
 import type { Store } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import type { World } from '../../world.ts';
-import { type AuditKind, auditStatement } from '../accounts/audit-store.ts';
+import { type AuditKind, auditStatement, BY_COMMAND } from '../accounts/audit-store.ts';
 import { createRandomText, createSecret, hashSecret } from '../accounts/secret-text.ts';
 import { insertSecretOnce, removeSecretOnce } from './application-secret-store.ts';
 import {
@@ -24,6 +24,8 @@ export interface ApplicationForm {
   readonly isPublic: boolean;
   readonly grantTypes?: readonly GrantType[] | undefined;
   readonly authenticatedRefresh?: boolean | undefined;
+  /** Only operators say so. */
+  readonly mayIntrospect?: boolean | undefined;
 }
 
 /** Who changes it. Undefined for the command line. */
@@ -42,17 +44,24 @@ const DEFAULT_GRANTS: readonly GrantType[] = ['authorization_code', 'refresh_tok
 const MAX_REDIRECT_URIS = 20;
 const CLIENT_ID_LENGTH = 20;
 
+export interface NewApplication {
+  readonly form: ApplicationForm;
+  readonly actor: Actor;
+  /** Who may change it; the actor unless given. */
+  readonly owner?: { readonly id: string | undefined };
+}
+
 /** Throws `invalid` with the field for what an application may not be. */
 export async function createApplication(
   store: Store,
   world: World,
-  { form, actor }: { readonly form: ApplicationForm; readonly actor: Actor },
+  { form, actor, owner = { id: actor.userId } }: NewApplication,
 ): Promise<CreatedApplication> {
   checkForm(form);
   const nowMs = world.nowMs();
   // A prefix of its own: a client id can never look like a user id (RFC 9700 §4.15).
   const clientId = `app_${createRandomText(CLIENT_ID_LENGTH, world)}`;
-  const application = toApplication(form, { clientId, ownerId: actor.userId, createdAtMs: nowMs });
+  const application = toApplication(form, { clientId, ownerId: owner.id, createdAtMs: nowMs });
   await store.writeAll([
     insertApplicationStatement(application),
     createAuditStatement('application_created', application, { actor, nowMs }),
@@ -140,7 +149,10 @@ export async function setApplicationDisabled(
   const nowMs = world.nowMs();
   await store.writeAll([
     setApplicationDisabledStatement(change.application.clientId, change.isDisabled ? nowMs : null),
-    createAuditStatement('application_changed', change.application, { actor: change.actor, nowMs }),
+    createAuditStatement(change.isDisabled ? 'application_disabled' : 'application_enabled', change.application, {
+      actor: change.actor,
+      nowMs,
+    }),
   ]);
 }
 
@@ -149,8 +161,11 @@ function createAuditStatement(
   { clientId, ownerId, name }: Application,
   { actor, nowMs }: { readonly actor: Actor; readonly nowMs: number },
 ) {
-  const event = { kind, userId: ownerId, actorId: actor.userId, clientId, address: actor.address, details: { name } };
-  return auditStatement(event, nowMs);
+  const details = { name, ...(actor.userId === undefined ? BY_COMMAND : {}) };
+  return auditStatement(
+    { kind, userId: ownerId, actorId: actor.userId, clientId, address: actor.address, details },
+    nowMs,
+  );
 }
 
 function toApplication(
@@ -168,7 +183,7 @@ function toApplication(
     redirectUris: form.redirectUris,
     grantTypes: form.grantTypes ?? DEFAULT_GRANTS,
     authenticatedRefresh: form.authenticatedRefresh ?? false,
-    mayIntrospect: false,
+    mayIntrospect: form.mayIntrospect ?? false,
     secretInQueryAtMs: undefined,
     disabledAtMs: undefined,
   };

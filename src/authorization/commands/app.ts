@@ -1,37 +1,55 @@
-/** `trivet app`: OAuth applications, for operators. Works whether the service is up or down. */
+/** `trivet app`: OAuth applications, for operators: on the store, whether the service is up or down, or at a running service. */
 import { Command, Option } from 'commander';
-import { type CliStore, openCliStore } from '../../command-line/open-cli-store.ts';
 import { formatTable, print, printJson, remark } from '../../command-line/output.ts';
 import { wholeNumber } from '../../command-line/whole-number.ts';
-import type { Store } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
-import { findUserByLogin } from '../accounts/user-store.ts';
+import type { OutputOf } from '../../operations/operation.ts';
 import {
-  addSecret,
-  createApplication,
-  deleteApplication,
-  removeSecret,
-  setApplicationDisabled,
-} from '../applications/application.ts';
-import { listSecrets } from '../applications/application-secret-store.ts';
-import {
-  type Application,
-  findApplication,
-  type GrantType,
-  listAllApplications,
-  setIntrospectionStatement,
-} from '../applications/application-store.ts';
+  type AnyApplication,
+  addApplication,
+  addApplicationSecret,
+  disableApplication,
+  enableApplication,
+  listApplications,
+  removeApplication,
+  removeApplicationSecret,
+  showApplication,
+} from '../administration/application-operations.ts';
+import { GRANT_TYPES, type GrantType } from '../applications/application-store.ts';
+import { type AnswerOptions, addAnswerOptions, openAdministration } from './open-administration.ts';
 
-const GRANT_TYPES: readonly GrantType[] = ['authorization_code', 'refresh_token', 'client_credentials', 'device_code'];
 const DEFAULT_GRANTS: readonly GrantType[] = ['authorization_code', 'refresh_token'];
-/** In the audit log, what was done here has no person as its actor. */
-const BY_HAND = { userId: undefined };
 
 export function createAppCommand(): Command {
   const command = new Command('app').description('Register, list and change OAuth applications');
-  command
-    .command('create')
-    .description('Register an application; prints its client id and, once, its secret')
+  const add = (words: string, description: string, json?: string) =>
+    addAnswerOptions(command.command(words).description(description), json);
+  addCreation(add);
+  add('list', 'List the applications', 'one JSON object a line').action(list);
+  add('show <client-id>', 'Show an application, and when its secrets were made and used, as JSON').action(show);
+  add('add-secret <client-id>', 'Add a second secret, to replace the first without downtime; prints it once').action(
+    addSecret,
+  );
+  addAnswerOptions(command.command('remove-secret').description('Remove one of two secrets'))
+    .argument('<client-id>', 'whose secret')
+    .argument('<slot>', '1 or 2, as show has it', wholeNumber(1, 2))
+    .action(removeSecret);
+  for (const [words, operation, description, done] of [
+    ['disable', disableApplication, 'Stop it and all its tokens, until it is enabled', 'Disabled'],
+    ['enable', enableApplication, 'Let a disabled one work again', 'Enabled'],
+    ['delete', removeApplication, 'Delete it and every token it holds', 'Deleted'],
+  ] as const)
+    add(`${words} <client-id>`, description).action(async (clientId: string, options: AnswerOptions) => {
+      await using operator = await openAdministration(options);
+      const changed = await operator.call(operation, { clientId });
+      if (options.json) printJson(changed);
+      else print(done);
+    });
+  return command;
+}
+
+function addCreation(add: (words: string, description: string) => Command): void {
+  add('create', 'Register an application; prints its client id and, once, its secret')
     .requiredOption('--name <name>', 'what the consent page calls it')
     .option('--redirect-uri <uri...>', 'where an answer may go; exact, but for the port of a loopback IP')
     .option('--homepage <url>', 'its home page')
@@ -45,72 +63,41 @@ export function createAppCommand(): Command {
     )
     .option('--authenticated-refresh', 'refuse a refresh without client authentication')
     .option('--may-introspect', 'a resource server: may ask about every token')
-    .option('--json', 'one JSON object')
     .action(create);
-  command.command('list').description('List the applications').option('--json', 'one JSON object a line').action(list);
-  command
-    .command('show <client-id>')
-    .description('Show an application, and when its secrets were made and used')
-    .action(show);
-  command
-    .command('add-secret <client-id>')
-    .description('Add a second secret, to replace the first without downtime; prints it once')
-    .action(addOne);
-  command
-    .command('remove-secret')
-    .argument('<client-id>', 'whose secret')
-    .argument('<slot>', '1 or 2, as show has it', wholeNumber(1, 2))
-    .description('Remove one of two secrets')
-    .action(removeOne);
-  command
-    .command('disable <client-id>')
-    .description('Stop it and all its tokens, until it is enabled')
-    .action((clientId: string) => setDisabled(clientId, true));
-  command
-    .command('enable <client-id>')
-    .description('Let a disabled one work again')
-    .action((clientId: string) => setDisabled(clientId, false));
-  command.command('delete <client-id>').description('Delete it and every token it holds').action(remove);
-  return command;
 }
 
-interface CreateOptions {
+interface CreateOptions extends AnswerOptions {
   readonly name: string;
-  readonly redirectUri?: readonly string[];
+  readonly redirectUri?: string[];
   readonly homepage?: string;
   readonly owner?: string;
   readonly public?: true;
   readonly grant: readonly string[];
   readonly authenticatedRefresh?: true;
   readonly mayIntrospect?: true;
-  readonly json?: true;
 }
 
 async function create(options: CreateOptions): Promise<void> {
+  const { name, owner, homepage, redirectUri, authenticatedRefresh, mayIntrospect } = options;
   const grantTypes = checkGrants(options.grant);
-  await using cli = await openCliStore({ ifAbsent: 'create' });
-  const ownerId = options.owner === undefined ? undefined : await findUserId(cli.store, options.owner);
-  const { application, clientSecret } = await createApplication(cli.store, cli.world, {
-    form: {
-      name: options.name,
-      homepage: options.homepage ?? '',
-      description: '',
-      redirectUris: options.redirectUri ?? [],
-      isPublic: options.public === true,
-      grantTypes,
-      authenticatedRefresh: options.authenticatedRefresh === true,
-    },
-    actor: { userId: ownerId },
+  await using operator = await openAdministration(options, { ifAbsent: 'create' });
+  const { client_id, client_secret } = await operator.call(addApplication, {
+    name,
+    owner,
+    homepage,
+    redirectUris: redirectUri,
+    isPublic: options.public === true,
+    grantTypes,
+    authenticatedRefresh: authenticatedRefresh === true,
+    mayIntrospect: mayIntrospect === true,
   });
-  const { clientId } = application;
-  if (options.mayIntrospect) await cli.store.writeAll([setIntrospectionStatement(clientId, 1)]);
   if (options.json) {
-    printJson({ client_id: clientId, client_secret: clientSecret });
+    printJson({ client_id, client_secret });
     return;
   }
-  print(`client_id      ${clientId}`);
-  if (clientSecret === undefined) return;
-  print(`client_secret  ${clientSecret}`);
+  print(`client_id      ${client_id}`);
+  if (client_secret === undefined) return;
+  print(`client_secret  ${client_secret}`);
   remark('The secret is shown this once.');
 }
 
@@ -120,24 +107,17 @@ function checkGrants(names: readonly string[]): GrantType[] {
   throw new Failure('invalid', `Cannot register: --grant must be one of ${GRANT_TYPES.join(', ')}, got "${unknown}"`);
 }
 
-async function findUserId(store: Store, login: string): Promise<string> {
-  const user = await findUserByLogin(store, login);
-  if (user === undefined)
-    throw new Failure('not_found', `Cannot register: there is no person with the login "${login}"`);
-  return user.id;
-}
+type Page = OutputOf<typeof listApplications>;
 
-const PAGE_SIZE = 200;
-
-async function list({ json }: { readonly json?: true }): Promise<void> {
-  await using cli = await openCliStore();
-  const applications: Application[] = [];
-  for (;;) {
-    const page = await listAllApplications(cli.store, PAGE_SIZE, applications.at(-1)?.clientId);
-    applications.push(...page);
-    if (page.length < PAGE_SIZE) break;
+async function list(options: AnswerOptions): Promise<void> {
+  await using operator = await openAdministration(options);
+  const applications: AnyApplication[] = [];
+  for (let after: string | null = ''; after !== null; ) {
+    const page: Page = await operator.call(listApplications, { after, limit: 200 });
+    applications.push(...page.applications);
+    after = page.next;
   }
-  if (json) {
+  if (options.json) {
     for (const application of applications) printJson(application);
     return;
   }
@@ -151,41 +131,22 @@ async function list({ json }: { readonly json?: true }): Promise<void> {
   print(formatTable(['client id', 'name', 'kind', 'state', 'redirect URIs'], rows));
 }
 
-async function show(clientId: string): Promise<void> {
-  await using cli = await openCliStore();
-  const application = await requireApplication(cli, clientId);
-  printJson({ ...application, secrets: await listSecrets(cli.store, clientId) });
+/** JSON with --json and without: an application has no shape for a table. */
+async function show(clientId: string, options: AnswerOptions): Promise<void> {
+  await using operator = await openAdministration(options);
+  printJson(await operator.call(showApplication, { clientId }));
 }
 
-async function addOne(clientId: string): Promise<void> {
-  await using cli = await openCliStore();
-  const application = await requireApplication(cli, clientId);
-  print(await addSecret(cli.store, cli.world, { application, actor: BY_HAND }));
+async function addSecret(clientId: string, options: AnswerOptions): Promise<void> {
+  await using operator = await openAdministration(options);
+  const added = await operator.call(addApplicationSecret, { clientId });
+  if (options.json) printJson(added);
+  else print(added.client_secret);
 }
 
-async function removeOne(clientId: string, slot: number): Promise<void> {
-  await using cli = await openCliStore();
-  const application = await requireApplication(cli, clientId);
-  await removeSecret(cli.store, cli.world, { application, slot, actor: BY_HAND });
-  print('Removed');
-}
-
-async function setDisabled(clientId: string, isDisabled: boolean): Promise<void> {
-  await using cli = await openCliStore();
-  const application = await requireApplication(cli, clientId);
-  await setApplicationDisabled(cli.store, cli.world, { application, isDisabled, actor: BY_HAND });
-  print(isDisabled ? 'Disabled' : 'Enabled');
-}
-
-async function remove(clientId: string): Promise<void> {
-  await using cli = await openCliStore();
-  const application = await requireApplication(cli, clientId);
-  await deleteApplication(cli.store, cli.world, { application, actor: BY_HAND });
-  print('Deleted');
-}
-
-async function requireApplication({ store }: CliStore, clientId: string): Promise<Application> {
-  const application = await findApplication(store, clientId);
-  if (application !== undefined) return application;
-  throw new Failure('not_found', `Cannot find an application with the client id "${clientId}"`);
+async function removeSecret(clientId: string, slot: number, options: AnswerOptions): Promise<void> {
+  await using operator = await openAdministration(options);
+  const removed = await operator.call(removeApplicationSecret, { clientId, slot });
+  if (options.json) printJson(removed);
+  else print('Removed');
 }

@@ -1,20 +1,21 @@
-/** `trivet token`: personal access tokens, for operators. Works whether the service is up or down. */
+/** `trivet token`: personal access tokens, for operators. Made on the store only; listed and revoked at a running service too. */
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { type CliStore, openCliStore } from '../../command-line/open-cli-store.ts';
+import { addServiceOptions, refuseService, type ServiceOptions } from '../../command-line/open-operator.ts';
 import { formatTable, print, printJson } from '../../command-line/output.ts';
 import { Failure } from '../../errors.ts';
 import { findUserByLogin, type User } from '../accounts/user-store.ts';
+import { listTokens, revokeToken } from '../administration/token-operations.ts';
 import { isScope, SCOPES, type Scope } from '../applications/scope.ts';
-import { createPersonalToken, DEFAULT_PERSONAL_TOKEN_DAYS, revokePersonalToken } from '../tokens/personal-token.ts';
-import { listPersonalTokens } from '../tokens/personal-token-store.ts';
+import { createPersonalToken, DEFAULT_PERSONAL_TOKEN_DAYS } from '../tokens/personal-token.ts';
+import { type AnswerOptions, addAnswerOptions, openAdministration } from './open-administration.ts';
 
 const DAY_MS = 86_400_000;
 
 export function createTokenCommand(): Command {
   const command = new Command('token').description('Create, list and revoke personal access tokens');
-  command
-    .command('create')
-    .description('Create a token; its text is printed this once, alone on standard output')
+  addServiceOptions(command.command('create'))
+    .description('Create a token, on the store only; its text is printed this once, alone on standard output')
     .requiredOption('--user <login>', 'whom it speaks for')
     .requiredOption('--name <name>', 'what it is for')
     .requiredOption('--scope <name...>', `any of ${SCOPES.filter((scope) => scope !== 'openid').join(', ')}`)
@@ -26,16 +27,15 @@ export function createTokenCommand(): Command {
     )
     .option('--json', 'one JSON object: token, id, scope, expires_at')
     .action(create);
-  command
-    .command('list <login>')
-    .description('List the tokens of a person')
-    .option('--json', 'one JSON object a line')
-    .action(list);
-  command.command('revoke <login> <token-id>').description('Revoke a token').action(revoke);
+  addAnswerOptions(
+    command.command('list <login>').description('List the tokens of a person'),
+    'one JSON object a line',
+  ).action(list);
+  addAnswerOptions(command.command('revoke <login> <token-id>').description('Revoke a token')).action(revoke);
   return command;
 }
 
-interface CreateOptions {
+interface CreateOptions extends ServiceOptions {
   readonly user: string;
   readonly name: string;
   readonly scope: readonly string[];
@@ -55,13 +55,19 @@ function parseDuration(text: string): number {
   return Number(count) * unitMs;
 }
 
-async function create({ user: login, name, scope, repository, expires, json }: CreateOptions): Promise<void> {
+/** Why it is not an operation of the administration API. */
+const STORE_ONLY =
+  'Cannot create a token for another person at a service: an administrator could act as anybody without a trace of it in what that person sees. Run the command on the store, or let the person make it: on the page Personal access tokens, or by POST /api/v5/user/tokens';
+
+async function create(options: CreateOptions): Promise<void> {
+  const { user: login, name, scope, repository, expires, json } = options;
   const scopes = checkScopes(scope.flatMap((names) => names.split(/[ ,]+/)).filter((part) => part !== ''));
+  await refuseService(options, STORE_ONLY);
   await using cli = await openCliStore();
   const user = await requireUser(cli, login);
   const expiresAtMs = Number.isFinite(expires) ? cli.world.nowMs() + expires : undefined;
   const repositories = repository?.flatMap((names) => names.split(/[ ,]+/)).filter((part) => part !== '');
-  const form = { userId: user.id, name, scopes, repositories, expiresAtMs };
+  const form = { userId: user.id, name, scopes, repositories, expiresAtMs, isByCommand: true };
   const created = await createPersonalToken(cli.store, cli.world, form);
   if (!json) {
     print(created.secret);
@@ -77,10 +83,10 @@ function checkScopes(names: readonly string[]): Scope[] {
   throw new Failure('invalid', `Cannot create the token: --scope must be of ${SCOPES.join(', ')}, got "${unknown}"`);
 }
 
-async function list(login: string, { json }: { readonly json?: true }): Promise<void> {
-  await using cli = await openCliStore();
-  const tokens = await listPersonalTokens(cli.store, (await requireUser(cli, login)).id);
-  if (json) {
+async function list(login: string, options: AnswerOptions): Promise<void> {
+  await using operator = await openAdministration(options);
+  const { tokens } = await operator.call(listTokens, { login });
+  if (options.json) {
     for (const token of tokens) printJson(token);
     return;
   }
@@ -96,11 +102,11 @@ async function list(login: string, { json }: { readonly json?: true }): Promise<
   print(formatTable(['id', 'name', 'scopes', 'repositories', 'token', 'ends', 'last used'], rows));
 }
 
-async function revoke(login: string, tokenId: string): Promise<void> {
-  await using cli = await openCliStore();
-  const user = await requireUser(cli, login);
-  await revokePersonalToken(cli.store, cli.world, { userId: user.id, tokenId });
-  print('Revoked');
+async function revoke(login: string, tokenId: string, options: AnswerOptions): Promise<void> {
+  await using operator = await openAdministration(options);
+  const revoked = await operator.call(revokeToken, { login, tokenId });
+  if (options.json) printJson(revoked);
+  else print('Revoked');
 }
 
 async function requireUser({ store }: CliStore, login: string): Promise<User> {

@@ -41,6 +41,8 @@ export const audit: Record<AuditKind, string> = {
   device_denied: 'Device denied',
   application_created: 'Application created',
   application_changed: 'Application changed',
+  application_disabled: 'Application disabled',
+  application_enabled: 'Application enabled',
   application_deleted: 'Application deleted',
   application_secret_added: 'Application secret added',
   application_secret_removed: 'Application secret deleted',
@@ -49,8 +51,16 @@ export const audit: Record<AuditKind, string> = {
   model_promoted: 'Model promoted',
   model_rolled_back: 'Model rolled back',
   model_imported: 'Model imported',
-  hook_enabled: 'Webhook enabled by an administrator',
-  hook_disabled: 'Webhook disabled by an administrator',
+  repository_created: 'Repository created',
+  repository_deleted: 'Repository deleted',
+  hook_created: 'Webhook created',
+  hook_changed: 'Webhook changed',
+  hook_key_changed: 'Password or key of a webhook changed',
+  hook_enabled: 'Webhook enabled',
+  hook_disabled: 'Webhook disabled',
+  hook_deleted: 'Webhook deleted',
+  bridge_changed: 'Secret of a code host changed',
+  bridge_deleted: 'Secret of a code host deleted',
 };
 
 export const methods: Record<SignInMethod, string> = {

@@ -61,7 +61,12 @@ const scopes: Readonly<Record<Scope, ScopeDescription>> = {
   'admin:audit': { title: 'The audit log', about: 'See what happened to all accounts.', power: 'read' },
   'admin:hooks': {
     title: 'Webhooks of all repositories',
-    about: 'See them without their passwords, and switch them on and off.',
+    about: 'See, create, change, test and delete repositories and webhooks of everyone; not see their passwords.',
+    power: 'danger',
+  },
+  'admin:applications': {
+    title: 'All applications',
+    about: 'See, register, disable and delete the applications of everyone, and change their secrets.',
     power: 'danger',
   },
 };

@@ -3,7 +3,7 @@ import type { Store } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import { isAdministratorScope } from '../../scopes.ts';
 import type { World } from '../../world.ts';
-import { auditStatement } from '../accounts/audit-store.ts';
+import { auditStatement, BY_COMMAND } from '../accounts/audit-store.ts';
 import { createSecret, hashSecret } from '../accounts/secret-text.ts';
 import { findUserById } from '../accounts/user-store.ts';
 import type { Scope } from '../applications/scope.ts';
@@ -28,6 +28,8 @@ export interface PersonalTokenForm {
   readonly credentialGeneration?: number | undefined;
   readonly actorId?: string | undefined;
   readonly address?: string | undefined;
+  /** An operator makes it on the store. */
+  readonly isByCommand?: boolean;
 }
 
 /** The default that pages and the API offer. */
@@ -59,6 +61,7 @@ export async function createPersonalToken(
     name: token.name,
     scope: token.scopes.join(' '),
     ...(token.repositories === undefined ? {} : { repositories: token.repositories.join(' ') }),
+    ...(form.isByCommand ? BY_COMMAND : {}),
   };
   const isMade = await store.call(insertPersonalTokenOnce, {
     token,
@@ -99,14 +102,23 @@ export async function decideExpiry(
   return endMs === Infinity ? undefined : endMs;
 }
 
+export interface RevokedToken {
+  readonly userId: string;
+  readonly tokenId: string;
+  readonly actorId?: string | undefined;
+  readonly address?: string | undefined;
+  /** An operator revokes it on the store. */
+  readonly isByCommand?: boolean;
+}
+
 /** Throws `not_found` when this user has no such token. It ends with all that it made. It is refused from the next call on, on every process. */
 export async function revokePersonalToken(
   store: Store,
   world: World,
-  target: { readonly userId: string; readonly tokenId: string; readonly actorId?: string; readonly address?: string },
+  { userId, tokenId, actorId, address, isByCommand }: RevokedToken,
 ): Promise<void> {
-  const { userId, tokenId, actorId, address } = target;
-  const audit = auditStatement({ kind: 'personal_token_revoked', userId, actorId, address }, world.nowMs());
+  const details = { token: tokenId, ...(isByCommand ? BY_COMMAND : {}) };
+  const audit = auditStatement({ kind: 'personal_token_revoked', userId, actorId, address, details }, world.nowMs());
   const isDeleted = await store.call(deletePersonalTokenOnce, { userId, tokenId, audit });
   if (!isDeleted) throw new Failure('not_found', 'Cannot revoke the token: no token has this id');
 }

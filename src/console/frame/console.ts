@@ -17,6 +17,8 @@ export interface Caller {
   readonly userId: string;
   readonly login: string;
   readonly isAdmin: boolean;
+  /** Where the person calls from, for the audit log. */
+  readonly address: string;
 }
 
 export interface ConsoleView {
@@ -34,8 +36,8 @@ export function showView({ show }: PageRequest, { mistake, ...view }: ConsoleVie
   return show({ ...view, styles: consoleStyles }, { status: mistake === undefined ? 200 : 422 });
 }
 
-export function callerOf({ session: { user } }: PageRequest): Caller {
-  return { userId: user.id, login: user.login, isAdmin: user.isAdmin };
+export function callerOf({ c, session: { user } }: PageRequest): Caller {
+  return { userId: user.id, login: user.login, isAdmin: user.isAdmin, address: c.get('clientAddress') ?? '-' };
 }
 
 /** What a person can mend or wait out is shown on the page; anything else goes on being thrown. */

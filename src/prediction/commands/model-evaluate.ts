@@ -73,7 +73,7 @@ export function createEvaluateCommand(open: OpenModels): Command {
 }
 
 async function runEvaluation(open: OpenModels, options: EvaluateOptions): Promise<void> {
-  if (options.url !== undefined) return await evaluateAtService(open, options);
+  if (options.service !== undefined) return await evaluateAtService(open, options);
   if (options.holdOut !== undefined && options.protocol !== 'leave-run-out')
     throw new Failure('invalid', `Cannot hold runs out with --protocol ${options.protocol}: it must be leave-run-out`);
   if (options.age !== undefined && options.protocol !== 'stale-metrics')

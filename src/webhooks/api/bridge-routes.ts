@@ -1,13 +1,17 @@
 /** The secrets with which other code hosts prove their webhooks to us, one a repository and host. */
 import { type OpenAPIHono, z } from '@hono/zod-openapi';
+import type { Context } from 'hono';
 import { Failure } from '../../errors.ts';
 import { createRoutes } from '../../http/routes.ts';
 import type { IdentityEnv } from '../../http/scope-middleware.ts';
+import { readActor } from '../../operations/read-actor.ts';
 import { BRIDGE_NAMES, type BridgeName } from '../bridges/bridges.ts';
 import { bridgeAssociatedData } from '../intake/bridge-store.ts';
 import type { ManagementDependencies } from '../management/management.ts';
+import { recordRepositoryChange } from '../management/record-change.ts';
 import { toOffsetTime } from '../parameters/json-body.ts';
 import { parseKnownParameters, parseParameters, readParameters } from '../parameters/parameters.ts';
+import type { Repository } from '../repositories/repository.ts';
 import { refuseDeleted } from '../repositories/repository-access.ts';
 import { bodyOf, REFUSED, repositoryPath } from './api-documents.ts';
 
@@ -50,7 +54,9 @@ export function createBridgeRoutes(dependencies: ManagementDependencies): OpenAP
     const secret = given ?? Buffer.from(dependencies.world.randomBytes(SECRET_BYTES)).toString('base64url');
     const nowMs = dependencies.world.nowMs();
     const ciphertext = dependencies.cipher.encrypt(secret, bridgeAssociatedData(repository.id, host));
-    await refuseDeleted(repository, dependencies.bridges.put(repository.id, host, ciphertext, nowMs));
+    const record = describeChange(dependencies, 'bridge_changed', { repository, host, c, nowMs });
+    const secretOfHost = { repositoryId: repository.id, host, ciphertext, nowMs };
+    await refuseDeleted(repository, dependencies.bridges.put(secretOfHost, [record]));
     const url = `${dependencies.baseUrl}/api/v5/repos/${owner}/${repo}/events`;
     return c.json({ host, url, created_at: toOffsetTime(nowMs), secret });
   });
@@ -58,13 +64,30 @@ export function createBridgeRoutes(dependencies: ManagementDependencies): OpenAP
     const { owner, repo } = c.req.param();
     const host = parseHost(c.req.param('host'));
     const repository = await dependencies.access.findAdministered(c.get('identity'), owner, repo);
-    if (await dependencies.bridges.remove(repository.id, host)) return c.body(null, 204);
+    const nowMs = dependencies.world.nowMs();
+    const record = describeChange(dependencies, 'bridge_deleted', { repository, host, c, nowMs });
+    if (await dependencies.bridges.remove(repository.id, host, [record])) return c.body(null, 204);
     throw new Failure('not_found', `Bridge not found: ${owner}/${repo} takes nothing from ${host}`, {
       errorCode: 1003,
       errorCodeName: 'NOT_EXIST',
     });
   });
   return routes;
+}
+
+interface BridgeChange {
+  readonly repository: Repository;
+  readonly host: BridgeName;
+  readonly c: Context<IdentityEnv>;
+  readonly nowMs: number;
+}
+
+function describeChange(
+  dependencies: ManagementDependencies,
+  kind: 'bridge_changed' | 'bridge_deleted',
+  { repository, host, c, nowMs }: BridgeChange,
+) {
+  return recordRepositoryChange(dependencies, kind, { repository, actor: readActor(c), nowMs, details: { host } });
 }
 
 function parseHost(host: string): BridgeName {

@@ -4,6 +4,7 @@ import type { Context } from 'hono';
 import { setPageHeaders } from '../../http/page-headers.ts';
 import { createRoutes } from '../../http/routes.ts';
 import type { IdentityEnv, RequireScope } from '../../http/scope-middleware.ts';
+import { readActor } from '../../operations/read-actor.ts';
 import { readPauses } from '../hooks/hook-status-store.ts';
 import type { StoredHook } from '../hooks/hook-store.ts';
 import { toHookJson } from '../management/hook-json.ts';
@@ -57,7 +58,14 @@ function addCollection(routes: OpenAPIHono<IdentityEnv>, dependencies: HookRoute
   routes.post('/repos/:owner/:repo/hooks', dependencies.requireScope(SCOPE), async (c) => {
     const repository = await locateRepository(c, dependencies);
     const parameters = parseParameters(newHookParameters, await readParameters(c), 'create the webhook');
-    return c.json(await render(repository, await createHook(dependencies, repository, parameters), dependencies), 201);
+    return c.json(
+      await render(
+        repository,
+        await createHook(dependencies, { repository, actor: readActor(c) }, parameters),
+        dependencies,
+      ),
+      201,
+    );
   });
 }
 
@@ -70,13 +78,12 @@ function addSingle(routes: OpenAPIHono<IdentityEnv>, dependencies: HookRoutesDep
   routes.patch(path, dependencies.requireScope(SCOPE), async (c) => {
     const { repository, stored } = await locateHook(c, dependencies);
     const parameters = parseParameters(hookChangeParameters, await readParameters(c), 'update the webhook');
-    const updated = await updateHook(dependencies, repository, stored, parameters);
+    const updated = await updateHook(dependencies, { repository, stored, actor: readActor(c) }, parameters);
     const { id: _, ...body } = await render(repository, updated, dependencies);
     return c.json(body);
   });
   routes.delete(path, dependencies.requireScope(SCOPE), async (c) => {
-    const { stored } = await locateHook(c, dependencies);
-    await deleteHook(dependencies, stored.hook.id);
+    await deleteHook(dependencies, { ...(await locateHook(c, dependencies)), actor: readActor(c) });
     return c.body(null, 204);
   });
 }

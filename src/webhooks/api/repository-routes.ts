@@ -4,14 +4,15 @@ import { Failure } from '../../errors.ts';
 import { setPageHeaders } from '../../http/page-headers.ts';
 import { createRoutes } from '../../http/routes.ts';
 import type { IdentityEnv } from '../../http/scope-middleware.ts';
-import type { Owner } from '../../identity.ts';
-import { cancelEndpointStep } from '../delivery/queue/delivery-store.ts';
+import { readActor } from '../../operations/read-actor.ts';
+import { deleteRepository } from '../management/delete-repository.ts';
 import type { ManagementDependencies } from '../management/management.ts';
 import { pageParameters, readPage } from '../parameters/paging.ts';
 import { parseParameters, readParameters } from '../parameters/parameters.ts';
 import {
   type CreateRepositoryDependencies,
   createRepository,
+  type NewRepositoryPlace,
   repositoryParameters,
 } from '../repositories/create-repository.ts';
 import { checkUnlimited } from '../repositories/repository-access.ts';
@@ -29,8 +30,7 @@ export function createRepositoryRoutes(dependencies: ManagementDependencies): Op
   routes.delete('/repos/:owner/:repo', dependencies.requireScope(SCOPE), async (c) => {
     const { owner, repo } = c.req.param();
     const repository = await dependencies.access.findAdministered(c.get('identity'), owner, repo);
-    const nowMs = dependencies.world.nowMs();
-    await dependencies.repositories.remove(repository.id, (hookId) => [cancelEndpointStep(hookId, nowMs)]);
+    await deleteRepository(dependencies, repository, readActor(c));
     return c.body(null, 204);
   });
   return routes;
@@ -43,7 +43,7 @@ function addCreation(routes: OpenAPIHono<IdentityEnv>, dependencies: ManagementD
     const owner = await dependencies.owners.findOwner(identity.login);
     // An application that acts for itself is identified by its client id, and a person may have that as a login.
     if (owner === undefined || owner.id !== identity.userId) throw refuseOwner(identity.login);
-    return c.json(await create(dependencies, owner, await readParameters(c)), 201);
+    return c.json(await create(dependencies, { owner, actor: readActor(c) }, await readParameters(c)), 201);
   });
   routes.post('/orgs/:org/repos', dependencies.requireScope(SCOPE), async (c) => {
     checkUnlimited(c.get('identity'));
@@ -51,7 +51,7 @@ function addCreation(routes: OpenAPIHono<IdentityEnv>, dependencies: ManagementD
     if (owner?.kind !== 'organization') throw refuseOwner(c.req.param('org'));
     if (!(await dependencies.owners.canAdminister(c.get('identity'), owner)))
       throw new Failure('forbidden', '403 Forbidden - Unauthorized access');
-    return c.json(await create(dependencies, owner, await readParameters(c)), 201);
+    return c.json(await create(dependencies, { owner, actor: readActor(c) }, await readParameters(c)), 201);
   });
 }
 
@@ -77,11 +77,11 @@ function addReading(routes: OpenAPIHono<IdentityEnv>, dependencies: ManagementDe
 
 async function create(
   dependencies: CreateRepositoryDependencies,
-  owner: Owner,
+  place: NewRepositoryPlace,
   values: Readonly<Record<string, unknown>>,
 ) {
   const parameters = parseParameters(repositoryParameters, values, 'create the repository');
-  return toRepositoryJson(await createRepository(dependencies, owner, parameters), dependencies.baseUrl);
+  return toRepositoryJson(await createRepository(dependencies, place, parameters), dependencies.baseUrl);
 }
 
 function refuseOwner(login: string): Failure {

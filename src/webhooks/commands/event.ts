@@ -1,21 +1,20 @@
-/** `trivet event`: announce events, for trying receivers and for scripts. */
+/** `trivet event`: announce events, for trying receivers and for scripts; on the store or at a running service. */
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
+import { addServiceOptions, type ServiceOptions } from '../../command-line/open-operator.ts';
 import { print, printJson } from '../../command-line/output.ts';
 import { wholeNumber } from '../../command-line/whole-number.ts';
 import { Failure } from '../../errors.ts';
-import { type Event, eventSchema } from '../events/event.ts';
+import type { InputOf } from '../../operations/operation.ts';
+import { announceEvent } from '../administration/repository-operations.ts';
+import { eventSchema } from '../events/event.ts';
 import { EVENT_KINDS, type EventKind } from '../events/event-kind.ts';
-import { createSampleEvent } from '../events/sample-event.ts';
-import { publishEvent } from '../management/publish-event.ts';
 import { type Parameters, parseParameters } from '../parameters/parameters.ts';
-import type { Repository } from '../repositories/repository.ts';
-import { findRepository, type OpenWebhooks } from './open-webhooks.ts';
+import { type OpenWebhooks, parseRepositoryName } from './open-webhooks.ts';
 
 export function createEventCommand(open: OpenWebhooks): Command {
   const command = new Command('event').description('Announce events of a repository');
-  command
-    .command('send <owner/name>')
+  addServiceOptions(command.command('send <owner/name>'))
     .description('Announce an event; the service delivers it, when it is up')
     .option('--kind <kind>', `one of ${EVENT_KINDS.join(', ')}`, 'push')
     .option('--file <path>', 'the event as JSON, - for standard input')
@@ -27,7 +26,7 @@ export function createEventCommand(open: OpenWebhooks): Command {
   return command;
 }
 
-interface SendOptions {
+interface SendOptions extends ServiceOptions {
   readonly kind: string;
   readonly file?: string;
   readonly sample?: boolean;
@@ -37,36 +36,38 @@ interface SendOptions {
 }
 
 async function send(open: OpenWebhooks, text: string, options: SendOptions): Promise<void> {
-  if ((options.file === undefined) === (options.sample !== true))
+  const { kind, file, sample, count, key, json } = options;
+  if ((file === undefined) === (sample !== true))
     throw new Failure('invalid', 'Cannot announce: give either --file or --sample');
-  await using webhooks = await open();
-  const repository = await findRepository(webhooks, text);
-  const event =
-    options.file === undefined
-      ? sampleOf(options.kind, repository, webhooks.cli.world.nowMs())
-      : readEvent(options.file);
+  const repository = parseRepositoryName(text);
+  const announced = file === undefined ? { sample: readKind(kind) } : { event: readEvent(file) };
+  await using operator = await open(options);
   let deliveries = 0;
-  for (let index = 0; index < options.count; index++) {
-    const idempotencyKey = options.key && (options.count === 1 ? options.key : `${options.key}-${index}`);
-    const answer = await publishEvent(webhooks.management, { repository, event, source: 'cli', idempotencyKey });
+  for (let index = 0; index < count; index++) {
+    const idempotencyKey = key && (count === 1 ? key : `${key}-${index}`);
+    const answer = await operator.call(announceEvent, { ...repository, ...announced, idempotencyKey });
     deliveries += answer.deliveries.length;
-    if (options.json) printJson(answer);
+    if (json) printJson(answer);
   }
-  if (!options.json) print(`${options.count} announced, ${deliveries} deliveries made`);
+  if (!json) print(`${count} announced, ${deliveries} deliveries made`);
 }
 
-function sampleOf(text: string, repository: Repository, nowMs: number): Event {
+function readKind(text: string): EventKind {
   const kind = EVENT_KINDS.find((candidate): candidate is EventKind => candidate === text);
   if (kind === undefined)
     throw new Failure('invalid', `Cannot announce: --kind must be of ${EVENT_KINDS.join(', ')}, got "${text}"`);
-  const actor = { username: repository.ownerLogin, name: repository.ownerLogin };
-  return createSampleEvent(kind, actor, repository.defaultBranch, nowMs);
+  return kind;
 }
 
-function readEvent(path: string): Event {
+type AnnouncedEvent = InputOf<typeof announceEvent>['event'];
+
+function readEvent(path: string): AnnouncedEvent {
   const event = tryParseObject(readFileSync(path === '-' ? 0 : path, 'utf8'));
-  if (event !== undefined) return parseParameters(eventSchema, event, 'announce the event');
-  throw new Failure('invalid', `Cannot announce the event: "${path}" must hold one JSON object`);
+  if (event === undefined)
+    throw new Failure('invalid', `Cannot announce the event: "${path}" must hold one JSON object`);
+  // Checked here already, in the words of its own rules.
+  parseParameters(eventSchema, event, 'announce the event');
+  return event as unknown as AnnouncedEvent;
 }
 
 function tryParseObject(text: string): Parameters | undefined {

@@ -1,18 +1,17 @@
-/** `trivet hook list`, `show`, `enable` and `disable`: also at a running service, for administrators. */
+/** `trivet hook all`: webhooks by their id alone, whatever repository they belong to. */
 import { type Command, Option } from 'commander';
-import { addServiceOptions, type ServiceOptions } from '../../command-line/open-operator.ts';
+import { addServiceOptions } from '../../command-line/open-operator.ts';
 import { formatTable, print, printJson, remark } from '../../command-line/output.ts';
-import type { OutputOf } from '../../operations/operation.ts';
-import { type AnyHook, disableHook, enableHook, listHooks, showHook } from '../administration/hook-operations.ts';
-import { EVENT_KINDS, FLAG_OF } from '../events/event-kind.ts';
-import { type OpenAllHooks, parseId } from './open-webhooks.ts';
+import { disableHook, enableHook, showHook } from '../administration/hook-operations.ts';
+import type { HookOptions } from './hook-command.ts';
+import { kindsOf, printFacts, readHooks, stateOf } from './hook-show.ts';
+import { type OpenWebhooks, parseId } from './open-webhooks.ts';
 
-interface Options extends ServiceOptions {
-  readonly json?: boolean;
-}
+/** An operator who switches a webhook off does not need to know its password. */
+const WITHOUT_PASSWORDS = { passwords: 'hidden' } as const;
 
-export function addAllHooksCommands(command: Command, open: OpenAllHooks): void {
-  const all = command.command('all').description('Webhooks of all repositories, here or at a running service');
+export function addAllHooksCommands(command: Command, open: OpenWebhooks): void {
+  const all = command.command('all').description('Webhooks of all repositories, without their passwords');
   addServiceOptions(all.command('list'))
     .description('List the webhooks of all repositories')
     .option('--repository <owner/name>', 'only of this one')
@@ -32,29 +31,22 @@ export function addAllHooksCommands(command: Command, open: OpenAllHooks): void 
     addServiceOptions(all.command(`${name} <id>`))
       .description(description)
       .option('--json', 'print JSON')
-      .action(async (id: string, options: Options) => {
-        await using operator = await open(options);
+      .action(async (id: string, options: HookOptions) => {
+        await using operator = await open(options, WITHOUT_PASSWORDS);
         const hook = await operator.call(operation, { id: parseId(id) });
         if (options.json) printJson(hook);
         else print(`Webhook ${hook.id} of ${hook.repository} is ${state}`);
       });
 }
 
-interface ListOptions extends Options {
+interface ListOptions extends HookOptions {
   readonly repository?: string;
   readonly state: 'on' | 'off' | 'any';
 }
 
-type Page = OutputOf<typeof listHooks>;
-
-async function list(open: OpenAllHooks, { repository, state, ...options }: ListOptions): Promise<void> {
-  await using operator = await open(options);
-  const hooks: AnyHook[] = [];
-  for (let after: number | null = 0; after !== null; ) {
-    const page: Page = await operator.call(listHooks, { repository, state, after, limit: 200 });
-    hooks.push(...page.hooks);
-    after = page.next;
-  }
+async function list(open: OpenWebhooks, { repository, state, ...options }: ListOptions): Promise<void> {
+  await using operator = await open(options, WITHOUT_PASSWORDS);
+  const hooks = await readHooks(operator, { repository, state });
   if (options.json) {
     for (const hook of hooks) printJson(hook);
     return;
@@ -64,36 +56,26 @@ async function list(open: OpenAllHooks, { repository, state, ...options }: ListO
     hook.id,
     hook.repository,
     hook.url,
-    kindsOf(hook),
+    kindsOf(hook).join(', '),
     stateOf(hook),
     hook.result_code,
   ]);
   print(formatTable(['id', 'repository', 'url', 'events', 'state', 'result_code'], rows));
 }
 
-async function show(open: OpenAllHooks, id: string, options: Options): Promise<void> {
-  await using operator = await open(options);
+async function show(open: OpenWebhooks, id: string, options: HookOptions): Promise<void> {
+  await using operator = await open(options, WITHOUT_PASSWORDS);
   const hook = await operator.call(showHook, { id: parseId(id) });
   if (options.json) return printJson(hook);
-  const facts: [name: string, value: string | number | null][] = [
+  printFacts([
     ['id', hook.id],
     ['repository', hook.repository],
     ['url', hook.url],
-    ['events', kindsOf(hook)],
+    ['events', kindsOf(hook).join(', ')],
     ['profile', hook.profile],
     ['state', stateOf(hook)],
     ['disabled reason', hook.disabled_reason],
     ['result code', hook.result_code],
     ['result', hook.result?.slice(0, 200) ?? null],
-  ];
-  print(formatTable(['field', 'value'], facts));
-}
-
-function kindsOf(hook: AnyHook): string {
-  return EVENT_KINDS.filter((kind) => hook[FLAG_OF[kind]]).join(', ');
-}
-
-function stateOf({ active, paused_since }: AnyHook): string {
-  if (!active) return 'off';
-  return paused_since === null ? 'on' : 'paused';
+  ]);
 }

@@ -1,6 +1,6 @@
 /** The pause of a webhook, in words. */
-import type { Pause, PauseReason } from '../delivery/schedule/pause-reason.ts';
-import { toOffsetTime } from '../parameters/json-body.ts';
+import type { AnyHook } from '../administration/hook-operations.ts';
+import type { PauseReason } from '../delivery/schedule/pause-reason.ts';
 
 const REASONS: Readonly<Record<PauseReason, string>> = {
   failures: 'most of the last attempts failed',
@@ -8,6 +8,10 @@ const REASONS: Readonly<Record<PauseReason, string>> = {
   retry_after: 'the receiver answered 429 and asked to wait',
 };
 
-export function describePause({ sinceMs, untilMs, reason }: Pause): string {
-  return `Paused since ${toOffsetTime(sinceMs)} until ${toOffsetTime(untilMs)}: ${REASONS[reason]}. "trivet hook test" does not wait; if the receiver accepts the test, the pause ends and what waits is sent`;
+type Paused = Pick<AnyHook, 'paused_since' | 'paused_until' | 'paused_reason'>;
+
+/** Undefined without a pause. */
+export function describePause({ paused_since, paused_until, paused_reason }: Paused): string | undefined {
+  if (paused_since === null || paused_reason === null) return undefined;
+  return `Paused since ${paused_since} until ${paused_until}: ${REASONS[paused_reason]}. "trivet hook test" does not wait; if the receiver accepts the test, the pause ends and what waits is sent`;
 }

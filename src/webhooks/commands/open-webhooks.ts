@@ -1,4 +1,4 @@
-import { type CliStore, openCliStore } from '../../command-line/open-cli-store.ts';
+import type { CliStore } from '../../command-line/open-cli-store.ts';
 import { openOperator, type ServiceOptions } from '../../command-line/open-operator.ts';
 import { remark } from '../../command-line/output.ts';
 import type { Store } from '../../database/store.ts';
@@ -6,45 +6,16 @@ import { Failure } from '../../errors.ts';
 import type { Owners } from '../../identity.ts';
 import type { AuditChange } from '../../operations/audit-change.ts';
 import type { Operator } from '../../operations/call-on-store.ts';
+import { createMetrics } from '../../telemetry/metrics.ts';
 import { type AddressGuard, createAddressGuard, type ExplainedRefusal } from '../addresses/address-guard.ts';
-import { implementHooks } from '../administration/hook-operations.ts';
-import { findHook } from '../management/manage-hook.ts';
-import { createManagement, type Management } from '../management/management.ts';
-import type { Repository } from '../repositories/repository.ts';
+import type { HookDependencies } from '../administration/implement-hooks.ts';
+import { implementWebhooks } from '../administration/implement-webhooks.ts';
+import { readAuthorities } from '../delivery/send/delivery-authorities.ts';
+import { createDeliveryWorker, type DeliveryWorker } from '../delivery/worker/delivery-worker.ts';
+import { createManagement, type SendingDependencies } from '../management/management.ts';
 
-/** What commands about repositories and hooks work with, service up or down. */
-export interface CliWebhooks {
-  readonly cli: CliStore;
-  readonly guard: AddressGuard;
-  readonly management: Management;
-  [Symbol.asyncDispose](): Promise<void>;
-}
-
-export type OpenWebhooks = () => Promise<CliWebhooks>;
-
-/** What people and organizations own is another area's to say. */
-export async function openWebhooks(createOwners: (store: Store) => Owners): Promise<CliWebhooks> {
-  return createCliWebhooks(await openCliStore(), createOwners);
-}
-
-function createCliWebhooks(cli: CliStore, createOwners: (store: Store) => Owners): CliWebhooks {
-  const { server, webhooks } = cli.config;
-  const guard = createAddressGuard({ ...webhooks, onRefused: explainRefusal });
-  const management = createManagement({
-    store: cli.store,
-    world: cli.world,
-    cipher: cli.cipher,
-    owners: createOwners(cli.store),
-    baseUrl: server.baseUrl ?? `http://${server.host}:${server.httpPort}`,
-    guard,
-    // The workers of the service look a few times a second by themselves.
-    wakeDeliveries: () => {},
-  });
-  return { cli, guard, management, [Symbol.asyncDispose]: () => cli[Symbol.asyncDispose]() };
-}
-
-/** Webhooks of all repositories: of a running service, or of the store of this machine. */
-export type OpenAllHooks = (options: ServiceOptions) => Promise<Operator>;
+/** Repositories, webhooks and events: of a running service, or of the store of this machine, service up or down. */
+export type OpenWebhooks = (options: ServiceOptions, how?: Pick<HookDependencies, 'passwords'>) => Promise<Operator>;
 
 export interface OtherAreas {
   readonly createOwners: (store: Store) => Owners;
@@ -52,15 +23,52 @@ export interface OtherAreas {
 }
 
 /** What people own, and what the audit log records, are another area's to say. */
-export function createAllHooksOpener(loadOthers: () => Promise<OtherAreas>): OpenAllHooks {
-  return (options) =>
+export function createWebhooksOpener(loadOthers: () => Promise<OtherAreas>): OpenWebhooks {
+  return ({ service, token }, { passwords } = { passwords: 'shown' }) =>
     openOperator({
-      options,
-      async implementOn(cli) {
-        const { createOwners, auditChange } = await loadOthers();
-        return implementHooks({ management: createCliWebhooks(cli, createOwners).management, auditChange });
-      },
+      // Not all options: the --url of a command may be the address of a receiver.
+      options: { ...(service !== undefined && { service }), ...(token !== undefined && { token }) },
+      implementOn: async (cli) => implementWebhooks(createManagementOnStore(cli, await loadOthers()), { passwords }),
     });
+}
+
+function createManagementOnStore(cli: CliStore, others: OtherAreas): SendingDependencies {
+  const { server, webhooks } = cli.config;
+  const guard = createAddressGuard({ ...webhooks, onRefused: explainRefusal });
+  const management = createManagement({
+    store: cli.store,
+    world: cli.world,
+    cipher: cli.cipher,
+    owners: others.createOwners(cli.store),
+    auditChange: others.auditChange,
+    baseUrl: server.baseUrl ?? `http://${server.host}:${server.httpPort}`,
+    guard,
+    // The workers of the service look a few times a second by themselves.
+    wakeDeliveries: () => {},
+  });
+  return { ...management, manual: createManualOnStore(cli, guard) };
+}
+
+/** Attempts that this command makes itself, with a worker that ends with them. */
+function createManualOnStore(cli: CliStore, guard: AddressGuard): SendingDependencies['manual'] {
+  const withWorker = async <T>(work: (worker: DeliveryWorker) => Promise<T>): Promise<T> => {
+    const ca = readAuthorities(cli.config.webhooks.caFile);
+    const worker = createDeliveryWorker({ ...cli, metrics: createMetrics(), guard, ca });
+    try {
+      return await work(worker);
+    } finally {
+      await worker.stop();
+    }
+  };
+  return {
+    test: (deliveryId, deadlineMs) => withWorker(({ manual }) => manual.test(deliveryId, deadlineMs)),
+    redeliver: (hookId, deliveryId) =>
+      withWorker(async ({ manual }) => {
+        const redelivery = await manual.redeliver(hookId, deliveryId);
+        const report = await redelivery?.attempt;
+        return redelivery && { attempt: Promise.resolve(report) };
+      }),
+  };
 }
 
 /** An operator on this machine may see details that callers of the API do not get. */
@@ -92,16 +100,10 @@ export function parseRepositoryName(text: string): RepositoryName {
   throw new Failure('invalid', `Cannot find the repository: it must be OWNER/NAME, got "${text}"`);
 }
 
-export async function findRepository({ management }: CliWebhooks, text: string): Promise<Repository> {
-  const { owner, name } = parseRepositoryName(text);
-  return await management.access.find(owner, name);
-}
-
 /** By the words of a command: `owner/name` and the number of a webhook of it. */
-export async function findWebhook(webhooks: CliWebhooks, text: string, id: string) {
-  const repository = await findRepository(webhooks, text);
-  const stored = await findHook(webhooks.management, repository, parseId(id));
-  return { repository, stored, hook: stored.hook };
+export function parseHookReference(repository: string, id: string) {
+  parseRepositoryName(repository);
+  return { repository, id: parseId(id) };
 }
 
 export function parseId(text: string): number {

@@ -1,5 +1,6 @@
 import {
   type BoundStatement,
+  conditionalProcedure,
   type Procedure,
   procedure,
   type SqlValue,
@@ -96,7 +97,7 @@ const insertHook = statement(
 );
 // $10 says whether the secret changes, which it does only in the place of $17: of two changes at once the second would
 // forget the key of the first. A null in $11 takes it away. $14: 0 leaves it on or off, 1 switches on, 2 off.
-const updateHook = statement(
+const updateHook = statement<HookRow>(
   'update-hook',
   `UPDATE hooks SET url = $2, encryption_type = COALESCE($3, encryption_type), profile = COALESCE($4, profile),
      push_events = COALESCE($5, push_events), tag_push_events = COALESCE($6, tag_push_events),
@@ -121,19 +122,38 @@ interface InsertInput {
   readonly repositoryId: number;
   readonly maximum: number;
   readonly parameters: readonly SqlValue[];
+  readonly statements: readonly BoundStatement[];
 }
 
 /** Counts and inserts in one transaction: two creations at once cannot both take the last place. */
 export const insertHookWithin: Procedure<InsertInput, boolean> = procedure(
   import.meta.url,
   'insertHookWithin',
-  async (transaction, { repositoryId, maximum, parameters }) => {
+  async (transaction, { repositoryId, maximum, parameters, statements }) => {
     const [count] = await transaction.run(countHooks, [repositoryId]);
     if ((count?.total ?? 0) >= maximum) return false;
     await transaction.run(insertHook, parameters);
+    for (const bound of statements) await transaction.run(bound.statement, bound.parameters);
     return true;
   },
 );
+
+/** What commits with a change. */
+export interface UpdateStatements {
+  /** Changes of its endpoint. */
+  readonly ofEndpoint: readonly BoundStatement[];
+  /** Only when the hook is changed. */
+  readonly records: readonly BoundStatement[];
+}
+
+export const updateHookOnce: Procedure<UpdateStatements & { readonly parameters: readonly SqlValue[] }, HookRow[]> =
+  conditionalProcedure(import.meta.url, 'updateHookOnce', async (transaction, { parameters, ofEndpoint, records }) => {
+    // Endpoints before hooks, as all units lock them.
+    for (const bound of ofEndpoint) await transaction.run(bound.statement, bound.parameters);
+    const rows = await transaction.run(updateHook, parameters);
+    if (rows.length > 0) for (const bound of records) await transaction.run(bound.statement, bound.parameters);
+    return rows;
+  });
 
 export interface HookStore {
   find(repositoryId: number, id: number): Promise<StoredHook | undefined>;
@@ -142,10 +162,10 @@ export interface HookStore {
   count(repositoryId: number): Promise<number>;
   /** Those that want this kind, disabled ones too: theirs is held. */
   listWanting(repositoryId: number, kind: EventKind): Promise<Hook[]>;
-  /** False when the repository has `maximum` hooks already. */
-  create(hook: NewHook, maximum: number): Promise<boolean>;
-  /** Undefined when it was deleted or got another secret meanwhile. `statements` commit with it. */
-  update(id: number, change: HookChange, statements: readonly BoundStatement[]): Promise<StoredHook | undefined>;
+  /** False when the repository has `maximum` hooks already. `statements` commit with it. */
+  create(hook: NewHook, maximum: number, statements: readonly BoundStatement[]): Promise<boolean>;
+  /** Undefined when it was deleted or got another secret meanwhile. */
+  update(id: number, change: HookChange, statements: UpdateStatements): Promise<StoredHook | undefined>;
   /** `statements` commit with it. */
   remove(id: number, statements: readonly BoundStatement[]): Promise<void>;
   /** False when this user has used up the tests of this hour. */
@@ -161,14 +181,15 @@ export function createHookStore(store: Store): HookStore {
       (await store.read(hooksOfRepository, [repositoryId, limit, offset])).map(toStored),
     count: async (repositoryId) => (await store.read(countHooks, [repositoryId]))[0]?.total ?? 0,
     listWanting: async (repositoryId, kind) => (await store.readCached(hooksWanting[kind], [repositoryId])).map(toHook),
-    create: (hook, maximum) =>
-      store.call(insertHookWithin, { repositoryId: hook.repositoryId, maximum, parameters: toInsert(hook) }),
-    update: async (id, change, statements) => {
-      const update = { statement: updateHook, parameters: toUpdate(id, change) };
-      // Endpoints before hooks: the order in which every transaction locks them.
-      const rows = (await store.writeAll([...statements, update])).at(-1);
-      return first((rows ?? []) as unknown as HookRow[]);
-    },
+    create: (hook, maximum, statements) =>
+      store.call(insertHookWithin, {
+        repositoryId: hook.repositoryId,
+        maximum,
+        parameters: toInsert(hook),
+        statements,
+      }),
+    update: async (id, change, statements) =>
+      first(await store.call(updateHookOnce, { parameters: toUpdate(id, change), ...statements })),
     remove: async (id, statements) => {
       await store.writeAll([...statements, { statement: deleteHook, parameters: [id] }]);
     },

@@ -1,4 +1,11 @@
-import { type Store, statement } from '../../database/store.ts';
+import {
+  type BoundStatement,
+  conditionalProcedure,
+  type Procedure,
+  type SqlValue,
+  type Store,
+  statement,
+} from '../../database/store.ts';
 
 const secretOf = statement<{ secret: Uint8Array }>(
   'bridge-secret',
@@ -23,11 +30,29 @@ export function bridgeAssociatedData(repositoryId: number, host: string): string
   return `bridge:${repositoryId}:${host}`;
 }
 
+export const deleteSecretOnce: Procedure<
+  { readonly parameters: readonly SqlValue[]; readonly statements: readonly BoundStatement[] },
+  boolean
+> = conditionalProcedure(import.meta.url, 'deleteSecretOnce', async (transaction, { parameters, statements }) => {
+  if ((await transaction.run(deleteSecret, parameters)).length === 0) return false;
+  for (const bound of statements) await transaction.run(bound.statement, bound.parameters);
+  return true;
+});
+
+export interface BridgeSecret {
+  readonly repositoryId: number;
+  readonly host: string;
+  readonly ciphertext: Uint8Array;
+  readonly nowMs: number;
+}
+
 export interface BridgeStore {
   findSecret(repositoryId: number, host: string): Promise<Uint8Array | undefined>;
   list(repositoryId: number): Promise<{ readonly host: string; readonly createdAtMs: number }[]>;
-  put(repositoryId: number, host: string, secret: Uint8Array, nowMs: number): Promise<void>;
-  remove(repositoryId: number, host: string): Promise<boolean>;
+  /** `statements` commit with it. */
+  put(secret: BridgeSecret, statements: readonly BoundStatement[]): Promise<void>;
+  /** False when there is none. `statements` commit with it. */
+  remove(repositoryId: number, host: string, statements: readonly BoundStatement[]): Promise<boolean>;
 }
 
 export function createBridgeStore(store: Store): BridgeStore {
@@ -35,9 +60,13 @@ export function createBridgeStore(store: Store): BridgeStore {
     findSecret: async (repositoryId, host) => (await store.read(secretOf, [repositoryId, host]))[0]?.secret,
     list: async (repositoryId) =>
       (await store.read(hostsOf, [repositoryId])).map((row) => ({ host: row.host, createdAtMs: row.created_at_ms })),
-    put: async (repositoryId, host, secret, nowMs) => {
-      await store.write(putSecret, [repositoryId, host, secret, nowMs]);
+    put: async ({ repositoryId, host, ciphertext, nowMs }, statements) => {
+      await store.writeAll([
+        { statement: putSecret, parameters: [repositoryId, host, ciphertext, nowMs] },
+        ...statements,
+      ]);
     },
-    remove: async (repositoryId, host) => (await store.write(deleteSecret, [repositoryId, host])).length > 0,
+    remove: (repositoryId, host, statements) =>
+      store.call(deleteSecretOnce, { parameters: [repositoryId, host], statements }),
   };
 }

@@ -4,6 +4,7 @@
  */
 import { Failure, isFailure } from '../../errors.ts';
 import type { Identity, Owner } from '../../identity.ts';
+import type { Actor } from '../../operations/operation.ts';
 import { EVENT_KINDS } from '../events/event-kind.ts';
 import { decryptSecrets, PROFILE_NAMES } from '../hooks/hook.ts';
 import {
@@ -34,7 +35,8 @@ import type { SendingDependencies } from './management.ts';
 import { testHook } from './test-hook.ts';
 import { readWebhookOverview } from './webhook-overview.ts';
 
-type Caller = Pick<Identity, 'userId' | 'login' | 'isAdmin'>;
+/** A signed-in person, and where the person calls from. */
+type Caller = Pick<Identity, 'userId' | 'login' | 'isAdmin'> & Pick<Actor, 'address'>;
 
 /** Of one owner, on a page that shows them all. */
 const LISTED_REPOSITORIES = 50;
@@ -58,9 +60,9 @@ export function createHookAdmin(dependencies: SendingDependencies) {
       return await describeOwner(dependencies, await findOwner(dependencies, caller, login), page);
     },
     async createRepository(caller: Caller, login: string, values: Parameters) {
-      const owner = await findOwner(dependencies, caller, login);
+      const place = { owner: await findOwner(dependencies, caller, login), actor: caller };
       const parameters = parseParameters(repositoryParameters, dropAbsent(values), 'create the repository');
-      return toRepositoryJson(await createRepository(dependencies, owner, parameters), dependencies.baseUrl);
+      return toRepositoryJson(await createRepository(dependencies, place, parameters), dependencies.baseUrl);
     },
     /** Throws `not_found` for a repository that the caller does not administer, be it public or not there at all. */
     async openRepository(caller: Caller, owner: string, path: string) {
@@ -119,7 +121,10 @@ function openRepository(dependencies: SendingDependencies, caller: Caller, repos
     },
     async createHook(values: Parameters) {
       const parameters = parseParameters(newHookParameters, dropAbsent(values), 'create the webhook');
-      return await describeHook(dependencies, await createHook(dependencies, repository, parameters));
+      return await describeHook(
+        dependencies,
+        await createHook(dependencies, { repository, actor: caller }, parameters),
+      );
     },
     /** Throws `not_found` for a hook of another repository. */
     async openHook(id: string) {
@@ -140,9 +145,10 @@ interface OpenHook {
 
 function openHook(dependencies: SendingDependencies, { caller, repository, stored }: OpenHook) {
   const { hook } = stored;
+  const target = { repository, stored, actor: caller };
   const change = async (values: Parameters) => {
     const parameters = parseParameters(hookChangeParameters, dropAbsent(values), 'update the webhook');
-    await updateHook(dependencies, repository, stored, parameters);
+    await updateHook(dependencies, target, parameters);
   };
   return {
     describe: () => describeHook(dependencies, stored),
@@ -155,7 +161,7 @@ function openHook(dependencies: SendingDependencies, { caller, repository, store
         password: key || Buffer.from(dependencies.world.randomBytes(KEY_BYTES)).toString('base64url'),
       }),
     removeKey: () => change({ url: hook.url, remove_password: true }),
-    remove: () => deleteHook(dependencies, hook.id),
+    remove: () => deleteHook(dependencies, target),
     /** Returns the id of its delivery, once the one attempt has ended. */
     test: () => testHook(dependencies, { caller, repository, hook }),
     listDeliveries: (values: Parameters) => readDeliveryPage(dependencies, hook.id, dropAbsent(values)),

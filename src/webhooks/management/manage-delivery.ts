@@ -12,6 +12,7 @@ import type { Hook } from '../hooks/hook.ts';
 import { type EndpointHold, readHold } from '../hooks/hook-status-store.ts';
 import { integerParameter, type Parameters, parseId, parseKnownParameters } from '../parameters/parameters.ts';
 import {
+  type attemptJson,
   type deliveryDetailJson,
   type deliveryJson,
   type listedDeliveryJson,
@@ -67,6 +68,8 @@ export const listParameters = z.object({
     .openapi({ description: 'Shifts when deliveries are added meanwhile; `before` does not.' }),
   per_page: integerParameter(1, 100).default(20),
 });
+export type DeliveryFilter = z.output<typeof listParameters>;
+
 export const replayParameters = z.object({ since: time });
 
 type DeliveryJson = z.output<typeof deliveryJson>;
@@ -88,7 +91,18 @@ export async function readDeliveryPage(
   hookId: number,
   values: Parameters,
 ): Promise<DeliveryPage> {
-  const parameters = parseKnownParameters(listParameters, values, 'list the deliveries');
+  return await listDeliveryPage(
+    dependencies,
+    hookId,
+    parseKnownParameters(listParameters, values, 'list the deliveries'),
+  );
+}
+
+export async function listDeliveryPage(
+  dependencies: Management,
+  hookId: number,
+  parameters: DeliveryFilter,
+): Promise<DeliveryPage> {
   const nowMs = dependencies.world.nowMs();
   const hold = await readHold(dependencies.store, hookId, nowMs);
   const filter = describeFilter(hookId, parameters, hold);
@@ -108,11 +122,7 @@ async function findEnd({ store }: Management, filter: LogFilter | undefined): Pr
 }
 
 /** Undefined when nothing can match: pending and held exclude each other. */
-function describeFilter(
-  hookId: number,
-  parameters: z.output<typeof listParameters>,
-  { isHeld }: EndpointHold,
-): LogFilter | undefined {
+function describeFilter(hookId: number, parameters: DeliveryFilter, { isHeld }: EndpointHold): LogFilter | undefined {
   const { state, event, since = 0, until = Number.MAX_SAFE_INTEGER, before = Number.MAX_SAFE_INTEGER } = parameters;
   const { status_code: status, uuid, id, subject } = parameters;
   const period = uuid === undefined ? undefined : periodOfUuid(uuid);
@@ -162,9 +172,53 @@ export async function sendAgain(dependencies: SendingDependencies, hook: Hook, i
   return toDeliveryJson(found.delivery, await readHold(dependencies.store, hook.id, nowMs), nowMs);
 }
 
+export interface SentDelivery {
+  readonly delivery: number;
+  /** `held` while the hook is off, `pending` while it waits for its turn or for another attempt. */
+  readonly state: DeliveryJson['state'];
+  readonly accepted: boolean;
+  /** The attempt that was made for this; null when none was made yet. */
+  readonly attempt: z.output<typeof attemptJson> | null;
+}
+
+/** As `sendAgain`, and waits for the attempt. */
+export async function sendAgainNow(dependencies: SendingDependencies, hook: Hook, id: string): Promise<SentDelivery> {
+  await dependencies.guard.checkUrl(hook.url);
+  const deliveryId = await findDeliveryId(dependencies, hook.id, id);
+  const redelivery = await dependencies.manual.redeliver(hook.id, deliveryId);
+  if (redelivery === undefined) throw refuseUnknownDelivery(id);
+  const isAttempted = (await redelivery.attempt) !== undefined;
+  return await describeSent(dependencies, hook, { deliveryId, isAttempted });
+}
+
+/** What came of sending a delivery. */
+export async function describeSent(
+  { store, world }: Management,
+  hook: Hook,
+  { deliveryId, isAttempted }: { readonly deliveryId: number; readonly isAttempted: boolean },
+): Promise<SentDelivery> {
+  const found = await findDelivery(store, hook.id, deliveryId);
+  if (found === undefined) throw refuseUnknownDelivery(String(deliveryId));
+  const nowMs = world.nowMs();
+  const last = isAttempted ? found.attempts.at(-1) : undefined;
+  return {
+    delivery: deliveryId,
+    state: toDeliveryJson(found.delivery, await readHold(store, hook.id, nowMs), nowMs).state,
+    accepted: last?.outcome === 'accepted',
+    attempt: last === undefined ? null : toAttemptJson(last),
+  };
+}
+
 /** Everything that failed for good since a time; returns how many will be sent. */
 export async function replaySince(dependencies: Management, hook: Hook, values: Parameters): Promise<number> {
-  const { since } = parseKnownParameters(replayParameters, values, 'replay the deliveries');
+  return await replayFrom(
+    dependencies,
+    hook,
+    parseKnownParameters(replayParameters, values, 'replay the deliveries').since,
+  );
+}
+
+export async function replayFrom(dependencies: Management, hook: Hook, since: number): Promise<number> {
   await dependencies.guard.checkUrl(hook.url);
   const replayed = await replay(dependencies.store, hook.id, since, dependencies.world.nowMs());
   dependencies.wakeDeliveries();

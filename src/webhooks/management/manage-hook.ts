@@ -1,7 +1,7 @@
 /** Creating and changing hooks: rules first, then one unit in the store. */
 import { z } from '@hono/zod-openapi';
-import type { BoundStatement } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
+import type { Actor } from '../../operations/operation.ts';
 import {
   cancelEndpointStep,
   holdEndpointStep,
@@ -16,6 +16,7 @@ import { nextNumber } from '../repositories/number-store.ts';
 import type { Repository } from '../repositories/repository.ts';
 import { refuseDeleted } from '../repositories/repository-access.ts';
 import type { Management } from './management.ts';
+import { listHookRecords, recordHookChange } from './record-change.ts';
 
 export const MAX_HOOKS = 50;
 const MAX_URL_LENGTH = 2048;
@@ -63,14 +64,20 @@ export const hookChangeParameters = z
 type NewHookParameters = z.output<typeof newHookParameters>;
 type HookChangeParameters = z.output<typeof hookChangeParameters>;
 
+export interface NewHookPlace {
+  readonly repository: Repository;
+  readonly actor: Actor;
+}
+
 export async function createHook(
   dependencies: Management,
-  repository: Repository,
+  { repository, actor }: NewHookPlace,
   parameters: NewHookParameters,
 ): Promise<StoredHook> {
   await dependencies.guard.checkUrl(parameters.url);
   const id = await nextNumber(dependencies.store, 'hook');
   const events = readEvents(parameters);
+  const nowMs = dependencies.world.nowMs();
   const creation = dependencies.hooks.create(
     {
       id,
@@ -86,42 +93,30 @@ export async function createHook(
         merge_request: events.merge_request ?? false,
       },
       secret: encryptSecret(dependencies.cipher, id, parameters.password ?? ''),
-      nowMs: dependencies.world.nowMs(),
+      nowMs,
     },
     MAX_HOOKS,
+    [recordHookChange(dependencies, 'hook_created', { repository, actor, id, nowMs })],
   );
   if (!(await refuseDeleted(repository, creation)))
     throw new Failure('conflict', `Cannot create the webhook: a repository has at most ${MAX_HOOKS} of them`);
   return await findHook(dependencies, repository, id);
 }
 
-/** What is not named stays. A changed password goes on signing for a day beside the new one. */
-export function updateHook(
-  dependencies: Management,
-  repository: Repository,
-  stored: StoredHook,
-  parameters: HookChangeParameters,
-): Promise<StoredHook> {
-  return applyChange(dependencies, { repository, stored, parameters, statements: [] });
-}
-
-/** `statements` commit with it. */
-export function switchHook(
-  dependencies: Management,
-  { active, ...target }: Pick<AppliedChange, 'repository' | 'stored' | 'statements'> & { readonly active: boolean },
-): Promise<StoredHook> {
-  return applyChange(dependencies, { ...target, parameters: { url: target.stored.hook.url, active } });
-}
-
-interface AppliedChange {
+/** A hook that is to be changed, and by whom. */
+export interface HookTarget {
   readonly repository: Repository;
   readonly stored: StoredHook;
-  readonly parameters: HookChangeParameters;
-  readonly statements: readonly BoundStatement[];
+  readonly actor: Actor;
 }
 
-async function applyChange(dependencies: Management, applied: AppliedChange): Promise<StoredHook> {
-  const { repository, stored, parameters, statements } = applied;
+/** What is not named stays. A changed password goes on signing for a day beside the new one. */
+export async function updateHook(
+  dependencies: Management,
+  target: HookTarget,
+  parameters: HookChangeParameters,
+): Promise<StoredHook> {
+  const { repository, stored } = target;
   // A hook whose address is not allowed any more can still be switched off.
   if (parameters.active !== false || parameters.url !== stored.hook.url)
     await dependencies.guard.checkUrl(parameters.url);
@@ -135,23 +130,29 @@ async function applyChange(dependencies: Management, applied: AppliedChange): Pr
     switch: chooseSwitch(stored, parameters),
     nowMs,
   };
-  const updated = await dependencies.hooks.update(stored.hook.id, change, [
-    ...listEndpointStatements(stored, change),
-    ...statements,
-  ]);
+  const updated = await dependencies.hooks.update(stored.hook.id, change, {
+    ofEndpoint: listEndpointStatements(stored, change),
+    records: listHookRecords(dependencies, target, change),
+  });
   // Deleted, or another change of the key came first: then this one begins again from there.
-  if (updated === undefined)
-    return await applyChange(dependencies, {
-      ...applied,
-      stored: await findHook(dependencies, repository, stored.hook.id),
-    });
+  if (updated === undefined) {
+    const newest = await findHook(dependencies, repository, stored.hook.id);
+    return await updateHook(dependencies, { ...target, stored: newest }, parameters);
+  }
   dependencies.wakeDeliveries();
   return updated;
 }
 
+export function switchHook(dependencies: Management, target: HookTarget, active: boolean): Promise<StoredHook> {
+  return updateHook(dependencies, target, { url: target.stored.hook.url, active });
+}
+
 /** What was pending is canceled. */
-export async function deleteHook(dependencies: Management, id: number): Promise<void> {
-  await dependencies.hooks.remove(id, [cancelEndpointStep(id, dependencies.world.nowMs())]);
+export async function deleteHook(dependencies: Management, { repository, stored, actor }: HookTarget): Promise<void> {
+  const { id } = stored.hook;
+  const nowMs = dependencies.world.nowMs();
+  const record = recordHookChange(dependencies, 'hook_deleted', { repository, actor, id, nowMs });
+  await dependencies.hooks.remove(id, [cancelEndpointStep(id, nowMs), record]);
 }
 
 export async function findHook(dependencies: Management, repository: Repository, id: number): Promise<StoredHook> {

@@ -3,6 +3,7 @@ import type { Store } from '../../database/store.ts';
 import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 import type { RequireScope } from '../../http/scope-middleware.ts';
 import type { Owners } from '../../identity.ts';
+import type { AuditChange } from '../../operations/audit-change.ts';
 import type { World } from '../../world.ts';
 import type { AddressGuard } from '../addresses/address-guard.ts';
 import type { ManualAttempts } from '../delivery/worker/manual-attempts.ts';
@@ -18,6 +19,8 @@ export interface Management {
   readonly world: World;
   readonly cipher: SecretCipher;
   readonly owners: Owners;
+  /** Every change of a repository or a hook is recorded by a step of this. */
+  readonly auditChange: AuditChange;
   /** Address of the resource API as clients see it. */
   readonly baseUrl: string;
   readonly guard: Pick<AddressGuard, 'checkUrl'>;
@@ -31,7 +34,10 @@ export interface Management {
   readonly access: RepositoryAccess;
 }
 
-type Given = Pick<Management, 'store' | 'world' | 'cipher' | 'owners' | 'baseUrl' | 'guard' | 'wakeDeliveries'>;
+type Given = Pick<
+  Management,
+  'store' | 'world' | 'cipher' | 'owners' | 'auditChange' | 'baseUrl' | 'guard' | 'wakeDeliveries'
+>;
 
 export function createManagement(given: Given): Management {
   const repositories = createRepositoryStore(given.store);

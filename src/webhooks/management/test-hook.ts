@@ -1,5 +1,5 @@
 import { Failure } from '../../errors.ts';
-import type { Identity } from '../../identity.ts';
+import type { Actor } from '../../operations/operation.ts';
 import { createSampleEvent } from '../events/sample-event.ts';
 import type { Hook } from '../hooks/hook.ts';
 import type { Repository } from '../repositories/repository.ts';
@@ -11,19 +11,20 @@ const TEST_DEADLINE_MS = 10_000;
 const HOUR_MS = 3_600_000;
 
 export interface HookTest {
-  readonly caller: Pick<Identity, 'userId' | 'login'>;
+  readonly caller: Pick<Actor, 'userId' | 'login'>;
   readonly repository: Repository;
   readonly hook: Hook;
 }
 
-/** An ordinary push, recorded like any other delivery: GitCode has no ping. Returns the delivery's id. */
+/** An ordinary push, recorded like any other delivery: GitCode has no ping. Returns the delivery's id. On the store, tests are not counted. */
 export async function testHook(
   dependencies: SendingDependencies,
   { caller, repository, hook }: HookTest,
 ): Promise<number> {
-  await takeTest(dependencies, caller.userId);
+  if (caller.userId !== undefined) await takeTest(dependencies, caller.userId);
   await dependencies.guard.checkUrl(hook.url);
-  const actor = { username: caller.login, name: caller.login };
+  const login = caller.login ?? repository.ownerLogin;
+  const actor = { username: login, name: login };
   const event = createSampleEvent('push', actor, repository.defaultBranch, dependencies.world.nowMs());
   const incoming = { repository, event, source: 'test', idempotencyKey: undefined };
   const deliveryId = await publishTest(dependencies, incoming, hook);

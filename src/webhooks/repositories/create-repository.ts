@@ -2,10 +2,12 @@ import { z } from '@hono/zod-openapi';
 import type { Store } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 import type { Owner } from '../../identity.ts';
+import type { AuditChange } from '../../operations/audit-change.ts';
+import type { Actor } from '../../operations/operation.ts';
 import type { World } from '../../world.ts';
 import { flagParameter } from '../parameters/parameters.ts';
 import { nextNumber } from './number-store.ts';
-import type { Repository } from './repository.ts';
+import { fullNameOf, type Repository } from './repository.ts';
 import type { RepositoryStore } from './repository-store.ts';
 
 const PATH = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$/;
@@ -42,12 +44,18 @@ export interface CreateRepositoryDependencies {
   readonly repositories: RepositoryStore;
   readonly world: World;
   readonly baseUrl: string;
+  readonly auditChange: AuditChange;
+}
+
+export interface NewRepositoryPlace {
+  readonly owner: Owner;
+  readonly actor: Actor;
 }
 
 /** Throws `conflict` when the owner has one of that path. */
 export async function createRepository(
   dependencies: CreateRepositoryDependencies,
-  owner: Owner,
+  { owner, actor }: NewRepositoryPlace,
   parameters: RepositoryParameters,
 ): Promise<Repository> {
   const path = parameters.path ?? parsePath(parameters.name);
@@ -69,7 +77,9 @@ export async function createRepository(
     createdAtMs: nowMs,
     updatedAtMs: nowMs,
   };
-  if (await dependencies.repositories.create(repository)) return repository;
+  const details = { repository: fullNameOf(repository) };
+  const record = dependencies.auditChange({ kind: 'repository_created', actor, details }, nowMs);
+  if (await dependencies.repositories.create(repository, [record])) return repository;
   throw new Failure('conflict', `Cannot create the repository: "${owner.login}/${path}" exists already`, {
     field: 'path',
   });

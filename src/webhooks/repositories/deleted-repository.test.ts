@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { withDoors } from '../../../test/support/webhook-management.ts';
 import { statement } from '../../database/store.ts';
+import { COMMAND_LINE } from '../../operations/operation.ts';
 import { createSampleEvent } from '../events/sample-event.ts';
 import { createHook } from '../management/manage-hook.ts';
 
@@ -11,10 +12,13 @@ const event = createSampleEvent('push', { username: 'grace', name: 'Grace' }, 'm
 withDoors('a hook of a repository that is gone by now is refused as unknown, not as a conflict', async (server) => {
   const repository = await server.management.access.find('grace', 'doors');
   assert.equal((await server.call('DELETE', '/repos/grace/doors')).status, 204);
-  await assert.rejects(createHook(server.management, repository, { url: 'http://127.0.0.1:9001/' }), {
-    code: 'not_found',
-    message: 'Project not found:grace/doors',
-  });
+  await assert.rejects(
+    createHook(server.management, { repository, actor: COMMAND_LINE }, { url: 'http://127.0.0.1:9001/' }),
+    {
+      code: 'not_found',
+      message: 'Project not found:grace/doors',
+    },
+  );
 });
 
 withDoors(

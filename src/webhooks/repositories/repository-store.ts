@@ -1,7 +1,14 @@
-import { type BoundStatement, type Store, statement } from '../../database/store.ts';
+import {
+  type BoundStatement,
+  conditionalProcedure,
+  type Procedure,
+  type SqlValue,
+  type Store,
+  statement,
+} from '../../database/store.ts';
 import type { Repository } from './repository.ts';
 
-interface RepositoryRow {
+export interface RepositoryRow {
   readonly id: number;
   readonly owner_kind: string;
   readonly owner_id: string;
@@ -18,7 +25,7 @@ interface RepositoryRow {
   readonly updated_at_ms: number;
 }
 
-const COLUMNS = `id, owner_kind, owner_id, owner_login, path, name, description, is_private, default_branch, web_url,
+export const COLUMNS = `id, owner_kind, owner_id, owner_login, path, name, description, is_private, default_branch, web_url,
   http_url, ssh_url, created_at_ms, updated_at_ms`;
 
 const insertRepository = statement<{ id: number }>(
@@ -63,30 +70,53 @@ const deleteKey = statement(
   'DELETE FROM event_keys WHERE repository_id = $1 AND idempotency_key = $2',
 );
 
+interface InsertInput {
+  readonly parameters: readonly SqlValue[];
+  readonly statements: readonly BoundStatement[];
+}
+
+export const insertRepositoryOnce: Procedure<InsertInput, boolean> = conditionalProcedure(
+  import.meta.url,
+  'insertRepositoryOnce',
+  async (transaction, { parameters, statements }) => {
+    const inserted = await transaction.run(insertRepository, parameters);
+    if (inserted.length === 0) return false;
+    for (const bound of statements) await transaction.run(bound.statement, bound.parameters);
+    return true;
+  },
+);
+
+export interface RemovalStatements {
+  readonly ofHook: (hookId: number) => readonly BoundStatement[];
+  readonly statements: readonly BoundStatement[];
+}
+
 export interface RepositoryStore {
-  /** False when the owner has one of that path already, in whatever case. */
-  create(repository: Repository): Promise<boolean>;
+  /** False when the owner has one of that path already, in whatever case. `statements` commit with it. */
+  create(repository: Repository, statements: readonly BoundStatement[]): Promise<boolean>;
   findByPath(ownerId: string, path: string): Promise<Repository | undefined>;
   findById(id: number): Promise<Repository | undefined>;
   listOfOwner(ownerId: string, limit: number, offset: number): Promise<Repository[]>;
   countOfOwner(ownerId: string): Promise<number>;
-  /** With its hooks and events; `statementsOfHook` says what else goes with each hook. */
-  remove(id: number, statementsOfHook: (hookId: number) => readonly BoundStatement[]): Promise<void>;
+  /** With its hooks and events; `ofHook` says what else goes with each hook. `statements` commit with it. */
+  remove(id: number, changes: RemovalStatements): Promise<void>;
 }
 
 export function createRepositoryStore(store: Store): RepositoryStore {
   return {
-    create: async (repository) => (await store.write(insertRepository, toParameters(repository))).length > 0,
+    create: (repository, statements) =>
+      store.call(insertRepositoryOnce, { parameters: toParameters(repository), statements }),
     findByPath: async (ownerId, path) => toRepository(await store.readCached(repositoryByPath, [ownerId, toKey(path)])),
     findById: async (id) => toRepository(await store.read(repositoryById, [id])),
     listOfOwner: async (ownerId, limit, offset) =>
       (await store.read(repositoriesOfOwner, [ownerId, limit, offset])).map(fromRow),
     countOfOwner: async (ownerId) => (await store.read(countOfOwner, [ownerId]))[0]?.total ?? 0,
-    remove: async (id, statementsOfHook) => {
+    remove: async (id, { ofHook, statements }) => {
       const hooks = await store.read(hooksOfRepository, [id]);
       await store.writeAll([
         { statement: lockRepository, parameters: [id] },
-        ...hooks.flatMap((hook) => statementsOfHook(hook.id)),
+        ...hooks.flatMap((hook) => ofHook(hook.id)),
+        ...statements,
         // Hooks, events and bridge secrets go with it by their foreign keys.
         { statement: deleteRepository, parameters: [id] },
       ]);
@@ -137,7 +167,7 @@ function toRepository(rows: readonly RepositoryRow[]): Repository | undefined {
   return rows[0] && fromRow(rows[0]);
 }
 
-function fromRow(row: RepositoryRow): Repository {
+export function fromRow(row: RepositoryRow): Repository {
   return {
     id: row.id,
     ownerKind: row.owner_kind as Repository['ownerKind'],

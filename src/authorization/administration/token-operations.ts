@@ -1,0 +1,65 @@
+/** Personal access tokens of all people over the administration API and by command: for the case that one is lost. */
+import { z } from '@hono/zod-openapi';
+import { describeOperation, type Implementation, implement } from '../../operations/operation.ts';
+import { revokePersonalToken } from '../tokens/personal-token.ts';
+import { listPersonalTokens, type PersonalToken } from '../tokens/personal-token-store.ts';
+import { findChangeable, findPerson, type PeopleDependencies } from './person.ts';
+
+const about = { tag: 'People', scope: 'admin:people' } as const;
+const login = z.string().min(1).max(100);
+const tokenSchema = z
+  .object({
+    tokenId: z.string(),
+    userId: z.string(),
+    name: z.string(),
+    scopes: z.array(z.string()),
+    repositories: z.array(z.string()).optional().openapi({ description: 'It reaches these and no others' }),
+    hint: z.string().openapi({ description: 'The last four characters' }),
+    createdAtMs: z.int(),
+    expiresAtMs: z.int().optional(),
+    lastUsedAtMs: z.int().optional(),
+  })
+  .openapi('TokenOfPerson');
+
+export const listTokens = describeOperation({
+  ...about,
+  name: 'listTokensOfPerson',
+  method: 'get',
+  path: '/people/{login}/tokens',
+  summary: 'List the personal access tokens of a person, without their text',
+  input: z.object({ login }),
+  output: z.object({ tokens: z.array(tokenSchema) }).openapi('TokensOfPerson'),
+});
+export const revokeToken = describeOperation({
+  ...about,
+  name: 'revokeTokenOfPerson',
+  method: 'delete',
+  path: '/people/{login}/tokens/{tokenId}',
+  summary: 'Revoke a personal access token of a person, with all that it made',
+  input: z.object({ login, tokenId: z.string().min(1).max(100) }),
+  output: z.object({ login: z.string(), tokenId: z.string() }).openapi('RevokedToken'),
+});
+
+export function implementTokens({ store, world }: PeopleDependencies): Implementation[] {
+  return [
+    implement(listTokens, async (input) => {
+      const { id } = await findPerson(store, input.login);
+      return { tokens: (await listPersonalTokens(store, id)).map(toJson) };
+    }),
+    implement(revokeToken, async (input, { actor }) => {
+      const { id: userId } = await findChangeable(store, actor, input.login);
+      await revokePersonalToken(store, world, {
+        userId,
+        tokenId: input.tokenId,
+        actorId: actor.userId,
+        address: actor.address,
+        isByCommand: actor.userId === undefined,
+      });
+      return { login: input.login, tokenId: input.tokenId };
+    }),
+  ];
+}
+
+function toJson({ scopes, repositories, ...token }: PersonalToken): z.infer<typeof tokenSchema> {
+  return { ...token, scopes: [...scopes], ...(repositories === undefined ? {} : { repositories: [...repositories] }) };
+}

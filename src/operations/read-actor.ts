@@ -1,0 +1,9 @@
+import type { Context } from 'hono';
+import type { IdentityEnv } from '../http/scope-middleware.ts';
+import type { Actor } from './operation.ts';
+
+/** Who calls, behind `requireScope`. */
+export function readActor(c: Context<IdentityEnv>): Actor {
+  const { userId, login, clientId, repositories, isAdmin } = c.get('identity');
+  return { userId, login, clientId, repositories, isAdmin, address: c.get('clientAddress') ?? '-' };
+}

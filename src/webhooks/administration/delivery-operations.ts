@@ -1,0 +1,71 @@
+/** Deliveries of all webhooks over the administration API and by command: what became of them, a test, and sending again. */
+import { z } from '@hono/zod-openapi';
+import { describeOperation } from '../../operations/operation.ts';
+import { DELIVERY_STATES } from '../delivery/schedule/delivery.ts';
+import { attemptJson, deliveryDetailJson, listedDeliveryJson } from '../management/delivery-json.ts';
+import { listParameters, replayParameters } from '../management/manage-delivery.ts';
+import { ofHook } from './hook-operations.ts';
+
+const about = { tag: 'All webhooks', scope: 'admin:hooks' } as const;
+const ofDelivery = ofHook.extend({
+  delivery: z.string().max(40).openapi({ description: 'The id, or the UUID that the receiver saw' }),
+});
+const sentSchema = z
+  .object({
+    delivery: z.int(),
+    state: z.enum(DELIVERY_STATES),
+    accepted: z.boolean().openapi({ description: 'The receiver took it' }),
+    attempt: attemptJson.nullable().openapi({ description: 'null: it is held, or waits for its turn' }),
+  })
+  .openapi('SentDelivery');
+
+export const testAnyHook = describeOperation({
+  ...about,
+  name: 'testAnyHook',
+  method: 'post',
+  path: '/hooks/{id}/test',
+  summary: 'Send a test delivery now, past a pause, and answer what came of it; accepted, it ends the pause',
+  input: ofHook,
+  output: sentSchema,
+});
+export const listDeliveries = describeOperation({
+  ...about,
+  name: 'listAnyDeliveries',
+  method: 'get',
+  path: '/hooks/{id}/deliveries',
+  summary: 'List the deliveries of a webhook, newest first',
+  input: ofHook.extend(listParameters.omit({ id: true, page: true }).shape),
+  output: z
+    .object({
+      deliveries: z.array(listedDeliveryJson),
+      next: z.int().nullable().openapi({ description: '`before` of the following page' }),
+    })
+    .openapi('AnyDeliveriesPage'),
+});
+export const showDelivery = describeOperation({
+  ...about,
+  name: 'showAnyDelivery',
+  method: 'get',
+  path: '/hooks/{id}/deliveries/{delivery}',
+  summary: 'Show a delivery with every attempt',
+  input: ofDelivery,
+  output: deliveryDetailJson,
+});
+export const redeliver = describeOperation({
+  ...about,
+  name: 'redeliverAny',
+  method: 'post',
+  path: '/hooks/{id}/deliveries/{delivery}/redeliver',
+  summary: 'Send a delivery again now, and answer what came of it; refused, it gets a new schedule of attempts',
+  input: ofDelivery,
+  output: sentSchema,
+});
+export const replayDeliveries = describeOperation({
+  ...about,
+  name: 'replayAnyHook',
+  method: 'post',
+  path: '/hooks/{id}/replay',
+  summary: 'Send all deliveries again that failed permanently since a time',
+  input: ofHook.extend(replayParameters.shape),
+  output: z.object({ id: z.int(), replayed: z.int() }).openapi('ReplayedDeliveries'),
+});

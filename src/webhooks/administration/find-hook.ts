@@ -1,0 +1,45 @@
+/** How operations name repositories and webhooks. */
+import { Failure } from '../../errors.ts';
+import type { StoredHook } from '../hooks/hook-store.ts';
+import { findHook } from '../management/manage-hook.ts';
+import type { Management } from '../management/management.ts';
+import type { Repository } from '../repositories/repository.ts';
+
+export interface FoundHook {
+  readonly stored: StoredHook;
+  readonly repository: Repository;
+}
+
+export interface HookReference {
+  readonly id: number;
+  /** `owner/name`: the webhook must be of this repository. */
+  readonly repository?: string | undefined;
+}
+
+/** Throws `not_found`, also for a webhook of another repository than the one that is named. */
+export async function findAnyHook(management: Management, { id, repository: name }: HookReference): Promise<FoundHook> {
+  if (name !== undefined) {
+    const repository = await findNamed(management, name);
+    return { repository, stored: await findHook(management, repository, id) };
+  }
+  const stored = await management.hooks.findById(id);
+  if (stored === undefined) throw refuseUnknown(id);
+  return { stored, repository: await findRepositoryOf(management, stored) };
+}
+
+/** By `owner/name`. */
+export async function findNamed({ access }: Management, name: string): Promise<Repository> {
+  const [owner = '', path = ''] = name.split('/');
+  return await access.find(owner, path);
+}
+
+/** The repository may be deleted, with its webhooks, at any moment. */
+export async function findRepositoryOf({ repositories }: Management, { hook }: StoredHook): Promise<Repository> {
+  const repository = await repositories.findById(hook.repositoryId);
+  if (repository === undefined) throw refuseUnknown(hook.id);
+  return repository;
+}
+
+function refuseUnknown(id: number): Failure {
+  return new Failure('not_found', `Cannot find the webhook ${id}`);
+}

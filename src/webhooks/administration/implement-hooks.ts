@@ -1,0 +1,96 @@
+/** What the operations on webhooks do. */
+import { type Actor, type Implementation, implement } from '../../operations/operation.ts';
+import { listAllHooks } from '../hooks/all-hooks-store.ts';
+import { readEndpointStatus, readHold } from '../hooks/hook-status-store.ts';
+import { toHookJson } from '../management/hook-json.ts';
+import { createHook, deleteHook, type HookTarget, switchHook, updateHook } from '../management/manage-hook.ts';
+import type { Management } from '../management/management.ts';
+import { fullNameOf } from '../repositories/repository.ts';
+import { type FoundHook, findAnyHook, findNamed, findRepositoryOf, type HookReference } from './find-hook.ts';
+import {
+  type AnyHook,
+  addHook,
+  changeHook,
+  disableHook,
+  enableHook,
+  listHooks,
+  removeHook,
+  showHook,
+} from './hook-operations.ts';
+
+export interface HookDependencies {
+  readonly management: Management;
+  /** Passwords never travel over the network; a command on the store shows them, as the console does to the owner. */
+  readonly passwords: 'shown' | 'hidden';
+}
+
+export function implementHooks(dependencies: HookDependencies): Implementation[] {
+  const { management } = dependencies;
+  const find = async (reference: HookReference, actor: Actor): Promise<HookTarget> => ({
+    ...(await findAnyHook(management, reference)),
+    actor,
+  });
+  return [
+    implement(listHooks, (input) => listPage(dependencies, input)),
+    implement(addHook, async ({ repository: name, ...parameters }, { actor }) => {
+      const repository = await findNamed(management, name);
+      const stored = await createHook(management, { repository, actor }, parameters);
+      return await describe(dependencies, { repository, stored });
+    }),
+    implement(showHook, async (reference) => {
+      const found = await findAnyHook(management, reference);
+      const { waiting } = await readEndpointStatus(management.store, found.stored.hook.id);
+      return { ...(await describe(dependencies, found)), waiting };
+    }),
+    implement(changeHook, async ({ id, repository: name, ...changes }, { actor }) => {
+      const target = await find({ id, repository: name }, actor);
+      const parameters = { ...changes, url: changes.url ?? target.stored.hook.url };
+      return await describe(dependencies, { ...target, stored: await updateHook(management, target, parameters) });
+    }),
+    implement(removeHook, async (reference, { actor }) => {
+      const target = await find(reference, actor);
+      await deleteHook(management, target);
+      return { id: target.stored.hook.id, repository: fullNameOf(target.repository) };
+    }),
+    ...([[enableHook, true] as const, [disableHook, false] as const] as const).map(([operation, active]) =>
+      implement(operation, async (reference, { actor }) => {
+        const target = await find(reference, actor);
+        return await describe(dependencies, { ...target, stored: await switchHook(management, target, active) });
+      }),
+    ),
+  ];
+}
+
+interface HooksPage {
+  readonly repository?: string | undefined;
+  readonly state: 'on' | 'off' | 'any';
+  readonly after: number;
+  readonly limit: number;
+}
+
+async function listPage(dependencies: HookDependencies, { repository, state, after, limit }: HooksPage) {
+  const { management } = dependencies;
+  const only = repository === undefined ? undefined : await findNamed(management, repository);
+  const query = { afterId: after, repositoryId: only?.id, state, limit: limit + 1 };
+  const found = await listAllHooks(management.store, query);
+  const hooks = await Promise.all(
+    found.slice(0, limit).map(async (stored) =>
+      describe(dependencies, {
+        stored,
+        repository: only ?? (await findRepositoryOf(management, stored)),
+      }),
+    ),
+  );
+  return { hooks, next: found.length > limit ? (hooks.at(-1)?.id ?? null) : null };
+}
+
+async function describe(
+  { management: { store, world, cipher }, passwords }: HookDependencies,
+  { stored, repository }: FoundHook,
+): Promise<AnyHook> {
+  const nowMs = world.nowMs();
+  const { pause } = await readHold(store, stored.hook.id, nowMs);
+  const { password, ...hook } = toHookJson(stored, { cipher, nowMs, pause });
+  const shown = { ...hook, repository: fullNameOf(repository) };
+  return passwords === 'hidden' ? shown : Object.assign(shown, { password });
+}

@@ -1,0 +1,93 @@
+/** Repositories of all owners over the administration API and by command, and events that are announced for them. */
+import { z } from '@hono/zod-openapi';
+import { describeOperation } from '../../operations/operation.ts';
+import { eventSchema } from '../events/event.ts';
+import { EVENT_KINDS } from '../events/event-kind.ts';
+import { repositoryParameters } from '../repositories/create-repository.ts';
+import { repositoryJson } from '../repositories/repository-json.ts';
+
+const about = { tag: 'All repositories', scope: 'admin:hooks' } as const;
+
+export const repositoryName = z
+  .string()
+  .max(300)
+  .regex(/^[^/]+\/[^/]+$/, 'must be OWNER/NAME');
+const login = z.string().min(1).max(100);
+const ofRepository = z.object({ owner: login, name: z.string().min(1).max(100) });
+
+export const listRepositories = describeOperation({
+  ...about,
+  name: 'listAllRepositories',
+  method: 'get',
+  path: '/repositories',
+  summary: 'List all repositories, or those of one person or organization',
+  input: z.object({
+    owner: login.optional().openapi({ description: 'Only of this person or organization' }),
+    after: z.coerce
+      .number()
+      .int()
+      .min(0)
+      .default(0)
+      .openapi({ description: 'Where the page before ended: its `next`' }),
+    limit: z.coerce.number().int().min(1).max(200).default(100),
+  }),
+  output: z.object({ repositories: z.array(repositoryJson), next: z.int().nullable() }).openapi('AllRepositoriesPage'),
+});
+export const addRepository = describeOperation({
+  ...about,
+  name: 'createAnyRepository',
+  method: 'post',
+  path: '/repositories',
+  summary: 'Create a repository of a person or an organization',
+  input: z.object({ owner: login, ...repositoryParameters.shape }),
+  output: repositoryJson,
+});
+export const showRepository = describeOperation({
+  ...about,
+  name: 'showAnyRepository',
+  method: 'get',
+  path: '/repositories/{owner}/{name}',
+  summary: 'Show a repository',
+  input: ofRepository,
+  output: repositoryJson,
+});
+export const removeRepository = describeOperation({
+  ...about,
+  name: 'deleteAnyRepository',
+  method: 'delete',
+  path: '/repositories/{owner}/{name}',
+  summary: 'Delete a repository with its webhooks',
+  input: ofRepository,
+  output: z.object({ id: z.int(), full_name: z.string() }).openapi('DeletedRepository'),
+});
+
+export const announceEvent = describeOperation({
+  tag: 'All repositories',
+  scope: 'events:write',
+  name: 'announceAnyEvent',
+  method: 'post',
+  path: '/repositories/{owner}/{name}/events',
+  summary: 'Announce an event of a repository that the token reaches, or a sample of a kind',
+  input: ofRepository.extend({
+    event: eventSchema.optional(),
+    sample: z
+      .enum(EVENT_KINDS as [string, ...string[]])
+      .optional()
+      .openapi({ description: 'The kind, in place of an event' }),
+    idempotencyKey: z
+      .string()
+      .min(1)
+      .max(255)
+      .optional()
+      .openapi({ description: 'A repetition within 24 hours answers as the first did and sends nothing' }),
+  }),
+  output: z
+    .object({
+      id: z.int(),
+      kind: z.string(),
+      project_id: z.int(),
+      created_at: z.string(),
+      deliveries: z.array(z.object({ id: z.int(), hook_id: z.int(), uuid: z.string() })),
+    })
+    .openapi('AnnouncedEvent'),
+});

@@ -1,0 +1,72 @@
+/** What the audit log records of changes to repositories and webhooks: who changed what, never a password. */
+import type { BoundStatement } from '../../database/store.ts';
+import type { AuditChange, ChangeKind, RecordedChange } from '../../operations/audit-change.ts';
+import type { Actor } from '../../operations/operation.ts';
+import { EVENT_KINDS, FLAG_OF } from '../events/event-kind.ts';
+import type { HookChange, StoredHook } from '../hooks/hook-store.ts';
+import { fullNameOf, type Repository } from '../repositories/repository.ts';
+
+interface Recording {
+  readonly auditChange: AuditChange;
+}
+
+interface OfRepository {
+  readonly repository: Repository;
+  readonly actor: Actor;
+  readonly nowMs: number;
+  readonly details?: RecordedChange['details'];
+}
+
+/** The step of a change that concerns a whole repository. */
+export function recordRepositoryChange(
+  { auditChange }: Recording,
+  kind: ChangeKind,
+  { repository, actor, nowMs, details }: OfRepository,
+): BoundStatement {
+  return auditChange({ kind, actor, details: { repository: fullNameOf(repository), ...details } }, nowMs);
+}
+
+/** The step of a change that concerns one webhook. */
+export function recordHookChange(
+  recording: Recording,
+  kind: ChangeKind,
+  { id, details, ...place }: OfRepository & { readonly id: number },
+): BoundStatement {
+  return recordRepositoryChange(recording, kind, { ...place, details: { hook: id, ...details } });
+}
+
+interface ChangedHook {
+  readonly repository: Repository;
+  readonly stored: StoredHook;
+  readonly actor: Actor;
+}
+
+/** One step for each kind of change. A client that sends back what it read changes nothing, and nothing is recorded. */
+export function listHookRecords(
+  recording: Recording,
+  { repository, stored, actor }: ChangedHook,
+  change: HookChange,
+): BoundStatement[] {
+  const place = { repository, actor, id: stored.hook.id, nowMs: change.nowMs };
+  const fields = listChangedFields(stored, change);
+  const isOn = stored.hook.disabledAtMs === null;
+  return [
+    ...(fields.length > 0
+      ? [recordHookChange(recording, 'hook_changed', { ...place, details: { fields: fields.join(' ') } })]
+      : []),
+    ...(change.secret === undefined ? [] : [recordHookChange(recording, 'hook_key_changed', place)]),
+    ...(change.switch === 'on' && !isOn ? [recordHookChange(recording, 'hook_enabled', place)] : []),
+    ...(change.switch === 'off' && isOn ? [recordHookChange(recording, 'hook_disabled', place)] : []),
+  ];
+}
+
+function listChangedFields({ hook }: StoredHook, { url, encryptionType, profile, events }: HookChange): string[] {
+  return [
+    ...(url === hook.url ? [] : ['url']),
+    ...((encryptionType ?? hook.encryptionType) === hook.encryptionType ? [] : ['encryption_type']),
+    ...((profile ?? hook.profile) === hook.profile ? [] : ['profile']),
+    ...EVENT_KINDS.filter((kind) => (events[kind] ?? hook.events[kind]) !== hook.events[kind]).map(
+      (kind) => FLAG_OF[kind],
+    ),
+  ];
+}
