@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { Command } from 'commander';
-import { print, remark } from '../command-line/output.ts';
+import { print, printJson, remark } from '../command-line/output.ts';
 import { readConfig } from '../config/config.ts';
 import { backupSqlite } from '../database/maintenance/backup.ts';
 import { databaseFileOf } from '../database/startup/open-store.ts';
@@ -10,10 +10,11 @@ export function createBackupCommand(): Command {
   return new Command('backup')
     .description('Copy the embedded database into one file, while the service runs')
     .argument('<file>', 'where the copy goes; must not exist')
+    .option('--json', 'print JSON')
     .action(backup);
 }
 
-function backup(file: string): void {
+function backup(file: string, { json }: { readonly json?: true }): void {
   const { dataDir, databaseUrl, secretKeys } = readConfig().store;
   if (databaseUrl !== undefined)
     throw new Failure(
@@ -21,7 +22,8 @@ function backup(file: string): void {
       'Cannot back up PostgreSQL: use pg_dump or your provider\'s backups, or "trivet migrate --from postgres --to sqlite:<folder>" for a copy of every table',
     );
   const { bytes } = backupSqlite(databaseFileOf(dataDir), file);
-  print(`${file}  ${bytes} bytes`);
+  if (json) printJson({ file, bytes });
+  else print(`${file}  ${bytes} bytes`);
   if (secretKeys === undefined)
     remark(`Keep a copy of ${join(dataDir, 'keys')} too, in another place: it opens the secrets in the backup.`);
 }

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { Command } from 'commander';
-import { createProgress, formatTable, print, remark } from '../command-line/output.ts';
+import { createProgress, formatTable, print, printJson, remark } from '../command-line/output.ts';
 import { type Config, readConfig } from '../config/config.ts';
 import { copyDatabase } from '../database/maintenance/copy-database.ts';
 import { describeSchema } from '../database/maintenance/schema.ts';
@@ -20,6 +20,7 @@ import { realWorld } from '../world.ts';
 interface MigrateFlags {
   readonly from: string;
   readonly to: string;
+  readonly json?: true | undefined;
 }
 
 /** A database as it is named on the command line: one of the two is there. */
@@ -35,10 +36,11 @@ export function createMigrateCommand(): Command {
     .description('Copy everything from one database into another that is empty; stop the service before')
     .requiredOption('--from <database>', `${FORMS}; without a place, the configured one`)
     .requiredOption('--to <database>', FORMS)
+    .option('--json', 'one JSON object a line')
     .action(migrate);
 }
 
-async function migrate({ from, to }: MigrateFlags): Promise<void> {
+async function migrate({ from, to, json }: MigrateFlags): Promise<void> {
   const config = readConfig();
   const [source, target] = [parsePlace('from', from, config), parsePlace('to', to, config)];
   if (describePlace(source) === describePlace(target))
@@ -59,12 +61,7 @@ async function migrate({ from, to }: MigrateFlags): Promise<void> {
     tables,
     report: (table, rows) => progress(`${table}: ${rows} rows`),
   });
-  print(
-    formatTable(
-      ['table', 'rows'],
-      copied.map(({ table, rows }) => [table, rows]),
-    ),
-  );
+  printCopied(copied, { json });
   if (source.databaseUrl === undefined && target.databaseUrl !== undefined) {
     const file = markMoved(source.dataDir, nameDatabase(target.databaseUrl), realWorld.nowMs());
     remark(
@@ -73,6 +70,20 @@ async function migrate({ from, to }: MigrateFlags): Promise<void> {
   }
   remark('Copied and counted. The keys of the secrets are not in the database:');
   remark('give the service that uses the copy the same "keys" file in its data folder, or the same SECRET_KEYS.');
+}
+
+function printCopied(
+  copied: readonly { readonly table: string; readonly rows: number }[],
+  { json }: Pick<MigrateFlags, 'json'>,
+): void {
+  if (json) for (const { table, rows } of copied) printJson({ table, rows });
+  else
+    print(
+      formatTable(
+        ['table', 'rows'],
+        copied.map(({ table, rows }) => [table, rows]),
+      ),
+    );
 }
 
 function parsePlace(flag: string, text: string, { store }: Config): Place {

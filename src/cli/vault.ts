@@ -2,7 +2,7 @@
 import { Command } from 'commander';
 import { ENCRYPTED_IN_AUTHORIZATION } from '../authorization/maintenance/authorization-secrets-store.ts';
 import { openCliStore } from '../command-line/open-cli-store.ts';
-import { createProgress, formatTable, print, remark } from '../command-line/output.ts';
+import { createProgress, formatTable, print, printJson, remark } from '../command-line/output.ts';
 import { reencryptColumn } from '../database/reencrypt-store.ts';
 import { ENCRYPTED_CANARY } from '../database/startup/encryption-keys.ts';
 import { ENCRYPTED_MAILS } from '../mail/mail-store.ts';
@@ -15,11 +15,12 @@ export function createVaultCommand(): Command {
     .description(
       'Encrypt every stored secret with the first key, so that the other keys can be removed. May run again at any time',
     )
+    .option('--json', 'one JSON object a line')
     .action(reseal);
   return command;
 }
 
-async function reseal(): Promise<void> {
+async function reseal({ json }: { readonly json?: true }): Promise<void> {
   await using cli = await openCliStore();
   const showProgress = createProgress(() => cli.world.monotonicMs());
   const rows: [string, number][] = [];
@@ -27,7 +28,8 @@ async function reseal(): Promise<void> {
     const done = await reencryptColumn(cli, column, (count) => showProgress(`${column.name}: ${count}`));
     rows.push([column.name, done]);
   }
-  print(formatTable(['secrets', 'encrypted again'], rows));
+  if (json) for (const [secrets, encrypted] of rows) printJson({ secrets, encrypted });
+  else print(formatTable(['secrets', 'encrypted again'], rows));
   remark(
     'Every secret is encrypted with the first key. Once every service has been started with that key first, the other keys can be removed.',
   );

@@ -8,7 +8,7 @@ import { userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { Command } from 'commander';
-import { print, remark } from '../../command-line/output.ts';
+import { print, printJson, remark } from '../../command-line/output.ts';
 import { wholeNumber } from '../../command-line/whole-number.ts';
 import { describeError, Failure } from '../../errors.ts';
 import { realWorld } from '../../world.ts';
@@ -25,7 +25,7 @@ const SEND_ONCE_TIMEOUT_MS = 60_000;
 const DEFAULT_URL = 'http://127.0.0.1:8080';
 
 interface Connection {
-  readonly url?: string;
+  readonly service?: string;
   readonly tokenFile?: string;
   readonly gitDir: string;
 }
@@ -39,7 +39,7 @@ export function createGitHookCommand(): Command {
 function addConnection(command: Command): Command {
   return command
     .option(
-      '--url <url>',
+      '--url, --service <url>',
       `address of the service (default: from ${SETTINGS_FILE} in the repository, or ${DEFAULT_URL})`,
     )
     .option('--token-file <file>', `file with a token that has the scope all_hook (default: from ${SETTINGS_FILE})`)
@@ -107,9 +107,9 @@ function remarkTroubles({ refused, stuck }: SendReport): void {
 }
 
 /** Continues after the push has ended; a process that finds another at work ends at once. */
-function startSender({ url, tokenFile }: Connection, gitDir: string): void {
+function startSender({ service, tokenFile }: Connection, gitDir: string): void {
   const argv = ['git-hook', 'send', '--git-dir', gitDir, '--hours', '24'];
-  if (url !== undefined) argv.push('--url', url);
+  if (service !== undefined) argv.push('--service', service);
   if (tokenFile !== undefined) argv.push('--token-file', resolve(tokenFile));
   const program = process.argv[1] ?? '';
   // Git waits until no process holds the hook's output any more.
@@ -120,7 +120,8 @@ function createSend(): Command {
   return addConnection(new Command('send'))
     .description('Send what waits in the spool of a repository')
     .option('--hours <number>', 'go on trying for so long', wholeNumber(0, 24 * 365), 0)
-    .action(async (options: Connection & { hours: number }) => {
+    .option('--json', 'print JSON')
+    .action(async (options: Connection & { hours: number; json?: true }) => {
       const spool = openSpool(resolve(options.gitDir), realWorld);
       const send = createHttpSender(readAddress(options));
       const report =
@@ -131,7 +132,9 @@ function createSend(): Command {
             })
           : await sendSpool(spool, send, AbortSignal.timeout(SEND_ONCE_TIMEOUT_MS));
       remarkTroubles(report);
-      print(`${report.sent} sent, ${spool.list().length} waiting${report.waiting ? ` (${report.waiting})` : ''}`);
+      const waiting = spool.list().length;
+      if (options.json) printJson({ sent: report.sent, waiting, reason: report.waiting ?? null });
+      else print(`${report.sent} sent, ${waiting} waiting${report.waiting ? ` (${report.waiting})` : ''}`);
     });
 }
 
@@ -140,12 +143,20 @@ function createInstall(): Command {
     .description('Set a bare repository up: the hook, and the service it announces to')
     .argument('<folder>', 'the bare repository')
     .requiredOption('--repo <owner/name>', 'the repository here that the events belong to', parseRepository)
-    .option('--url <url>', 'address of the service', DEFAULT_URL)
+    .option('--url, --service <url>', 'address of the service', DEFAULT_URL)
     .requiredOption('--token-file <file>', 'file with a token that has the scope all_hook')
-    .action((folder: string, options: { repo: string; url: string; tokenFile: string }) => install(folder, options));
+    .option('--json', 'print JSON')
+    .action(install);
 }
 
-function install(folder: string, options: { repo: string; url: string; tokenFile: string }): void {
+interface InstallOptions {
+  readonly repo: string;
+  readonly service: string;
+  readonly tokenFile: string;
+  readonly json?: true;
+}
+
+function install(folder: string, options: InstallOptions): void {
   if (!existsSync(join(folder, 'objects')))
     throw new Failure('invalid', `Cannot install the hook: "${folder}" must be a bare git repository`);
   const hook = join(folder, 'hooks', 'post-receive');
@@ -153,7 +164,8 @@ function install(folder: string, options: { repo: string; url: string; tokenFile
   // Our own may be there: another address or token is installed over it.
   if (existsSync(hook) && readFileSync(hook, 'utf8') !== script)
     throw new Failure('conflict', `Cannot install the hook: "${hook}" exists; add to it: ${hookLine(options.repo)}`);
-  const settings = { url: options.url, token: readToken(options.tokenFile) };
+  const { repo, service: url } = options;
+  const settings = { url, token: readToken(options.tokenFile) };
   const file = join(folder, SETTINGS_FILE);
   // One that is there may be readable for all, and keeps its rights when it is written.
   if (existsSync(file)) chmodSync(file, 0o600);
@@ -161,7 +173,8 @@ function install(folder: string, options: { repo: string; url: string; tokenFile
   writeFileSync(hook, script);
   chmodSync(hook, 0o755);
   takePushOptions(folder);
-  print(`Pushes to ${folder} are announced as ${options.repo} to ${options.url}`);
+  if (options.json) printJson({ folder, repository: repo, url });
+  else print(`Pushes to ${folder} are announced as ${repo} to ${url}`);
 }
 
 /** Git refuses a push with options unless the repository is set to take them. */
@@ -182,13 +195,13 @@ function quote(word: string): string {
   return `'${word.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-function readAddress({ url, tokenFile, gitDir }: Connection): ServiceAddress {
+function readAddress({ service, tokenFile, gitDir }: Connection): ServiceAddress {
   const file = join(resolve(gitDir), SETTINGS_FILE);
   const settings = existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as Partial<ServiceAddress>) : {};
   const token = tokenFile === undefined ? settings.token : readToken(tokenFile);
   if (token === undefined)
     throw new Failure('invalid', `Cannot reach the service: give --token-file, or run git-hook install`);
-  return { url: (url ?? settings.url ?? DEFAULT_URL).replace(/\/+$/, ''), token };
+  return { url: (service ?? settings.url ?? DEFAULT_URL).replace(/\/+$/, ''), token };
 }
 
 function readToken(file: string): string {
