@@ -95,7 +95,7 @@ async function checkWebhooks(setting: Setting): Promise<void> {
   assert.match(await read(there(`hook disable root/doors ${id}`)), /is off\n$/);
   await checkSame(setting, [
     'repo list',
-    'repo list root --json',
+    'repo list root',
     'repo show root/doors',
     'hook list root/doors',
     `hook show root/doors ${id}`,
