@@ -152,7 +152,7 @@ async function readDeliveries(
   { filter, limit }: { readonly filter: object; readonly limit: number },
 ): Promise<ListedDelivery[]> {
   const deliveries: ListedDelivery[] = [];
-  for (let before: number | null = Number.MAX_SAFE_INTEGER; before !== null && deliveries.length < limit; ) {
+  for (let before: number | null | undefined; before !== null && deliveries.length < limit; ) {
     const size = Math.min(PAGE_SIZE, limit - deliveries.length);
     const page: Page = await operator.call(listDeliveries, { ...filter, ...reference, before, per_page: size });
     deliveries.push(...page.deliveries);
