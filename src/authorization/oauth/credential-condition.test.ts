@@ -169,9 +169,9 @@ async function switchByAdministrator({ bench, person }: Scene): Promise<void> {
   const { store, world } = bench.server;
   const profile = { login: `admin${++people}`, name: 'Root', email: null, isAdmin: true, passwordHash: null };
   const administrator = await openBrowser(bench.server, (await createUser(store, world, profile)).id);
-  const page = await administrator.get('/admin/users');
-  const fields = { csrf_token: readHidden(page.body, 'csrf_token'), user_id: person.user.id };
-  assert.equal((await administrator.post('/admin/users/disabled', fields)).status, 303);
+  const path = `/admin/users/${person.user.login}/disable`;
+  const fields = { csrf_token: readHidden((await administrator.get(path)).body, 'csrf_token') };
+  assert.equal((await administrator.post(path, fields)).status, 303);
 }
 
 async function deleteByOwner({ bench, clientId }: Scene): Promise<void> {
