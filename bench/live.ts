@@ -5,6 +5,7 @@
  */
 import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
+import { createAccuracyRecorder } from '../src/prediction/live-accuracy/accuracy-recorder.ts';
 import { createLiveModel, type LiveModel } from '../src/prediction/online/live-model.ts';
 import { createPredictColumns, METRIC_COLUMNS, type PredictColumns } from '../src/prediction/schema/columns.ts';
 import { trainSyntheticModel } from './predict/trained-predictor.ts';
@@ -57,6 +58,17 @@ function observeOnce(live: LiveModel, row: PredictColumns, i: number): void {
   live.observe(forecast, 'tpot', { observedMs: 10 + ((i * 7) % 12) });
 }
 
+const NOW_MS = Date.UTC(2026, 10, 22);
+const ASKED = METRIC_COLUMNS.map((_, i) => i / 10);
+
+/** Both times of a request, as they are added to the live accuracy until they are written. */
+function recordOnce(recorder: ReturnType<typeof createAccuracyRecorder>, i: number): void {
+  const row = { targetModel: 'm', version: 1, podType: 'decode', server: `10.12.0.${i % SERVERS}`, metrics: ASKED };
+  const nowMs = NOW_MS + 10 * (i % 1000);
+  recorder.observe({ ...row, nowMs, target: 'ttft', predictedMs: 150, p90Ms: 220, observedMs: 100 + ((i * 13) % 200) });
+  recorder.observe({ ...row, nowMs, target: 'tpot', predictedMs: 15, p90Ms: 19, observedMs: 10 + ((i * 7) % 12) });
+}
+
 const model = trainSyntheticModel(5000);
 const other = trainSyntheticModel(4000);
 const call = createCall();
@@ -76,6 +88,8 @@ const streamMicros = measureMicros(2000, (i) => {
 const quantiles = createLiveModel({ ...model, statistic: 'p90' });
 for (let i = 0; i < 2000; i++) observeOnce(quantiles, single, i);
 const quantileMicros = measureMicros(2000, () => quantiles.predict(call, predicted));
+const recorder = createAccuracyRecorder();
+const recordMicros = measureMicros(5000, (i) => recordOnce(recorder, i));
 const swapMicros = measureMicros(4, (i) => live.replaceModel(i % 2 === 0 ? other : model));
 
 const rows = [
@@ -84,6 +98,7 @@ const rows = [
   { what: `predict ${CANDIDATES} rows, live, p90`, micros: quantileMicros },
   { what: 'forecast a request, observe its TTFT and TPOT', micros: requestMicros },
   { what: `the same, and then predict ${CANDIDATES} rows, live`, micros: streamMicros },
+  { what: 'add its TTFT and TPOT to the live accuracy', micros: recordMicros },
   { what: 'swap the model', micros: swapMicros },
 ];
 if (flags.json) process.stdout.write(`${JSON.stringify({ date: new Date().toISOString(), rows })}\n`);

@@ -56,7 +56,7 @@ const SHARINGS: readonly Sharing[] = [
 
 function shareHistory(table: ObservationTable, { own, others }: Sharing): ObservationTable {
   const rows = Array.from({ length: table.count }, (_, row) => row);
-  const told = selectRows(table, rows);
+  const shared = selectRows(table, rows);
   const requests = rows.map((row) => ({
     server: String(table.server[row]),
     atMs: table.atMs[row]!,
@@ -71,9 +71,9 @@ function shareHistory(table: ObservationTable, { own, others }: Sharing): Observ
     );
     for (const row of rows)
       if (processOf(row) === viewer)
-        for (const [h, name] of HISTORY_COLUMNS.entries()) told[name][row] = histories[row]![h]!;
+        for (const [h, name] of HISTORY_COLUMNS.entries()) shared[name][row] = histories[row]![h]!;
   }
-  return told;
+  return shared;
 }
 
 function judge(table: ObservationTable): string {
