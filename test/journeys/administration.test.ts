@@ -97,6 +97,13 @@ async function checkOperations({ dataDir, databaseUrl }: StorePlace): Promise<vo
   assert.deepEqual([versions.versions[0].id, versions.next], ['org/m@2', 'org/m@2']);
   assert.equal((await ok('listModelVersions', 'GET /models?after=org/m@2')).versions[0].id, 'org/m@1');
   assert.equal((await ok('showModelVersion', 'GET /models/version?id=org/m')).id, 'org/m@1');
+  const comparison = await ok('compareModelVersions', 'GET /models/compare?id=org/m@2');
+  assert.deepEqual([comparison.id, comparison.otherId, comparison.rows], ['org/m@2', 'org/m@1', 0]);
+  const unclear = await send(program, 'GET /models/compare?id=org/m', { token });
+  assert.deepEqual(
+    [unclear.status, unclear.body.detail],
+    [400, 'Cannot compare "org/m": say which version, as org/m@1'],
+  );
   const file = await ok('exportModelVersion', 'GET /models/file?id=org/m@2');
   assert.ok(file.length > 1000);
   assert.deepEqual(await ok('promoteModelVersion', 'POST /models/promote', { json: { id: 'org/m@2' } }), {
