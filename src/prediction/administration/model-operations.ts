@@ -71,9 +71,11 @@ export const showVersion = describeOperation({
   }),
   output: versionSchema,
 });
-const comparedSchema = z
-  .object({ mape: percent, bias: percent, p90Coverage: percent })
-  .openapi('ComparedScores', { description: 'In percent' });
+const comparedScores = {
+  mape: percent.openapi({ description: 'Mean error, relative to the observed time' }),
+  bias: percent.openapi({ description: 'Above 0 when predictions are too long' }),
+  p90Coverage: percent.openapi({ description: 'Times that were not above the predicted p90' }),
+};
 
 export const compareTwoVersions = describeOperation({
   ...reading,
@@ -92,34 +94,42 @@ export const compareTwoVersions = describeOperation({
   }),
   output: z
     .object({
-      id: z.string(),
-      otherId: z.string(),
+      id: z.string().openapi({ description: 'The version that was named' }),
+      otherId: z.string().openapi({ description: 'The version beside it' }),
       rows: z.int().openapi({ description: 'Samples that both predicted' }),
       fromMs: z.number().nullable().openapi({ description: 'When the oldest of them was asked' }),
-      toMs: z.number().nullable(),
+      toMs: z.number().nullable().openapi({ description: 'When the newest of them was asked' }),
       learnedByVersion: z
         .int()
         .openapi({ description: 'Of these, the ones that the version may have learned from, which flatters it' }),
-      learnedByOther: z.int(),
-      targets: z.array(
-        z.object({
-          target: z.enum(TARGETS),
-          rows: z.int(),
-          version: comparedSchema,
-          other: comparedSchema,
-          difference: z
-            .object({
-              mean: z.number(),
-              low: z.number(),
-              high: z.number(),
-              verdict: z.enum(['better', 'worse', 'unclear']).openapi({ description: 'unclear: 0 is in the interval' }),
-            })
-            .openapi({
-              description:
-                'MAPE of the version less that of the other, in percentage points, with 90 % of a circular block bootstrap',
-            }),
-        }),
-      ),
+      learnedByOther: z.int().openapi({ description: 'The same of the other version' }),
+      targets: z
+        .array(
+          z.object({
+            target: z.enum(TARGETS).openapi({ description: 'Which time' }),
+            rows: z.int().openapi({ description: 'Of the samples, those with this time' }),
+            version: z
+              .object(comparedScores)
+              .openapi({ description: 'How well the named version predicted them, in percent' }),
+            other: z
+              .object(comparedScores)
+              .openapi({ description: 'How well the other version predicted them, in percent' }),
+            difference: z
+              .object({
+                mean: z.number().openapi({ description: 'Below 0 when the named version is better' }),
+                low: z.number().openapi({ description: 'Lower end of the interval' }),
+                high: z.number().openapi({ description: 'Upper end of the interval' }),
+                verdict: z
+                  .enum(['better', 'worse', 'unclear'])
+                  .openapi({ description: 'unclear: 0 is in the interval' }),
+              })
+              .openapi({
+                description:
+                  'MAPE of the version less that of the other, in percentage points, with 90 % of a circular block bootstrap',
+              }),
+          }),
+        )
+        .openapi({ description: 'TTFT and TPOT; a time without samples is absent' }),
     })
     .openapi('VersionComparison'),
 });
