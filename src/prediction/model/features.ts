@@ -113,25 +113,40 @@ export function computeFeatures(columns: MetricColumns, values: Float32Array | F
 /** What is not known of a server's past: below all that can be. */
 export const MISSING_HISTORY = -1;
 
+// A loop inside a loop is compiled while it runs, and left again after each column: the inner one is its own function.
 function copyHistory(columns: MetricColumns, values: Float32Array | Float64Array, stride: number): void {
-  const { count } = columns;
   for (let h = 0; h < HISTORY_COLUMNS.length; h++) {
-    const column = columns[HISTORY_COLUMNS[h]!];
-    const at = (FIRST_HISTORY + h) * stride;
-    for (let i = 0; i < count; i++) {
-      const value = column[i]!;
-      values[at + i] = value >= 0 ? value : MISSING_HISTORY;
-    }
+    const place = { at: (FIRST_HISTORY + h) * stride, count: columns.count };
+    copyHistoryColumn(columns[HISTORY_COLUMNS[h]!], values, place);
+  }
+}
+
+type Numbers = MetricColumns[(typeof METRIC_COLUMNS)[number]];
+
+function copyHistoryColumn(
+  column: Numbers,
+  values: Float32Array | Float64Array,
+  { at, count }: { readonly at: number; readonly count: number },
+): void {
+  for (let i = 0; i < count; i++) {
+    const value = column[i]!;
+    values[at + i] = value >= 0 ? value : MISSING_HISTORY;
   }
 }
 
 const FIRST_DERIVED = FEATURE_NAMES.indexOf('effective_tokens');
 
 function copyRaw(columns: MetricColumns, values: Float32Array | Float64Array, stride: number): void {
-  const { count } = columns;
   for (let f = 0; f < METRIC_COLUMNS.length; f++) {
-    const column = columns[METRIC_COLUMNS[f]!];
-    const at = f * stride;
-    for (let i = 0; i < count; i++) values[at + i] = column[i]!;
+    const place = { at: f * stride, count: columns.count };
+    copyColumn(columns[METRIC_COLUMNS[f]!], values, place);
   }
+}
+
+function copyColumn(
+  column: Numbers,
+  values: Float32Array | Float64Array,
+  { at, count }: { readonly at: number; readonly count: number },
+): void {
+  for (let i = 0; i < count; i++) values[at + i] = column[i]!;
 }
