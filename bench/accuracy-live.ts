@@ -96,13 +96,19 @@ function toEvent(table: ObservationTable, { row, kind }: Happening): object {
   return { finished: { requestId, outputTokens, ...(tpotMs > 0 && { tpotMillis: tpotMs }) } };
 }
 
+interface Predicted {
+  readonly outputs: readonly { readonly predictedTtftMillis: number; readonly predictedTpotMillis: number }[];
+  readonly metadata: { readonly modelVersion: string };
+}
+
+let answeredBy = '';
+
 async function predictRow(client: RawClient, table: ObservationTable, row: number) {
   const request = { targetModel: TARGET_MODEL, inputs: [describeInput(table, row)] };
   const bytes = await client.unary('/prediction.v1.PredictionService/Predict', encodeMessage(PredictRequest, request));
-  const { outputs } = decodeMessage<{ outputs: { predictedTtftMillis: number; predictedTpotMillis: number }[] }>(
-    PredictResponse,
-    bytes,
-  );
+  const { outputs, metadata } = decodeMessage<Predicted>(PredictResponse, bytes);
+  if (metadata.modelVersion !== answeredBy) console.error(`Row ${row} is answered by ${metadata.modelVersion}`);
+  answeredBy = metadata.modelVersion;
   return { ttft: outputs[0]!.predictedTtftMillis, tpot: outputs[0]!.predictedTpotMillis };
 }
 
