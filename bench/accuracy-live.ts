@@ -12,6 +12,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import type { Answer } from '../src/prediction/evaluation/accuracy.ts';
+import { bootstrapMean } from '../src/prediction/evaluation/bootstrap.ts';
 import { listRows } from '../src/prediction/evaluation/folds.ts';
 import { evaluate } from '../src/prediction/evaluation/protocols.ts';
 import { PROMPT_REPORTING } from '../src/prediction/evaluation/report-times.ts';
@@ -34,7 +35,6 @@ import {
   PredictResponse,
 } from '../test/support/proto-messages.ts';
 import { startProgram } from '../test/support/start-program.ts';
-import { bootstrapMean } from './accuracy/bootstrap.ts';
 
 const { values: flags } = parseArgs({
   options: {
