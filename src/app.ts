@@ -23,12 +23,15 @@ import { completeDocument } from './http/openapi/complete-document.ts';
 import { createRoutes } from './http/routes.ts';
 import { createMail, type Mailer } from './mail/mailer.ts';
 import { openSmtp } from './mail/smtp.ts';
+import { createDiskSource } from './notices/disk-source.ts';
+import { createNoticeWorker } from './notices/notice-worker.ts';
 import { capByOpenFiles } from './open-files.ts';
 import { createPredictionArea } from './prediction/area.ts';
 import { createLog, type Log, openLogOutput } from './telemetry/log.ts';
 import { createMetrics } from './telemetry/metrics.ts';
 import { openTracing } from './telemetry/tracing.ts';
 import { createWebhooksArea } from './webhooks/area.ts';
+import type { Worker } from './workers/worker.ts';
 import { realWorld, type World } from './world.ts';
 
 /** Of the files that the system lets this process open. */
@@ -52,10 +55,14 @@ export async function startApp(config: Config, world: World = realWorld): Promis
   await using undo = new AsyncDisposableStack();
   const base = await openBase(config, world, undo);
   const mail = createMail({ ...base, smtp: openSmtp(config.mail) });
-  const { areas, createSetupLink } = await createAreas(config, base, mail?.mailer);
+  const { areas, notices, createSetupLink } = await createAreas(config, base, mail?.mailer);
   const grpc = await openGrpc(config, base, areas);
   const own = await openOwnPorts(config, base, { areas, undo });
-  const workers = [...areas.flatMap((area) => area.workers ?? []), ...(mail === undefined ? [] : [mail.worker])];
+  const workers = [
+    ...areas.flatMap((area) => area.workers ?? []),
+    ...(mail === undefined ? [] : [mail.worker]),
+    ...notices,
+  ];
   const { stopTimeoutMs } = config.server;
   undo.defer(() =>
     stopTogether([
@@ -101,11 +108,8 @@ async function openBase(config: Config, world: World, undo: AsyncDisposableStack
 type Base = Awaited<ReturnType<typeof openBase>>;
 
 /** The areas that this process serves. An area that it does not serve still lends its functions to the others. */
-async function createAreas(
-  config: Config,
-  { store, world, log, metrics, cipher, http }: Base,
-  mailer: Mailer | undefined,
-) {
+async function createAreas(config: Config, base: Base, mailer: Mailer | undefined) {
+  const { store, world, log, metrics, cipher, http } = base;
   const { parts } = config.server;
   const baseUrl = config.server.baseUrl ?? http.url;
   const authorization = createAuthorizationArea({
@@ -152,7 +156,32 @@ async function createAreas(
     const modelAdmin = parts.includes('prediction') ? prediction.admin : undefined;
     areas.push(createConsoleArea({ world, guard: authorization.guard, hookAdmin, modelAdmin }));
   }
-  return { areas, createSetupLink: () => authorization.createSetupLink() };
+  const notices = createNotices(config, base, { authorization, webhooks, prediction, mailer });
+  return { areas, notices, createSetupLink: () => authorization.createSetupLink() };
+}
+
+interface NoticeParts {
+  readonly authorization: ReturnType<typeof createAuthorizationArea>;
+  readonly webhooks: ReturnType<typeof createWebhooksArea>;
+  readonly prediction: ReturnType<typeof createPredictionArea>;
+  /** Undefined: mail is off. */
+  readonly mailer: Mailer | undefined;
+}
+
+/** Notices of what this process serves, and of its disk. */
+function createNotices(
+  { server, store: { dataDir } }: Config,
+  { store, world, log, http }: Base,
+  { authorization: { listRecipients }, webhooks, prediction, mailer }: NoticeParts,
+): Worker[] {
+  if (mailer === undefined) return [];
+  const service = server.authUrl ?? http.url;
+  const sources = [
+    createDiskSource(dataDir),
+    ...(server.parts.includes('webhooks') ? [webhooks.createNotices(service)] : []),
+    ...(server.parts.includes('prediction') ? [prediction.createNotices(service)] : []),
+  ];
+  return [createNoticeWorker({ store, world, log, mailer, sources, listRecipients, service })];
 }
 
 function openGrpc(config: Config, { log, metrics, world, tracing }: Base, areas: readonly Area[]) {

@@ -8,6 +8,7 @@ import type { RouteMount } from '../http/mount.ts';
 import type { RequireScope } from '../http/scope-middleware.ts';
 import type { Owners, VerifyToken } from '../identity.ts';
 import type { Mailer } from '../mail/mailer.ts';
+import type { NoticeDependencies } from '../notices/notice-worker.ts';
 import type { AuditChange } from '../operations/audit-change.ts';
 import { mountOperations } from '../operations/operation-routes.ts';
 import { respondRefusal } from '../pages/page-routes.ts';
@@ -21,6 +22,7 @@ import { createAttemptLimits } from './accounts/client-limits.ts';
 import { createOwners } from './accounts/owners.ts';
 import { createRefusalLog } from './accounts/refusal-log.ts';
 import { auditChange, implementAdministration } from './administration/administration.ts';
+import { listRecipients } from './administration/recipients-store.ts';
 import { authorizationWords } from './api/api-words.ts';
 import { createUserMount } from './api/user-routes.ts';
 import { ensureCommandLineClient } from './applications/command-line-client-store.ts';
@@ -61,6 +63,8 @@ export interface AuthorizationArea extends Area {
   /** Lets people in to pages that others serve. */
   readonly guard: SessionGuard;
   readonly owners: Owners;
+  /** Who gets notices. */
+  readonly listRecipients: NoticeDependencies['listRecipients'];
   /** Records what other areas change for administrators. */
   readonly auditChange: AuditChange;
   /** Registers the command line as a client; call before the first request. */
@@ -120,6 +124,7 @@ export function createAuthorizationArea(dependencies: AuthorizationDependencies)
     guard,
     auditChange,
     owners: createOwners(store),
+    listRecipients: (audience) => listRecipients(store, audience),
     ensureOwnClient: () => ensureCommandLineClient(store, world.nowMs()),
     createSetupLink: () => createSetupLink(signIn.context),
   };

@@ -1,4 +1,5 @@
 /** Prediction: answers Predict from the promoted models, takes reports, learns from them, keeps up with promotions. */
+
 import type { Area, OwnPort } from '../area.ts';
 import type { Config } from '../config/config.ts';
 import type { StoreOptions } from '../database/startup/open-store.ts';
@@ -6,6 +7,7 @@ import type { Store } from '../database/store.ts';
 import { type CallerRule, requireCaller } from '../grpc/call/require-caller.ts';
 import type { RequireScope } from '../http/scope-middleware.ts';
 import type { VerifyToken } from '../identity.ts';
+import type { NoticeSource } from '../notices/notice.ts';
 import type { AuditChange } from '../operations/audit-change.ts';
 import { mountOperations } from '../operations/operation-routes.ts';
 import type { Log } from '../telemetry/log.ts';
@@ -25,6 +27,7 @@ import { registerAccuracyMetrics } from './live-accuracy/accuracy-metrics.ts';
 import { createAccuracyWorker } from './live-accuracy/accuracy-worker.ts';
 import { type LlmDWire, openLlmDWire } from './llm-d/open-llm-d.ts';
 import { createDriftAlarms } from './observations/drift-alarms-worker.ts';
+import { createDriftNotices } from './observations/drift-notices.ts';
 import { createObservationSink, type LearningSink } from './observations/observation-sink.ts';
 import { createRequestSweeper } from './observations/request-sweeper.ts';
 import { createSampleKeeper } from './observations/sample-keeper.ts';
@@ -58,6 +61,8 @@ interface PredictionAdmin extends ModelAdmin {
 export interface PredictionArea extends Area {
   /** Models and how they do, for pages that show and promote them. */
   readonly admin: PredictionAdmin;
+  /** Notices that a model drifts; `pagesUrl` is where the pages are. */
+  readonly createNotices: (pagesUrl: string) => NoticeSource;
   /** Loads the promoted models; call before the first request. */
   loadModels(): Promise<void>;
 }
@@ -80,6 +85,7 @@ export function createPredictionArea(dependencies: PredictionDependencies): Pred
   return {
     apiWords: predictionWords,
     admin: createPredictionAdmin({ ...dependencies, predictor }, scraper),
+    createNotices: (pagesUrl) => createDriftNotices(dependencies.store, pagesUrl),
     routes: [
       ...PREDICTION_SERVICE_NAMES.map(
         (name) => ({ path: `/${name}`, errors: 'rpc', routes: createPredictRoutes(service, rule) }) as const,

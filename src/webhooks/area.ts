@@ -9,6 +9,7 @@ import type { RouteMount } from '../http/mount.ts';
 import { createRoutes } from '../http/routes.ts';
 import type { IdentityEnv, RequireScope } from '../http/scope-middleware.ts';
 import type { Owners } from '../identity.ts';
+import type { NoticeSource } from '../notices/notice.ts';
 import type { AuditChange } from '../operations/audit-change.ts';
 import { mountOperations } from '../operations/operation-routes.ts';
 import { withSteadyClock } from '../steady-clock.ts';
@@ -30,6 +31,7 @@ import { createDeliverySweeper } from './delivery/worker/delivery-sweeper.ts';
 import { createDeliveryWorker } from './delivery/worker/delivery-worker.ts';
 import { createEventSweeper } from './intake/event-sweeper-worker.ts';
 import { createHookAdmin, type HookAdmin } from './management/hook-admin.ts';
+import { createHookNotices } from './management/hook-notices.ts';
 import { createManagement } from './management/management.ts';
 
 export interface WebhooksDependencies {
@@ -51,6 +53,8 @@ export interface WebhooksArea extends Area {
   readonly workers: readonly Worker[];
   /** What the routes work with, for pages that show and change the same. */
   readonly admin: HookAdmin;
+  /** Notices to owners of webhooks; `pagesUrl` is where the pages are. */
+  readonly createNotices: (pagesUrl: string) => NoticeSource;
 }
 
 export function createWebhooksArea(dependencies: WebhooksDependencies): WebhooksArea {
@@ -87,11 +91,7 @@ export function createWebhooksArea(dependencies: WebhooksDependencies): Webhooks
     guard,
     wakeDeliveries: (hookIds) => deliveries.wake(hookIds),
   });
-  const managed = {
-    ...management,
-    requireScope,
-    manual: deliveries.manual,
-  };
+  const managed = { ...management, requireScope, manual: deliveries.manual };
   const routes = createRoutes<IdentityEnv>();
   routes.route('/', createRepositoryRoutes(managed));
   routes.route('/', createHookRoutes(managed));
@@ -112,5 +112,6 @@ export function createWebhooksArea(dependencies: WebhooksDependencies): Webhooks
       createEventSweeper({ store, world, log }),
     ],
     admin: createHookAdmin(managed),
+    createNotices: (pagesUrl) => createHookNotices(store, pagesUrl),
   };
 }

@@ -18,6 +18,7 @@ const MECHANISMS = [
   'telemetry',
   'encryption',
   'mail',
+  'notices',
   'pages',
   'operations',
   'api-reference',

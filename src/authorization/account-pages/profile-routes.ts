@@ -1,15 +1,27 @@
 import { html } from 'hono/html';
-import { formatDate, type Mistake, renderCsrf, renderDone, renderField, renderMistake } from '../../pages/elements.ts';
+import {
+  formatDate,
+  type Mistake,
+  renderCheck,
+  renderCsrf,
+  renderDone,
+  renderField,
+  renderMistake,
+} from '../../pages/elements.ts';
+import type { Html } from '../../pages/layout.ts';
 import { readField, toMistake } from '../../pages/page-routes.ts';
 import { findDone } from '../../pages/signed-in-pages.ts';
 import { auditStatement } from '../accounts/audit-store.ts';
 import { listOrganizationsOfUser } from '../accounts/organization-store.ts';
 import { changeProfile, type User } from '../accounts/user-store.ts';
+import { switchNoticesStatement, wantsNotices } from '../administration/recipients-store.ts';
 import { messages } from '../messages/messages.ts';
 import type { AccountPages, PageRequest } from './account-pages.ts';
 
-export function addProfileRoutes({ context, page, form }: AccountPages): void {
-  page('/account', async (request) => showProfile(context.store, request, { values: request.session.user }));
+export function addProfileRoutes(pages: AccountPages): void {
+  const { context, page, form } = pages;
+  if (context.mailer !== undefined) addNoticeForm(pages);
+  page('/account', async (request) => showProfile(context, request, { values: request.session.user }));
 
   form('/account', async (submission) => {
     const { c, session } = submission;
@@ -20,13 +32,30 @@ export function addProfileRoutes({ context, page, form }: AccountPages): void {
     try {
       await changeProfile(context.store, session.user.id, values);
     } catch (error) {
-      return showProfile(context.store, submission, { values, mistake: toMistake(error) });
+      return showProfile(context, submission, { values, mistake: toMistake(error) });
     }
     await context.store.writeAll([
       auditStatement({ kind: 'user_changed', userId: session.user.id }, context.world.nowMs()),
     ]);
     return c.redirect('/account?done=saved', 303);
   });
+}
+
+/** Only where the service sends mail. */
+function addNoticeForm({ context, form }: AccountPages): void {
+  form('/account/notices', async ({ c, session, form }) => {
+    const choice = form.has('notices') ? 'on' : 'off';
+    await context.store.writeAll([switchNoticesStatement(session.user.id, choice, context.world.nowMs())]);
+    return c.redirect('/account?done=notices', 303);
+  });
+}
+
+function renderNotices({ user, csrfToken }: PageRequest['session'], wants: boolean): Html {
+  const t = messages.notices;
+  return html`<section class="card stack" aria-labelledby="notices"><h2 id="notices">${t.title}</h2>
+<p class="soft">${t.about}${user.isEmailVerified ? '' : ` ${t.noAddress}`}</p>
+<form method="post" action="/account/notices" class="stack">${renderCsrf(csrfToken)}
+${renderCheck({ name: 'notices', value: '1', label: t.on, isChosen: wants })}<button class="plain">${messages.save}</button></form></section>`;
 }
 
 function describeEmail({ email, isEmailVerified }: User): string {
@@ -36,7 +65,7 @@ function describeEmail({ email, isEmailVerified }: User): string {
 }
 
 async function showProfile(
-  store: AccountPages['context']['store'],
+  { store, mailer }: AccountPages['context'],
   { c, session, show }: PageRequest,
   { values, mistake }: { readonly values: Pick<User, 'name' | 'email'>; readonly mistake?: Mistake },
 ): Promise<Response> {
@@ -44,7 +73,7 @@ async function showProfile(
   const { user, csrfToken } = session;
   const organizations = await listOrganizationsOfUser(store, user.id);
   const content = html`<div class="tight"><h1>${t.title}</h1><p class="soft">${t.lead}</p></div>
-${renderDone(findDone(c, { saved: t.saved }))}${renderMistake(mistake)}
+${renderDone(findDone(c, { saved: t.saved, notices: messages.notices.saved }))}${renderMistake(mistake)}
 <section class="card stack">
 <dl class="facts"><dt>${t.login}</dt><dd>${user.login}</dd><dt>${t.since}</dt><dd>${formatDate(user.createdAtMs)}</dd>
 ${organizations.length === 0 ? '' : html`<dt>${t.organizations}</dt><dd>${organizations.map(({ login, role }) => `${login} (${t.roles[role]})`).join(', ')}</dd>`}</dl>
@@ -54,6 +83,7 @@ ${renderField({ name: 'name', label: t.name, value: values.name, autocomplete: '
 ${renderField({ name: 'email', label: t.email, hint: describeEmail(user), type: 'email', value: values.email ?? '', autocomplete: 'email', isOptional: true, mistake })}
 <button>${messages.save}</button>
 </form>
-</section>`;
+</section>
+${mailer === undefined ? '' : renderNotices(session, await wantsNotices(store, user.id))}`;
   return show({ title: t.title, here: '/account', content }, { status: mistake ? 422 : 200 });
 }

@@ -13,6 +13,7 @@ import { eventsOfRepositories } from './0062-events-of-repositories.ts';
 import { deliveryMinutes } from './0064-delivery-minutes.ts';
 import { deliverySubjects } from './0066-delivery-subjects.ts';
 import { mails } from './people/0080-mails.ts';
+import { notices } from './people/0081-notices.ts';
 import { prediction } from './prediction/0010-prediction.ts';
 import { llmD } from './prediction/0060-llm-d.ts';
 import { waitingSpans } from './prediction/0061-waiting-spans.ts';
@@ -49,4 +50,5 @@ export const migrations: readonly Migration[] = [
   sharedLearning,
   mails,
   liveAccuracy,
+  notices,
 ];

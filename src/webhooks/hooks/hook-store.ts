@@ -9,6 +9,7 @@ import {
 } from '../../database/store.ts';
 import type { EventKind } from '../events/event-kind.ts';
 import type { EncryptedSecrets, EncryptionType, Hook, ProfileName } from './hook.ts';
+import { BY_OWNER } from './troubled-hooks-store.ts';
 
 /** Columns of `hooks` as they are read. */
 export interface HookRow extends EncryptedSecrets {
@@ -234,7 +235,7 @@ function toUpdate(id: number, change: HookChange): SqlValue[] {
     secret?.encrypted.previous_until_ms ?? null,
     change.nowMs,
     change.switch === undefined ? 0 : SWITCH_NUMBER_OF[change.switch],
-    'Switched off by its owner',
+    BY_OWNER,
     secret?.encrypted.previous_secret ?? null,
     secret?.expected ?? NO_BOX,
   ];

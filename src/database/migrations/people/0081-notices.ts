@@ -1,0 +1,19 @@
+import type { Migration } from '../../store.ts';
+
+/** The last notice of each cause, and who wants no notices. */
+export const notices: Migration = {
+  id: 81,
+  name: 'notices',
+  isExpansion: true,
+  statements: [
+    `CREATE TABLE notices (
+       cause {TEXT} NOT NULL PRIMARY KEY,
+       state {TEXT} NOT NULL,
+       sent_at_ms {INT} NOT NULL
+     )`,
+    `CREATE TABLE notice_choices (
+       user_id {TEXT} NOT NULL PRIMARY KEY REFERENCES users (id) ON DELETE CASCADE,
+       off_since_ms {INT} NOT NULL
+     )`,
+  ],
+};

@@ -1,0 +1,31 @@
+/** The room that is left for the data folder. */
+import { statfs } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import type { NoticeSource } from './notice.ts';
+import { noticeTexts } from './notice-texts.ts';
+
+const MIB = 1024 * 1024;
+/** As `trivet doctor` warns. */
+const FEW_MIB = 1024;
+
+export type ReadFreeBytes = (folder: string) => Promise<number>;
+
+const readFreeBytes: ReadFreeBytes = async (folder) => {
+  const { bavail, bsize } = await statfs(folder);
+  return bavail * bsize;
+};
+
+export function createDiskSource(folder: string, readFree: ReadFreeBytes = readFreeBytes): NoticeSource {
+  const host = hostname();
+  const cause = `disk:${host}:${folder}`;
+  return {
+    prefix: cause,
+    async listTroubles() {
+      const freeMib = Math.floor((await readFree(folder)) / MIB);
+      if (freeMib >= FEW_MIB) return [];
+      const text = noticeTexts.disk.full(host, folder, freeMib);
+      return [{ cause, state: 'full', audience: { kind: 'administrators' }, text }];
+    },
+    findRecovery: () => Promise.resolve(undefined),
+  };
+}

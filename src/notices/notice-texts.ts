@@ -1,0 +1,46 @@
+/** What notices say. */
+export const noticeTexts = {
+  hello: (name: string) => `Hello ${name},`,
+  footer: (service: string) =>
+    `Trivet, ${service}. You get at most one mail an hour about one thing. Switch these mails off on your profile page.`,
+  hook: {
+    open: 'Open the webhook',
+    failing: (place: string, url: string) => ({
+      subject: `A webhook of ${place} fails`,
+      paragraphs: [
+        `deliveries of a webhook of ${place} to ${url} have failed for more than five minutes.`,
+        'They are tried again. A webhook that goes on failing is disabled.',
+      ],
+    }),
+    disabled: (place: string, url: string, reason: string) => ({
+      subject: `A webhook of ${place} is disabled`,
+      paragraphs: [
+        `the webhook of ${place} to ${url} was disabled: ${reason}.`,
+        'Events are held for 7 days. Enable it once the receiver works, and what was held is sent.',
+      ],
+    }),
+    fine: (place: string, url: string) => ({
+      subject: `A webhook of ${place} works again`,
+      paragraphs: [`deliveries of a webhook of ${place} to ${url} are accepted again.`],
+    }),
+  },
+  model: {
+    open: 'Open the model',
+    drift: (model: string) => ({
+      subject: `The model ${model} drifts`,
+      paragraphs: [
+        `observed times of ${model} no longer fit what its served version predicts.`,
+        'A new version is learned from the newest observations; the page shows the errors over time.',
+      ],
+    }),
+  },
+  disk: {
+    full: (host: string, folder: string, freeMib: number) => ({
+      subject: `The disk of ${host} is nearly full`,
+      paragraphs: [
+        `${freeMib} MiB are left for "${folder}" on ${host}.`,
+        'Make room, or move the folder: without room nothing is stored.',
+      ],
+    }),
+  },
+} as const;

@@ -1,0 +1,78 @@
+/** Sends notices by mail. Every process with a mail server looks for troubles; the store decides which one sends. */
+import type { Store } from '../database/store.ts';
+import type { Mailer } from '../mail/mailer.ts';
+import type { Log } from '../telemetry/log.ts';
+import { createRoundWorker } from '../workers/round-worker.ts';
+import type { Worker } from '../workers/worker.ts';
+import type { World } from '../world.ts';
+import type { Audience, Notice, NoticeSource, Recipient } from './notice.ts';
+import { closeSilently, forgetOld, listOpen, recordNoticeOnce } from './notice-store.ts';
+import { noticeTexts } from './notice-texts.ts';
+
+export interface NoticeDependencies {
+  readonly store: Store;
+  readonly world: World;
+  readonly log: Log;
+  readonly mailer: Mailer;
+  readonly sources: readonly NoticeSource[];
+  /** Those who want notices and have a verified address. */
+  readonly listRecipients: (audience: Audience) => Promise<readonly Recipient[]>;
+  /** The address of the service, for the footer. */
+  readonly service: string;
+}
+
+const REST_MS = 30_000;
+/** Between two mails of one cause. */
+const QUIET_MS = 3_600_000;
+
+export function createNoticeWorker(dependencies: NoticeDependencies): Worker {
+  const { world, log } = dependencies;
+  const round = (signal: AbortSignal) => notifyOfTroubles(dependencies, signal);
+  return createRoundWorker({ name: 'notices', restMs: REST_MS, world, log, round });
+}
+
+/** Exported for its test. */
+export async function notifyOfTroubles(dependencies: NoticeDependencies, signal: AbortSignal): Promise<void> {
+  const { store, world, sources, log } = dependencies;
+  for (const source of sources) {
+    if (signal.aborted) return;
+    // One that fails must not keep the notices of the others.
+    await notifyOfSource(dependencies, source).catch((err: unknown) =>
+      log.error({ err, source: source.prefix }, 'Cannot look for what needs attention'),
+    );
+  }
+  await forgetOld(store, world.nowMs() - QUIET_MS);
+}
+
+async function notifyOfSource(dependencies: NoticeDependencies, source: NoticeSource): Promise<void> {
+  const { store, world } = dependencies;
+  // Read first: what begins meanwhile is not taken for over.
+  const open = await listOpen(store, source.prefix);
+  const troubles = await source.listTroubles(world.nowMs());
+  for (const trouble of troubles) await sendNotice(dependencies, trouble);
+  const still = new Set(troubles.map(({ cause }) => cause));
+  for (const cause of open) if (!still.has(cause)) await sendRecovery(dependencies, source, cause);
+}
+
+async function sendRecovery(dependencies: NoticeDependencies, source: NoticeSource, cause: string): Promise<void> {
+  const recovery = await source.findRecovery(cause);
+  if (recovery === undefined) await closeSilently(dependencies.store, cause);
+  else await sendNotice(dependencies, recovery);
+}
+
+async function sendNotice(
+  { store, world, mailer, listRecipients, service }: NoticeDependencies,
+  { cause, state, audience, text }: Notice,
+): Promise<void> {
+  const nowMs = world.nowMs();
+  const recipients = await listRecipients(audience);
+  const mails = recipients.map(({ name, email }) =>
+    mailer.queueStatement({
+      ...text,
+      to: email,
+      paragraphs: [noticeTexts.hello(name), ...text.paragraphs],
+      footer: noticeTexts.footer(service),
+    }),
+  );
+  await store.call(recordNoticeOnce, { cause, state, nowMs, quietUntilMs: nowMs - QUIET_MS, mails });
+}

@@ -1,0 +1,30 @@
+/** A notice: people receive it without asking, when something that is theirs needs attention. */
+import type { Mail } from '../mail/mail.ts';
+
+export type Audience = { readonly kind: 'owner'; readonly ownerId: string } | { readonly kind: 'administrators' };
+
+export interface Notice {
+  /** What it is about, as `hook:12`: of one cause there is at most one mail an hour. */
+  readonly cause: string;
+  /** A word; another one is another notice. */
+  readonly state: string;
+  readonly audience: Audience;
+  readonly text: NoticeText;
+}
+
+export type NoticeText = Pick<Mail, 'subject' | 'paragraphs' | 'link'>;
+
+export interface Recipient {
+  readonly name: string;
+  readonly email: string;
+}
+
+/** Looks at one kind of thing. */
+export interface NoticeSource {
+  /** What every cause of it begins with. */
+  readonly prefix: string;
+  /** Everything that is wrong now. */
+  readonly listTroubles: (nowMs: number) => Promise<readonly Notice[]>;
+  /** The notice that a trouble is over; undefined: no notice, for example because the thing was deleted. */
+  readonly findRecovery: (cause: string) => Promise<Notice | undefined>;
+}

@@ -1,0 +1,183 @@
+import assert from 'node:assert/strict';
+import { insertTestHook } from '../../test/support/deliveries-store.ts';
+import { forEachEngine } from '../../test/support/engines.ts';
+import { addUser } from '../../test/support/page-service.ts';
+import { createStillWorld } from '../../test/support/still-world.ts';
+import { verifyEmail } from '../authorization/accounts/email-store.ts';
+import { listRecipients, switchNoticesStatement } from '../authorization/administration/recipients-store.ts';
+import { type Store, statement } from '../database/store.ts';
+import { createSecretCipher } from '../encryption/secret-cipher.ts';
+import type { Mail } from '../mail/mail.ts';
+import { sendDueMails } from '../mail/mail-worker.ts';
+import { createMailer } from '../mail/mailer.ts';
+import type { Smtp } from '../mail/smtp.ts';
+import { addAlarmsStatements } from '../prediction/observations/drift-alarm-store.ts';
+import { createDriftNotices } from '../prediction/observations/drift-notices.ts';
+import { createLog } from '../telemetry/log.ts';
+import { createHookNotices } from '../webhooks/management/hook-notices.ts';
+import { createDiskSource } from './disk-source.ts';
+import type { NoticeSource } from './notice.ts';
+import { notifyOfTroubles } from './notice-worker.ts';
+
+const fail = statement(
+  'test-fail-hook',
+  `INSERT INTO endpoint_queue (hook_id, owner_id, origin, shard, next_at_ms, version, parked, fails, failing_since_ms)
+   VALUES ($1, $2, 'o', 0, 0, 1, 0, 1, $3)
+   ON CONFLICT (hook_id) DO UPDATE SET failing_since_ms = excluded.failing_since_ms`,
+);
+const disable = statement(
+  'test-disable-hook',
+  'UPDATE hooks SET disabled_at_ms = $2, disabled_reason = $3 WHERE id = $1',
+);
+const MINUTE_MS = 60_000;
+const never = new AbortController().signal;
+
+async function watch(store: Store, createSources: (store: Store) => readonly NoticeSource[]) {
+  const world = createStillWorld();
+  const cipher = createSecretCipher([new Uint8Array(32).fill(1)], world);
+  const log = createLog('silent');
+  const mailer = createMailer({ cipher, world });
+  const ada = await addVerified(store, world, 'ada');
+  const mails: Mail[] = [];
+  const smtp: Smtp = {
+    async send(mail) {
+      mails.push(mail);
+    },
+    check: () => Promise.resolve(),
+  };
+  const look = (on = store) =>
+    notifyOfTroubles(
+      {
+        store: on,
+        world,
+        log,
+        mailer,
+        sources: createSources(on),
+        listRecipients: (who) => listRecipients(on, who),
+        service: 'https://id',
+      },
+      never,
+    );
+  return {
+    world,
+    ada,
+    look,
+    /** What was sent since the last call. */
+    readMails: async () => {
+      mails.length = 0;
+      await sendDueMails({ store, cipher, world, log, smtp }, never);
+      return mails.map(({ to, subject }) => `${to}: ${subject}`);
+    },
+  };
+}
+
+async function addVerified(store: Store, world: ReturnType<typeof createStillWorld>, login: string, isAdmin = false) {
+  const user = await addUser({ store, world }, login, isAdmin);
+  await verifyEmail(store, { userId: user.id, email: `${login}@example.org`, statements: [] });
+  return user;
+}
+
+const hookSources = (store: Store) => [createHookNotices(store, 'https://id')];
+
+forEachEngine(
+  'an owner receives a notice when a webhook fails, is disabled, and works again, at most once an hour',
+  async (store) => {
+    const { world, ada, look, readMails } = await watch(store, hookSources);
+    await insertTestHook(store, { id: 7, url: 'https://ci.example.org/', ownerId: ada.id });
+    const setFailing = (sinceMs: number | null) => store.write(fail, [7, ada.id, sinceMs]);
+    await setFailing(world.nowMs());
+    await look();
+    assert.deepEqual(await readMails(), [], 'a short outage is no news');
+    world.moveMs(6 * MINUTE_MS);
+    await look();
+    await look();
+    assert.match((await readMails()).join(), /^ada@example\.org: A webhook of \S+\/repository-7 fails$/);
+
+    await store.write(disable, [7, world.nowMs(), '410 Gone']);
+    await look();
+    assert.deepEqual(await readMails(), [], 'not within the hour');
+    world.moveMs(60 * MINUTE_MS);
+    await look();
+    assert.match((await readMails()).join(), / is disabled$/);
+
+    await store.write(disable, [7, null, null]);
+    await setFailing(null);
+    world.moveMs(61 * MINUTE_MS);
+    await look();
+    await look();
+    assert.match((await readMails()).join(), /^ada@example\.org: A webhook of \S+ works again$/);
+  },
+);
+
+forEachEngine('a webhook that comes and goes causes one mail an hour', async (store) => {
+  const { world, ada, look, readMails } = await watch(store, hookSources);
+  await insertTestHook(store, { id: 7, url: 'https://ci.example.org/', ownerId: ada.id });
+  const sent = [];
+  for (let minute = 0; minute < 180; minute += 1) {
+    await store.write(fail, [7, ada.id, minute % 2 === 0 ? world.nowMs() - 10 * MINUTE_MS : null]);
+    await look();
+    sent.push(...(await readMails()));
+    world.moveMs(MINUTE_MS);
+  }
+  assert.equal(sent.length, 3);
+});
+
+forEachEngine('two processes send it once', async (store, { openAnother }) => {
+  const { world, ada, look, readMails } = await watch(store, hookSources);
+  const other = await openAnother();
+  for (let id = 1; id <= 20; id += 1) {
+    await insertTestHook(store, { id, url: 'https://ci.example.org/', ownerId: ada.id });
+    await store.write(fail, [id, ada.id, world.nowMs() - 10 * MINUTE_MS]);
+  }
+  await Promise.all([look(store), look(other), look(store), look(other)]);
+  assert.equal((await readMails()).length, 20);
+});
+
+forEachEngine(
+  'no notice is sent of a webhook that its owner switched off or deleted, nor to a person who wants no notices',
+  async (store) => {
+    const { world, ada, look, readMails } = await watch(store, hookSources);
+    for (const id of [1, 2]) {
+      await insertTestHook(store, { id, url: 'https://ci.example.org/', ownerId: ada.id });
+      await store.write(fail, [id, ada.id, world.nowMs() - 10 * MINUTE_MS]);
+    }
+    await look();
+    assert.equal((await readMails()).length, 2);
+    world.moveMs(61 * MINUTE_MS);
+    await store.write(disable, [1, world.nowMs(), 'Switched off by its owner']);
+    await store.write(statement('test-delete-hook', 'DELETE FROM hooks WHERE id = $1'), [2]);
+    await look();
+    assert.deepEqual(await readMails(), []);
+    await store.writeAll([switchNoticesStatement(ada.id, 'off', world.nowMs())]);
+    await insertTestHook(store, { id: 3, url: 'https://ci.example.org/', ownerId: ada.id });
+    await store.write(fail, [3, ada.id, world.nowMs() - 10 * MINUTE_MS]);
+    await look();
+    assert.deepEqual(await readMails(), []);
+  },
+);
+
+forEachEngine('administrators receive a notice when a model drifts and when a disk is nearly full', async (store) => {
+  let freeBytes = 100 * 1024 * 1024;
+  const sources = (on: Store) => [
+    createDriftNotices(on, 'https://id'),
+    createDiskSource('/var/lib/trivet', () => Promise.resolve(freeBytes)),
+  ];
+  const { world, look, readMails } = await watch(store, sources);
+  await addVerified(store, world, 'root', true);
+  const alarm = { targetModel: 'llama', target: 'ttft', cause: 'error', count: 1, lastAtMs: world.nowMs() } as const;
+  await store.writeAll(addAlarmsStatements([alarm]));
+  await look();
+  await look();
+  const subjects = (await readMails()).map((line) => line.replace(/disk of \S+/, 'disk of a host'));
+  assert.deepEqual(subjects.toSorted(), [
+    'root@example.org: The disk of a host is nearly full',
+    'root@example.org: The model llama drifts',
+  ]);
+  freeBytes = 1e12;
+  world.moveMs(3 * 60 * MINUTE_MS);
+  await look();
+  assert.deepEqual(await readMails(), []);
+  freeBytes = 0;
+  await look();
+  assert.equal((await readMails()).length, 1, 'full again');
+});

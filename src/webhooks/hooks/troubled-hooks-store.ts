@@ -1,0 +1,70 @@
+/** The webhooks that fail, or were disabled by the service. */
+import { type Row, type Store, statement } from '../../database/store.ts';
+
+/** As `hook-store.ts` records it. */
+export const BY_OWNER = 'Switched off by its owner';
+
+interface TroubledRow extends Row {
+  readonly id: number;
+  readonly url: string;
+  readonly owner_id: string;
+  readonly owner_login: string;
+  readonly path: string;
+  readonly disabled_at_ms: number | null;
+  readonly disabled_reason: string | null;
+}
+
+const COLUMNS = 'h.id, h.url, r.owner_id, r.owner_login, r.path, h.disabled_at_ms, h.disabled_reason';
+
+const troubledAfter = statement<TroubledRow>(
+  'troubled-hooks-after',
+  `SELECT ${COLUMNS} FROM hooks h JOIN repositories r ON r.id = h.repository_id
+     LEFT JOIN endpoint_queue q ON q.hook_id = h.id
+   WHERE h.id > $1 AND ((h.disabled_at_ms IS NULL AND q.failing_since_ms <= $2)
+     OR (h.disabled_at_ms IS NOT NULL AND h.disabled_reason <> $3))
+   ORDER BY h.id LIMIT $4`,
+);
+const hookById = statement<TroubledRow>(
+  'hook-with-repository',
+  `SELECT ${COLUMNS} FROM hooks h JOIN repositories r ON r.id = h.repository_id WHERE h.id = $1`,
+);
+
+export interface WatchedHook {
+  readonly id: number;
+  readonly url: string;
+  readonly ownerId: string;
+  readonly ownerLogin: string;
+  readonly path: string;
+  readonly isDisabled: boolean;
+  readonly disabledReason: string | null;
+}
+
+const PAGE_SIZE = 500;
+
+/** Those that have failed since `failingUntilMs` or longer. */
+export async function listTroubledSince(store: Store, failingUntilMs: number): Promise<WatchedHook[]> {
+  const found: WatchedHook[] = [];
+  for (let after = 0; ; ) {
+    const rows = await store.read(troubledAfter, [after, failingUntilMs, BY_OWNER, PAGE_SIZE]);
+    found.push(...rows.map(toWatched));
+    if (rows.length < PAGE_SIZE) return found;
+    after = rows.at(-1)?.id ?? 0;
+  }
+}
+
+export async function findWatched(store: Store, id: number): Promise<WatchedHook | undefined> {
+  const [row] = await store.read(hookById, [id]);
+  return row && toWatched(row);
+}
+
+function toWatched(row: TroubledRow): WatchedHook {
+  return {
+    id: row.id,
+    url: row.url,
+    ownerId: row.owner_id,
+    ownerLogin: row.owner_login,
+    path: row.path,
+    isDisabled: row.disabled_at_ms !== null,
+    disabledReason: row.disabled_reason,
+  };
+}

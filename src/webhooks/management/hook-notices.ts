@@ -1,0 +1,41 @@
+/** Notices to the owner of a webhook: it fails, is disabled, works again. */
+import type { Store } from '../../database/store.ts';
+import type { Notice, NoticeSource, NoticeText } from '../../notices/notice.ts';
+import { noticeTexts } from '../../notices/notice-texts.ts';
+import { findWatched, listTroubledSince, type WatchedHook } from '../hooks/troubled-hooks-store.ts';
+
+/** A receiver that is away for less, such as during a restart, is nothing to write about. */
+const FAILING_MS = 5 * 60_000;
+const PREFIX = 'hook:';
+
+/** `pagesUrl`: where the pages of the service are. */
+export function createHookNotices(store: Store, pagesUrl: string): NoticeSource {
+  const toNotice = (hook: WatchedHook, state: 'failing' | 'disabled' | 'fine'): Notice => ({
+    cause: PREFIX + hook.id,
+    state,
+    audience: { kind: 'owner', ownerId: hook.ownerId },
+    text: { ...describeState(hook, state), link: { label: noticeTexts.hook.open, url: pagesUrl + pathOf(hook) } },
+  });
+  return {
+    prefix: PREFIX,
+    async listTroubles(nowMs) {
+      const hooks = await listTroubledSince(store, nowMs - FAILING_MS);
+      return hooks.map((hook) => toNotice(hook, hook.isDisabled ? 'disabled' : 'failing'));
+    },
+    async findRecovery(cause) {
+      const hook = await findWatched(store, Number(cause.slice(PREFIX.length)));
+      // Deleted, or switched off by its owner, who knows.
+      return hook === undefined || hook.isDisabled ? undefined : toNotice(hook, 'fine');
+    },
+  };
+}
+
+function describeState(hook: WatchedHook, state: 'failing' | 'disabled' | 'fine'): NoticeText {
+  const place = `${hook.ownerLogin}/${hook.path}`;
+  if (state === 'disabled') return noticeTexts.hook.disabled(place, hook.url, hook.disabledReason ?? '');
+  return noticeTexts.hook[state](place, hook.url);
+}
+
+function pathOf({ ownerLogin, path, id }: WatchedHook): string {
+  return `/webhooks/${encodeURIComponent(ownerLogin)}/${encodeURIComponent(path)}/${id}`;
+}
