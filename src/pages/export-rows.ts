@@ -5,7 +5,7 @@ import type { HttpEnv } from '../http/context.ts';
 export const EXPORT_FORMATS = ['csv', 'jsonl'] as const;
 export type ExportFormat = (typeof EXPORT_FORMATS)[number];
 
-export type ExportRow = Readonly<Record<string, string | number | boolean | null>>;
+export type ExportRow = Readonly<Record<string, string | number | boolean | null | undefined>>;
 
 export interface RowExport {
   /** Of the file, without its ending. */

@@ -53,6 +53,6 @@ export function toMistake(error: unknown): Mistake {
   throw error;
 }
 
-function toSentence(message: string): string {
+export function toSentence(message: string): string {
   return /[.!?]$/.test(message) ? message : `${message}.`;
 }

@@ -54,6 +54,8 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
       '/admin/users/grace/disable',
       '/admin/users/grace/password-link',
       '/admin/activity',
+      '/admin/activity?user=ada&kind=sign_in&since=2026-01-01T10:00',
+      '/admin/activity?user=unknown',
       '/account/nothing',
     ];
     for (const path of paths) await check(path, service.url + path);

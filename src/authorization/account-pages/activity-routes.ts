@@ -3,22 +3,14 @@ import { Failure } from '../../errors.ts';
 import { renderMoment } from '../../pages/elements.ts';
 import type { Html } from '../../pages/layout.ts';
 import { type EventCursor, listEvents, type RecordedEvent } from '../accounts/audit-store.ts';
-import { findLogins } from '../accounts/user-store.ts';
 import { messages } from '../messages/messages.ts';
 import type { AccountPages, PageRequest } from './account-pages.ts';
 
 const PAGE_SIZE = 50;
 
-/** The audit log: people see their own events, administrators see all. */
+/** The audit log of a person's own account. */
 export function addActivityRoutes({ context, page }: AccountPages): void {
-  page('/account/activity', (request) =>
-    showEvents(context, request, { userId: request.session.user.id, here: '/account/activity' }),
-  );
-
-  page('/admin/activity', (request) => {
-    checkAdmin(request);
-    return showEvents(context, request, { here: '/admin/activity' });
-  });
+  page('/account/activity', (request) => showEvents(context, request));
 }
 
 /** Throws `not_found`, not `forbidden`: a person without access does not learn that the page exists. */
@@ -26,25 +18,21 @@ export function checkAdmin({ session }: PageRequest): void {
   if (!session.user.isAdmin) throw new Failure('not_found', messages.error.notFound);
 }
 
-async function showEvents(
-  { store }: AccountPages['context'],
-  { c, show }: PageRequest,
-  { userId, here }: { readonly userId?: string; readonly here: string },
-): Promise<Response> {
+const HERE = '/account/activity';
+
+async function showEvents({ store }: AccountPages['context'], { c, session, show }: PageRequest): Promise<Response> {
   const t = messages.activity;
-  const events = await listEvents(store, { userId, before: parseCursor(c.req.query('before')), limit: PAGE_SIZE + 1 });
+  const search = { userId: session.user.id, before: parseCursor(c.req.query('before')), limit: PAGE_SIZE + 1 };
+  const events = await listEvents(store, search);
   const shown = events.slice(0, PAGE_SIZE);
-  const people = shown.map((event) => event.userId);
-  const logins = userId === undefined ? await findLogins(store, people) : undefined;
   const last = shown.at(-1);
   const more =
     events.length > PAGE_SIZE && last
-      ? html`<p><a class="button plain" href="${here}?before=${last.atMs}.${last.id}">${t.more}</a></p>`
+      ? html`<p><a class="button plain" href="${HERE}?before=${last.atMs}.${last.id}">${t.more}</a></p>`
       : '';
-  const title = userId === undefined ? t.allTitle : t.title;
-  const content = html`<div class="tight"><h1>${title}</h1><p class="soft">${userId === undefined ? t.allLead : t.lead}</p></div>
-${shown.length === 0 ? html`<p class="empty">${t.none}</p>` : html`<ul class="list">${shown.map((event) => renderEvent(event, logins))}</ul>`}${more}`;
-  return show({ title, here, content });
+  const content = html`<div class="tight"><h1>${t.title}</h1><p class="soft">${t.lead}</p></div>
+${shown.length === 0 ? html`<p class="empty">${t.none}</p>` : html`<ul class="list">${shown.map((event) => renderEvent(event, undefined))}</ul>`}${more}`;
+  return show({ title: t.title, here: HERE, content });
 }
 
 const WARNING_KINDS = new Set([
@@ -55,10 +43,11 @@ const WARNING_KINDS = new Set([
   'secret_in_query',
 ]);
 
-function renderEvent(event: RecordedEvent, logins: ReadonlyMap<string, string> | undefined): Html {
+export function renderEvent(event: RecordedEvent, logins: ReadonlyMap<string, string> | undefined): Html {
   const { details = {} } = event;
   const facts = [
     logins && event.userId ? (logins.get(event.userId) ?? event.userId) : undefined,
+    logins && event.actorId ? messages.activity.doneBy(logins.get(event.actorId) ?? event.actorId) : undefined,
     event.clientId,
     event.address === '-' ? undefined : event.address,
     ...Object.entries(details).map(([name, value]) => `${name.replaceAll('_', ' ')}: ${value}`),

@@ -15,6 +15,7 @@ import { PERSON_STATES, searchPeople } from '../administration/people-store.ts';
 import { toPerson } from '../administration/person.ts';
 import { createTestMail } from '../messages/mail-messages.ts';
 import { messages } from '../messages/messages.ts';
+import { addAuditRoutes } from './audit-routes.ts';
 import {
   formatFilter,
   type NewPersonValues,
@@ -33,6 +34,7 @@ export function addPeopleRoutes(pages: AccountPages): void {
   addCreation(pages);
   addTestMail(pages);
   addPersonRoutes(pages);
+  addAuditRoutes(pages);
 }
 
 function addList({ context, page }: AccountPages): void {

@@ -1,0 +1,95 @@
+/** The audit log of all accounts, for administrators: filters that stay in the address, and an export of what fits. */
+import type { Context } from 'hono';
+import { isFailure } from '../../errors.ts';
+import type { HttpEnv } from '../../http/context.ts';
+import type { Mistake } from '../../pages/elements.ts';
+import { readExportFormat, respondExport } from '../../pages/export-rows.ts';
+import { toSentence } from '../../pages/page-routes.ts';
+import type { AccountPages, PageRequest } from '../account-pages/account-pages.ts';
+import { checkAdmin } from '../account-pages/activity-routes.ts';
+import { findLogins } from '../accounts/user-store.ts';
+import { type AuditSearch, findEvents, searchAudit, toRow } from '../administration/audit-operations.ts';
+import { messages } from '../messages/messages.ts';
+import { AUDIT, type AuditFilter, formatAuditFilter, renderAudit } from './audit-view.ts';
+
+const PAGE_SIZE = 50;
+const EXPORT_PAGE_SIZE = 200;
+
+export function addAuditRoutes({ context, page }: AccountPages): void {
+  page(AUDIT, (request) => {
+    checkAdmin(request);
+    return showAudit(context, request);
+  });
+
+  page(`${AUDIT}/export`, async (request) => {
+    checkAdmin(request);
+    const { c } = request;
+    const search = parseSearch(readFilter(c), { limit: EXPORT_PAGE_SIZE });
+    const format = readExportFormat(c.req.query('format'));
+    return respondExport(c, { name: 'audit', format, columns: COLUMNS, pages: readAll(context.store, search) });
+  });
+}
+
+const COLUMNS = ['at', 'kind', 'user', 'userId', 'actor', 'actorId', 'clientId', 'address', 'details', 'id'] as const;
+
+async function* readAll(store: AccountPages['context']['store'], search: AuditSearch) {
+  for (let before = search.before; ; ) {
+    const { found, next } = await findEvents(store, { ...search, before });
+    const logins = await findLogins(
+      store,
+      found.flatMap(({ userId, actorId }) => [userId, actorId]),
+    );
+    yield found.map((event) => {
+      const { details, ...row } = toRow(event, logins);
+      return { ...row, details: JSON.stringify(details) };
+    });
+    if (next === null) return;
+    before = next;
+  }
+}
+
+function readFilter(c: Context<HttpEnv>): AuditFilter {
+  const read = (name: string) => (c.req.query(name) ?? '').trim().slice(0, 100);
+  return { user: read('user'), by: read('by'), kind: read('kind'), since: read('since'), until: read('until') };
+}
+
+/** Throws `invalid` for a kind or a time that cannot be. A time without a zone is UTC, as the page shows times. */
+function parseSearch(
+  filter: AuditFilter,
+  more: { readonly limit: number; readonly before?: string | undefined },
+): AuditSearch {
+  const given = Object.entries({ ...filter, since: toZone(filter.since), until: toZone(filter.until) });
+  return searchAudit.input.parse({ ...Object.fromEntries(given.filter(([, value]) => value !== '')), ...more });
+}
+
+function toZone(time: string): string {
+  const [, minute, seconds = ':00'] = /^(\d{4}-\d\d-\d\dT\d\d:\d\d)(:\d\d)?$/.exec(time) ?? [];
+  return minute === undefined ? time : `${minute}${seconds}Z`;
+}
+
+async function showAudit({ store }: AccountPages['context'], { c, show }: PageRequest): Promise<Response> {
+  const filter = readFilter(c);
+  const { found, next, mistake } = await findPage(store, filter, c.req.query('before'));
+  const logins = await findLogins(
+    store,
+    found.flatMap(({ userId, actorId }) => [userId, actorId]),
+  );
+  const more = next === null ? undefined : AUDIT + formatAuditFilter(filter, { before: next });
+  const content = renderAudit({ events: found, logins, filter, next: more, mistake });
+  return show({ title: messages.activity.allTitle, here: AUDIT, content }, { status: mistake ? 422 : 200 });
+}
+
+async function findPage(store: AccountPages['context']['store'], filter: AuditFilter, before: string | undefined) {
+  try {
+    return { ...(await findEvents(store, parseSearch(filter, { limit: PAGE_SIZE, before }))), mistake: undefined };
+  } catch (error) {
+    return { found: [], next: null, mistake: explain(error) };
+  }
+}
+
+function explain(error: unknown): Mistake {
+  // An address that a person has typed: a login that no person has, or what the schema refuses.
+  if (isFailure(error) && error.code === 'not_found') return { message: toSentence(error.message) };
+  if (error instanceof Error && error.name.endsWith('ZodError')) return { message: messages.activity.wrongFilter };
+  throw error;
+}

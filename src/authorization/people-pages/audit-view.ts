@@ -1,0 +1,52 @@
+import { html } from 'hono/html';
+import { type Mistake, renderField, renderMistake, renderSelect } from '../../pages/elements.ts';
+import type { Html } from '../../pages/layout.ts';
+import { renderEvent } from '../account-pages/activity-routes.ts';
+import { AUDIT_KINDS, type RecordedEvent } from '../accounts/audit-store.ts';
+import { messages } from '../messages/messages.ts';
+
+export const AUDIT = '/admin/activity';
+
+export interface AuditFilter {
+  readonly user: string;
+  readonly by: string;
+  readonly kind: string;
+  readonly since: string;
+  readonly until: string;
+}
+
+export interface AuditView {
+  readonly events: readonly RecordedEvent[];
+  readonly logins: ReadonlyMap<string, string>;
+  readonly filter: AuditFilter;
+  /** The address of the next page. */
+  readonly next: string | undefined;
+  readonly mistake: Mistake | undefined;
+}
+
+/** The filter as a query, to stay in every address that goes on from it. */
+export function formatAuditFilter(filter: AuditFilter, more: Readonly<Record<string, string>> = {}): string {
+  const given = Object.entries({ ...filter, ...more }).filter(([, value]) => value !== '');
+  return given.length === 0 ? '' : `?${new URLSearchParams(given).toString()}`;
+}
+
+export function renderAudit({ events, logins, filter, next, mistake }: AuditView): Html {
+  const t = messages.activity;
+  return html`<div class="tight"><h1>${t.allTitle}</h1><p class="soft">${t.allLead}</p></div>${renderMistake(mistake)}
+${renderFilter(filter)}
+${events.length === 0 ? html`<p class="empty">${t.noneFits}</p>` : html`<ul class="list">${events.map((event) => renderEvent(event, logins))}</ul>`}
+${next === undefined ? '' : html`<p><a class="button plain" href="${next}">${t.more}</a></p>`}
+<p class="small">${messages.users.exportAs} <a href="${AUDIT}/export${formatAuditFilter(filter, { format: 'csv' })}">CSV</a>, <a href="${AUDIT}/export${formatAuditFilter(filter, { format: 'jsonl' })}">JSON lines</a></p>`;
+}
+
+function renderFilter(filter: AuditFilter): Html {
+  const t = messages.activity;
+  const kinds = AUDIT_KINDS.map((value) => ({ value, label: messages.audit[value] }));
+  return html`<form method="get" class="card stack"><div class="pair">
+${renderField({ name: 'user', label: t.account, value: filter.user, autocomplete: 'off', isOptional: true })}
+${renderField({ name: 'by', label: t.by, value: filter.by, autocomplete: 'off', isOptional: true })}
+${renderSelect({ name: 'kind', label: t.what, choices: [{ value: '', label: t.everything }, ...kinds], value: filter.kind })}
+${renderField({ name: 'since', label: t.since, type: 'datetime-local', value: filter.since, isOptional: true })}
+${renderField({ name: 'until', label: t.until, type: 'datetime-local', value: filter.until, isOptional: true })}
+</div><button class="plain">${messages.users.find}</button></form>`;
+}
