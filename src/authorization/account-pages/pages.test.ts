@@ -34,6 +34,12 @@ describe('in a browser', { skip: findReasonToSkipPages() }, () => {
     const codes = await page.locator('.codes code').allInnerTexts();
     assert.equal(codes.length, 10);
     assert.deepEqual(await findFlaws(page), []);
+    const [download] = await Promise.all([page.waitForEvent('download'), page.click('text=Download')]);
+    assert.equal(download.suggestedFilename(), 'trivet-recovery-codes.txt');
+    const saved = readFileSync(await download.path(), 'utf8')
+      .trim()
+      .split(/\s+/);
+    assert.deepEqual(saved, codes, 'the file has each code on a line of its own');
     await page.click('text=I have kept them');
     assert.match(await readText(page), /10 recovery codes left/);
 
