@@ -58,7 +58,9 @@ export async function orderPasswordLink(
 ): Promise<PasswordLink> {
   const { store, world } = dependencies;
   const user = await findChangeable(store, actor, login);
-  checkMail(dependencies, { email: user.email, sendsMail });
+  // An address that the person typed, or a thief of their session, is not where a way in may be sent.
+  const email = user.isEmailVerified ? user.email : null;
+  checkMail(dependencies, { email, sendsMail });
   if (user.disabledAtMs !== null)
     throw new Failure('conflict', 'Cannot create the link: the account is disabled', { field: 'login' });
   const purpose = user.passwordChangedAtMs === null ? 'invitation' : 'reset';
@@ -67,7 +69,7 @@ export async function orderPasswordLink(
   await store.writeAll([
     link.statement,
     recordStatement({ kind: 'password_link_created', userId: user.id, details }, actor, world.nowMs()),
-    ...listMailStatements(dependencies, { link, to: user, purpose, sendsMail }),
+    ...listMailStatements(dependencies, { link, to: { ...user, email }, purpose, sendsMail }),
   ]);
   return link;
 }
@@ -83,7 +85,7 @@ function checkMail(
   if (!sendsMail) return;
   if (mailer === undefined) throw new Failure('conflict', 'Cannot send the link: this service sends no mail');
   if (email === null)
-    throw new Failure('invalid', 'Cannot send the link: the account has no email address', { field: 'email' });
+    throw new Failure('invalid', 'Cannot send the link: the account has no verified email address', { field: 'email' });
 }
 
 interface LinkMail {

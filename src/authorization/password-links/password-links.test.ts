@@ -191,6 +191,24 @@ describe('with a mail server', { skip: findReasonToSkipMail() }, async () => {
     assert.ok(kinds.some(([kind, actor]) => kind === 'user_invited' && actor === root.id));
   });
 
+  test('an administrator sends a link to a verified address alone', async (t) => {
+    const service = await servePages(t, { withMail: true });
+    await addUser(service, 'root', true);
+    await addVerified(service, 'ada');
+    await addUser(service, 'eve');
+    const client = await openAs(service, 'root');
+    const order = (login: string) => {
+      const path = `/admin/users/${login}/password-link`;
+      return client.submit(path, path, { way: 'mail' });
+    };
+    const refused = await client.readRefusal(order('eve'));
+    assert.deepEqual([refused.status, refused.body.includes('no verified email address')], [422, true]);
+    assert.equal((await order('ada')).location, '/admin/users/ada?done=mailed');
+    const [mail, ...others] = await readMails(service);
+    assert.deepEqual([mail?.to, others.length], [['ada@example.org'], 0]);
+    readLink(mail, service);
+  });
+
   test('an administrator gets a test mail at the own address', async (t) => {
     const service = await servePages(t, { withMail: true });
     await addUser(service, 'root', true);

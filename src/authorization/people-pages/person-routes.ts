@@ -134,7 +134,7 @@ function showChange(
   { session, show }: PageRequest,
   { user, change, mistake }: Change,
 ): Promise<Response> {
-  const canMail = context.mailer !== undefined && user.email !== null;
+  const canMail = context.mailer !== undefined && user.email !== null && user.isEmailVerified;
   const content = renderChange({ user, change, canMail, mistake, csrfToken: session.csrfToken });
   const title = messages.changes[change].title(user.login);
   return show({ title, here: PEOPLE, content }, { status: mistake ? 422 : 200 });
