@@ -24,7 +24,7 @@ export interface ApplicationForm {
   readonly isPublic: boolean;
   readonly grantTypes?: readonly GrantType[] | undefined;
   readonly authenticatedRefresh?: boolean | undefined;
-  /** Only operators say so. */
+  /** Only operators set it: a resource server may introspect every token. */
   readonly mayIntrospect?: boolean | undefined;
 }
 

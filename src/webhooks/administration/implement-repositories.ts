@@ -69,7 +69,7 @@ interface Announcement {
   readonly idempotencyKey?: string | undefined;
 }
 
-/** Not for administrators alone: whoever administers the repository may announce its events. */
+/** Everybody who administers the repository may announce its events, not only administrators of the service. */
 async function announce(
   management: Management,
   actor: Actor,

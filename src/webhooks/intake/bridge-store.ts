@@ -51,7 +51,7 @@ export interface BridgeStore {
   list(repositoryId: number): Promise<{ readonly host: string; readonly createdAtMs: number }[]>;
   /** `statements` commit with it. */
   put(secret: BridgeSecret, statements: readonly BoundStatement[]): Promise<void>;
-  /** False when there is none. `statements` commit with it. */
+  /** False when no secret is stored for the host. `statements` commit with it. */
   remove(repositoryId: number, host: string, statements: readonly BoundStatement[]): Promise<boolean>;
 }
 
