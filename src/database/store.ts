@@ -45,9 +45,6 @@ export interface BoundStatement {
   readonly parameters: readonly SqlValue[];
 }
 
-/** The name in delivery. */
-export type Step = BoundStatement;
-
 /** What a procedure may do inside its transaction. */
 export interface Transaction {
   run<R extends object>(statement: Statement<R>, parameters: readonly SqlValue[]): Promise<R[]>;

@@ -2,77 +2,132 @@ import { type BoundStatement, type SqlValue, type Statement, statement } from '.
 
 /**
  * Statements over many rows at once, in the portable subset: a list of values as long as one of a few widths, so that
- * every width is prepared once. Both engines name the columns of `VALUES` column1, column2, ….
+ * every width is prepared once. A row is an object; its values are named in the text, so no two can be swapped.
  */
 const WIDTHS = [64, 32, 16, 8, 4, 2, 1] as const;
 
-export type ValueType = 'int' | 'text' | 'real';
-const CASTS: Record<ValueType, string> = { int: 'BIGINT', text: 'TEXT', real: 'DOUBLE PRECISION' };
+export type ValueType = 'int' | 'real' | 'text' | 'blob';
+type ValueOf<T extends ValueType> = T extends 'text' ? string : T extends 'blob' ? Uint8Array : number;
 
-/** `(CAST($1 AS BIGINT), …), …`: PostgreSQL takes a bare parameter in a list of values for text. */
-export function renderValueRows(types: readonly ValueType[], width: number): string {
-  const row = (at: number) =>
-    `(${types.map((type, column) => `CAST($${at * types.length + column + 1} AS ${CASTS[type]})`).join(', ')})`;
-  return Array.from({ length: width }, (_, at) => row(at)).join(', ');
+/** The values of a row by name, in the order of their parameters. */
+export type RowTypes = Readonly<Record<string, ValueType>>;
+export type ValueRow<T extends RowTypes> = { readonly [Name in keyof T]: ValueOf<T[Name]> | null };
+type NameIn<T extends RowTypes> = keyof T & string;
+
+/** What the text of a statement over `width` rows is made of. */
+export interface RowsText<T extends RowTypes> {
+  /** The list of all rows for FROM, a table with the name `v`. */
+  readonly values: string;
+  /** `v.name` is the column of that value in the table `v`. */
+  readonly v: Readonly<Record<NameIn<T>, string>>;
+  /** A text for each row; `parameter.name` is the parameter of that value. */
+  each(render: (parameter: Readonly<Record<NameIn<T>, string>>, at: number) => string): string[];
+  /** The parameter at a position, from 1, after those of the rows. */
+  more(position: number): string;
 }
 
-/** `($1, $2), …` for the values of an INSERT, whose columns say the types. */
-export function renderInsertRows(columns: number, width: number): string {
-  const row = (at: number) =>
-    `(${Array.from({ length: columns }, (_, column) => `$${at * columns + column + 1}`).join(', ')})`;
-  return Array.from({ length: width }, (_, at) => row(at)).join(', ');
-}
-
-/** One statement in every width, the widest first, 1 the last; `render` gets the width and makes the text. */
-export interface WideStatement<R extends object> {
+/** One statement in every width, the widest first, 1 the last. */
+export interface WideStatement<T extends RowTypes> {
+  readonly names: readonly NameIn<T>[];
   readonly widths: readonly number[];
-  readonly byWidth: ReadonlyMap<number, Statement<R>>;
+  readonly byWidth: ReadonlyMap<number, Statement>;
 }
 
-export function wideStatement<R extends object>(
+export function wideStatement<const T extends RowTypes>(
   name: string,
-  render: (width: number) => string,
+  types: T,
+  render: (rows: RowsText<T>) => string,
   widths: readonly number[] = WIDTHS,
-): WideStatement<R> {
-  return { widths, byWidth: new Map(widths.map((width) => [width, statement<R>(`${name}_${width}`, render(width))])) };
+): WideStatement<T> {
+  const byWidth = new Map(widths.map((width) => [width, statement(`${name}_${width}`, render(toText(types, width)))]));
+  return { names: Object.keys(types) as NameIn<T>[], widths, byWidth };
+}
+
+/** Inserts rows whose values are named after their columns; `then` is what follows the list of values. */
+export function wideInsert<const T extends RowTypes>(
+  name: string,
+  table: string,
+  types: T,
+  then = '',
+): WideStatement<T> {
+  const columns = Object.keys(types);
+  return wideStatement(name, types, ({ each }) => {
+    const rows = each((parameter) => `(${columns.map((column) => parameter[column]).join(', ')})`);
+    return `INSERT INTO ${table} (${columns.join(', ')}) VALUES ${rows.join(', ')} ${then}`;
+  });
+}
+
+function toText<T extends RowTypes>(types: T, width: number): RowsText<T> {
+  const names = Object.keys(types) as NameIn<T>[];
+  const numberFrom = (first: number) => Object.fromEntries(names.map((name, index) => [name, `$${first + index}`]));
+  const rows = Array.from({ length: width }, (_, at) => numberFrom(at * names.length + 1));
+  const list = rows.map((row) => `(${names.map((name) => renderCast(types[name]!, row[name]!)).join(', ')})`);
+  return {
+    values: `(VALUES ${list.join(', ')}) AS v`,
+    // Both engines name the columns of VALUES column1, column2, ….
+    v: Object.fromEntries(names.map((name, index) => [name, `v.column${index + 1}`])) as Record<NameIn<T>, string>,
+    each: (render) => rows.map((row, at) => render(row as Record<NameIn<T>, string>, at)),
+    more: (position) => `$${width * names.length + position}`,
+  };
+}
+
+const CASTS: Record<ValueType, string> = { int: 'BIGINT', text: 'TEXT', real: 'DOUBLE PRECISION', blob: 'BYTEA' };
+
+/** PostgreSQL takes a bare parameter in a list of values for text. */
+function renderCast(type: ValueType, parameter: string): string {
+  return `CAST(${parameter} AS ${CASTS[type]})`;
+}
+
+export interface RowOptions<T extends RowTypes> {
+  /** Parameters after those of the rows. */
+  readonly more?: readonly SqlValue[];
+  /** Pads a list that fits no width; the last row again without it. */
+  readonly filler?: ValueRow<T>;
 }
 
 /**
  * The statements that run it over all rows. A list that fits no width is padded with `filler` or, without it, with its
  * last row again, which is safe where a row changes nothing the second time: one statement costs less than several.
- * `more` are parameters after those of the rows.
  */
-export function wideSteps(
-  wide: WideStatement<object>,
-  rows: readonly (readonly SqlValue[])[],
-  more: readonly SqlValue[] = [],
-  filler: readonly SqlValue[] = rows.at(-1) ?? [],
+export function wideStatements<T extends RowTypes>(
+  wide: WideStatement<T>,
+  rows: readonly ValueRow<T>[],
+  { more = [], filler }: RowOptions<T> = {},
 ): BoundStatement[] {
   const statements: BoundStatement[] = [];
+  const padding = filler ?? rows.at(-1);
   for (let at = 0; at < rows.length; ) {
     const width = findWidth(wide, rows.length - at);
     const parameters: SqlValue[] = [];
-    for (let row = at; row < at + width; row += 1) parameters.push(...(rows[row] ?? filler));
+    for (let row = at; row < at + width; row += 1) pushValues(wide, (rows[row] ?? padding)!, parameters);
     parameters.push(...more);
-    statements.push({ statement: wide.byWidth.get(width) as BoundStatement['statement'], parameters });
+    statements.push({ statement: wide.byWidth.get(width)!, parameters });
     at += width;
   }
   return statements;
 }
 
 /** The same without padding: for rows that must not come twice. */
-export function exactSteps(wide: WideStatement<object>, rows: readonly (readonly SqlValue[])[]): BoundStatement[] {
+export function exactStatements<T extends RowTypes>(
+  wide: WideStatement<T>,
+  rows: readonly ValueRow<T>[],
+): BoundStatement[] {
   const statements: BoundStatement[] = [];
   for (let at = 0; at < rows.length; ) {
     const width = wide.widths.find((one) => one <= rows.length - at) ?? 1;
-    const parameters = rows.slice(at, at + width).flat();
-    statements.push({ statement: wide.byWidth.get(width) as BoundStatement['statement'], parameters });
+    const parameters: SqlValue[] = [];
+    for (const row of rows.slice(at, at + width)) pushValues(wide, row, parameters);
+    statements.push({ statement: wide.byWidth.get(width)!, parameters });
     at += width;
   }
   return statements;
 }
 
+function pushValues<T extends RowTypes>({ names }: WideStatement<T>, row: ValueRow<T>, into: SqlValue[]): void {
+  for (const name of names) into.push(row[name]);
+}
+
 /** The narrowest width that fits all rows, or else the widest. */
-function findWidth({ widths }: WideStatement<object>, count: number): number {
+function findWidth({ widths }: Pick<WideStatement<RowTypes>, 'widths'>, count: number): number {
   return widths.findLast((width) => width >= count) ?? widths[0] ?? 1;
 }

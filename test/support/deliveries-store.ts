@@ -1,5 +1,5 @@
 import { type Store, statement } from '../../src/database/store.ts';
-import { enqueueSteps } from '../../src/webhooks/delivery/queue/delivery-store.ts';
+import { enqueueStatements } from '../../src/webhooks/delivery/queue/delivery-store.ts';
 import { realWorld } from '../../src/world.ts';
 
 /** Hooks, deliveries and their outcome, straight in the store, where no rule of the API stands between. */
@@ -51,7 +51,7 @@ export async function enqueueTestDelivery(store: Store, delivery: TestDelivery):
   const [id = 0] = await store.makeIds(1);
   const origin = URL.canParse(url) ? new URL(url).origin : url.slice(0, 50);
   const base = { id, hookId, eventId: 1, uuid: realWorld.uuid(), body, eventKind: 'push' as const, origin, ownerId };
-  await store.writeAll(enqueueSteps([{ ...base, nowMs, ...(dueAtMs === undefined ? {} : { dueAtMs }) }]));
+  await store.writeAll(enqueueStatements([{ ...base, nowMs, ...(dueAtMs === undefined ? {} : { dueAtMs }) }]));
   return id;
 }
 

@@ -1,6 +1,6 @@
 /** Writing the live accuracy: what one process adds, merging it into longer periods, and forgetting it. */
 import { procedure, type Row, type Statement, type Store, statement, type Transaction } from '../../database/store.ts';
-import { exactSteps, renderInsertRows, wideStatement } from '../../database/value-rows.ts';
+import { exactStatements, wideInsert } from '../../database/value-rows.ts';
 import { COUNTS_MINUTES, type CountCell, SUMS_MINUTES, type SumsCell, type SumsKind } from './accuracy-recorder.ts';
 import { SUM_COLUMNS } from './accuracy-sums.ts';
 
@@ -23,53 +23,75 @@ const COUNTS_KEY = [
 ] as const;
 
 const replaceSums = ['last_ms', ...SUM_COLUMNS].map((name) => `${name} = excluded.${name}`).join(', ');
-const saveSums = wideStatement<Row>(
+type SumColumn = (typeof SUM_COLUMNS)[number];
+const SUM_TYPES = Object.fromEntries(SUM_COLUMNS.map((name) => [name, 'real'])) as Record<SumColumn, 'real'>;
+const saveSumsSql = wideInsert(
   'accuracy_sums_save',
-  (width) =>
-    `INSERT INTO accuracy_sums (${[...SUMS_KEY, 'last_ms', ...SUM_COLUMNS].join(', ')})
-     VALUES ${renderInsertRows(SUMS_KEY.length + 1 + SUM_COLUMNS.length, width)}
-     ON CONFLICT (${SUMS_KEY.join(', ')}) DO UPDATE SET ${replaceSums}`,
+  'accuracy_sums',
+  {
+    target_model: 'text',
+    start_ms: 'int',
+    minutes: 'int',
+    process: 'text',
+    kind: 'text',
+    part: 'text',
+    target: 'text',
+    version: 'int',
+    last_ms: 'int',
+    ...SUM_TYPES,
+  },
+  `ON CONFLICT (${SUMS_KEY.join(', ')}) DO UPDATE SET ${replaceSums}`,
 );
-const saveCounts = wideStatement<Row>(
+const saveCountsSql = wideInsert(
   'accuracy_counts_save',
-  (width) =>
-    `INSERT INTO accuracy_counts (${[...COUNTS_KEY, 'times'].join(', ')})
-     VALUES ${renderInsertRows(COUNTS_KEY.length + 1, width)}
-     ON CONFLICT (${COUNTS_KEY.join(', ')}) DO UPDATE SET times = excluded.times`,
+  'accuracy_counts',
+  {
+    target_model: 'text',
+    start_ms: 'int',
+    minutes: 'int',
+    process: 'text',
+    target: 'text',
+    version: 'int',
+    axis: 'text',
+    load_range: 'int',
+    ratio: 'int',
+    times: 'int',
+  },
+  `ON CONFLICT (${COUNTS_KEY.join(', ')}) DO UPDATE SET times = excluded.times`,
 );
 
 /** In one transaction. The rows hold whole sums, so they may be written again after an answer was lost. */
 export async function saveAccuracySums(store: Store, process: string, cells: readonly SumsCell[]): Promise<void> {
-  const rows = cells.map(({ targetModel, startMs, kind, part, target, version, lastMs, sums }) => [
-    targetModel,
-    startMs,
-    SUMS_MINUTES,
+  const rows = cells.map(({ targetModel, startMs, kind, part, target, version, lastMs, sums }) => ({
+    target_model: targetModel,
+    start_ms: startMs,
+    minutes: SUMS_MINUTES,
     process,
     kind,
     part,
     target,
     version,
-    lastMs,
-    ...sums,
-  ]);
-  await store.writeAll(exactSteps(saveSums, rows));
+    last_ms: lastMs,
+    ...(Object.fromEntries(SUM_COLUMNS.map((name, index) => [name, sums[index] ?? 0])) as Record<SumColumn, number>),
+  }));
+  await store.writeAll(exactStatements(saveSumsSql, rows));
 }
 
 /** In one transaction, like the sums. */
 export async function saveAccuracyCounts(store: Store, process: string, cells: readonly CountCell[]): Promise<void> {
-  const rows = cells.map(({ targetModel, startMs, target, version, axis, range, ratio, times }) => [
-    targetModel,
-    startMs,
-    COUNTS_MINUTES,
+  const rows = cells.map(({ targetModel, startMs, target, version, axis, range, ratio, times }) => ({
+    target_model: targetModel,
+    start_ms: startMs,
+    minutes: COUNTS_MINUTES,
     process,
     target,
     version,
     axis,
-    range,
+    load_range: range,
     ratio,
     times,
-  ]);
-  await store.writeAll(exactSteps(saveCounts, rows));
+  }));
+  await store.writeAll(exactStatements(saveCountsSql, rows));
 }
 
 interface MergeRule {

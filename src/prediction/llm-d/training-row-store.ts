@@ -12,11 +12,10 @@ import {
   type BoundStatement,
   conditionalProcedure,
   type Procedure,
-  type Row,
   type Store,
   statement,
 } from '../../database/store.ts';
-import { exactSteps, renderInsertRows, wideStatement } from '../../database/value-rows.ts';
+import { exactStatements, wideInsert } from '../../database/value-rows.ts';
 import { insertSampleStatements, type Sample } from '../observations/sample-store.ts';
 
 /** Processes learn by it that the times of a model measure something else than before. */
@@ -52,10 +51,11 @@ const updateModel = statement(
   'llm-d-model-update',
   'UPDATE llm_d_models SET measures = $2, held_rows = $3 WHERE target_model = $1',
 );
-const holdRows = wideStatement<Row>(
-  'llm-d-hold-rows',
-  (width) => `INSERT INTO llm_d_held_rows (id, target_model, observation) VALUES ${renderInsertRows(3, width)}`,
-);
+const holdRowsSql = wideInsert('llm-d-hold-rows', 'llm_d_held_rows', {
+  id: 'int',
+  target_model: 'text',
+  observation: 'text',
+});
 const firstHeld = statement<{ id: number | null }>(
   'llm-d-first-held-row',
   'SELECT MIN(id) AS id FROM llm_d_held_rows WHERE target_model = $1',
@@ -106,7 +106,7 @@ export const takeBatchProcedure: Procedure<TrainingBatch, StoredBatch> = conditi
     const isHeld = next.measures === 'held';
     const rows = isHeld || known.heldRows === 0 ? [] : await tx.run(releaseRows, [targetModel]);
     const released = rows.map(toSample).sort(byId);
-    if (isHeld) statements.push(...exactSteps(holdRows, samples.map(toHeldRow)));
+    if (isHeld) statements.push(...exactStatements(holdRowsSql, samples.map(toHeldRow)));
     else statements.push(...insertSampleStatements(listTaken([...released, ...samples], next.measures, targetModel)));
     const measures = next.measures === 'held' ? known.measures : next.measures;
     if (measures !== known.measures) statements.push(touch);
@@ -147,7 +147,7 @@ function toEndToEnd({ id, observation }: Sample, targetModel: string): Sample {
 
 /** JSON has no undefined: an absent time stays absent. */
 function toHeldRow({ id, observation }: Sample) {
-  return [id, observation.targetModel, JSON.stringify(observation)];
+  return { id, target_model: observation.targetModel, observation: JSON.stringify(observation) };
 }
 
 function toSample({ id, observation }: { readonly id: number; readonly observation: string }): Sample {

@@ -7,12 +7,10 @@ import {
   type BoundStatement,
   conditionalProcedure,
   type Procedure,
-  type Row,
-  type SqlValue,
   type Store,
   statement,
 } from '../../database/store.ts';
-import { exactSteps, renderInsertRows, wideStatement } from '../../database/value-rows.ts';
+import { exactStatements, type ValueRow, type ValueType, wideInsert } from '../../database/value-rows.ts';
 import { METRIC_COLUMNS, METRIC_FIELDS } from '../schema/columns.ts';
 import { fillMetrics, type MetricName } from '../schema/input-fields.ts';
 import type { Observation } from '../schema/observation.ts';
@@ -46,8 +44,8 @@ const HISTORY_FIELDS = [
   'since_earlier_dispatch_ms',
 ] as const satisfies readonly (keyof SampleRow)[];
 
-const KEYS = ['id', 'target_model', 'stratum'];
-/** As they are read and written. */
+const KEY_TYPES = { id: 'int', target_model: 'text', stratum: 'int' } as const;
+/** As they are read. */
 const COLUMNS = [
   'server_ip',
   'pod_type',
@@ -57,18 +55,14 @@ const COLUMNS = [
   'tpot_ms',
   ...HISTORY_FIELDS,
   'output_tokens',
-];
-const SAMPLE_COLUMNS = [...KEYS, ...COLUMNS].join(', ');
-const COLUMN_COUNT = KEYS.length + COLUMNS.length;
-const insertSample = statement(
-  'sample-insert',
-  `INSERT INTO samples (${SAMPLE_COLUMNS})
-   VALUES (${Array.from({ length: COLUMN_COUNT }, (_, column) => `$${column + 1}`).join(', ')})`,
-);
-const insertSamples = wideStatement<Row>(
-  'sample-insert-many',
-  (width) => `INSERT INTO samples (${SAMPLE_COLUMNS}) VALUES ${renderInsertRows(COLUMN_COUNT, width)}`,
-);
+] as const;
+type Column = (typeof COLUMNS)[number];
+const COLUMN_TYPES = Object.fromEntries(COLUMNS.map((name): [string, ValueType] => [name, 'real'])) as Record<
+  Column,
+  'real'
+>;
+const SAMPLE_TYPES = { ...KEY_TYPES, ...COLUMN_TYPES, server_ip: 'text', pod_type: 'text' } as const;
+const insertSamplesSql = wideInsert('sample-insert-many', 'samples', SAMPLE_TYPES);
 const newestSamples = statement<SampleRow>(
   'sample-newest',
   `SELECT id, ${COLUMNS.join(', ')} FROM samples WHERE target_model = $1 ORDER BY id DESC LIMIT $2`,
@@ -107,29 +101,31 @@ export interface Sample {
 }
 
 export function insertSampleStatement(sample: Sample): BoundStatement {
-  return { statement: insertSample, parameters: toParameters(sample) };
+  return insertSampleStatements([sample])[0]!;
 }
 
 /** Few statements for many rows. */
 export function insertSampleStatements(samples: readonly Sample[]): BoundStatement[] {
-  return exactSteps(insertSamples, samples.map(toParameters));
+  return exactStatements(insertSamplesSql, samples.map(toRow));
 }
 
-function toParameters({ id, observation }: Sample): SqlValue[] {
+function toRow({ id, observation }: Sample): ValueRow<typeof SAMPLE_TYPES> {
   const { input } = observation;
-  return [
+  const metrics = METRIC_COLUMNS.map((name, index) => [METRIC_FIELDS[index], input[name]]);
+  const history = HISTORY_FIELDS.map((name, index) => [name, toStored(observation.history?.[index])]);
+  return {
     id,
-    observation.targetModel,
-    loadClassOf(input),
-    input.serverIp,
-    input.podType,
-    Math.round(observation.atMs),
-    ...METRIC_COLUMNS.map((name) => input[name]),
-    observation.ttftMs ?? null,
-    observation.tpotMs ?? null,
-    ...HISTORY_FIELDS.map((_, h) => toStored(observation.history?.[h])),
-    storeTokens(observation.outputTokens),
-  ];
+    target_model: observation.targetModel,
+    stratum: loadClassOf(input),
+    server_ip: input.serverIp,
+    pod_type: input.podType,
+    at_ms: Math.round(observation.atMs),
+    ...(Object.fromEntries(metrics) as Record<MetricName, number>),
+    ttft_ms: observation.ttftMs ?? null,
+    tpot_ms: observation.tpotMs ?? null,
+    ...(Object.fromEntries(history) as Record<(typeof HISTORY_FIELDS)[number], number | null>),
+    output_tokens: storeTokens(observation.outputTokens),
+  };
 }
 
 /** The newest samples of a model, oldest first. */

@@ -1,22 +1,24 @@
 /** Events with their idempotency keys and deliveries: as many as have come together, in one transaction. */
 import {
+  type BoundStatement,
   conditionalProcedure,
   type Procedure,
-  type Row,
-  type Step,
   type Store,
   statement,
   type Transaction,
 } from '../../database/store.ts';
-import { exactSteps, renderInsertRows, wideStatement } from '../../database/value-rows.ts';
+import { exactStatements, wideInsert } from '../../database/value-rows.ts';
 import { Failure } from '../../errors.ts';
-import { enqueueSteps, type NewDelivery } from '../delivery/queue/delivery-store.ts';
+import { enqueueStatements, type NewDelivery } from '../delivery/queue/delivery-store.ts';
 
-const insertEvents = wideStatement<Row>(
-  'insert-events',
-  (width) =>
-    `INSERT INTO events (id, repository_id, kind, source, content, created_at_ms) VALUES ${renderInsertRows(6, width)}`,
-);
+const insertEventsSql = wideInsert('insert-events', 'events', {
+  id: 'int',
+  repository_id: 'int',
+  kind: 'text',
+  source: 'text',
+  content: 'text',
+  created_at_ms: 'int',
+});
 // One statement decides whose the key is: a live one of another event stays, an expired one is taken over. One
 // that another transaction is just claiming is waited for.
 const claimKey = statement<{ answer: string }>(
@@ -82,16 +84,16 @@ export const commitEvents: Procedure<readonly NewEvent[], (KeyHolder | undefined
   async (transaction, events) => {
     const holders = await claimKeys(transaction, events);
     const stored = events.filter((event) => !holders.has(event));
-    const rows = stored.map((event) => [
-      event.id,
-      event.repositoryId,
-      event.kind,
-      event.source,
-      event.content,
-      event.nowMs,
-    ]);
+    const rows = stored.map(({ id, repositoryId, kind, source, content, nowMs }) => ({
+      id,
+      repository_id: repositoryId,
+      kind,
+      source,
+      content,
+      created_at_ms: nowMs,
+    }));
     const deliveries = stored.flatMap((event) => event.deliveries);
-    await transaction.runAll([...exactSteps(insertEvents, rows), ...enqueueSteps(deliveries)]);
+    await transaction.runAll([...exactStatements(insertEventsSql, rows), ...enqueueStatements(deliveries)]);
     return events.map((event) => holders.get(event));
   },
 );
@@ -106,9 +108,9 @@ async function claimKeys(
   claims.sort((a, b) => a.event.repositoryId - b.event.repositoryId || compare(a.key.key, b.key.key));
   let open: readonly Claim[] = claims;
   for (let tries = 0; tries < MAX_CLAIMS && open.length > 0; tries += 1) {
-    const claimed = await transaction.runAll(open.map(claimStep));
+    const claimed = await transaction.runAll(open.map(claimStatement));
     const taken = open.filter((_, index) => claimed[index]!.length === 0);
-    const found = (await transaction.runAll(taken.map(holderStep))) as unknown as KeyHolder[][];
+    const found = (await transaction.runAll(taken.map(holderStatement))) as unknown as KeyHolder[][];
     for (const [index, [holder]] of found.entries()) if (holder !== undefined) holders.set(taken[index]!.event, holder);
     // The others expired and were swept between the two statements: their keys are free now.
     open = taken.filter(({ event }) => !holders.has(event));
@@ -128,12 +130,12 @@ interface Claim {
   readonly key: EventKey;
 }
 
-function claimStep({ event, key }: Claim): Step {
+function claimStatement({ event, key }: Claim): BoundStatement {
   const parameters = [event.repositoryId, key.key, key.fingerprint, key.answer, key.expiresAtMs, event.nowMs];
   return { statement: claimKey, parameters };
 }
 
-function holderStep({ event, key }: Claim): Step {
+function holderStatement({ event, key }: Claim): BoundStatement {
   return { statement: keyHolder, parameters: [event.repositoryId, key.key] };
 }
 

@@ -5,7 +5,7 @@
 import type { Store } from '../../database/store.ts';
 import { Failure, isFailure } from '../../errors.ts';
 import type { World } from '../../world.ts';
-import { contentSteps, type NewDelivery } from '../delivery/queue/delivery-store.ts';
+import { contentStatements, type NewDelivery } from '../delivery/queue/delivery-store.ts';
 import { deleteContentsOf } from '../delivery/queue/delivery-sweep-store.ts';
 import type { HookStore } from '../hooks/hook-store.ts';
 import { refuseDeleted } from '../repositories/repository-access.ts';
@@ -97,7 +97,7 @@ async function storeInParts(
   if (holder) return { holder };
   const storedIds: number[] = [];
   const storeBodies = async (deliveries: readonly NewDelivery[]): Promise<void> => {
-    await store.writeAll(contentSteps(deliveries));
+    await store.writeAll(contentStatements(deliveries));
     for (const { id, body } of deliveries) if (!('storedBytes' in body)) storedIds.push(id);
   };
   try {

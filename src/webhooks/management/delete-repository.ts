@@ -1,5 +1,5 @@
 import type { Actor } from '../../operations/operation.ts';
-import { cancelEndpointStep } from '../delivery/queue/delivery-store.ts';
+import { cancelEndpointStatement } from '../delivery/queue/delivery-store.ts';
 import type { Repository } from '../repositories/repository.ts';
 import type { Management } from './management.ts';
 import { recordRepositoryChange } from './record-change.ts';
@@ -8,7 +8,7 @@ import { recordRepositoryChange } from './record-change.ts';
 export async function deleteRepository(dependencies: Management, repository: Repository, actor: Actor): Promise<void> {
   const nowMs = dependencies.world.nowMs();
   await dependencies.repositories.remove(repository.id, {
-    ofHook: (hookId) => [cancelEndpointStep(hookId, nowMs)],
+    ofHook: (hookId) => [cancelEndpointStatement(hookId, nowMs)],
     statements: [recordRepositoryChange(dependencies, 'repository_deleted', { repository, actor, nowMs })],
   });
 }

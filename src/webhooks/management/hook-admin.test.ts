@@ -4,7 +4,7 @@ import { createStillWorld } from '../../../test/support/still-world.ts';
 import { type ManagementServer, startManagement } from '../../../test/support/webhook-management.ts';
 import { type Store, statement } from '../../database/store.ts';
 import { isFailure } from '../../errors.ts';
-import { enqueueSteps } from '../delivery/queue/delivery-store.ts';
+import { enqueueStatements } from '../delivery/queue/delivery-store.ts';
 
 const URL_1 = 'http://127.0.0.1:9001/hook';
 const HOUR_MS = 3_600_000;
@@ -29,7 +29,7 @@ async function refusalOf(work: Promise<unknown>): Promise<string> {
 async function enqueue(store: Store, { world }: ManagementServer['management'], hookId: number): Promise<number> {
   const [id = 0] = await store.makeIds(1);
   const base = { id, hookId, eventId: 1, uuid: world.uuid(), body: Buffer.from('{}'), eventKind: 'push' as const };
-  await store.writeAll(enqueueSteps([{ ...base, origin: 'http://a', ownerId: 'id-grace', nowMs: world.nowMs() }]));
+  await store.writeAll(enqueueStatements([{ ...base, origin: 'http://a', ownerId: 'id-grace', nowMs: world.nowMs() }]));
   return id;
 }
 

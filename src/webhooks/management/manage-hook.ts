@@ -3,10 +3,10 @@ import { z } from '@hono/zod-openapi';
 import { Failure } from '../../errors.ts';
 import type { Actor } from '../../operations/operation.ts';
 import {
-  cancelEndpointStep,
-  holdEndpointStep,
-  moveEndpointStep,
-  releaseEndpointStep,
+  cancelEndpointStatement,
+  holdEndpointStatement,
+  moveEndpointStatement,
+  releaseEndpointStatement,
 } from '../delivery/queue/delivery-store.ts';
 import type { EventKind } from '../events/event-kind.ts';
 import { decryptSecrets, type EncryptionType, encryptChange, encryptSecret, PROFILE_NAMES } from '../hooks/hook.ts';
@@ -152,7 +152,7 @@ export async function deleteHook(dependencies: Management, { repository, stored,
   const { id } = stored.hook;
   const nowMs = dependencies.world.nowMs();
   const record = recordHookChange(dependencies, 'hook_deleted', { repository, actor, id, nowMs });
-  await dependencies.hooks.remove(id, [cancelEndpointStep(id, nowMs), record]);
+  await dependencies.hooks.remove(id, [cancelEndpointStatement(id, nowMs), record]);
 }
 
 export async function findHook(dependencies: Management, repository: Repository, id: number): Promise<StoredHook> {
@@ -215,8 +215,8 @@ function listEndpointStatements({ hook }: StoredHook, change: HookChange) {
   const hasMoved = origin !== new URL(hook.url).origin;
   const isFixed = change.switch === 'on' || (change.switch === undefined && change.url !== hook.url);
   return [
-    ...(hasMoved ? [moveEndpointStep(hook.id, origin)] : []),
-    ...(isFixed ? [releaseEndpointStep(hook.id, change.nowMs)] : []),
-    ...(change.switch === 'off' ? [holdEndpointStep(hook.id, change.nowMs)] : []),
+    ...(hasMoved ? [moveEndpointStatement(hook.id, origin)] : []),
+    ...(isFixed ? [releaseEndpointStatement(hook.id, change.nowMs)] : []),
+    ...(change.switch === 'off' ? [holdEndpointStatement(hook.id, change.nowMs)] : []),
   ];
 }

@@ -3,19 +3,19 @@ import { test } from 'node:test';
 import { forEachEngine } from '../../../../test/support/engines.ts';
 import { type Store, statement } from '../../../database/store.ts';
 import type { PauseReason } from '../schedule/pause-reason.ts';
-import { type AttemptResult, attemptResultSteps } from './attempt-result-store.ts';
+import { type AttemptResult, attemptResultStatements } from './attempt-result-store.ts';
 import { FEW, readContents, readDueEndpoints, readFewWaiting, readWaiting } from './delivery-queue-store.ts';
-import { recoverEndpointStep, reopenUnverified, restart, takeTest, wakeOrigin } from './delivery-restart-store.ts';
+import { recoverEndpointStatement, reopenUnverified, restart, reserveTest, wakeOrigin } from './delivery-restart-store.ts';
 import {
-  cancelEndpointStep,
+  cancelEndpointStatement,
   countPendingDeliveries,
-  enqueueSteps,
-  holdEndpointStep,
-  moveEndpointStep,
-  releaseEndpointStep,
+  enqueueStatements,
+  holdEndpointStatement,
+  moveEndpointStatement,
+  releaseEndpointStatement,
   shardOf,
 } from './delivery-store.ts';
-import { type EndpointChange, endpointSteps, type HealthChange } from './endpoint-change-store.ts';
+import { type EndpointChange, endpointStatements, type HealthChange } from './endpoint-change-store.ts';
 import { beat, forgetWorkers, releaseShards, takeShards } from './shard-store.ts';
 
 const ORIGIN = 'http://127.0.0.1:9';
@@ -26,7 +26,7 @@ async function enqueue(store: Store, hookId: number, nowMs = NOW, dueAtMs?: numb
   const [id = 0] = await store.makeIds(1);
   const base = { id, hookId, eventId: 1, uuid: `uuid-${id}`, body: Buffer.from('{}'), eventKind: 'push' as const };
   const due = dueAtMs === undefined ? {} : { dueAtMs };
-  await store.writeAll(enqueueSteps([{ ...base, origin: ORIGIN, ownerId: 'owner', nowMs, ...due }]));
+  await store.writeAll(enqueueStatements([{ ...base, origin: ORIGIN, ownerId: 'owner', nowMs, ...due }]));
   return id;
 }
 
@@ -103,7 +103,7 @@ forEachEngine('few waiting deliveries come with their contents, but for large bo
   const small = await enqueue(store, 1, NOW);
   const [large = 0] = await store.makeIds(1);
   const base = { id: large, hookId: 1, eventId: 1, uuid: 'large', eventKind: 'push' as const, nowMs: NOW + 1 };
-  await store.writeAll(enqueueSteps([{ ...base, body: Buffer.alloc(20_000), origin: ORIGIN, ownerId: 'owner' }]));
+  await store.writeAll(enqueueStatements([{ ...base, body: Buffer.alloc(20_000), origin: ORIGIN, ownerId: 'owner' }]));
   for (let count = 0; count <= FEW; count += 1) await enqueue(store, 2, NOW);
   await enqueue(store, 1, NOW + 10);
   const { rows, contents } = await readFewWaiting(store, [1, 2, 3], NOW + 5);
@@ -129,18 +129,18 @@ forEachEngine('a result counts once, and never for a worker that lost the shard'
   const epochs = await ownAll(store);
   const id = await enqueue(store, 1);
   const epoch = epochs.get(shardOf(ORIGIN))!;
-  await store.writeAll(attemptResultSteps([result(1, id, { epoch: epoch - 1 })], OWNER));
-  await store.writeAll(attemptResultSteps([result(1, id, { epoch })], 'worker-2'));
+  await store.writeAll(attemptResultStatements([result(1, id, { epoch: epoch - 1 })], OWNER));
+  await store.writeAll(attemptResultStatements([result(1, id, { epoch })], 'worker-2'));
   assert.deepEqual(await store.read(stateOf, [id]), [{ state: 'pending', attempts: 2 }], 'both were sent');
   const stored = result(1, id, { epoch });
-  const [first] = await store.writeAll(attemptResultSteps([stored], OWNER));
+  const [first] = await store.writeAll(attemptResultStatements([stored], OWNER));
   assert.deepEqual(first, [{ id }]);
-  const [again] = await store.writeAll(attemptResultSteps([stored], OWNER));
+  const [again] = await store.writeAll(attemptResultStatements([stored], OWNER));
   assert.deepEqual(again, []);
   assert.deepEqual(await store.read(stateOf, [id]), [{ state: 'succeeded', attempts: 3 }]);
   assert.deepEqual(await store.read(attemptNumbers), [{ attempt: 1 }, { attempt: 2 }, { attempt: 3 }]);
   const late = result(1, id, { epoch, state: 'pending', dueAtMs: NOW + 1 });
-  await store.writeAll(attemptResultSteps([late], OWNER));
+  await store.writeAll(attemptResultStatements([late], OWNER));
   assert.deepEqual(await store.read(stateOf, [id]), [{ state: 'succeeded', attempts: 4 }], 'what has ended stays so');
 });
 
@@ -150,7 +150,7 @@ forEachEngine('a batch of any size is stored', async (store) => {
   const ids: number[] = [];
   for (let count = 0; count < 87; count += 1) ids.push(await enqueue(store, count % 9));
   const batch = ids.map((id, index) => result(index % 9, id, { epoch }));
-  const rows = (await store.writeAll(attemptResultSteps(batch, OWNER))).flat();
+  const rows = (await store.writeAll(attemptResultStatements(batch, OWNER))).flat();
   assert.equal(rows.length, 87);
   assert.equal(await countPendingDeliveries(store), 0);
 });
@@ -162,14 +162,14 @@ forEachEngine('an endpoint sleeps until its next retry, but not over what was ju
   const [due] = await readDue(store);
   const retry = result(1, id, { epoch, state: 'pending', lane: 1, dueAtMs: NOW + 5000 });
   await store.writeAll([
-    ...attemptResultSteps([retry], OWNER),
-    ...endpointSteps([], [{ hookId: 1, version: due!.version }], NOW),
+    ...attemptResultStatements([retry], OWNER),
+    ...endpointStatements([], [{ hookId: 1, version: due!.version }], NOW),
   ]);
   assert.deepEqual(await readDue(store), []);
   assert.deepEqual(await readDue(store, NOW + 4999), []);
   const [later] = await readDue(store, NOW + 5000);
   await enqueue(store, 1, NOW + 5001);
-  await store.writeAll(endpointSteps([], [{ hookId: 1, version: later!.version }], NOW));
+  await store.writeAll(endpointStatements([], [{ hookId: 1, version: later!.version }], NOW));
   assert.equal((await readDue(store, NOW + 5001)).length, 1);
 });
 
@@ -179,8 +179,8 @@ forEachEngine('an endpoint with nothing left sleeps until it is enqueued to', as
   const [due] = await readDue(store);
   const stored = result(1, id, { epoch: epochs.get(shardOf(ORIGIN))! });
   await store.writeAll([
-    ...attemptResultSteps([stored], OWNER),
-    ...endpointSteps([], [{ hookId: 1, version: due!.version }], NOW),
+    ...attemptResultStatements([stored], OWNER),
+    ...endpointStatements([], [{ hookId: 1, version: due!.version }], NOW),
   ]);
   assert.deepEqual(await readDue(store, NOW * 1000), []);
   await enqueue(store, 1, NOW + 10);
@@ -188,8 +188,8 @@ forEachEngine('an endpoint with nothing left sleeps until it is enqueued to', as
 });
 
 const FINE = { fails: 0, failingSinceMs: null, openings: 0, pause: null };
-const healthSteps = (changes: readonly Omit<HealthChange, 'kind'>[]) =>
-  endpointSteps(
+const healthStatements = (changes: readonly Omit<HealthChange, 'kind'>[]) =>
+  endpointStatements(
     changes.map((change) => ({ kind: 'health', ...change })),
     [],
     NOW,
@@ -200,14 +200,14 @@ forEachEngine('a paused endpoint is not woken by an enqueue', async (store) => {
   await ownAll(store);
   await enqueue(store, 1);
   await store.writeAll(
-    healthSteps([{ hookId: 1, fails: 12, failingSinceMs: NOW, openings: 3, pause: pauseFor('failures') }]),
+    healthStatements([{ hookId: 1, fails: 12, failingSinceMs: NOW, openings: 3, pause: pauseFor('failures') }]),
   );
   await enqueue(store, 1, NOW + 1);
   assert.deepEqual(await readDue(store, NOW + 8999), []);
   const [due] = await readDue(store, NOW + 9000);
   assert.deepEqual([due?.fails, due?.failing_since_ms, due?.parked], [12, NOW, 1]);
   assert.deepEqual([due?.openings, due?.paused_since_ms, due?.pause_reason], [3, NOW - 1000, 'failures']);
-  await store.writeAll(healthSteps([{ hookId: 1, ...FINE }]));
+  await store.writeAll(healthStatements([{ hookId: 1, ...FINE }]));
   const [open] = await readDue(store, NOW + 9000);
   assert.deepEqual([open?.fails, open?.failing_since_ms, open?.parked], [0, null, 0]);
   assert.deepEqual([open?.openings, open?.paused_since_ms, open?.pause_reason], [0, null, null]);
@@ -216,13 +216,13 @@ forEachEngine('a paused endpoint is not woken by an enqueue', async (store) => {
 forEachEngine('an endpoint that is released, or that a person asks for, forgets its pause', async (store) => {
   await ownAll(store);
   const id = await enqueue(store, 1);
-  const paused = healthSteps([
+  const paused = healthStatements([
     { hookId: 1, fails: 7, failingSinceMs: NOW, openings: 3, pause: pauseFor('no_connection') },
   ]);
   for (const end of [
-    () => store.writeAll([releaseEndpointStep(1, NOW)]),
+    () => store.writeAll([releaseEndpointStatement(1, NOW)]),
     () => restart(store, [1, id], NOW),
-    () => store.writeAll([recoverEndpointStep(1, NOW)]),
+    () => store.writeAll([recoverEndpointStatement(1, NOW)]),
   ]) {
     await store.writeAll(paused);
     assert.deepEqual(await readDue(store), []);
@@ -238,7 +238,7 @@ forEachEngine('when an origin works again, those who waited for it only are woke
   for (const hookId of [1, 2]) await enqueue(store, hookId);
   const failing = { fails: 12, failingSinceMs: NOW, openings: 0 };
   await store.writeAll(
-    healthSteps([
+    healthStatements([
       { hookId: 1, ...failing, pause: pauseFor('no_connection') },
       { hookId: 2, ...failing, pause: pauseFor('failures') },
     ]),
@@ -253,20 +253,20 @@ forEachEngine('when an origin works again, those who waited for it only are woke
 forEachEngine('a held endpoint sleeps through enqueues and changes until it is released', async (store) => {
   await ownAll(store);
   await enqueue(store, 1);
-  await store.writeAll([holdEndpointStep(1, NOW)]);
+  await store.writeAll([holdEndpointStatement(1, NOW)]);
   await enqueue(store, 1);
-  await store.writeAll(healthSteps([{ hookId: 1, ...FINE }]));
-  await store.writeAll(endpointSteps([], [{ hookId: 1, version: 99 }], NOW));
+  await store.writeAll(healthStatements([{ hookId: 1, ...FINE }]));
+  await store.writeAll(endpointStatements([], [{ hookId: 1, version: 99 }], NOW));
   assert.deepEqual(await readDue(store, NOW * 2), []);
-  await store.writeAll([releaseEndpointStep(1, NOW)]);
+  await store.writeAll([releaseEndpointStatement(1, NOW)]);
   assert.equal((await readDue(store)).length, 1);
 });
 
 forEachEngine('a cancelled endpoint never wakes', async (store) => {
   await ownAll(store);
   await enqueue(store, 1);
-  await store.writeAll([cancelEndpointStep(1, NOW)]);
-  await store.writeAll([releaseEndpointStep(1, NOW)]);
+  await store.writeAll([cancelEndpointStatement(1, NOW)]);
+  await store.writeAll([releaseEndpointStatement(1, NOW)]);
   await enqueue(store, 1);
   assert.deepEqual(await readDue(store, NOW * 2), []);
 });
@@ -274,7 +274,7 @@ forEachEngine('a cancelled endpoint never wakes', async (store) => {
 forEachEngine('a moved endpoint belongs to the shard of its new origin', async (store) => {
   await ownAll(store);
   await enqueue(store, 1);
-  await store.writeAll([moveEndpointStep(1, 'https://example.com')]);
+  await store.writeAll([moveEndpointStatement(1, 'https://example.com')]);
   const [due] = await readDue(store);
   assert.deepEqual([due?.origin, due?.shard], ['https://example.com', shardOf('https://example.com')]);
 });
@@ -283,17 +283,17 @@ forEachEngine('the delivery of a test is claimed once, and left to the workers a
   await ownAll(store);
   const id = await enqueue(store, 1, NOW, NOW + 30_000);
   assert.deepEqual(await readDue(store), []);
-  assert.equal(await takeTest(store, id, NOW + 20_000), 1);
+  assert.equal(await reserveTest(store, id, NOW + 20_000), 1);
   assert.equal((await readWaiting(store, [{ hookId: 1, limit: 5 }], NOW)).length, 0);
-  await store.writeAll(attemptResultSteps([result(1, id, { epoch: -1, foundDueAtMs: NOW + 20_000 })], 'missing'));
-  assert.equal(await takeTest(store, id, NOW + 20_000), undefined);
+  await store.writeAll(attemptResultStatements([result(1, id, { epoch: -1, foundDueAtMs: NOW + 20_000 })], 'missing'));
+  assert.equal(await reserveTest(store, id, NOW + 20_000), undefined);
   assert.deepEqual(await store.read(stateOf, [id]), [{ state: 'succeeded', attempts: 1 }]);
 });
 
 forEachEngine('a doubtful success is pending again', async (store) => {
   const epochs = await ownAll(store);
   const id = await enqueue(store, 1);
-  await store.writeAll(attemptResultSteps([result(1, id, { epoch: epochs.get(shardOf(ORIGIN))! })], OWNER));
+  await store.writeAll(attemptResultStatements([result(1, id, { epoch: epochs.get(shardOf(ORIGIN))! })], OWNER));
   assert.equal(await reopenUnverified(store, [id, 12345], NOW), 1);
   assert.deepEqual(await store.read(stateOf, [id]), [{ state: 'pending', attempts: 1 }]);
 });
@@ -324,7 +324,7 @@ forEachEngine('a worker that slept keeps the shards that no other worker took', 
   assert.deepEqual(new Map(owned.map(({ shard, epoch }) => [shard, epoch])), first);
 });
 
-test('endpointSteps() locks rows in ascending order of hooks, whatever changes them, and a hook in the order of its changes', () => {
+test('endpointStatements() locks rows in ascending order of hooks, whatever changes them, and a hook in the order of its changes', () => {
   const changes: EndpointChange[] = [
     { kind: 'cancel', hookId: 9 },
     { kind: 'health', hookId: 5, ...FINE },
@@ -334,7 +334,7 @@ test('endpointSteps() locks rows in ascending order of hooks, whatever changes t
     { kind: 'health', hookId: 4, ...FINE },
   ];
   const sleeps = [8, 5, 3].map((hookId) => ({ hookId, version: 1 }));
-  const steps = endpointSteps(changes, sleeps, NOW);
+  const steps = endpointStatements(changes, sleeps, NOW);
   assert.deepEqual(
     steps.map(({ statement: { name }, parameters }) => [name, parameters[0]]),
     [

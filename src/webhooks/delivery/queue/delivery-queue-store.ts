@@ -2,11 +2,12 @@
  * Reads of a worker, many rows at once: the endpoints that are due in its shards, the first few deliveries of each, and
  * their contents.
  */
-import { type Statement, type Step, type Store, statement } from '../../../database/store.ts';
-import { wideStatement, wideSteps } from '../../../database/value-rows.ts';
+import { type BoundStatement, type Statement, type Store, statement } from '../../../database/store.ts';
+import { wideStatement, wideStatements } from '../../../database/value-rows.ts';
 import type { EventKind } from '../../events/event-kind.ts';
 import type { EncryptedSecrets } from '../../hooks/hook.ts';
 import type { PauseReason, RECONNECTED } from '../schedule/pause-reason.ts';
+import { LANE_NUMBERS } from './delivery-state.ts';
 import { isStillPending } from './delivery-store.ts';
 
 export interface DueEndpoint {
@@ -61,17 +62,20 @@ export interface WaitingRequest {
 const BRANCH_WIDTHS = [4, 2, 1];
 
 // A branch for each endpoint and lane, so that each is the head of one index range however long that is.
-const waiting = wideStatement<WaitingRow>(
+const waitingSql = wideStatement(
   'delivery_waiting',
-  (width) => {
-    const now = `$${2 * width + 1}`;
-    const branch = (at: number, lane: number) =>
-      `SELECT * FROM (SELECT hook_id, id, lane, body_bytes FROM deliveries
-      WHERE state = 'pending' AND hook_id = $${2 * at + 1} AND lane = ${lane} AND due_at_ms <= ${now}
-      ORDER BY due_at_ms, id LIMIT $${2 * at + 2}) AS w${at}_${lane}`;
-    return Array.from({ length: width }, (_, at) => [branch(at, 0), branch(at, 1)])
-      .flat()
-      .join(' UNION ALL ');
+  { hookId: 'int', limit: 'int' },
+  ({ each, more }) => {
+    const branches = each(({ hookId, limit }, at) =>
+      Object.values(LANE_NUMBERS)
+        .map(
+          (lane) => `SELECT * FROM (SELECT hook_id, id, lane, body_bytes FROM deliveries
+      WHERE state = 'pending' AND hook_id = ${hookId} AND lane = ${lane} AND due_at_ms <= ${more(1)}
+      ORDER BY due_at_ms, id LIMIT ${limit}) AS w${at}_${lane}`,
+        )
+        .join(' UNION ALL '),
+    );
+    return branches.join(' UNION ALL ');
   },
   BRANCH_WIDTHS,
 );
@@ -82,8 +86,8 @@ export async function readWaiting(
   requests: readonly WaitingRequest[],
   nowMs: number,
 ): Promise<WaitingRow[]> {
-  const rows = requests.map(({ hookId, limit }) => [hookId, limit]);
-  return await readSteps(store, wideSteps(waiting, rows, [nowMs], NOTHING));
+  const filler = { hookId: 0, limit: 0 };
+  return await readRows(store, wideStatements(waitingSql, requests, { more: [nowMs], filler }));
 }
 
 /** An endpoint of which so many are waiting in a lane has more than a read with contents brings. */
@@ -97,21 +101,24 @@ const HOOK_COLUMNS =
 
 // With contents, so that few that wait take one read and not two. Everything is looked up by an id: PostgreSQL might read
 // through the whole table for a join. A constant limit, since it expects a tenth of the table for a parameter.
-const waitingWithContents = wideStatement<WaitingContentRow>(
+const waitingContentsSql = wideStatement(
   'delivery_waiting_contents',
-  (width) => {
-    const now = `$${width + 1}`;
+  { hookId: 'int' },
+  ({ each, more }) => {
     const contentOf = (column: string) => `(SELECT c.${column} FROM delivery_contents c WHERE c.delivery_id = d.id)`;
     const branch = (hookId: string, lane: number) =>
       `SELECT d.*, ${contentOf('uuid')} AS uuid,
          CASE WHEN d.body_bytes <= ${SMALL_BODY_BYTES} THEN ${contentOf('body')} END AS body, ${HOOK_COLUMNS}
        FROM (SELECT ${WAITING_COLUMNS} FROM deliveries
-             WHERE state = 'pending' AND hook_id = ${hookId} AND lane = ${lane} AND due_at_ms <= ${now}
+             WHERE state = 'pending' AND hook_id = ${hookId} AND lane = ${lane} AND due_at_ms <= ${more(1)}
              ORDER BY due_at_ms, id LIMIT ${FEW}) AS d
        LEFT JOIN hooks h ON h.id = ${hookId}`;
-    return Array.from({ length: width }, (_, at) => [branch(`$${at + 1}`, 0), branch(`$${at + 1}`, 1)])
-      .flat()
-      .join(' UNION ALL ');
+    const branches = each(({ hookId }) =>
+      Object.values(LANE_NUMBERS)
+        .map((lane) => branch(hookId, lane))
+        .join(' UNION ALL '),
+    );
+    return branches.join(' UNION ALL ');
   },
   BRANCH_WIDTHS,
 );
@@ -126,8 +133,9 @@ export async function readFewWaiting(
   hookIds: readonly number[],
   nowMs: number,
 ): Promise<{ readonly rows: readonly WaitingRow[]; readonly contents: readonly ContentRow[] }> {
-  const requests = hookIds.map((hookId) => [hookId]);
-  const rows: WaitingContentRow[] = await readSteps(store, wideSteps(waitingWithContents, requests, [nowMs], [0]));
+  const requests = hookIds.map((hookId) => ({ hookId }));
+  const statements = wideStatements(waitingContentsSql, requests, { more: [nowMs], filler: { hookId: 0 } });
+  const rows: WaitingContentRow[] = await readRows(store, statements);
   rows.sort((one, other) => one.due_at_ms - other.due_at_ms || one.id - other.id);
   return { rows, contents: rows.filter(hasContent) };
 }
@@ -153,22 +161,21 @@ export interface ContentRow extends EncryptedSecrets {
   readonly disabled_at_ms: number | null;
 }
 
-/** Fills up a statement that reads: a hook that does not exist, and a limit of 0. */
-const NOTHING = [0, 0] as const;
-
 const CONTENT_COLUMNS = `d.id, d.hook_id, d.attempts, d.schedule_from, d.due_at_ms, d.created_at_ms, d.event_kind, c.uuid, c.body,
   ${HOOK_COLUMNS}`;
 
 // A branch for each delivery, so that each is looked up by its ids. Joined with a list of values, PostgreSQL reads through
 // all deliveries as long as it has statistics of a nearly empty table.
-const contents = wideStatement<ContentRow>(
+const contentsSql = wideStatement(
   'delivery_contents_by_ids',
-  (width) => {
-    const branch = (at: number) =>
-      `SELECT ${CONTENT_COLUMNS} FROM deliveries d
+  { hookId: 'int', id: 'int' },
+  ({ each }) => {
+    const branches = each(
+      ({ hookId, id }) => `SELECT ${CONTENT_COLUMNS} FROM deliveries d
        JOIN delivery_contents c ON c.delivery_id = d.id LEFT JOIN hooks h ON h.id = d.hook_id
-       WHERE d.hook_id = $${2 * at + 1} AND d.id = $${2 * at + 2} AND ${isStillPending('d')}`;
-    return Array.from({ length: width }, (_, at) => branch(at)).join(' UNION ALL ');
+       WHERE d.hook_id = ${hookId} AND d.id = ${id} AND ${isStillPending('d')}`,
+    );
+    return branches.join(' UNION ALL ');
   },
   BRANCH_WIDTHS,
 );
@@ -178,10 +185,9 @@ export async function readContents(
   store: Store,
   deliveries: readonly { readonly hookId: number; readonly id: number }[],
 ): Promise<ContentRow[]> {
-  const rows = deliveries.map(({ hookId, id }) => [hookId, id]);
-  return await readSteps(store, wideSteps(contents, rows, [], NOTHING));
+  return await readRows(store, wideStatements(contentsSql, deliveries, { filler: { hookId: 0, id: 0 } }));
 }
 
-async function readSteps<R extends object>(store: Store, steps: readonly Step[]): Promise<R[]> {
-  return (await store.readAll(steps)).flat() as unknown as R[];
+async function readRows<R extends object>(store: Store, statements: readonly BoundStatement[]): Promise<R[]> {
+  return (await store.readAll(statements)).flat() as unknown as R[];
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { enqueueTestDelivery, readDelivery } from '../../../../test/support/deliveries-store.ts';
 import { forEachEngine } from '../../../../test/support/engines.ts';
 import { type Store, statement } from '../../../database/store.ts';
-import { replay, restart, takeAgain } from './delivery-restart-store.ts';
+import { replay, restart, restartReserved } from './delivery-restart-store.ts';
 
 const url = 'http://127.0.0.1:9/';
 const NOW = Date.UTC(2026, 5, 1);
@@ -17,7 +17,7 @@ forEachEngine('a delivery that is taken again has a new schedule, whatever had b
   const id = await enqueueAt(store, NOW);
   await store.write(setState, [id, 'dead', 10]);
   const taking = { nowMs: NOW, untilMs: NOW + 5 };
-  assert.equal(await takeAgain(store, [1, id], taking), 'restarted');
+  assert.equal(await restartReserved(store, [1, id], taking), 'restarted');
   assert.deepEqual(await readDelivery(store, id), {
     id,
     state: 'pending',
@@ -33,12 +33,16 @@ forEachEngine('a delivery that is taken again has a new schedule, whatever had b
     [id],
   );
   assert.deepEqual(row, { schedule_from: 10, lane: 1 });
-  assert.equal(await takeAgain(store, [1, id], taking), 'asked', 'while another worker owns it');
-  assert.equal(await restart(store, [1, id], NOW + 4), 'asked');
-  assert.equal(await takeAgain(store, [1, id], { nowMs: NOW + 5, untilMs: NOW + 9 }), 'restarted', 'after its time');
-  assert.equal(await takeAgain(store, [2, id], taking), 'absent');
+  assert.equal(await restartReserved(store, [1, id], taking), 'requested', 'while another worker owns it');
+  assert.equal(await restart(store, [1, id], NOW + 4), 'requested');
+  assert.equal(
+    await restartReserved(store, [1, id], { nowMs: NOW + 5, untilMs: NOW + 9 }),
+    'restarted',
+    'after its time',
+  );
+  assert.equal(await restartReserved(store, [2, id], taking), 'absent');
   await store.write(setState, [id, 'canceled', 10]);
-  assert.equal(await takeAgain(store, [1, id], taking), 'absent');
+  assert.equal(await restartReserved(store, [1, id], taking), 'absent');
 });
 
 forEachEngine('a replay sends again what failed for good since then, and nothing else', async (store) => {

@@ -1,93 +1,93 @@
-/** Restarts deliveries that have ended, or that wait for a retry or behind a pause. */
-import { type Row, type Statement, type Step, type Store, statement } from '../../../database/store.ts';
-import { renderValueRows, wideStatement, wideSteps } from '../../../database/value-rows.ts';
+/**
+ * Restarts deliveries that have ended, or that wait for a retry or behind a pause. A manual attempt reserves its delivery; if
+ * it stores no result in time, the workers send it. The states are in delivery-state.ts.
+ */
+import { type BoundStatement, type Row, type Statement, type Store, statement } from '../../../database/store.ts';
+import { wideStatement, wideStatements } from '../../../database/value-rows.ts';
 import { RECONNECTED } from '../schedule/pause-reason.ts';
+import { IS_NEW, IS_REQUESTED, isReserved, LANE_NUMBERS, setRequested, setReserved } from './delivery-state.ts';
 
-// A new schedule begins: its attempts are counted from here.
-const restartIn = (lane: 0 | 1) => `state = 'pending', lane = ${lane}, due_at_ms = $3, schedule_from = attempts`;
-
-// A manual attempt owns its delivery until a time beyond its own deadline; if no result is stored by then, the workers send
-// it. Only such a delivery waits in the lane of retries without an attempt in its schedule.
-const isTaken = (now: string) => `(state = 'pending' AND lane = 1 AND attempts = schedule_from AND due_at_ms > ${now})`;
-
-// Of two that take it at once one waits for the row, and finds it taken.
-const restartTaken: Statement<{ id: number }> = statement(
+// Of two reservations at once, one waits for the row and finds it reserved.
+const restartReservedSql: Statement<{ id: number }> = statement(
   'delivery_restart_taken',
-  `UPDATE deliveries SET ${restartIn(1)}
-   WHERE hook_id = $1 AND id = $2 AND state <> 'canceled' AND NOT ${isTaken('$4')} RETURNING id`,
+  `UPDATE deliveries SET ${setReserved('$3')}
+   WHERE hook_id = $1 AND id = $2 AND state <> 'canceled' AND NOT ${isReserved('$4')} RETURNING id`,
 );
 
-// After its first attempt a delivery waits in the lane of first attempts only because a person has asked for it.
-const restartWaiting: Statement<{ id: number }> = statement(
+const restartRequestedSql: Statement<{ id: number }> = statement(
   'delivery_restart',
-  `UPDATE deliveries SET ${restartIn(0)}
-   WHERE hook_id = $1 AND id = $2 AND state <> 'canceled' AND NOT ${isTaken('$3')}
-     AND NOT (state = 'pending' AND lane = 0 AND attempts > 0) RETURNING id`,
+  `UPDATE deliveries SET ${setRequested('$3')}
+   WHERE hook_id = $1 AND id = $2 AND state <> 'canceled' AND NOT ${isReserved('$3')} AND NOT ${IS_REQUESTED}
+   RETURNING id`,
 );
 
-const stillThere: Statement<{ id: number }> = statement(
+const stillThereSql: Statement<{ id: number }> = statement(
   'delivery_still_there',
   `SELECT id FROM deliveries WHERE hook_id = $1 AND id = $2 AND state <> 'canceled'`,
 );
 
-// Only once: the lane tells that it was taken.
-const take: Statement<{ id: number; hook_id: number }> = statement(
+// Only a new delivery: a second attempt finds it reserved.
+const reserveTestSql: Statement<{ id: number; hook_id: number }> = statement(
   'delivery_claim',
-  `UPDATE deliveries SET due_at_ms = $2, lane = 1 WHERE state = 'pending' AND attempts = 0 AND lane = 0 AND id = $1
+  `UPDATE deliveries SET due_at_ms = $2, lane = ${LANE_NUMBERS.retry} WHERE ${IS_NEW} AND id = $1
      AND hook_id = (SELECT c.hook_id FROM delivery_contents c WHERE c.delivery_id = $1)
    RETURNING id, hook_id`,
 );
 
-const wakeEndpoint: Statement = statement(
+const wakeEndpointSql: Statement = statement(
   'endpoint_wake',
   `UPDATE endpoint_queue SET version = version + 1,
      next_at_ms = CASE WHEN parked = 1 OR next_at_ms < $2 THEN next_at_ms ELSE $2 END
    WHERE hook_id = $1`,
 );
 
-/** Takes the delivery of a test, which was enqueued for later; its hook, unless it was taken already. */
-export async function takeTest(store: Store, id: number, untilMs: number): Promise<number | undefined> {
-  const [row] = await store.write(take, [id, untilMs]);
+/** Reserves the delivery of a test, which was enqueued for later. Returns its hook, or undefined if it was reserved already. */
+export async function reserveTest(store: Store, id: number, untilMs: number): Promise<number | undefined> {
+  const [row] = await store.write(reserveTestSql, [id, untilMs]);
   return row?.hook_id;
 }
 
-/** `absent`: there is no such delivery, or its hook was deleted. `asked`: an earlier request for it is under way. */
-export type Restarted = 'restarted' | 'absent' | 'asked';
+/** `absent`: there is no such delivery, or its hook was deleted. `requested`: an earlier request for it is under way. */
+export type RestartOutcome = 'restarted' | 'absent' | 'requested';
 
-export interface Taking {
+export interface Reservation {
   readonly nowMs: number;
   /** The workers do not send it before then. */
   readonly untilMs: number;
 }
 
-type Place = readonly [hookId: number, id: number];
+type DeliveryKey = readonly [hookId: number, id: number];
 
-/** Restarts a schedule and takes its first attempt. */
-export async function takeAgain(store: Store, place: Place, { nowMs, untilMs }: Taking): Promise<Restarted> {
+/** Restarts a schedule and reserves its first attempt. */
+export async function restartReserved(
+  store: Store,
+  key: DeliveryKey,
+  { nowMs, untilMs }: Reservation,
+): Promise<RestartOutcome> {
   const [rows] = await store.writeAll([
-    { statement: restartTaken, parameters: [...place, untilMs, nowMs] },
-    { statement: wakeEndpoint, parameters: [place[0], untilMs] },
+    { statement: restartReservedSql, parameters: [...key, untilMs, nowMs] },
+    { statement: wakeEndpointSql, parameters: [key[0], untilMs] },
   ]);
-  return await nameOutcome(store, place, rows);
+  return await nameOutcome(store, key, rows);
 }
 
-const giveBackTaken: Statement<Row> = statement(
+const endReservationSql: Statement<Row> = statement(
   'delivery_give_back',
-  `UPDATE deliveries SET due_at_ms = $3 WHERE hook_id = $1 AND id = $2 AND ${isTaken('$3')}`,
+  `UPDATE deliveries SET due_at_ms = $3 WHERE hook_id = $1 AND id = $2 AND ${isReserved('$3')}`,
 );
 
-/** A taken delivery is not attempted after all: the workers may send it. */
-export async function giveBack(store: Store, place: Place, nowMs: number): Promise<void> {
-  await store.write(giveBackTaken, [...place, nowMs]);
+/** The reserved delivery is not attempted after all: the workers may send it. */
+export async function endReservation(store: Store, key: DeliveryKey, nowMs: number): Promise<void> {
+  await store.write(endReservationSql, [...key, nowMs]);
 }
 
-async function nameOutcome(store: Store, place: Place, rows: readonly Row[] = []): Promise<Restarted> {
+async function nameOutcome(store: Store, key: DeliveryKey, rows: readonly Row[] = []): Promise<RestartOutcome> {
   if (rows.length > 0) return 'restarted';
-  return (await store.read(stillThere, place)).length > 0 ? 'asked' : 'absent';
+  return (await store.read(stillThereSql, key)).length > 0 ? 'requested' : 'absent';
 }
 
 // A person asks, so the pause ends. A held endpoint stays held.
-const endPause: Statement<Row> = statement(
+const endPauseSql: Statement<Row> = statement(
   'endpoint_end_pause',
   `UPDATE endpoint_queue SET parked = 0, paused_since_ms = NULL, pause_reason = NULL, next_at_ms = $2,
      version = version + 1
@@ -95,18 +95,18 @@ const endPause: Statement<Row> = statement(
 );
 
 /** Restarts a schedule and ends the pause of the endpoint; the workers send the delivery in its turn. */
-export async function restart(store: Store, place: Place, nowMs: number): Promise<Restarted> {
+export async function restart(store: Store, key: DeliveryKey, nowMs: number): Promise<RestartOutcome> {
   const [rows] = await store.writeAll([
-    { statement: restartWaiting, parameters: [...place, nowMs] },
-    { statement: endPause, parameters: [place[0], nowMs] },
+    { statement: restartRequestedSql, parameters: [...key, nowMs] },
+    { statement: endPauseSql, parameters: [key[0], nowMs] },
   ]);
-  return await nameOutcome(store, place, rows);
+  return await nameOutcome(store, key, rows);
 }
 
 // The event of a test never happened, so a failed test is not sent again.
-const restartSome: Statement<{ id: number }> = statement(
+const restartSomeSql: Statement<{ id: number }> = statement(
   'delivery_restart_some',
-  `UPDATE deliveries SET ${restartIn(0)} WHERE hook_id = $1 AND id IN
+  `UPDATE deliveries SET ${setRequested('$3')} WHERE hook_id = $1 AND id IN
      (SELECT f.id FROM deliveries f WHERE f.hook_id = $1 AND f.id > $2 AND f.created_at_ms >= $4
         AND f.state IN ('dead', 'blocked', 'expired')
         AND NOT EXISTS (SELECT 1 FROM delivery_contents c JOIN events e ON e.id = c.event_id
@@ -122,8 +122,8 @@ export async function replay(store: Store, hookId: number, sinceMs: number, nowM
   let count = 0;
   for (let afterId = 0; ; ) {
     const [rows = []] = await store.writeAll([
-      { statement: restartSome, parameters: [hookId, afterId, nowMs, sinceMs, REPLAY_PAGE] },
-      { statement: endPause, parameters: [hookId, nowMs] },
+      { statement: restartSomeSql, parameters: [hookId, afterId, nowMs, sinceMs, REPLAY_PAGE] },
+      { statement: endPauseSql, parameters: [hookId, nowMs] },
     ]);
     count += rows.length;
     if (rows.length < REPLAY_PAGE) return count;
@@ -131,7 +131,7 @@ export async function replay(store: Store, hookId: number, sinceMs: number, nowM
   }
 }
 
-const recoverEndpoint: Statement = statement(
+const recoverEndpointSql: Statement = statement(
   'endpoint_recover',
   `UPDATE endpoint_queue SET fails = 0, failing_since_ms = NULL, version = version + 1, openings = 0, paused_since_ms = NULL,
      pause_reason = CASE WHEN parked = 1 AND pause_reason = 'no_connection' THEN '${RECONNECTED}' ELSE NULL END,
@@ -140,11 +140,11 @@ const recoverEndpoint: Statement = statement(
 );
 
 /** The endpoint accepted a manual attempt: its pause ends. */
-export function recoverEndpointStep(hookId: number, nowMs: number): Step {
-  return { statement: recoverEndpoint, parameters: [hookId, nowMs] };
+export function recoverEndpointStatement(hookId: number, nowMs: number): BoundStatement {
+  return { statement: recoverEndpointSql, parameters: [hookId, nowMs] };
 }
 
-const countFailure: Statement = statement(
+const countFailureSql: Statement = statement(
   'endpoint_count_failure',
   `UPDATE endpoint_queue SET fails = fails + 1,
      failing_since_ms = CASE WHEN failing_since_ms IS NULL THEN $2 ELSE failing_since_ms END
@@ -152,17 +152,17 @@ const countFailure: Statement = statement(
 );
 
 /** A manual attempt failed, which counts like any other failure. */
-export function countFailureStep(hookId: number, nowMs: number): Step {
-  return { statement: countFailure, parameters: [hookId, nowMs] };
+export function countFailureStatement(hookId: number, nowMs: number): BoundStatement {
+  return { statement: countFailureSql, parameters: [hookId, nowMs] };
 }
 
 const waitsForOrigin = `origin = $1 AND parked = 1 AND pause_reason = 'no_connection'
   AND held_since_ms IS NULL AND canceled_at_ms IS NULL`;
-const waitingForOrigin = statement<{ hook_id: number }>(
+const waitingForOriginSql = statement<{ hook_id: number }>(
   'endpoints_waiting_for_origin',
   `SELECT hook_id FROM endpoint_queue WHERE ${waitsForOrigin} ORDER BY hook_id`,
 );
-const wakeOfOrigin: Statement = statement(
+const wakeOfOriginSql: Statement = statement(
   'endpoint_wake_of_origin',
   `UPDATE endpoint_queue SET parked = 0, next_at_ms = $3, version = version + 1 WHERE hook_id = $2 AND ${waitsForOrigin}`,
 );
@@ -174,31 +174,29 @@ const WAKE_PAGE = 64;
  * an origin locks them in whatever order it finds them.
  */
 export async function wakeOrigin(store: Store, origin: string, nowMs: number): Promise<void> {
-  const rows = await store.read(waitingForOrigin, [origin]);
-  const steps = rows.map(({ hook_id }) => ({ statement: wakeOfOrigin, parameters: [origin, hook_id, nowMs] }));
-  for (let at = 0; at < steps.length; at += WAKE_PAGE) await store.writeAll(steps.slice(at, at + WAKE_PAGE));
+  const rows = await store.read(waitingForOriginSql, [origin]);
+  const statements = rows.map(({ hook_id }) => ({ statement: wakeOfOriginSql, parameters: [origin, hook_id, nowMs] }));
+  for (let at = 0; at < statements.length; at += WAKE_PAGE) await store.writeAll(statements.slice(at, at + WAKE_PAGE));
 }
 
-const doubtDeliveries = wideStatement<{ hook_id: number }>(
+const doubtDeliveriesSql = wideStatement(
   'delivery_doubt',
-  (width) =>
-    `UPDATE deliveries SET state = 'pending', lane = 1, due_at_ms = $${width + 1}
-     FROM (VALUES ${renderValueRows(['int'], width)}) AS v
-     JOIN delivery_contents c ON c.delivery_id = v.column1
-     WHERE deliveries.hook_id = c.hook_id AND deliveries.id = v.column1 AND deliveries.state = 'succeeded'
+  { id: 'int' },
+  ({ values, v, more }) =>
+    `UPDATE deliveries SET state = 'pending', lane = ${LANE_NUMBERS.retry}, due_at_ms = ${more(1)}
+     FROM ${values} JOIN delivery_contents c ON c.delivery_id = ${v.id}
+     WHERE deliveries.hook_id = c.hook_id AND deliveries.id = ${v.id} AND deliveries.state = 'succeeded'
      RETURNING deliveries.hook_id`,
 );
 
 /** Deliveries whose answers may have belonged to other requests are sent again; returns how many. */
 export async function reopenUnverified(store: Store, deliveryIds: readonly number[], nowMs: number): Promise<number> {
-  const steps = wideSteps(
-    doubtDeliveries,
-    deliveryIds.map((id) => [id]),
-    [nowMs],
-  );
-  const rows = (await store.writeAll(steps)).flat() as unknown as { hook_id: number }[];
+  const ids = deliveryIds.map((id) => ({ id }));
+  const rows = (await store.writeAll(wideStatements(doubtDeliveriesSql, ids, { more: [nowMs] }))).flat() as unknown as {
+    hook_id: number;
+  }[];
   const hookIds = [...new Set(rows.map((row) => row.hook_id))].sort((a, b) => a - b);
   if (hookIds.length > 0)
-    await store.writeAll(hookIds.map((hookId) => ({ statement: wakeEndpoint, parameters: [hookId, nowMs] })));
+    await store.writeAll(hookIds.map((hookId) => ({ statement: wakeEndpointSql, parameters: [hookId, nowMs] })));
   return rows.length;
 }

@@ -6,9 +6,10 @@
  * below by (hook, lane, due time). A dead endpoint with a million deliveries costs one row update a back-off step.
  */
 import { hash } from 'node:crypto';
-import { type Row, type SqlValue, type Statement, type Step, type Store, statement } from '../../../database/store.ts';
-import { exactSteps, renderInsertRows, wideStatement } from '../../../database/value-rows.ts';
+import { type BoundStatement, type Row, type Statement, type Store, statement } from '../../../database/store.ts';
+import { exactStatements, wideInsert } from '../../../database/value-rows.ts';
 import type { EventKind } from '../../events/event-kind.ts';
+import { LANE_NUMBERS } from './delivery-state.ts';
 
 export const SHARD_COUNT = 256;
 
@@ -18,7 +19,7 @@ export const SHARD_COUNT = 256;
 export const isStillPending = (deliveries: string): string =>
   `CASE ${deliveries}.state WHEN 'pending' THEN 1 ELSE 0 END > 0`;
 /** An endpoint that is named by its id is neither held nor cancelled. */
-export const isOpen = 'COALESCE(endpoint_queue.held_since_ms, endpoint_queue.canceled_at_ms, 0) < 1';
+export const isNeitherHeldNorCanceled = 'COALESCE(endpoint_queue.held_since_ms, endpoint_queue.canceled_at_ms, 0) < 1';
 
 /** Later than any time: the endpoint has nothing to do until it is woken. */
 export const NEVER_MS = 8_640_000_000_000_000;
@@ -48,73 +49,103 @@ export interface StoredBody {
   readonly storedBytes: number;
 }
 
-const insertContents = wideStatement<Row>(
-  'delivery_insert_contents',
-  (width) =>
-    `INSERT INTO delivery_contents (delivery_id, hook_id, event_id, uuid, body, subject) VALUES ${renderInsertRows(6, width)}`,
-);
+const insertContentsSql = wideInsert('delivery_insert_contents', 'delivery_contents', {
+  delivery_id: 'int',
+  hook_id: 'int',
+  event_id: 'int',
+  uuid: 'text',
+  body: 'blob',
+  subject: 'text',
+});
 
-const insertDeliveries = wideStatement<Row>(
-  'delivery_insert',
-  (width) =>
-    `INSERT INTO deliveries (hook_id, id, event_kind, state, lane, attempts, schedule_from, due_at_ms, status, body_bytes, created_at_ms)
-     VALUES ${renderInsertRows(11, width)}`,
-);
+const insertDeliveriesSql = wideInsert('delivery_insert', 'deliveries', {
+  hook_id: 'int',
+  id: 'int',
+  event_kind: 'text',
+  state: 'text',
+  lane: 'int',
+  attempts: 'int',
+  schedule_from: 'int',
+  due_at_ms: 'int',
+  status: 'int',
+  body_bytes: 'int',
+  created_at_ms: 'int',
+});
 
 // The row lock that this takes orders enqueues of one endpoint; a worker that puts the endpoint to sleep compares the version. An
 // endpoint that is due already counts up too: a worker that does not see the delivery yet might put it to sleep.
-const wakeOnEnqueue = wideStatement<Row>(
+const wakeOnEnqueueSql = wideInsert(
   'endpoint_wake_on_enqueue',
-  (width) =>
-    `INSERT INTO endpoint_queue (hook_id, owner_id, origin, shard, next_at_ms, version, parked, fails)
-     VALUES ${renderInsertRows(8, width)}
-     ON CONFLICT (hook_id) DO UPDATE SET
-       version = endpoint_queue.version + 1,
-       next_at_ms = CASE WHEN endpoint_queue.parked = 1 OR endpoint_queue.next_at_ms < excluded.next_at_ms
-                         THEN endpoint_queue.next_at_ms ELSE excluded.next_at_ms END`,
+  'endpoint_queue',
+  {
+    hook_id: 'int',
+    owner_id: 'text',
+    origin: 'text',
+    shard: 'int',
+    next_at_ms: 'int',
+    version: 'int',
+    parked: 'int',
+    fails: 'int',
+  },
+  `ON CONFLICT (hook_id) DO UPDATE SET
+     version = endpoint_queue.version + 1,
+     next_at_ms = CASE WHEN endpoint_queue.parked = 1 OR endpoint_queue.next_at_ms < excluded.next_at_ms
+                       THEN endpoint_queue.next_at_ms ELSE excluded.next_at_ms END`,
 );
 
 /**
- * The steps that make deliveries; in the unit that stores their events, at its end: every enqueue to an endpoint waits
+ * Makes deliveries, at the end of the transaction that stores their events: every enqueue to an endpoint waits
  * for its row from here to the commit. Follow it with `wakeDeliveries()`.
  */
-export function enqueueSteps(deliveries: readonly NewDelivery[]): Step[] {
-  const rows = deliveries.map(({ id, hookId, eventKind, body, nowMs, dueAtMs = nowMs }) => [
-    hookId,
-    id,
-    eventKind,
-    'pending',
-    0,
-    0,
-    0,
-    dueAtMs,
-    0,
-    'storedBytes' in body ? body.storedBytes : body.byteLength,
-    nowMs,
-  ]);
+export function enqueueStatements(deliveries: readonly NewDelivery[]): BoundStatement[] {
   return [
-    ...contentSteps(deliveries),
-    ...exactSteps(insertDeliveries, rows),
-    ...exactSteps(wakeOnEnqueue, listWakes(deliveries)),
+    ...contentStatements(deliveries),
+    ...exactStatements(insertDeliveriesSql, deliveries.map(toDeliveryRow)),
+    ...exactStatements(wakeOnEnqueueSql, listWakes(deliveries)),
   ];
 }
 
 /** What deliveries carry. Until its delivery is stored nothing shows it. */
-export function contentSteps(deliveries: readonly NewDelivery[]): Step[] {
+export function contentStatements(deliveries: readonly NewDelivery[]): BoundStatement[] {
   const rows = deliveries.flatMap(({ id, hookId, eventId, uuid, body, subject = null }) =>
-    'storedBytes' in body ? [] : [[id, hookId, eventId, uuid, body, subject]],
+    'storedBytes' in body ? [] : [{ delivery_id: id, hook_id: hookId, event_id: eventId, uuid, body, subject }],
   );
-  return exactSteps(insertContents, rows);
+  return exactStatements(insertContentsSql, rows);
+}
+
+function toDeliveryRow({ id, hookId, eventKind, body, nowMs, dueAtMs = nowMs }: NewDelivery) {
+  return {
+    hook_id: hookId,
+    id,
+    event_kind: eventKind,
+    state: 'pending',
+    lane: LANE_NUMBERS.first,
+    attempts: 0,
+    schedule_from: 0,
+    due_at_ms: dueAtMs,
+    status: 0,
+    body_bytes: 'storedBytes' in body ? body.storedBytes : body.byteLength,
+    created_at_ms: nowMs,
+  };
 }
 
 /** One row a hook, due with the first of its deliveries. */
-function listWakes(deliveries: readonly NewDelivery[]): SqlValue[][] {
+function listWakes(deliveries: readonly NewDelivery[]) {
   const byHook = Map.groupBy(deliveries, (delivery) => delivery.hookId);
   const ascending = [...byHook.values()].sort(([one], [other]) => one!.hookId - other!.hookId);
   return ascending.map((some) => {
     const { hookId, ownerId, origin } = some[0]!;
     const dueAtMs = Math.min(...some.map((delivery) => delivery.dueAtMs ?? delivery.nowMs));
-    return [hookId, ownerId, origin, shardOf(origin), dueAtMs, 1, 0, 0];
+    return {
+      hook_id: hookId,
+      owner_id: ownerId,
+      origin,
+      shard: shardOf(origin),
+      next_at_ms: dueAtMs,
+      version: 1,
+      parked: 0,
+      fails: 0,
+    };
   });
 }
 
@@ -130,7 +161,7 @@ const holdEndpoint: Statement = statement(
 );
 
 /** The hook was disabled: what is pending is held, at the price of one row. */
-export function holdEndpointStep(hookId: number, nowMs: number): Step {
+export function holdEndpointStatement(hookId: number, nowMs: number): BoundStatement {
   return { statement: holdEndpoint, parameters: [hookId, nowMs, NEVER_MS] };
 }
 
@@ -144,7 +175,7 @@ const holdSeenEndpoint: Statement = statement(
  * The same after a read of the disabled hook. Enabling the hook since then has counted up the version; the endpoint is not
  * held then, stays due, and is read again.
  */
-export function holdSeenEndpointStep(hookId: number, version: number, nowMs: number): Step {
+export function holdSeenEndpointStatement(hookId: number, version: number, nowMs: number): BoundStatement {
   return { statement: holdSeenEndpoint, parameters: [hookId, nowMs, NEVER_MS, version] };
 }
 
@@ -156,7 +187,7 @@ const releaseEndpoint: Statement = statement(
 );
 
 /** The hook was enabled, or changed so that it may work now: what is held is pending again, and failures are forgotten. */
-export function releaseEndpointStep(hookId: number, nowMs: number): Step {
+export function releaseEndpointStatement(hookId: number, nowMs: number): BoundStatement {
   return { statement: releaseEndpoint, parameters: [hookId, nowMs] };
 }
 
@@ -166,7 +197,7 @@ const moveEndpoint: Statement = statement(
 );
 
 /** The hook has another URL: from now on the worker of that origin sends its deliveries. */
-export function moveEndpointStep(hookId: number, origin: string): Step {
+export function moveEndpointStatement(hookId: number, origin: string): BoundStatement {
   return { statement: moveEndpoint, parameters: [hookId, origin, shardOf(origin)] };
 }
 
@@ -176,7 +207,7 @@ const cancelEndpoint: Statement = statement(
 );
 
 /** The hook was deleted: nothing more is sent; a sweep marks what was pending, a few at a time. */
-export function cancelEndpointStep(hookId: number, nowMs: number): Step {
+export function cancelEndpointStatement(hookId: number, nowMs: number): BoundStatement {
   return { statement: cancelEndpoint, parameters: [hookId, nowMs, NEVER_MS] };
 }
 

@@ -7,7 +7,7 @@ import {
   type Store,
   statement,
 } from '../../../database/store.ts';
-import { renderValueRows, wideStatement, wideSteps } from '../../../database/value-rows.ts';
+import { wideStatement, wideStatements } from '../../../database/value-rows.ts';
 
 const PAGE = 500;
 
@@ -68,10 +68,10 @@ const deleteSome: Statement<{ id: number }> = statement(
    RETURNING id`,
 );
 const deleteFrom = (table: string) =>
-  wideStatement<Row>(
+  wideStatement(
     `sweep_delete_${table}`,
-    (width) =>
-      `DELETE FROM ${table} WHERE delivery_id IN (SELECT v.column1 FROM (VALUES ${renderValueRows(['int'], width)}) AS v)`,
+    { id: 'int' },
+    ({ values, v }) => `DELETE FROM ${table} WHERE delivery_id IN (SELECT ${v.id} FROM ${values})`,
   );
 const deleteAttempts = deleteFrom('delivery_attempts');
 const deleteContents = deleteFrom('delivery_contents');
@@ -92,8 +92,8 @@ export async function deleteUnusedContents(store: Store, beforeId: number): Prom
 
 /** Contents of deliveries that were not stored and never will be. */
 export async function deleteContentsOf(store: Store, deliveryIds: readonly number[]): Promise<void> {
-  const ids = deliveryIds.map((id) => [id]);
-  if (ids.length > 0) await store.writeAll(wideSteps(deleteContents, ids));
+  const ids = deliveryIds.map((id) => ({ id }));
+  if (ids.length > 0) await store.writeAll(wideStatements(deleteContents, ids));
 }
 
 interface DeleteInput {
@@ -107,9 +107,11 @@ export const deleteOldDeliveries: Procedure<DeleteInput, number> = conditionalPr
   'deleteOldDeliveries',
   async (transaction, { hookId, beforeId }) => {
     const rows = await transaction.run(deleteSome, [hookId, beforeId]);
-    const ids = rows.map(({ id }) => [id]);
-    for (const step of [...wideSteps(deleteAttempts, ids), ...wideSteps(deleteContents, ids)])
-      await transaction.run(step.statement, step.parameters);
+    for (const { statement, parameters } of [
+      ...wideStatements(deleteAttempts, rows),
+      ...wideStatements(deleteContents, rows),
+    ])
+      await transaction.run(statement, parameters);
     return rows.length;
   },
 );

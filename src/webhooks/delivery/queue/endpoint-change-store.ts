@@ -1,18 +1,18 @@
 /**
- * What attempts mean for endpoints and hooks: values, and the steps that store them. Every step names its rows and may run
- * twice, so a unit that failed is written again as it is.
+ * What attempts mean for endpoints and hooks: values, and the statements that store them. Every statement names its rows and
+ * may run twice, so a transaction that failed is written again as it is.
  */
-import { type Row, type SqlValue, type Statement, type Step, statement } from '../../../database/store.ts';
-import { renderValueRows, wideStatement, wideSteps } from '../../../database/value-rows.ts';
+import { type BoundStatement, type Statement, statement } from '../../../database/store.ts';
+import { type ValueRow, type WideStatement, wideStatement, wideStatements } from '../../../database/value-rows.ts';
 import type { EndpointHealth } from '../schedule/disable-failing-hook.ts';
 import type { Pause } from '../schedule/pause-reason.ts';
-import { countFailureStep, recoverEndpointStep } from './delivery-restart-store.ts';
+import { countFailureStatement, recoverEndpointStatement } from './delivery-restart-store.ts';
 import {
-  cancelEndpointStep,
-  holdEndpointStep,
-  holdSeenEndpointStep,
-  isOpen,
-  moveEndpointStep,
+  cancelEndpointStatement,
+  holdEndpointStatement,
+  holdSeenEndpointStatement,
+  isNeitherHeldNorCanceled,
+  moveEndpointStatement,
   NEVER_MS,
 } from './delivery-store.ts';
 
@@ -48,30 +48,36 @@ type ChangeOf<Kind> = Extract<EndpointChange, { kind: Kind }>;
 /** Of one row each. Health is stored for many at once, and an origin is woken by itself (`wakeOrigin`). */
 type RowChange = Exclude<EndpointChange, { kind: 'health' | 'wake origin' }>;
 
-const STEP_OF: { readonly [K in RowChange['kind']]: (change: ChangeOf<K>, nowMs: number) => Step } = {
-  disable: ({ hookId }, nowMs) => holdEndpointStep(hookId, nowMs),
-  hold: ({ hookId, version }, nowMs) => holdSeenEndpointStep(hookId, version, nowMs),
-  cancel: ({ hookId }, nowMs) => cancelEndpointStep(hookId, nowMs),
-  move: ({ hookId, origin }) => moveEndpointStep(hookId, origin),
-  recover: ({ hookId }, nowMs) => recoverEndpointStep(hookId, nowMs),
-  'count failure': ({ hookId }, nowMs) => countFailureStep(hookId, nowMs),
+const STATEMENT_OF: { readonly [K in RowChange['kind']]: (change: ChangeOf<K>, nowMs: number) => BoundStatement } = {
+  disable: ({ hookId }, nowMs) => holdEndpointStatement(hookId, nowMs),
+  hold: ({ hookId, version }, nowMs) => holdSeenEndpointStatement(hookId, version, nowMs),
+  cancel: ({ hookId }, nowMs) => cancelEndpointStatement(hookId, nowMs),
+  move: ({ hookId, origin }) => moveEndpointStatement(hookId, origin),
+  recover: ({ hookId }, nowMs) => recoverEndpointStatement(hookId, nowMs),
+  'count failure': ({ hookId }, nowMs) => countFailureStatement(hookId, nowMs),
 };
 
-/** One row of `endpoint_queue` that a unit changes. */
+/** One row of `endpoint_queue` that a transaction changes. */
 type RowWork =
-  | { readonly kind: 'change'; readonly hookId: number; readonly step: Step }
-  | { readonly kind: 'health'; readonly hookId: number; readonly row: SqlValue[] }
-  | { readonly kind: 'sleep'; readonly hookId: number; readonly row: SqlValue[] };
+  | { readonly kind: 'change'; readonly hookId: number; readonly statement: BoundStatement }
+  | { readonly kind: 'health'; readonly hookId: number; readonly row: RowOf<typeof changeHealthSql> }
+  | { readonly kind: 'sleep'; readonly hookId: number; readonly row: Sleep };
+
+type RowOf<Wide> = Wide extends WideStatement<infer Types> ? ValueRow<Types> : never;
 
 /**
- * All that a unit changes in `endpoint_queue`, in ascending order of hooks: two units that lock the same rows in different
- * orders would wait for each other. Of one hook: its changes in their order, its latest health, its sleep.
+ * All that a transaction changes in `endpoint_queue`, in ascending order of hooks: two transactions that lock the same rows
+ * in different orders would deadlock. Of one hook: its changes in their order, its latest health, its sleep.
  */
-export function endpointSteps(changes: readonly EndpointChange[], sleeps: readonly Sleep[], nowMs: number): Step[] {
+export function endpointStatements(
+  changes: readonly EndpointChange[],
+  sleeps: readonly Sleep[],
+  nowMs: number,
+): BoundStatement[] {
   const ascending = [...listRowChanges(changes, nowMs), ...listHealth(changes), ...listSleepRows(sleeps)].sort(
     (one, other) => one.hookId - other.hookId,
   );
-  return splitRuns(ascending).flatMap(runSteps);
+  return splitRuns(ascending).flatMap(runStatements);
 }
 
 function listRowChanges(changes: readonly EndpointChange[], nowMs: number): RowWork[] {
@@ -79,7 +85,7 @@ function listRowChanges(changes: readonly EndpointChange[], nowMs: number): RowW
   return ofRows.map((change) => ({
     kind: 'change',
     hookId: change.hookId,
-    step: (STEP_OF[change.kind] as (one: RowChange, at: number) => Step)(change, nowMs),
+    statement: (STATEMENT_OF[change.kind] as (one: RowChange, at: number) => BoundStatement)(change, nowMs),
   }));
 }
 
@@ -94,27 +100,37 @@ function splitRuns(works: readonly RowWork[]): RowWork[][] {
   return runs;
 }
 
-function runSteps(run: readonly RowWork[]): Step[] {
-  const rows = run.flatMap((work) => (work.kind === 'change' ? [] : [work.row]));
-  if (run[0]?.kind === 'health') return wideSteps(changeHealth, rows);
-  if (run[0]?.kind === 'sleep') return wideSteps(sleepEndpoints, rows);
-  return run.flatMap((work) => (work.kind === 'change' ? [work.step] : []));
+function runStatements(run: readonly RowWork[]): BoundStatement[] {
+  if (run[0]?.kind === 'health')
+    return wideStatements(
+      changeHealthSql,
+      run.flatMap((work) => (work.kind === 'health' ? [work.row] : [])),
+    );
+  if (run[0]?.kind === 'sleep')
+    return wideStatements(
+      sleepSql,
+      run.flatMap((work) => (work.kind === 'sleep' ? [work.row] : [])),
+    );
+  return run.flatMap((work) => (work.kind === 'change' ? [work.statement] : []));
 }
 
-// −1 and '' stand for null: a list of values has one type a column.
-const changeHealth = wideStatement<Row>(
+const changeHealthSql = wideStatement(
   'endpoint_change',
-  (width) =>
-    `UPDATE endpoint_queue SET fails = v.column2,
-       failing_since_ms = CASE WHEN v.column3 = -1 THEN NULL ELSE v.column3 END,
-       parked = CASE WHEN v.column4 = -1 THEN 0 ELSE 1 END,
-       next_at_ms = CASE WHEN v.column4 = -1 THEN endpoint_queue.next_at_ms ELSE v.column4 END,
-       paused_since_ms = CASE WHEN v.column4 = -1 THEN NULL ELSE v.column5 END,
-       pause_reason = CASE WHEN v.column4 = -1 THEN NULL ELSE v.column6 END,
-       openings = v.column7
-     FROM (VALUES ${renderValueRows(['int', 'int', 'int', 'int', 'int', 'text', 'int'], width)}) AS v
-     WHERE endpoint_queue.hook_id = v.column1
-       AND ${isOpen}`,
+  {
+    hookId: 'int',
+    fails: 'int',
+    failingSinceMs: 'int',
+    pausedUntilMs: 'int',
+    pausedSinceMs: 'int',
+    pauseReason: 'text',
+    openings: 'int',
+  },
+  ({ values, v }) =>
+    `UPDATE endpoint_queue SET fails = ${v.fails}, failing_since_ms = ${v.failingSinceMs},
+       parked = CASE WHEN ${v.pausedUntilMs} IS NULL THEN 0 ELSE 1 END,
+       next_at_ms = COALESCE(${v.pausedUntilMs}, endpoint_queue.next_at_ms),
+       paused_since_ms = ${v.pausedSinceMs}, pause_reason = ${v.pauseReason}, openings = ${v.openings}
+     FROM ${values} WHERE endpoint_queue.hook_id = ${v.hookId} AND ${isNeitherHeldNorCanceled}`,
 );
 
 function listHealth(changes: readonly EndpointChange[]): RowWork[] {
@@ -123,15 +139,15 @@ function listHealth(changes: readonly EndpointChange[]): RowWork[] {
   return [...latest.values()].map(({ hookId, fails, failingSinceMs, openings, pause }) => ({
     kind: 'health',
     hookId,
-    row: [
+    row: {
       hookId,
       fails,
-      failingSinceMs ?? -1,
-      pause?.untilMs ?? -1,
-      pause?.sinceMs ?? -1,
-      pause?.reason ?? '',
+      failingSinceMs,
+      pausedUntilMs: pause?.untilMs ?? null,
+      pausedSinceMs: pause?.sinceMs ?? null,
+      pauseReason: pause?.reason ?? null,
       openings,
-    ],
+    },
   }));
 }
 
@@ -146,20 +162,21 @@ const headDue = (lane: number) =>
   `COALESCE((SELECT d.due_at_ms FROM deliveries d WHERE d.state = 'pending' AND d.hook_id = endpoint_queue.hook_id
      AND d.lane = ${lane} ORDER BY d.due_at_ms, d.id LIMIT 1), ${NEVER_MS})`;
 
-const sleepEndpoints = wideStatement<{ hook_id: number }>(
+const sleepSql = wideStatement(
   'endpoint_rest',
-  (width) =>
+  { hookId: 'int', version: 'int' },
+  ({ values, v }) =>
     `UPDATE endpoint_queue SET parked = 0, paused_since_ms = NULL, pause_reason = NULL,
        next_at_ms = CASE WHEN ${headDue(0)} < ${headDue(1)} THEN ${headDue(0)} ELSE ${headDue(1)} END
-     FROM (VALUES ${renderValueRows(['int', 'int'], width)}) AS v
-     WHERE endpoint_queue.hook_id = v.column1 AND endpoint_queue.version = v.column2
-       AND ${isOpen}
+     FROM ${values}
+     WHERE endpoint_queue.hook_id = ${v.hookId} AND endpoint_queue.version = ${v.version}
+       AND ${isNeitherHeldNorCanceled}
      RETURNING endpoint_queue.hook_id`,
 );
 
 /** After the attempt results of the same transaction. */
 function listSleepRows(sleeps: readonly Sleep[]): RowWork[] {
-  return sleeps.map(({ hookId, version }) => ({ kind: 'sleep', hookId, row: [hookId, version] }));
+  return sleeps.map((sleep) => ({ kind: 'sleep', hookId: sleep.hookId, row: sleep }));
 }
 
 const disableHook: Statement = statement(
@@ -168,15 +185,21 @@ const disableHook: Statement = statement(
 );
 
 /** Rows of `hooks`: after all of `endpoint_queue`, ascending too. */
-export function hookSteps(changes: readonly EndpointChange[], results: readonly HookResult[], nowMs: number): Step[] {
+export function hookStatements(
+  changes: readonly EndpointChange[],
+  results: readonly HookResult[],
+  nowMs: number,
+): BoundStatement[] {
   const disabled = changes.filter((change) => change.kind === 'disable');
   const disabling = disabled.map(({ hookId, reason }) => ({
     hookId,
-    steps: [{ statement: disableHook, parameters: [hookId, nowMs, reason] }],
+    statements: [{ statement: disableHook, parameters: [hookId, nowMs, reason] }],
   }));
-  if (disabling.length === 0) return hookResultSteps(results);
-  const answered = results.map((result) => ({ hookId: result.hookId, steps: hookResultSteps([result]) }));
-  return [...disabling, ...answered].sort((one, other) => one.hookId - other.hookId).flatMap(({ steps }) => steps);
+  if (disabling.length === 0) return hookResultStatements(results);
+  const answered = results.map((result) => ({ hookId: result.hookId, statements: hookResultStatements([result]) }));
+  return [...disabling, ...answered]
+    .sort((one, other) => one.hookId - other.hookId)
+    .flatMap(({ statements }) => statements);
 }
 
 /** The last answer of a hook. */
@@ -186,18 +209,15 @@ export interface HookResult {
   readonly status: number;
 }
 
-const writeResults = wideStatement<Row>(
+const writeResultsSql = wideStatement(
   'hook_write_result',
-  (width) =>
-    `UPDATE hooks SET result = v.column2, result_code = v.column3
-     FROM (VALUES ${renderValueRows(['int', 'text', 'int'], width)}) AS v WHERE hooks.id = v.column1`,
+  { hookId: 'int', result: 'text', status: 'int' },
+  ({ values, v }) =>
+    `UPDATE hooks SET result = ${v.result}, result_code = ${v.status} FROM ${values} WHERE hooks.id = ${v.hookId}`,
 );
 
 /** One row a hook. */
-function hookResultSteps(results: readonly HookResult[]): Step[] {
+function hookResultStatements(results: readonly HookResult[]): BoundStatement[] {
   const ascending = [...results].sort((one, other) => one.hookId - other.hookId);
-  return wideSteps(
-    writeResults,
-    ascending.map(({ hookId, result, status }) => [hookId, result, status]),
-  );
+  return wideStatements(writeResultsSql, ascending);
 }

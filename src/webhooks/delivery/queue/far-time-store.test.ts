@@ -4,8 +4,8 @@ import { forEachEngine } from '../../../../test/support/engines.ts';
 import { type Store, statement } from '../../../database/store.ts';
 import { correctTimes } from '../worker/delivery-sweeper.ts';
 import { readDueEndpoints } from './delivery-queue-store.ts';
-import { enqueueSteps, holdEndpointStep, NEVER_MS } from './delivery-store.ts';
-import { type EndpointChange, endpointSteps } from './endpoint-change-store.ts';
+import { enqueueStatements, holdEndpointStatement, NEVER_MS } from './delivery-store.ts';
+import { type EndpointChange, endpointStatements } from './endpoint-change-store.ts';
 import { correctDueMs } from './far-time-store.ts';
 import { beat, takeShards } from './shard-store.ts';
 
@@ -46,7 +46,7 @@ async function enqueue(store: Store, { count = 1, hookId = 1, nowMs = NOW }): Pr
   const ids = await store.makeIds(count);
   const endpoint = { hookId, origin: 'http://127.0.0.1:9', ownerId: 'owner', nowMs };
   const event = { eventId: 1, body: Buffer.from('{}'), eventKind: 'push' as const };
-  await store.writeAll(enqueueSteps(ids.map((id) => ({ ...endpoint, ...event, id, uuid: `uuid-${id}` }))));
+  await store.writeAll(enqueueStatements(ids.map((id) => ({ ...endpoint, ...event, id, uuid: `uuid-${id}` }))));
   return ids;
 }
 
@@ -94,8 +94,8 @@ forEachEngine('correctTimes() ends pauses that last longer than any, and leaves 
     const pause = { sinceMs: NOW, untilMs, reason: 'failures' as const };
     return { kind: 'health', hookId, fails: 5, failingSinceMs: NOW, openings: 1, pause };
   };
-  await store.writeAll(endpointSteps([pauseUntil(1, NOW + DAY_MS), pauseUntil(2, NOW + 5 * MINUTE_MS)], [], NOW));
-  await store.writeAll([holdEndpointStep(3, NOW)]);
+  await store.writeAll(endpointStatements([pauseUntil(1, NOW + DAY_MS), pauseUntil(2, NOW + 5 * MINUTE_MS)], [], NOW));
+  await store.writeAll([holdEndpointStatement(3, NOW)]);
   assert.equal(await correctTimes(store, NOW, ALL), 1);
   assert.deepEqual(
     [await readNextAt(store, 1), await readNextAt(store, 2), await readNextAt(store, 3)],

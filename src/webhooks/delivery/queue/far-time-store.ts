@@ -3,15 +3,15 @@
  * ahead, and deliveries would wait until the right clock had reached them. Reads and writes bounded pages.
  */
 import { MAX_CLOCK_SKEW_MS } from '../../../database/leases.ts';
-import { type Row, type Statement, type Store, statement } from '../../../database/store.ts';
-import { renderValueRows, wideStatement, wideSteps } from '../../../database/value-rows.ts';
+import { type Statement, type Store, statement } from '../../../database/store.ts';
+import { wideStatement, wideStatements } from '../../../database/value-rows.ts';
 import { LONGEST_PAUSE_MS } from '../schedule/breaker.ts';
 import { longestRetryMs, MAX_ATTEMPTS } from '../schedule/retry-policy.ts';
-import { isOpen, isStillPending, NEVER_MS } from './delivery-store.ts';
+import { isNeitherHeldNorCanceled, isStillPending, NEVER_MS } from './delivery-store.ts';
 
 const PAGE = 500;
-/** A delivery that a person's attempt has taken falls to the workers within this time. */
-const LONGEST_TAKEN_MS = 60_000;
+/** A delivery that is reserved for a manual attempt goes to the workers within this time. */
+const LONGEST_RESERVED_MS = 60_000;
 const LONGEST_WAIT_MS = Math.max(...Array.from({ length: MAX_ATTEMPTS }, (_, attempts) => longestRetryMs(attempts)));
 
 /** First attempts, and retries. */
@@ -19,7 +19,7 @@ export type Lane = 0 | 1;
 
 /** What a delivery that is due so late is due at instead; undefined when its schedule allows that time. */
 export function correctDueMs({ attempts, dueAtMs, nowMs }: { attempts: number; dueAtMs: number; nowMs: number }) {
-  const longestMs = attempts === 0 ? LONGEST_TAKEN_MS : longestRetryMs(attempts);
+  const longestMs = attempts === 0 ? LONGEST_RESERVED_MS : longestRetryMs(attempts);
   if (dueAtMs <= nowMs + longestMs + MAX_CLOCK_SKEW_MS) return undefined;
   return attempts === 0 ? nowMs : nowMs + longestMs;
 }
@@ -30,7 +30,7 @@ interface EndpointRow {
 
 const openEndpoints: Statement<EndpointRow> = statement(
   'endpoints_open',
-  `SELECT hook_id FROM endpoint_queue WHERE hook_id > $1 AND ${isOpen} ORDER BY hook_id LIMIT ${PAGE}`,
+  `SELECT hook_id FROM endpoint_queue WHERE hook_id > $1 AND ${isNeitherHeldNorCanceled} ORDER BY hook_id LIMIT ${PAGE}`,
 );
 
 interface LateRow {
@@ -48,19 +48,19 @@ const lateDeliveries: Statement<LateRow> = statement(
 );
 
 // The due time is the fence of attempts under way: only a row that still has the one that was read is corrected.
-const correctDeliveries = wideStatement<Row>(
+const correctDeliveriesSql = wideStatement(
   'deliveries_correct_due',
-  (width) =>
-    `UPDATE deliveries SET due_at_ms = v.column4
-     FROM (VALUES ${renderValueRows(['int', 'int', 'int', 'int'], width)}) AS v
-     WHERE deliveries.hook_id = v.column1 AND deliveries.id = v.column2 AND deliveries.due_at_ms = v.column3
+  { hookId: 'int', id: 'int', foundDueAtMs: 'int', dueAtMs: 'int' },
+  ({ values, v }) =>
+    `UPDATE deliveries SET due_at_ms = ${v.dueAtMs} FROM ${values}
+     WHERE deliveries.hook_id = ${v.hookId} AND deliveries.id = ${v.id} AND deliveries.due_at_ms = ${v.foundDueAtMs}
        AND ${isStillPending('deliveries')}`,
 );
 
 const wakeSleeping: Statement = statement(
   'endpoint_wake_sleeping',
   `UPDATE endpoint_queue SET next_at_ms = $2, version = version + 1
-   WHERE hook_id = $1 AND parked = 0 AND next_at_ms > $2 AND ${isOpen}`,
+   WHERE hook_id = $1 AND parked = 0 AND next_at_ms > $2 AND ${isNeitherHeldNorCanceled}`,
 );
 
 /** Corrects the deliveries of all endpoints that are not held; returns how many. */
@@ -82,13 +82,13 @@ async function correctOfHook(
   let count = 0;
   for (let after = [nowMs + MAX_CLOCK_SKEW_MS, 0]; ; ) {
     const rows = await store.read(lateDeliveries, [hookId, lane, ...after]);
-    const corrections = rows.flatMap(({ id, due_at_ms: dueAtMs, attempts }) => {
-      const correctMs = correctDueMs({ attempts, dueAtMs, nowMs });
-      return correctMs === undefined ? [] : [[hookId, id, dueAtMs, correctMs]];
+    const corrections = rows.flatMap(({ id, due_at_ms: foundDueAtMs, attempts }) => {
+      const dueAtMs = correctDueMs({ attempts, dueAtMs: foundDueAtMs, nowMs });
+      return dueAtMs === undefined ? [] : [{ hookId, id, foundDueAtMs, dueAtMs }];
     });
     if (corrections.length > 0)
       await store.writeAll([
-        ...wideSteps(correctDeliveries, corrections),
+        ...wideStatements(correctDeliveriesSql, corrections),
         { statement: wakeSleeping, parameters: [hookId, nowMs] },
       ]);
     count += corrections.length;
@@ -102,13 +102,13 @@ async function correctOfHook(
 const lateEndpoints: Statement<EndpointRow> = statement(
   'endpoints_late',
   `SELECT hook_id FROM endpoint_queue
-   WHERE next_at_ms > $1 AND next_at_ms < ${NEVER_MS} AND (parked = 1 OR next_at_ms > $2) AND ${isOpen}
+   WHERE next_at_ms > $1 AND next_at_ms < ${NEVER_MS} AND (parked = 1 OR next_at_ms > $2) AND ${isNeitherHeldNorCanceled}
    ORDER BY hook_id LIMIT ${PAGE}`,
 );
 
 const wakeLate: Statement = statement(
   'endpoint_wake_late',
-  `UPDATE endpoint_queue SET next_at_ms = $2, version = version + 1 WHERE hook_id = $1 AND next_at_ms > $2 AND ${isOpen}`,
+  `UPDATE endpoint_queue SET next_at_ms = $2, version = version + 1 WHERE hook_id = $1 AND next_at_ms > $2 AND ${isNeitherHeldNorCanceled}`,
 );
 
 /** Ends pauses and sleeps that are longer than any; returns how many. */

@@ -4,7 +4,7 @@
  */
 import { MAX_CLOCK_SKEW_MS } from '../../../database/leases.ts';
 import { type Statement, type Store, statement } from '../../../database/store.ts';
-import { renderValueRows, wideStatement, wideSteps } from '../../../database/value-rows.ts';
+import { wideStatement, wideStatements } from '../../../database/value-rows.ts';
 
 export interface OwnedShard {
   readonly shard: number;
@@ -45,12 +45,12 @@ const take: Statement<OwnedShard> = statement(
    RETURNING shard, epoch`,
 );
 
-const release = wideStatement(
+const releaseSql = wideStatement(
   'delivery_shard_release',
-  (width) =>
-    `UPDATE delivery_shards SET owner = '', expires_at_ms = 0
-     FROM (VALUES ${renderValueRows(['int', 'int'], width)}) AS v
-     WHERE delivery_shards.shard = v.column1 AND delivery_shards.epoch = v.column2 AND delivery_shards.owner = $${2 * width + 1}`,
+  { shard: 'int', epoch: 'int' },
+  ({ values, v, more }) =>
+    `UPDATE delivery_shards SET owner = '', expires_at_ms = 0 FROM ${values}
+     WHERE delivery_shards.shard = ${v.shard} AND delivery_shards.epoch = ${v.epoch} AND delivery_shards.owner = ${more(1)}`,
 );
 
 const forgetWorker: Statement = statement(
@@ -79,8 +79,7 @@ export async function takeShards(
 }
 
 export async function releaseShards(store: Store, workerId: string, shards: readonly OwnedShard[]): Promise<void> {
-  const rows = shards.map(({ shard, epoch }) => [shard, epoch]);
-  if (rows.length > 0) await store.writeAll(wideSteps(release, rows, [workerId]));
+  if (shards.length > 0) await store.writeAll(wideStatements(releaseSql, shards, { more: [workerId] }));
 }
 
 /** Deletes the entry of a worker that ends, and those of workers that have long stopped renewing. */

@@ -1,14 +1,14 @@
 /** How attempts did, by owner and minute: written in sums by each process, read by the overview. */
 import { type Row, type Statement, type Store, statement } from '../../../database/store.ts';
-import { renderValueRows, wideStatement, wideSteps } from '../../../database/value-rows.ts';
+import { wideStatement, wideStatements } from '../../../database/value-rows.ts';
 
 /** Attempts are counted by their duration: below the first of these, from it to the second, and so on, and longer ones. */
 export const DURATION_EDGES_MS = [10, 30, 100, 300, 1000, 3000, 10_000] as const;
 
 const MINUTE_MS = 60_000;
 export const KEEP_MINUTES_MS = 24 * 60 * MINUTE_MS;
-const COUNTS = ['accepted', 'failed', ...DURATION_EDGES_MS.map((edge) => `below_${edge}`), 'longer'] as const;
-const TYPES = ['int', 'int', ...COUNTS.map(() => 'int' as const)] as const;
+const COUNTS = ['accepted', 'failed', ...DURATION_EDGES_MS.map((edge) => `below_${edge}` as const), 'longer'] as const;
+const COUNT_TYPES = Object.fromEntries(COUNTS.map((name) => [name, 'int'])) as Record<(typeof COUNTS)[number], 'int'>;
 
 /** What happened to one hook in one minute. */
 export interface HookMinute {
@@ -21,32 +21,37 @@ export interface HookMinute {
   readonly durations: readonly number[];
 }
 
-const sums = COUNTS.map((_, index) => `SUM(v.column${index + 3})`).join(', ');
 const additions = COUNTS.map((name) => `${name} = delivery_minutes.${name} + excluded.${name}`).join(', ');
 
 // In one order, so that two processes that add to the same rows do not wait for each other in a ring.
-const addMinutes = wideStatement<Row>(
+const addMinutesSql = wideStatement(
   'delivery_minutes_add',
-  (width) =>
+  { hookId: 'int', minute: 'int', ...COUNT_TYPES },
+  ({ values, v }) =>
     `INSERT INTO delivery_minutes (owner_id, minute, ${COUNTS.join(', ')})
-     SELECT q.owner_id, v.column2, ${sums}
-     FROM (VALUES ${renderValueRows(TYPES, width)}) AS v JOIN endpoint_queue q ON q.hook_id = v.column1
-     WHERE true GROUP BY q.owner_id, v.column2 ORDER BY q.owner_id, v.column2
+     SELECT q.owner_id, ${v.minute}, ${COUNTS.map((name) => `SUM(${v[name]})`).join(', ')}
+     FROM ${values} JOIN endpoint_queue q ON q.hook_id = ${v.hookId}
+     WHERE true GROUP BY q.owner_id, ${v.minute} ORDER BY q.owner_id, ${v.minute}
      ON CONFLICT (owner_id, minute) DO UPDATE SET ${additions}`,
 );
 
-/** Fills up a statement: no hook has this id. */
-const NO_HOOK = TYPES.map(() => 0);
+const toCounts = (counts: readonly number[]) =>
+  Object.fromEntries(COUNTS.map((name, index) => [name, counts[index] ?? 0])) as Record<
+    (typeof COUNTS)[number],
+    number
+  >;
+
+/** Pads a statement: no hook has this id. */
+const NO_HOOK = { hookId: 0, minute: 0, ...toCounts([]) };
 
 export async function addDeliveryMinutes(store: Store, minutes: readonly HookMinute[]): Promise<void> {
-  const rows = minutes.map(({ hookId, minute, accepted, failed, durations }) => [
+  const rows = minutes.map(({ hookId, minute, accepted, failed, durations }) => ({
     hookId,
     minute,
-    accepted,
-    failed,
-    ...durations,
-  ]);
-  for (const step of wideSteps(addMinutes, rows, [], NO_HOOK)) await store.write(step.statement, step.parameters);
+    ...toCounts([accepted, failed, ...durations]),
+  }));
+  for (const { statement, parameters } of wideStatements(addMinutesSql, rows, { filler: NO_HOOK }))
+    await store.write(statement, parameters);
 }
 
 type MinuteRow = Row & { readonly minute: number };

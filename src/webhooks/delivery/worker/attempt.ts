@@ -8,6 +8,7 @@ import { prepareRequest } from '../../profiles/profiles.ts';
 import { recordAttempt } from '../queue/attempt-record.ts';
 import type { AttemptResult } from '../queue/attempt-result-store.ts';
 import type { ContentRow } from '../queue/delivery-queue-store.ts';
+import { LANE_NUMBERS } from '../queue/delivery-state.ts';
 import { nextStep } from '../schedule/delivery.ts';
 import type { Sender } from '../send/send.ts';
 import { reportUnsent, type SendReport } from '../send/send-report.ts';
@@ -94,7 +95,7 @@ export function describeAttemptResult(
     shard,
     epoch,
     state: next.state,
-    lane: 1,
+    lane: LANE_NUMBERS.retry,
     dueAtMs: next.dueAtMs ?? nowMs,
     attempt: recordAttempt({ id: attemptId, startedAtMs, requestHeaders, report }),
   };

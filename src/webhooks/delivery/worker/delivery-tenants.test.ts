@@ -14,7 +14,7 @@ import { type ReceivedRequest, startReceiver } from '../../../../test/support/re
 import { findFreePort } from '../../../../test/support/webhook-journey.ts';
 import { type Store, statement } from '../../../database/store.ts';
 import { realWorld } from '../../../world.ts';
-import { moveEndpointStep, releaseEndpointStep } from '../queue/delivery-store.ts';
+import { moveEndpointStatement, releaseEndpointStatement } from '../queue/delivery-store.ts';
 
 const FAILING = 1;
 const HEALTHY = 2;
@@ -87,8 +87,8 @@ const changeUrl = statement('test_change_url', 'UPDATE hooks SET url = $2 WHERE 
 
 async function moveHook(store: Store, hookId: number, url: string): Promise<void> {
   await store.writeAll([
-    moveEndpointStep(hookId, new URL(url).origin),
-    releaseEndpointStep(hookId, realWorld.nowMs()),
+    moveEndpointStatement(hookId, new URL(url).origin),
+    releaseEndpointStatement(hookId, realWorld.nowMs()),
     { statement: changeUrl, parameters: [hookId, url] },
   ]);
 }

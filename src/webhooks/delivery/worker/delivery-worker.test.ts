@@ -20,7 +20,7 @@ import { startReceiver } from '../../../../test/support/receiver.ts';
 import { type Store, statement } from '../../../database/store.ts';
 import { realWorld } from '../../../world.ts';
 import { hookAssociatedData } from '../../hooks/hook.ts';
-import { NEVER_MS, releaseEndpointStep } from '../queue/delivery-store.ts';
+import { NEVER_MS, releaseEndpointStatement } from '../queue/delivery-store.ts';
 
 forEachEngine('a delivery is sent with its stored bytes, signed, and logged', async (store) => {
   await using receiver = await startReceiver();
@@ -153,7 +153,7 @@ forEachEngine('a hook that is enabled while a worker is about to hold it is not 
   worker.wake();
   await isHolding.promise;
   await store.writeAll([
-    releaseEndpointStep(1, realWorld.nowMs()),
+    releaseEndpointStatement(1, realWorld.nowMs()),
     { statement: statement('test-enable', 'UPDATE hooks SET disabled_at_ms = NULL WHERE id = 1'), parameters: [] },
   ]);
   isEnabled.resolve();

@@ -15,6 +15,7 @@ import {
   readWaiting,
   type WaitingRow,
 } from '../queue/delivery-queue-store.ts';
+import { toLane } from '../queue/delivery-state.ts';
 import type { EndpointChange } from '../queue/endpoint-change-store.ts';
 import type { Job } from '../schedule/turn-tree.ts';
 import { ATTEMPT_DEADLINE_MS } from '../send/send.ts';
@@ -113,7 +114,7 @@ function takeRead(
   { endpoint, enqueues, limit }: EndpointRead,
   found: readonly WaitingRow[],
 ): void {
-  const retries = found.filter((row) => row.lane === 1).length;
+  const retries = found.filter((row) => toLane(row.lane) === 'retry').length;
   endpoint.isCrowded = retries >= limit || found.length - retries >= limit;
   endpoint.hasReadAll = !endpoint.isCrowded && endpoint.enqueues === enqueues;
   for (const row of found) admit(table, endpoint, row);

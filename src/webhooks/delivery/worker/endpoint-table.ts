@@ -6,6 +6,7 @@
 import type { World } from '../../../world.ts';
 import { type AttemptResult, OUTSIDE_SHARDS } from '../queue/attempt-result-store.ts';
 import type { DueEndpoint, WaitingRow } from '../queue/delivery-queue-store.ts';
+import { toLane } from '../queue/delivery-state.ts';
 import type { Sleep } from '../queue/endpoint-change-store.ts';
 import { allowedAttempts, type BreakerMoment, CLOSED_BREAKER } from '../schedule/breaker.ts';
 import { createOriginBreakers, type OriginBreakers } from '../schedule/origin-breakers.ts';
@@ -96,8 +97,7 @@ export function admit({ scheduler, world }: EndpointTable, endpoint: Endpoint, r
   const { hookId, origin, ownerId } = endpoint;
   endpoint.known.add(row.id);
   endpoint.lastFoundMs = world.monotonicMs();
-  const lane = row.lane === 0 ? 'first' : 'retry';
-  scheduler.add({ id: row.id, hookId, origin, ownerId, lane, bodyBytes: row.body_bytes });
+  scheduler.add({ id: row.id, hookId, origin, ownerId, lane: toLane(row.lane), bodyBytes: row.body_bytes });
 }
 
 /** The deliveries whose turn it is. */

@@ -10,7 +10,7 @@ import type { Log } from '../../../telemetry/log.ts';
 import type { World } from '../../../world.ts';
 import { type AttemptResult, OUTSIDE_SHARDS } from '../queue/attempt-result-store.ts';
 import { readContents } from '../queue/delivery-queue-store.ts';
-import { giveBack, restart, takeAgain, takeTest } from '../queue/delivery-restart-store.ts';
+import { endReservation, reserveTest, restart, restartReserved } from '../queue/delivery-restart-store.ts';
 import { ATTEMPT_DEADLINE_MS } from '../send/send.ts';
 import type { SendReport } from '../send/send-report.ts';
 import { type Attempt, describeAttemptResult, type MakeAttempt } from './attempt.ts';
@@ -92,7 +92,7 @@ async function testOnce(
   id: number,
   deadlineMs: number,
 ): Promise<SendReport | undefined> {
-  const hookId = await takeTest(dependencies.store, id, deadlineMs + GRACE_MS);
+  const hookId = await reserveTest(dependencies.store, id, deadlineMs + GRACE_MS);
   return hookId === undefined ? undefined : await attempt(dependencies, { hookId, id, isTest: true }, deadlineMs);
 }
 
@@ -103,8 +103,8 @@ async function redeliverNow(
 ): Promise<Redelivery | undefined> {
   const nowMs = dependencies.world.nowMs();
   const deadlineMs = nowMs + ATTEMPT_DEADLINE_MS;
-  const outcome = await takeAgain(dependencies.store, [hookId, id], { nowMs, untilMs: deadlineMs + GRACE_MS });
-  if (outcome === 'asked') throw refuseSecond(id);
+  const outcome = await restartReserved(dependencies.store, [hookId, id], { nowMs, untilMs: deadlineMs + GRACE_MS });
+  if (outcome === 'requested') throw refuseSecond(id);
   if (outcome === 'absent') return undefined;
   return { attempt: inFlight.track(() => attempt(dependencies, { hookId, id, isTest: false }, deadlineMs)) };
 }
@@ -115,7 +115,7 @@ async function leaveToWorkers(
   id: number,
 ): Promise<Redelivery | undefined> {
   const outcome = await restart(dependencies.store, [hookId, id], dependencies.world.nowMs());
-  if (outcome === 'asked') throw refuseSecond(id);
+  if (outcome === 'requested') throw refuseSecond(id);
   if (outcome === 'absent') return undefined;
   dependencies.scan.request();
   return { attempt: Promise.resolve(undefined) };
@@ -141,7 +141,7 @@ async function attempt(
 
 /** The workers send it when its hook is enabled. */
 async function leaveHeld({ store, world }: ManualAttemptsDependencies, hookId: number, id: number): Promise<undefined> {
-  await giveBack(store, [hookId, id], world.nowMs());
+  await endReservation(store, [hookId, id], world.nowMs());
 }
 
 function describeResults(table: EndpointTable, { content, report }: Attempt, result: AttemptResult) {

@@ -1,8 +1,8 @@
-/** Results that wait to be stored, and the unit of steps that stores a batch of them. */
-import type { Step } from '../../../database/store.ts';
+/** Results that wait to be stored, and the statements of the transaction that stores a batch of them. */
+import type { BoundStatement } from '../../../database/store.ts';
 import { describeResult } from '../queue/attempt-record.ts';
-import { type AttemptResult, attemptResultSteps } from '../queue/attempt-result-store.ts';
-import { type EndpointChange, endpointSteps, hookSteps, type Sleep } from '../queue/endpoint-change-store.ts';
+import { type AttemptResult, attemptResultStatements } from '../queue/attempt-result-store.ts';
+import { type EndpointChange, endpointStatements, hookStatements, type Sleep } from '../queue/endpoint-change-store.ts';
 import type { SendReport } from '../send/send-report.ts';
 
 const MAX_BATCH = 256;
@@ -66,19 +66,19 @@ export interface BatchContext {
   readonly sleeps: readonly Sleep[];
 }
 
-/** Deliveries, then rows of `endpoint_queue`, then rows of `hooks`: the order in which every unit locks them. */
-export function batchSteps(
+/** Deliveries, then rows of `endpoint_queue`, then rows of `hooks`: the order in which every transaction locks them. */
+export function batchStatements(
   { attemptResults, changes, reports }: Batch,
   { workerId, nowMs, sleeps }: BatchContext,
-): Step[] {
+): BoundStatement[] {
   const results = [...reports].map(([hookId, report]) => ({
     hookId,
     result: describeResult(report),
     status: report.status,
   }));
   return [
-    ...attemptResultSteps(attemptResults, workerId),
-    ...endpointSteps(changes, sleeps, nowMs),
-    ...hookSteps(changes, results, nowMs),
+    ...attemptResultStatements(attemptResults, workerId),
+    ...endpointStatements(changes, sleeps, nowMs),
+    ...hookStatements(changes, results, nowMs),
   ];
 }

@@ -8,13 +8,13 @@ import { createEndpointTable } from './endpoint-table.ts';
 import { createResultWriter } from './result-writer.ts';
 import { createWakeSignal } from './wake-signal.ts';
 
-/** A writer, and the units that it stores; those before `failures` are used up fail. */
+/** A writer, and the transactions that it stores; those before `failures` are used up fail. */
 function createWriter(store: Store, failures = 0) {
-  const units: string[][] = [];
+  const transactions: string[][] = [];
   const requests: string[] = [];
   const writeAll: Store['writeAll'] = async (steps) => {
-    units.push(steps.map((step) => step.statement.name));
-    if (units.length <= failures) throw new Error('The database is away');
+    transactions.push(steps.map((step) => step.statement.name));
+    if (transactions.length <= failures) throw new Error('The database is away');
     return await store.writeAll(steps);
   };
   const writer = createResultWriter({
@@ -26,24 +26,24 @@ function createWriter(store: Store, failures = 0) {
     scan: { request: () => requests.push('scan') },
     signal: createWakeSignal(),
   });
-  return { writer, units, requests };
+  return { writer, transactions, requests };
 }
 
 const change = (hookId: number): EndpointChange => ({ kind: 'cancel', hookId });
 
-forEachEngine('results that come together are stored in one unit', async (store) => {
-  const { writer, units } = createWriter(store);
+forEachEngine('results that come together are stored in one transaction', async (store) => {
+  const { writer, transactions } = createWriter(store);
   writer.add({ changes: [change(1)] });
   writer.add({ changes: [change(2)] });
   await writer.flush();
-  assert.deepEqual(units, [['endpoint_cancel', 'endpoint_cancel']]);
+  assert.deepEqual(transactions, [['endpoint_cancel', 'endpoint_cancel']]);
 });
 
-forEachEngine('a unit that fails is stored again as it is', async (store) => {
-  const { writer, units } = createWriter(store, 2);
+forEachEngine('a transaction that fails is stored again as it is', async (store) => {
+  const { writer, transactions } = createWriter(store, 2);
   writer.add({ changes: [change(1)] });
   await writer.flush();
-  assert.deepEqual(units, [['endpoint_cancel'], ['endpoint_cancel'], ['endpoint_cancel']]);
+  assert.deepEqual(transactions, [['endpoint_cancel'], ['endpoint_cancel'], ['endpoint_cancel']]);
 });
 
 forEachEngine('a scan is requested once an endpoint may be due that was not', async (store) => {
@@ -57,8 +57,8 @@ forEachEngine('a scan is requested once an endpoint may be due that was not', as
 });
 
 forEachEngine('rows of hooks are changed after all rows of endpoints', async (store) => {
-  const { writer, units } = createWriter(store);
+  const { writer, transactions } = createWriter(store);
   writer.add({ changes: [{ kind: 'disable', hookId: 1, reason: 'failing' }, change(2)] });
   await writer.flush();
-  assert.deepEqual(units, [['endpoint_hold', 'endpoint_cancel', 'hook_disable_failing']]);
+  assert.deepEqual(transactions, [['endpoint_hold', 'endpoint_cancel', 'hook_disable_failing']]);
 });

@@ -1,5 +1,5 @@
 /**
- * The loop that commits. Everything that came together while the last batch was stored goes into the next one, in one unit,
+ * The loop that commits. Everything that came together while the last batch was stored goes into the next one, in one transaction,
  * so batches grow with the load. A batch that fails is tried again as it is; its fences make that safe.
  */
 import type { Store } from '../../../database/store.ts';
@@ -13,7 +13,7 @@ import { type EndpointTable, listSleeps, markStored } from './endpoint-table.ts'
 import {
   addResults,
   type Batch,
-  batchSteps,
+  batchStatements,
   createResultQueue,
   hasResults,
   type ResultQueue,
@@ -22,7 +22,7 @@ import {
 } from './result-batch.ts';
 import { createWakeSignal, type WakeSignal } from './wake-signal.ts';
 
-/** So that a batch has several results: the cost of a unit hardly depends on how many. */
+/** So that a batch has several results: the cost of a transaction hardly depends on how many. */
 const BATCH_EVERY_MS = 20;
 /** A batch of so many results does not wait. */
 const FULL_BATCH = 64;
@@ -166,12 +166,12 @@ async function commitBatch(
 ): Promise<void> {
   const { world, workerId, table } = dependencies;
   const sleeps = listSleeps(table, batch.attemptResults);
-  const unit = batchSteps(batch, { workerId, nowMs: world.nowMs(), sleeps });
+  const transaction = batchStatements(batch, { workerId, nowMs: world.nowMs(), sleeps });
   const origins = batch.changes.filter((change) => change.kind === 'wake origin').map(({ origin }) => origin);
   const nowMs = world.nowMs();
   for (const origin of origins)
     await storeUntilDone(dependencies, (store) => wakeOrigin(store, origin, nowMs), abandoned);
-  if (unit.length > 0) await storeUntilDone(dependencies, (store) => store.writeAll(unit), abandoned);
+  if (transaction.length > 0) await storeUntilDone(dependencies, (store) => store.writeAll(transaction), abandoned);
   markStored(table, batch.attemptResults, sleeps);
   logDisabled(dependencies.log, batch.changes);
   if (batch.changes.some(isDueNow)) dependencies.scan.request();

@@ -1,0 +1,42 @@
+/**
+ * What the columns of a row of `deliveries` mean together while its state is `pending`. `lane` is the queue that it waits
+ * in, `attempts` counts all its attempts, and `schedule_from` is what `attempts` was when its schedule began: 0, or the
+ * count at the last restart.
+ *
+ * | lane  | attempts          | due       | state |
+ * |-------|-------------------|-----------|-------|
+ * | first | 0                 |           | **new**: waits for its first attempt |
+ * | first | above 0           |           | **requested**: a person has restarted it, and the workers will send it |
+ * | retry | = `schedule_from` | later     | **reserved** for a manual attempt, until it is due |
+ * | retry | = `schedule_from` | now       | its manual attempt stored no result in time: the workers send it |
+ * | retry | > `schedule_from` |           | **retrying**: waits for its next attempt |
+ */
+import type { Lane } from '../schedule/turn-tree.ts';
+
+/** As `lane` is stored. */
+export const LANE_NUMBERS = { first: 0, retry: 1 } as const satisfies Readonly<Record<Lane, number>>;
+
+export function toLane(stored: number): Lane {
+  return stored === LANE_NUMBERS.first ? 'first' : 'retry';
+}
+
+/** Nothing has been attempted or reserved. */
+export const IS_NEW = `(state = 'pending' AND attempts = 0 AND lane = ${LANE_NUMBERS.first})`;
+
+/** After its first attempt, a delivery is in the lane of first attempts only because a person has requested it. */
+export const IS_REQUESTED = `(state = 'pending' AND lane = ${LANE_NUMBERS.first} AND attempts > 0)`;
+
+/** A manual attempt owns its delivery until a time beyond its own deadline. `now` is a parameter. */
+export function isReserved(now: string): string {
+  return `(state = 'pending' AND lane = ${LANE_NUMBERS.retry} AND attempts = schedule_from AND due_at_ms > ${now})`;
+}
+
+/** Begins a new schedule, whose attempts are counted from here. */
+export function setRequested(dueAtMs: string): string {
+  return `state = 'pending', lane = ${LANE_NUMBERS.first}, due_at_ms = ${dueAtMs}, schedule_from = attempts`;
+}
+
+/** Begins a new schedule with a manual attempt. */
+export function setReserved(untilMs: string): string {
+  return `state = 'pending', lane = ${LANE_NUMBERS.retry}, due_at_ms = ${untilMs}, schedule_from = attempts`;
+}
