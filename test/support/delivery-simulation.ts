@@ -96,9 +96,13 @@ export function createSimulation(hooks: readonly SimulatedHook[], seed = 1) {
       if (row.next_at_ms > nowMs || !pending.some((one) => one.dueAtMs <= nowMs)) continue;
       commit(takeDue(table, [row]));
       const endpoint = table.endpoints.get(hook.hookId);
-      if (endpoint === undefined || endpoint.isClosed || scheduler.countWaiting(hook.hookId, 'first') >= FETCH / 4)
+      if (
+        endpoint === undefined ||
+        endpoint.state === 'draining' ||
+        scheduler.countWaiting(hook.hookId, 'first') >= FETCH / 4
+      )
         continue;
-      const waiting = pending.filter((one) => one.dueAtMs <= nowMs && !endpoint.known.has(one.id)).slice(0, FETCH);
+      const waiting = pending.filter((one) => one.dueAtMs <= nowMs && !endpoint.unstored.has(one.id)).slice(0, FETCH);
       for (const { id, lane } of waiting)
         admit(table, endpoint, { id, hook_id: hook.hookId, lane: lane === 'first' ? 0 : 1, body_bytes: 100 });
     }
@@ -135,8 +139,8 @@ export function createSimulation(hooks: readonly SimulatedHook[], seed = 1) {
 
   return {
     endpoints,
-    get underWay() {
-      return scheduler.underWay;
+    get sending() {
+      return scheduler.sending;
     },
     /** `count` deliveries to a hook, the first at `fromMs`, each `everyMs` after the one before. */
     enqueue: (hookId: number, { fromMs = 0, everyMs = 0, count }: Arrivals) => {

@@ -11,7 +11,7 @@
  * pending ─hook disabled→ held ─enabled→ pending (or expired after 7 days)      any ─hook deleted→ canceled
  * ```
  * Two of these are never written into a delivery's row. `in flight` is covered by the lease of the endpoint's shard: a row
- * for each claim would double the writes and add nothing to the lease. `held` is a mark on the endpoint: one update holds or
+ * for each claim would double the writes and add nothing to the lease. `held` is a column of the endpoint: one update holds or
  * releases a hook with a million deliveries.
  */
 import type { Outcome } from './attempt-outcome.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import type { Caps } from './concurrency-limits.ts';
 import { createScheduler } from './scheduler.ts';
-import type { Caps } from './slots.ts';
 import type { Job, Lane } from './turn-tree.ts';
 
 const WIDE: Caps = { worker: 10_000, owner: 1000, origin: 10_000, ownerAtOrigin: 1000, hook: 1000 };
@@ -51,21 +51,21 @@ test('no cap is ever passed, everything is sent once, and nothing waits while it
       const scheduler = createScheduler<Job>({ caps });
       const added = specs.map((spec) => place(spec.hookId, spec));
       for (const item of added) scheduler.add(item);
-      const underWay: Job[] = [];
+      const sending: Job[] = [];
       const sent: Job[] = [];
       while (sent.length < added.length) {
         const taken = takeAll(scheduler.next);
         sent.push(...taken);
-        underWay.push(...taken);
-        assert.ok(underWay.length <= caps.worker);
-        assert.ok(countBy(underWay, (item) => item.ownerId).every((count) => count <= caps.owner));
-        assert.ok(countBy(underWay, (item) => item.origin).every((count) => count <= caps.origin));
-        const shares = countBy(underWay, (item) => `${item.ownerId} ${item.origin}`);
+        sending.push(...taken);
+        assert.ok(sending.length <= caps.worker);
+        assert.ok(countBy(sending, (item) => item.ownerId).every((count) => count <= caps.owner));
+        assert.ok(countBy(sending, (item) => item.origin).every((count) => count <= caps.origin));
+        const shares = countBy(sending, (item) => `${item.ownerId} ${item.origin}`);
         assert.ok(shares.every((count) => count <= caps.ownerAtOrigin));
-        assert.ok(countBy(underWay, (item) => String(item.hookId)).every((count) => count <= caps.hook));
-        assert.ok(underWay.length > 0, 'nothing is under way, and yet nothing was given');
-        assert.equal(scheduler.underWay, underWay.length);
-        const [ended] = underWay.splice((choices.next().value as number) % underWay.length, 1);
+        assert.ok(countBy(sending, (item) => String(item.hookId)).every((count) => count <= caps.hook));
+        assert.ok(sending.length > 0, 'nothing is under way, and yet nothing was given');
+        assert.equal(scheduler.sending, sending.length);
+        const [ended] = sending.splice((choices.next().value as number) % sending.length, 1);
         scheduler.finish(ended!);
       }
       assert.equal(new Set(sent.map((item) => item.id)).size, added.length);
@@ -75,18 +75,17 @@ test('no cap is ever passed, everything is sent once, and nothing waits while it
   );
 });
 
-/** What may still start, by the rules as `slots.ts` states them. */
-function listStartable(waiting: readonly Job[], underWay: readonly Job[], caps: Caps): Job[] {
-  const count = (test: (item: Job) => boolean) => underWay.filter(test).length;
+/** What may still start, by the rules as `concurrency-limits.ts` states them. */
+function listStartable(waiting: readonly Job[], sending: readonly Job[], caps: Caps): Job[] {
+  const count = (test: (item: Job) => boolean) => sending.filter(test).length;
   const fair = (cap: number, free: number) => Math.min(cap, Math.max(1, free));
   const retries = count(({ lane }) => lane === 'retry');
-  if (underWay.length >= caps.worker) return [];
+  if (sending.length >= caps.worker) return [];
   return waiting.filter((job) => {
     const atOrigin = count(({ origin }) => origin === job.origin);
     const share = count(({ origin, ownerId }) => origin === job.origin && ownerId === job.ownerId);
     if (job.lane === 'retry' && retries >= Math.max(1, Math.floor(caps.worker * 0.75))) return false;
-    if (count(({ ownerId }) => ownerId === job.ownerId) >= fair(caps.owner, caps.worker - underWay.length))
-      return false;
+    if (count(({ ownerId }) => ownerId === job.ownerId) >= fair(caps.owner, caps.worker - sending.length)) return false;
     if (atOrigin >= caps.origin || share >= fair(caps.ownerAtOrigin, caps.origin - atOrigin)) return false;
     return count(({ hookId }) => hookId === job.hookId) < caps.hook;
   });
@@ -98,14 +97,14 @@ test('nothing that may start by the rules is left waiting', () => {
       const scheduler = createScheduler<Job>({ caps });
       const waiting = new Map(specs.map((spec) => place(spec.hookId, spec)).map((item) => [item.id, item]));
       for (const item of waiting.values()) scheduler.add(item);
-      const underWay: Job[] = [];
+      const sending: Job[] = [];
       while (waiting.size > 0) {
         for (const item of takeAll(scheduler.next)) {
           waiting.delete(item.id);
-          underWay.push(item);
+          sending.push(item);
         }
-        assert.deepEqual(listStartable([...waiting.values()], underWay, caps), []);
-        const [ended] = underWay.splice((choices.next().value as number) % underWay.length, 1);
+        assert.deepEqual(listStartable([...waiting.values()], sending, caps), []);
+        const [ended] = sending.splice((choices.next().value as number) % sending.length, 1);
         scheduler.finish(ended!);
       }
     }),

@@ -1,24 +1,24 @@
 /**
  * Whose delivery is next: turns over owner → destination origin → hook (`turn-tree.ts`), with a limit on what is under way
- * at each level (`slots.ts`), so that neither a loud owner nor a slow receiver takes the worker from the others. First
+ * at each level (`concurrency-limits.ts`), so that neither a loud owner nor a slow receiver takes the worker from the others. First
  * attempts go before retries, which have every fifth turn and never hold more than three quarters of the worker.
  *
  * Values only: no clock, no input or output.
  */
-import { createSlots, type SlotOptions, type Slots } from './slots.ts';
+import { type ConcurrencyLimits, type ConcurrencyOptions, createConcurrencyLimits } from './concurrency-limits.ts';
 import {
   attach,
-  createParking,
   createRoot,
+  createSkipped,
   ensureHookNode,
   type Job,
   type Lane,
   type Node,
-  type Parking,
   pick,
   removeWhenEmpty,
-  unpark,
-  unparkAll,
+  resume,
+  resumeAll,
+  type Skipped,
 } from './turn-tree.ts';
 
 const RETRY_EVERY = 5;
@@ -36,38 +36,38 @@ export interface Scheduler<J extends Job> {
   /** Forgets and returns the jobs that wait for a hook. */
   drop(hookId: number): J[];
   countWaiting(hookId: number, lane: Lane): number;
-  readonly underWay: number;
+  readonly sending: number;
   readonly waiting: number;
 }
 
 interface State<J> {
-  readonly slots: Slots;
-  readonly parking: Parking<J>;
+  readonly limits: ConcurrencyLimits;
+  readonly skipped: Skipped<J>;
   readonly roots: Readonly<Record<Lane, Node<J>>>;
   readonly hookNodes: Readonly<Record<Lane, Map<number, Node<J>>>>;
-  readonly maxUnderWay: number;
+  readonly maxSending: number;
   readonly maxRetries: number;
-  retriesUnderWay: number;
+  retriesSending: number;
   waiting: number;
   /** Rises to `RETRY_EVERY`; at 0 retries go first. */
   turn: number;
 }
 
-export function createScheduler<J extends Job>(options: SlotOptions): Scheduler<J> {
+export function createScheduler<J extends Job>(options: ConcurrencyOptions): Scheduler<J> {
   const state = createState<J>(options);
-  const { slots, parking, hookNodes } = state;
+  const { limits, skipped, hookNodes } = state;
   return {
     add: (job) => addJob(state, job),
     next: () => takeNext(state),
     finish: (job) => finishJob(state, job),
     recheck: (origin, hookId) => {
-      unpark(parking, 'origin', origin);
-      unpark(parking, 'hook', hookId);
+      resume(skipped, 'origin', origin);
+      resume(skipped, 'hook', hookId);
     },
     drop: (hookId) => LANES.flatMap((lane) => dropJobs(state, lane, hookId)),
     countWaiting: (hookId, lane) => hookNodes[lane].get(hookId)?.jobs.length ?? 0,
-    get underWay() {
-      return slots.underWay;
+    get sending() {
+      return limits.sending;
     },
     get waiting() {
       return state.waiting;
@@ -75,16 +75,16 @@ export function createScheduler<J extends Job>(options: SlotOptions): Scheduler<
   };
 }
 
-function createState<J>(options: SlotOptions): State<J> {
+function createState<J>(options: ConcurrencyOptions): State<J> {
   const { worker } = options.caps;
   return {
-    slots: createSlots(options),
-    parking: createParking(),
+    limits: createConcurrencyLimits(options),
+    skipped: createSkipped(),
     roots: { first: createRoot(), retry: createRoot() },
     hookNodes: { first: new Map(), retry: new Map() },
-    maxUnderWay: worker,
+    maxSending: worker,
     maxRetries: Math.max(1, Math.floor(worker * RETRY_SHARE)),
-    retriesUnderWay: 0,
+    retriesSending: 0,
     waiting: 0,
     turn: 0,
   };
@@ -95,41 +95,41 @@ function addJob<J extends Job>(state: State<J>, job: J): void {
   node.jobs.push(job);
   state.hookNodes[job.lane].set(job.hookId, node);
   state.waiting += 1;
-  attach(state.parking, node);
+  attach(state.skipped, node);
 }
 
 function takeNext<J extends Job>(state: State<J>): J | undefined {
-  if (state.slots.underWay >= state.maxUnderWay) return undefined;
+  if (state.limits.sending >= state.maxSending) return undefined;
   const [preferred, other]: [Lane, Lane] = state.turn === 0 ? ['retry', 'first'] : ['first', 'retry'];
   const job = pickFrom(state, preferred) ?? pickFrom(state, other);
   if (job === undefined) return undefined;
   state.turn = (state.turn + 1) % RETRY_EVERY;
   state.waiting -= 1;
-  state.slots.take(job);
-  if (job.lane === 'retry') state.retriesUnderWay += 1;
+  state.limits.take(job);
+  if (job.lane === 'retry') state.retriesSending += 1;
   forgetWhenEmpty(state, job.lane, job.hookId);
   return job;
 }
 
 function pickFrom<J extends Job>(state: State<J>, lane: Lane): J | undefined {
-  if (lane === 'retry' && state.retriesUnderWay >= state.maxRetries) return undefined;
-  return pick(state.roots[lane], { parking: state.parking, canStart: (node) => hasRoom(state.slots, node) });
+  if (lane === 'retry' && state.retriesSending >= state.maxRetries) return undefined;
+  return pick(state.roots[lane], { skipped: state.skipped, canStart: (node) => hasRoom(state.limits, node) });
 }
 
-function hasRoom<J>(slots: Slots, { level, key, parent }: Node<J>): boolean {
-  if (level === 'owner') return slots.hasRoomForOwner(String(key));
-  if (level === 'origin') return slots.hasRoomAtOrigin(String(key), String(parent?.key));
-  return slots.hasRoomForHook(Number(key));
+function hasRoom<J>(limits: ConcurrencyLimits, { level, key, parent }: Node<J>): boolean {
+  if (level === 'owner') return limits.hasRoomForOwner(String(key));
+  if (level === 'origin') return limits.hasRoomAtOrigin(String(key), String(parent?.key));
+  return limits.hasRoomForHook(Number(key));
 }
 
 function finishJob<J extends Job>(state: State<J>, job: J): void {
-  const { slots, parking } = state;
-  slots.free(job);
-  if (job.lane === 'retry') state.retriesUnderWay -= 1;
+  const { limits, skipped } = state;
+  limits.free(job);
+  if (job.lane === 'retry') state.retriesSending -= 1;
   // A place of the worker is free again, so any owner may have room.
-  unparkAll(parking, 'owner');
-  unpark(parking, 'origin', job.origin);
-  unpark(parking, 'hook', job.hookId);
+  resumeAll(skipped, 'owner');
+  resume(skipped, 'origin', job.origin);
+  resume(skipped, 'hook', job.hookId);
 }
 
 function dropJobs<J>(state: State<J>, lane: Lane, hookId: number): J[] {
@@ -139,9 +139,9 @@ function dropJobs<J>(state: State<J>, lane: Lane, hookId: number): J[] {
   return jobs;
 }
 
-function forgetWhenEmpty<J>({ hookNodes, parking }: State<J>, lane: Lane, hookId: number): void {
+function forgetWhenEmpty<J>({ hookNodes, skipped }: State<J>, lane: Lane, hookId: number): void {
   const node = hookNodes[lane].get(hookId);
   if (node === undefined || node.jobs.length > 0) return;
   hookNodes[lane].delete(hookId);
-  removeWhenEmpty(parking, node);
+  removeWhenEmpty(skipped, node);
 }

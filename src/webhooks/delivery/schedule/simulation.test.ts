@@ -62,7 +62,7 @@ for (const [title, answer] of malicious)
     simulation.enqueue(1, { fromMs: 10, everyMs: 200, count: 600 });
     let most = 0;
     simulation.run(2 * MINUTE, () => {
-      most = Math.max(most, simulation.underWay);
+      most = Math.max(most, simulation.sending);
     });
     assert.equal(Math.max(...listWaits(simulation.endpoints.get(1), 2 * MINUTE)), 0);
     assert.ok(most <= 9, `${most} were under way at once`);
@@ -80,7 +80,7 @@ test('what is silent cannot keep an origin closed to others after an outage', ()
   simulation.enqueue(200, { count: 10 });
   let recoveredAtMs: number | undefined;
   simulation.run(3 * MINUTE, (nowMs) => {
-    if (!isDown(nowMs) && simulation.underWay > 0) recoveredAtMs ??= nowMs;
+    if (!isDown(nowMs) && simulation.sending > 0) recoveredAtMs ??= nowMs;
   });
   const healthy = simulation.endpoints.get(200)!;
   const sent = healthy.attemptsAtMs.filter((atMs) => !isDown(atMs));
@@ -113,7 +113,7 @@ for (const [title, outcome] of [
     simulation.enqueue(1, { everyMs: 500, count: 1200 });
     const steps = new Set<number>();
     simulation.run(40 * MINUTE, (nowMs) => {
-      if (nowMs >= downMs && simulation.underWay > 0) steps.add(simulation.underWay);
+      if (nowMs >= downMs && simulation.sending > 0) steps.add(simulation.sending);
     });
     const { all, attemptsAtMs } = simulation.endpoints.get(1)!;
     // Five attempts, then probes after 5, 10, 20, 40, 80, 160 and 300 s.

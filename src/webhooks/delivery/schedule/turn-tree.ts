@@ -1,9 +1,9 @@
 /**
- * Deficit round robin (Shreedhar and Varghese, 1995) over a tree of owner → origin → hook. A node at its limit is parked:
+ * Deficit round robin (Shreedhar and Varghese, 1995) over a tree of owner → origin → hook. A node at its limit is skipped:
  * taken out of its ring, and put back when a place for it may have become free. So a choice costs the same with ten
  * endpoints and with ten thousand.
  */
-import type { SlotHolder } from './slots.ts';
+import type { DeliveryOwner } from './concurrency-limits.ts';
 
 /** A turn is worth one small delivery; large bodies wait for several turns. */
 const COST_BYTES = 16_384;
@@ -12,7 +12,7 @@ const QUANTUM = 1;
 export type Lane = 'first' | 'retry';
 
 /** One delivery that waits to be sent. */
-export interface Job extends SlotHolder {
+export interface Job extends DeliveryOwner {
   readonly id: number;
   readonly lane: Lane;
   readonly bodyBytes: number;
@@ -56,50 +56,50 @@ function ensureChild<J>(parent: Node<J>, level: Level, key: Key): Node<J> {
 }
 
 /** Nodes that are out of their rings, by what they wait for. */
-export type Parking<J> = Readonly<Record<Level, Map<Key, Set<Node<J>>>>>;
+export type Skipped<J> = Readonly<Record<Level, Map<Key, Set<Node<J>>>>>;
 
-export function createParking<J>(): Parking<J> {
+export function createSkipped<J>(): Skipped<J> {
   return { root: new Map(), owner: new Map(), origin: new Map(), hook: new Map() };
 }
 
-/** Puts the node and those above it into their rings, unless they are parked. */
-export function attach<J>(parking: Parking<J>, node: Node<J>): void {
-  if (node.parent === undefined || parking[node.level].get(node.key)?.has(node)) return;
+/** Puts the node and those above it into their rings, unless they are skipped. */
+export function attach<J>(skipped: Skipped<J>, node: Node<J>): void {
+  if (node.parent === undefined || skipped[node.level].get(node.key)?.has(node)) return;
   node.parent.ring.add(node);
-  attach(parking, node.parent);
+  attach(skipped, node.parent);
 }
 
-function park<J>(parking: Parking<J>, node: Node<J>): void {
+function skip<J>(skipped: Skipped<J>, node: Node<J>): void {
   node.parent?.ring.delete(node);
-  const nodes = parking[node.level].get(node.key) ?? new Set();
-  parking[node.level].set(node.key, nodes.add(node));
+  const nodes = skipped[node.level].get(node.key) ?? new Set();
+  skipped[node.level].set(node.key, nodes.add(node));
 }
 
-export function unpark<J>(parking: Parking<J>, level: Level, key: Key): void {
-  const nodes = parking[level].get(key);
+export function resume<J>(skipped: Skipped<J>, level: Level, key: Key): void {
+  const nodes = skipped[level].get(key);
   if (nodes === undefined) return;
-  parking[level].delete(key);
-  for (const node of nodes) attach(parking, node);
+  skipped[level].delete(key);
+  for (const node of nodes) attach(skipped, node);
 }
 
-export function unparkAll<J>(parking: Parking<J>, level: Level): void {
-  for (const key of parking[level].keys()) unpark(parking, level, key);
+export function resumeAll<J>(skipped: Skipped<J>, level: Level): void {
+  for (const key of skipped[level].keys()) resume(skipped, level, key);
 }
 
 /** Removes the node from the tree when nothing waits below it, and then those above it. */
-export function removeWhenEmpty<J>(parking: Parking<J>, node: Node<J>): void {
+export function removeWhenEmpty<J>(skipped: Skipped<J>, node: Node<J>): void {
   const { parent, level, key } = node;
   if (parent === undefined || node.jobs.length > 0 || node.children.size > 0) return;
-  const parked = parking[level].get(key);
-  parked?.delete(node);
-  if (parked?.size === 0) parking[level].delete(key);
+  const nodes = skipped[level].get(key);
+  nodes?.delete(node);
+  if (nodes?.size === 0) skipped[level].delete(key);
   parent.ring.delete(node);
   parent.children.delete(key);
-  removeWhenEmpty(parking, parent);
+  removeWhenEmpty(skipped, parent);
 }
 
 export interface PickContext<J> {
-  readonly parking: Parking<J>;
+  readonly skipped: Skipped<J>;
   /** Whether the limits of the node's level leave a place. */
   readonly canStart: (node: Node<J>) => boolean;
 }
@@ -110,7 +110,7 @@ export function pick<J extends Job>(node: Node<J>, context: PickContext<J>): J |
   // The walk goes on to children that are moved to the end meanwhile: that turns the ring.
   for (const child of node.ring) {
     if (!context.canStart(child)) {
-      park(context.parking, child);
+      skip(context.skipped, child);
       continue;
     }
     if (!mayTakeTurn(node, child)) continue;

@@ -22,7 +22,7 @@ import { type AttemptDependencies, createAttempts } from './attempt.ts';
 import { createDeliveryMetrics } from './delivery-metrics.ts';
 import { runDispatchCycle } from './dispatch-cycle.ts';
 import { createDueScan } from './due-scan.ts';
-import { createEndpointTable, type EndpointTable, listEndpoints, noteEnqueue, stopLoading } from './endpoint-table.ts';
+import { createEndpointTable, drain, type EndpointTable, listEndpoints, noteEnqueue } from './endpoint-table.ts';
 import { createManualAttempts, type ManualAttempts } from './manual-attempts.ts';
 import { createResultWriter } from './result-writer.ts';
 import { createShardLeases, RENEW_EVERY_MS } from './shard-leases.ts';
@@ -109,7 +109,7 @@ function createComponents(given: DeliveryWorkerDependencies) {
 function createMetrics({ store, world, metrics }: DeliveryWorkerDependencies, table: EndpointTable) {
   return createDeliveryMetrics(metrics, {
     countPending: () => countPendingDeliveries(store),
-    countUnderWay: () => table.underWay,
+    countUnderWay: () => table.unstored,
     listOriginBreakers: () => table.origins.list(),
     countPaused: () => countPauses(store, world.nowMs()),
   });
@@ -174,14 +174,14 @@ async function runLeaseLoop(components: Components, stopping: AbortSignal): Prom
       log.warn({ reason: describeError(error) }, 'Failed to renew the leases of shards');
     });
     for (const endpoint of listEndpoints(table, (one) => leases.epochOf(one.shard) === undefined))
-      stopLoading(table, endpoint);
+      drain(table, endpoint);
     scan.request();
     await world.sleep(RENEW_EVERY_MS, stopping).catch(() => {});
   }
 }
 
 function createBusyTest(table: EndpointTable): (shard: number) => boolean {
-  return (shard) => listEndpoints(table, (one) => one.shard === shard && one.known.size > 0, 1).length > 0;
+  return (shard) => listEndpoints(table, (one) => one.shard === shard && one.unstored.size > 0, 1).length > 0;
 }
 
 /** Deliveries that wait in memory are still pending in their rows; attempts under way end, and are stored. */

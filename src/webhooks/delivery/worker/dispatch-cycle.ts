@@ -3,7 +3,7 @@
  * each to memory, pick those whose turn it is and read what they carry, and send. What the stages return goes to the result
  * writer, the one loop that commits.
  *
- * At most as many deliveries as the worker's cap are sent without a stored result, so a crash repeats at most these.
+ * At most 256 deliveries (the worker's cap) are sent without a stored result, so a crash repeats at most these.
  */
 import type { Store } from '../../../database/store.ts';
 import type { World } from '../../../world.ts';
@@ -20,10 +20,10 @@ import type { EndpointChange } from '../queue/endpoint-change-store.ts';
 import type { Job } from '../schedule/turn-tree.ts';
 import { ATTEMPT_DEADLINE_MS } from '../send/send.ts';
 import { describeAttemptResult, type MakeAttempt } from './attempt.ts';
-import type { Endpoint } from './delivery-endpoint.ts';
+import { type Endpoint, noteRead } from './delivery-endpoint.ts';
 import type { DueScan } from './due-scan.ts';
 import { recordConnection, recordOutcome, takeDue } from './endpoint-outcomes.ts';
-import { admit, type EndpointTable, hasSleep, listToRefill, pickJobs, putBack, stopLoading } from './endpoint-table.ts';
+import { admit, type EndpointTable, hasSleep, listToRefill, pickJobs, putBack, drain } from './endpoint-table.ts';
 import type { Results } from './result-batch.ts';
 import type { ResultWriter } from './result-writer.ts';
 import type { ShardLeases } from './shard-leases.ts';
@@ -96,9 +96,9 @@ interface EndpointRead {
   readonly limit: number;
 }
 
-/** Known deliveries are read again, since they are still pending in their rows. */
-function findLimit({ known, isCrowded }: Endpoint): number {
-  return isCrowded || known.size > FEW / 2 ? READ_LIMIT + known.size : FEW;
+/** Unstored deliveries are read again, since they are still pending in their rows. */
+function findLimit({ unstored, isCrowded }: Endpoint): number {
+  return isCrowded || unstored.size > FEW / 2 ? READ_LIMIT + unstored.size : FEW;
 }
 
 function isOfFew({ limit }: EndpointRead): boolean {
@@ -115,8 +115,7 @@ function takeRead(
   found: readonly WaitingRow[],
 ): void {
   const retries = found.filter((row) => toLane(row.lane) === 'retry').length;
-  endpoint.isCrowded = retries >= limit || found.length - retries >= limit;
-  endpoint.hasReadAll = !endpoint.isCrowded && endpoint.enqueues === enqueues;
+  noteRead(endpoint, { isCrowded: retries >= limit || found.length - retries >= limit, enqueues });
   for (const row of found) admit(table, endpoint, row);
 }
 
@@ -152,7 +151,7 @@ export async function sendDelivery(dependencies: DispatchDependencies, picked: P
   const { job, content } = picked;
   const endpoint = table.endpoints.get(job.hookId);
   const epoch = endpoint && leases.epochOf(endpoint.shard);
-  // A delivery that is due later was taken by a manual attempt.
+  // A delivery that is due later is reserved by a manual attempt.
   if (endpoint === undefined || content === undefined || epoch === undefined || content.due_at_ms > world.nowMs()) {
     putBack(table, job);
     return { changes: [] };
@@ -160,7 +159,7 @@ export async function sendDelivery(dependencies: DispatchDependencies, picked: P
   const obstacle = findObstacle(content, endpoint);
   if (obstacle === undefined) return await attemptDelivery(dependencies, { ...picked, endpoint, content, epoch });
   putBack(table, job);
-  stopLoading(table, endpoint);
+  drain(table, endpoint);
   return { changes: [obstacle] };
 }
 

@@ -10,7 +10,7 @@ import { findDisableReason, GONE } from '../schedule/disable-failing-hook.ts';
 import type { OriginChange } from '../schedule/origin-breakers.ts';
 import { type Pause, RECONNECTED } from '../schedule/pause-reason.ts';
 import { advanceHook, type Endpoint, recordOfHook } from './delivery-endpoint.ts';
-import { type EndpointTable, listEndpoints, noteDue, stopLoading, takeMoment } from './endpoint-table.ts';
+import { drain, type EndpointTable, listEndpoints, noteDue, takeMoment } from './endpoint-table.ts';
 
 /** After a failed probe its hook waits so much longer, so that another hook of the origin makes the next one. */
 const NEXT_PROBE_MS = 1000;
@@ -108,13 +108,13 @@ function pauseIfKeptBack(table: EndpointTable, endpoint: Endpoint): EndpointChan
 
 /** Its row tells until when; in memory the endpoint is forgotten. */
 function pauseFor(table: EndpointTable, endpoint: Endpoint, pause: Pause): EndpointChange[] {
-  if (endpoint.isClosed) return [];
-  stopLoading(table, endpoint);
+  if (endpoint.state === 'draining') return [];
+  drain(table, endpoint);
   return [describeHealth(endpoint, pause)];
 }
 
 function disable(table: EndpointTable, endpoint: Endpoint, reason: string): EndpointChange {
-  stopLoading(table, endpoint);
+  drain(table, endpoint);
   return { kind: 'disable', hookId: endpoint.hookId, reason };
 }
 

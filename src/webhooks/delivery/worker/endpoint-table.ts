@@ -1,6 +1,6 @@
 /**
  * The endpoints that a worker has in memory, the deliveries of each that wait, and what may be sent next. Every stage of
- * the worker reads and changes this one table; what has to be stored, its functions return as values. A row of
+ * the worker reads this one table and changes it by these functions; what has to be stored, they return as values. A row of
  * `endpoint_queue` has as much as is needed to begin again after a crash.
  */
 import type { World } from '../../../world.ts';
@@ -9,11 +9,22 @@ import type { DueEndpoint, WaitingRow } from '../queue/delivery-queue-store.ts';
 import { toLane } from '../queue/delivery-state.ts';
 import type { Sleep } from '../queue/endpoint-change-store.ts';
 import { allowedAttempts, type BreakerMoment, CLOSED_BREAKER } from '../schedule/breaker.ts';
+import { CAPS } from '../schedule/concurrency-limits.ts';
 import { createOriginBreakers, type OriginBreakers } from '../schedule/origin-breakers.ts';
 import { createScheduler, type Scheduler } from '../schedule/scheduler.ts';
-import { CAPS } from '../schedule/slots.ts';
 import type { Job } from '../schedule/turn-tree.ts';
-import { advanceHook, createEndpoint, type Endpoint } from './delivery-endpoint.ts';
+import {
+  addDelivery,
+  advanceHook,
+  countEnqueue,
+  createEndpoint,
+  dropDelivery,
+  type Endpoint,
+  forgetDelivery,
+  hasDrained,
+  noteVersion,
+  startDraining,
+} from './delivery-endpoint.ts';
 
 /** Below so many waiting deliveries an endpoint gets more. */
 const REFILL_BELOW = 16;
@@ -27,7 +38,7 @@ export interface EndpointTable {
   readonly origins: OriginBreakers;
   readonly scheduler: Scheduler<Job>;
   /** Deliveries that are being sent, or whose results are not stored. */
-  underWay: number;
+  unstored: number;
 }
 
 export function createEndpointTable(world: EndpointTable['world']): EndpointTable {
@@ -38,7 +49,7 @@ export function createEndpointTable(world: EndpointTable['world']): EndpointTabl
     limitsOfOrigin: (origin) => origins.limits(origin, world.nowMs()),
     allowedOfHook: (hookId) => allowedAttempts(endpoints.get(hookId)?.breaker ?? CLOSED_BREAKER, world.nowMs()),
   });
-  return { world, endpoints, origins, scheduler, underWay: 0 };
+  return { world, endpoints, origins, scheduler, unstored: 0 };
 }
 
 export function takeMoment({ world }: EndpointTable): BreakerMoment {
@@ -59,19 +70,16 @@ export function listEndpoints(
   return found;
 }
 
-/** Takes a due row in. Undefined while an earlier entry of the endpoint, which is closed or moved, has deliveries under way. */
+/** Takes a due row in. Undefined while an earlier entry of the endpoint drains, or belongs to another origin. */
 export function noteDue({ endpoints }: EndpointTable, row: DueEndpoint): Endpoint | undefined {
   const found = endpoints.get(row.hook_id);
-  if (found === undefined || (found.isClosed && found.known.size === 0)) {
+  if (found === undefined || hasDrained(found)) {
     const endpoint = createEndpoint(row);
     endpoints.set(row.hook_id, endpoint);
     return endpoint;
   }
-  if (found.isClosed || found.origin !== row.origin) return undefined;
-  if (found.version !== row.version) {
-    found.version = row.version;
-    found.hasReadAll = false;
-  }
+  if (found.state === 'draining' || found.origin !== row.origin) return undefined;
+  noteVersion(found, row.version);
   return found;
 }
 
@@ -79,8 +87,7 @@ export function noteDue({ endpoints }: EndpointTable, row: DueEndpoint): Endpoin
 export function noteEnqueue({ endpoints }: EndpointTable, hookId: number): boolean {
   const found = endpoints.get(hookId);
   if (found === undefined) return false;
-  found.enqueues += 1;
-  found.hasReadAll = false;
+  countEnqueue(found);
   return true;
 }
 
@@ -88,15 +95,13 @@ export function noteEnqueue({ endpoints }: EndpointTable, hookId: number): boole
 export function listToRefill(table: EndpointTable, limit: number): Endpoint[] {
   const countWaiting = ({ hookId }: Endpoint) =>
     table.scheduler.countWaiting(hookId, 'first') + table.scheduler.countWaiting(hookId, 'retry');
-  return listEndpoints(table, (one) => !one.hasReadAll && !one.isClosed && countWaiting(one) < REFILL_BELOW, limit);
+  return listEndpoints(table, (one) => one.state === 'loading' && countWaiting(one) < REFILL_BELOW, limit);
 }
 
 /** Queues a delivery in memory, unless it is there already. */
 export function admit({ scheduler, world }: EndpointTable, endpoint: Endpoint, row: WaitingRow): void {
-  if (endpoint.isClosed || endpoint.known.has(row.id)) return;
+  if (!addDelivery(endpoint, row.id, world.monotonicMs())) return;
   const { hookId, origin, ownerId } = endpoint;
-  endpoint.known.add(row.id);
-  endpoint.lastFoundMs = world.monotonicMs();
   scheduler.add({ id: row.id, hookId, origin, ownerId, lane: toLane(row.lane), bodyBytes: row.body_bytes });
 }
 
@@ -107,12 +112,12 @@ export function pickJobs(table: EndpointTable): Job[] {
   return jobs;
 }
 
-/** The next delivery; it counts as under way from now on. */
+/** The next delivery; it counts as unstored from now on. */
 export function pickJob(table: EndpointTable): Job | undefined {
-  if (table.underWay >= CAPS.worker) return undefined;
+  if (table.unstored >= CAPS.worker) return undefined;
   const job = table.scheduler.next();
   if (job === undefined) return undefined;
-  table.underWay += 1;
+  table.unstored += 1;
   beginAttempt(table, job);
   return job;
 }
@@ -128,24 +133,23 @@ function beginAttempt(table: EndpointTable, { hookId }: Pick<Job, 'hookId'>): vo
 
 /** The job was not sent: it is as if it had never been picked. */
 export function putBack(table: EndpointTable, job: Job): void {
-  table.underWay -= 1;
+  table.unstored -= 1;
   table.scheduler.finish(job);
   const endpoint = table.endpoints.get(job.hookId);
   if (endpoint === undefined) return;
-  endpoint.known.delete(job.id);
-  endpoint.hasReadAll = false;
-  forgetWhenDone(table, endpoint);
+  dropDelivery(endpoint, job.id);
+  forgetWhenDrained(table, endpoint);
 }
 
-/** Forgets what waits in memory; it is still pending in its rows. */
-export function stopLoading(table: EndpointTable, endpoint: Endpoint): void {
-  endpoint.isClosed = true;
-  for (const job of table.scheduler.drop(endpoint.hookId)) endpoint.known.delete(job.id);
-  forgetWhenDone(table, endpoint);
+/** Loads nothing more, and forgets what waits in memory; it is still pending in its rows. */
+export function drain(table: EndpointTable, endpoint: Endpoint): void {
+  startDraining(endpoint);
+  for (const job of table.scheduler.drop(endpoint.hookId)) dropDelivery(endpoint, job.id);
+  forgetWhenDrained(table, endpoint);
 }
 
-function forgetWhenDone(table: EndpointTable, endpoint: Endpoint): void {
-  if (endpoint.isClosed && endpoint.known.size === 0) forget(table, endpoint);
+function forgetWhenDrained(table: EndpointTable, endpoint: Endpoint): void {
+  if (hasDrained(endpoint)) forget(table, endpoint);
 }
 
 function forget({ endpoints }: EndpointTable, endpoint: Endpoint): void {
@@ -165,9 +169,9 @@ export function hasSleep(table: EndpointTable): boolean {
 function listIdle(table: EndpointTable, stored: readonly AttemptResult[], limit?: number): Endpoint[] {
   const storedIds = new Set(stored.map((one) => one.deliveryId));
   const lastFoundBeforeMs = table.world.monotonicMs() - LINGER_MS;
-  const isRestable = (one: Endpoint) =>
-    one.hasReadAll && !one.isClosed && one.lastFoundMs <= lastFoundBeforeMs && isWithin(one.known, storedIds);
-  return listEndpoints(table, isRestable, limit);
+  const isIdle = (one: Endpoint) =>
+    one.state === 'loaded' && one.lastFoundMs <= lastFoundBeforeMs && isWithin(one.unstored, storedIds);
+  return listEndpoints(table, isIdle, limit);
 }
 
 function isWithin(some: ReadonlySet<number>, all: ReadonlySet<number>): boolean {
@@ -181,15 +185,15 @@ type StoredAttempt = Pick<AttemptResult, 'hookId' | 'deliveryId' | 'epoch'>;
 /** Results and sleeps are stored: forgets these deliveries, and the endpoints that sleep. */
 export function markStored(table: EndpointTable, stored: readonly StoredAttempt[], sleeps: readonly Sleep[]): void {
   for (const { hookId, deliveryId, epoch } of stored) {
-    if (epoch !== OUTSIDE_SHARDS.epoch) table.underWay -= 1;
+    if (epoch !== OUTSIDE_SHARDS.epoch) table.unstored -= 1;
     const endpoint = table.endpoints.get(hookId);
     if (endpoint === undefined) continue;
-    endpoint.known.delete(deliveryId);
-    forgetWhenDone(table, endpoint);
+    forgetDelivery(endpoint, deliveryId);
+    forgetWhenDrained(table, endpoint);
   }
   for (const { hookId } of sleeps) {
     const endpoint = table.endpoints.get(hookId);
     // An enqueue meanwhile has made its row due again, and only an endpoint in memory is read without a scan.
-    if (endpoint?.hasReadAll && endpoint.known.size === 0) forget(table, endpoint);
+    if (endpoint?.state === 'loaded' && endpoint.unstored.size === 0) forget(table, endpoint);
   }
 }

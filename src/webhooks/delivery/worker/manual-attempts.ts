@@ -60,19 +60,19 @@ export interface ManualAttemptsDependencies {
 
 export function createManualAttempts(dependencies: ManualAttemptsDependencies): ManualAttempts {
   const inFlight = createInFlight();
-  const slots = createSlots();
+  const limit = createAttemptLimit();
   let isStopping = false;
   return {
     test: (deliveryId, deadlineMs) =>
       inFlight.track(async () => (isStopping ? undefined : await testOnce(dependencies, deliveryId, deadlineMs))),
     redeliver: async (hookId, deliveryId) => {
-      const leaveSlot = isStopping ? undefined : slots.take(hookId);
-      if (leaveSlot === undefined) return await leaveToWorkers(dependencies, hookId, deliveryId);
+      const endAttempt = isStopping ? undefined : limit.take(hookId);
+      if (endAttempt === undefined) return await leaveToWorkers(dependencies, hookId, deliveryId);
       const begun = redeliverNow(dependencies, { hookId, id: deliveryId }, inFlight);
       void begun
         .then((redelivery) => redelivery?.attempt)
         .catch((error: unknown) => reportFailure(dependencies.log, error))
-        .finally(leaveSlot);
+        .finally(endAttempt);
       return await begun;
     },
     stop: async () => {
@@ -164,8 +164,8 @@ function endWithAttempt(result: AttemptResult): AttemptResult {
   return result.state === 'pending' ? { ...result, state: 'dead' } : result;
 }
 
-/** Counts what is under way. `take` returns a function that leaves the slot again, or undefined when all are taken. */
-function createSlots() {
+/** Counts what is under way. `take` returns a function that ends the attempt, or undefined when all are taken. */
+function createAttemptLimit() {
   const counts = new Map<number, number>();
   let total = 0;
   const change = (hookId: number, by: 1 | -1): void => {

@@ -1,5 +1,5 @@
 /**
- * How many deliveries may be under way at once: of the worker, an owner, an origin, one owner at an origin, and a hook.
+ * How many deliveries may be sent at the same time: of the worker, an owner, an origin, one owner at an origin, and a hook.
  *
  * Where owners share (the worker, an origin) an owner may take no more than what is still free, besides its own cap. So
  * one owner that takes all it can leaves half to others, and n such owners leave 1/(n + 1) of the cap free (the dynamic
@@ -19,26 +19,26 @@ export interface Caps {
 
 export const CAPS: Caps = { worker: 256, owner: 32, origin: 16, ownerAtOrigin: 8, hook: 4 };
 
-export interface SlotHolder {
+export interface DeliveryOwner {
   readonly hookId: number;
   readonly origin: string;
   readonly ownerId: string;
 }
 
-export interface SlotOptions {
+export interface ConcurrencyOptions {
   readonly caps: Caps;
   /** Below the caps where a breaker demands it; read at every choice. */
   readonly limitsOfOrigin?: (origin: string) => OriginLimits;
   readonly allowedOfHook?: (hookId: number) => number;
 }
 
-export interface Slots {
-  take(holder: SlotHolder): void;
-  free(holder: SlotHolder): void;
+export interface ConcurrencyLimits {
+  take(delivery: DeliveryOwner): void;
+  free(delivery: DeliveryOwner): void;
   hasRoomForOwner(ownerId: string): boolean;
   hasRoomAtOrigin(origin: string, ownerId: string): boolean;
   hasRoomForHook(hookId: number): boolean;
-  readonly underWay: number;
+  readonly sending: number;
 }
 
 interface OriginCount {
@@ -46,14 +46,18 @@ interface OriginCount {
   readonly byOwner: Map<string, number>;
 }
 
-export function createSlots({ caps, limitsOfOrigin, allowedOfHook }: SlotOptions): Slots {
+export function createConcurrencyLimits({
+  caps,
+  limitsOfOrigin,
+  allowedOfHook,
+}: ConcurrencyOptions): ConcurrencyLimits {
   const owners = new Map<string, number>();
   const hooks = new Map<number, number>();
   const origins = new Map<string, OriginCount>();
-  let underWay = 0;
+  let sending = 0;
 
-  const change = ({ hookId, origin, ownerId }: SlotHolder, by: 1 | -1): void => {
-    underWay += by;
+  const change = ({ hookId, origin, ownerId }: DeliveryOwner, by: 1 | -1): void => {
+    sending += by;
     add(owners, ownerId, by);
     add(hooks, hookId, by);
     const count = origins.get(origin) ?? { total: 0, byOwner: new Map() };
@@ -64,9 +68,9 @@ export function createSlots({ caps, limitsOfOrigin, allowedOfHook }: SlotOptions
   };
 
   return {
-    take: (holder) => change(holder, 1),
-    free: (holder) => change(holder, -1),
-    hasRoomForOwner: (ownerId) => (owners.get(ownerId) ?? 0) < fairLimit(caps.owner, caps.worker - underWay),
+    take: (delivery) => change(delivery, 1),
+    free: (delivery) => change(delivery, -1),
+    hasRoomForOwner: (ownerId) => (owners.get(ownerId) ?? 0) < fairLimit(caps.owner, caps.worker - sending),
     hasRoomAtOrigin: (origin, ownerId) => {
       const limits = limitsOfOrigin?.(origin);
       const total = Math.min(caps.origin, limits?.total ?? caps.origin);
@@ -76,8 +80,8 @@ export function createSlots({ caps, limitsOfOrigin, allowedOfHook }: SlotOptions
       return count.total < total && (count.byOwner.get(ownerId) ?? 0) < fairLimit(share, caps.origin - count.total);
     },
     hasRoomForHook: (hookId) => (hooks.get(hookId) ?? 0) < Math.min(caps.hook, allowedOfHook?.(hookId) ?? caps.hook),
-    get underWay() {
-      return underWay;
+    get sending() {
+      return sending;
     },
   };
 }
