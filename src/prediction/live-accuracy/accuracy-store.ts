@@ -52,7 +52,7 @@ const saveCountsSql = wideInsert(
     process: 'text',
     target: 'text',
     version: 'int',
-    axis: 'text',
+    axis: 'int',
     load_range: 'int',
     ratio: 'int',
     times: 'int',

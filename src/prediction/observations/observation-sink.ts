@@ -52,7 +52,7 @@ export interface LearningSink extends ObservationSink {
 }
 
 export function createObservationSink(dependencies: ObservationSinkDependencies): LearningSink {
-  const { store, world, predictor } = dependencies;
+  const { world, predictor } = dependencies;
   const remembered = createRememberedRequests(predictor);
   const learn = createLearner(dependencies);
   const pace = createEventPace();
@@ -73,6 +73,26 @@ export function createObservationSink(dependencies: ObservationSinkDependencies)
     for (const time of listTimes(observation)) learn(observation.targetModel, forecast, time);
   }
 
+  async function rememberDispatches(events: readonly ObservationEvent[]): Promise<void> {
+    for (const event of events) {
+      if (event.kind !== 'dispatched') continue;
+      await pace(PACE_COST.dispatch);
+      remembered.add(event, forecastInput(event));
+    }
+  }
+
+  async function learnSamples(samples: readonly JoinedSample[]): Promise<void> {
+    for (const sample of samples) {
+      await pace(PACE_COST.sample);
+      learnSample(sample);
+    }
+  }
+
+  function moveHistories(events: readonly ObservationEvent[]): void {
+    const knownMs = world.nowMs();
+    for (const event of events) remembered.moveHistory(event, knownMs);
+  }
+
   return {
     async learn(observations) {
       for (const observation of observations) {
@@ -80,37 +100,60 @@ export function createObservationSink(dependencies: ObservationSinkDependencies)
         learnObservation(observation, forecastInput(observation));
       }
     },
+    // A sample that is learned must find the forecast of its own dispatch, and histories must not be newer than it.
     async report(events) {
-      const early = events.flatMap((event, index) => {
-        const reason = findImpossible(event);
-        return reason === undefined ? [] : [{ index, reason }];
-      });
-      const refusedEarly = new Set(early.map((refusal) => refusal.index));
-      const positions = events.flatMap((_, index) => (refusedEarly.has(index) ? [] : [index]));
-      const kept = positions.map((index) => readHistoryAsOf(predictor, events[index]!));
-      const joined = await joinEvents(store, {
-        events: kept,
-        sampleIds: await store.makeIds(2 * kept.length),
-        nowMs: world.nowMs(),
-      });
+      const { possible, impossible } = separateImpossible(events);
+      const reported = possible.map(({ index, event }) => ({ index, event: readHistoryAsOf(predictor, event) }));
+      const { joined, samples, refusals } = await joinReported(dependencies, reported);
       await pace(PACE_COST.report);
-      const late = joined.refusals.map(({ index, reason }) => ({ index: positions[index]!, reason }));
-      const refusedLate = new Set(joined.refusals.map((refusal) => refusal.index));
-      for (const [index, event] of kept.entries()) {
-        if (event.kind !== 'dispatched' || refusedLate.has(index)) continue;
-        await pace(PACE_COST.dispatch);
-        remembered.add(event, forecastInput(event));
-      }
-      for (const sample of joined.samples) {
-        await pace(PACE_COST.sample);
-        learnSample(sample);
-      }
-      const knownMs = world.nowMs();
-      for (const [index, event] of kept.entries()) if (!refusedLate.has(index)) remembered.tellHistory(event, knownMs);
-      const refusals: EventRefusal[] = [...early, ...late].sort((a, b) => a.index - b.index);
-      return { accepted: events.length - refusals.length, refusals };
+      await rememberDispatches(joined);
+      await learnSamples(samples);
+      moveHistories(joined);
+      const all = [...impossible, ...refusals].sort((one, other) => one.index - other.index);
+      return { accepted: events.length - all.length, refusals: all };
     },
   };
+}
+
+/** An event with its position in the report. */
+interface ReportedEvent {
+  readonly index: number;
+  readonly event: ObservationEvent;
+}
+
+interface JoinedReport {
+  readonly joined: readonly ObservationEvent[];
+  readonly samples: readonly JoinedSample[];
+  readonly refusals: readonly EventRefusal[];
+}
+
+async function joinReported(
+  { store, world }: ObservationSinkDependencies,
+  reported: readonly ReportedEvent[],
+): Promise<JoinedReport> {
+  const { samples, refusals } = await joinEvents(store, {
+    events: reported.map(({ event }) => event),
+    sampleIds: await store.makeIds(2 * reported.length),
+    nowMs: world.nowMs(),
+  });
+  const refused = new Set(refusals.map(({ index }) => index));
+  return {
+    samples,
+    refusals: refusals.map(({ index, reason }) => ({ index: reported[index]!.index, reason })),
+    joined: reported.filter((_, position) => !refused.has(position)).map(({ event }) => event),
+  };
+}
+
+/** Events with times that cannot be true are refused before they are joined. */
+function separateImpossible(events: readonly ObservationEvent[]) {
+  const possible: ReportedEvent[] = [];
+  const impossible: EventRefusal[] = [];
+  for (const [index, event] of events.entries()) {
+    const reason = findImpossible(event);
+    if (reason === undefined) possible.push({ index, event });
+    else impossible.push({ index, reason });
+  }
+  return { possible, impossible };
 }
 
 function listTimes({ ttftMs, tpotMs, outputTokens }: Observation): ReportedTime[] {
@@ -177,7 +220,7 @@ function createLearner(dependencies: ObservationSinkDependencies) {
     const version = readModelVersion(modelId, model);
     const answered = { predictedMs: medianMs, p90Ms, observedMs, nowMs: world.nowMs(), metrics: asked };
     onAnswered?.({ targetModel: model, version, podType, server, target, ...answered });
-    // Of what the trees alone would have said: the offsets hide a drift until they cannot any more.
+    // Drift is measured on the trees without the live corrections, which would hide it.
     const residual = Math.log(observedMs) - forecast[target].logTrees;
     const cause = drift.observe(Math.max(-2, Math.min(2, residual)), observedMs <= p90Ms);
     if (cause === undefined) return;

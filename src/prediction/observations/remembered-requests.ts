@@ -25,7 +25,7 @@ export interface RememberedRequests {
   find(requestId: string): RememberedRequest | undefined;
   add(event: DispatchedEvent, forecast: Forecast): void;
   /** Moves the history of the event's server; `knownMs` is when the event was reported. */
-  tellHistory(event: ObservationEvent, knownMs: number): void;
+  moveHistory(event: ObservationEvent, knownMs: number): void;
 }
 
 /** Older ones are forgotten: when their time is reported, they are predicted again. */
@@ -53,8 +53,8 @@ export function createRememberedRequests(predictor: SwappablePredictor): Remembe
     add({ requestId, targetModel, atMs }, forecast) {
       remembered.set(requestId, { forecast, targetModel, atMs });
     },
-    tellHistory(event, knownMs) {
-      if (event.kind === 'observation') return tellObservation(predictor, event, knownMs);
+    moveHistory(event, knownMs) {
+      if (event.kind === 'observation') return moveByObservation(predictor, event, knownMs);
       const request = remembered.get(event.requestId);
       if (request === undefined) return;
       if (event.kind === 'finished') return forget(event.requestId, knownMs);
@@ -78,7 +78,7 @@ export function readHistoryAsOf(predictor: SwappablePredictor, event: Observatio
   return { ...event, history };
 }
 
-function tellObservation(predictor: SwappablePredictor, event: WholeObservation, knownMs: number): void {
+function moveByObservation(predictor: SwappablePredictor, event: WholeObservation, knownMs: number): void {
   const { requestId, targetModel, input, atMs, ttftMs } = event;
   const { servers, histories } = predictor.live(targetModel);
   const history = histories.ensure(servers.ensure(Buffer.from(input.serverIp)));

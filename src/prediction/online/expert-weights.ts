@@ -1,5 +1,5 @@
 /**
- * Layer 4: weighs the experts. Each predicts the logarithm of a time, and its weight follows from how well it did lately,
+ * Layer 4 of docs/how-it-works/prediction.md: weighs the experts. Each predicts the logarithm of a time, and its weight follows from how well it did lately,
  * so that the mixture is never much worse than the best of them, and a bad expert costs nothing for long. Each server
  * has its own weights, pulled to those of the slot while it has few events: where a server has become slower, its recent
  * residuals are right, however right the model still is elsewhere.
@@ -13,10 +13,9 @@ export const LOSS_DECAY = 0.985;
 /** How sharply a lower loss is preferred, in units of the best expert's own mean loss. */
 const SHARPNESS = 20;
 /**
- * Requests that are under way together have errors alike: with this many others observed between forecast and end, the
- * same losses are half the evidence.
+ * Requests that run together have similar errors: with this feedback delay, the same losses count half.
  */
-const HALF_LATENESS = 5;
+const HALF_FEEDBACK_DELAY = 5;
 /** One wild request must not dethrone an expert. */
 const MAX_LOSS = 3;
 /** Before the first event, and while the evidence is weak, the experts that learned from rows weigh most. */
@@ -63,8 +62,8 @@ export interface ExpertWeights {
   reweighServers(): Iterable<void>;
 }
 
-/** `readLateness` says how many times of others come between a forecast and its end, lately. */
-export function createExpertWeights(readLateness: () => number = () => 0): ExpertWeights {
+/** `readFeedbackDelay`: how many observations of other requests came between a prediction and its own observation, lately. */
+export function createExpertWeights(readFeedbackDelay: () => number = () => 0): ExpertWeights {
   const slot = createRecord();
   const servers: (ExpertRecord | undefined)[] = [];
   return {
@@ -72,12 +71,12 @@ export function createExpertWeights(readLateness: () => number = () => 0): Exper
     mix: (batch, mixture) => mixRows(batch, mixture, { servers, slot }),
     observe(server, observed) {
       addLosses(slot, observed);
-      reweighSlot(slot, readLateness());
+      reweighSlot(slot, readFeedbackDelay());
       if (server === -1) return;
       const own = servers[server] ?? createRecord();
       servers[server] = own;
       addLosses(own, observed);
-      reweighServer(own, slot, readLateness());
+      reweighServer(own, slot, readFeedbackDelay());
     },
     forget(server) {
       servers[server] = undefined;
@@ -85,17 +84,17 @@ export function createExpertWeights(readLateness: () => number = () => 0): Exper
     save: () => saveRecord(slot),
     saveServer: (server) => servers[server] && saveRecord(servers[server]),
     restore(saved) {
-      if (fill(slot, saved)) reweighSlot(slot, readLateness());
+      if (fill(slot, saved)) reweighSlot(slot, readFeedbackDelay());
     },
     restoreServer(server, saved) {
       const own = createRecord();
       if (!fill(own, saved)) return;
       servers[server] = own;
-      reweighServer(own, slot, readLateness());
+      reweighServer(own, slot, readFeedbackDelay());
     },
     *reweighServers() {
       for (const [server, own] of servers.entries()) {
-        if (own !== undefined) reweighServer(own, slot, readLateness());
+        if (own !== undefined) reweighServer(own, slot, readFeedbackDelay());
         if (server % SERVERS_AT_ONCE === SERVERS_AT_ONCE - 1) yield;
       }
     },
@@ -133,26 +132,26 @@ function addLosses(record: ExpertRecord, { predictions, observedLog, certainty }
   record.count = record.count * decay + certainty;
 }
 
-function reweighSlot(slot: ExpertRecord, lateness: number): void {
+function reweighSlot(slot: ExpertRecord, feedbackDelay: number): void {
   reweigh(
     slot,
     slot.losses.map((sum) => sum / slot.count),
-    countEvidence(slot.count, lateness),
+    countEvidence(slot.count, feedbackDelay),
   );
 }
 
-function reweighServer(server: ExpertRecord, slot: ExpertRecord, lateness: number): void {
+function reweighServer(server: ExpertRecord, slot: ExpertRecord, feedbackDelay: number): void {
   const prior = slot.losses.map((sum) => (SHRINKAGE * sum) / Math.max(1, slot.count));
   reweigh(
     server,
     server.losses.map((sum, e) => (sum + prior[e]!) / (server.count + SHRINKAGE)),
-    countEvidence(Math.max(slot.count, server.count), lateness),
+    countEvidence(Math.max(slot.count, server.count), feedbackDelay),
   );
 }
 
 /** As many events as would say the same if each request were alone. */
-function countEvidence(count: number, lateness: number): number {
-  return count / (1 + lateness / HALF_LATENESS);
+function countEvidence(count: number, feedbackDelay: number): number {
+  return count / (1 + feedbackDelay / HALF_FEEDBACK_DELAY);
 }
 
 /** The sharpness grows with the number of events: after few of them the initial weights still count. */

@@ -1,5 +1,5 @@
 /**
- * Layers 3 and 4 for one target of one slot: mixes the predictions of the experts, and predicts how far off the mixture
+ * Layers 3 and 4 of docs/how-it-works/prediction.md for one target of one slot: mixes the predictions of the experts, and predicts how far off the mixture
  * may be. Each step is a loop over all rows of a batch: row by row, the calls around the arithmetic would cost several
  * times as much.
  */
@@ -13,7 +13,13 @@ import { EXPERT_COUNT, EXPERTS } from './experts.ts';
 import { type PredictedInterval, quantileMs, type StatisticColumn } from './intervals/interval-statistics.ts';
 import { createPredictionIntervals, type PredictionIntervals } from './intervals/prediction-intervals.ts';
 import { createLiveOffsets, type LiveOffsets } from './live-offsets.ts';
-import type { CorrectedExpert, ResidualTracker, ServerKey } from './residual-tracker.ts';
+import {
+  type CorrectedExpert,
+  type ResidualBase,
+  type ResidualTracker,
+  type ServerKey,
+  signalOf,
+} from './residual-tracker.ts';
 import type { Batch, Mixture } from './slot-batch.ts';
 
 /** The prediction for one request, kept until its time is known. */
@@ -62,8 +68,8 @@ export interface LiveTargetOptions {
 
 export function createLiveTarget(target: Target, { tracker, podType, initial }: LiveTargetOptions): LiveTarget {
   const intervals = createPredictionIntervals(target, initial.calibration);
-  const weights = createExpertWeights(() => intervals.lateness);
-  const signals = SIGNALS_OF[target];
+  const weights = createExpertWeights(() => intervals.feedbackDelay);
+  const signals: BaseSignals = { physics: signalOf(target, 'physics'), trees: signalOf(target, 'trees') };
   const corrected = listCorrected(signals);
   let offsets = createLiveOffsets(initial.offsets, podType, tracker.servers);
 
@@ -112,12 +118,7 @@ export function createLiveTarget(target: Target, { tracker, podType, initial }: 
   };
 }
 
-/** Positions among the signals of the residual tracker. */
-type BaseSignals = Readonly<Record<'physics' | 'trees', number>>;
-const SIGNALS_OF: Readonly<Record<Target, BaseSignals>> = {
-  ttft: { physics: 0, trees: 1 },
-  tpot: { physics: 2, trees: 3 },
-};
+type BaseSignals = Readonly<Record<ResidualBase, number>>;
 
 function listCorrected(signals: BaseSignals): CorrectedExpert[] {
   return EXPERTS.flatMap(({ base, speed }, position) =>

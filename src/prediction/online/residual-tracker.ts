@@ -1,5 +1,5 @@
 /**
- * Layer 3: tracks how far off the model has been lately at each server. It keeps decayed means of log(observed /
+ * Layer 3 of docs/how-it-works/prediction.md: tracks how far off the model has been lately at each server. It keeps decayed means of log(observed /
  * predicted). A server's mean is pulled towards that of its pod type, and that one towards the mean of the whole model,
  * until there are enough events of the server itself. One event costs a few additions.
  */
@@ -13,6 +13,14 @@ import type { Batch } from './slot-batch.ts';
 const SIGNALS = ['ttft-physics', 'ttft-trees', 'tpot-physics', 'tpot-trees'] as const;
 const SIGNAL_COUNT = SIGNALS.length;
 
+/** What an expert begins with, before residuals correct it. */
+export type ResidualBase = 'physics' | 'trees';
+
+/** The signal of the residuals of one target and base. Positions in the arrays of means follow from it alone. */
+export function signalOf(target: Target, base: ResidualBase): number {
+  return SIGNALS.indexOf(`${target}-${base}`);
+}
+
 /** By `Speed`: a fast mean of about 5 events and a slow one of about 30. */
 const DECAYS = [0.8, 0.97] as const;
 const SPEED_COUNT = DECAYS.length;
@@ -25,13 +33,13 @@ const FAST_SHRINKAGE = 0.5;
 /** The whole model starts from a guess, which one event may overrule. */
 const MODEL_SHRINKAGE = 2.5;
 /**
- * A residual is clipped at this, a time e times as long as expected, or at twice the usual residual of its server: a
- * server of another kind than all that were learned may be twenty times slower for good.
+ * A residual is clipped (winsorized) at this, a time e times as long as expected, or at twice the slow mean residual of its
+ * server: a server of another kind than all that were learned may be twenty times slower for good.
  */
-const MAX_SURPRISE = 1;
-const MAX_RATIO = 2;
-/** After so many events, half of a lasting residual counts as usual; a few stalls in a row do not. */
-const USUAL_EVENTS = 10;
+const CLIP = 1;
+const CLIP_RATIO = 2;
+/** For clipping, the slow mean is shrunk towards 0 by this many events, so that a few stalls in a row do not widen the bounds. */
+const CLIP_SHRINKAGE = 10;
 
 const STRIDE = SIGNAL_COUNT * SPEED_COUNT;
 
@@ -100,6 +108,16 @@ export interface SavedMeans {
   readonly weights: readonly number[];
 }
 
+/** The slow mean (about 30 events) of the log residuals of the trees at one server, and how many events it counts. */
+export function readSlowResidual(
+  { sums, weights }: SavedMeans,
+  target: Target,
+): { readonly mean: number; readonly weight: number } {
+  const at = signalOf(target, 'trees') * SPEED_COUNT + SLOW;
+  const weight = weights[at] ?? 0;
+  return { mean: weight === 0 ? 0 : (sums[at] ?? 0) / weight, weight };
+}
+
 export interface SavedResiduals {
   readonly podTypes: SavedMeans;
   readonly model: SavedMeans;
@@ -120,7 +138,7 @@ export function createResidualTracker({ maxServers, maxPodTypes }: ResidualTrack
 
   function findTarget({ kind, number }: MeansOwner, target: Target) {
     const means = { server: byServer, podType: byPodType, model: ofModel }[kind];
-    return { ...means, at: number * STRIDE + (target === 'ttft' ? 0 : TARGET_COLUMNS) };
+    return { ...means, at: number * STRIDE + signalOf(target, 'physics') * SPEED_COUNT };
   }
 
   return {
@@ -201,9 +219,9 @@ function shrink({ sums, weights }: Means, at: number, parent: number, strength: 
 }
 
 function addResidual({ sums, weights }: Means, at: number, { residual, certainty }: ObservedResidual): void {
-  const usual = shrink({ sums, weights }, at + SLOW, 0, USUAL_EVENTS);
-  const least = Math.min(-MAX_SURPRISE, MAX_RATIO * usual);
-  const value = Math.max(least, Math.min(Math.max(MAX_SURPRISE, MAX_RATIO * usual), residual));
+  const slowMean = shrink({ sums, weights }, at + SLOW, 0, CLIP_SHRINKAGE);
+  const least = Math.min(-CLIP, CLIP_RATIO * slowMean);
+  const value = Math.max(least, Math.min(Math.max(CLIP, CLIP_RATIO * slowMean), residual));
   for (let speed = 0; speed < SPEED_COUNT; speed++) {
     const decay = certainty === 1 ? DECAYS[speed]! : DECAYS[speed]! ** certainty;
     sums[at + speed] = sums[at + speed]! * decay + certainty * value;

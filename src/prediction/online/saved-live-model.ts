@@ -83,7 +83,7 @@ function saveSlots<Saved>({ slots }: LiveModelState, save: (target: LiveTarget) 
 }
 
 function saveTarget({ weights, intervals }: LiveTarget): SavedTarget {
-  const { ofSlot, rollingMaximum, excessMaximum, lateness } = intervals;
+  const { ofSlot, rollingMaximum, excessMaximum, feedbackDelay: lateness } = intervals;
   return {
     selector: weights.save(),
     quantiles: ofSlot.save(),
@@ -133,7 +133,7 @@ export function restoreLiveModel(saved: SavedLiveModel, { podTypes, tracker, rec
 function restoreTarget(target: LiveTarget | undefined, saved: SavedTarget): void {
   if (target === undefined) return;
   // First: how many residuals count, and what losses say, depends on it.
-  target.intervals.lateness = saved.lateness ?? 0;
+  target.intervals.feedbackDelay = saved.lateness ?? 0;
   target.intervals.ofSlot.restore(saved.quantiles);
   target.weights.restore(saved.selector);
   target.intervals.rollingMaximum.replace(saved.logRatios ?? []);

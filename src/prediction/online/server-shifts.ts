@@ -1,12 +1,11 @@
 /**
- * Servers that left their level: how much slower or faster than the served version expects each has been lately. It is
- * the correction that predictions carry already, so it shows a change that errors of predictions hide.
+ * Servers that are slower or faster than the served version expects: by how much, lately. Predictions already carry this
+ * correction, so it shows a change that errors of predictions hide.
  */
 import { TARGETS, type Target } from '../schema/observation-table.ts';
+import { readSlowResidual } from './residual-tracker.ts';
 import type { SavedServer } from './saved-live-model.ts';
 
-/** The slow mean (about 30 events) of what the trees were off by, among the means of a server. */
-const POSITION: Readonly<Record<Target, number>> = { ttft: 3, tpot: 7 };
 const MIN_WEIGHT = 10;
 /** A fourth slower, or a fifth faster. */
 const LEAST_SHIFT = Math.log(1.25);
@@ -26,8 +25,8 @@ export function listServerShifts(servers: Iterable<Pick<SavedServer, 'address' |
   let looked = 0;
   for (const { address, means } of servers) {
     for (const target of TARGETS) {
-      const weight = means.weights[POSITION[target]] ?? 0;
-      const shift = weight < MIN_WEIGHT ? 0 : (means.sums[POSITION[target]] ?? 0) / weight;
+      const { mean, weight } = readSlowResidual(means, target);
+      const shift = weight < MIN_WEIGHT ? 0 : mean;
       if (Math.abs(shift) >= LEAST_SHIFT) shifts.push({ server: address, target, factor: Math.exp(shift) });
     }
     looked += 1;

@@ -7,7 +7,7 @@
 import { LOSS_DECAY, type SavedExperts } from '../online/expert-weights.ts';
 import { EXPERT_COUNT } from '../online/experts.ts';
 import { COVERAGE_DECAY, KEPT, MAX_LEVEL, MIN_LEVEL, QUANTILE_LEVELS } from '../online/intervals/conformal.ts';
-import { LATENESS_DECAY } from '../online/intervals/prediction-intervals.ts';
+import { FEEDBACK_DELAY_DECAY } from '../online/intervals/prediction-intervals.ts';
 import { WINDOW } from '../online/intervals/rolling-maximum.ts';
 import { CORRECTION_DECAY, MAX_CORRECTION } from '../online/intervals/server-quantiles.ts';
 import type { LearningState } from '../online/live-model.ts';
@@ -125,7 +125,7 @@ function openServer({ weights, intervals }: LiveTarget, server: number): SumGrou
 }
 
 /** Levels do not decay: what every process moved them by adds up. */
-const SLOT_DECAYS = [...EXPERT_DECAYS, ...repeat(1, LEVELS), ...repeat(COVERAGE_DECAY, LEVELS), LATENESS_DECAY];
+const SLOT_DECAYS = [...EXPERT_DECAYS, ...repeat(1, LEVELS), ...repeat(COVERAGE_DECAY, LEVELS), FEEDBACK_DELAY_DECAY];
 const SLOT_LIMITS: Limits = {
   least: [...NO_LEAST, ...repeat(MIN_LEVEL, LEVELS), ...repeat(0, LEVELS), 0],
   most: [...NO_MOST, ...repeat(MAX_LEVEL, LEVELS), ...repeat(1, LEVELS), Number.POSITIVE_INFINITY],
@@ -140,12 +140,12 @@ function openSlot({ weights, intervals }: LiveTarget): SumGroup {
     limits: SLOT_LIMITS,
     read() {
       const { levels, coverages } = ofSlot.save();
-      return Float64Array.from([...listExperts(weights.save()), ...levels, ...coverages, intervals.lateness]);
+      return Float64Array.from([...listExperts(weights.save()), ...levels, ...coverages, intervals.feedbackDelay]);
     },
     write(sums) {
       const levels = [...sums.subarray(EXPERT_COLUMNS, levelsEnd)];
       const coverages = [...sums.subarray(levelsEnd, levelsEnd + LEVELS)];
-      intervals.lateness = sums[levelsEnd + LEVELS]!;
+      intervals.feedbackDelay = sums[levelsEnd + LEVELS]!;
       ofSlot.replace({ residuals: ofSlot.save().residuals, levels, coverages }, 0);
       weights.restore(toExperts(sums));
     },

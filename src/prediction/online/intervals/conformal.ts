@@ -16,7 +16,7 @@ const LOWER_LEVEL = 0.1;
 export const KEPT = 1000;
 const PROMPT_WINDOW = 300;
 /** With this many other events between forecast and end, as many residuals again are needed to say the same. */
-const DOUBLING_LATENESS = 10;
+const DOUBLING_FEEDBACK_DELAY = 10;
 /**
  * BoundStatement of each level after an event, in proportion to the share of misses that it allows. The median stays that of the
  * window: it is a prediction, and swings would cost more accuracy than they gain in coverage.
@@ -60,8 +60,8 @@ export interface SavedQuantiles {
   readonly coverages: readonly number[];
 }
 
-/** `readLateness` says how many events of others come between a forecast and its end, lately. */
-export function createAdaptiveQuantiles(readLateness: () => number = () => 0): AdaptiveQuantiles {
+/** `readFeedbackDelay`: how many observations of other requests came between a prediction and its own observation, lately. */
+export function createAdaptiveQuantiles(readFeedbackDelay: () => number = () => 0): AdaptiveQuantiles {
   const window = new Float64Array(KEPT);
   const adapted = { levels: Float64Array.from(QUANTILE_LEVELS), coverages: Float64Array.from(QUANTILE_LEVELS) };
   const quantiles = new Float64Array(QUANTILE_LEVELS.length);
@@ -81,7 +81,7 @@ export function createAdaptiveQuantiles(readLateness: () => number = () => 0): A
 
   /** Of how many residuals each says as much as one of requests that end before the next one begins. */
   function redundancy(): number {
-    return 1 + readLateness() / DOUBLING_LATENESS;
+    return 1 + readFeedbackDelay() / DOUBLING_FEEDBACK_DELAY;
   }
 
   function knowsEnough(): boolean {

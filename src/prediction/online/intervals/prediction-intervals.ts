@@ -25,8 +25,11 @@ export interface PredictionIntervals {
   /** Of the logarithms of observed over predicted time, and of the milliseconds between them. */
   readonly rollingMaximum: RollingMaximum;
   readonly excessMaximum: RollingMaximum;
-  /** How many times were observed while a request was under way: a mean that each event decays by `LATENESS_DECAY`. */
-  lateness: number;
+  /**
+   * How many observations of other requests come between a prediction and its own observation: a mean that each event
+   * decays by `FEEDBACK_DELAY_DECAY` (delayed feedback).
+   */
+  feedbackDelay: number;
   /** Writes the statistic of each row. */
   fill(mixed: MixedRows, column: StatisticColumn): void;
   predictInterval(mixtureMs: number, server: number): PredictedInterval;
@@ -37,18 +40,18 @@ export interface PredictionIntervals {
 
 /** A lasting bias of more is for the offsets to correct; at an unknown load, the spread alone could move a median by e. */
 const MAX_MEDIAN_SHIFT = 0.05;
-/** At this lateness the median is shifted by half of that at most. */
-const HALF_LATENESS = 3;
-export const LATENESS_DECAY = 0.98;
+/** With this feedback delay the median is shifted by half of that at most. */
+const HALF_FEEDBACK_DELAY = 3;
+export const FEEDBACK_DELAY_DECAY = 0.98;
 /**
  * A short time is now and then many times as long as predicted; a long one is not. So a quantile is above a prediction by
  * so many times the most that was seen lately, at whatever load.
  */
 const EXCESS_MARGIN = 2;
 
-/** A median that follows what is known late swings with it: the more times come between, the less it may follow. */
-function limitMedianShift(lateness: number): number {
-  return MAX_MEDIAN_SHIFT / (1 + lateness / HALF_LATENESS);
+/** A median that follows delayed feedback oscillates: the longer the delay, the less it may follow. */
+function limitMedianShift(feedbackDelay: number): number {
+  return MAX_MEDIAN_SHIFT / (1 + feedbackDelay / HALF_FEEDBACK_DELAY);
 }
 
 interface PredictedTime {
@@ -69,12 +72,12 @@ function predictQuantiles(state: IntervalState, { mixtureMs, spread, corrections
 }
 
 export function createPredictionIntervals(target: Target, calibration: Calibration): PredictionIntervals {
-  const ofSlot = createAdaptiveQuantiles(() => lateness);
+  const ofSlot = createAdaptiveQuantiles(() => feedbackDelay);
   const ofServers = createServerQuantiles();
   const rollingMaximum = createRollingMaximum();
   const excessMaximum = createRollingMaximum();
   let scale = measureScale(calibration);
-  let lateness = 0;
+  let feedbackDelay = 0;
 
   /** Recent residuals of the slot have one quantile for every load; learned ones have one for each bucket. */
   function readState(): IntervalState {
@@ -90,7 +93,7 @@ export function createPredictionIntervals(target: Target, calibration: Calibrati
       maxExcessMs: EXCESS_MARGIN * excessMaximum.value,
       findShift: SHIFT_OF[target],
       ofServers,
-      maxMedianShift: limitMedianShift(lateness),
+      maxMedianShift: limitMedianShift(feedbackDelay),
     };
   }
 
@@ -99,11 +102,11 @@ export function createPredictionIntervals(target: Target, calibration: Calibrati
     ofServers,
     rollingMaximum,
     excessMaximum,
-    get lateness() {
-      return lateness;
+    get feedbackDelay() {
+      return feedbackDelay;
     },
-    set lateness(mean) {
-      lateness = mean;
+    set feedbackDelay(mean) {
+      feedbackDelay = mean;
     },
     fill: (mixed, column) => fillStatistic(readState(), mixed, column),
     predictInterval(mixtureMs, server) {
@@ -118,7 +121,7 @@ export function createPredictionIntervals(target: Target, calibration: Calibrati
       excessMaximum.observe(mixtureMs * Math.expm1(logRatio));
       const residual = logRatio / spread;
       const since = ofSlot.count - observedBefore;
-      lateness = LATENESS_DECAY * lateness + (1 - LATENESS_DECAY) * since;
+      feedbackDelay = FEEDBACK_DELAY_DECAY * feedbackDelay + (1 - FEEDBACK_DELAY_DECAY) * since;
       ofSlot.observe(residual, quantiles, since);
       ofServers.observe(server, residual, quantiles, ofServers.countOf(server) - observedOfServerBefore);
     },
