@@ -5,7 +5,13 @@ import { type Store, statement } from '../../../database/store.ts';
 import type { PauseReason } from '../schedule/pause-reason.ts';
 import { type AttemptResult, attemptResultStatements } from './attempt-result-store.ts';
 import { FEW, readContents, readDueEndpoints, readFewWaiting, readWaiting } from './delivery-queue-store.ts';
-import { recoverEndpointStatement, reopenUnverified, restart, reserveTest, wakeOrigin } from './delivery-restart-store.ts';
+import {
+  recoverEndpointStatement,
+  reopenUnverified,
+  reserveTest,
+  restart,
+  wakeOrigin,
+} from './delivery-restart-store.ts';
 import {
   cancelEndpointStatement,
   countPendingDeliveries,

@@ -23,7 +23,7 @@ import { describeAttemptResult, type MakeAttempt } from './attempt.ts';
 import { type Endpoint, noteRead } from './delivery-endpoint.ts';
 import type { DueScan } from './due-scan.ts';
 import { recordConnection, recordOutcome, takeDue } from './endpoint-outcomes.ts';
-import { admit, type EndpointTable, hasSleep, listToRefill, pickJobs, putBack, drain } from './endpoint-table.ts';
+import { admit, drain, type EndpointTable, hasSleep, listToRefill, pickJobs, putBack } from './endpoint-table.ts';
 import type { Results } from './result-batch.ts';
 import type { ResultWriter } from './result-writer.ts';
 import type { ShardLeases } from './shard-leases.ts';
