@@ -1,5 +1,6 @@
 import { type Store, statement } from '../../src/database/store.ts';
 import { enqueueStatements } from '../../src/webhooks/delivery/queue/delivery-store.ts';
+import { beat, takeShards } from '../../src/webhooks/delivery/queue/shard-store.ts';
 import { realWorld } from '../../src/world.ts';
 
 /** Hooks, deliveries and their outcome, straight in the store, where no rule of the API stands between. */
@@ -101,4 +102,12 @@ const attemptsOf = statement<{
 
 export async function readAttempts(store: Store, id: number) {
   return await store.read(attemptsOf, [id]);
+}
+
+/** The shards that the worker gets, with their epochs. */
+export async function takeAllShards(store: Store, owner: string, nowMs: number): Promise<Map<number, number>> {
+  const times = { workerId: owner, nowMs, expiresAtMs: nowMs + 15_000 };
+  await beat(store, times);
+  const shards = await takeShards(store, times, 256);
+  return new Map(shards.map(({ shard, epoch }) => [shard, epoch]));
 }

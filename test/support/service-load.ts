@@ -4,7 +4,7 @@
  * what receivers got.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Store, statement } from '../../src/database/store.ts';
+import type { Store } from '../../src/database/store.ts';
 import { realWorld } from '../../src/world.ts';
 import { type AnnouncingPrograms, numberedPush } from './announcing-programs.ts';
 import {
@@ -16,9 +16,9 @@ import {
   registerApplication,
   request,
 } from './authorization-server.ts';
-import { connectRaw } from './grpc-client.ts';
-import { decodeMessage, encodeMessage, PredictRequest, PredictResponse } from './proto-messages.ts';
 import type { ReceivedRequest } from './receiver.ts';
+import { predictAll } from './service-load-predict.ts';
+import { findLosses } from './service-losses.ts';
 import type { Program } from './start-program.ts';
 
 export interface LoadScale {
@@ -75,7 +75,6 @@ const OBSERVATIONS_A_CALL = 40;
 const TARGET_MODELS = 4;
 const RETRY_MS = 100;
 const CALL_TIMEOUT_MS = 30_000;
-const PREDICT_EVERY_MS = 5;
 
 export async function createServiceLoad(parts: LoadParts): Promise<ServiceLoad> {
   const state = createState(parts);
@@ -278,69 +277,4 @@ function renderObservation(number: number): string {
   return JSON.stringify({
     observation: { targetModel: `m${number % TARGET_MODELS}`, input, ttftMillis: 100 + (number % 50), outputTokens: 1 },
   });
-}
-
-/** One caller for each process that takes calls, over gRPC, from beginning to end. A call that fails is a failure. */
-async function predictAll(state: State): Promise<void> {
-  const asked = new Set<Program>();
-  while (!state.stopping.signal.aborted) {
-    for (const program of state.programs)
-      if (!asked.has(program)) {
-        asked.add(program);
-        void keepPredicting(state, program);
-      }
-    await sleep(PREDICT_EVERY_MS);
-  }
-}
-
-const PREDICT = encodeMessage(PredictRequest, {
-  targetModel: 'm1',
-  inputs: [{ inputId: 1, inputTokenLength: 100, serverIp: '10.0.0.1' }],
-});
-
-async function keepPredicting(state: State, program: Program): Promise<void> {
-  using client = connectRaw(program.grpcAddress);
-  while (!state.stopping.signal.aborted && state.programs.includes(program)) {
-    const startMs = performance.now();
-    try {
-      const bytes = await client.unary('/prediction.v1.PredictionService/Predict', PREDICT, { deadlineMs: 5000 });
-      const { outputs } = decodeMessage<{ outputs: unknown[] }>(PredictResponse, bytes);
-      if (outputs.length !== 1) state.failures.push('Predict: no output');
-      state.counts.predicted += 1;
-    } catch (error) {
-      state.failures.push(`Predict: ${(error as Error).message}`);
-    }
-    state.counts.slowestPredictMs = Math.max(state.counts.slowestPredictMs, performance.now() - startMs);
-    await sleep(PREDICT_EVERY_MS);
-  }
-}
-
-const storedObservations = statement<{ number: number }>(
-  'test-load-observations',
-  'SELECT DISTINCT input_token_length AS number FROM samples',
-);
-const forkedFamilies = statement<{ family_id: string }>(
-  'test-load-forked-families',
-  `SELECT family_id FROM refresh_tokens GROUP BY family_id
-   HAVING SUM(CASE WHEN rotated_at_ms IS NULL THEN 1 ELSE 0 END) > 1 OR COUNT(*) <> MAX(generation) + 1`,
-);
-const halfRedeemedCodes = statement<{ count: number }>(
-  'test-load-half-redeemed-codes',
-  `SELECT (SELECT COUNT(*) FROM authorization_codes c LEFT JOIN token_families f ON f.family_id = c.family_id
-             WHERE (c.redeemed_at_ms IS NULL) <> (f.family_id IS NULL))
-        + (SELECT COUNT(*) FROM token_families f
-             WHERE NOT EXISTS (SELECT 1 FROM authorization_codes c WHERE c.family_id = f.family_id)) AS count`,
-);
-
-async function findLosses(state: State, store: Store): Promise<string[]> {
-  const losses: string[] = [];
-  for (const [hook, received] of state.receivedAtMs.entries())
-    for (const number of state.acceptedAtMs.keys())
-      if (!received.has(number)) losses.push(`event ${number} did not come to hook ${hook}`);
-  const stored = new Set((await store.read(storedObservations)).map(({ number }) => number));
-  for (const number of state.observed) if (!stored.has(number)) losses.push(`observation ${number} is not stored`);
-  for (const row of await store.read(forkedFamilies)) losses.push(`refresh tokens of ${row.family_id} have forked`);
-  const [half] = await store.read(halfRedeemedCodes);
-  if (half?.count !== 0) losses.push(`${half?.count} codes are redeemed by half`);
-  return losses;
 }

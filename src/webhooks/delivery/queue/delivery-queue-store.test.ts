@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { takeAllShards } from '../../../../test/support/deliveries-store.ts';
 import { forEachEngine } from '../../../../test/support/engines.ts';
 import { type Store, statement } from '../../../database/store.ts';
 import type { PauseReason } from '../schedule/pause-reason.ts';
@@ -22,7 +23,6 @@ import {
   shardOf,
 } from './delivery-store.ts';
 import { type EndpointChange, endpointStatements, type HealthChange } from './endpoint-change-store.ts';
-import { beat, forgetWorkers, releaseShards, takeShards } from './shard-store.ts';
 
 const ORIGIN = 'http://127.0.0.1:9';
 const OWNER = 'worker-1';
@@ -34,13 +34,6 @@ async function enqueue(store: Store, hookId: number, nowMs = NOW, dueAtMs?: numb
   const due = dueAtMs === undefined ? {} : { dueAtMs };
   await store.writeAll(enqueueStatements([{ ...base, origin: ORIGIN, ownerId: 'owner', nowMs, ...due }]));
   return id;
-}
-
-async function ownAll(store: Store, owner = OWNER, nowMs = NOW): Promise<Map<number, number>> {
-  const times = { workerId: owner, nowMs, expiresAtMs: nowMs + 15_000 };
-  await beat(store, times);
-  const shards = await takeShards(store, times, 256);
-  return new Map(shards.map(({ shard, epoch }) => [shard, epoch]));
 }
 
 let lastAttemptId = 0;
@@ -77,7 +70,7 @@ const stateOf = statement<{ state: string; attempts: number }>(
 );
 
 forEachEngine('an enqueued delivery makes its endpoint due for the owner of its shard only', async (store) => {
-  await ownAll(store);
+  await takeAllShards(store, OWNER, NOW);
   const id = await enqueue(store, 7);
   const [due] = await readDue(store);
   assert.equal(due?.hook_id, 7);
@@ -132,7 +125,7 @@ forEachEngine('few waiting deliveries come with their contents, but for large bo
 });
 
 forEachEngine('a result counts once, and never for a worker that lost the shard', async (store) => {
-  const epochs = await ownAll(store);
+  const epochs = await takeAllShards(store, OWNER, NOW);
   const id = await enqueue(store, 1);
   const epoch = epochs.get(shardOf(ORIGIN))!;
   await store.writeAll(attemptResultStatements([result(1, id, { epoch: epoch - 1 })], OWNER));
@@ -151,7 +144,7 @@ forEachEngine('a result counts once, and never for a worker that lost the shard'
 });
 
 forEachEngine('a batch of any size is stored', async (store) => {
-  const epochs = await ownAll(store);
+  const epochs = await takeAllShards(store, OWNER, NOW);
   const epoch = epochs.get(shardOf(ORIGIN))!;
   const ids: number[] = [];
   for (let count = 0; count < 87; count += 1) ids.push(await enqueue(store, count % 9));
@@ -162,7 +155,7 @@ forEachEngine('a batch of any size is stored', async (store) => {
 });
 
 forEachEngine('an endpoint sleeps until its next retry, but not over what was just enqueued', async (store) => {
-  const epochs = await ownAll(store);
+  const epochs = await takeAllShards(store, OWNER, NOW);
   const epoch = epochs.get(shardOf(ORIGIN))!;
   const id = await enqueue(store, 1);
   const [due] = await readDue(store);
@@ -180,7 +173,7 @@ forEachEngine('an endpoint sleeps until its next retry, but not over what was ju
 });
 
 forEachEngine('an endpoint with nothing left sleeps until it is enqueued to', async (store) => {
-  const epochs = await ownAll(store);
+  const epochs = await takeAllShards(store, OWNER, NOW);
   const id = await enqueue(store, 1);
   const [due] = await readDue(store);
   const stored = result(1, id, { epoch: epochs.get(shardOf(ORIGIN))! });
@@ -203,7 +196,7 @@ const healthStatements = (changes: readonly Omit<HealthChange, 'kind'>[]) =>
 const pauseFor = (reason: PauseReason) => ({ sinceMs: NOW - 1000, untilMs: NOW + 9000, reason });
 
 forEachEngine('a paused endpoint is not woken by an enqueue', async (store) => {
-  await ownAll(store);
+  await takeAllShards(store, OWNER, NOW);
   await enqueue(store, 1);
   await store.writeAll(
     healthStatements([{ hookId: 1, fails: 12, failingSinceMs: NOW, openings: 3, pause: pauseFor('failures') }]),
@@ -220,7 +213,7 @@ forEachEngine('a paused endpoint is not woken by an enqueue', async (store) => {
 });
 
 forEachEngine('an endpoint that is released, or that a person asks for, forgets its pause', async (store) => {
-  await ownAll(store);
+  await takeAllShards(store, OWNER, NOW);
   const id = await enqueue(store, 1);
   const paused = healthStatements([
     { hookId: 1, fails: 7, failingSinceMs: NOW, openings: 3, pause: pauseFor('no_connection') },
@@ -240,7 +233,7 @@ forEachEngine('an endpoint that is released, or that a person asks for, forgets 
 });
 
 forEachEngine('when an origin works again, those who waited for it only are woken', async (store) => {
-  await ownAll(store);
+  await takeAllShards(store, OWNER, NOW);
   for (const hookId of [1, 2]) await enqueue(store, hookId);
   const failing = { fails: 12, failingSinceMs: NOW, openings: 0 };
   await store.writeAll(
@@ -257,7 +250,7 @@ forEachEngine('when an origin works again, those who waited for it only are woke
 });
 
 forEachEngine('a held endpoint sleeps through enqueues and changes until it is released', async (store) => {
-  await ownAll(store);
+  await takeAllShards(store, OWNER, NOW);
   await enqueue(store, 1);
   await store.writeAll([holdEndpointStatement(1, NOW)]);
   await enqueue(store, 1);
@@ -269,7 +262,7 @@ forEachEngine('a held endpoint sleeps through enqueues and changes until it is r
 });
 
 forEachEngine('a cancelled endpoint never wakes', async (store) => {
-  await ownAll(store);
+  await takeAllShards(store, OWNER, NOW);
   await enqueue(store, 1);
   await store.writeAll([cancelEndpointStatement(1, NOW)]);
   await store.writeAll([releaseEndpointStatement(1, NOW)]);
@@ -278,7 +271,7 @@ forEachEngine('a cancelled endpoint never wakes', async (store) => {
 });
 
 forEachEngine('a moved endpoint belongs to the shard of its new origin', async (store) => {
-  await ownAll(store);
+  await takeAllShards(store, OWNER, NOW);
   await enqueue(store, 1);
   await store.writeAll([moveEndpointStatement(1, 'https://example.com')]);
   const [due] = await readDue(store);
@@ -286,7 +279,7 @@ forEachEngine('a moved endpoint belongs to the shard of its new origin', async (
 });
 
 forEachEngine('the delivery of a test is claimed once, and left to the workers after that', async (store) => {
-  await ownAll(store);
+  await takeAllShards(store, OWNER, NOW);
   const id = await enqueue(store, 1, NOW, NOW + 30_000);
   assert.deepEqual(await readDue(store), []);
   assert.equal(await reserveTest(store, id, NOW + 20_000), 1);
@@ -297,37 +290,11 @@ forEachEngine('the delivery of a test is claimed once, and left to the workers a
 });
 
 forEachEngine('a doubtful success is pending again', async (store) => {
-  const epochs = await ownAll(store);
+  const epochs = await takeAllShards(store, OWNER, NOW);
   const id = await enqueue(store, 1);
   await store.writeAll(attemptResultStatements([result(1, id, { epoch: epochs.get(shardOf(ORIGIN))! })], OWNER));
   assert.equal(await reopenUnverified(store, [id, 12345], NOW), 1);
   assert.deepEqual(await store.read(stateOf, [id]), [{ state: 'pending', attempts: 1 }]);
-});
-
-forEachEngine('shards go to the first worker that finds them free, with a higher epoch each time', async (store) => {
-  const first = await ownAll(store, 'a');
-  assert.equal(first.size, 256);
-  assert.equal((await ownAll(store, 'b', NOW + 14_999)).size, 0);
-  const seen = await beat(store, { workerId: 'b', nowMs: NOW + 14_999, expiresAtMs: NOW + 29_999 });
-  assert.equal(seen.workers, 2);
-  const taken = await ownAll(store, 'b', NOW + 15_000);
-  assert.equal(taken.size, 256);
-  assert.equal(taken.get(0), first.get(0)! + 1);
-  const late = await beat(store, { workerId: 'a', nowMs: NOW + 15_001, expiresAtMs: NOW + 30_001 });
-  assert.deepEqual(late.owned, []);
-  await releaseShards(
-    store,
-    'b',
-    [...taken].slice(0, 100).map(([shard, epoch]) => ({ shard, epoch })),
-  );
-  await forgetWorkers(store, 'b', 0);
-  assert.equal((await ownAll(store, 'a', NOW + 15_002)).size, 100);
-});
-
-forEachEngine('a worker that slept keeps the shards that no other worker took', async (store) => {
-  const first = await ownAll(store, 'a');
-  const { owned } = await beat(store, { workerId: 'a', nowMs: NOW + 60_000, expiresAtMs: NOW + 75_000 });
-  assert.deepEqual(new Map(owned.map(({ shard, epoch }) => [shard, epoch])), first);
 });
 
 test('endpointStatements() locks rows in ascending order of hooks, whatever changes them, and a hook in the order of its changes', () => {
@@ -353,17 +320,4 @@ test('endpointStatements() locks rows in ascending order of hooks, whatever chan
       ['endpoint_cancel', 9],
     ],
   );
-});
-
-forEachEngine('shards of a worker whose clock was a day ahead are taken once the clock is right', async (store) => {
-  const [nowMs, ahead] = [NOW, NOW + 24 * 3_600_000];
-  const wrong = { workerId: 'ahead', nowMs: ahead, expiresAtMs: ahead + 15_000 };
-  await beat(store, wrong);
-  assert.equal((await takeShards(store, wrong, 256)).length, 256);
-  const right = { workerId: 'right', nowMs, expiresAtMs: nowMs + 15_000 };
-  assert.equal((await beat(store, right)).workers, 1);
-  assert.equal((await takeShards(store, right, 256)).length, 256);
-  // A clock that is less than a minute ahead keeps what it has.
-  const third = { workerId: 'third', nowMs: nowMs - 50_000, expiresAtMs: nowMs - 35_000 };
-  assert.deepEqual(await takeShards(store, third, 256), []);
 });
