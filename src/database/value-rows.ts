@@ -21,9 +21,9 @@ export interface RowsText<T extends RowTypes> {
   /** `v.name` is the column of that value in the table `v`. */
   readonly v: Readonly<Record<NameIn<T>, string>>;
   /** A text for each row; `parameter.name` is the parameter of that value. */
-  each(render: (parameter: Readonly<Record<NameIn<T>, string>>, at: number) => string): string[];
+  readonly each: (render: (parameter: Readonly<Record<NameIn<T>, string>>, at: number) => string) => string[];
   /** The parameter at a position, from 1, after those of the rows. */
-  more(position: number): string;
+  readonly more: (position: number) => string;
 }
 
 /** One statement in every width, the widest first, 1 the last. */
