@@ -2,7 +2,6 @@
  * What a request may ask of a parser. Every field costs time and memory, and `new URLSearchParams('a&a&…')` takes
  * quadratic time in Node 24, so size, number and depth are checked before anything is parsed.
  */
-import { setImmediate as yieldToCalls } from 'node:timers/promises';
 import { Failure } from '../errors.ts';
 
 /** Forms, and the bodies of every endpoint that reads named fields. */
@@ -38,16 +37,6 @@ export function parseJson(text: string): unknown {
   return parseFlatJson(text);
 }
 
-/** The same for a text of some MiB: other calls are answered while its nesting is checked. */
-export async function parseLargeJson(text: string): Promise<unknown> {
-  const scan = scanNesting(text, JSON_MAX_DEPTH);
-  for (let part = scan.next(); ; part = scan.next()) {
-    if (part.done !== true) await yieldToCalls();
-    else if (part.value) throw refuseNesting();
-    else return parseFlatJson(text);
-  }
-}
-
 function parseFlatJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -56,7 +45,7 @@ function parseFlatJson(text: string): unknown {
   }
 }
 
-function refuseNesting(): Failure {
+export function refuseNesting(): Failure {
   return new Failure('invalid', `Cannot read the request: its JSON must be nested at most ${JSON_MAX_DEPTH} levels`);
 }
 
@@ -65,34 +54,19 @@ const [OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [0x5b, 0x5d, 0x7b
 
 /** Brackets inside of strings do not count. */
 export function isNestedDeeperThan(text: string, limit: number): boolean {
-  const scan = scanNesting(text, limit);
-  let part = scan.next();
-  while (part.done !== true) part = scan.next();
-  return part.value;
-}
-
-/** About a millisecond of work. */
-const CHARACTERS_A_PART = 131_072;
-
-/** Stops after each part of the text; returns whether it is nested deeper than `limit`. */
-function* scanNesting(text: string, limit: number): Generator<void, boolean> {
   let depth = 0;
-  let pauseAt = CHARACTERS_A_PART;
   for (let index = 0; index < text.length; index++) {
     const code = text.charCodeAt(index);
     if (code === QUOTE) index = findStringEnd(text, index);
     else if (code === OPEN_BRACKET || code === OPEN_BRACE) depth++;
     else if (code === CLOSE_BRACKET || code === CLOSE_BRACE) depth--;
     if (depth > limit) return true;
-    if (index < pauseAt) continue;
-    yield;
-    pauseAt = index + CHARACTERS_A_PART;
   }
   return false;
 }
 
 /** Where the string that starts at `start` ends: the first quote after an even number of backslashes. */
-function findStringEnd(text: string, start: number): number {
+export function findStringEnd(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {
     let escapes = end;
     while (text.charCodeAt(escapes - 1) === BACKSLASH) escapes--;

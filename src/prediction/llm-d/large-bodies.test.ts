@@ -3,10 +3,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { forEachEngine } from '../../../test/support/engines.ts';
 import { isFailure } from '../../errors.ts';
-import { parseLargeJson } from '../../http/parser-limits.ts';
 import { realWorld } from '../../world.ts';
 import { MAX_BODY_BYTES } from './body-budget.ts';
+import { CHARACTERS_A_PART } from './cut-lists.ts';
 import type { Fault } from './faults.ts';
+import { parseLargeBody } from './parse-large-body.ts';
 import { MAX_ROWS, ROWS_A_TURN, readPredictionRows, readTrainingRows } from './read-rows.ts';
 import { createTrainingIntake } from './training-intake.ts';
 
@@ -26,12 +27,12 @@ const ENTRY = {
 const encode = (body: unknown) => Buffer.from(JSON.stringify(body));
 const repeat = (row: object) => Array.from({ length: MAX_ROWS }, () => row);
 const GROUPS = Math.ceil(MAX_ROWS / ROWS_A_TURN);
-/** The text between two pauses of the check of nesting. */
-const CHARACTERS_A_PART = 131_072;
+/** A part ends with a row: it has up to one row more than its characters. */
+const LARGEST_PART = CHARACTERS_A_PART + 1000;
 
-/** The pauses of the check of nesting, and those between groups of rows. */
+/** The pauses between parts of the text, and those between groups of rows. */
 function countPauses(body: Uint8Array): number {
-  return Math.floor(body.length / CHARACTERS_A_PART) - 1 + GROUPS - 1;
+  return Math.floor(body.length / LARGEST_PART) - 1 + GROUPS - 1;
 }
 
 /** Counts the turns of the event loop; another call could be answered in each. */
@@ -50,7 +51,7 @@ const readers: [name: string, read: typeof readPredictionRows | typeof readTrain
   ['readTrainingRows', readTrainingRows, 'entries'],
 ];
 for (const [name, read, list] of readers)
-  test(`${name}() pauses after every ${ROWS_A_TURN} rows, and while nesting is checked`, async () => {
+  test(`${name}() pauses after every ${ROWS_A_TURN} rows, and after every part of the text`, async () => {
     const body = encode({ [list]: repeat(ENTRY) });
     assert.ok(body.length > 5_000_000 && body.length <= MAX_BODY_BYTES, `${body.length} bytes`);
     using turns = countTurns();
@@ -74,13 +75,65 @@ test('readTrainingRows() pauses over rows that are wrong, and names faults of th
   assert.ok(turns.read() >= countPauses(body), `${turns.read()} turns`);
 });
 
-test('parseLargeJson() refuses deep nesting at the end of a large text, strings aside', async () => {
-  const filling = JSON.stringify('[{"\\'.repeat(100_000));
-  const nest = (depth: number) => `[${filling},${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}]`;
-  assert.deepEqual(await parseLargeJson(nest(64)), JSON.parse(nest(64)));
-  await assert.rejects(parseLargeJson(nest(65)), /nested at most 64 levels/);
-  assert.equal(await parseLargeJson(nest(64).slice(1)), undefined);
+test('parseLargeBody() refuses deep nesting at the end of a large text, strings aside', async () => {
+  const filling = JSON.stringify('[{"\\'.repeat(10_000));
+  const nest = (depth: number) =>
+    `{"rows":[${`${filling},`.repeat(20)}${'['.repeat(depth - 2)}${']'.repeat(depth - 2)}]}`;
+  assert.deepEqual(await parseLargeBody(nest(64), 100), JSON.parse(nest(64)));
+  await assert.rejects(parseLargeBody(nest(65), 100), /nested at most 64 levels/);
+  assert.equal(await parseLargeBody(nest(64).slice(0, -1), 100), undefined);
 });
+
+const filler = JSON.stringify({ a: 'x'.repeat(2000) });
+const fill = (items: number) => Array.from({ length: items }, () => filler).join(' , ');
+const bodies: [title: string, text: string][] = [
+  [
+    'a list of many parts, and members around it',
+    `{"n":[1,2],"rows":[${fill(50)}],"s":"]}","e":[ ],"d":{"l":[3,[4]]}}`,
+  ],
+  ['a member that comes twice', `{"rows":[${fill(20)}],"rows":[1,${fill(9)}]}`],
+  ['a member named __proto__', `{"__proto__":[${fill(20)}]}`],
+  ['numbers, strings with brackets, and null', `{"rows":[${'1e3,"]},{",null,'.repeat(5000)}[]]}`],
+  ['a comma after the last item', `{"rows":[${fill(20)},]}`],
+  ['a comma before the first item', `{"rows":[,${fill(20)}]}`],
+  ['two commas', `{"rows":[${fill(20)},,${fill(20)}]}`],
+  ['spaces between two commas of two parts', `{"rows":[${fill(20)},${' '.repeat(40_000)},1]}`],
+  ['a list that does not end', `{"rows":[${fill(20)}`],
+  ['a string that does not end', `{"rows":[${fill(20)},"a]}`],
+  ['a list that ends as an object', `{"rows":[${fill(20)}}}`],
+  ['an item that ends as a list', `{"rows":[${fill(20)},{]]}`],
+  ['text behind the body', `{"rows":[${fill(20)}]} 1`],
+  ['a list as the body', `[${fill(20)}]`],
+];
+for (const [title, text] of bodies)
+  test(`parseLargeBody() reads ${title} as JSON.parse() does`, async () => {
+    let expected: unknown;
+    try {
+      expected = JSON.parse(text);
+    } catch {}
+    assert.deepEqual(await parseLargeBody(text, 100_000), expected);
+  });
+
+test('parseLargeBody() counts items beyond the most, and keeps none of them', async () => {
+  const body = (await parseLargeBody(`{"rows":[${'{},'.repeat(50_000)}{}]}`, 100)) as { readonly rows: unknown[] };
+  assert.equal(body.rows.length, 50_001);
+  assert.deepEqual([body.rows[100], body.rows[101]], [{}, undefined]);
+});
+
+const MANY_KEYS = Array.from({ length: 6000 }, (_, i) => `"key ${i}":1`).join();
+const tooLarge: [title: string, text: string, message: RegExp][] = [
+  ['one item', `{"entries":[1,{${MANY_KEYS}}]}`, /item 2 of a list must have at most 65536 characters, got 7/],
+  [
+    'what is in no list',
+    `{${MANY_KEYS},"entries":[1]}`,
+    /what is in no list must have at most 65536 characters, got 7/,
+  ],
+  ['a body without lists', `{"entries":{${MANY_KEYS}}}`, /what is in no list must have at most 65536 characters/],
+];
+for (const [title, text, message] of tooLarge)
+  test(`readTrainingRows() refuses ${title} that is too large to be parsed at once`, async () => {
+    await assert.rejects(readTrainingRows(Buffer.from(text)), message);
+  });
 
 forEachEngine('a batch of 10,000 training rows becomes observations with a pause after each group', async (store) => {
   const rows = await readTrainingRows(encode({ entries: repeat(ENTRY) }));

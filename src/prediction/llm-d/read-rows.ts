@@ -1,11 +1,11 @@
 /**
  * Bodies → rows. One row that is wrong refuses all of them, with every fault of every row. Large bodies are read in
- * slices between which other calls are answered; only `JSON.parse` takes all of a body at once.
+ * parts between which other calls are answered.
  */
 import { isUtf8 } from 'node:buffer';
 import { setImmediate as yieldToCalls } from 'node:timers/promises';
-import { parseLargeJson } from '../../http/parser-limits.ts';
 import { createFaultList, type FaultList, refuseBody } from './faults.ts';
+import { parseLargeBody } from './parse-large-body.ts';
 import {
   isFault,
   PREDICTION_FIELDS,
@@ -42,8 +42,7 @@ export async function readTrainingRows(body: Uint8Array): Promise<readonly Train
 }
 
 async function parseBody(body: Uint8Array): Promise<unknown> {
-  const parse = body.length <= SMALL_BODY_BYTES ? parseSmall : parseLargeJson;
-  const value = isUtf8(body) ? await parse(decoder.decode(body)) : undefined;
+  const value = isUtf8(body) ? await parseText(decoder.decode(body)) : undefined;
   if (value === undefined) throw refuseBody([{ loc: ['body'], msg: 'JSON decode error', type: 'json_invalid' }]);
   return value;
 }
@@ -51,13 +50,14 @@ async function parseBody(body: Uint8Array): Promise<unknown> {
 const decoder = new TextDecoder();
 
 /**
- * Checking for deep nesting takes about as long as parsing, which is done without recursion. Lists nested in so few bytes
+ * Checking for deep nesting takes about as long as parsing, which is done without recursion. Lists nested in so few characters
  * take little memory.
  */
-const SMALL_BODY_BYTES = 65_536;
+const SMALL_BODY_CHARACTERS = 65_536;
 
 /** Undefined if the text is not JSON. */
-function parseSmall(text: string): unknown {
+async function parseText(text: string): Promise<unknown> {
+  if (text.length > SMALL_BODY_CHARACTERS) return await parseLargeBody(text, MAX_ROWS);
   try {
     return JSON.parse(text);
   } catch {
