@@ -83,7 +83,8 @@ function createLeastUnderWay(): RoutingPolicy {
 function toObservation({ candidate, outcome, ttftMs, tpotMs }: SimulatedObservation, originMs: number): Observation {
   const { server, underWay: _, sentSinceScrape: __, ...metrics } = candidate;
   const input = { podType: '', hbmUtilization: 0, ...metrics, serverIp: server };
-  return { targetModel: 'm', input, atMs: originMs + outcome.dispatchedMs, ttftMs, tpotMs };
+  const { outputTokens } = outcome.request;
+  return { targetModel: 'm', input, atMs: originMs + outcome.dispatchedMs, ttftMs, tpotMs, outputTokens };
 }
 
 export interface Recordings {
@@ -96,6 +97,14 @@ export interface Recordings {
   readonly seed?: number;
   readonly isWhole?: boolean;
 }
+
+/** The shares of the saturation at which each recording is made: bursts, steady rates, busy servers, one steady rate. */
+export const RECORDINGS: Readonly<Record<string, Pick<Recordings, 'kind' | 'rates' | 'requestsEachServer'>>> = {
+  bursts: { kind: 'bursts', rates: [0.13, 0.26, 0.4, 0.53, 0.66, 0.8, 0.93, 1.07] },
+  steady: { kind: 'poisson', rates: [0.2, 0.4, 0.6, 0.8, 1, 1.2] },
+  busy: { kind: 'poisson', rates: [0.7, 0.85, 1, 1.1] },
+  one: { kind: 'poisson', rates: [0.9], requestsEachServer: 3000 },
+};
 
 export interface LearnedPool {
   readonly model: LatencyModel;

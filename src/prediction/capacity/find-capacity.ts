@@ -34,8 +34,8 @@ export interface ServerCapacity {
   readonly concurrency: number;
 }
 
-const REQUESTS_EACH_SERVER = 2000;
-const MAX_REQUESTS = 12_000;
+const REQUESTS_EACH_SERVER = 3000;
+const MAX_REQUESTS = 15_000;
 const LOWEST_RATE = 0.01;
 /** The answer is found to this share of itself. */
 const PRECISION = 0.01;

@@ -30,14 +30,15 @@ interface At {
 }
 
 function keepsLimits(pool: QueuePool, { server, underWay }: At, { ttftMs, tpotMs, quantile }: LatencyLimits): boolean {
-  const { tokensPerMs, factors } = server.tpot.near(underWay);
-  if (tpotMs !== undefined && quantileOf(factors, quantile) * server.tpot.at(underWay, tokensPerMs) > tpotMs)
+  const { promptTokensPerMs, factors } = server.tpot.near(underWay);
+  if (tpotMs !== undefined && quantileOf(factors, quantile) * server.tpot.at(underWay, promptTokensPerMs) > tpotMs)
     return false;
   return ttftMs === undefined || quantileOf(listTtfts(pool, { server, underWay }), quantile) <= ttftMs;
 }
 
-function listTtfts({ prompts, model }: QueuePool, { server, underWay }: At): Float64Array {
+function listTtfts({ model }: QueuePool, { server, underWay }: At): Float64Array {
   const load = server.load.at(underWay);
+  const prompts = server.requests;
   const count = Math.min(PROMPTS, prompts.length);
   const times = Array.from({ length: count }, (_, i) => prompts[Math.floor((i * prompts.length) / count)]!).flatMap(
     (prompt) => {

@@ -38,12 +38,29 @@ export function createObservedPool({ model, samples, outputTokens, ...options }:
       'invalid',
       `Cannot find the capacity: no sample is of the server "${unknown}"; known are ${[...byServer.keys()].sort().slice(0, 20).join(', ')}`,
     );
-  const prompts = ofPod.map(({ input }) => input);
-  const servers = names.map((name) => createQueueServer(name, byServer.get(name)!, outputTokens));
-  return { servers, model: createServiceModel(model, podType), prompts, outputTokens };
+  const lengthScale = outputTokens / (meanLengthOf(ofPod) ?? outputTokens);
+  const servers = names.map((name) => createQueueServer(name, byServer.get(name)!, { outputTokens, lengthScale }));
+  return { servers, model: createServiceModel(model, podType), outputTokens };
 }
 
-function createQueueServer(name: string, samples: readonly Observation[], outputTokens: number): QueueServer {
+/** The mean length of answers, of those that tell it. */
+function meanLengthOf(samples: readonly Observation[]): number | undefined {
+  const lengths = samples.flatMap(({ outputTokens }) => (outputTokens ? [outputTokens] : []));
+  return lengths.length === 0 ? undefined : lengths.reduce((sum, length) => sum + length, 0) / lengths.length;
+}
+
+interface AnswerLengths {
+  /** The mean length that is asked about. */
+  readonly outputTokens: number;
+  /** That over the mean of the samples. */
+  readonly lengthScale: number;
+}
+
+function createQueueServer(
+  name: string,
+  samples: readonly Observation[],
+  { outputTokens, lengthScale }: AnswerLengths,
+): QueueServer {
   const reportedShare = measureReportedShare(samples, outputTokens);
   const tpot = fitTpotCurve(samples, { outputTokens, reportedShare });
   if (tpot === undefined)
@@ -53,5 +70,10 @@ function createQueueServer(name: string, samples: readonly Observation[], output
     load: fitLoadCurve(samples.map(({ input }) => input)),
     tpot,
     ttft: collectTtfts(samples, reportedShare),
+    requests: samples.map(({ input, outputTokens: own }) => ({
+      inputTokenLength: input.inputTokenLength,
+      prefixCacheScore: input.prefixCacheScore,
+      outputTokens: own ? Math.max(1, Math.round(lengthScale * own)) : undefined,
+    })),
   };
 }

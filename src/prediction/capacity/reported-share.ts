@@ -11,7 +11,7 @@ const LEAST = 0.01;
 
 /** By Little's law: the time that the samples were under way, over the integral of all that was. */
 export function measureReportedShare(samples: readonly Observation[], outputTokens: number): number {
-  const stays = samples.map(({ ttftMs = 0, tpotMs = 0 }) => ttftMs + outputTokens * tpotMs);
+  const stays = samples.map(({ ttftMs = 0, tpotMs = 0, outputTokens: own }) => ttftMs + (own || outputTokens) * tpotMs);
   const sum = stays.reduce((total, stay) => total + stay, 0);
   const longestGapMs = sum / Math.max(1, stays.length);
   const share = sum / integrateLoad(samples, longestGapMs);

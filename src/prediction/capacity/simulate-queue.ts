@@ -1,13 +1,15 @@
 /**
  * A pool under Poisson arrivals, whose servers take the times that were learned of them.
  *
- * The state of a server is n, its requests under way. A request that arrives at server s
- *   1. has its first token after a TTFT that was observed at about n, with as many prompt tokens in the seconds before
+ * The state of a server is n, its requests under way, and its queue of prompts (`prompt-queue.ts`). A request that
+ * arrives at server s
+ *   1. is one of the requests that s had, with what s had cached of its prompt;
+ *   2. has its first token after a TTFT that was observed at about n, with as many prompt tokens to compute
  *      (`observed-ttfts.ts`);
- *   2. then gets tokens at the pace of the server: in dt it gets dt / (f · P_s(n(t), ρ(t))) of them, with P_s the time of
- *      a token at n while prompts come at the pace ρ (`tpot-curve.ts`), and f a factor drawn from what was observed
- *      around it;
- *   3. leaves with its last token.
+ *   3. then gets tokens at the pace of the server: in dt it gets dt · (1 − c_s ρ(t)) / (f · P_s(n(t))) of them, with P_s
+ *      the time of a token at n, c_s the time that a prompt token takes from answers, ρ the pace at which prompts are
+ *      computed (`tpot-curve.ts`), and f a factor drawn from what was observed around it;
+ *   4. leaves with its last token.
  * So rate, concurrency and latency agree by themselves, as in Little's law n = λ · E[stay], with the variance of
  * arrivals and prompts that a fixed point of means would leave out. All at a server share one pace, so its tokens are
  * counted in a virtual time of its own, as in processor sharing.
@@ -15,7 +17,8 @@
 import { createEventQueue, type EventQueue } from '../simulator/event-queue.ts';
 import { drawExponential, type Random } from '../simulator/random-draws.ts';
 import type { LoadCurve } from './load-curve.ts';
-import { countTokens, type ObservedTtfts, RECENT_MS } from './observed-ttfts.ts';
+import { countUncached, type ObservedTtfts } from './observed-ttfts.ts';
+import { createPromptQueue } from './prompt-queue.ts';
 import type { ServiceModel, ServiceRequest } from './service-model.ts';
 import type { TpotCurve } from './tpot-curve.ts';
 
@@ -24,14 +27,19 @@ export interface QueueServer {
   readonly load: LoadCurve;
   readonly tpot: TpotCurve;
   readonly ttft: ObservedTtfts;
+  /** The requests that it had, to draw from. */
+  readonly requests: readonly ServedRequest[];
+}
+
+export interface ServedRequest extends ServiceRequest {
+  /** Undefined when it is not known. */
+  readonly outputTokens: number | undefined;
 }
 
 export interface QueuePool {
   readonly servers: readonly QueueServer[];
   readonly model: ServiceModel;
-  /** Prompts to draw from. */
-  readonly prompts: readonly ServiceRequest[];
-  /** The mean. By the insensitivity of queues that share their processor, more of the distribution matters little. */
+  /** The mean, for requests of unknown length. By the insensitivity of queues that share their processor, more of the distribution matters little. */
   readonly outputTokens: number;
 }
 
@@ -69,19 +77,25 @@ export function simulateQueue(pool: QueuePool, run: QueueRun): QueueOutcome | un
     const chosen = chooseLeast(servers, random);
     const underWay = servers[chosen]!.count();
     if (underWay >= MAX_UNDER_WAY) return undefined;
-    const { ttft, tpot } = pool.servers[chosen]!;
-    const prompt = pool.prompts[Math.floor(random() * pool.prompts.length)]!;
-    const ttftMs = ttft.draw({ underWay, recentTokens: servers[chosen]!.recent.read(nowMs) }, random);
-    servers[chosen]!.recent.add(nowMs, countTokens(prompt));
-    const furtherTokens = Math.floor(drawExponential(random, pool.outputTokens - 0.5));
+    const { ttft, tpot, requests } = pool.servers[chosen]!;
+    const request = requests[Math.floor(random() * requests.length)]!;
+    const promptTokens = countUncached(request);
+    const tokensAhead = servers[chosen]!.countPromptTokens(nowMs) + promptTokens;
+    const ttftMs = ttft.draw({ underWay, tokensAhead }, random);
+    const furtherTokens = drawFurtherTokens(request, pool.outputTokens, random);
     const { factors } = tpot.near(underWay);
     const factor = factors[Math.floor(random() * factors.length)]!;
     const isRecorded = i >= WARM_UP * run.requests;
     if (isRecorded) recorder.addArrival(chosen, ttftMs, servers);
-    servers[chosen]!.add(nowMs + ttftMs, { furtherTokens, factor, isRecorded, firstTokenMs: nowMs + ttftMs });
+    servers[chosen]!.add(nowMs, { promptTokens, furtherTokens, factor, isRecorded, firstTokenMs: nowMs + ttftMs });
   }
   for (const server of servers) server.advance(Number.POSITIVE_INFINITY);
   return recorder.finish();
+}
+
+/** After the first one. */
+function drawFurtherTokens({ outputTokens }: ServedRequest, mean: number, random: Random): number {
+  return outputTokens === undefined ? Math.floor(drawExponential(random, mean - 0.5)) : Math.max(0, outputTokens - 1);
 }
 
 /** Ties are broken at random: the first server must not get all requests of an idle pool. */
@@ -96,6 +110,7 @@ function chooseLeast(servers: readonly RunningServer[], random: Random): number 
 }
 
 interface Answer {
+  readonly promptTokens: number;
   readonly furtherTokens: number;
   readonly factor: number;
   readonly isRecorded: boolean;
@@ -103,9 +118,10 @@ interface Answer {
 }
 
 interface RunningServer {
-  readonly recent: RecentTokens;
   count(): number;
-  add(firstTokenMs: number, answer: Answer): void;
+  /** Prompt tokens that are not computed yet. */
+  countPromptTokens(nowMs: number): number;
+  add(nowMs: number, answer: Answer): void;
   advance(nowMs: number): void;
 }
 
@@ -117,17 +133,17 @@ function openServer({ tpot }: QueueServer, recorder: Pick<Recorder, 'addTpot'>):
   let atMs = 0;
   /** Tokens that a request with the factor 1 would have got so far. */
   let virtualTokens = 0;
-  let msPerToken = tpot.at(0, 0);
-  const recent = createRecentTokens();
+  let tokensPerMs = tpot.paceAt(0, 0);
+  const prompts = createPromptQueue();
 
   function moveTo(nowMs: number): void {
-    virtualTokens += (nowMs - atMs) / msPerToken;
+    virtualTokens += (nowMs - atMs) * tokensPerMs;
     atMs = nowMs;
   }
 
   function changeCount(by: number): void {
     count += by;
-    msPerToken = tpot.at(count, recent.read(atMs) / RECENT_MS);
+    tokensPerMs = tpot.paceAt(count, prompts.readPace(atMs));
   }
 
   function finish({ furtherTokens, isRecorded, firstTokenMs }: Answer): void {
@@ -135,53 +151,40 @@ function openServer({ tpot }: QueueServer, recorder: Pick<Recorder, 'addTpot'>):
     changeCount(-1);
   }
 
+  /** While prompts take more than the whole server, answers lose what they got before, and none ends. */
+  function nextEndMs(): number {
+    const endTokens = answering.nextMs();
+    if (endTokens === undefined) return Number.POSITIVE_INFINITY;
+    if (endTokens <= virtualTokens) return atMs;
+    return tokensPerMs > 0 ? atMs + (endTokens - virtualTokens) / tokensPerMs : Number.POSITIVE_INFINITY;
+  }
+
+  function beginAnswer(answer: Answer): void {
+    answering.push(virtualTokens + answer.furtherTokens * answer.factor, answer);
+    // The next prompt has its turn.
+    changeCount(0);
+  }
+
   return {
     count: () => count,
-    recent,
-    add(firstTokenMs, answer) {
+    countPromptTokens: prompts.countTokens,
+    add(nowMs, answer) {
+      const { promptTokens: tokens, firstTokenMs } = answer;
       waiting.push(firstTokenMs, answer);
+      virtualTokens -= tpot.countDelayed(count, prompts.add(nowMs, { tokens, firstTokenMs }));
       changeCount(1);
     },
     advance(nowMs) {
       for (;;) {
         const firstTokenMs = waiting.nextMs() ?? Number.POSITIVE_INFINITY;
-        const endTokens = answering.nextMs();
-        const endMs =
-          endTokens === undefined
-            ? Number.POSITIVE_INFINITY
-            : Math.max(atMs, atMs + (endTokens - virtualTokens) * msPerToken);
+        const endMs = nextEndMs();
         const nextMs = Math.min(firstTokenMs, endMs);
         if (nextMs > nowMs || nextMs === Number.POSITIVE_INFINITY) break;
         moveTo(nextMs);
         if (endMs <= firstTokenMs) finish(answering.pop()!.event);
-        else {
-          const answer = waiting.pop()!.event;
-          answering.push(virtualTokens + answer.furtherTokens * answer.factor, answer);
-        }
+        else beginAnswer(waiting.pop()!.event);
       }
       if (nowMs < Number.POSITIVE_INFINITY) moveTo(nowMs);
-    },
-  };
-}
-
-interface RecentTokens {
-  read(nowMs: number): number;
-  add(nowMs: number, tokens: number): void;
-}
-
-/** Prompt tokens that arrived in the last `RECENT_MS`. */
-function createRecentTokens(): RecentTokens {
-  const arrivals: { readonly atMs: number; readonly tokens: number }[] = [];
-  let oldest = 0;
-  let sum = 0;
-  return {
-    read(nowMs) {
-      while (oldest < arrivals.length && arrivals[oldest]!.atMs <= nowMs - RECENT_MS) sum -= arrivals[oldest++]!.tokens;
-      return sum;
-    },
-    add(atMs, tokens) {
-      arrivals.push({ atMs, tokens });
-      sum += tokens;
     },
   };
 }

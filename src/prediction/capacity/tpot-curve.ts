@@ -5,23 +5,31 @@
  * a prediction at a high n is lower than the time per token while n stays that high: the regression dilution of a noisy
  * regressor. So each TPOT is held against the mean load while its answer was generated,
  *   n̄_i = 1/D_i ∫ n(t) dt over [t_i, t_i + D_i],  D_i = output tokens · TPOT_i,
- * where n(t) is what the samples of the server show one after the other. Prompts slow an answer down too, and in bursts
- * they come while n is still low. So log TPOT has a slope γ over the pace ρ̄_i of prompt tokens in the same span, fitted
- * among answers of about the same n̄, and the curve is the isotonic regression of TPOT · exp(−γ ρ̄) on n̄.
+ * where n(t) is what the samples of the server show one after the other. Prompts take time from answers, and in bursts
+ * they come while n is still low. With ρ̄_i the mean pace of computed prompts in the same span, and c the time that a
+ * prompt token takes,
+ *   1 / TPOT_i = (1 − c ρ̄_i) / P(n̄_i),
+ * since in D of the server's time, D · c ρ̄ are spent on prompts. It is linear in ρ, so that what is fitted to means over
+ * answers holds at each moment. c is fitted among answers of about the same n̄, and P is the isotonic regression of
+ * TPOT_i · (1 − c ρ̄_i) on n̄.
  */
 import type { Observation } from '../schema/observation.ts';
 import { countUnderWay } from './load-curve.ts';
-import { countTokens } from './observed-ttfts.ts';
+import { createMeanLoad, createMeanPace } from './mean-load.ts';
 
 export interface TpotCurve {
-  /** The median milliseconds for a token while so many are under way and prompts come at this pace. */
-  at(underWay: number, tokensPerMs: number): number;
+  /** The median milliseconds for a token while so many are under way and prompts are computed at this pace. */
+  at(underWay: number, promptTokensPerMs: number): number;
+  /** Tokens of each answer a millisecond; below 0 while prompts take more than the whole server. */
+  paceAt(underWay: number, promptTokensPerMs: number): number;
+  /** Tokens that each answer loses to prompt tokens that take no time of their own. */
+  countDelayed(underWay: number, promptTokens: number): number;
   /** The pace of prompts that was typical at about so many under way, and how far observed times were from the curve. */
   near(underWay: number): ObservedNear;
 }
 
 export interface ObservedNear {
-  readonly tokensPerMs: number;
+  readonly promptTokensPerMs: number;
   /** Observed times over those of the curve, sorted. */
   readonly factors: Float64Array;
 }
@@ -31,9 +39,9 @@ interface Point {
   readonly tpotMs: number;
 }
 
-/** A point, and the pace at which prompt tokens arrived during the answer. */
+/** A point, and the pace at which prompt tokens were computed during the answer. */
 interface Answer extends Point {
-  readonly tokensPerMs: number;
+  readonly promptTokensPerMs: number;
 }
 
 export interface TpotCurveOptions {
@@ -44,27 +52,39 @@ export interface TpotCurveOptions {
 }
 
 export const MIN_TPOT_SAMPLES = 40;
+/** However many prompts a server computes, answers have at least this share of it on average. */
+const LEAST_SHARE = 0.05;
+const ROUNDS = 8;
 
 /** Undefined without enough samples. They must be of one server. */
 export function fitTpotCurve(samples: readonly Observation[], options: TpotCurveOptions): TpotCurve | undefined {
   const answers = listAnswers(samples, options).sort((a, b) => a.underWay - b.underWay);
   if (answers.length < MIN_TPOT_SAMPLES) return undefined;
-  const slope = fitPromptSlope(answers);
-  const knots = makeIsotonic(
-    joinPoints(answers.map((answer) => ({ ...answer, tpotMs: answer.tpotMs * Math.exp(-slope * answer.tokensPerMs) }))),
-  );
-  const at = (underWay: number, tokensPerMs: number) => interpolate(knots, underWay) * Math.exp(slope * tokensPerMs);
+  const cost = fitPromptCost(answers);
+  const shareOf = ({ promptTokensPerMs }: Pick<Answer, 'promptTokensPerMs'>) =>
+    Math.max(LEAST_SHARE, 1 - cost * promptTokensPerMs);
+  const knots = makeIsotonic(joinPoints(answers.map((one) => ({ ...one, tpotMs: one.tpotMs * shareOf(one) }))));
+  const at = (underWay: number, promptTokensPerMs: number) =>
+    interpolate(knots, underWay) / shareOf({ promptTokensPerMs });
   const ranges = splitRanges(answers).map((range) => ({
     end: range.at(-1)!.underWay,
-    tokensPerMs: meanPaceOf(range),
-    factors: Float64Array.from(range, ({ underWay, tokensPerMs, tpotMs }) => tpotMs / at(underWay, tokensPerMs)).sort(),
+    promptTokensPerMs: meanPaceOf(range),
+    factors: Float64Array.from(
+      range,
+      ({ underWay, promptTokensPerMs, tpotMs }) => tpotMs / at(underWay, promptTokensPerMs),
+    ).sort(),
   }));
   const last = ranges.at(-1)!;
-  return { at, near: (underWay) => ranges.find(({ end }) => end >= underWay) ?? last };
+  return {
+    at,
+    paceAt: (underWay, promptTokensPerMs) => (1 - cost * promptTokensPerMs) / interpolate(knots, underWay),
+    countDelayed: (underWay, promptTokens) => (cost * promptTokens) / interpolate(knots, underWay),
+    near: (underWay) => ranges.find(({ end }) => end >= underWay) ?? last,
+  };
 }
 
 function meanPaceOf(answers: readonly Answer[]): number {
-  return answers.reduce((sum, { tokensPerMs }) => sum + tokensPerMs, 0) / answers.length;
+  return answers.reduce((sum, { promptTokensPerMs }) => sum + promptTokensPerMs, 0) / answers.length;
 }
 
 /** Answers whose loads are about the same. */
@@ -77,84 +97,44 @@ function splitRanges(sorted: readonly Answer[]): Answer[][] {
   );
 }
 
-/** By how much the logarithm of a TPOT rises with the pace of prompts, where as many are under way. */
-function fitPromptSlope(sorted: readonly Answer[]): number {
-  let [covariance, variance] = [0, 0];
-  for (const range of splitRanges(sorted)) {
-    const meanPace = meanPaceOf(range);
-    for (const { tokensPerMs, tpotMs } of range) {
-      covariance += (tokensPerMs - meanPace) * Math.log(tpotMs);
-      variance += (tokensPerMs - meanPace) ** 2;
+/**
+ * The c of 1 / TPOT = (1 − c ρ̄) / P, in milliseconds a prompt token: by least squares among the answers of each range,
+ * over the range's mean of 1 / TPOT. That mean has a 1 − c ρ̄ too, so it takes some rounds.
+ */
+function fitPromptCost(sorted: readonly Answer[]): number {
+  const ranges = splitRanges(sorted).map((answers) => ({
+    answers,
+    meanPace: meanPaceOf(answers),
+    meanRate: answers.reduce((sum, { tpotMs }) => sum + 1 / tpotMs, 0) / answers.length,
+  }));
+  let cost = 0;
+  for (let round = 0; round < ROUNDS; round++) {
+    let [covariance, variance] = [0, 0];
+    for (const { answers, meanPace, meanRate } of ranges) {
+      const share = Math.max(LEAST_SHARE, 1 - cost * meanPace);
+      for (const { promptTokensPerMs, tpotMs } of answers) {
+        covariance -= ((promptTokensPerMs - meanPace) * share) / (tpotMs * meanRate);
+        variance += (promptTokensPerMs - meanPace) ** 2;
+      }
     }
+    cost = variance > 0 ? Math.max(0, covariance / variance) : 0;
   }
-  return variance > 0 ? Math.max(0, covariance / variance) : 0;
+  return cost;
 }
 
 function listAnswers(samples: readonly Observation[], { outputTokens, reportedShare }: TpotCurveOptions): Answer[] {
   return [...Map.groupBy(samples, ({ run }) => run).values()].flatMap((ofRun) => {
     const meanLoad = createMeanLoad(ofRun);
     const meanPace = createMeanPace(ofRun);
-    return ofRun.flatMap(({ input, atMs, tpotMs }) => {
+    return ofRun.flatMap(({ input, atMs, ttftMs = 0, tpotMs, outputTokens: own }) => {
       if (tpotMs === undefined) return [];
-      if (atMs === undefined) return [{ underWay: countUnderWay(input), tokensPerMs: 0, tpotMs }];
-      const untilMs = atMs + outputTokens * tpotMs;
-      const underWay = meanLoad(atMs, untilMs, countUnderWay(input));
-      return [{ underWay, tokensPerMs: meanPace(atMs, untilMs) / reportedShare, tpotMs }];
+      if (atMs === undefined) return [{ underWay: countUnderWay(input), promptTokensPerMs: 0, tpotMs }];
+      const fromMs = atMs + ttftMs;
+      const untilMs = fromMs + (own || outputTokens) * tpotMs;
+      const underWay = meanLoad(fromMs, untilMs, countUnderWay(input));
+      return [{ underWay, promptTokensPerMs: meanPace(fromMs, untilMs) / reportedShare, tpotMs }];
     });
   });
-}
-
-/** Prompt tokens a millisecond that arrived in a span. */
-function createMeanPace(samples: readonly Observation[]) {
-  const arrivals = samples
-    .flatMap(({ atMs, input }) => (atMs === undefined ? [] : [{ atMs, tokens: countTokens(input) }]))
-    .sort((a, b) => a.atMs - b.atMs);
-  const times = arrivals.map(({ atMs }) => atMs);
-  const sums = [0];
-  for (const { tokens } of arrivals) sums.push(sums.at(-1)! + tokens);
-  const lastMs = times.at(-1) ?? 0;
-  return (fromMs: number, toMs: number): number => {
-    const untilMs = Math.min(toMs, lastMs);
-    if (untilMs <= fromMs) return 0;
-    return (sums[countUntil(times, untilMs)]! - sums[countUntil(times, fromMs)]!) / (untilMs - fromMs);
-  };
-}
-
-function countUntil(times: readonly number[], ms: number): number {
-  let [low, high] = [0, times.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (times[middle]! <= ms) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
-/** The mean of n over a span, by the integral of the steps between samples. */
-function createMeanLoad(samples: readonly Observation[]) {
-  const steps = samples
-    .flatMap(({ atMs, input }) => (atMs === undefined ? [] : [{ atMs, underWay: countUnderWay(input) }]))
-    .sort((a, b) => a.atMs - b.atMs);
-  const integrals = new Float64Array(steps.length);
-  for (let i = 1; i < steps.length; i++)
-    integrals[i] = integrals[i - 1]! + steps[i - 1]!.underWay * (steps[i]!.atMs - steps[i - 1]!.atMs);
-
-  function integralTo(atMs: number): number {
-    let [low, high] = [0, steps.length];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (steps[middle]!.atMs <= atMs) low = middle + 1;
-      else high = middle;
-    }
-    const before = steps[low - 1];
-    return before === undefined ? 0 : integrals[low - 1]! + before.underWay * (atMs - before.atMs);
-  }
-
-  const lastMs = steps.at(-1)?.atMs ?? 0;
-  return (fromMs: number, toMs: number, fallback: number): number => {
-    const untilMs = Math.min(toMs, lastMs);
-    return untilMs <= fromMs ? fallback : (integralTo(untilMs) - integralTo(fromMs)) / (untilMs - fromMs);
-  };
 }
 
 interface Knot extends Point {

@@ -1,0 +1,61 @@
+/**
+ * The prompts that a server has still to compute, as first tokens show them. Prompts are computed one after the other:
+ * each from its arrival, or from the newest first token before it, until its own first token, at one pace meanwhile. A
+ * prompt whose first token is no later than that of one before it was computed together with it, in no time of its own.
+ */
+export interface PromptQueue {
+  /** A prompt that arrives now. Returns those of its tokens that take no time of their own. */
+  add(nowMs: number, prompt: QueuedPrompt): number;
+  /** Tokens that are not computed yet. */
+  countTokens(nowMs: number): number;
+  /** Tokens a millisecond that are computed from now on, until a prompt arrives or has its first token. */
+  readPace(nowMs: number): number;
+}
+
+export interface QueuedPrompt {
+  readonly tokens: number;
+  readonly firstTokenMs: number;
+}
+
+export interface ComputedPrompt extends QueuedPrompt {
+  /** Not before `firstTokenMs` for a prompt that takes no time of its own. */
+  readonly startMs: number;
+}
+
+/** When a prompt is computed that arrives now, at a server that computes others until `busyUntilMs`. */
+export function computePrompt(nowMs: number, busyUntilMs: number, prompt: QueuedPrompt): ComputedPrompt {
+  return { ...prompt, startMs: Math.max(nowMs, busyUntilMs) };
+}
+
+/** No moment may be before one that was asked for. */
+export function createPromptQueue(): PromptQueue {
+  let waiting: ComputedPrompt[] = [];
+  let busyUntilMs = Number.NEGATIVE_INFINITY;
+
+  function dropComputed(nowMs: number): void {
+    if (waiting.some(({ firstTokenMs }) => firstTokenMs <= nowMs))
+      waiting = waiting.filter(({ firstTokenMs }) => firstTokenMs > nowMs);
+  }
+
+  return {
+    add(nowMs, prompt) {
+      const computed = computePrompt(nowMs, busyUntilMs, prompt);
+      waiting.push(computed);
+      busyUntilMs = Math.max(busyUntilMs, prompt.firstTokenMs);
+      return computed.startMs < computed.firstTokenMs ? 0 : prompt.tokens;
+    },
+    countTokens(nowMs) {
+      dropComputed(nowMs);
+      return waiting.reduce((sum, prompt) => sum + countLeft(prompt, nowMs), 0);
+    },
+    readPace(nowMs) {
+      dropComputed(nowMs);
+      const head = waiting.find(({ startMs, firstTokenMs }) => startMs <= nowMs && startMs < firstTokenMs);
+      return head === undefined ? 0 : head.tokens / (head.firstTokenMs - head.startMs);
+    },
+  };
+}
+
+function countLeft({ tokens, startMs, firstTokenMs }: ComputedPrompt, nowMs: number): number {
+  return nowMs <= startMs ? tokens : (tokens * (firstTokenMs - nowMs)) / (firstTokenMs - startMs);
+}
