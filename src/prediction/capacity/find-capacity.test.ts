@@ -1,20 +1,19 @@
 /** What the learned model says about capacity, held against the simulator that the model learned from. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { createLearnedPool } from '../../../test/support/capacity-check.ts';
 import {
   findGpu,
   type LearnedPool,
   learnPool,
   MEAN_OUTPUT_TOKENS,
   measureUse,
-  RECORDINGS,
 } from '../../../test/support/capacity-pool.ts';
 import { createRandom } from '../simulator/random-draws.ts';
 import type { Gpu } from '../simulator/step-time.ts';
 import { findCapacity, type LatencyLimits } from './find-capacity.ts';
 import { countUnderWay, fitLoadCurve, type LoadMetrics } from './load-curve.ts';
 import { createObservedPool } from './observed-pool.ts';
-import type { QueuePool } from './simulate-queue.ts';
 
 const gpu = findGpu;
 
@@ -75,73 +74,6 @@ for (const [title, gpus, rates, limitsOfPool] of pools) {
   });
 }
 
-interface Trial {
-  readonly pool: QueuePool;
-  readonly gpus: readonly Gpu[];
-  readonly limits: LatencyLimits;
-}
-
-function createPool({ model, samples }: LearnedPool): QueuePool {
-  return createObservedPool({ model, samples, servers: undefined, podType: '', outputTokens: MEAN_OUTPUT_TOKENS });
-}
-
-/** Whether most of three runs break a limit: one run of a pool near its limit says little. */
-function breaksLimits({ gpus, limits }: Trial, requestsPerSecond: number): boolean {
-  const breaks = (seed: number) => measureUse(gpus, requestsPerSecond, { limits, seed }) > 1;
-  const [first, second] = [breaks(601), breaks(602)];
-  return first === second ? first : breaks(603);
-}
-
-function checkAnswer(trial: Trial): void {
-  const capacity = findCapacity(trial.pool, trial.limits);
-  assert.ok(capacity !== undefined, JSON.stringify(trial.limits));
-  const { requestsPerSecond, limitedBy } = capacity;
-  const about = `${JSON.stringify(trial.limits)}: ${requestsPerSecond} by ${limitedBy}`;
-  assert.ok(!breaksLimits(trial, requestsPerSecond / 1.15), `too high, ${about}`);
-  // What the samples do not show is at least that much.
-  if (limitedBy === 'observed load') return;
-  assert.ok(breaksLimits(trial, requestsPerSecond / 0.85), `too low, ${about}`);
-}
-
-// These seeds were not used while the method was made, nor were these limits of the three unlike servers.
-const LIMITS: readonly LatencyLimits[] = [
-  { ttftMs: 800, tpotMs: 45, quantile: 0.9 },
-  { ttftMs: 400, tpotMs: undefined, quantile: 0.9 },
-];
-/** Where the 90th percentile of this pool rises with the rate. Between 41 and 45 ms of TPOT it does not. */
-const LIMITS_OF_THREE: readonly LatencyLimits[] = [
-  { ttftMs: 600, tpotMs: 28, quantile: 0.9 },
-  { ttftMs: 350, tpotMs: undefined, quantile: 0.9 },
-];
-const unseen: [title: string, gpus: readonly Gpu[], saturation: number, limits: readonly LatencyLimits[]][] = [
-  ['one medium server', [gpu('medium')], 16, LIMITS],
-  ['two large servers', ['large', 'large'].map(gpu), 72, LIMITS],
-  ['unlike servers', ['large', 'medium'].map(gpu), 50, LIMITS],
-  ['three unlike servers', ['large', 'medium', 'small'].map(gpu), 52, LIMITS_OF_THREE],
-];
-/** Three unlike servers that are never idle do not show what low loads cost. Then the answer is a refusal. */
-const isRefused = (kind: string, gpus: readonly Gpu[], { tpotMs }: LatencyLimits) =>
-  gpus.length === 3 && (kind === 'one' || (kind === 'busy' && tpotMs !== undefined));
-for (const [title, gpus, saturation, limitsOfPool] of unseen)
-  for (const [kind, { rates, ...recorded }] of Object.entries(RECORDINGS))
-    test(`the capacity of ${title} is within 15 % of the simulator's, learned from the recording: ${kind}`, () => {
-      const pool = createPool(
-        learnPool({ ...recorded, gpus, rates: rates.map((rate) => rate * saturation), seed: 501 }),
-      );
-      for (const limits of limitsOfPool)
-        if (isRefused(kind, gpus, limits))
-          assert.throws(() => findCapacity(pool, limits), /observe the servers at lower/);
-        else checkAnswer({ pool, gpus, limits });
-    });
-
-test("the capacity is within 15 % of the simulator's without the lengths of answers", () => {
-  const gpus = ['large', 'medium'].map(gpu);
-  const rates = RECORDINGS['bursts']!.rates.map((rate) => rate * 50);
-  const { model, samples } = learnPool({ kind: 'bursts', gpus, rates, seed: 501 });
-  const withoutLengths = samples.map(({ outputTokens: _, ...sample }) => sample);
-  checkAnswer({ pool: createPool({ model, samples: withoutLengths }), gpus, limits: LIMITS[0]! });
-});
-
 test('longer answers than those of the samples have a lower capacity', () => {
   const { model, samples } = learn([gpu('medium')], [2, 6, 10, 14]);
   const [asObserved, twice] = [1, 2].map((factor) => {
@@ -154,7 +86,9 @@ test('longer answers than those of the samples have a lower capacity', () => {
 
 test('a recording of overload alone is refused instead of answered with a guess', () => {
   for (const isWhole of [false, true]) {
-    const pool = createPool(learnPool({ kind: 'poisson', gpus: [gpu('medium')], rates: [18, 21], seed: 501, isWhole }));
+    const pool = createLearnedPool(
+      learnPool({ kind: 'poisson', gpus: [gpu('medium')], rates: [18, 21], seed: 501, isWhole }),
+    );
     assert.throws(
       () => findCapacity(pool, { ttftMs: 1000, tpotMs: 40, quantile: 0.9 }),
       /the limits hold at most below the loads that the samples show \(server "medium-0" hardly ever had fewer than \d+ /,
@@ -167,7 +101,9 @@ test('half of the requests, reported at random, show nearly the same capacity as
   const learned = learnPool({ kind: 'poisson', gpus, rates: [6, 12, 18, 24, 30, 36], seed: 501 });
   const random = createRandom(5);
   const half = { ...learned, samples: learned.samples.filter(() => random() < 0.5) };
-  const [all, part] = [learned, half].map((of) => findCapacity(createPool(of), LIMITS[0]!)!.requestsPerSecond);
+  const [all, part] = [learned, half].map(
+    (of) => findCapacity(createLearnedPool(of), { ttftMs: 800, tpotMs: 45, quantile: 0.9 })!.requestsPerSecond,
+  );
   assert.ok(Math.abs(part! / all! - 1) < 0.1, `${part} of ${all}`);
 });
 

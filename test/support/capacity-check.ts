@@ -1,0 +1,36 @@
+/** Answers about the capacity of a learned pool, held against the simulator. */
+import assert from 'node:assert/strict';
+import { findCapacity, type LatencyLimits } from '../../src/prediction/capacity/find-capacity.ts';
+import { createObservedPool } from '../../src/prediction/capacity/observed-pool.ts';
+import type { QueuePool } from '../../src/prediction/capacity/simulate-queue.ts';
+import type { Gpu } from '../../src/prediction/simulator/step-time.ts';
+import { type LearnedPool, MEAN_OUTPUT_TOKENS, measureUse } from './capacity-pool.ts';
+
+export interface Trial {
+  readonly pool: QueuePool;
+  readonly gpus: readonly Gpu[];
+  readonly limits: LatencyLimits;
+}
+
+export function createLearnedPool({ model, samples }: LearnedPool): QueuePool {
+  return createObservedPool({ model, samples, servers: undefined, podType: '', outputTokens: MEAN_OUTPUT_TOKENS });
+}
+
+/** Whether most of three runs break a limit: one run of a pool near its limit says little. */
+function breaksLimits({ gpus, limits }: Trial, requestsPerSecond: number): boolean {
+  const breaks = (seed: number) => measureUse(gpus, requestsPerSecond, { limits, seed }) > 1;
+  const [first, second] = [breaks(601), breaks(602)];
+  return first === second ? first : breaks(603);
+}
+
+/** Throws unless the answer is within 15 % of the rate at which the simulator breaks a limit. */
+export function checkAnswer(trial: Trial): void {
+  const capacity = findCapacity(trial.pool, trial.limits);
+  assert.ok(capacity !== undefined, JSON.stringify(trial.limits));
+  const { requestsPerSecond, limitedBy } = capacity;
+  const about = `${JSON.stringify(trial.limits)}: ${requestsPerSecond} by ${limitedBy}`;
+  assert.ok(!breaksLimits(trial, requestsPerSecond / 1.15), `too high, ${about}`);
+  // What the samples do not show is at least that much.
+  if (limitedBy === 'observed load') return;
+  assert.ok(breaksLimits(trial, requestsPerSecond / 0.85), `too low, ${about}`);
+}
