@@ -20,7 +20,7 @@ export interface MetLoad {
 }
 
 /** Those who met one range of n; each range has about as many. */
-const RANGE_SAMPLES = 300;
+const RANGE_SAMPLES = 150;
 /** In a range, one of so many with the nearest w is drawn. */
 const NEIGHBOURS = 12;
 
