@@ -102,7 +102,7 @@ function compareAnswers({ gpus, saturation }: BenchPool, recording: string, trut
     rates: rates.map((rate) => rate * saturation),
     seed: Number(flags.seed),
   });
-  const known = flags['without-lengths'] ? samples.map(({ outputTokens: _, ...sample }) => sample) : samples;
+  const known = flags['without-lengths'] ? samples.map((sample) => ({ ...sample, outputTokens: undefined })) : samples;
   const options = { servers: undefined, podType: '', outputTokens: MEAN_OUTPUT_TOKENS };
   const pool = createObservedPool({ model, samples: known, ...options });
   return LIMITS.map((limits) => {

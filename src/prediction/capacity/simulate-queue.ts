@@ -167,7 +167,7 @@ function openServer({ tpot }: QueueServer, recorder: Pick<Recorder, 'addTpot'>):
 
   return {
     count: () => count,
-    countPromptTokens: prompts.countTokens,
+    countPromptTokens: (nowMs) => prompts.countTokens(nowMs),
     add(nowMs, answer) {
       const { promptTokens: tokens, firstTokenMs } = answer;
       waiting.push(firstTokenMs, answer);
