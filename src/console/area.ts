@@ -17,7 +17,7 @@ import type { HookAdmin } from './webhooks/hook-views.ts';
 import { addRepositoryRoutes, WEBHOOKS } from './webhooks/repository-routes.ts';
 
 export interface ConsoleDependencies {
-  readonly world: Pick<World, 'randomBytes' | 'sleep' | 'monotonicMs'>;
+  readonly world: Pick<World, 'randomBytes' | 'sleep' | 'monotonicMs' | 'nowMs'>;
   readonly guard: SessionGuard;
   /** Absent: the process does not serve webhooks. */
   readonly hookAdmin: HookAdmin | undefined;
@@ -39,7 +39,7 @@ export function createConsoleArea({ world, guard, hookAdmin, modelAdmin }: Conso
     addHookRoutes(signedIn, { admin: hookAdmin, createKey });
     addDeliveryRoutes(signedIn, hookAdmin);
   }
-  if (modelAdmin !== undefined) addModelRoutes(signedIn, modelAdmin);
+  if (modelAdmin !== undefined) addModelRoutes(signedIn, { admin: modelAdmin, world });
   return { routes: [{ path: '/', errors: 'page', routes, respondPage: respondRefusal }], workers: [live] };
 }
 

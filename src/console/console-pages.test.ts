@@ -3,6 +3,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { findFlaws, findReasonToSkipPages } from '../../test/support/browser.ts';
 import { readText, signIn, useBrowser } from '../../test/support/browser-pages.ts';
 import { type ConsoleService, startConsoleService } from '../../test/support/console-service.ts';
+import { recordTestAccuracy } from '../../test/support/model-accuracy.ts';
 import { reportTestRows, saveTestVersion } from '../../test/support/model-versions.ts';
 import { type Receiver, startReceiver } from '../../test/support/receiver.ts';
 import { promoteModel } from '../prediction/registry/model-store.ts';
@@ -77,11 +78,15 @@ async function fillModels({ store, url }: ConsoleService): Promise<readonly stri
   for (const version of [1, 2]) await promoteModel(store, { name, version, nowMs: version, reason: 'by a test' });
   await reportTestRows(url, name, 100);
   await reportTestRows(url, 'only-observed', 1);
+  await recordTestAccuracy(store, { name, nowMs: Date.now() });
   const query = `name=${name}`;
   return [
     '/models',
     `/models/model?${query}&done=promoted`,
     '/models/model?name=only-observed',
+    `/models/accuracy?${query}`,
+    `/models/accuracy?${query}&window=30d&server=10.0.0.1`,
+    '/models/accuracy?name=only-observed&pod_type=other',
     `/models/promote?${query}&version=3`,
     `/models/rollback?${query}`,
     '/models/rollback?name=only-observed',

@@ -26,6 +26,22 @@ export interface TimeChart {
   readonly moments: readonly number[];
   readonly series: readonly Series[];
   readonly unit?: string;
+  /** The largest value of the axis; chosen from the values when left out. */
+  readonly top?: number;
+  /** How the moments below the chart are written; the time of day when left out. */
+  readonly formatMoment?: (ms: number) => string;
+  /** Events, as lines from top to bottom. */
+  readonly marks?: readonly Mark[];
+}
+
+export interface Mark {
+  /** Its class in the style sheet. */
+  readonly kind: string;
+  /** What marks of this kind are, for the legend. */
+  readonly label: string;
+  readonly atMs: number;
+  /** What happened, shown under the pointer. */
+  readonly title: string;
 }
 
 /** Columns on top of each other, the first series below. */
@@ -46,7 +62,8 @@ export function renderColumns(chart: TimeChart): Html {
 }
 
 export function renderLines(chart: TimeChart): Html {
-  const top = niceTop(Math.max(0, ...chart.series.flatMap(({ values }) => values.map((value) => value ?? 0))));
+  const top =
+    chart.top ?? niceTop(Math.max(0, ...chart.series.flatMap(({ values }) => values.map((value) => value ?? 0))));
   const step = WIDTH / Math.max(1, chart.moments.length);
   const lines = chart.series.map(
     ({ kind, values }) => html`<path class="line ${kind}" d="${drawLine(values, { step, top })}"/>`,
@@ -65,19 +82,36 @@ function drawLine(values: readonly (number | null)[], { step, top }: { readonly 
   return parts.join('');
 }
 
-function renderChart({ title, summary, moments, series, unit = '' }: TimeChart, top: number, content: Html): Html {
+function renderChart(chart: TimeChart, top: number, content: Html): Html {
+  const { title, summary, moments, unit = '', formatMoment = formatClock } = chart;
   const clocks = Array.from({ length: CLOCKS }, (_, index) =>
     Math.round((index * (moments.length - 1)) / (CLOCKS - 1)),
-  ).map((at) => html`<span>${formatClock(moments[at] ?? 0)}</span>`);
+  ).map((at) => html`<span>${formatMoment(moments[at] ?? 0)}</span>`);
   const heights = [top, top / 2, 0].map((value) => html`<span>${formatNumber(value)}${unit}</span>`);
-  const legend = series.map(
-    ({ kind, label }) =>
-      html`<li><svg viewBox="0 0 10 10" aria-hidden="true"><rect class="${kind}" width="10" height="10"/></svg>${label}</li>`,
-  );
   return html`<figure class="chart"><figcaption><strong>${title}</strong> <span class="small soft">${summary}</span></figcaption>
 <div class="plot"><div class="heights small soft" aria-hidden="true">${heights}</div>
-<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${title}: ${summary}"><path class="grid" d="M0 0.5H${WIDTH}M0 ${HEIGHT / 2}H${WIDTH}"/>${content}<path class="axis" d="M0 ${HEIGHT - 0.5}H${WIDTH}"/></svg>
-<div class="clocks small soft" aria-hidden="true">${clocks}</div></div><ul class="legend">${legend}</ul></figure>`;
+<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${title}: ${summary}"><path class="grid" d="M0 0.5H${WIDTH}M0 ${HEIGHT / 2}H${WIDTH}"/>${drawMarks(chart)}${content}<path class="axis" d="M0 ${HEIGHT - 0.5}H${WIDTH}"/></svg>
+<div class="clocks small soft" aria-hidden="true">${clocks}</div></div><ul class="legend">${renderLegend(chart)}</ul></figure>`;
+}
+
+function renderLegend({ series, marks = [] }: TimeChart): Html[] {
+  const kinds = new Map([...series, ...marks].map(({ kind, label }) => [kind, label]));
+  return [...kinds].map(
+    ([kind, label]) =>
+      html`<li><svg viewBox="0 0 10 10" aria-hidden="true"><rect class="${kind}" width="10" height="10"/></svg>${label}</li>`,
+  );
+}
+
+/** Events outside of the moments are left out. */
+function drawMarks({ moments, marks = [] }: TimeChart): Html[] {
+  const [first = 0, second = first + 1] = moments;
+  const length = (second - first) * moments.length;
+  return marks
+    .filter(({ atMs }) => atMs >= first && atMs <= first + length)
+    .map(({ kind, atMs, title }) => {
+      const x = round(((atMs - first) / length) * WIDTH);
+      return html`<path class="line ${kind}" d="M${x} 0V${HEIGHT}"><title>${title}</title></path>`;
+    });
 }
 
 /** 1, 2 or 5 times a power of ten, not below the value. */

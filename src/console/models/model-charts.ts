@@ -5,11 +5,13 @@ import type { Html } from '../../pages/layout.ts';
 import { renderTable } from '../frame/table.ts';
 import { formatNumber } from '../texts/numbers.ts';
 import { texts } from '../texts/texts.ts';
-import type { LoadView, Scores, ServerView, SlotView } from './model-views.ts';
+import { pathOfAccuracy } from './accuracy-choice.ts';
+import type { Scores } from './accuracy-views.ts';
+import type { LoadView, ServerView, SlotView } from './model-views.ts';
 
 const t = texts.models;
 
-export function renderAccuracy(slots: readonly SlotView[]): Html {
+export function renderAccuracy(name: string, slots: readonly SlotView[]): Html {
   const rows = slots.map(({ podType, target, scores, hours }) => [
     podType || 'aggregate',
     target.toUpperCase(),
@@ -21,7 +23,8 @@ export function renderAccuracy(slots: readonly SlotView[]): Html {
   ]);
   const columns = [t.podType, t.target, 'MAPE %', t.bias, t.coverage, t.answers, t.byHour];
   return html`<section class="card stack" aria-labelledby="accuracy"><h2 id="accuracy">${t.accuracy}</h2><p class="soft">${t.accuracyLead}</p>
-${slots.length === 0 ? html`<p class="empty">${t.noAccuracy}</p>` : renderTable({ label: t.accuracy, columns, rows, textColumns: 2 })}</section>`;
+${slots.length === 0 ? html`<p class="empty">${t.noAccuracy}</p>` : renderTable({ label: t.accuracy, columns, rows, textColumns: 2 })}
+<p><a href="${pathOfAccuracy({ name })}">${t.overTime}</a></p></section>`;
 }
 
 function formatBias(bias: number): string {
@@ -47,10 +50,10 @@ function renderHours(hours: readonly (Scores | undefined)[]): Html {
 
 const LISTED_SERVERS = 100;
 
-export function renderServers(servers: readonly ServerView[]): Html {
+export function renderServers(name: string, servers: readonly ServerView[]): Html {
   const listed = servers.slice(0, LISTED_SERVERS);
   const rows = listed.map(({ server, levels, scores, lastMs }) => [
-    html`<code>${server || t.noServer}</code>`,
+    server === '' ? t.noServer : html`<a href="${pathOfAccuracy({ name, server })}"><code>${server}</code></a>`,
     renderLevel(levels.ttft),
     renderLevel(levels.tpot),
     describeScores(scores.ttft),

@@ -67,7 +67,7 @@ export function renderModel({ model, done, mistake }: ModelPage): Html {
 <p class="soft">${t.samples(model.samples)}${lastTraining === undefined ? '' : html` · ${nameOutcome(lastTraining.outcome)} ${renderMoment(lastTraining.atMs)}`}</p></div>
 ${renderDone(done)}${renderMistake(mistake)}
 ${previous === undefined ? '' : html`<p><a class="button plain" href="${rollback}">${t.rollback(`${name}@${previous}`)}</a></p>`}
-${renderAccuracy(model.slots)}${renderServers(model.servers)}${renderLoads(model.loads, model.samples)}
+${renderAccuracy(name, model.slots)}${renderServers(name, model.servers)}${renderLoads(model.loads, model.samples)}
 <section class="stack" aria-labelledby="versions"><h2 id="versions">${t.versionsTitle}</h2>
 ${model.versions.length === 0 ? html`<p class="empty">${t.noVersions}</p>` : html`<ul class="list">${model.versions.map((version) => renderVersion(name, version))}</ul>`}</section>
 ${renderPromotions(name, model.promotions)}`;

@@ -6,15 +6,25 @@ import { Failure, isFailure } from '../../errors.ts';
 import type { Mistake } from '../../pages/elements.ts';
 import { readField } from '../../pages/page-routes.ts';
 import { findDone } from '../../pages/signed-in-pages.ts';
+import type { World } from '../../world.ts';
 import { type PageRequest, type SignedInPages, type Submission, showView, tryForm } from '../frame/console.ts';
 import { texts } from '../texts/texts.ts';
+import { addAccuracyRoutes } from './accuracy-routes.ts';
 import { pathOfModel, renderModel, renderModels, renderPromotion, renderRollback } from './model-pages.ts';
 import type { ModelAdmin, ModelView, VersionComparison, VersionView } from './model-views.ts';
 
 export const MODELS = '/models';
 const t = texts.models;
 
-export function addModelRoutes({ page, form }: Pick<SignedInPages, 'page' | 'form'>, admin: ModelAdmin): void {
+export interface ModelRoutesDependencies {
+  readonly admin: ModelAdmin;
+  readonly world: Pick<World, 'nowMs'>;
+}
+
+export function addModelRoutes(
+  { page, form }: Pick<SignedInPages, 'page' | 'form'>,
+  { admin, world }: ModelRoutesDependencies,
+): void {
   const adminPage: typeof page = (path, handle) => page(path, async (request) => handle(checkAdmin(request)));
   const adminForm: typeof form = (path, handle) => form(path, async (request) => handle(checkAdmin(request)));
 
@@ -26,6 +36,7 @@ export function addModelRoutes({ page, form }: Pick<SignedInPages, 'page' | 'for
     }),
   );
   adminPage(`${MODELS}/model`, async (request) => showModel(request, await admin.readModel(readName(request))));
+  addAccuracyRoutes(adminPage, { admin, world });
   addPromotion({ page: adminPage, form: adminForm }, admin);
   addRollback({ page: adminPage, form: adminForm }, admin);
 }

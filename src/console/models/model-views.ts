@@ -1,4 +1,5 @@
 /** What the pages about models need. Names end in percent or milliseconds; all other numbers are plain counts. */
+import type { AccuracyPictures, Scores } from './accuracy-views.ts';
 
 export interface ModelAdmin {
   readonly readHealth: () => Promise<ModelHealth>;
@@ -9,6 +10,7 @@ export interface ModelAdmin {
   readonly readModel: (name: string) => Promise<ModelView>;
   /** Both versions on the same newest samples. */
   readonly compare: (name: string, version: number, other: number) => Promise<VersionComparison>;
+  readonly pictures: AccuracyPictures;
   readonly promote: (name: string, version: number, by: Administrator) => Promise<void>;
   /** Throws `conflict` unless it leads to this version by now. */
   readonly rollBack: (name: string, version: number, by: Administrator) => Promise<void>;
@@ -111,13 +113,6 @@ export interface PromotionView {
   readonly atMs: number;
   readonly reason: string;
   readonly undoneAtMs: number | null;
-}
-
-export interface Scores {
-  readonly rows: number;
-  readonly mape: number;
-  readonly bias: number;
-  readonly p90Coverage: number;
 }
 
 export interface SlotView {

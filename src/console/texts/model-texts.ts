@@ -17,6 +17,7 @@ export const modelTexts = {
   accuracyLead:
     'Predictions of the last 24 hours beside the reported latencies, of all processes. Bias above 0: predictions are too long. Coverage: the share at or below the p90; its target is 90.',
   noAccuracy: 'Nothing was reported in the last 24 hours.',
+  overTime: 'Error and coverage over time',
   podType: 'Pod type',
   target: 'Time',
   answers: 'Answers',

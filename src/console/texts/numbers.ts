@@ -25,6 +25,11 @@ export function formatClock(ms: number): string {
   return new Date(ms).toISOString().slice(11, 16);
 }
 
+/** The month and day, in UTC: `11-22`. */
+export function formatDay(ms: number): string {
+  return new Date(ms).toISOString().slice(5, 10);
+}
+
 /** How long ago, in its largest unit: `42 s`, `3 min`, `5 h`, `2 d`. */
 export function formatAge(ms: number): string {
   const seconds = Math.max(0, Math.floor(ms / 1000));

@@ -1,5 +1,6 @@
 /** Every text of the console's own pages, in one place, as in the account pages. */
 import { frameTexts } from '../../pages/texts.ts';
+import { accuracyTexts } from './accuracy-texts.ts';
 import { deliveryTexts } from './delivery-texts.ts';
 import { hookTexts } from './hook-texts.ts';
 import { modelTexts } from './model-texts.ts';
@@ -22,6 +23,7 @@ export const texts = {
   repositories: repositoryTexts,
   hooks: hookTexts,
   models: modelTexts,
+  accuracy: accuracyTexts,
   deliveries: deliveryTexts,
   overview: overviewTexts,
 } as const;

@@ -1,0 +1,53 @@
+/** Which part of a model the charts show, and how far back. All of it is in the address of the page. */
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+interface AccuracyWindow {
+  readonly lengthMs: number;
+  /** The store keeps long periods for long windows, and keeps those of servers for a shorter time. */
+  readonly stepMs: number;
+  readonly serverStepMs: number;
+}
+
+export const WINDOWS = {
+  '12h': { lengthMs: 12 * HOUR_MS, stepMs: 5 * MINUTE_MS, serverStepMs: HOUR_MS },
+  '7d': { lengthMs: 7 * DAY_MS, stepMs: HOUR_MS, serverStepMs: 6 * HOUR_MS },
+  '30d': { lengthMs: 30 * DAY_MS, stepMs: 6 * HOUR_MS, serverStepMs: 6 * HOUR_MS },
+} as const satisfies Readonly<Record<string, AccuracyWindow>>;
+
+export type WindowName = keyof typeof WINDOWS;
+
+export interface AccuracyChoice {
+  readonly name: string;
+  readonly window?: WindowName | undefined;
+  /** `aggregate` for servers without a pod type. */
+  readonly podType?: string | undefined;
+  /** In place of a pod type. */
+  readonly server?: string | undefined;
+}
+
+export function isWindowName(text: string | undefined): text is WindowName {
+  return text !== undefined && Object.hasOwn(WINDOWS, text);
+}
+
+export function pathOfAccuracy({ name, window, podType, server }: AccuracyChoice): string {
+  const fields = Object.entries({ name, window, pod_type: podType, server });
+  const query = new URLSearchParams(fields.filter((field): field is [string, string] => field[1] !== undefined));
+  return `/models/accuracy?${query.toString()}`;
+}
+
+export interface Steps {
+  readonly fromMs: number;
+  readonly stepMs: number;
+  /** When each step begins, oldest first; the last is the present one. */
+  readonly moments: readonly number[];
+}
+
+export function listSteps(window: WindowName, isServer: boolean, nowMs: number): Steps {
+  const { lengthMs, stepMs: podTypeStepMs, serverStepMs } = WINDOWS[window];
+  const stepMs = isServer ? serverStepMs : podTypeStepMs;
+  const fromMs = nowMs - (nowMs % stepMs) - lengthMs + stepMs;
+  return { fromMs, stepMs, moments: Array.from({ length: lengthMs / stepMs }, (_, at) => fromMs + at * stepMs) };
+}

@@ -1,0 +1,175 @@
+/** Error and coverage of a model over time, by pod type and server, with versions and drift alarms marked. */
+import { html } from 'hono/html';
+import { renderHidden, renderMoment, renderSelect } from '../../pages/elements.ts';
+import type { Html } from '../../pages/layout.ts';
+import { renderCrumbs } from '../frame/console.ts';
+import { renderTable } from '../frame/table.ts';
+import { type Mark, renderLines } from '../frame/time-chart.ts';
+import { formatClock, formatCount, formatDay, formatNumber } from '../texts/numbers.ts';
+import { texts } from '../texts/texts.ts';
+import { type AccuracyChoice, pathOfAccuracy, WINDOWS, type WindowName } from './accuracy-choice.ts';
+import { type AccuracyStep, averageRows } from './accuracy-steps.ts';
+import type { DriftAlarmHour, TargetName } from './accuracy-views.ts';
+import { pathOfModel } from './model-pages.ts';
+import type { PromotionView } from './model-views.ts';
+
+const t = texts.accuracy;
+const PROMISED_COVERAGE = 90;
+
+export interface AccuracyPage {
+  readonly choice: AccuracyChoice & { readonly window: WindowName };
+  readonly podTypes: readonly string[];
+  readonly servers: readonly string[];
+  readonly targets: readonly TargetSteps[];
+  readonly promotions: readonly PromotionView[];
+  readonly alarms: readonly DriftAlarmHour[];
+  readonly fromMs: number;
+}
+
+export interface TargetSteps {
+  readonly target: TargetName;
+  readonly steps: readonly AccuracyStep[];
+}
+
+export function renderAccuracyPage(page: AccuracyPage): Html {
+  const { choice, targets } = page;
+  const part = choice.server ?? choice.podType;
+  return html`${renderCrumbs([
+    { path: '/models', label: texts.models.title },
+    { path: pathOfModel(choice.name), label: choice.name },
+  ])}
+<div class="tight"><h1>${t.title}</h1><p class="soft"><strong class="url">${choice.name}</strong>${part === undefined ? '' : html` · <span class="url">${part}</span>`}</p><p class="soft">${t.lead}</p></div>
+${renderChoices(page)}
+${targets.length === 0 ? html`<p class="empty">${t.noReports}</p>` : targets.map((target) => renderTarget(page, target))}
+${renderEvents(page)}`;
+}
+
+function renderChoices({ choice, podTypes, servers }: AccuracyPage): Html {
+  const { window, podType, server } = choice;
+  const windows = Object.keys(WINDOWS).map((name) =>
+    renderChoice(t.windows[name as WindowName], { ...choice, window: name as WindowName }, name === window),
+  );
+  const ofPodTypes = podTypes.map((name) =>
+    renderChoice(name, { ...choice, podType: name, server: undefined }, name === podType && server === undefined),
+  );
+  return html`<section class="card stack"><nav aria-label="${t.window}"><p class="label">${t.window}</p><ul class="choices">${windows}</ul></nav>
+${podTypes.length === 0 ? '' : html`<nav aria-label="${t.podTypes}"><p class="label">${t.podTypes}</p><ul class="choices">${ofPodTypes}</ul></nav>`}
+${servers.length === 0 ? '' : renderServerForm(choice, servers)}</section>`;
+}
+
+function renderChoice(label: string, choice: AccuracyChoice, isCurrent: boolean): Html {
+  const current = isCurrent ? html` aria-current="true"` : '';
+  return html`<li><a class="url" href="${pathOfAccuracy(choice)}"${current}>${label}</a></li>`;
+}
+
+function renderServerForm({ name, window, server }: AccuracyPage['choice'], servers: readonly string[]): Html {
+  const choices = [
+    { value: '', label: t.allServers },
+    ...servers.map((address) => ({ value: address, label: address })),
+  ];
+  return html`<form method="get" action="/models/accuracy" class="filter">${renderHidden({ name, window })}
+${renderSelect({ name: 'server', label: t.server, choices, value: server ?? '' })}<button class="plain quiet">${t.showServer}</button></form>`;
+}
+
+function renderTarget(page: AccuracyPage, { target, steps }: TargetSteps): Html {
+  const name = target.toUpperCase();
+  return html`<section class="card stack" aria-labelledby="${target}"><h2 id="${target}">${name}</h2>
+<div class="charts">${renderError(page, { target, steps })}${renderCoverage(page, { target, steps })}</div>
+<details><summary>${t.values(name)}</summary>${renderValues(name, steps)}</details></section>`;
+}
+
+function renderError(page: AccuracyPage, { target, steps }: TargetSteps): Html {
+  const heldOut = steps.at(-1)?.heldOutMape ?? null;
+  const promise = heldOut === null ? '' : t.summaryHeldOut(formatNumber(heldOut));
+  return renderLines({
+    ...chartOf(page, { target, steps }),
+    title: t.error(target.toUpperCase()),
+    summary: summarize(steps, ({ mape }) => mape) + promise,
+    series: [
+      { kind: 'up', label: t.errorLine, values: steps.map(({ mape }) => mape) },
+      { kind: 'promise', label: t.heldOut, values: steps.map(({ heldOutMape }) => heldOutMape) },
+    ],
+  });
+}
+
+function renderCoverage(page: AccuracyPage, { target, steps }: TargetSteps): Html {
+  return renderLines({
+    ...chartOf(page, { target, steps }),
+    title: t.coverage(target.toUpperCase()),
+    summary: summarize(steps, ({ p90Coverage }) => p90Coverage),
+    top: 100,
+    series: [
+      { kind: 'up', label: t.coverageLine, values: steps.map(({ p90Coverage }) => p90Coverage) },
+      { kind: 'promise', label: t.promisedCoverage, values: steps.map(() => PROMISED_COVERAGE) },
+    ],
+  });
+}
+
+/** What both charts of a target share. */
+function chartOf({ choice, promotions, alarms }: AccuracyPage, { target, steps }: TargetSteps) {
+  return {
+    moments: steps.map(({ startMs }) => startMs),
+    unit: ' %',
+    formatMoment: choice.window === '12h' ? formatClock : formatDay,
+    marks: [...promotions.flatMap(markPromotion), ...alarms.filter((alarm) => alarm.target === target).map(markAlarm)],
+  };
+}
+
+function markPromotion({ version, atMs, undoneAtMs }: PromotionView): Mark[] {
+  const mark = { kind: 'promotion', label: t.promotion };
+  return [
+    { ...mark, atMs, title: t.promoted(version) },
+    ...(undoneAtMs === null ? [] : [{ ...mark, atMs: undoneAtMs, title: t.rolledBack(version) }]),
+  ];
+}
+
+/** Alarms are counted by the hour, so the mark is where the hour begins. */
+function markAlarm({ startMs, target, cause, count }: DriftAlarmHour): Mark {
+  return { kind: 'alarm', label: t.alarm, atMs: startMs, title: t.alarms(target.toUpperCase(), cause, count) };
+}
+
+function summarize(steps: readonly AccuracyStep[], read: (step: AccuracyStep) => number | null): string {
+  const mean = averageRows(steps.map((step) => ({ rows: step.rows, value: read(step) })));
+  const newest = steps.findLast((step) => read(step) !== null);
+  if (mean === null || newest === undefined) return t.noReports;
+  const rows = steps.reduce((sum, step) => sum + step.rows, 0);
+  return t.summary(formatNumber(mean), formatNumber(read(newest)!), rows);
+}
+
+function renderValues(name: string, steps: readonly AccuracyStep[]): Html {
+  const rows = steps
+    .filter((step) => step.rows > 0)
+    .toReversed()
+    .map((step) => [
+      renderMoment(step.startMs),
+      step.versions.map(nameVersion).join(', '),
+      formatPercent(step.mape),
+      formatPercent(step.heldOutMape),
+      formatPercent(step.p90Coverage),
+      formatCount(step.rows),
+    ]);
+  const columns = [t.when, t.version, 'MAPE %', `${t.heldOut} %`, texts.models.coverage, t.rows];
+  return renderTable({ label: t.values(name), columns, rows, textColumns: 2 });
+}
+
+function nameVersion(version: number): string {
+  if (version === 0) return t.prior;
+  return version < 0 ? '–' : String(version);
+}
+
+function formatPercent(value: number | null): string {
+  return value === null ? '–' : formatNumber(value);
+}
+
+const LISTED_EVENTS = 100;
+
+/** The newest first. */
+function renderEvents({ promotions, alarms, fromMs }: AccuracyPage): Html {
+  const events = [...promotions.flatMap(markPromotion), ...alarms.map(markAlarm)]
+    .filter(({ atMs }) => atMs >= fromMs)
+    .sort((a, b) => b.atMs - a.atMs);
+  const rows = events.slice(0, LISTED_EVENTS).map(({ atMs, title }) => [renderMoment(atMs), title]);
+  return html`<section class="card stack" aria-labelledby="events"><h2 id="events">${t.events}</h2>
+${events.length === 0 ? html`<p class="empty">${t.noEvents}</p>` : renderTable({ label: t.events, columns: [t.when, t.what], rows, textColumns: 2 })}
+${events.length > rows.length ? html`<p class="soft">${t.moreEvents(events.length - rows.length)}</p>` : ''}</section>`;
+}

@@ -1,0 +1,46 @@
+/** How accurate a model was, as the store keeps it for 30 days. */
+
+export interface Scores {
+  readonly rows: number;
+  readonly mape: number;
+  readonly bias: number;
+  readonly p90Coverage: number;
+}
+
+export type TargetName = 'ttft' | 'tpot';
+
+export interface AccuracyPictures {
+  /** One for each pod type and target. */
+  readonly readAccuracyOverTime: (query: AccuracyQuery) => Promise<readonly AccuracySeries[]>;
+  /** One for each target of this server. */
+  readonly readServerOverTime: (query: AccuracyQuery, server: string) => Promise<readonly AccuracySeries[]>;
+  readonly listDriftAlarmHours: (name: string, fromMs: number) => Promise<readonly DriftAlarmHour[]>;
+}
+
+export interface AccuracyQuery {
+  readonly targetModel: string;
+  readonly fromMs: number;
+  readonly stepMs: number;
+}
+
+export interface AccuracySeries {
+  /** A pod type, empty for `aggregate`, or a server. */
+  readonly part: string;
+  readonly target: TargetName;
+  /** Oldest first. A step in which several versions predicted has one point for each, a step without reports none. */
+  readonly points: readonly AccuracyPoint[];
+}
+
+export interface AccuracyPoint {
+  readonly startMs: number;
+  /** 0 is the prior; −1 where versions are not kept apart. */
+  readonly version: number;
+  readonly scores: Scores;
+}
+
+export interface DriftAlarmHour {
+  readonly startMs: number;
+  readonly target: TargetName;
+  readonly cause: 'error' | 'coverage';
+  readonly count: number;
+}
