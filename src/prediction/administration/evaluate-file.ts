@@ -3,6 +3,7 @@ import { Failure } from '../../errors.ts';
 import { type Accuracy, measureAccuracy } from '../evaluation/accuracy.ts';
 import { measureByLength } from '../evaluation/answer-lengths.ts';
 import { evaluate, type Protocol } from '../evaluation/protocols.ts';
+import type { Age } from '../evaluation/stale-metrics.ts';
 import type { Format } from '../formats/read-observations.ts';
 import { readTable } from '../formats/read-table.ts';
 import type { ObservationTable } from '../schema/observation-table.ts';
@@ -14,6 +15,24 @@ export interface EvaluateFileOrder {
   readonly protocol: Protocol;
   /** Only rows of this target model; all when undefined. */
   readonly model: string | undefined;
+  /** For logs of requests and benchmarks: tokens that the KV cache of one server holds. */
+  readonly kvCapacityTokens: number | undefined;
+  /** For benchmarks: the server that was measured. */
+  readonly server: string | undefined;
+  readonly holdOut: readonly string[] | undefined;
+  readonly age: Age | undefined;
+}
+
+/** Throws `invalid` for an option that the protocol has no use for. */
+export function checkProtocolOptions({
+  protocol,
+  holdOut,
+  age,
+}: Pick<EvaluateFileOrder, 'protocol'> & Partial<EvaluateFileOrder>): void {
+  if (holdOut !== undefined && protocol !== 'leave-run-out')
+    throw new Failure('invalid', `Cannot hold runs out with the protocol ${protocol}: it must be leave-run-out`);
+  if (age !== undefined && protocol !== 'stale-metrics')
+    throw new Failure('invalid', `Cannot use an age with the protocol ${protocol}: it must be stale-metrics`);
 }
 
 export interface Evaluation {
@@ -24,9 +43,13 @@ export interface Evaluation {
   readonly tpot_by_output_tokens?: Readonly<Record<string, AccuracyJson>> | undefined;
 }
 
-export async function evaluateFile({ path, format, protocol, model }: EvaluateFileOrder): Promise<Evaluation> {
+export async function evaluateFile(order: EvaluateFileOrder): Promise<Evaluation> {
+  const { path, format, protocol, model, kvCapacityTokens, server, holdOut, age } = order;
+  checkProtocolOptions(order);
   const { table, refusals } = await readTable([path], {
     format,
+    kvCapacityTokens,
+    server,
     targetModel: model ?? '',
     stdin: process.stdin,
     check: ({ targetModel }) =>
@@ -34,7 +57,7 @@ export async function evaluateFile({ path, format, protocol, model }: EvaluateFi
   });
   if (table.count === 0)
     throw new Failure('invalid', `Cannot evaluate: no row is usable: ${refusals[0]?.reason ?? 'the file is empty'}`);
-  const answers = evaluate(protocol, table, { parameters: DEFAULT_TRAINING, onProgress: () => {} });
+  const answers = evaluate(protocol, table, { parameters: DEFAULT_TRAINING, onProgress: () => {}, holdOut, age });
   return measureAnswers(protocol, table, answers);
 }
 

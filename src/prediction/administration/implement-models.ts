@@ -1,6 +1,7 @@
 /** What the operations on models do. */
 import { Failure } from '../../errors.ts';
 import { type Implementation, implement, type OperationContext } from '../../operations/operation.ts';
+import { parseAge } from '../evaluation/stale-metrics.ts';
 import { readVersionAccuracy } from '../live-accuracy/read-accuracy.ts';
 import { compareVersions } from '../registry/compare-versions.ts';
 import {
@@ -11,6 +12,7 @@ import {
 } from '../registry/manage-models.ts';
 import { listModelVersions, listPromotedModels, type ModelVersion, readModelFile } from '../registry/model-store.ts';
 import { checkModelName, formatModelId } from '../schema/model-name.ts';
+import { checkProtocolOptions } from './evaluate-file.ts';
 import { type FileReader, withFile } from './file-reader.ts';
 import type { TreesOptions } from './import-file.ts';
 import {
@@ -53,9 +55,16 @@ export function implementModels(dependencies: ModelOperationsDependencies): Impl
       return { id: formatModelId(name, version) };
     }),
     implement(importVersion, (input, context) => importFile(dependencies, input, context)),
-    implement(evaluateObservations, ({ protocol, format, model }, { file }) =>
-      withFile(file, (path) => reader.evaluate({ path, protocol, format, model })),
-    ),
+    implement(evaluateObservations, ({ holdOut, age, ...options }, { file }) => {
+      const order = {
+        ...NO_OPTIONS,
+        ...options,
+        holdOut: holdOut?.split(',').map((run) => run.trim()),
+        age: age === undefined ? undefined : parseAge(age),
+      };
+      checkProtocolOptions(order);
+      return withFile(file, (path) => reader.evaluate({ ...order, path }));
+    }),
   ];
 }
 
@@ -70,6 +79,8 @@ async function compare(
     throw new Failure('invalid', `Cannot compare "${id}": no version of "${name}" is served, so say with which one`);
   return await compareVersions(store, { name, version, other });
 }
+
+const NO_OPTIONS = { format: undefined, model: undefined, kvCapacityTokens: undefined, server: undefined };
 
 interface VersionsPage {
   readonly model?: string | undefined;

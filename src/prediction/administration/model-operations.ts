@@ -2,6 +2,7 @@
 import { z } from '@hono/zod-openapi';
 import { describeOperation } from '../../operations/operation.ts';
 import { PROTOCOLS } from '../evaluation/protocols.ts';
+import { parseAge } from '../evaluation/stale-metrics.ts';
 import { FORMATS } from '../formats/read-observations.ts';
 import { STATISTICS } from '../model/calibration.ts';
 import { TIME_UNITS, TRANSFORMS } from '../model/imported-trees.ts';
@@ -216,6 +217,22 @@ export const evaluateObservations = describeOperation({
     protocol: z.enum(PROTOCOLS).default('random'),
     format: z.enum(FORMATS).optional().openapi({ description: 'Detected when absent' }),
     model: z.string().max(200).optional().openapi({ description: 'Only rows of this target model' }),
+    kvCapacityTokens: z.coerce
+      .number()
+      .positive()
+      .optional()
+      .openapi({ description: 'For logs of requests and benchmarks: tokens that the KV cache of one server holds' }),
+    server: z.string().max(256).optional().openapi({ description: 'For benchmarks: the server that was measured' }),
+    holdOut: z
+      .string()
+      .max(10_000)
+      .optional()
+      .openapi({ description: 'Runs that leave-run-out judges, with commas; each in turn when absent' }),
+    age: z
+      .string()
+      .refine((text) => parseAge(text) !== undefined, 'must be a whole number with ms, s or rows after it')
+      .optional()
+      .openapi({ description: 'How old metrics are with stale-metrics, as 500ms, 2s or 10rows' }),
   }),
   output: z
     .object({

@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { buffer } from 'node:stream/consumers';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { addServiceOptions, type ServiceOptions } from '../../command-line/open-operator.ts';
 import {
@@ -12,11 +13,16 @@ import {
 } from '../../command-line/output.ts';
 import { describeError, Failure } from '../../errors.ts';
 import { realWorld } from '../../world.ts';
-import { type AccuracyJson, type Evaluation, measureAnswers } from '../administration/evaluate-file.ts';
+import {
+  type AccuracyJson,
+  checkProtocolOptions,
+  type Evaluation,
+  measureAnswers,
+} from '../administration/evaluate-file.ts';
 import { evaluateObservations } from '../administration/model-operations.ts';
 import { evaluate, PROTOCOLS, type Protocol } from '../evaluation/protocols.ts';
 import { renderReport } from '../evaluation/report.ts';
-import type { Age } from '../evaluation/stale-metrics.ts';
+import { type Age, parseAge } from '../evaluation/stale-metrics.ts';
 import { FORMATS, type Format } from '../formats/read-observations.ts';
 import { readTable } from '../formats/read-table.ts';
 import { DEFAULT_TRAINING } from '../training/train-model.ts';
@@ -42,7 +48,7 @@ interface EvaluateOptions extends ServiceOptions {
   readonly kvCapacityTokens?: number;
   readonly server?: string;
   readonly holdOut?: readonly string[];
-  readonly age?: Age;
+  readonly age?: string;
 }
 
 export function createEvaluateCommand(open: OpenModels): Command {
@@ -65,7 +71,7 @@ export function createEvaluateCommand(open: OpenModels): Command {
     .option(
       '--age <age>',
       'how old metrics are with stale-metrics, as 500ms, 2s or 10rows (default: 1s, or 10rows)',
-      readAge,
+      checkAge,
     )
     .option('--json', 'print JSON, all numbers but rows in percent')
     .option('--report <file>', 'write an HTML page with plots')
@@ -73,11 +79,8 @@ export function createEvaluateCommand(open: OpenModels): Command {
 }
 
 async function runEvaluation(open: OpenModels, options: EvaluateOptions): Promise<void> {
+  checkProtocolOptions({ protocol: options.protocol, holdOut: options.holdOut, age: readAge(options.age) });
   if (options.service !== undefined) return await evaluateAtService(open, options);
-  if (options.holdOut !== undefined && options.protocol !== 'leave-run-out')
-    throw new Failure('invalid', `Cannot hold runs out with --protocol ${options.protocol}: it must be leave-run-out`);
-  if (options.age !== undefined && options.protocol !== 'stale-metrics')
-    throw new Failure('invalid', `Cannot use --age with --protocol ${options.protocol}: it must be stale-metrics`);
   if (options.report !== undefined) await checkWritable(options.report);
   const showProgress = createProgress(() => realWorld.monotonicMs());
   const read = await readTable(options.input, {
@@ -103,7 +106,7 @@ async function runEvaluation(open: OpenModels, options: EvaluateOptions): Promis
     parameters: DEFAULT_TRAINING,
     onProgress: showProgress,
     holdOut: options.holdOut,
-    age: options.age,
+    age: readAge(options.age),
   });
   const evaluation = measureAnswers(options.protocol, table, answers);
   if (options.json) printJson(evaluation);
@@ -120,27 +123,36 @@ function splitList(text: string): string[] {
   return text.split(',').map((run) => run.trim());
 }
 
-function readAge(text: string): Age {
-  const [, number, unit] = /^(\d+)(ms|s|rows)$/.exec(text) ?? [];
-  if (number === undefined) throw new InvalidArgumentError('it must be a whole number with ms, s or rows after it.');
-  return unit === 'rows' ? { rows: Number(number) } : { ms: Number(number) * (unit === 's' ? 1000 : 1) };
+function checkAge(text: string): string {
+  if (parseAge(text) !== undefined) return text;
+  throw new InvalidArgumentError('it must be a whole number with ms, s or rows after it.');
 }
 
-/** The file is read and judged by the service; what needs several files or plots is done here only. */
+function readAge(text: string | undefined): Age | undefined {
+  return text === undefined ? undefined : parseAge(text);
+}
+
+/** The file is read and judged by the service; its plots would need the rows, and stay a thing of this machine. */
 async function evaluateAtService(open: OpenModels, options: EvaluateOptions): Promise<void> {
-  const { input, protocol, format, model, json } = options;
-  const local = (['report', 'holdOut', 'age', 'kvCapacityTokens', 'server'] as const).find(
-    (name) => options[name] !== undefined,
-  );
-  if (local !== undefined || input.length !== 1 || input[0] === '-')
-    throw new Failure('invalid', `Cannot evaluate with --url: it takes one file, and no ${local ?? 'other input'}`);
-  const file = await readFile(input[0]!).catch((error: unknown) => {
-    throw new Failure('invalid', `Cannot read "${input[0]}": ${describeError(error)}`);
-  });
+  const { input, protocol, format, model, kvCapacityTokens, server, holdOut, age, json } = options;
+  const [path = ''] = input;
+  if (options.report !== undefined)
+    throw new Failure('invalid', 'Cannot use --report with --service: plots are drawn here; leave --service out');
+  if (input.length !== 1)
+    throw new Failure('invalid', 'Cannot use several --input files with --service: it takes one; leave --service out');
+  const file = await readInput(path);
   await using operator = await open(options);
-  const evaluation = await operator.call(evaluateObservations, { protocol, format, model }, file);
+  const given = { protocol, format, model, kvCapacityTokens, server, holdOut: holdOut?.join(','), age };
+  const evaluation = await operator.call(evaluateObservations, given, file);
   if (json) printJson(evaluation);
   else print(formatAccuracies(evaluation));
+}
+
+async function readInput(path: string): Promise<Uint8Array> {
+  if (path === '-') return await buffer(process.stdin);
+  return await readFile(path).catch((error: unknown) => {
+    throw new Failure('invalid', `Cannot read "${path}": ${describeError(error)}`);
+  });
 }
 
 function formatAccuracies({ ttft, tpot, tpot_by_output_tokens = {} }: Omit<Evaluation, 'protocol'>): string {

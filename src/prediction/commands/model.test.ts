@@ -237,7 +237,7 @@ test('runs to hold out are refused where no run is held out', async () => {
   const argv = ['model', 'evaluate', '--input', '-', '--protocol', 'time', '--hold-out', 'a'];
   const { code, stderr } = await runTrivet(argv, { env, input: ROW.repeat(40) });
   assert.equal(code, 2);
-  assert.match(stderr, /Cannot hold runs out with --protocol time: it must be leave-run-out/);
+  assert.match(stderr, /Cannot hold runs out with the protocol time: it must be leave-run-out/);
 });
 
 test('copies of rows are named, since errors of copies say nothing', async () => {

@@ -5,6 +5,15 @@ import { type ObservationTable, selectRows } from '../schema/observation-table.t
 /** How old the metrics are: a time, or for sources without times so many rows of the same server. */
 export type Age = { readonly ms: number } | { readonly rows: number };
 
+const AGE = /^(\d{1,9})(ms|s|rows)$/;
+
+/** `500ms`, `2s` or `10rows`; undefined for anything else. */
+export function parseAge(text: string): Age | undefined {
+  const [, number, unit] = AGE.exec(text) ?? [];
+  if (number === undefined) return undefined;
+  return unit === 'rows' ? { rows: Number(number) } : { ms: Number(number) * (unit === 's' ? 1000 : 1) };
+}
+
 /** The other metrics are of the request itself, and are never old. */
 const OF_SERVER = METRICS.filter(({ of }) => of === 'load').map(({ column }) => column);
 
