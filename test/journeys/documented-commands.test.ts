@@ -112,7 +112,7 @@ function writeCommands(folder: string): void {
 
 function readEnvironment(program: Program, folder: string): Record<string, string> {
   return {
-    PATH: `${folder}:${process.env['PATH']}`,
+    PATH: `${folder}:${process.env.PATH}`,
     HOME: folder,
     TRIVET_DATA_DIR: program.dataDir,
     BASE_URL: program.httpUrl,

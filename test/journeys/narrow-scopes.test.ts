@@ -182,6 +182,8 @@ test('a person who administers no longer loses what is for administrators', asyn
   const env = { TRIVET_DATA_DIR: program.dataDir };
   const trivet = async (...argv: string[]) => (await runTrivet(argv, { env })).stdout.trim();
   await trivet('user', 'create', '--login', 'root', '--name', 'Root', '--admin');
+  // The last administrator stays one.
+  await trivet('user', 'create', '--login', 'other', '--name', 'Other', '--admin');
   const refused = await runTrivet(['user', 'create', '--login', 'ada', '--name', 'Ada'], { env });
   assert.equal(refused.code, 0);
   const narrow = ['token', 'create', '--name', 't', '--scope', 'admin:audit', '--user'];

@@ -25,7 +25,7 @@ export function implementRepositories(management: Management): Implementation[] 
   return [
     implement(listRepositories, (input) => listPage(management, input)),
     implement(addRepository, async ({ owner: login, ...parameters }, { actor }) => {
-      const owner = await findOwner(management, login);
+      const owner = await findOwner(management, login, 'create the repository');
       return toRepositoryJson(await createRepository(management, { owner, actor }, parameters), baseUrl);
     }),
     implement(showRepository, async ({ owner, name }) => toRepositoryJson(await access.find(owner, name), baseUrl)),
@@ -45,7 +45,7 @@ interface RepositoriesPage {
 }
 
 async function listPage(management: Management, { owner: login, after, limit }: RepositoriesPage) {
-  const owner = login === undefined ? undefined : await findOwner(management, login);
+  const owner = login === undefined ? undefined : await findOwner(management, login, 'list the repositories');
   const found = await listAllRepositories(management.store, {
     afterId: after,
     ownerId: owner?.id,
@@ -55,10 +55,10 @@ async function listPage(management: Management, { owner: login, after, limit }: 
   return { repositories, next: found.length > limit ? (repositories.at(-1)?.id ?? null) : null };
 }
 
-async function findOwner({ owners }: Management, login: string): Promise<Owner> {
+async function findOwner({ owners }: Management, login: string, action: string): Promise<Owner> {
   const owner = await owners.findOwner(login);
   if (owner !== undefined) return owner;
-  throw new Failure('not_found', `Cannot find the owner: there is no person or organization "${login}"`);
+  throw new Failure('not_found', `Cannot ${action}: there is no person or organization "${login}"`);
 }
 
 interface Announcement {
