@@ -87,6 +87,8 @@ async function fillModels({ store, url }: ConsoleService): Promise<readonly stri
     `/models/accuracy?${query}`,
     `/models/accuracy?${query}&window=30d&server=10.0.0.1`,
     '/models/accuracy?name=only-observed&pod_type=other',
+    `/models/errors?${query}`,
+    '/models/errors?name=only-observed&target=tpot&window=30d',
     `/models/promote?${query}&version=3`,
     `/models/rollback?${query}`,
     '/models/rollback?name=only-observed',

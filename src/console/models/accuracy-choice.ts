@@ -38,6 +38,10 @@ export function pathOfAccuracy({ name, window, podType, server }: AccuracyChoice
   return `/models/accuracy?${query.toString()}`;
 }
 
+export function pathOfErrors(name: string, window: WindowName, target: string): string {
+  return `/models/errors?${new URLSearchParams({ name, window, target }).toString()}`;
+}
+
 export interface Steps {
   readonly fromMs: number;
   readonly stepMs: number;

@@ -15,6 +15,31 @@ export interface AccuracyPictures {
   /** One for each target of this server. */
   readonly readServerOverTime: (query: AccuracyQuery, server: string) => Promise<readonly AccuracySeries[]>;
   readonly listDriftAlarmHours: (name: string, fromMs: number) => Promise<readonly DriftAlarmHour[]>;
+  readonly readErrorsByLoad: (query: ErrorsQuery) => Promise<ErrorsByLoad>;
+}
+
+export interface ErrorsQuery {
+  readonly targetModel: string;
+  readonly target: TargetName;
+  readonly axis: ErrorAxis;
+  readonly fromMs: number;
+}
+
+export type ErrorAxis =
+  | 'predicted_ms'
+  | 'num_request_waiting'
+  | 'num_request_running'
+  | 'kv_cache_usage'
+  | 'prefix_cache_score'
+  | 'input_token_length';
+
+/** How many reports had this load and this error. */
+export interface ErrorsByLoad {
+  /** Range 0 of the load is below the first edge, range 1 from there to the second. */
+  readonly edges: readonly number[];
+  /** The same of observed over predicted time. */
+  readonly ratioEdges: readonly number[];
+  readonly counts: readonly { readonly range: number; readonly ratio: number; readonly times: number }[];
 }
 
 export interface AccuracyQuery {

@@ -5,7 +5,7 @@ import type { Html } from '../../pages/layout.ts';
 import { renderTable } from '../frame/table.ts';
 import { formatNumber } from '../texts/numbers.ts';
 import { texts } from '../texts/texts.ts';
-import { pathOfAccuracy } from './accuracy-choice.ts';
+import { pathOfAccuracy, pathOfErrors } from './accuracy-choice.ts';
 import type { Scores } from './accuracy-views.ts';
 import type { LoadView, ServerView, SlotView } from './model-views.ts';
 
@@ -24,7 +24,7 @@ export function renderAccuracy(name: string, slots: readonly SlotView[]): Html {
   const columns = [t.podType, t.target, 'MAPE %', t.bias, t.coverage, t.answers, t.byHour];
   return html`<section class="card stack" aria-labelledby="accuracy"><h2 id="accuracy">${t.accuracy}</h2><p class="soft">${t.accuracyLead}</p>
 ${slots.length === 0 ? html`<p class="empty">${t.noAccuracy}</p>` : renderTable({ label: t.accuracy, columns, rows, textColumns: 2 })}
-<p><a href="${pathOfAccuracy({ name })}">${t.overTime}</a></p></section>`;
+<p><a href="${pathOfAccuracy({ name })}">${t.overTime}</a> · <a href="${pathOfErrors(name, '7d', 'ttft')}">${texts.errors.title}</a></p></section>`;
 }
 
 function formatBias(bias: number): string {
@@ -100,7 +100,7 @@ function renderLoad({ field, edges, counts }: LoadView): Html {
   return html`<div><h3>${name}</h3>${renderTable({ label: name, columns: [t.range, t.share, t.rows], rows, textColumns: 2 })}</div>`;
 }
 
-function nameRange(edges: readonly number[], index: number): string {
+export function nameRange(edges: readonly number[], index: number): string {
   const [from, to] = [edges[index - 1], edges[index]];
   if (from === undefined) return t.below(formatNumber(to ?? 0));
   return to === undefined ? t.from(formatNumber(from)) : t.between(formatNumber(from), formatNumber(to));

@@ -10,6 +10,7 @@ import type { World } from '../../world.ts';
 import { type PageRequest, type SignedInPages, type Submission, showView, tryForm } from '../frame/console.ts';
 import { texts } from '../texts/texts.ts';
 import { addAccuracyRoutes } from './accuracy-routes.ts';
+import { addErrorRoutes } from './error-routes.ts';
 import { pathOfModel, renderModel, renderModels, renderPromotion, renderRollback } from './model-pages.ts';
 import type { ModelAdmin, ModelView, VersionComparison, VersionView } from './model-views.ts';
 
@@ -37,6 +38,7 @@ export function addModelRoutes(
   );
   adminPage(`${MODELS}/model`, async (request) => showModel(request, await admin.readModel(readName(request))));
   addAccuracyRoutes(adminPage, { admin, world });
+  addErrorRoutes(adminPage, { admin, world });
   addPromotion({ page: adminPage, form: adminForm }, admin);
   addRollback({ page: adminPage, form: adminForm }, admin);
 }

@@ -2,6 +2,7 @@
 import { frameTexts } from '../../pages/texts.ts';
 import { accuracyTexts } from './accuracy-texts.ts';
 import { deliveryTexts } from './delivery-texts.ts';
+import { errorTexts } from './error-texts.ts';
 import { hookTexts } from './hook-texts.ts';
 import { modelTexts } from './model-texts.ts';
 import { overviewTexts } from './overview-texts.ts';
@@ -24,6 +25,7 @@ export const texts = {
   hooks: hookTexts,
   models: modelTexts,
   accuracy: accuracyTexts,
+  errors: errorTexts,
   deliveries: deliveryTexts,
   overview: overviewTexts,
 } as const;

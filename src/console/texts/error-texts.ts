@@ -1,0 +1,32 @@
+/** Texts of the page that shows predicted against observed times, and errors by load. */
+import { plural } from './numbers.ts';
+
+export const errorTexts = {
+  title: 'Predicted and observed',
+  lead: 'Reported times of all pod types, servers and versions beside what was predicted for them. Both scales are logarithmic. On the line, both are equal; above it, the request took longer than predicted.',
+  target: 'Time',
+  none: 'Nothing was reported in this window.',
+  against: (target: string) => `${target}: observed against predicted`,
+  summary: (rows: number, median: string, within: string) =>
+    `${plural(rows, 'reported time', 'reported times')}; the median is ${median} from the prediction, ${within} % are within 20 %`,
+  axes: 'Across: predicted time in ms. Up: observed time in ms. A darker cell has more reports for its size.',
+  equal: 'Observed as predicted',
+  cells: 'Reports',
+  byPredicted: 'Values by predicted time',
+  byLoad: 'Error by load',
+  byLoadLead:
+    'How far observed times were from predicted ones, by what the server and the request were like: the median, and the range that holds 80 of 100. Above 0: the request took longer than predicted. A median that moves with a load is an error that the model repeats.',
+  picture: '−75 % to +300 %',
+  median: 'Median',
+  middle: '10 % – 90 %',
+  rows: 'Reports',
+  range: 'Range',
+  fields: {
+    predicted_ms: 'Predicted time, ms',
+    num_request_waiting: 'Requests waiting',
+    num_request_running: 'Requests running',
+    kv_cache_usage: 'KV cache in use',
+    prefix_cache_score: 'Share of the prompt in the prefix cache',
+    input_token_length: 'Prompt tokens',
+  },
+} as const;
