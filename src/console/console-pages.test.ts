@@ -88,6 +88,8 @@ async function fillModels({ store, url }: ConsoleService): Promise<readonly stri
     `/models/accuracy?${query}&window=30d&server=10.0.0.1`,
     '/models/accuracy?name=only-observed&pod_type=other',
     `/models/errors?${query}`,
+    `/models/what-if?${query}&input_token_length=2000&num_request_waiting=4&server_ip=10.0.0.1`,
+    `/models/what-if?${query}&input_token_length=-1`,
     '/models/errors?name=only-observed&target=tpot&window=30d',
     `/models/promote?${query}&version=3`,
     `/models/rollback?${query}`,

@@ -66,6 +66,7 @@ export function renderModel({ model, done, mistake }: ModelPage): Html {
 <div class="tight"><h1 class="url">${name} <span class="beside">${renderServed(model)}</span></h1>
 <p class="soft">${t.samples(model.samples)}${lastTraining === undefined ? '' : html` · ${nameOutcome(lastTraining.outcome)} ${renderMoment(lastTraining.atMs)}`}</p></div>
 ${renderDone(done)}${renderMistake(mistake)}
+<p><a href="/models/what-if?${new URLSearchParams({ name }).toString()}">${texts.whatIf.link}</a></p>
 ${previous === undefined ? '' : html`<p><a class="button plain" href="${rollback}">${t.rollback(`${name}@${previous}`)}</a></p>`}
 ${renderAccuracy(name, model.slots)}${renderServers(name, model.servers)}${renderLoads(model.loads, model.samples)}
 <section class="stack" aria-labelledby="versions"><h2 id="versions">${t.versionsTitle}</h2>

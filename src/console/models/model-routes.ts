@@ -13,6 +13,7 @@ import { addAccuracyRoutes } from './accuracy-routes.ts';
 import { addErrorRoutes } from './error-routes.ts';
 import { pathOfModel, renderModel, renderModels, renderPromotion, renderRollback } from './model-pages.ts';
 import type { ModelAdmin, ModelView, VersionComparison, VersionView } from './model-views.ts';
+import { addWhatIfRoutes } from './what-if-routes.ts';
 
 export const MODELS = '/models';
 const t = texts.models;
@@ -39,6 +40,7 @@ export function addModelRoutes(
   adminPage(`${MODELS}/model`, async (request) => showModel(request, await admin.readModel(readName(request))));
   addAccuracyRoutes(adminPage, { admin, world });
   addErrorRoutes(adminPage, { admin, world });
+  addWhatIfRoutes(adminPage, admin);
   addPromotion({ page: adminPage, form: adminForm }, admin);
   addRollback({ page: adminPage, form: adminForm }, admin);
 }

@@ -1,5 +1,6 @@
 /** What the pages about models need. Names end in percent or milliseconds; all other numbers are plain counts. */
 import type { AccuracyPictures, Scores } from './accuracy-views.ts';
+import type { WhatIf } from './what-if-views.ts';
 
 export interface ModelAdmin {
   readonly readHealth: () => Promise<ModelHealth>;
@@ -11,6 +12,7 @@ export interface ModelAdmin {
   /** Both versions on the same newest samples. */
   readonly compare: (name: string, version: number, other: number) => Promise<VersionComparison>;
   readonly pictures: AccuracyPictures;
+  readonly whatIf: WhatIf;
   readonly promote: (name: string, version: number, by: Administrator) => Promise<void>;
   /** Throws `conflict` unless it leads to this version by now. */
   readonly rollBack: (name: string, version: number, by: Administrator) => Promise<void>;

@@ -7,6 +7,7 @@ import { hookTexts } from './hook-texts.ts';
 import { modelTexts } from './model-texts.ts';
 import { overviewTexts } from './overview-texts.ts';
 import { repositoryTexts } from './repository-texts.ts';
+import { whatIfTexts } from './what-if-texts.ts';
 
 export const texts = {
   ...frameTexts,
@@ -26,6 +27,7 @@ export const texts = {
   models: modelTexts,
   accuracy: accuracyTexts,
   errors: errorTexts,
+  whatIf: whatIfTexts,
   deliveries: deliveryTexts,
   overview: overviewTexts,
 } as const;

@@ -12,15 +12,14 @@ import {
 } from '../formats/field-names.ts';
 import { openRecords, TABLE_FORMATS, type TableFormat } from '../formats/read-observations.ts';
 import { parseInputRecord } from '../formats/record.ts';
-import { explainPrediction, type PredictionExplanation } from '../model/explain.ts';
-import { createPriorModel, findTargetModel, type LatencyModel } from '../model/model.ts';
+import { createInputColumns, explainInput, fillInput } from '../model/explain-input.ts';
+import { createPriorModel, type LatencyModel } from '../model/model.ts';
 import { decodeModel } from '../model/model-codec.ts';
 import { createLiveModel } from '../online/live-model.ts';
 import { listPromotedModels, readModelFile } from '../registry/model-store.ts';
-import { createPredictColumns, METRIC_COLUMNS, type PredictColumns } from '../schema/columns.ts';
+import type { PredictColumns } from '../schema/columns.ts';
 import { checkModelName } from '../schema/model-name.ts';
 import type { ObservedInput } from '../schema/observation-event.ts';
-import { TARGETS, type Target } from '../schema/observation-table.ts';
 import { type ExplainedAnswer, formatExplanation } from './explanation-text.ts';
 import { createFieldCounter, warnOfIgnored } from './row-input.ts';
 
@@ -64,7 +63,7 @@ async function predict(options: PredictOptions): Promise<void> {
     answered++;
     const answer = ask(line, candidate.input);
     if (options.json) printJson(toJson(answer, candidate.inputId, model, options.explain));
-    else if (options.explain) print(formatExplanation(answer, explainAnswer(model, answer)));
+    else if (options.explain) print(formatExplanation(answer, explainInput(model, answer.columns, answer.serverIp)));
     else table.push([line, answer.serverIp, Number(answer.ttft.toFixed(2)), Number(answer.tpot.toFixed(3))]);
   }
   warnOfIgnored(ignored.list());
@@ -84,14 +83,10 @@ interface Answer extends ExplainedAnswer {
 /** The columns of an answer are valid until the next one. */
 function createAsker(model: LatencyModel): (line: number, input: ObservedInput) => Answer {
   const served = createLiveModel(model);
-  const columns = createPredictColumns(1);
+  const columns = createInputColumns();
   const predicted = { ttftMs: new Float64Array(1), tpotMs: new Float64Array(1) };
   return (line, input) => {
-    columns.count = 1;
-    columns.podTypes = [input.podType];
-    for (const name of METRIC_COLUMNS) columns[name][0] = input[name];
-    columns.source = Buffer.from(input.serverIp);
-    columns.serverIpLength[0] = columns.source.length;
+    fillInput(columns, input);
     // One that the model has not seen then has the level of its kind.
     served.servers.ensure(columns.source);
     served.predict(columns, predicted);
@@ -107,19 +102,8 @@ function toJson(answer: Answer, inputId: unknown, model: LatencyModel, withExpla
     predicted_ttft_millis: answer.ttft,
     predicted_tpot_millis: answer.tpot,
     model_version: model.id,
-    ...(withExplanation ? { explanation: explainAnswer(model, answer) } : {}),
+    ...(withExplanation ? { explanation: explainInput(model, answer.columns, answer.serverIp) } : {}),
   };
-}
-
-function explainAnswer(
-  model: LatencyModel,
-  { columns, serverIp }: Answer,
-): Readonly<Record<Target, PredictionExplanation>> {
-  const podType = columns.podTypes[0] ?? '';
-  const [ttft, tpot] = TARGETS.map((target) => {
-    return explainPrediction(findTargetModel(model, podType, target), columns, { serverIp, podType });
-  });
-  return { ttft: ttft!, tpot: tpot! };
 }
 
 type Candidate = { readonly ignored?: readonly string[] } & (

@@ -27,6 +27,7 @@ import { promoteVersion, rollBackVersion } from './manage-models.ts';
 import { countLoadClasses, countSamples, listLastTrainings, listPastPromotions } from './model-admin-store.ts';
 import { readModelHealth } from './model-health.ts';
 import { listModelVersions, type ModelVersion } from './model-store.ts';
+import { predictWhatIf, WHAT_IF_FIELDS } from './what-if.ts';
 
 export interface ModelAdminDependencies {
   readonly store: Store;
@@ -72,6 +73,11 @@ export function createModelAdmin(dependencies: ModelAdminDependencies) {
       readServerOverTime: (query: SeriesQuery, server: string) => readServerOverTime(store, query, server),
       readErrorsByLoad: (query: ErrorsQuery) => readErrorsByLoad(store, query),
       listDriftAlarmHours: (name: string, fromMs: number) => listDriftAlarmHours(store, name, fromMs),
+    },
+    whatIf: {
+      fields: WHAT_IF_FIELDS,
+      predict: (name: string, texts: Readonly<Record<string, string>>) =>
+        predictWhatIf(dependencies.predictor, name, texts),
     },
     /** Throws `not_found` for a version that is not there. */
     promote: async (name: string, version: number, by: Administrator) => {
