@@ -18,6 +18,8 @@ export interface FormClient {
   submit(page: string, action: string, fields: Fields): Promise<Answer>;
   /** The page behind the redirect of a form that was refused. */
   readRefusal(answer: Answer | Promise<Answer>): Promise<Answer>;
+  /** The same for a form that may be refused; any other answer is returned as it came. */
+  readOutcome(answer: Answer | Promise<Answer>): Promise<Answer>;
 }
 
 export type Fields = Readonly<Record<string, string>>;
@@ -46,13 +48,21 @@ export function createFormClient(baseUrl: string, jar = new Map<string, string>(
     get,
     post,
     async readRefusal(answer) {
-      const { status, location } = await answer;
-      if (status !== 303 || !/[?&]refused=/.test(location ?? ''))
-        throw new Error(`The form was not refused behind a redirect: ${status} ${location}`);
-      return get(location ?? '');
+      const given = await answer;
+      if (!isRefusal(given))
+        throw new Error(`The form was not refused behind a redirect: ${given.status} ${given.location}`);
+      return get(given.location ?? '');
+    },
+    async readOutcome(answer) {
+      const given = await answer;
+      return isRefusal(given) ? get(given.location ?? '') : given;
     },
     submit: async (page, action, fields) => post(action, { ...readHidden((await get(page)).body, action), ...fields }),
   };
+}
+
+function isRefusal({ status, location }: Answer): boolean {
+  return status === 303 && /[?&]refused=/.test(location ?? '');
 }
 
 function keep(jar: Map<string, string>, line: string): void {

@@ -124,7 +124,7 @@ export function submitSignIn(client: FormClient, login: string, password = PASSW
 /** A browser in which this person is signed in. */
 export async function openAs(service: PageService, login: string): Promise<FormClient> {
   const client = createFormClient(service.url);
-  assert.equal((await submitSignIn(client, login)).status, 303);
+  assert.equal((await submitSignIn(client, login)).location, '/');
   return client;
 }
 

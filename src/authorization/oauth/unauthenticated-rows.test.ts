@@ -43,7 +43,9 @@ forEachEngine('passkeys that are not accepted are throttled like passwords', asy
   const credential = JSON.stringify({ id: 'made-up', response: {} });
   const statuses = new Map<number, number>();
   await repeat(200, async () => {
-    const { status } = await client.post('/sign-in/passkey', { csrf_token, ticket: 'none', credential });
+    const { status } = await client.readOutcome(
+      client.post('/sign-in/passkey', { csrf_token, ticket: 'none', credential }),
+    );
     statuses.set(status, (statuses.get(status) ?? 0) + 1);
   });
   const judged = statuses.get(303) ?? 0;

@@ -4,20 +4,19 @@
  */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
-import { Failure, isFailure } from '../../errors.ts';
+import { Failure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';
 import type { Mailer } from '../../mail/mailer.ts';
 import { respondPage } from '../../pages/page-response.ts';
-import { createPageRoutes, readField, readForm, toMistake } from '../../pages/page-routes.ts';
-import { type RefusedForm, readRefused, redirectRefused } from '../../pages/refused-form.ts';
+import { createPageRoutes, readField, readForm } from '../../pages/page-routes.ts';
+import { readRefused, redirectRefused } from '../../pages/refused-form.ts';
 import { checkAttempt } from '../accounts/attempt-store.ts';
 import { auditStatement } from '../accounts/audit-store.ts';
 import { mailSubjects } from '../accounts/sign-in-back-off.ts';
 import { findUserByLogin, findUserByVerifiedEmail, type User } from '../accounts/user-store.ts';
 import { messages } from '../messages/messages.ts';
-import { isBusy } from '../sign-in/password-hash-queue.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
-import type { SignInContext } from '../sign-in/sign-in-context.ts';
+import { type SignInContext, toRefusedPassword, toWait } from '../sign-in/sign-in-context.ts';
 import { choosePassword, createPasswordLink, mailLinkStatement, openPasswordLink } from './password-link.ts';
 import { renderChoosePage, renderForgotPage, renderMailOffPage, renderSentPage } from './password-link-pages.ts';
 
@@ -62,10 +61,7 @@ function refuseForgot(
   context: SignInContext,
   { error, typed }: { readonly error: unknown; readonly typed: string },
 ): Response {
-  const retryAfterSeconds = isFailure(error) ? error.details.retryAfterSeconds : undefined;
-  if (retryAfterSeconds === undefined) throw error;
-  const message = messages.signIn.wait(retryAfterSeconds);
-  const refused = { message, status: 429, retryAfterSeconds, values: { who: typed } } as const;
+  const refused = { ...toWait(error), values: { who: typed } };
   return redirectRefused(context, c, { page: FORGOT, browser: context.openForm(c), refused });
 }
 
@@ -125,18 +121,12 @@ function addChoose(routes: OpenAPIHono<HttpEnv>, context: SignInContext): void {
       // Another password was set meanwhile, which made the link worthless.
       if (!(await choosePassword(context, chosen))) return c.redirect(page, 303);
     } catch (error) {
-      return redirectRefused(context, c, { page, browser: context.openForm(c), refused: toRefused(error) });
+      return redirectRefused(context, c, { page, browser: context.openForm(c), refused: toRefusedPassword(error) });
     }
     context.cookies.drop(c, 'session');
     const query = new URLSearchParams({ done: 'password_changed', login_hint: link.user.login });
     return c.redirect(`/sign-in?${query.toString()}`, 303);
   });
-}
-
-function toRefused(error: unknown): RefusedForm {
-  if (!isBusy(error)) return { ...toMistake(error), status: 422 };
-  const retryAfterSeconds = error.details.retryAfterSeconds ?? 1;
-  return { message: messages.signIn.busy(retryAfterSeconds), status: 503, retryAfterSeconds };
 }
 
 function refuseLink(): Failure {

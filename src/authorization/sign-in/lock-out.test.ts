@@ -26,9 +26,9 @@ function openAt(server: AuthorizationServer, address: string, jar?: Map<string, 
   return createFormClient(server.url, jar, { 'x-forwarded-for': address });
 }
 
-/** 303 signed in, 422 judged and wrong, 429 has to wait. */
+/** 303 signed in; behind a refusal 422 judged and wrong, 429 has to wait. */
 async function tryPassword(client: FormClient, password: string): Promise<number> {
-  return (await client.submit('/sign-in', '/sign-in', { login: 'ada', password })).status;
+  return (await client.readOutcome(client.submit('/sign-in', '/sign-in', { login: 'ada', password }))).status;
 }
 
 /** Guesses from each address in turn until all of them have to wait; returns how many guesses were judged. */
@@ -167,13 +167,11 @@ forEachEngine('a flood of passwords is refused with 503, and lets a known device
   const known = new Map([...device.jar].filter(([name]) => name.endsWith('device')));
   await duringFlood(async () => {
     const stranger = openAt(server, '203.0.113.9');
-    let answer = await stranger.submit('/sign-in', '/sign-in', { login: 'grace', password: 'wrong' });
+    const guess = (client: FormClient) =>
+      client.readRefusal(client.submit('/sign-in', '/sign-in', { login: 'grace', password: 'wrong' }));
+    let answer = await guess(stranger);
     // Between two hashes a place may be free. What was judged is counted, so each try is of another network.
-    for (let host = 10; answer.status !== 503; host += 1)
-      answer = await openAt(server, `203.0.113.${host}`).submit('/sign-in', '/sign-in', {
-        login: 'grace',
-        password: 'wrong',
-      });
+    for (let host = 10; answer.status !== 503; host += 1) answer = await guess(openAt(server, `203.0.113.${host}`));
     assert.equal(answer.headers.get('retry-after'), '2');
     assert.match(answer.body, /Too many people are signing in right now/);
     assert.equal(await tryPassword(openAt(server, '198.51.100.7', known), PASSWORD), 303);

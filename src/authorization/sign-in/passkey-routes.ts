@@ -5,8 +5,9 @@ import { checkAttempt, forgiveAttempt } from '../accounts/attempt-store.ts';
 import { addressSubjects, challengeSubjects } from '../accounts/sign-in-back-off.ts';
 import { formatFlow, readFlow } from './flow.ts';
 import { beginSignIn, finishSignIn } from './passkeys.ts';
+import { refuseSignIn } from './password-routes.ts';
 import { clientAddress } from './read-client-address.ts';
-import type { SignInContext } from './sign-in-context.ts';
+import { type SignInContext, toWait } from './sign-in-context.ts';
 
 /** Signing in with a passkey: the script of the page fetches a challenge and posts the answer as a form. */
 export function addPasskeyRoutes(routes: OpenAPIHono<HttpEnv>, context: SignInContext): void {
@@ -24,7 +25,11 @@ export function addPasskeyRoutes(routes: OpenAPIHono<HttpEnv>, context: SignInCo
     context.checkOpenForm(c, form);
     const flow = readFlow(context.cipher, form);
     const subjects = addressSubjects('passkey', clientAddress(c));
-    await checkAttempt(context.store, { subjects, nowMs: context.world.nowMs() });
+    try {
+      await checkAttempt(context.store, { subjects, nowMs: context.world.nowMs() });
+    } catch (error) {
+      return refuseSignIn(c, context, { flow, refused: toWait(error) });
+    }
     const answer = { ticket: readField(form, 'ticket'), credential: readField(form, 'credential') };
     const user = await finishSignIn(context, answer);
     if (user !== undefined) {

@@ -1,11 +1,10 @@
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
-import { isFailure } from '../../errors.ts';
 import { networkOf } from '../../http/client-address.ts';
 import type { HttpEnv } from '../../http/context.ts';
-import type { Mistake } from '../../pages/elements.ts';
 import { respondPage } from '../../pages/page-response.ts';
 import { readField, readForm } from '../../pages/page-routes.ts';
+import { type RefusedForm, readRefused, redirectRefused } from '../../pages/refused-form.ts';
 import { checkAttempt, forgiveAttempt, takeBackAttempt } from '../accounts/attempt-store.ts';
 import { endSession } from '../accounts/session-store.ts';
 import { type AttemptSubject, attemptSubjects } from '../accounts/sign-in-back-off.ts';
@@ -19,7 +18,7 @@ import { checkHashPlace, hashPassword, isPassword, needsRehash } from './passwor
 import { type HashCaller, isBusy } from './password-hash-queue.ts';
 import { clientAddress } from './read-client-address.ts';
 import { askSecondStep } from './second-step-routes.ts';
-import type { SignInContext } from './sign-in-context.ts';
+import { type SignInContext, toWait } from './sign-in-context.ts';
 import { renderSignInPage } from './sign-in-page.ts';
 
 export interface UpstreamLink {
@@ -30,9 +29,9 @@ const DONE: ReadonlyMap<string, string> = new Map([
   ['signed_out', messages.signIn.ended],
   ['password_changed', messages.signIn.passwordChanged],
 ]);
-const REFUSED: ReadonlyMap<string, string> = new Map([
-  ['passkey_refused', messages.signIn.passkeyFailed],
-  ['upstream_refused', messages.signIn.upstreamFailed],
+const REFUSED: ReadonlyMap<string, RefusedForm> = new Map([
+  ['passkey_refused', { message: messages.signIn.passkeyFailed, status: 422 }],
+  ['upstream_refused', { message: messages.signIn.upstreamFailed, status: 422 }],
 ]);
 
 export function addPasswordRoutes(
@@ -40,27 +39,38 @@ export function addPasswordRoutes(
   context: SignInContext,
   upstream: UpstreamLink | undefined,
 ): void {
+  addSignInPage(routes, context, upstream);
+  addSignInForm(routes, context);
+  addSignOut(routes, context);
+}
+
+function addSignInPage(routes: OpenAPIHono<HttpEnv>, context: SignInContext, upstream: UpstreamLink | undefined): void {
   routes.get('/sign-in', async (c) => {
     const query = new URL(c.req.url).searchParams;
-    const login = query.get('login_hint') ?? '';
     const word = query.get('done') ?? '';
-    const refusal = REFUSED.get(word);
-    const shown = {
+    const csrfToken = context.openForm(c);
+    const refused = readRefused(context, c, csrfToken) ?? REFUSED.get(word);
+    const login = refused?.values?.login ?? query.get('login_hint') ?? '';
+    return showSignIn(c, {
       context,
       upstream,
+      csrfToken,
       flow: readFlow(context.cipher, query),
       login: login.slice(0, 64),
+      refused,
       done: DONE.get(word),
-    };
-    return showSignIn(c, { ...shown, mistake: refusal === undefined ? undefined : { message: refusal } });
+    });
   });
+}
 
+function addSignInForm(routes: OpenAPIHono<HttpEnv>, context: SignInContext): void {
   routes.post('/sign-in', async (c) => {
     const form = await readForm(c);
     context.checkOpenForm(c, form);
     const flow = readFlow(context.cipher, form);
     const login = readField(form, 'login').trim().slice(0, 64);
-    const again = { context, upstream, flow, login };
+    const refuse = (refused: RefusedForm) =>
+      refuseSignIn(c, context, { flow, refused: { ...refused, values: { login } } });
     const deviceId = findDeviceId(context, c, login);
     const address = clientAddress(c);
     const subjects = attemptSubjects({ kind: 'password', account: login, address, deviceId });
@@ -69,20 +79,22 @@ export function addPasswordRoutes(
       checkHashPlace(caller);
       await checkAttempt(context.store, { subjects, nowMs: context.world.nowMs() });
     } catch (error) {
-      return showWait(c, again, error);
+      return refuse(toWait(error));
     }
     const given = { login, password: readField(form, 'password'), caller };
     try {
       const user = await checkPassword(c, context, given);
-      if (user === undefined) return showSignIn(c, { ...again, mistake: { message: messages.signIn.wrong } });
+      if (user === undefined) return refuse({ message: messages.signIn.wrong, status: 422 });
       return await goOn(c, context, { user, flow, subjects });
     } catch (error) {
       if (!isBusy(error)) throw error;
       await takeBackAttempt(context.store, subjects);
-      return showWait(c, again, error);
+      return refuse(toWait(error));
     }
   });
+}
 
+function addSignOut(routes: OpenAPIHono<HttpEnv>, context: SignInContext): void {
   routes.post('/sign-out', async (c) => {
     const form = await readForm(c);
     context.checkForm(c, form);
@@ -94,6 +106,15 @@ export function addPasswordRoutes(
     context.cookies.drop(c, 'session');
     return c.redirect('/sign-in?done=signed_out', 303);
   });
+}
+
+/** 303 to the page, which keeps where to go on, so that a reload posts nothing again. */
+export function refuseSignIn(
+  c: Context<HttpEnv>,
+  context: SignInContext,
+  { flow, refused }: { readonly flow: Flow; readonly refused: RefusedForm },
+): Response {
+  return redirectRefused(context, c, { page: `/sign-in${formatFlow(flow)}`, browser: context.openForm(c), refused });
 }
 
 async function goOn(
@@ -129,37 +150,26 @@ async function checkPassword(
 interface SignInShown {
   readonly context: SignInContext;
   readonly upstream: UpstreamLink | undefined;
+  readonly csrfToken: string;
   readonly flow: Flow;
   readonly login: string;
-  readonly mistake?: Mistake | undefined;
+  readonly refused?: RefusedForm | undefined;
   readonly done?: string | undefined;
 }
 
-async function showSignIn(c: Context<HttpEnv>, shown: SignInShown, status?: 429 | 503): Promise<Response> {
-  const { context, upstream, flow, login, mistake, done } = shown;
+async function showSignIn(c: Context<HttpEnv>, shown: SignInShown): Promise<Response> {
+  const { context, upstream, csrfToken, flow, login, refused, done } = shown;
   const session = await context.currentSession(c);
   const page = renderSignInPage({
-    csrfToken: context.openForm(c),
+    csrfToken,
     hidden: flow.hidden,
     login,
-    mistake,
+    mistake: refused,
     done,
     current: session && { login: session.user.login, path: flow.returnTo },
     canUsePasskeys: canUsePasskeys(context.baseUrl),
     canMail: context.mailer !== undefined,
     upstream: upstream && { name: upstream.name, path: `/sign-in/upstream${formatFlow(flow)}` },
   });
-  return respondPage(c, page, {
-    status: status ?? (mistake ? 422 : 200),
-    leadsToClient: flow.leadsToClient,
-    withScript: true,
-  });
-}
-
-function showWait(c: Context<HttpEnv>, shown: SignInShown, error: unknown): Promise<Response> {
-  const seconds = isFailure(error) ? error.details.retryAfterSeconds : undefined;
-  if (seconds === undefined) throw error;
-  c.header('Retry-After', String(seconds));
-  const message = isBusy(error) ? messages.signIn.busy(seconds) : messages.signIn.wait(seconds);
-  return showSignIn(c, { ...shown, mistake: { message } }, isBusy(error) ? 503 : 429);
+  return respondPage(c, page, { status: refused?.status, leadsToClient: flow.leadsToClient, withScript: true });
 }

@@ -4,11 +4,10 @@
  */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
-import { isFailure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';
-import type { Mistake } from '../../pages/elements.ts';
 import { respondPage } from '../../pages/page-response.ts';
 import { readField, readForm } from '../../pages/page-routes.ts';
+import { type RefusedForm, readRefused, redirectRefused } from '../../pages/refused-form.ts';
 import { checkAttempt, forgiveAttempt } from '../accounts/attempt-store.ts';
 import { auditStatement } from '../accounts/audit-store.ts';
 import type { SignInMethod } from '../accounts/session-store.ts';
@@ -19,10 +18,11 @@ import { findUserById, type User } from '../accounts/user-store.ts';
 import { messages } from '../messages/messages.ts';
 import { type Flow, formatFlow, readFlow } from './flow.ts';
 import { clientAddress } from './read-client-address.ts';
-import type { SignInContext } from './sign-in-context.ts';
+import { type SignInContext, toWait } from './sign-in-context.ts';
 import { renderSecondStepPage } from './sign-in-page.ts';
 import { findTimeStep } from './totp.ts';
 
+const PATH = '/sign-in/second-step';
 const LIFETIME_SECONDS = 600;
 
 interface PendingSignIn {
@@ -40,17 +40,20 @@ export async function askSecondStep(
   const content: PendingSignIn = { userId: user.id, epoch: user.credentialGeneration };
   const value = await issueTicket(context, 'second-step', { content, lifetimeMs: LIFETIME_SECONDS * 1000 });
   context.cookies.write(c, 'step', { value, maxAgeSeconds: LIFETIME_SECONDS });
-  return c.redirect(`/sign-in/second-step${formatFlow(flow)}`, 303);
+  return c.redirect(`${PATH}${formatFlow(flow)}`, 303);
 }
 
 export function addSecondStepRoutes(routes: OpenAPIHono<HttpEnv>, context: SignInContext): void {
-  routes.get('/sign-in/second-step', async (c) => {
+  routes.get(PATH, async (c) => {
     const flow = readFlow(context.cipher, new URL(c.req.url).searchParams);
     if (context.cookies.read(c, 'step') === undefined) return c.redirect(`/sign-in${formatFlow(flow)}`, 303);
-    return showSecondStep(c, context, { flow });
+    const csrfToken = context.openForm(c);
+    const refused = readRefused(context, c, csrfToken);
+    const page = renderSecondStepPage({ csrfToken, hidden: flow.hidden, mistake: refused });
+    return respondPage(c, page, { status: refused?.status, leadsToClient: flow.leadsToClient });
   });
 
-  routes.post('/sign-in/second-step', async (c) => {
+  routes.post(PATH, async (c) => {
     const form = await readForm(c);
     context.checkOpenForm(c, form);
     const flow = readFlow(context.cipher, form);
@@ -61,7 +64,7 @@ export function addSecondStepRoutes(routes: OpenAPIHono<HttpEnv>, context: SignI
     try {
       await checkAttempt(context.store, { subjects, nowMs: context.world.nowMs() });
     } catch (error) {
-      return showWait(c, context, { flow, error });
+      return refuse(c, context, { flow, refused: toWait(error) });
     }
     const method = await spendCode(context, user, readField(form, 'code'));
     if (method === undefined) return refuseCode(c, context, { user, flow });
@@ -107,26 +110,15 @@ async function refuseCode(
   const event = { kind: 'sign_in_failed', userId: user.id, address: clientAddress(c) } as const;
   const details = { method: 'second step', reason: 'wrong code' };
   await context.refusals.note({ ...event, details });
-  return showSecondStep(c, context, { flow, mistake: { message: messages.secondStep.wrong }, status: 422 });
+  return refuse(c, context, { flow, refused: { message: messages.secondStep.wrong, status: 422 } });
 }
 
-function showWait(
+/** The code is not kept: a code that is refused may be right later, or at another service. */
+function refuse(
   c: Context<HttpEnv>,
   context: SignInContext,
-  shown: { flow: Flow; error: unknown },
-): Promise<Response> {
-  const { flow, error } = shown;
-  const seconds = isFailure(error) ? error.details.retryAfterSeconds : undefined;
-  if (seconds === undefined) throw error;
-  c.header('Retry-After', String(seconds));
-  return showSecondStep(c, context, { flow, mistake: { message: messages.signIn.wait(seconds) }, status: 429 });
-}
-
-function showSecondStep(
-  c: Context<HttpEnv>,
-  context: SignInContext,
-  { flow, mistake, status }: { readonly flow: Flow; readonly mistake?: Mistake; readonly status?: 422 | 429 },
-): Promise<Response> {
-  const page = renderSecondStepPage({ csrfToken: context.openForm(c), hidden: flow.hidden, mistake });
-  return respondPage(c, page, { status, leadsToClient: flow.leadsToClient });
+  { flow, refused }: { readonly flow: Flow; readonly refused: RefusedForm },
+): Response {
+  const page = `${PATH}${formatFlow(flow)}`;
+  return redirectRefused(context, c, { page, browser: context.openForm(c), refused });
 }

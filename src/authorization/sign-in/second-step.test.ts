@@ -20,7 +20,11 @@ test('with an authenticator app the password alone does not sign in', async (t) 
   assert.equal(first.location, '/sign-in/second-step?return_to=%2Faccount');
   assert.equal((await client.get('/account')).status, 303);
   const step = (code: string) => client.submit(first.location!, '/sign-in/second-step', { code });
-  assert.equal((await step('000000')).status, 422);
+  const refused = await client.readRefusal(step('000000'));
+  assert.equal(refused.status, 422);
+  assert.match(refused.body, /This code is wrong, or was used already/);
+  assert.match(refused.body, /name="return_to" value="\/account"/);
+  assert.doesNotMatch(refused.body, /000000/);
   service.world.moveMs(30_000);
   const digits = digitsAt(seed, service.world.nowMs());
   const right = await step(digits);
@@ -29,13 +33,16 @@ test('with an authenticator app the password alone does not sign in', async (t) 
 
   const again = createFormClient(service.url);
   await submitSignIn(again, 'ada');
-  const replay = await again.submit('/sign-in/second-step', '/sign-in/second-step', { code: digits });
+  const replay = await again.readRefusal(
+    again.submit('/sign-in/second-step', '/sign-in/second-step', { code: digits }),
+  );
   assert.equal(replay.status, 422, 'digits count once (RFC 6238 §5.2)');
   const recovery = await again.submit('/sign-in/second-step', '/sign-in/second-step', { code: codes[0]! });
-  assert.equal(recovery.status, 303);
+  assert.equal(recovery.location, '/');
   const third = createFormClient(service.url);
   await submitSignIn(third, 'ada');
-  assert.equal((await third.submit('/sign-in/second-step', '/sign-in/second-step', { code: codes[0]! })).status, 422);
+  const spent = third.submit('/sign-in/second-step', '/sign-in/second-step', { code: codes[0]! });
+  assert.equal((await third.readRefusal(spent)).status, 422);
 });
 
 test('the second step is limited, ends after ten minutes, and is worth nothing after a new password', async (t) => {
@@ -46,24 +53,27 @@ test('the second step is limited, ends after ten minutes, and is worth nothing a
   const begin = async () => {
     const client = createFormClient(service.url);
     await submitSignIn(client, 'ada');
-    return (code: string) => client.submit('/sign-in/second-step', '/sign-in/second-step', { code });
+    const guess = (code: string) => client.submit('/sign-in/second-step', '/sign-in/second-step', { code });
+    return { guess, readGuess: (code: string) => client.readRefusal(guess(code)) };
   };
-  const guess = await begin();
-  for (let count = 0; count < 5; count += 1) assert.equal((await guess('000000')).status, 422);
-  assert.equal((await guess(codes[0]!)).status, 429);
+  const { readGuess } = await begin();
+  for (let count = 0; count < 5; count += 1) assert.equal((await readGuess('000000')).status, 422);
+  const waits = await readGuess(codes[0]!);
+  assert.deepEqual([waits.status, waits.headers.get('retry-after')], [429, '1']);
+  assert.match(waits.body, /Too many attempts/);
   service.world.moveMs(24 * 3_600_000);
 
   const late = await begin();
   service.world.moveMs(600_000);
-  assert.equal((await late(codes[0]!)).location, '/sign-in');
+  assert.equal((await late.guess(codes[0]!)).location, '/sign-in');
 
   const overtaken = await begin();
   const fresh = createFormClient(service.url);
   await submitSignIn(fresh, 'ada');
-  assert.equal((await fresh.submit('/sign-in/second-step', '/sign-in/second-step', { code: codes[1]! })).status, 303);
+  assert.equal((await fresh.submit('/sign-in/second-step', '/sign-in/second-step', { code: codes[1]! })).location, '/');
   const path = '/account/security';
   await fresh.submit(path, `${path}/password`, { current: PASSWORD, password: 'a new long password' });
-  assert.equal((await overtaken(codes[2]!)).location, '/sign-in');
+  assert.equal((await overtaken.guess(codes[2]!)).location, '/sign-in');
 });
 
 test('turning the second step off asks for the password', async (t) => {

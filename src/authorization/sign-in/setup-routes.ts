@@ -3,18 +3,19 @@ import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { Failure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';
-import type { Mistake } from '../../pages/elements.ts';
 import { respondPage } from '../../pages/page-response.ts';
-import { readField, readForm, toMistake } from '../../pages/page-routes.ts';
+import { readField, readForm } from '../../pages/page-routes.ts';
+import { readRefused, redirectRefused } from '../../pages/refused-form.ts';
 import { auditStatement } from '../accounts/audit-store.ts';
 import { findTicket, issueTicket, takeTicket } from '../accounts/ticket-store.ts';
 import { createFirstUser, hasUsers } from '../accounts/user-store.ts';
 import { messages } from '../messages/messages.ts';
 import { checkNewPassword, hashPassword } from './password.ts';
 import { clientAddress } from './read-client-address.ts';
-import type { SignInContext } from './sign-in-context.ts';
+import { type SignInContext, toRefusedPassword } from './sign-in-context.ts';
 import { renderSetupPage } from './sign-in-page.ts';
 
+const PATH = '/setup';
 const LIFETIME_MS = 24 * 3_600_000;
 
 /** The link that sets up a service without accounts; undefined once an account exists. */
@@ -24,37 +25,43 @@ export async function createSetupLink(
   if (await hasUsers(context.store)) return undefined;
   const token = await issueTicket(context, 'setup', { content: {}, lifetimeMs: LIFETIME_MS });
   // In the query, which is never logged; a path would be.
-  return `${context.baseUrl}/setup?token=${token}`;
+  return `${context.baseUrl}${PATH}?token=${token}`;
 }
 
 export function addSetupRoutes(routes: OpenAPIHono<HttpEnv>, context: SignInContext): void {
-  routes.get('/setup', async (c) => {
+  routes.get(PATH, async (c) => {
     const token = c.req.query('token') ?? '';
-    await checkSetupToken(context, token);
-    return showSetup(c, context, { token, login: '', name: '', email: '' });
+    if (!(await isLiveToken(context, token))) throw new Failure('forbidden', messages.setup.worthless);
+    const csrfToken = context.openForm(c);
+    const refused = readRefused(context, c, csrfToken);
+    const { login = '', name = '', email = '' } = refused?.values ?? {};
+    const page = renderSetupPage({ csrfToken, token, login, name, email, mistake: refused });
+    return respondPage(c, page, { status: refused?.status, withScript: true });
   });
 
-  routes.post('/setup', async (c) => {
+  routes.post(PATH, async (c) => {
     const form = await readForm(c);
     context.checkOpenForm(c, form);
     const token = readField(form, 'token');
-    await checkSetupToken(context, token);
-    const given = {
+    const page = `${PATH}?${new URLSearchParams({ token }).toString()}`;
+    // The page of the link says that it is worthless.
+    if (!(await isLiveToken(context, token))) return c.redirect(page, 303);
+    const values = {
       login: readField(form, 'login').trim(),
       name: readField(form, 'name').trim(),
       email: readField(form, 'email').trim(),
     };
     try {
-      return await setUp(c, context, { ...given, token, password: readField(form, 'password') });
+      return await setUp(c, context, { ...values, token, password: readField(form, 'password') });
     } catch (error) {
-      return showSetup(c, context, { ...given, token, mistake: toMistake(error) });
+      const refused = { ...toRefusedPassword(error), values };
+      return redirectRefused(context, c, { page, browser: context.openForm(c), refused });
     }
   });
 }
 
-async function checkSetupToken(context: SignInContext, token: string): Promise<void> {
-  const isLive = (await findTicket(context, 'setup', token)) !== undefined && !(await hasUsers(context.store));
-  if (!isLive) throw new Failure('forbidden', messages.setup.worthless);
+async function isLiveToken(context: SignInContext, token: string): Promise<boolean> {
+  return (await findTicket(context, 'setup', token)) !== undefined && !(await hasUsers(context.store));
 }
 
 async function setUp(
@@ -81,13 +88,4 @@ async function setUp(
   } as const;
   const statements = [auditStatement(event, context.world.nowMs())];
   return context.finishSignIn(c, { user, method: 'setup', flow: { returnTo: '/' }, statements });
-}
-
-function showSetup(
-  c: Context<HttpEnv>,
-  context: SignInContext,
-  shown: { token: string; login: string; name: string; email: string; mistake?: Mistake },
-): Promise<Response> {
-  const page = renderSetupPage({ ...shown, csrfToken: context.openForm(c) });
-  return respondPage(c, page, { status: shown.mistake ? 422 : 200, withScript: true });
 }

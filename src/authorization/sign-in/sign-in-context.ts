@@ -2,8 +2,11 @@
 import type { Context } from 'hono';
 import type { BoundStatement, Store } from '../../database/store.ts';
 import type { SecretCipher } from '../../encryption/secret-cipher.ts';
+import { isFailure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';
 import type { Mailer } from '../../mail/mailer.ts';
+import { toMistake } from '../../pages/page-routes.ts';
+import type { RefusedForm } from '../../pages/refused-form.ts';
 import type { World } from '../../world.ts';
 import { createRefusalLog, type RefusalLog } from '../accounts/refusal-log.ts';
 import {
@@ -14,9 +17,11 @@ import {
   type StoredSession,
 } from '../accounts/session-store.ts';
 import type { User } from '../accounts/user-store.ts';
+import { messages } from '../messages/messages.ts';
 import { type Cookies, checkFormToken, checkOrigin, createCookies, type FormFields, formToken } from './cookies.ts';
 import type { Flow } from './flow.ts';
 import { rememberDevice } from './known-device.ts';
+import { isBusy } from './password-hash-queue.ts';
 import { clientAddress } from './read-client-address.ts';
 import { createUpstreamProvider, type UpstreamConfig, type UpstreamProvider } from './upstream.ts';
 
@@ -116,4 +121,17 @@ export function createSignInContext(dependencies: SignInContextDependencies): Si
       return c.redirect(flow.returnTo, 303);
     },
   };
+}
+
+/** What a form shows that has to wait; an error that names no wait goes on being thrown. */
+export function toWait(error: unknown): RefusedForm {
+  const retryAfterSeconds = isFailure(error) ? error.details.retryAfterSeconds : undefined;
+  if (retryAfterSeconds === undefined) throw error;
+  if (isBusy(error)) return { message: messages.signIn.busy(retryAfterSeconds), status: 503, retryAfterSeconds };
+  return { message: messages.signIn.wait(retryAfterSeconds), status: 429, retryAfterSeconds };
+}
+
+/** What a form shows that sets a password; any other error goes on being thrown. */
+export function toRefusedPassword(error: unknown): RefusedForm {
+  return isBusy(error) ? toWait(error) : { ...toMistake(error), status: 422 };
 }
