@@ -9,6 +9,7 @@ import uuid
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "standins"))
 from ray.serve.request_router import (  # noqa: E402
+    FIFOMixin,
     PendingRequest,
     ReplicaID,
     ReplicaResult,
@@ -55,6 +56,25 @@ class RouterTest(unittest.TestCase):
         self.assertEqual(asyncio.run(router.choose_replicas([], request("r1"))), [])
         candidates = replicas()
         self.assertEqual(asyncio.run(router.choose_replicas(candidates)), [candidates])
+
+    def test_lets_others_run_when_it_is_asked_without_a_request(self):
+        async def ask():
+            other = asyncio.create_task(asyncio.sleep(0))
+            await create_router(self).choose_replicas(replicas())
+            return other.done()
+
+        self.assertTrue(asyncio.run(ask()))
+
+    def test_requests_whose_task_was_stopped_are_taken_by_the_next_task(self):
+        router = create_router(self)
+        self.assertIsInstance(router, FIFOMixin)
+        self.assertIsNone(router._get_pending_request_matching_metadata(RequestMetadata("r1")))
+
+    def test_lets_ray_wait_while_every_replica_is_full(self):
+        with Silent() as url:
+            pending = request("r1")
+            asyncio.run(create_router(self, url=url, deadline=0.02).choose_replicas(replicas(), pending))
+        self.assertTrue(pending.routing_context.should_backoff)
 
     def test_needs_the_name_of_the_model(self):
         with self.assertRaisesRegex(ValueError, "must name the model"):

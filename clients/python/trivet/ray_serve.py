@@ -8,11 +8,19 @@ Ray Serve marks this interface as alpha: `RequestRouter.choose_replicas()`, `ini
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import OrderedDict
 from typing import Any, AsyncIterator, Callable, Dict, List, Optional, TypeVar
 
-from ray.serve.request_router import PendingRequest, ReplicaID, ReplicaResult, RequestRouter, RunningReplica
+from ray.serve.request_router import (
+    FIFOMixin,
+    PendingRequest,
+    ReplicaID,
+    ReplicaResult,
+    RequestRouter,
+    RunningReplica,
+)
 
 from . import messages
 from .client import Client
@@ -21,10 +29,17 @@ from .router import Ranking, Router
 
 Chunk = TypeVar("Chunk")
 _MAX_PENDING = 10_000
+# Ray asks without a request, again and again, while other requests wait for their predictions. Without a pause in the
+# event loop they would wait for ever.
+_PAUSE_SECONDS = 0.005
 
 
-class TrivetRequestRouter(RequestRouter):  # type: ignore[misc]
-    """Set it in `RequestRouterConfig(request_router_class="trivet.ray_serve:TrivetRequestRouter", request_router_kwargs=...)`."""
+class TrivetRequestRouter(FIFOMixin, RequestRouter):  # type: ignore[misc]
+    """Set it in `RequestRouterConfig(request_router_class="trivet.ray_serve:TrivetRequestRouter", request_router_kwargs=...)`.
+
+    Ray can stop the task that asks for a request while it waits for a prediction. With FIFOMixin, the next task that finds
+    a replica serves that request. Without it, the request would wait for ever.
+    """
 
     def initialize_state(
         self,
@@ -53,7 +68,10 @@ class TrivetRequestRouter(RequestRouter):  # type: ignore[misc]
         if not candidate_replicas:
             return []
         if pending_request is None:
+            await asyncio.sleep(_PAUSE_SECONDS)
             return [candidate_replicas]
+        # Without it, Ray asks again at once while every replica is full.
+        pending_request.routing_context.should_backoff = True
         by_name = {_name(replica.replica_id): replica for replica in candidate_replicas}
         for name, replica in by_name.items():
             self._take_stats(name, replica.routing_stats)
@@ -73,6 +91,11 @@ class TrivetRequestRouter(RequestRouter):  # type: ignore[misc]
         choice = ranking.dispatch(name, request_id)
         choice.dispatched()
         result.add_done_callback(lambda _result: choice.failed())
+
+    def _get_pending_request_matching_metadata(self, request_metadata: Any = None) -> Optional[PendingRequest]:
+        """For FIFOMixin: the request that was ranked, if it still waits; without it, Ray serves the oldest."""
+        find = getattr(self, "_get_pending_request_matching_internal_request_id", None)
+        return None if find is None else find(request_metadata)
 
     def _take_stats(self, name: str, stats: Dict[str, Any]) -> None:
         if not stats or self._seen_stats.get(name) == stats:

@@ -20,10 +20,16 @@ class RequestMetadata:
 
 
 @dataclass
+class RequestRoutingContext:
+    should_backoff: bool = False
+
+
+@dataclass
 class PendingRequest:
     args: List[Any]
     kwargs: Dict[Any, Any]
     metadata: RequestMetadata
+    routing_context: RequestRoutingContext = field(default_factory=RequestRoutingContext)
 
 
 class ReplicaResult:
@@ -36,6 +42,10 @@ class ReplicaResult:
     def finish(self):
         for callback in self.callbacks:
             callback(self)
+
+
+class FIFOMixin:
+    pass
 
 
 class RequestRouter(ABC):
