@@ -42,6 +42,8 @@ export function createTargetList({ source, world, log }: TargetListDependencies)
   let version = '';
   let targets: readonly ScrapeTarget[] = [];
   let resolvedAtMs = Number.NEGATIVE_INFINITY;
+  /** The list is read at every interval: one line for each reason. */
+  let loggedReason = '';
   /** What a name last resolved to: a resolver that fails for a moment takes no server away. */
   const known = new Map<string, readonly string[]>();
 
@@ -84,10 +86,13 @@ export function createTargetList({ source, world, log }: TargetListDependencies)
       let isChanged = false;
       try {
         isChanged = await readList();
+        loggedReason = '';
       } catch (error) {
         // At the start the operator sees it; later the servers of before are better than none.
         if (entries === undefined) throw error;
-        log.error({ err: error }, 'Cannot read the list of servers to scrape again');
+        const reason = describeError(error);
+        if (reason !== loggedReason) log.error({ err: error }, 'Cannot read the list of servers to scrape again');
+        loggedReason = reason;
       }
       const isDue = world.monotonicMs() - resolvedAtMs >= RESOLVE_EVERY_MS;
       if (!isChanged && !isDue) return targets;

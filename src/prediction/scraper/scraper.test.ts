@@ -184,6 +184,26 @@ test('a file is read again when it changes; what cannot be read leaves the serve
   }
 });
 
+test('a list that stays wrong is logged once', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'trivet-test-'));
+  try {
+    const file = join(folder, 'servers');
+    writeFileSync(file, '# no server yet\n');
+    const lines: string[] = [];
+    const log = createLog('error', { write: (line) => lines.push(line) });
+    const list = createTargetList({ source: file, world: realWorld, log });
+    await list.read();
+    writeFileSync(file, 'ftp://nowhere\n');
+    for (let turn = 0; turn < 3; turn++) await list.read();
+    assert.equal(lines.length, 1);
+    writeFileSync(file, 'ftp://elsewhere\n');
+    for (let turn = 0; turn < 3; turn++) await list.read();
+    assert.equal(lines.length, 2, 'another reason');
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
 test('a name is resolved, and stands for its address too', async () => {
   await using server = await startServer((_request, response) => response.end(METRICS));
   await using opened = open(`http://localhost:${server.port}/metrics`);

@@ -127,7 +127,11 @@ const rejected: [title: string, span: Span, reason: RegExp][] = [
     spanOf({ ...request(), more: [['gen_ai.response.model', '']] }),
     /response.model must be present/,
   ],
-  ['no server', { ...spanOf(request()), resource: new Map() }, /service.instance.id must be present/],
+  [
+    'no server',
+    { ...spanOf(request()), resource: new Map() },
+    /the resource must name the server, with one of .*service\.instance\.id/,
+  ],
   ['no id', { ...spanOf(request()), spanId: '' }, /spanId must be present/],
   ['a TTFT of 0', spanOf({ ...request(), ttftMs: 0 }), /time_to_first_token must be more than 0/],
   ['an end before the first token', spanOf({ ...request(), latencyMs: 50 }), /end_ms must not be before/],

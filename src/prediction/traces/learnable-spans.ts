@@ -1,7 +1,7 @@
 /** Which spans of an export can be learned from, and why the others cannot. */
 import { findTextFault } from '../../database/storable-text.ts';
 import { findRequestMistake } from '../formats/request-log.ts';
-import { parseRequestSpan } from '../formats/spans/request-span.ts';
+import { parseRequestSpan, SERVER_MISSING } from '../formats/spans/request-span.ts';
 import type { Span } from '../formats/spans/span.ts';
 import type { WaitingSpan } from './span-store.ts';
 
@@ -42,7 +42,7 @@ function acceptSpan(span: Span, nowMs: number): WaitingSpan | string | undefined
   const mistake =
     findNameMistake('spanId', waiting.requestId) ??
     findNameMistake('gen_ai.response.model', request.targetModel) ??
-    findNameMistake('service.instance.id', request.server) ??
+    (request.server === '' ? SERVER_MISSING : findNameMistake('the name of the server', request.server)) ??
     findRequestMistake(waiting);
   if (mistake !== undefined) return mistake;
   if (request.startMs < 0 || request.startMs > nowMs + MAX_AHEAD_MS)

@@ -1,7 +1,7 @@
 /** Spans of vLLM as an OpenTelemetry collector's file exporter writes them: one `ExportTraceServiceRequest` in JSON a line. */
 import { isFailure } from '../../../errors.ts';
 import { isOtlpJson, readOtlpJson } from '../spans/otlp-json.ts';
-import { parseRequestSpan } from '../spans/request-span.ts';
+import { parseRequestSpan, SERVER_MISSING } from '../spans/request-span.ts';
 import type { Span } from '../spans/span.ts';
 import type { BenchmarkContext, BenchmarkRow } from './row.ts';
 
@@ -33,7 +33,7 @@ function toRow(span: Span, { run, server, line }: BenchmarkContext, place: strin
       line,
       place,
       record: undefined,
-      problem: 'the resource must name the server, as service.instance.id, or --server must',
+      problem: `${SERVER_MISSING}; or --server must`,
     };
   const record = {
     run,
