@@ -10,7 +10,7 @@ import type { World } from '../world.ts';
 import type { Mistake } from './elements.ts';
 
 export interface RefusedForm extends Mistake {
-  readonly status: 400 | 409 | 422 | 429 | 503;
+  readonly status: 400 | 403 | 409 | 422 | 429 | 503;
   readonly retryAfterSeconds?: number | undefined;
   /** What was typed. */
   readonly values?: Readonly<Record<string, string>> | undefined;

@@ -1,13 +1,15 @@
 /** RFC 8628 §3.3, the user's side: type the code, see who asks for what, decide. */
 import type { Context } from 'hono';
-import { Failure } from '../../errors.ts';
+import { Failure, isFailure } from '../../errors.ts';
 import type { HttpEnv } from '../../http/context.ts';
 import type { RouteMount } from '../../http/mount.ts';
 import { respondPage } from '../../pages/page-response.ts';
-import { createPageRoutes, readForm } from '../../pages/page-routes.ts';
+import { createPageRoutes, readForm, toSentence } from '../../pages/page-routes.ts';
+import { type RefusedForm, readRefused, redirectRefused } from '../../pages/refused-form.ts';
 import { auditStatement } from '../accounts/audit-store.ts';
 import { type Application, findApplication } from '../applications/application-store.ts';
 import { formatScope, listGrantable, readScopes, type Scope } from '../applications/scope.ts';
+import { messages } from '../messages/messages.ts';
 import { clientAddress } from '../sign-in/read-client-address.ts';
 import type { Session, SignIn } from '../sign-in/sign-in.ts';
 import type { ProtocolDependencies } from '../tokens/protocol-dependencies.ts';
@@ -24,6 +26,7 @@ interface DeviceDependencies extends ProtocolDependencies {
 }
 
 const PATH = '/device';
+const MAX_TYPED_LENGTH = 20;
 const REQUEST_KIND = 'device';
 const OUTCOMES = ['approved', 'denied'] as const;
 const UNKNOWN_CODE = 'This code is unknown or has expired. Check it on the device.';
@@ -34,12 +37,16 @@ export function createDeviceMount(dependencies: DeviceDependencies): RouteMount 
     const session = await dependencies.signIn.currentSession(c);
     const typed = c.req.query('user_code') ?? '';
     if (session === undefined) {
-      const query = typed === '' ? '' : `?${new URLSearchParams({ user_code: typed.slice(0, 20) }).toString()}`;
+      const query =
+        typed === '' ? '' : `?${new URLSearchParams({ user_code: typed.slice(0, MAX_TYPED_LENGTH) }).toString()}`;
       return dependencies.signIn.redirectToSignIn(c, PATH + query);
     }
     const outcome = OUTCOMES.find((candidate) => candidate === c.req.query('done'));
     if (outcome !== undefined) return respondPage(c, renderDeviceDonePage(outcome));
-    return showCodePage(c, session, { typed: typed.slice(0, 20) });
+    const refused = readRefused(dependencies, c, session.csrfToken);
+    const userCode = (refused?.values?.user_code ?? typed).slice(0, MAX_TYPED_LENGTH);
+    const page = renderDevicePage({ csrfToken: session.csrfToken, action: PATH, userCode, mistake: refused });
+    return respondPage(c, page, { status: refused?.status });
   });
   routes.post('/', async (c) => {
     const form = await readForm(c);
@@ -47,24 +54,41 @@ export function createDeviceMount(dependencies: DeviceDependencies): RouteMount 
     const session = await dependencies.signIn.currentSession(c);
     if (session === undefined) return dependencies.signIn.redirectToSignIn(c, PATH);
     const ciphertext = form.get('request');
-    if (ciphertext === null) return showRequest(dependencies, c, { session, typed: form.get('user_code') ?? '' });
-    const device = decryptRequest<PendingDevice>(dependencies, session, { kind: REQUEST_KIND, ciphertext });
-    const kept = readChosenScopes(form, readScopes(device.scope));
-    return decide(dependencies, c, { session, device, kept: form.get('decision') === 'allow' ? kept : [] });
+    const typed = form.get('user_code') ?? '';
+    try {
+      if (ciphertext === null) return await showRequest(dependencies, c, { session, typed });
+      return await readDecision(dependencies, c, { session, form, ciphertext });
+    } catch (error) {
+      const refused = { ...toRefused(error), values: { user_code: typed.slice(0, MAX_TYPED_LENGTH) } };
+      return redirectRefused(dependencies, c, { page: PATH, browser: session.csrfToken, refused });
+    }
   });
   return { path: PATH, errors: 'page', routes };
 }
 
-function showCodePage(
+/** What the page of the code shows; trouble of our own goes on being thrown. */
+function toRefused(error: unknown): RefusedForm {
+  if (!isFailure(error)) throw error;
+  const { field, retryAfterSeconds } = error.details;
+  const message = toSentence(error.message);
+  if (error.code === 'invalid') return { message, field, status: 400 };
+  if (error.code === 'forbidden') return { message, status: 403 };
+  if (error.code !== 'too_many' || retryAfterSeconds === undefined) throw error;
+  return { message: messages.signIn.wait(retryAfterSeconds), status: 429, retryAfterSeconds };
+}
+
+async function readDecision(
+  dependencies: DeviceDependencies,
   c: Context<HttpEnv>,
-  session: Session,
-  { typed, mistake }: { readonly typed: string; readonly mistake?: string },
+  {
+    session,
+    form,
+    ciphertext,
+  }: { readonly session: Session; readonly form: URLSearchParams; readonly ciphertext: string },
 ): Promise<Response> {
-  const view = { csrfToken: session.csrfToken, action: PATH, userCode: typed };
-  if (mistake === undefined) return respondPage(c, renderDevicePage(view));
-  return respondPage(c, renderDevicePage({ ...view, mistake: { message: mistake, field: 'user_code' } }), {
-    status: 400,
-  });
+  const device = decryptRequest<PendingDevice>(dependencies, session, { kind: REQUEST_KIND, ciphertext });
+  const kept = readChosenScopes(form, readScopes(device.scope));
+  return decide(dependencies, c, { session, device, kept: form.get('decision') === 'allow' ? kept : [] });
 }
 
 interface Typed {
@@ -84,7 +108,7 @@ async function showRequest(
   const device = userCode && (await findPendingDevice(dependencies.store, userCode, dependencies.world.nowMs()));
   if (!device) {
     for (const subject of subjects) dependencies.limits.countFailure('user_code', subject);
-    return showCodePage(c, session, { typed: typed.slice(0, 20), mistake: UNKNOWN_CODE });
+    throw refuseCode();
   }
   const application = await requireApplication(dependencies, device);
   const scopes = listGrantable(readScopes(device.scope), session.user);
@@ -110,6 +134,10 @@ async function requireApplication(dependencies: DeviceDependencies, { clientId }
   const application = await findApplication(dependencies.store, clientId);
   if (application !== undefined && application.disabledAtMs === undefined) return application;
   throw new Failure('invalid', 'The application that asks is not known any more');
+}
+
+function refuseCode(): Failure {
+  return new Failure('invalid', UNKNOWN_CODE, { field: 'user_code' });
 }
 
 interface Decision {
@@ -157,6 +185,6 @@ async function decide(
         nowMs,
         audit: auditStatement({ ...event, kind: 'device_denied' }, nowMs),
       });
-  if (!isDecided) return showCodePage(c, session, { typed: '', mistake: UNKNOWN_CODE });
+  if (!isDecided) throw refuseCode();
   return c.redirect(`${PATH}?done=${isAllowed ? 'approved' : 'denied'}`, 303);
 }

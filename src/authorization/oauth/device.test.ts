@@ -47,7 +47,11 @@ async function prepare({ server }: Bench, scope = 'all_user all_hook') {
 async function type({ server }: Bench, { cookie }: SignedIn, userCode: string): Promise<Answer> {
   const page = await request(`${server.url}/device`, { headers: { cookie } });
   const fields = { csrf_token: readHidden(page.text, 'csrf_token'), user_code: userCode };
-  return postForm(`${server.url}/device`, fields, { cookie, origin: server.url });
+  const answer = await postForm(`${server.url}/device`, fields, { cookie, origin: server.url });
+  const location = answer.headers.get('location') ?? '';
+  if (answer.status !== 303) return answer;
+  assert.match(location, /^\/device\?refused=/, 'no page answers a refused form');
+  return request(server.url + location, { headers: { cookie } });
 }
 
 async function answerDevice(bench: Bench, person: SignedIn, userCode: string, decision: 'allow' | 'deny') {
@@ -115,7 +119,10 @@ const device: Case[] = [
       const late = await prepare(bench);
       bench.server.advance(901_000);
       assert.equal((await late.poll()).json.error, 'expired_token');
-      assert.equal((await type(bench, late.person, String(late.codes.user_code))).status, 400);
+      const expired = await type(bench, late.person, String(late.codes.user_code));
+      assert.equal(expired.status, 400);
+      assert.match(expired.text, /This code is unknown or has expired/);
+      assert.ok(expired.text.includes(`value="${String(late.codes.user_code)}"`), 'what was typed is kept');
     },
   ],
   [
@@ -151,13 +158,37 @@ const device: Case[] = [
     },
   ],
   [
+    'a refused code is shown to the session that typed it alone, and a refused decision leads to the page of the code',
+    async (bench) => {
+      const { server } = bench;
+      const [ada, eve] = [await createPerson(server), await createPerson(server)];
+      const page = await request(`${server.url}/device`, { headers: { cookie: eve.cookie } });
+      const csrf_token = readHidden(page.text, 'csrf_token');
+      const post = (fields: Fields) =>
+        postForm(`${server.url}/device`, { csrf_token, ...fields }, { cookie: eve.cookie, origin: server.url });
+      const open = async (answer: Answer, { cookie }: SignedIn) =>
+        request(server.url + (answer.headers.get('location') ?? ''), { headers: { cookie } });
+      const refused = await post({ user_code: 'CALL 555-0100' });
+      assert.match((await open(refused, eve)).text, /CALL 555-0100/);
+      const foreign = await open(refused, ada);
+      assert.deepEqual([foreign.status, /CALL 555-0100|unknown or has expired/.test(foreign.text)], [200, false]);
+      const decided = await post({ request: 'made-up', decision: 'allow' });
+      assert.equal(decided.status, 303);
+      const shown = await open(decided, eve);
+      assert.deepEqual([shown.status, /This page is too old/.test(shown.text)], [403, true]);
+    },
+  ],
+  [
     'D08 guesses of user codes are limited with 429 (§5.1)',
     async (bench) => {
       const { person } = await prepare(bench);
-      const statuses: number[] = [];
-      for (let guess = 0; guess < 12; guess++) statuses.push((await type(bench, person, 'BCDF-BCDF')).status);
-      assert.ok(statuses.includes(400));
-      assert.equal(statuses.at(-1), 429);
+      const answers: Answer[] = [];
+      for (let guess = 0; guess < 12; guess++) answers.push(await type(bench, person, 'BCDF-BCDF'));
+      assert.ok(answers.some(({ status }) => status === 400));
+      const limited = answers.at(-1);
+      assert.equal(limited?.status, 429);
+      assert.ok(Number(limited?.headers.get('retry-after')) >= 1);
+      assert.match(limited?.text ?? '', /Too many attempts/);
     },
   ],
 ];
