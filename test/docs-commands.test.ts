@@ -30,7 +30,7 @@ test('commands in the documentation exist, and so do their options', async () =>
       const shown = `${file}: trivet ${words.join(' ')}`;
       const command = findCommand(commands, words);
       assert.ok(command && (command.commands.length === 0 || words.includes('--help')), shown);
-      const options = new Set(['--help', ...command.options.map(({ long }) => long)]);
+      const options = new Set(['--help', ...command.options.flatMap(({ short, long }) => [short, long])]);
       for (const word of words.filter((candidate) => candidate.startsWith('--')))
         assert.ok(options.has(word.split('=')[0]), `${shown}: ${word}`);
       count++;

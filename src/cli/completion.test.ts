@@ -27,6 +27,8 @@ test('bash completes commands, commands below them, and options', async () => {
   assert.deepEqual(complete(script, 'trivet hook all en'), ['enable']);
   assert.deepEqual(complete(script, 'trivet user create --log'), ['--login']);
   assert.deepEqual(complete(script, 'trivet user create --login ada --pass'), ['--password-stdin']);
+  assert.deepEqual(complete(script, 'trivet user list --ur'), ['--url']);
+  assert.deepEqual(complete(script, 'trivet user list --serv'), ['--service']);
   assert.ok(complete(script, 'trivet ').includes('doctor'));
 });
 

@@ -25,7 +25,10 @@ interface Words {
 
 function listWords(path: string, commands: readonly Command[], options: readonly string[]): Words[] {
   const below = commands.flatMap((command) => {
-    const names = command.options.flatMap(({ long }) => (long === undefined || long === null ? [] : [long]));
+    // An option may have two long names.
+    const names = command.options
+      .flatMap(({ short, long }) => [short, long])
+      .filter((name) => name?.startsWith('--') === true) as string[];
     return listWords(`${path} ${command.name()}`.trim(), command.commands, [...names, '--help']);
   });
   return [{ path, commands: commands.map((command) => command.name()), options }, ...below];
