@@ -21,7 +21,10 @@ import { type AnswerOptions, addAnswerOptions, openAdministration } from './open
 const DEFAULT_GRANTS: readonly GrantType[] = ['authorization_code', 'refresh_token'];
 
 export function createAppCommand(): Command {
-  const command = new Command('app').description('Register, list and change OAuth applications');
+  const command = new Command('app')
+    .description('Register, list and change OAuth applications')
+    // The names leave less than the 40 columns above which Commander wraps descriptions.
+    .configureHelp({ minWidthToWrap: 20 });
   const add = (words: string, description: string, json?: string) =>
     addAnswerOptions(command.command(words).description(description), json);
   addCreation(add);

@@ -17,7 +17,7 @@ export function createHookCommand(open: OpenWebhooks): Command {
   const command = new Command('hook')
     .description('Create, list, change, test and delete webhooks, and see their deliveries')
     // The names leave less than the 40 columns above which Commander wraps descriptions.
-    .configureHelp({ minWidthToWrap: 30 });
+    .configureHelp({ minWidthToWrap: 20 });
   addCreation(command, open);
   addShowingCommands(command, open);
   addChangeCommands(command, open);
