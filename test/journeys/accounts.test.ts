@@ -24,6 +24,8 @@ test('an account made by the command line signs in, and is out once it is disabl
   await using program = await startProgram();
   const trivet = (argv: readonly string[], input = '') =>
     runTrivet(argv, { env: { TRIVET_DATA_DIR: program.dataDir }, input });
+  // The last administrator cannot be disabled.
+  await trivet(['user', 'create', '--login', 'root', '--name', 'Root', '--admin']);
   const made = await trivet(
     ['user', 'create', '--login', 'ada', '--name', 'Ada', '--email', 'ada@example.org', '--password-stdin', '--admin'],
     `${PASSWORD}\n`,
