@@ -21,7 +21,15 @@ import { findPerson, type PeopleDependencies } from './person.ts';
 
 const about = { tag: 'All applications', scope: 'admin:applications' } as const;
 const ofApplication = z.object({ clientId: z.string().min(1).max(100) });
-const grantTypes = z.array(z.enum(GRANT_TYPES));
+const grantTypes = z
+  .array(z.enum(GRANT_TYPES))
+  .openapi({ description: 'What it may exchange for tokens (RFC 6749 section 1.3)' });
+const redirectUris = z
+  .array(z.string())
+  .openapi({ description: 'Where an answer may go: exactly these, but for the port of a loopback IP (RFC 8252)' });
+const authenticatedRefresh = z.boolean().openapi({ description: 'A refresh without client authentication is refused' });
+const mayIntrospect = z.boolean().openapi({ description: 'A resource server: may ask about every token' });
+const isPublic = z.boolean().openapi({ description: 'It has no secret and uses PKCE' });
 const applicationSchema = z
   .object({
     clientId: z.string(),
@@ -29,12 +37,15 @@ const applicationSchema = z
     ownerId: z.string().optional().openapi({ description: 'Absent: only operators can change it' }),
     homepage: z.string(),
     description: z.string(),
-    isPublic: z.boolean().openapi({ description: 'It has no secret and uses PKCE' }),
-    redirectUris: z.array(z.string()),
+    isPublic,
+    redirectUris,
     grantTypes,
-    authenticatedRefresh: z.boolean(),
-    mayIntrospect: z.boolean(),
-    secretInQueryAtMs: z.int().optional(),
+    authenticatedRefresh,
+    mayIntrospect,
+    secretInQueryAtMs: z
+      .int()
+      .optional()
+      .openapi({ description: 'When it last sent its secret in a query, where logs may keep it; absent: never' }),
     disabledAtMs: z.int().optional(),
     createdAtMs: z.int(),
   })
@@ -43,7 +54,7 @@ const secretSchema = z.object({
   slot: z.int(),
   hint: z.string().openapi({ description: 'The last four characters' }),
   createdAtMs: z.int(),
-  lastUsedAtMs: z.int().optional(),
+  lastUsedAtMs: z.int().optional().openapi({ description: 'Absent: never used' }),
 });
 const done = ofApplication.openapi('ChangedApplication');
 
@@ -60,7 +71,10 @@ export const listApplications = describeOperation({
     limit: z.coerce.number().int().min(1).max(200).default(100),
   }),
   output: z
-    .object({ applications: z.array(applicationSchema), next: z.string().nullable() })
+    .object({
+      applications: z.array(applicationSchema).openapi({ description: 'In the order of their client ids' }),
+      next: z.string().nullable(),
+    })
     .openapi('AllApplicationsPage'),
 });
 export const addApplication = describeOperation({
@@ -78,11 +92,11 @@ export const addApplication = describeOperation({
       .openapi({ description: 'Login of the person who may change it; without, only operators may' }),
     homepage: z.string().max(2000).default(''),
     description: z.string().max(2000).default(''),
-    redirectUris: z.array(z.string()).default([]),
-    isPublic: z.boolean().default(false),
+    redirectUris: redirectUris.default([]),
+    isPublic: isPublic.default(false),
     grantTypes: grantTypes.optional(),
-    authenticatedRefresh: z.boolean().default(false),
-    mayIntrospect: z.boolean().default(false).openapi({ description: 'A resource server: may ask about every token' }),
+    authenticatedRefresh: authenticatedRefresh.default(false),
+    mayIntrospect: mayIntrospect.default(false),
   }),
   output: z.object({ client_id: z.string(), client_secret: z.string().optional() }).openapi('RegisteredApplication'),
 });

@@ -7,17 +7,18 @@ import { findChangeable, findPerson, type PeopleDependencies } from './person.ts
 
 const about = { tag: 'People', scope: 'admin:people' } as const;
 const login = z.string().min(1).max(100);
+const tokenId = z.string().min(1).max(100).openapi({ description: 'Names the token; it is not its text' });
 const tokenSchema = z
   .object({
-    tokenId: z.string(),
+    tokenId,
     userId: z.string(),
     name: z.string(),
     scopes: z.array(z.string()),
     repositories: z.array(z.string()).optional().openapi({ description: 'It reaches these and no others' }),
     hint: z.string().openapi({ description: 'The last four characters' }),
     createdAtMs: z.int(),
-    expiresAtMs: z.int().optional(),
-    lastUsedAtMs: z.int().optional(),
+    expiresAtMs: z.int().optional().openapi({ description: 'Absent: it does not end' }),
+    lastUsedAtMs: z.int().optional().openapi({ description: 'Absent: never used' }),
   })
   .openapi('TokenOfPerson');
 
@@ -28,7 +29,9 @@ export const listTokens = describeOperation({
   path: '/people/{login}/tokens',
   summary: 'List the personal access tokens of a person, without their text',
   input: z.object({ login }),
-  output: z.object({ tokens: z.array(tokenSchema) }).openapi('TokensOfPerson'),
+  output: z
+    .object({ tokens: z.array(tokenSchema).openapi({ description: 'The newest first' }) })
+    .openapi('TokensOfPerson'),
 });
 export const revokeToken = describeOperation({
   ...about,
@@ -36,8 +39,8 @@ export const revokeToken = describeOperation({
   method: 'delete',
   path: '/people/{login}/tokens/{tokenId}',
   summary: 'Revoke a personal access token of a person, with all that it made',
-  input: z.object({ login, tokenId: z.string().min(1).max(100) }),
-  output: z.object({ login: z.string(), tokenId: z.string() }).openapi('RevokedToken'),
+  input: z.object({ login, tokenId }),
+  output: z.object({ login, tokenId }).openapi('RevokedToken'),
 });
 
 export function implementTokens({ store, world }: PeopleDependencies): Implementation[] {

@@ -12,8 +12,8 @@ const ofDelivery = ofHook.extend({
 });
 const sentSchema = z
   .object({
-    delivery: z.int(),
-    state: z.enum(DELIVERY_STATES),
+    delivery: z.int().openapi({ description: 'Id of the delivery' }),
+    state: z.enum(DELIVERY_STATES).openapi({ description: 'Its state after the attempt' }),
     accepted: z.boolean().openapi({ description: 'The receiver took it' }),
     attempt: attemptJson.nullable().openapi({ description: 'null: it is held, or waits for its turn' }),
   })

@@ -11,7 +11,8 @@ const about = { tag: 'All repositories', scope: 'admin:hooks' } as const;
 export const repositoryName = z
   .string()
   .max(300)
-  .regex(/^[^/]+\/[^/]+$/, 'must be OWNER/NAME');
+  .regex(/^[^/]+\/[^/]+$/, 'must be OWNER/NAME')
+  .openapi({ example: 'ada/doors' });
 const login = z.string().min(1).max(100);
 const ofRepository = z.object({ owner: login, name: z.string().min(1).max(100) });
 
@@ -31,7 +32,12 @@ export const listRepositories = describeOperation({
       .openapi({ description: 'Where the page before ended: its `next`' }),
     limit: z.coerce.number().int().min(1).max(200).default(100),
   }),
-  output: z.object({ repositories: z.array(repositoryJson), next: z.int().nullable() }).openapi('AllRepositoriesPage'),
+  output: z
+    .object({
+      repositories: z.array(repositoryJson).openapi({ description: 'In the order of their ids' }),
+      next: z.int().nullable(),
+    })
+    .openapi('AllRepositoriesPage'),
 });
 export const addRepository = describeOperation({
   ...about,

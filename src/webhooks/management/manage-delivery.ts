@@ -42,7 +42,10 @@ const statusRange = z
   .openapi({ type: 'string', pattern: '^([1-9]\\d\\d|[1-5]xx|0)$' });
 
 export const listParameters = z.object({
-  state: z.enum(DELIVERY_STATES, `must be one of ${DELIVERY_STATES.join(', ')}`).optional(),
+  state: z
+    .enum(DELIVERY_STATES, `must be one of ${DELIVERY_STATES.join(', ')}`)
+    .optional()
+    .openapi({ description: 'Only deliveries in this state.' }),
   event: z.enum(EVENT_KINDS as [string, ...string[]], `must be one of ${EVENT_KINDS.join(', ')}`).optional(),
   status_code: statusRange.optional().openapi({
     description: 'Of the last attempt: a status as 500, a class as 5xx, or 0 for no answer.',
