@@ -34,6 +34,8 @@ export interface Endpoint {
   readonly version: number;
   /** Rises with every enqueue, so that a read which began before the enqueue does not count as having read all. */
   readonly enqueues: number;
+  /** Rises with every result that is stored: what a read found that began before may not be pending any more. */
+  readonly stored: number;
   /** When a delivery was last found for it; monotonic. */
   readonly lastFoundMs: number;
   /** Ids of its deliveries that wait in memory, are being sent, or whose results are not stored. */
@@ -55,6 +57,7 @@ export function createEndpoint(row: DueEndpoint): Endpoint {
     state: 'loading',
     version: row.version,
     enqueues: 0,
+    stored: 0,
     lastFoundMs: Number.NEGATIVE_INFINITY,
     unstored: new Set(),
     isCrowded: false,
@@ -113,13 +116,14 @@ export function addDelivery(endpoint: Endpoint, deliveryId: number, monotonicMs:
 
 /** The delivery was not sent, and is pending in its row. */
 export function dropDelivery(endpoint: Endpoint, deliveryId: number): void {
-  forgetDelivery(endpoint, deliveryId);
+  (endpoint as MutableEndpoint).unstored.delete(deliveryId);
   load(endpoint);
 }
 
 /** The result of the delivery is stored. */
 export function forgetDelivery(endpoint: Endpoint, deliveryId: number): void {
   (endpoint as MutableEndpoint).unstored.delete(deliveryId);
+  (endpoint as MutableEndpoint).stored += 1;
 }
 
 /** Nothing more is loaded for it: it is paused, held, gone or moved, or its shard belongs to another worker. */

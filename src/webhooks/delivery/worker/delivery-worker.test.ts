@@ -213,6 +213,33 @@ forEachEngine('what is enqueued while its endpoint is looked into is found witho
   assert.ok(looks > 0);
 });
 
+forEachEngine('what is stored while its endpoint is looked into is not sent again', async (store) => {
+  const isAnswered = Promise.withResolvers<void>();
+  await using receiver = await startReceiver((_, response) => void isAnswered.promise.then(() => response.end('ok')));
+  const { url } = receiver;
+  await insertTestHook(store, { id: 1, url });
+  const first = await enqueueTestDelivery(store, { hookId: 1, url });
+  let second: number | undefined;
+  const readAll: Store['readAll'] = async (asked) => {
+    const found = await store.readAll(asked);
+    const ids = found.flat().map((row) => (row as { id?: number }).id);
+    if (second !== undefined && ids.includes(first) && ids.includes(second)) {
+      isAnswered.resolve();
+      assert.equal((await waitForDelivery(store, first)).state, 'succeeded');
+      // The worker has the answer of its commit before this one.
+      await readDelivery(store, first);
+    }
+    return found;
+  };
+  await using worker = startTestWorker({ ...store, readAll });
+  worker.wake();
+  await receiver.waitFor(1);
+  second = await enqueueTestDelivery(store, { hookId: 1, url });
+  worker.wake([1]);
+  assert.equal((await waitForDelivery(store, second)).state, 'succeeded');
+  assert.equal(receiver.received.length, 2);
+});
+
 forEachEngine('an endpoint with nothing left is put to rest, and wakes for what is enqueued then', async (store) => {
   await using receiver = await startReceiver();
   const { url } = receiver;

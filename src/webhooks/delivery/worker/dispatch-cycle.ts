@@ -66,10 +66,16 @@ export async function scanDue({ scan, table }: DispatchDependencies): Promise<En
   return changes;
 }
 
-/** The contents of those that were read with them, for the picks of this cycle: later ones read the hook as it is then. */
+/**
+ * The contents of those that were read with them, for the picks of this cycle: later ones read the hook as it is then, and so do
+ * those of an endpoint of which a result was stored during the read, since the read may have found that delivery pending.
+ */
 export async function admitWaiting({ store, world, table }: DispatchDependencies): Promise<readonly ContentRow[]> {
   const endpoints = listToRefill(table, MAX_READS);
-  const reads = endpoints.map((endpoint) => ({ endpoint, enqueues: endpoint.enqueues, limit: findLimit(endpoint) }));
+  const reads = endpoints.map((endpoint) => {
+    const { enqueues, stored } = endpoint;
+    return { endpoint, enqueues, stored, limit: findLimit(endpoint) };
+  });
   const nowMs = world.nowMs();
   const [few, many] = [reads.filter(isOfFew), reads.filter((read) => !isOfFew(read))];
   const [waiting, found] = await Promise.all([
@@ -84,7 +90,10 @@ export async function admitWaiting({ store, world, table }: DispatchDependencies
   ]);
   const rowsByHook = Map.groupBy([...waiting, ...found.rows], (row) => row.hook_id);
   for (const read of reads) takeRead(table, read, rowsByHook.get(read.endpoint.hookId) ?? []);
-  return found.contents;
+  const changed = new Set(
+    reads.filter(({ endpoint, stored }) => endpoint.stored !== stored).map(({ endpoint }) => endpoint.hookId),
+  );
+  return found.contents.filter((content) => !changed.has(content.hook_id));
 }
 
 const NOTHING_FOUND = { rows: [], contents: [] } as const;
@@ -93,6 +102,7 @@ interface EndpointRead {
   readonly endpoint: Endpoint;
   /** When the read began. */
   readonly enqueues: number;
+  readonly stored: number;
   readonly limit: number;
 }
 
