@@ -95,7 +95,9 @@ test('what gateways reported shows as accuracy, by server and as samples by load
   // Levels are those of the version that this process serves.
   await waitFor(client, pathOf('m'), /10\.0\.0\.\d × \d/);
   await reportTestRows(service.url, 'm', 120);
-  const shown = await waitFor(client, pathOf('m'), /aggregate TTFT .* 120/);
+  await waitFor(client, pathOf('m'), /aggregate TTFT .* 120/);
+  // Errors by server are stored apart from those of all.
+  const shown = await waitFor(client, pathOf('m'), /10\.0\.0\.\d × \S+ × \S+ \d/);
   assert.match(shown, /120 samples/);
   assert.match(shown, /aggregate TTFT \d+(\.\d+)? [+−]?\d+(\.\d+)? \d+(\.\d+)? 120/);
   assert.match(shown, /10\.0\.0\.\d × 0\.\d\d × 0\.\d\d \d+(\.\d+)? \([+−]?\d/);
