@@ -1,4 +1,4 @@
-/** Processes of the service that predict with one model, and what is asked of them and reported to them. */
+/** Processes of the service that predict with one model, and clients that ask for predictions and report times. */
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { packModel, publishModel } from '../../src/prediction/registry/publish-model.ts';

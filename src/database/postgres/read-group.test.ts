@@ -7,7 +7,7 @@ const find = { name: 'find', text: 'SELECT $1' };
 const textOf = ({ parameters }: BoundStatement) => String(parameters[0]);
 const answerTo = (bound: BoundStatement): Row[] => [{ text: textOf(bound) }];
 
-test('createReadGroup() sends what is asked in one turn together, and equal reads once', async () => {
+test('createReadGroup() sends the reads of one turn of the event loop in one message, and equal reads once', async () => {
   const trips: string[][] = [];
   const group = createReadGroup(async (statements) => {
     trips.push(statements.map(textOf));

@@ -59,7 +59,7 @@ function splitRandomly(count: number, seed: number): Fold {
     [rows[i], rows[j]] = [rows[j]!, rows[i]!];
   }
   const cut = Math.max(1, Math.round(count / 10));
-  // Learning happens in the order of time: only what is left out is random.
+  // Rows are learned in the order of time: only the choice of the rows that are left out is random.
   return { judge: rows.slice(0, cut), learn: rows.slice(cut).sort((a, b) => a - b) };
 }
 

@@ -70,7 +70,7 @@ const ofServer: Statement<SumsRow> = statement(
    WHERE target_model = $3 AND start_ms >= $1 AND kind = 'server' AND part = $4
    GROUP BY target_model, part, target, version, ${step} ORDER BY step_ms, target`,
 );
-// The newest first: metrics look back as far as they need.
+// The newest first: the metrics stop reading once they have enough reports.
 const newestByPodType: Statement<SumsRow> = statement(
   'accuracy_newest_by_pod_type',
   `SELECT target_model, part, target, ${EVERY_VERSION} AS version, start_ms AS step_ms, ${lastMs}, ${summed} FROM accuracy_sums
