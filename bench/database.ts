@@ -11,7 +11,7 @@ import { openStore } from '../src/database/startup/open-store.ts';
 import type { Store } from '../src/database/store.ts';
 import { createLog } from '../src/telemetry/log.ts';
 import { realWorld } from '../src/world.ts';
-import { findNote, insertNote, insertPair, noteMigration, takeNote } from '../test/support/note-store.ts';
+import { findNoteSql, insertNoteSql, insertPair, noteMigration, takeNoteSql } from '../test/support/note-store.ts';
 import { createTestDatabase, startPostgresCluster } from '../test/support/postgres-cluster.ts';
 
 const { values: flags } = parseArgs({
@@ -31,10 +31,10 @@ interface Work {
   readonly run: (store: Store, id: string) => Promise<unknown>;
 }
 
-const insert = (store: Store, id: string) => store.write(insertNote, [id, 1]);
+const insert = (store: Store, id: string) => store.write(insertNoteSql, [id, 1]);
 const insertTen = (store: Store, id: string) =>
   store.writeAll(
-    Array.from({ length: 10 }, (_, index) => ({ statement: insertNote, parameters: [`${id}-${index}`, 1] })),
+    Array.from({ length: 10 }, (_, index) => ({ statement: insertNoteSql, parameters: [`${id}-${index}`, 1] })),
   );
 
 const SEEDED = 10_000;
@@ -50,11 +50,11 @@ const WORKS: readonly Work[] = [
     title: 'claim (conditional update)',
     callers: 64,
     rows: 1,
-    run: (store, id) => store.write(takeNote, [seeded(id)]),
+    run: (store, id) => store.write(takeNoteSql, [seeded(id)]),
   },
   { title: 'procedure of 2 inserts', callers: 64, rows: 2, run: (store, id) => store.call(insertPair, id) },
-  { title: 'point read', callers: 1, rows: 1, run: (store, id) => store.read(findNote, [seeded(id)]) },
-  { title: 'point read', callers: 16, rows: 1, run: (store, id) => store.read(findNote, [seeded(id)]) },
+  { title: 'point read', callers: 1, rows: 1, run: (store, id) => store.read(findNoteSql, [seeded(id)]) },
+  { title: 'point read', callers: 16, rows: 1, run: (store, id) => store.read(findNoteSql, [seeded(id)]) },
 ];
 
 interface Measured {
@@ -103,7 +103,7 @@ async function measureAll(dataDir: string, databaseUrl: string | undefined): Pro
   for (let from = 0; from < SEEDED; from += 1_000)
     await store.writeAll(
       Array.from({ length: 1_000 }, (_, index) => ({
-        statement: insertNote,
+        statement: insertNoteSql,
         parameters: [`seed-${from + index}`, 1_000_000],
       })),
     );

@@ -12,6 +12,7 @@ import {
   findMechanismImportsOfAreas,
   findReadersOfTheEnvironment,
   findSqlOutsideStores,
+  findStatementsNamedOtherwise,
   type SourceFile,
 } from './support/modules.ts';
 
@@ -73,6 +74,11 @@ const rules: [rule: string, find: (files: readonly SourceFile[]) => unknown[], b
     'SQL is written in *-store.ts and database/ only',
     findSqlOutsideStores,
     [readSource('src/webhooks/hooks/hook.ts', 'DELETE FROM hooks')],
+  ],
+  [
+    'a constant that holds a statement ends in Sql',
+    findStatementsNamedOtherwise,
+    [readSource('src/webhooks/hooks/hook-store.ts', "const deleteHook = statement('delete-hook', '')")],
   ],
 ];
 

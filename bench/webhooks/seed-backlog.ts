@@ -16,17 +16,17 @@ const FIRST_DEAD_HOOK = 100_000;
 const HOUR_MS = 3_600_000;
 
 const numbers = 'WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < $1 - 1)';
-const insertContents = statement(
+const insertContentsSql = statement(
   'bench_insert_contents',
   `INSERT INTO delivery_contents (delivery_id, hook_id, event_id, uuid, body)
    ${numbers} SELECT CAST($2 AS BIGINT) + n, CAST($3 AS BIGINT), 1, CAST($2 AS BIGINT) + n, CAST($4 AS {BLOB}) FROM numbers`,
 );
-const insertDeliveries = statement(
+const insertDeliveriesSql = statement(
   'bench_insert_deliveries',
   `INSERT INTO deliveries (hook_id, id, event_kind, state, lane, attempts, schedule_from, due_at_ms, status, body_bytes, created_at_ms)
    ${numbers} SELECT CAST($3 AS BIGINT), CAST($2 AS BIGINT) + n, 'push', 'pending', CAST($5 AS BIGINT), CAST($5 AS BIGINT), 0, CAST($4 AS BIGINT), 0, 200, CAST($4 AS BIGINT) FROM numbers`,
 );
-const insertEndpoint = statement(
+const insertEndpointSql = statement(
   'bench_insert_endpoint',
   `INSERT INTO endpoint_queue (hook_id, owner_id, origin, shard, next_at_ms, version, parked, fails)
    VALUES ($1, $2, $3, $4, $5, 1, 0, 0)`,
@@ -68,17 +68,17 @@ interface Seed {
 
 async function seedEndpoint(store: Store, hook: BenchHook, { each, isRetry, dueAtMs }: Seed): Promise<void> {
   const blob = store.engine === 'sqlite' ? 'BLOB' : 'BYTEA';
-  const contents = { ...insertContents, text: insertContents.text.replace('{BLOB}', blob) };
+  const contents = { ...insertContentsSql, text: insertContentsSql.text.replace('{BLOB}', blob) };
   const firstId = 1_000_000_000 + hook.id * each;
   const { origin } = new URL(hook.url);
   await store.writeAll([
     { statement: contents, parameters: [each, firstId, hook.id, new Uint8Array(200).fill(97)] },
-    { statement: insertDeliveries, parameters: [each, firstId, hook.id, dueAtMs, isRetry ? 1 : 0] },
-    { statement: insertEndpoint, parameters: [hook.id, hook.ownerId, origin, shardOf(origin), dueAtMs] },
+    { statement: insertDeliveriesSql, parameters: [each, firstId, hook.id, dueAtMs, isRetry ? 1 : 0] },
+    { statement: insertEndpointSql, parameters: [hook.id, hook.ownerId, origin, shardOf(origin), dueAtMs] },
   ]);
 }
 
-const uuidsOf = statement<{ delivery_id: number; uuid: string }>(
+const uuidsOfSql = statement<{ delivery_id: number; uuid: string }>(
   'bench_uuids',
   'SELECT delivery_id, uuid FROM delivery_contents WHERE delivery_id >= $1 AND delivery_id <= $2',
 );
@@ -90,7 +90,7 @@ export async function readUuids(
 ): Promise<Map<number, string>> {
   const store = await openSeedStore(options);
   const ids = committed.map(([id]) => id);
-  const rows = await store.read(uuidsOf, [Math.min(...ids), Math.max(...ids)]);
+  const rows = await store.read(uuidsOfSql, [Math.min(...ids), Math.max(...ids)]);
   await store[Symbol.asyncDispose]();
   return new Map(rows.map((row) => [row.delivery_id, row.uuid]));
 }

@@ -17,7 +17,7 @@ import { migrations } from '../database/migrations/list.ts';
 import { statement } from '../database/store.ts';
 import type { Check } from './doctor/check.ts';
 
-const applied = statement<{ id: number }>(
+const appliedSql = statement<{ id: number }>(
   'test-applied-migrations',
   'SELECT id FROM schema_migrations UNION SELECT id FROM schema_expansions ORDER BY id',
 );
@@ -47,7 +47,7 @@ for (const engine of engines)
     const known = migrations.slice(0, -1);
     const list = async (some = known) => {
       await using store = await openTestStore(place, { migrations: some });
-      return (await store.read(applied)).map(({ id }) => id);
+      return (await store.read(appliedSql)).map(({ id }) => id);
     };
     const before = await list();
     const older = await findStoreCheck(env);

@@ -99,12 +99,12 @@ export async function claimStripe(table: StripeTable, { fromMs, random }: ClaimR
   throw new Failure('unavailable', 'Cannot make ids: too many processes claim them', { retryAfterSeconds: 1 });
 }
 
-const listStripes: Statement<Stripe> = statement(
+const listStripesSql: Statement<Stripe> = statement(
   'id_stripe_list',
   'SELECT stripe, claimed_until_ms FROM id_stripes ORDER BY claimed_until_ms, stripe',
 );
 // What was seen is named: of two that claim the same, one comes too late.
-const claimOne: Statement<Stripe> = statement(
+const claimOneSql: Statement<Stripe> = statement(
   'id_stripe_claim',
   `UPDATE id_stripes SET claimed_until_ms = $3 WHERE stripe = $1 AND claimed_until_ms = $2
    RETURNING stripe, claimed_until_ms`,
@@ -112,10 +112,10 @@ const claimOne: Statement<Stripe> = statement(
 
 export function createStripeTable(engine: Pick<Engine, 'read' | 'writeAll'>): StripeTable {
   return {
-    list: async () => (await engine.read(listStripes, [])) as unknown as Stripe[],
+    list: async () => (await engine.read(listStripesSql, [])) as unknown as Stripe[],
     claim: async (seen, untilMs) => {
       const parameters = [seen.stripe, seen.claimed_until_ms, untilMs];
-      const [rows = []] = await engine.writeAll([{ statement: claimOne, parameters }]);
+      const [rows = []] = await engine.writeAll([{ statement: claimOneSql, parameters }]);
       return rows.length > 0;
     },
   };

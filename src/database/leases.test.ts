@@ -5,7 +5,7 @@ import { realWorld } from '../world.ts';
 import { acquireLease, releaseLease, renewLease, runUnderLease } from './leases.ts';
 import { statement } from './store.ts';
 
-const endOfLease = statement<{ expires_at_ms: number }>(
+const endOfLeaseSql = statement<{ expires_at_ms: number }>(
   'test_end_of_lease',
   'SELECT expires_at_ms FROM leases WHERE name = $1',
 );
@@ -82,7 +82,7 @@ forEachEngine(
     for (let step = 1; step <= 5; step += 1) {
       world.moveMs(20);
       const renewedMs = world.nowMs() + order.durationMs;
-      while ((await store.read(endOfLease, [order.name]))[0]?.expires_at_ms !== renewedMs) await realWorld.sleep(5);
+      while ((await store.read(endOfLeaseSql, [order.name]))[0]?.expires_at_ms !== renewedMs) await realWorld.sleep(5);
       await runUnderLease({ store: other, world }, order, () => assert.fail('two did the work at once'));
     }
     ended.resolve();

@@ -31,7 +31,7 @@ interface EpochRow {
 export const MAX_CLOCK_SKEW_MS = 60_000;
 
 /** $1 name, $2 owner, $3 expiry, $4 now, $5 the latest end that a lease can have. A row comes back to its holder. */
-export const acquireLeaseStatement: Statement<EpochRow> = statement(
+export const acquireLeaseSql: Statement<EpochRow> = statement(
   'lease_acquire',
   `INSERT INTO leases (name, owner, epoch, expires_at_ms) VALUES ($1, $2, 1, $3)
    ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, epoch = leases.epoch + 1, expires_at_ms = excluded.expires_at_ms
@@ -40,7 +40,7 @@ export const acquireLeaseStatement: Statement<EpochRow> = statement(
 );
 
 // A holder may renew after the lease ended if no other process took it: the epoch decides. Not after a release.
-const renewLeaseStatement: Statement<EpochRow> = statement(
+const renewLeaseSql: Statement<EpochRow> = statement(
   'lease_renew',
   `UPDATE leases SET expires_at_ms = $1
    WHERE name = $2 AND owner = $3 AND epoch = $4 AND expires_at_ms > 0
@@ -48,7 +48,7 @@ const renewLeaseStatement: Statement<EpochRow> = statement(
 );
 
 // The row stays, and its epoch with it; a row that began again at 1 would let an old owner pass.
-export const releaseLeaseStatement: Statement<Row> = statement(
+export const releaseLeaseSql: Statement<Row> = statement(
   'lease_release',
   `UPDATE leases SET expires_at_ms = 0 WHERE name = $1 AND owner = $2 AND epoch = $3`,
 );
@@ -65,19 +65,19 @@ export async function acquireLease(store: Store, request: LeaseRequest): Promise
   const { name, owner, nowMs, durationMs } = request;
   const expiresAtMs = nowMs + durationMs;
   const latestMs = expiresAtMs + MAX_CLOCK_SKEW_MS;
-  const [row] = await store.write(acquireLeaseStatement, [name, owner, expiresAtMs, nowMs, latestMs]);
+  const [row] = await store.write(acquireLeaseSql, [name, owner, expiresAtMs, nowMs, latestMs]);
   return row === undefined ? undefined : { name, owner, epoch: row.epoch, expiresAtMs };
 }
 
 /** The lease with a later end, or nothing when it was lost. */
 export async function renewLease(store: Store, lease: Lease, expiresAtMs: number): Promise<Lease | undefined> {
-  const rows = await store.write(renewLeaseStatement, [expiresAtMs, lease.name, lease.owner, lease.epoch]);
+  const rows = await store.write(renewLeaseSql, [expiresAtMs, lease.name, lease.owner, lease.epoch]);
   return rows.length === 0 ? undefined : { ...lease, expiresAtMs };
 }
 
 /** Lets the next one begin at once. Harmless when the lease was lost. */
 export async function releaseLease(store: Store, lease: Lease): Promise<void> {
-  await store.write(releaseLeaseStatement, [lease.name, lease.owner, lease.epoch]);
+  await store.write(releaseLeaseSql, [lease.name, lease.owner, lease.epoch]);
 }
 
 /**

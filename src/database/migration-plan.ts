@@ -30,30 +30,30 @@ function describeRecord(table: string): string {
    )`;
 }
 
-export const listAppliedStatement: Statement<AppliedMigration> = statement(
+export const listAppliedSql: Statement<AppliedMigration> = statement(
   'migration_list',
   'SELECT id, name, checksum FROM schema_migrations ORDER BY id',
 );
 
 /** In a database that no program with expansions has migrated, the table is missing. */
-export const listExpansionsStatement: Statement<AppliedMigration> = statement(
+export const listExpansionsSql: Statement<AppliedMigration> = statement(
   'migration_list_expansions',
   'SELECT id, name, checksum FROM schema_expansions ORDER BY id',
 );
 
-const recordRequired: Statement<Row> = statement(
+const recordRequiredSql: Statement<Row> = statement(
   'migration_record',
   'INSERT INTO schema_migrations (id, name, checksum, applied_at_ms) VALUES ($1, $2, $3, $4)',
 );
 
-const recordExpansion: Statement<Row> = statement(
+const recordExpansionSql: Statement<Row> = statement(
   'migration_record_expansion',
   'INSERT INTO schema_expansions (id, name, checksum, applied_at_ms) VALUES ($1, $2, $3, $4)',
 );
 
 export function recordStatement(migration: Migration, nowMs: number): BoundStatement {
   return {
-    statement: migration.isExpansion ? recordExpansion : recordRequired,
+    statement: migration.isExpansion ? recordExpansionSql : recordRequiredSql,
     parameters: [migration.id, migration.name, checksumOf(migration), nowMs],
   };
 }

@@ -12,16 +12,16 @@ interface TopicVersion {
   readonly version: number;
 }
 
-const touchStatement: Statement<Row> = statement(
+const touchSql: Statement<Row> = statement(
   'topic_touch',
   `INSERT INTO topics (name, version, changed_at_ms) VALUES ($1, 1, $2)
    ON CONFLICT (name) DO UPDATE SET version = topics.version + 1, changed_at_ms = excluded.changed_at_ms`,
 );
 
-const listVersionsStatement: Statement<TopicVersion> = statement('topic_list', 'SELECT name, version FROM topics');
+const listVersionsSql: Statement<TopicVersion> = statement('topic_list', 'SELECT name, version FROM topics');
 
 export function createTouch(topic: string, nowMs: number): BoundStatement {
-  return { statement: touchStatement, parameters: [topic, nowMs] };
+  return { statement: touchSql, parameters: [topic, nowMs] };
 }
 
 const POLL_MS = 400;
@@ -53,7 +53,7 @@ export function createTopicWatcher(engine: Engine, log: Log): TopicWatcher {
     isLooking = true;
     try {
       const mayHaveChanged = engine.mayHaveChanged();
-      if (isUncertain || mayHaveChanged) compare((await engine.read(listVersionsStatement, [])) as never);
+      if (isUncertain || mayHaveChanged) compare((await engine.read(listVersionsSql, [])) as never);
     } catch (error) {
       // Once an outage: it looks several times a second.
       if (!isUncertain) log.warn({ err: error }, 'Cannot look for changes made by other processes');

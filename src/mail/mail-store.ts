@@ -12,23 +12,23 @@ export interface WaitingMail {
   readonly expires_at_ms: number;
 }
 
-const insertMail = statement(
+const insertMailSql = statement(
   'insert-mail',
   'INSERT INTO mails (id, content, due_at_ms, expires_at_ms, attempts) VALUES ($1, $2, $3, $4, 0)',
 );
 // A mail that is due much later than any wait was put off while the clock was wrong.
-const dueMails = statement<WaitingMail>(
+const dueMailsSql = statement<WaitingMail>(
   'due-mails',
   `SELECT id, content, attempts, expires_at_ms FROM mails WHERE due_at_ms <= $1 OR due_at_ms > $2
    ORDER BY due_at_ms, id LIMIT $3`,
 );
 // "attempts" is the fencing token: of two processes that read the mail, one counts the attempt, and that one sends it.
-const claimMail = statement<{ id: string }>(
+const claimMailSql = statement<{ id: string }>(
   'claim-mail',
   'UPDATE mails SET attempts = attempts + 1, due_at_ms = $3 WHERE id = $1 AND attempts = $2 RETURNING id',
 );
-const postponeMail = statement('postpone-mail', 'UPDATE mails SET due_at_ms = $3 WHERE id = $1 AND attempts = $2');
-const deleteMail = statement('delete-mail', 'DELETE FROM mails WHERE id = $1 AND attempts = $2');
+const postponeMailSql = statement('postpone-mail', 'UPDATE mails SET due_at_ms = $3 WHERE id = $1 AND attempts = $2');
+const deleteMailSql = statement('delete-mail', 'DELETE FROM mails WHERE id = $1 AND attempts = $2');
 
 export function mailAssociatedData(id: string): string {
   return `mail:${id}`;
@@ -42,7 +42,7 @@ export interface NewMail {
 }
 
 export function insertMailStatement({ id, content, nowMs, expiresAtMs }: NewMail): BoundStatement {
-  return { statement: insertMail, parameters: [id, content, nowMs, expiresAtMs] };
+  return { statement: insertMailSql, parameters: [id, content, nowMs, expiresAtMs] };
 }
 
 export interface DueQuery {
@@ -53,21 +53,21 @@ export interface DueQuery {
 }
 
 export async function listDueMails(store: Store, { nowMs, latestMs, limit }: DueQuery): Promise<WaitingMail[]> {
-  return await store.read(dueMails, [nowMs, latestMs, limit]);
+  return await store.read(dueMailsSql, [nowMs, latestMs, limit]);
 }
 
 /** The mail with this attempt counted, or undefined when another process has it. Until `untilMs` no other process takes it. */
 export async function claim(store: Store, mail: WaitingMail, untilMs: number): Promise<WaitingMail | undefined> {
-  const rows = await store.write(claimMail, [mail.id, mail.attempts, untilMs]);
+  const rows = await store.write(claimMailSql, [mail.id, mail.attempts, untilMs]);
   return rows.length === 0 ? undefined : { ...mail, attempts: mail.attempts + 1 };
 }
 
 export async function postpone(store: Store, { id, attempts }: WaitingMail, dueAtMs: number): Promise<void> {
-  await store.write(postponeMail, [id, attempts, dueAtMs]);
+  await store.write(postponeMailSql, [id, attempts, dueAtMs]);
 }
 
 export async function remove(store: Store, { id, attempts }: WaitingMail): Promise<void> {
-  await store.write<Row>(deleteMail, [id, attempts]);
+  await store.write<Row>(deleteMailSql, [id, attempts]);
 }
 
 export const ENCRYPTED_MAILS = createEncryptedColumn({

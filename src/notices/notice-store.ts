@@ -2,19 +2,19 @@
 import { type BoundStatement, conditionalProcedure, type Procedure, type Store, statement } from '../database/store.ts';
 
 // Of two processes the second one waits for the row, and then finds the state recorded. A time ahead of now is of a wrong clock.
-const recordNotice = statement<{ cause: string }>(
+const recordNoticeSql = statement<{ cause: string }>(
   'record-notice',
   `INSERT INTO notices (cause, state, sent_at_ms) VALUES ($1, $2, $3)
    ON CONFLICT (cause) DO UPDATE SET state = excluded.state, sent_at_ms = excluded.sent_at_ms
    WHERE notices.state <> excluded.state AND (notices.sent_at_ms <= $4 OR notices.sent_at_ms > $3) RETURNING cause`,
 );
-const openNotices = statement<{ cause: string }>(
+const openNoticesSql = statement<{ cause: string }>(
   'open-notices',
   `SELECT cause FROM notices WHERE cause >= $1 AND cause < $2 AND state <> 'fine' ORDER BY cause`,
 );
 // Kept while a notice of the same cause would come too soon.
-const forgetFine = statement('forget-fine-notices', `DELETE FROM notices WHERE state = 'fine' AND sent_at_ms <= $1`);
-const close = statement('close-notice', `UPDATE notices SET state = 'fine' WHERE cause = $1`);
+const forgetFineSql = statement('forget-fine-notices', `DELETE FROM notices WHERE state = 'fine' AND sent_at_ms <= $1`);
+const closeSql = statement('close-notice', `UPDATE notices SET state = 'fine' WHERE cause = $1`);
 
 export interface NoticeRecord {
   readonly cause: string;
@@ -30,7 +30,7 @@ export const recordNoticeOnce: Procedure<NoticeRecord, boolean> = conditionalPro
   import.meta.url,
   'recordNoticeOnce',
   async (transaction, { cause, state, nowMs, quietUntilMs, mails }) => {
-    const recorded = await transaction.run(recordNotice, [cause, state, nowMs, quietUntilMs]);
+    const recorded = await transaction.run(recordNoticeSql, [cause, state, nowMs, quietUntilMs]);
     if (recorded.length === 0) return false;
     for (const { statement: insert, parameters } of mails) await transaction.run(insert, parameters);
     return true;
@@ -39,14 +39,14 @@ export const recordNoticeOnce: Procedure<NoticeRecord, boolean> = conditionalPro
 
 /** The causes that begin with `prefix` whose end was not recorded. */
 export async function listOpen(store: Store, prefix: string): Promise<string[]> {
-  return (await store.read(openNotices, [prefix, `${prefix}\u{10ffff}`])).map(({ cause }) => cause);
+  return (await store.read(openNoticesSql, [prefix, `${prefix}\u{10ffff}`])).map(({ cause }) => cause);
 }
 
 /** It is over, and no notice is sent. */
 export async function closeSilently(store: Store, cause: string): Promise<void> {
-  await store.write(close, [cause]);
+  await store.write(closeSql, [cause]);
 }
 
 export async function forgetOld(store: Store, untilMs: number): Promise<void> {
-  await store.write(forgetFine, [untilMs]);
+  await store.write(forgetFineSql, [untilMs]);
 }

@@ -19,13 +19,13 @@ import { createDiskSource } from './disk-source.ts';
 import type { NoticeSource } from './notice.ts';
 import { notifyOfTroubles } from './notice-worker.ts';
 
-const fail = statement(
+const failSql = statement(
   'test-fail-hook',
   `INSERT INTO endpoint_queue (hook_id, owner_id, origin, shard, next_at_ms, version, parked, fails, failing_since_ms)
    VALUES ($1, $2, 'o', 0, 0, 1, 0, 1, $3)
    ON CONFLICT (hook_id) DO UPDATE SET failing_since_ms = excluded.failing_since_ms`,
 );
-const disable = statement(
+const disableSql = statement(
   'test-disable-hook',
   'UPDATE hooks SET disabled_at_ms = $2, disabled_reason = $3 WHERE id = $1',
 );
@@ -84,7 +84,7 @@ forEachEngine(
   async (store) => {
     const { world, ada, look, readMails } = await watch(store, hookSources);
     await insertTestHook(store, { id: 7, url: 'https://ci.example.org/', ownerId: ada.id });
-    const setFailing = (sinceMs: number | null) => store.write(fail, [7, ada.id, sinceMs]);
+    const setFailing = (sinceMs: number | null) => store.write(failSql, [7, ada.id, sinceMs]);
     await setFailing(world.nowMs());
     await look();
     assert.deepEqual(await readMails(), [], 'a short outage is no news');
@@ -93,14 +93,14 @@ forEachEngine(
     await look();
     assert.match((await readMails()).join(), /^ada@example\.org: A webhook of \S+\/repository-7 fails$/);
 
-    await store.write(disable, [7, world.nowMs(), '410 Gone']);
+    await store.write(disableSql, [7, world.nowMs(), '410 Gone']);
     await look();
     assert.deepEqual(await readMails(), [], 'not within the hour');
     world.moveMs(60 * MINUTE_MS);
     await look();
     assert.match((await readMails()).join(), / is disabled$/);
 
-    await store.write(disable, [7, null, null]);
+    await store.write(disableSql, [7, null, null]);
     await setFailing(null);
     world.moveMs(61 * MINUTE_MS);
     await look();
@@ -114,7 +114,7 @@ forEachEngine('a webhook that comes and goes causes one mail an hour', async (st
   await insertTestHook(store, { id: 7, url: 'https://ci.example.org/', ownerId: ada.id });
   const sent = [];
   for (let minute = 0; minute < 180; minute += 1) {
-    await store.write(fail, [7, ada.id, minute % 2 === 0 ? world.nowMs() - 10 * MINUTE_MS : null]);
+    await store.write(failSql, [7, ada.id, minute % 2 === 0 ? world.nowMs() - 10 * MINUTE_MS : null]);
     await look();
     sent.push(...(await readMails()));
     world.moveMs(MINUTE_MS);
@@ -127,7 +127,7 @@ forEachEngine('two processes send it once', async (store, { openAnother }) => {
   const other = await openAnother();
   for (let id = 1; id <= 20; id += 1) {
     await insertTestHook(store, { id, url: 'https://ci.example.org/', ownerId: ada.id });
-    await store.write(fail, [id, ada.id, world.nowMs() - 10 * MINUTE_MS]);
+    await store.write(failSql, [id, ada.id, world.nowMs() - 10 * MINUTE_MS]);
   }
   await Promise.all([look(store), look(other), look(store), look(other)]);
   assert.equal((await readMails()).length, 20);
@@ -139,18 +139,18 @@ forEachEngine(
     const { world, ada, look, readMails } = await watch(store, hookSources);
     for (const id of [1, 2]) {
       await insertTestHook(store, { id, url: 'https://ci.example.org/', ownerId: ada.id });
-      await store.write(fail, [id, ada.id, world.nowMs() - 10 * MINUTE_MS]);
+      await store.write(failSql, [id, ada.id, world.nowMs() - 10 * MINUTE_MS]);
     }
     await look();
     assert.equal((await readMails()).length, 2);
     world.moveMs(61 * MINUTE_MS);
-    await store.write(disable, [1, world.nowMs(), 'Switched off by its owner']);
+    await store.write(disableSql, [1, world.nowMs(), 'Switched off by its owner']);
     await store.write(statement('test-delete-hook', 'DELETE FROM hooks WHERE id = $1'), [2]);
     await look();
     assert.deepEqual(await readMails(), []);
     await store.writeAll([switchNoticesStatement(ada.id, 'off', world.nowMs())]);
     await insertTestHook(store, { id: 3, url: 'https://ci.example.org/', ownerId: ada.id });
-    await store.write(fail, [3, ada.id, world.nowMs() - 10 * MINUTE_MS]);
+    await store.write(failSql, [3, ada.id, world.nowMs() - 10 * MINUTE_MS]);
     await look();
     assert.deepEqual(await readMails(), []);
   },

@@ -3,7 +3,7 @@
  * `node crash-writer.ts <data folder> <database url or ''> <prefix of the ids> <file>`.
  */
 import { openSync, writeSync } from 'node:fs';
-import { insertNote, insertPair } from '../support/note-store.ts';
+import { insertNoteSql, insertPair } from '../support/note-store.ts';
 import { openNoteStore } from './open-note-store.ts';
 
 const [dataDir = '', databaseUrl = '', prefix = '', file = ''] = process.argv.slice(2);
@@ -12,11 +12,11 @@ const store = await openNoteStore({ dataDir, databaseUrl: databaseUrl === '' ? u
 
 const KINDS = {
   single: async (id: string) => {
-    await store.write(insertNote, [id, 1]);
+    await store.write(insertNoteSql, [id, 1]);
   },
   unit: async (id: string) => {
     const ids = [`${id}-a`, `${id}-b`];
-    await store.writeAll(ids.map((each) => ({ statement: insertNote, parameters: [each, 1] })));
+    await store.writeAll(ids.map((each) => ({ statement: insertNoteSql, parameters: [each, 1] })));
   },
   procedure: async (id: string) => {
     await store.call(insertPair, id);

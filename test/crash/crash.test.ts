@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Store } from '../../src/database/store.ts';
 import type { Failure } from '../../src/errors.ts';
 import { createStorePlace, engines, findReasonToSkip } from '../support/engines.ts';
-import { insertNote, insertPair } from '../support/note-store.ts';
+import { insertNoteSql, insertPair } from '../support/note-store.ts';
 import { createTestDatabase, startPostgresCluster } from '../support/postgres-cluster.ts';
 import { checkStored, writeUntilKilled } from './crash.ts';
 import { openNoteStore } from './open-note-store.ts';
@@ -64,7 +64,7 @@ async function keepWriting(
   for (let count = 0; !signal.aborted; count += 1) {
     const id = `${prefix}-${count}`;
     try {
-      if (count % 2 === 0) await store.write(insertNote, [id, 1]);
+      if (count % 2 === 0) await store.write(insertNoteSql, [id, 1]);
       else await store.call(insertPair, id);
       acknowledged.push(count % 2 === 0 ? `single ${id}` : `procedure ${id}`);
     } catch (error) {
@@ -76,7 +76,7 @@ async function keepWriting(
 
 async function waitForWrite(store: Store, prefix: string): Promise<void> {
   for (let count = 0; ; count += 1) {
-    const rows = await store.write(insertNote, [`${prefix}-${count}`, 1]).catch(() => []);
+    const rows = await store.write(insertNoteSql, [`${prefix}-${count}`, 1]).catch(() => []);
     if (rows.length > 0) return;
   }
 }

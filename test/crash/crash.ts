@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Store } from '../../src/database/store.ts';
 import type { StorePlace } from '../support/engines.ts';
-import { listNotes } from '../support/note-store.ts';
+import { listNotesSql } from '../support/note-store.ts';
 
 const WRITER = fileURLToPath(new URL('./crash-writer.ts', import.meta.url));
 
@@ -34,7 +34,7 @@ export async function writeUntilKilled(
 
 /** Throws unless everything acknowledged is there and every unit is there as a whole. */
 export async function checkStored(store: Store, acknowledged: readonly string[]): Promise<void> {
-  const stored = new Set((await store.read(listNotes)).map((row) => row.id));
+  const stored = new Set((await store.read(listNotesSql)).map((row) => row.id));
   const lost = acknowledged.flatMap(expandAcknowledged).filter((id) => !stored.has(id));
   assert.deepEqual(lost, [], 'acknowledged, and not there after the crash');
   const half = [...stored].filter((id) => /-[ab]$/.test(id) && !stored.has(twinOf(id)));

@@ -19,22 +19,22 @@ const DELIVERIES = RECEIVERS * DELIVERIES_EACH;
 /** Sent and not yet stored, at most, when a worker dies. */
 const MAX_UNDER_WAY = 256;
 
-const shares = statement<{ owner: string; count: number }>(
+const sharesSql = statement<{ owner: string; count: number }>(
   'test-shares',
   `SELECT owner, COUNT(*) AS count FROM delivery_shards WHERE owner <> '' GROUP BY owner`,
 );
-const workerOf = statement<{ hook_id: number; owner: string }>(
+const workerOfSql = statement<{ hook_id: number; owner: string }>(
   'test-worker-of',
   `SELECT q.hook_id, s.owner FROM endpoint_queue q JOIN delivery_shards s ON s.shard = q.shard`,
 );
-const pending = statement<{ uuid: string }>(
+const pendingSql = statement<{ uuid: string }>(
   'test-pending-uuids',
   `SELECT c.uuid FROM deliveries d JOIN delivery_contents c ON c.delivery_id = d.id WHERE d.state = 'pending'`,
 );
 
 async function waitForShares(store: Store, owners: number): Promise<void> {
   for (;;) {
-    const rows = await store.read(shares);
+    const rows = await store.read(sharesSql);
     if (rows.length === owners && rows.every(({ count }) => count === 256 / owners)) return;
     await realWorld.sleep(100);
   }
@@ -55,14 +55,14 @@ const uuidsOf = (receivers: readonly Receiver[]): string[] =>
 
 /** Until the receivers of both workers have got something, but no worker is through. */
 async function waitUntilBothDeliver(store: Store, receivers: readonly Receiver[]): Promise<void> {
-  const rows = await store.read(workerOf);
+  const rows = await store.read(workerOfSql);
   const byOwner = [...Map.groupBy(rows, (row) => row.owner).values()];
   assert.equal(byOwner.length, 2, 'both workers have destinations');
   for (const hooks of byOwner) await Promise.any(hooks.map(({ hook_id }) => receivers[hook_id - 1]!.waitFor(4)));
 }
 
 async function waitUntilNothingPends(store: Store): Promise<void> {
-  while ((await store.read(pending)).length > 0) await realWorld.sleep(100);
+  while ((await store.read(pendingSql)).length > 0) await realWorld.sleep(100);
 }
 
 test('a worker that is killed is followed by the other, which repeats only what was under way', {
@@ -90,7 +90,7 @@ test('a worker that is killed is followed by the other, which repeats only what 
   await enqueueAll(store, receivers);
   await waitUntilBothDeliver(store, receivers);
   await victim.kill();
-  const unsettled = new Set((await store.read(pending)).map(({ uuid }) => uuid));
+  const unsettled = new Set((await store.read(pendingSql)).map(({ uuid }) => uuid));
   assert.ok(unsettled.size > 0, 'it was killed in the middle');
   await waitUntilNothingPends(store);
   assert.equal(await survivor.stop(), 0);

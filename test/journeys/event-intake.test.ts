@@ -81,12 +81,12 @@ async function announceMany(announcing: AnnouncingPrograms, callers: number, eac
   return (await Promise.all(runs)).flat();
 }
 
-const listDeliveries = statement<{ id: number; hook_id: number; event_id: number; uuid: string; state: string }>(
+const listDeliveriesSql = statement<{ id: number; hook_id: number; event_id: number; uuid: string; state: string }>(
   'test_intake_deliveries',
   `SELECT d.id, d.hook_id, c.event_id, c.uuid, d.state FROM deliveries d
    JOIN delivery_contents c ON c.delivery_id = d.id ORDER BY d.hook_id, d.id`,
 );
-const countEvents = statement<{ count: number }>('test_intake_events', 'SELECT COUNT(*) AS count FROM events');
+const countEventsSql = statement<{ count: number }>('test_intake_events', 'SELECT COUNT(*) AS count FROM events');
 
 const uuidsOf = (receiver: Receiver): unknown[] =>
   receiver.received.map(({ headers }) => headers['x-gitcode-delivery']);
@@ -96,7 +96,7 @@ withPrograms('64 callers at once: no event is refused, and each is delivered onc
   const accepted = await announceMany(announcing, CALLERS, 8);
   for (const receiver of receivers) await receiver.waitFor(accepted.length);
 
-  const rows = await store.read(listDeliveries);
+  const rows = await store.read(listDeliveriesSql);
   const promised = accepted.flatMap(({ id: event_id, deliveries }) =>
     deliveries.map(({ id, hook_id, uuid }) => ({ id, hook_id, event_id, uuid })),
   );
@@ -143,7 +143,7 @@ withPrograms('a command that announces beside the service makes no id that the s
   assert.equal(new Set(ids).size, ids.length);
   assert.equal(ids.length, 2 * (accepted.length + 2 * COUNT));
   await receivers[0]!.waitFor(accepted.length + 2 * COUNT);
-  assert.deepEqual(await store.read(countEvents), [{ count: accepted.length + 2 * COUNT }]);
+  assert.deepEqual(await store.read(countEventsSql), [{ count: accepted.length + 2 * COUNT }]);
 });
 
 withPrograms('of many announcements under one key, whichever process takes them, one is made', 2, async (scene) => {
@@ -161,7 +161,7 @@ withPrograms('of many announcements under one key, whichever process takes them,
   const idsByNumber = Map.groupBy(answers.flat(), ({ number }) => number);
   for (const same of idsByNumber.values()) assert.equal(new Set(same.map(({ id }) => id)).size, 1);
   assert.equal(idsByNumber.size, KEYS);
-  assert.deepEqual(await store.read(countEvents), [{ count: KEYS }]);
+  assert.deepEqual(await store.read(countEventsSql), [{ count: KEYS }]);
 });
 
 withPrograms('hooks that change meanwhile lose nothing and leave nothing waiting', 3, async (scene) => {
@@ -191,7 +191,7 @@ withPrograms('hooks that change meanwhile lose nothing and leave nothing waiting
   await receivers[2]!.waitFor(accepted.length);
   await sweepDeliveries(store, Date.now());
 
-  const rows = Map.groupBy(await store.read(listDeliveries), (row) => row.hook_id);
+  const rows = Map.groupBy(await store.read(listDeliveriesSql), (row) => row.hook_id);
   assert.equal(rows.get(stayingId)?.length, accepted.length);
   assert.equal(rows.get(heldId)?.length, accepted.length);
   assert.equal(new Set(uuidsOf(receivers[2]!)).size, accepted.length);
@@ -205,12 +205,12 @@ withPrograms('hooks that change meanwhile lose nothing and leave nothing waiting
   for (const row of rows.get(deletedId) ?? []) assert.ok(isOver(row.state), `${row.id} is ${row.state}`);
 });
 
-const countDeadlocks = statement<{ count: number }>(
+const countDeadlocksSql = statement<{ count: number }>(
   'test_intake_deadlocks',
   'SELECT COALESCE(SUM(deadlocks), 0) AS count FROM pg_stat_database',
 );
 
-const countOrphans = statement<{ count: number }>(
+const countOrphansSql = statement<{ count: number }>(
   'test_events_without_repository',
   'SELECT COUNT(*) AS count FROM events WHERE repository_id NOT IN (SELECT id FROM repositories)',
 );
@@ -251,6 +251,6 @@ test('repositories that are deleted and made again meanwhile make no deadlock', 
   }
   isOver = true;
   await Promise.all(callers);
-  assert.deepEqual(await store.read(countDeadlocks), [{ count: 0 }]);
-  assert.deepEqual(await store.read(countOrphans), [{ count: 0 }]);
+  assert.deepEqual(await store.read(countDeadlocksSql), [{ count: 0 }]);
+  assert.deepEqual(await store.read(countOrphansSql), [{ count: 0 }]);
 });

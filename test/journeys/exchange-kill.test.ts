@@ -24,7 +24,7 @@ const CODES_A_LIFE = 60;
 const AT_ONCE = 8;
 const environment = { AUTHORIZATION_CODE_SECONDS: '600', LOG_LEVEL: 'error', TRUSTED_PROXIES: '127.0.0.1' };
 
-const halfDone = statement<{ count: number }>(
+const halfDoneSql = statement<{ count: number }>(
   'test_half_done_exchanges',
   `SELECT (SELECT COUNT(*) FROM authorization_codes c
              LEFT JOIN token_families f ON f.family_id = c.family_id
@@ -95,5 +95,5 @@ test('T21 kill -9 in the middle of exchanges leaves no code half redeemed', asyn
   t.diagnostic(JSON.stringify(counts));
   assert.ok(counts.answered > 0 && counts.unanswered > 0, 'it was killed in the middle');
   await using store = await openTestStore(place);
-  assert.deepEqual(await store.read(halfDone), [{ count: 0 }]);
+  assert.deepEqual(await store.read(halfDoneSql), [{ count: 0 }]);
 });

@@ -133,11 +133,11 @@ async function waitForTheEnd(life: number, place: StorePlace): Promise<void> {
   await sleep(300 * random());
 }
 
-const sampledLengths: Statement<{ input_token_length: number }> = statement(
+const sampledLengthsSql: Statement<{ input_token_length: number }> = statement(
   'test-sampled-lengths',
   'SELECT input_token_length FROM samples WHERE target_model = $1 ORDER BY input_token_length',
 );
-const heldLeases: Statement<{ name: string; epoch: number }> = statement(
+const heldLeasesSql: Statement<{ name: string; epoch: number }> = statement(
   'test-held-trainer-leases',
   "SELECT name, epoch FROM leases WHERE name LIKE 'trainer:%' AND expires_at_ms > $1",
 );
@@ -145,7 +145,7 @@ const heldLeases: Statement<{ name: string; epoch: number }> = statement(
 async function checkStore(store: Store, reporters: readonly Reporter[]): Promise<number> {
   let versionCount = 0;
   for (const { model, acknowledged, version } of reporters) {
-    const lengths = (await store.read(sampledLengths, [model])).map((row) => row.input_token_length);
+    const lengths = (await store.read(sampledLengthsSql, [model])).map((row) => row.input_token_length);
     assert.equal(new Set(lengths).size, lengths.length, `a report of ${model} counts twice`);
     const known = new Set(lengths);
     for (let length = 1; length <= acknowledged; length++)
@@ -181,7 +181,7 @@ test(`kill -9 in ${LIVES} lives of reporting and learning loses nothing and leav
       await program.kill();
       await Promise.all(reports);
       await using store = await openTestStore(place);
-      for (const { name, epoch } of await store.read(heldLeases, [nowMs])) cutShort.add(`${name} ${epoch}`);
+      for (const { name, epoch } of await store.read(heldLeasesSql, [nowMs])) cutShort.add(`${name} ${epoch}`);
       versions = await checkStore(store, reporters);
     }
     const acknowledged = reporters.reduce((sum, reporter) => sum + reporter.acknowledged, 0);

@@ -28,7 +28,7 @@ interface Chain {
   acknowledged: number;
 }
 
-const familyStates: Statement<{ family_id: string; tokens: number; newest: number; live: number }> = statement(
+const familyStatesSql: Statement<{ family_id: string; tokens: number; newest: number; live: number }> = statement(
   'test-family-states',
   `SELECT family_id, COUNT(*) AS tokens, MAX(generation) AS newest,
      SUM(CASE WHEN rotated_at_ms IS NULL THEN 1 ELSE 0 END) AS live
@@ -91,7 +91,7 @@ test(`kill -9 during ${REFRESHES} refreshes loses no acknowledged token and fork
     assert.ok(lives >= 2, 'it was killed more than once');
 
     await using store = await openTestStore(place);
-    const families = await store.read(familyStates);
+    const families = await store.read(familyStatesSql);
     assert.equal(families.length, FAMILIES);
     for (const { tokens, newest, live } of families) {
       assert.equal(live, 1, 'one live successor');

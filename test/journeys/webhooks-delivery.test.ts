@@ -23,7 +23,7 @@ const HOOKS = 16;
 /** Sent and not yet stored, at most, when a worker dies. */
 const MAX_UNDER_WAY = 256;
 
-const countPending = statement<{ count: number }>(
+const countPendingSql = statement<{ count: number }>(
   'test_count_pending',
   `SELECT COUNT(*) AS count FROM deliveries WHERE state = 'pending'`,
 );
@@ -44,7 +44,7 @@ async function enqueueAll(store: Store, url: string, count: number): Promise<voi
 
 async function waitUntilNothingPends(store: Store): Promise<void> {
   for (;;) {
-    const rows = await store.read(countPending).catch(() => []);
+    const rows = await store.read(countPendingSql).catch(() => []);
     if (rows[0]?.count === 0) return;
     await realWorld.sleep(100);
   }

@@ -5,13 +5,13 @@ import { realWorld } from '../../src/world.ts';
 
 /** Hooks, deliveries and their outcome, straight in the store, where no rule of the API stands between. */
 
-const insertRepository = statement(
+const insertRepositorySql = statement(
   'test_insert_repository',
   `INSERT INTO repositories (id, owner_kind, owner_id, owner_login, path, path_key, name, description, is_private,
      default_branch, web_url, http_url, ssh_url, created_at_ms, updated_at_ms)
    VALUES ($1, 'user', $2, 'owner', $3, $3, $3, '', 0, 'main', '', '', '', 0, 0) ON CONFLICT (id) DO NOTHING`,
 );
-const insertHook = statement(
+const insertHookSql = statement(
   'test_insert_hook',
   `INSERT INTO hooks (id, repository_id, url, encryption_type, profile, secret, push_events, tag_push_events, issues_events,
      note_events, merge_requests_events, result_code, created_at_ms, updated_at_ms)
@@ -26,8 +26,8 @@ export interface TestHook {
 }
 
 export async function insertTestHook(store: Store, { id, url, ownerId = 'owner', secret }: TestHook): Promise<void> {
-  await store.write(insertRepository, [id, ownerId, `repository-${id}`]);
-  await store.write(insertHook, [id, id, url, secret ?? null]);
+  await store.write(insertRepositorySql, [id, ownerId, `repository-${id}`]);
+  await store.write(insertHookSql, [id, id, url, secret ?? null]);
 }
 
 export interface TestDelivery {
@@ -64,13 +64,13 @@ export interface DeliveryRow {
   readonly due_at_ms: number;
 }
 
-const deliveryById = statement<DeliveryRow>(
+const deliveryByIdSql = statement<DeliveryRow>(
   'test_delivery_by_id',
   'SELECT id, state, attempts, status, due_at_ms FROM deliveries WHERE id = $1',
 );
 
 export async function readDelivery(store: Store, id: number): Promise<DeliveryRow> {
-  const [row] = await store.read(deliveryById, [id]);
+  const [row] = await store.read(deliveryByIdSql, [id]);
   if (row === undefined) throw new Error(`There is no delivery ${id}`);
   return row;
 }
@@ -88,7 +88,7 @@ export async function waitForDelivery(
   }
 }
 
-const attemptsOf = statement<{
+const attemptsOfSql = statement<{
   attempt: number;
   outcome: string;
   status: number;
@@ -101,7 +101,7 @@ const attemptsOf = statement<{
 );
 
 export async function readAttempts(store: Store, id: number) {
-  return await store.read(attemptsOf, [id]);
+  return await store.read(attemptsOfSql, [id]);
 }
 
 /** The shards that the worker gets, with their epochs. */

@@ -36,7 +36,7 @@ export interface HookRow {
   readonly disabled_at_ms: number | null;
   readonly disabled_reason: string | null;
 }
-const hookRow = statement<HookRow>(
+const hookRowSql = statement<HookRow>(
   'test_hook_row',
   'SELECT result, result_code, disabled_at_ms, disabled_reason FROM hooks WHERE id = $1',
 );
@@ -47,7 +47,7 @@ export interface EndpointRow {
   readonly next_at_ms: number;
   readonly held_since_ms: number | null;
 }
-const endpointRow = statement<EndpointRow>(
+const endpointRowSql = statement<EndpointRow>(
   'test_endpoint_row',
   'SELECT origin, parked, next_at_ms, held_since_ms FROM endpoint_queue WHERE hook_id = $1',
 );
@@ -55,7 +55,7 @@ const endpointRow = statement<EndpointRow>(
 type IsThere<Row> = (row: Row) => boolean;
 
 export function waitForHook(store: Store, hookId: number, isThere: IsThere<HookRow> = () => true): Promise<HookRow> {
-  return waitForRow(store, hookRow, hookId, isThere);
+  return waitForRow(store, hookRowSql, hookId, isThere);
 }
 
 export function waitForEndpoint(
@@ -63,7 +63,7 @@ export function waitForEndpoint(
   hookId: number,
   isThere: IsThere<EndpointRow> = () => true,
 ): Promise<EndpointRow> {
-  return waitForRow(store, endpointRow, hookId, isThere);
+  return waitForRow(store, endpointRowSql, hookId, isThere);
 }
 
 async function waitForRow<Row extends object>(

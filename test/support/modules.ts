@@ -135,6 +135,16 @@ export function findSqlOutsideStores(files: readonly SourceFile[]): string[] {
     .map(toPath);
 }
 
+const STATEMENT_CONSTANT = /\bconst (\w+)(?:: [^=]+)? =\s*(?:statement|wideStatement|wideInsert)(?:<[^(]*>)?\(/g;
+
+/** A statement and the function that binds its parameters would otherwise want the same name. */
+export function findStatementsNamedOtherwise(files: readonly SourceFile[]): string[] {
+  return files.flatMap(({ path, text }) => {
+    const names = [...text.matchAll(STATEMENT_CONSTANT)].map((match) => match[1] ?? '');
+    return names.filter((name) => !name.endsWith('Sql')).map((name) => `${path}: ${name}`);
+  });
+}
+
 function toPath({ path }: SourceFile): string {
   return path;
 }

@@ -32,32 +32,32 @@ export interface NoteRow {
   readonly body: Uint8Array | null;
 }
 
-export const insertNote: Statement<{ readonly id: string }> = statement(
+export const insertNoteSql: Statement<{ readonly id: string }> = statement(
   'test_note_insert',
   'INSERT INTO note (id, number) VALUES ($1, $2) RETURNING id',
 );
 
-export const insertFullNote: Statement<Row> = statement(
+export const insertFullNoteSql: Statement<Row> = statement(
   'test_note_insert_full',
   'INSERT INTO note (id, number, ratio, body, parent_id) VALUES ($1, $2, $3, $4, $5)',
 );
 
-export const findNote: Statement<NoteRow> = statement(
+export const findNoteSql: Statement<NoteRow> = statement(
   'test_note_find',
   'SELECT id, number, ratio, body FROM note WHERE id = $1',
 );
 
-export const listNotes: Statement<{ readonly id: string; readonly number: number }> = statement(
+export const listNotesSql: Statement<{ readonly id: string; readonly number: number }> = statement(
   'test_note_list',
   'SELECT id, number FROM note ORDER BY id',
 );
 
-export const takeNote: Statement<{ readonly id: string }> = statement(
+export const takeNoteSql: Statement<{ readonly id: string }> = statement(
   'test_note_take',
   'UPDATE note SET number = number - 1 WHERE id = $1 AND number > 0 RETURNING id',
 );
 
-const sumNotes: Statement<{ readonly total: number | null }> = statement(
+const sumNotesSql: Statement<{ readonly total: number | null }> = statement(
   'test_note_sum',
   'SELECT SUM(number) AS total FROM note',
 );
@@ -67,8 +67,8 @@ export const takeNoteOnce = conditionalProcedure(
   import.meta.url,
   'takeNoteOnce',
   async (transaction, { id, receipt }: { readonly id: string; readonly receipt: string }) => {
-    if ((await transaction.run(takeNote, [id])).length === 0) return false;
-    await transaction.run(insertNote, [receipt, 1]);
+    if ((await transaction.run(takeNoteSql, [id])).length === 0) return false;
+    await transaction.run(insertNoteSql, [receipt, 1]);
     return true;
   },
 );
@@ -78,43 +78,43 @@ export const insertWithinLimit = procedure(
   import.meta.url,
   'insertWithinLimit',
   async (transaction, input: { readonly id: string; readonly limit: number }) => {
-    const [row] = await transaction.run(sumNotes, []);
+    const [row] = await transaction.run(sumNotesSql, []);
     if ((row?.total ?? 0) >= input.limit) return { isInserted: false };
-    await transaction.run(insertNote, [input.id, 1]);
+    await transaction.run(insertNoteSql, [input.id, 1]);
     return { isInserted: true };
   },
 );
 
 export const insertAndRefuse = procedure(import.meta.url, 'insertAndRefuse', async (transaction, id: string) => {
-  await transaction.run(insertNote, [id, 1]);
+  await transaction.run(insertNoteSql, [id, 1]);
   throw new Failure('forbidden', 'Cannot insert: not today', { field: 'id' });
 });
 
 export const insertAndForgive = procedure(import.meta.url, 'insertAndForgive', async (transaction, id: string) => {
-  await transaction.run(insertNote, [`${id}-before`, 1]);
-  await transaction.run(insertNote, [id, 1]).catch(() => undefined);
+  await transaction.run(insertNoteSql, [`${id}-before`, 1]);
+  await transaction.run(insertNoteSql, [id, 1]).catch(() => undefined);
   return 'forgiven';
 });
 
 export const insertAndWait = procedure(import.meta.url, 'insertAndWait', async (transaction, id: string) => {
-  await transaction.run(insertNote, [id, 1]);
+  await transaction.run(insertNoteSql, [id, 1]);
   await new Promise((resolve) => setTimeout(resolve, 50));
-  await transaction.run(insertNote, [`${id}-late`, 1]);
+  await transaction.run(insertNoteSql, [`${id}-late`, 1]);
 });
 
 export const insertAndBreak = procedure(import.meta.url, 'insertAndBreak', async (transaction, id: string) => {
-  await transaction.run(insertNote, [id, 1]);
+  await transaction.run(insertNoteSql, [id, 1]);
   throw new TypeError('broken');
 });
 
 export const insertPair = procedure(import.meta.url, 'insertPair', async (transaction, id: string) => {
-  await transaction.run(insertNote, [`${id}-a`, 1]);
-  await transaction.run(insertNote, [`${id}-b`, 1]);
+  await transaction.run(insertNoteSql, [`${id}-a`, 1]);
+  await transaction.run(insertNoteSql, [`${id}-b`, 1]);
 });
 
 /** Ends the thread that it runs in; only for SQLite, where that is the writer's. */
 export const insertAndExit = procedure(import.meta.url, 'insertAndExit', async (transaction, id: string) => {
-  await transaction.run(insertNote, [id, 1]);
+  await transaction.run(insertNoteSql, [id, 1]);
   process.exit(1);
 });
 
@@ -122,7 +122,7 @@ export const insertAndAnswerFunction = procedure(
   import.meta.url,
   'insertAndAnswerFunction',
   async (transaction, id: string) => {
-    await transaction.run(insertNote, [id, 1]);
+    await transaction.run(insertNoteSql, [id, 1]);
     return () => id;
   },
 );

@@ -9,16 +9,16 @@ export interface Acknowledged {
   readonly observed: ReadonlySet<number>;
 }
 
-const storedObservations = statement<{ number: number }>(
+const storedObservationsSql = statement<{ number: number }>(
   'test-load-observations',
   'SELECT DISTINCT input_token_length AS number FROM samples',
 );
-const forkedFamilies = statement<{ family_id: string }>(
+const forkedFamiliesSql = statement<{ family_id: string }>(
   'test-load-forked-families',
   `SELECT family_id FROM refresh_tokens GROUP BY family_id
    HAVING SUM(CASE WHEN rotated_at_ms IS NULL THEN 1 ELSE 0 END) > 1 OR COUNT(*) <> MAX(generation) + 1`,
 );
-const halfRedeemedCodes = statement<{ count: number }>(
+const halfRedeemedCodesSql = statement<{ count: number }>(
   'test-load-half-redeemed-codes',
   `SELECT (SELECT COUNT(*) FROM authorization_codes c LEFT JOIN token_families f ON f.family_id = c.family_id
              WHERE (c.redeemed_at_ms IS NULL) <> (f.family_id IS NULL))
@@ -32,10 +32,10 @@ export async function findLosses(state: Acknowledged, store: Store): Promise<str
   for (const [hook, received] of state.receivedAtMs.entries())
     for (const number of state.acceptedAtMs.keys())
       if (!received.has(number)) losses.push(`event ${number} did not come to hook ${hook}`);
-  const stored = new Set((await store.read(storedObservations)).map(({ number }) => number));
+  const stored = new Set((await store.read(storedObservationsSql)).map(({ number }) => number));
   for (const number of state.observed) if (!stored.has(number)) losses.push(`observation ${number} is not stored`);
-  for (const row of await store.read(forkedFamilies)) losses.push(`refresh tokens of ${row.family_id} have forked`);
-  const [half] = await store.read(halfRedeemedCodes);
+  for (const row of await store.read(forkedFamiliesSql)) losses.push(`refresh tokens of ${row.family_id} have forked`);
+  const [half] = await store.read(halfRedeemedCodesSql);
   if (half?.count !== 0) losses.push(`${half?.count} codes are redeemed by half`);
   return losses;
 }

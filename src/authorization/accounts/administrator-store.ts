@@ -2,7 +2,7 @@
 import { type BoundStatement, type Procedure, procedure, type Store, statement } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 
-const activeAdministrators = statement<{ id: string }>(
+const activeAdministratorsSql = statement<{ id: string }>(
   'active-administrators',
   'SELECT id FROM users WHERE is_admin = 1 AND disabled_at_ms IS NULL ORDER BY id LIMIT 2',
 );
@@ -18,7 +18,7 @@ export const withdrawOnce: Procedure<Withdrawal, boolean> = procedure(
   import.meta.url,
   'withdrawOnce',
   async (transaction, { userId, statements }) => {
-    const left = await transaction.run(activeAdministrators, []);
+    const left = await transaction.run(activeAdministratorsSql, []);
     if (left.length === 1 && left[0]?.id === userId) return false;
     for (const { statement, parameters } of statements) await transaction.run(statement, parameters);
     return true;

@@ -11,21 +11,21 @@ interface AttemptRow {
   readonly last_at_ms: number;
 }
 
-const readAttempts = statement<AttemptRow>(
+const readAttemptsSql = statement<AttemptRow>(
   'read-sign-in-attempts',
   'SELECT debt_ms, last_at_ms FROM sign_in_attempts WHERE subject = $1',
 );
-const countAttempt = statement(
+const countAttemptSql = statement(
   'count-sign-in-attempt',
   `INSERT INTO sign_in_attempts (subject, debt_ms, last_at_ms) VALUES ($1, $2, $3)
    ON CONFLICT (subject) DO UPDATE SET debt_ms = excluded.debt_ms, last_at_ms = excluded.last_at_ms`,
 );
-const forgiveAttempts = statement('forgive-sign-in-attempts', 'DELETE FROM sign_in_attempts WHERE subject = $1');
-const forgiveOne = statement(
+const forgiveAttemptsSql = statement('forgive-sign-in-attempts', 'DELETE FROM sign_in_attempts WHERE subject = $1');
+const forgiveOneSql = statement(
   'forgive-one-sign-in-attempt',
   'UPDATE sign_in_attempts SET debt_ms = debt_ms - $2 WHERE subject = $1 AND debt_ms >= $2',
 );
-const sweepAttempts = statement<{ subject: string }>(
+const sweepAttemptsSql = statement<{ subject: string }>(
   'sweep-sign-in-attempts',
   `DELETE FROM sign_in_attempts WHERE subject IN
      (SELECT subject FROM sign_in_attempts WHERE last_at_ms <= $1 ORDER BY last_at_ms LIMIT $2) RETURNING subject`,
@@ -45,16 +45,16 @@ export const reserveAttempt: Procedure<Attempt, number> = procedure(
     for (const subject of subjects) counts.push(await readCount(transaction, subject, nowMs));
     const waitMs = waitOfAttempt(counts);
     for (const { key, policy, levelMs, isAhead } of counts) {
-      if (waitMs === 0) await transaction.run(countAttempt, [key, levelMs + policy.forgetOneMs, nowMs]);
+      if (waitMs === 0) await transaction.run(countAttemptSql, [key, levelMs + policy.forgetOneMs, nowMs]);
       // After the clock was set back, the wait must not last until it reaches the old time again.
-      else if (isAhead) await transaction.run(countAttempt, [key, levelMs, nowMs]);
+      else if (isAhead) await transaction.run(countAttemptSql, [key, levelMs, nowMs]);
     }
     return waitMs;
   },
 );
 
 async function readCount(transaction: Transaction, subject: AttemptSubject, nowMs: number) {
-  const [row] = await transaction.run(readAttempts, [subject.key]);
+  const [row] = await transaction.run(readAttemptsSql, [subject.key]);
   const agoMs = row === undefined ? 0 : Math.max(0, nowMs - row.last_at_ms);
   const levelMs = drain(row?.debt_ms ?? 0, agoMs);
   const isAhead = row !== undefined && row.last_at_ms > nowMs;
@@ -74,8 +74,8 @@ export async function forgiveAttempt(store: Store, subjects: readonly AttemptSub
   await store.writeAll(
     subjects.map(({ key, policy, isClearedOnSuccess: isOwn }) =>
       isOwn
-        ? { statement: forgiveAttempts, parameters: [key] }
-        : { statement: forgiveOne, parameters: [key, policy.forgetOneMs] },
+        ? { statement: forgiveAttemptsSql, parameters: [key] }
+        : { statement: forgiveOneSql, parameters: [key, policy.forgetOneMs] },
     ),
   );
 }
@@ -83,11 +83,11 @@ export async function forgiveAttempt(store: Store, subjects: readonly AttemptSub
 /** It was not judged: everything counted is taken back, and no earlier failure is forgotten. */
 export async function takeBackAttempt(store: Store, subjects: readonly AttemptSubject[]): Promise<void> {
   await store.writeAll(
-    subjects.map(({ key, policy }) => ({ statement: forgiveOne, parameters: [key, policy.forgetOneMs] })),
+    subjects.map(({ key, policy }) => ({ statement: forgiveOneSql, parameters: [key, policy.forgetOneMs] })),
   );
 }
 
 /** Removes at most `limit` counts that have run down; returns how many. */
 export async function sweepForgottenAttempts(store: Store, nowMs: number, limit: number): Promise<number> {
-  return (await store.write(sweepAttempts, [nowMs - FORGET_AFTER_MS, limit])).length;
+  return (await store.write(sweepAttemptsSql, [nowMs - FORGET_AFTER_MS, limit])).length;
 }

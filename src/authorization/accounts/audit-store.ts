@@ -101,22 +101,22 @@ interface EventRow {
 
 const EVENT_COLUMNS = 'id, at_ms, kind, user_id, actor_id, client_id, address, details';
 
-const insertEvent = statement(
+const insertEventSql = statement(
   'insert-audit-event',
   `INSERT INTO audit_events (${EVENT_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
 );
-const eventsBefore = statement<EventRow>(
+const eventsBeforeSql = statement<EventRow>(
   'audit-events-before',
   `SELECT ${EVENT_COLUMNS} FROM audit_events WHERE (at_ms, id) < ($1, $2) ORDER BY at_ms DESC, id DESC LIMIT $3`,
 );
-const userEventsBefore = statement<EventRow>(
+const userEventsBeforeSql = statement<EventRow>(
   'audit-events-of-user-before',
   `SELECT ${EVENT_COLUMNS} FROM audit_events
    WHERE user_id = $4 AND (at_ms, id) < ($1, $2) ORDER BY at_ms DESC, id DESC LIMIT $3`,
 );
 
 // Bounded, so that a sweep never holds up other writes.
-const sweepEvents = statement<{ id: string }>(
+const sweepEventsSql = statement<{ id: string }>(
   'sweep-audit-events',
   `DELETE FROM audit_events WHERE id IN
      (SELECT id FROM audit_events WHERE at_ms < $1 ORDER BY at_ms, id LIMIT $2) RETURNING id`,
@@ -125,7 +125,7 @@ const sweepEvents = statement<{ id: string }>(
 /** Inserts the audit row of `event`. Execute it in the transaction that makes the change. */
 export function auditStatement(event: AuditEvent, nowMs: number): BoundStatement {
   return {
-    statement: insertEvent,
+    statement: insertEventSql,
     parameters: [
       // The id only keeps two events of one millisecond apart; nothing is decided by it.
       randomUUID(),
@@ -160,8 +160,8 @@ export async function listEvents(store: Pick<Store, 'read'>, query: EventQuery):
   const { atMs, id } = query.before ?? NEWEST;
   const rows =
     query.userId === undefined
-      ? await store.read(eventsBefore, [atMs, id, query.limit])
-      : await store.read(userEventsBefore, [atMs, id, query.limit, query.userId]);
+      ? await store.read(eventsBeforeSql, [atMs, id, query.limit])
+      : await store.read(userEventsBeforeSql, [atMs, id, query.limit, query.userId]);
   return rows.map(toEvent);
 }
 
@@ -180,5 +180,5 @@ function toEvent(row: EventRow): RecordedEvent {
 
 /** Removes at most `limit` events from before `untilMs`; returns how many. */
 export async function sweepOldEvents(store: Store, untilMs: number, limit: number): Promise<number> {
-  return (await store.write(sweepEvents, [untilMs, limit])).length;
+  return (await store.write(sweepEventsSql, [untilMs, limit])).length;
 }

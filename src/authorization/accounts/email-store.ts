@@ -9,11 +9,11 @@ import {
 } from '../../database/store.ts';
 import { Failure } from '../../errors.ts';
 
-const userByVerifiedEmail = statement<{ id: string }>(
+const userByVerifiedEmailSql = statement<{ id: string }>(
   'user-by-verified-email',
   'SELECT id FROM users WHERE verified_email_key = $1',
 );
-const setVerifiedEmail = statement(
+const setVerifiedEmailSql = statement(
   'set-verified-email',
   'UPDATE users SET email = $2, verified_email_key = $3 WHERE id = $1',
 );
@@ -33,7 +33,7 @@ export function emailKey(email: string | null): string | null {
 
 /** Throws `conflict` when the address is verified for another account, and so undoes the transaction. */
 export async function checkEmailFree(transaction: Transaction, email: string | null): Promise<void> {
-  if ((await transaction.run(userByVerifiedEmail, [emailKey(email)])).length > 0) throw refuseEmail(email);
+  if ((await transaction.run(userByVerifiedEmailSql, [emailKey(email)])).length > 0) throw refuseEmail(email);
 }
 
 function refuseEmail(email: string | null): Failure {
@@ -42,7 +42,7 @@ function refuseEmail(email: string | null): Failure {
 }
 
 export async function isVerifiedEmailTaken(store: Store, email: string): Promise<boolean> {
-  return (await store.read(userByVerifiedEmail, [emailKey(email)])).length > 0;
+  return (await store.read(userByVerifiedEmailSql, [emailKey(email)])).length > 0;
 }
 
 export interface EmailVerification {
@@ -58,9 +58,9 @@ export const verifyEmailOnce: Procedure<EmailVerification, boolean> = procedure(
   'verifyEmailOnce',
   async (transaction, { userId, email, statements }) => {
     const key = emailKey(email);
-    const [owner] = await transaction.run(userByVerifiedEmail, [key]);
+    const [owner] = await transaction.run(userByVerifiedEmailSql, [key]);
     if (owner !== undefined && owner.id !== userId) return false;
-    await transaction.run(setVerifiedEmail, [userId, email, key]);
+    await transaction.run(setVerifiedEmailSql, [userId, email, key]);
     for (const { statement, parameters } of statements) await transaction.run(statement, parameters);
     return true;
   },

@@ -40,47 +40,47 @@ interface OrganizationRow {
 
 const ORGANIZATION_COLUMNS = 'id, login, name, created_at_ms';
 
-const organizationByLogin = statement<OrganizationRow>(
+const organizationByLoginSql = statement<OrganizationRow>(
   'organization-by-login',
   `SELECT ${ORGANIZATION_COLUMNS} FROM organizations WHERE login_key = $1`,
 );
-const organizationsAfter = statement<OrganizationRow>(
+const organizationsAfterSql = statement<OrganizationRow>(
   'organizations-after',
   `SELECT ${ORGANIZATION_COLUMNS} FROM organizations WHERE login_key > $1 ORDER BY login_key LIMIT $2`,
 );
-const organizationsOfUser = statement<OrganizationRow & { role: MemberRole }>(
+const organizationsOfUserSql = statement<OrganizationRow & { role: MemberRole }>(
   'organizations-of-user',
   `SELECT o.id, o.login, o.name, o.created_at_ms, m.role FROM organization_members m
    JOIN organizations o ON o.id = m.organization_id WHERE m.user_id = $1 ORDER BY o.login_key`,
 );
-const takeOrganizationLogin = statement<{ login_key: string }>(
+const takeOrganizationLoginSql = statement<{ login_key: string }>(
   'take-organization-login',
   `INSERT INTO logins (login_key, kind, owner_id) VALUES ($1, 'organization', $2)
    ON CONFLICT (login_key) DO NOTHING RETURNING login_key`,
 );
-const insertOrganization = statement(
+const insertOrganizationSql = statement(
   'insert-organization',
   'INSERT INTO organizations (id, login, login_key, name, created_at_ms) VALUES ($1, $2, $3, $4, $5)',
 );
-const upsertMember = statement(
+const upsertMemberSql = statement(
   'upsert-organization-member',
   `INSERT INTO organization_members (organization_id, user_id, role, added_at_ms) VALUES ($1, $2, $3, $4)
    ON CONFLICT (organization_id, user_id) DO UPDATE SET role = excluded.role`,
 );
-const deleteMember = statement<{ user_id: string }>(
+const deleteMemberSql = statement<{ user_id: string }>(
   'delete-organization-member',
   'DELETE FROM organization_members WHERE organization_id = $1 AND user_id = $2 RETURNING user_id',
 );
-const membersOf = statement<{ user_id: string; login: string; name: string; role: MemberRole }>(
+const membersOfSql = statement<{ user_id: string; login: string; name: string; role: MemberRole }>(
   'members-of-organization',
   `SELECT m.user_id, u.login, u.name, m.role FROM organization_members m
    JOIN users u ON u.id = m.user_id WHERE m.organization_id = $1 ORDER BY u.login_key`,
 );
-const ownersOf = statement<{ user_id: string }>(
+const ownersOfSql = statement<{ user_id: string }>(
   'owners-of-organization',
   `SELECT user_id FROM organization_members WHERE organization_id = $1 AND role = 'owner'`,
 );
-const ownerRole = statement<{ role: MemberRole }>(
+const ownerRoleSql = statement<{ role: MemberRole }>(
   'role-in-organization',
   'SELECT role FROM organization_members WHERE organization_id = $1 AND user_id = $2',
 );
@@ -90,23 +90,26 @@ function toOrganization(row: OrganizationRow): Organization {
 }
 
 export async function findOrganizationByLogin(store: Store, login: string): Promise<Organization | undefined> {
-  const [row] = await store.read(organizationByLogin, [loginKey(login)]);
+  const [row] = await store.read(organizationByLoginSql, [loginKey(login)]);
   return row && toOrganization(row);
 }
 
 export async function listOrganizations(store: Store, limit: number, afterLogin = ''): Promise<Organization[]> {
-  return (await store.read(organizationsAfter, [loginKey(afterLogin), limit])).map(toOrganization);
+  return (await store.read(organizationsAfterSql, [loginKey(afterLogin), limit])).map(toOrganization);
 }
 
 export async function listOrganizationsOfUser(
   store: Store,
   userId: string,
 ): Promise<(Organization & { readonly role: MemberRole })[]> {
-  return (await store.read(organizationsOfUser, [userId])).map((row) => ({ ...toOrganization(row), role: row.role }));
+  return (await store.read(organizationsOfUserSql, [userId])).map((row) => ({
+    ...toOrganization(row),
+    role: row.role,
+  }));
 }
 
 export async function listMembers(store: Store, organizationId: string): Promise<Member[]> {
-  const rows = await store.read(membersOf, [organizationId]);
+  const rows = await store.read(membersOfSql, [organizationId]);
   return rows.map((row) => ({ userId: row.user_id, login: row.login, name: row.name, role: row.role }));
 }
 
@@ -115,7 +118,7 @@ export async function findMemberRole(
   organizationId: string,
   userId: string,
 ): Promise<MemberRole | undefined> {
-  return (await store.read(ownerRole, [organizationId, userId]))[0]?.role;
+  return (await store.read(ownerRoleSql, [organizationId, userId]))[0]?.role;
 }
 
 export interface NewOrganization {
@@ -137,10 +140,10 @@ export const insertOrganizationOnce: Procedure<OrganizationInsert, 'created' | '
   'insertOrganizationOnce',
   async (transaction, organization) => {
     const { id, login, name, ownerId, nowMs } = organization;
-    const taken = await transaction.run(takeOrganizationLogin, [loginKey(login), id]);
+    const taken = await transaction.run(takeOrganizationLoginSql, [loginKey(login), id]);
     if (taken.length === 0) return 'taken';
-    await transaction.run(insertOrganization, [id, login, loginKey(login), name, nowMs]);
-    await transaction.run(upsertMember, [id, ownerId, 'owner', nowMs]);
+    await transaction.run(insertOrganizationSql, [id, login, loginKey(login), name, nowMs]);
+    await transaction.run(upsertMemberSql, [id, ownerId, 'owner', nowMs]);
     const audit =
       organization.audit ??
       auditStatement({ kind: 'organization_created', userId: ownerId, details: { login } }, nowMs);
@@ -186,7 +189,7 @@ function changeEvent(change: MemberChange, details: Record<string, string>): Aud
 export async function setMember(store: Store, change: MemberChange, role: MemberRole): Promise<void> {
   const { organizationId, userId, nowMs } = change;
   await store.writeAll([
-    { statement: upsertMember, parameters: [organizationId, userId, role, nowMs] },
+    { statement: upsertMemberSql, parameters: [organizationId, userId, role, nowMs] },
     auditStatement(changeEvent(change, { organization: organizationId, role }), nowMs),
   ]);
 }
@@ -197,9 +200,9 @@ export const deleteMemberUnlessLast: Procedure<MemberChange, 'removed' | 'absent
   'deleteMemberUnlessLast',
   async (transaction, change) => {
     const { organizationId, userId, nowMs } = change;
-    const owners = await transaction.run(ownersOf, [organizationId]);
+    const owners = await transaction.run(ownersOfSql, [organizationId]);
     if (owners.length === 1 && owners[0]?.user_id === userId) return 'last_owner';
-    const removed = await transaction.run(deleteMember, [organizationId, userId]);
+    const removed = await transaction.run(deleteMemberSql, [organizationId, userId]);
     if (removed.length === 0) return 'absent';
     const audit = auditStatement(changeEvent(change, { organization: organizationId, role: 'none' }), nowMs);
     await transaction.run(audit.statement, audit.parameters);

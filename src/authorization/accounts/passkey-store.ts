@@ -26,23 +26,23 @@ interface PasskeyRow {
 
 const PASSKEY_COLUMNS = 'id, user_id, name, public_key, counter, transports, created_at_ms, last_used_at_ms';
 
-const passkeyById = statement<PasskeyRow>('passkey-by-id', `SELECT ${PASSKEY_COLUMNS} FROM passkeys WHERE id = $1`);
-const passkeysOfUser = statement<PasskeyRow>(
+const passkeyByIdSql = statement<PasskeyRow>('passkey-by-id', `SELECT ${PASSKEY_COLUMNS} FROM passkeys WHERE id = $1`);
+const passkeysOfUserSql = statement<PasskeyRow>(
   'passkeys-of-user',
   `SELECT ${PASSKEY_COLUMNS} FROM passkeys WHERE user_id = $1 ORDER BY created_at_ms, id`,
 );
-const insertPasskey = statement<{ id: string }>(
+const insertPasskeySql = statement<{ id: string }>(
   'insert-passkey',
   `INSERT INTO passkeys (id, user_id, name, public_key, counter, transports, created_at_ms)
    VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (id) DO NOTHING RETURNING id`,
 );
 // WebAuthn §6.1.1: a counter that does not rise reveals a copy; authenticators without a counter always send 0.
-const usePasskeyStatement = statement<{ id: string }>(
+const usePasskeySql = statement<{ id: string }>(
   'use-passkey',
   `UPDATE passkeys SET counter = $2, last_used_at_ms = $3
    WHERE id = $1 AND (counter < $2 OR (counter = 0 AND $2 = 0)) RETURNING id`,
 );
-const deletePasskey = statement<{ id: string }>(
+const deletePasskeySql = statement<{ id: string }>(
   'delete-passkey',
   'DELETE FROM passkeys WHERE id = $1 AND user_id = $2 RETURNING id',
 );
@@ -61,18 +61,18 @@ function toPasskey(row: PasskeyRow): Passkey {
 }
 
 export async function findPasskey(store: Store, id: string): Promise<Passkey | undefined> {
-  const [row] = await store.read(passkeyById, [id]);
+  const [row] = await store.read(passkeyByIdSql, [id]);
   return row && toPasskey(row);
 }
 
 export async function listPasskeys(store: Store, userId: string): Promise<Passkey[]> {
-  return (await store.read(passkeysOfUser, [userId])).map(toPasskey);
+  return (await store.read(passkeysOfUserSql, [userId])).map(toPasskey);
 }
 
 export function insertPasskeyStatement(passkey: Omit<Passkey, 'lastUsedAtMs'>): BoundStatement {
   const { id, userId, name, publicKey, counter, transports, createdAtMs } = passkey;
   return {
-    statement: insertPasskey,
+    statement: insertPasskeySql,
     parameters: [id, userId, name, publicKey, counter, transports.join(' '), createdAtMs],
   };
 }
@@ -82,9 +82,9 @@ export async function usePasskey(
   store: Store,
   use: { readonly id: string; readonly counter: number; readonly nowMs: number },
 ): Promise<boolean> {
-  return (await store.write(usePasskeyStatement, [use.id, use.counter, use.nowMs])).length > 0;
+  return (await store.write(usePasskeySql, [use.id, use.counter, use.nowMs])).length > 0;
 }
 
 export function deletePasskeyStatement(id: string, userId: string): BoundStatement {
-  return { statement: deletePasskey, parameters: [id, userId] };
+  return { statement: deletePasskeySql, parameters: [id, userId] };
 }

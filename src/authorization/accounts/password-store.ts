@@ -1,7 +1,7 @@
 /** A new password. It raises the person's credential generation, which ends what was made before it (credential-condition-store.ts). */
 import { type BoundStatement, type Procedure, procedure, statement } from '../../database/store.ts';
 
-const setPassword = statement<{ id: string }>(
+const setPasswordSql = statement<{ id: string }>(
   'set-password',
   `UPDATE users SET password_hash = $2, password_changed_at_ms = $3, epoch = epoch + 1
    WHERE id = $1 AND epoch = COALESCE($4, epoch) RETURNING id`,
@@ -9,7 +9,7 @@ const setPassword = statement<{ id: string }>(
 
 /** Ends every session, and all that applications were given, with the same statement. */
 export function setPasswordStatement(userId: string, passwordHash: string, nowMs: number): BoundStatement {
-  return { statement: setPassword, parameters: [userId, passwordHash, nowMs, null] };
+  return { statement: setPasswordSql, parameters: [userId, passwordHash, nowMs, null] };
 }
 
 export interface PasswordChange {
@@ -27,7 +27,7 @@ export const changePasswordOnce: Procedure<PasswordChange, boolean> = procedure(
   import.meta.url,
   'changePasswordOnce',
   async (transaction, { userId, credentialGeneration, passwordHash, nowMs, statements }) => {
-    const changed = await transaction.run(setPassword, [userId, passwordHash, nowMs, credentialGeneration]);
+    const changed = await transaction.run(setPasswordSql, [userId, passwordHash, nowMs, credentialGeneration]);
     if (changed.length === 0) return false;
     for (const { statement, parameters } of statements) await transaction.run(statement, parameters);
     return true;

@@ -50,12 +50,12 @@ interface SessionRow extends UserRow {
   readonly last_seen_at_ms: number;
 }
 
-const insertSession = statement(
+const insertSessionSql = statement(
   'insert-session',
   `INSERT INTO sessions (id, token_hash, user_id, user_epoch, method, auth_time_ms, last_seen_at_ms, address, user_agent)
    VALUES ($1, $2, $3, $4, $5, $6, $6, $7, $8)`,
 );
-const liveSession = statement<SessionRow>(
+const liveSessionSql = statement<SessionRow>(
   'live-session',
   `SELECT s.id AS session_id, s.method, s.auth_time_ms, s.last_seen_at_ms, u.id, u.login, u.name, u.email,
      u.verified_email_key, u.is_admin,
@@ -64,28 +64,28 @@ const liveSession = statement<SessionRow>(
    WHERE s.token_hash = $1 AND s.last_seen_at_ms > $2 AND s.auth_time_ms > $3 AND u.disabled_at_ms IS NULL
      AND s.user_epoch = u.epoch`,
 );
-const seeSession = statement('see-session', 'UPDATE sessions SET last_seen_at_ms = $2 WHERE id = $1');
-const sessionsOfUser = statement<EntryRow>(
+const seeSessionSql = statement('see-session', 'UPDATE sessions SET last_seen_at_ms = $2 WHERE id = $1');
+const sessionsOfUserSql = statement<EntryRow>(
   'sessions-of-user',
   `SELECT s.id, s.method, s.auth_time_ms, s.last_seen_at_ms, s.address, s.user_agent
    FROM sessions s JOIN users u ON u.id = s.user_id AND u.epoch = s.user_epoch
    WHERE s.user_id = $1 AND s.last_seen_at_ms > $2 AND s.auth_time_ms > $3 ORDER BY s.last_seen_at_ms DESC, s.id`,
 );
 // The user is named too: a guessed id cannot end another person's session.
-const deleteSession = statement<{ id: string }>(
+const deleteSessionSql = statement<{ id: string }>(
   'delete-session',
   'DELETE FROM sessions WHERE id = $1 AND user_id = $2 RETURNING id',
 );
-const deleteOtherSessions = statement<{ id: string }>(
+const deleteOtherSessionsSql = statement<{ id: string }>(
   'delete-other-sessions',
   'DELETE FROM sessions WHERE user_id = $1 AND id <> $2 RETURNING id',
 );
-const keepSession = statement(
+const keepSessionSql = statement(
   'keep-session',
   'UPDATE sessions SET user_epoch = (SELECT epoch FROM users WHERE id = $2) WHERE id = $1 AND user_id = $2',
 );
 // Bounded, so that a sweep never holds up other writes.
-const sweepSessions = statement<{ id: string }>(
+const sweepSessionsSql = statement<{ id: string }>(
   'sweep-sessions',
   `DELETE FROM sessions WHERE id IN
      (SELECT id FROM sessions WHERE last_seen_at_ms <= $1 ORDER BY last_seen_at_ms LIMIT $2) RETURNING id`,
@@ -118,7 +118,7 @@ export async function createSession(
   const userAgent = session.userAgent.slice(0, 300);
   await store.writeAll([
     {
-      statement: insertSession,
+      statement: insertSessionSql,
       parameters: [id, hashSessionToken(token), user.id, user.credentialGeneration, method, nowMs, address, userAgent],
     },
     auditStatement({ kind: 'sign_in', userId: user.id, address, details: { method } }, nowMs),
@@ -129,9 +129,9 @@ export async function createSession(
 
 /** The live session behind a cookie; it is marked as seen. A disabled person has none. */
 export async function findSession(store: Store, token: string, nowMs: number): Promise<StoredSession | undefined> {
-  const [row] = await store.read(liveSession, [hashSessionToken(token), nowMs - IDLE_MS, nowMs - LONGEST_MS]);
+  const [row] = await store.read(liveSessionSql, [hashSessionToken(token), nowMs - IDLE_MS, nowMs - LONGEST_MS]);
   if (row === undefined) return undefined;
-  if (Math.abs(nowMs - row.last_seen_at_ms) >= SEEN_STEP_MS) await store.write(seeSession, [row.session_id, nowMs]);
+  if (Math.abs(nowMs - row.last_seen_at_ms) >= SEEN_STEP_MS) await store.write(seeSessionSql, [row.session_id, nowMs]);
   return {
     id: row.session_id,
     user: toUser(row),
@@ -143,7 +143,7 @@ export async function findSession(store: Store, token: string, nowMs: number): P
 
 /** The live sessions of a person, the latest seen first. */
 export async function listSessions(store: Store, userId: string, nowMs: number): Promise<SessionEntry[]> {
-  const rows = await store.read(sessionsOfUser, [userId, nowMs - IDLE_MS, nowMs - LONGEST_MS]);
+  const rows = await store.read(sessionsOfUserSql, [userId, nowMs - IDLE_MS, nowMs - LONGEST_MS]);
   return rows.map((row) => ({
     id: row.id,
     method: row.method,
@@ -155,22 +155,22 @@ export async function listSessions(store: Store, userId: string, nowMs: number):
 }
 
 export function endSessionStatement(sessionId: string, userId: string): BoundStatement {
-  return { statement: deleteSession, parameters: [sessionId, userId] };
+  return { statement: deleteSessionSql, parameters: [sessionId, userId] };
 }
 
 /** Keeps one session valid after its person's credential generation was raised; executed after the statement that raises it. */
 export function keepSessionStatement(sessionId: string, userId: string): BoundStatement {
-  return { statement: keepSession, parameters: [sessionId, userId] };
+  return { statement: keepSessionSql, parameters: [sessionId, userId] };
 }
 
 /** Ends every session of a person but one; `''` keeps none. */
 export function endOtherSessionsStatement(userId: string, keptSessionId: string): BoundStatement {
-  return { statement: deleteOtherSessions, parameters: [userId, keptSessionId] };
+  return { statement: deleteOtherSessionsSql, parameters: [userId, keptSessionId] };
 }
 
 /** Removes at most `limit` sessions that can no longer be used; returns how many. */
 export async function sweepExpiredSessions(store: Store, nowMs: number, limit: number): Promise<number> {
-  return (await store.write(sweepSessions, [nowMs - IDLE_MS, limit])).length;
+  return (await store.write(sweepSessionsSql, [nowMs - IDLE_MS, limit])).length;
 }
 
 export interface SessionEnd {

@@ -23,20 +23,20 @@ export interface TicketDependencies {
   readonly cipher: SecretCipher;
 }
 
-const insertTicket = statement(
+const insertTicketSql = statement(
   'insert-ticket',
   'INSERT INTO tickets (token_hash, kind, content, expires_at_ms) VALUES ($1, $2, $3, $4)',
 );
-const readTicket = statement<{ content: Uint8Array }>(
+const readTicketSql = statement<{ content: Uint8Array }>(
   'read-ticket',
   'SELECT content FROM tickets WHERE token_hash = $1 AND kind = $2 AND expires_at_ms > $3',
 );
 // The delete decides who took it: of two at once, one gets the row.
-const takeTicketStatement = statement<{ content: Uint8Array }>(
+const takeTicketSql = statement<{ content: Uint8Array }>(
   'take-ticket',
   'DELETE FROM tickets WHERE token_hash = $1 AND kind = $2 AND expires_at_ms > $3 RETURNING content',
 );
-const sweepTickets = statement<{ kind: string }>(
+const sweepTicketsSql = statement<{ kind: string }>(
   'sweep-tickets',
   `DELETE FROM tickets WHERE token_hash IN
      (SELECT token_hash FROM tickets WHERE expires_at_ms <= $1 ORDER BY expires_at_ms LIMIT $2) AND expires_at_ms <= $1
@@ -51,7 +51,7 @@ export function ticketAssociatedData(kind: TicketKind, tokenHash: string): strin
   return `ticket:${kind}:${tokenHash}`;
 }
 
-const dropTicket = statement('drop-ticket', 'DELETE FROM tickets WHERE token_hash = $1');
+const dropTicketSql = statement('drop-ticket', 'DELETE FROM tickets WHERE token_hash = $1');
 
 export interface NewTicket {
   /** Anything that JSON can say. */
@@ -69,12 +69,12 @@ export function createTicket(
   const tokenHash = hashTicket(token);
   const content = cipher.encrypt(JSON.stringify(ticket.content), ticketAssociatedData(kind, tokenHash));
   const parameters = [tokenHash, kind, content, world.nowMs() + ticket.lifetimeMs];
-  return { token, statement: { statement: insertTicket, parameters } };
+  return { token, statement: { statement: insertTicketSql, parameters } };
 }
 
 /** The ticket is worth nothing any more. */
 export function dropTicketStatement(token: string): BoundStatement {
-  return { statement: dropTicket, parameters: [hashTicket(token)] };
+  return { statement: dropTicketSql, parameters: [hashTicket(token)] };
 }
 
 /** Issues a ticket for `content` (anything JSON can say) and returns its token, which is kept nowhere. */
@@ -94,7 +94,7 @@ export async function findTicket<T>(
   kind: TicketKind,
   token: string,
 ): Promise<T | undefined> {
-  const rows = await dependencies.store.read(readTicket, [hashTicket(token), kind, dependencies.world.nowMs()]);
+  const rows = await dependencies.store.read(readTicketSql, [hashTicket(token), kind, dependencies.world.nowMs()]);
   return openTicket<T>(dependencies, kind, token, rows);
 }
 
@@ -104,11 +104,7 @@ export async function takeTicket<T>(
   kind: TicketKind,
   token: string,
 ): Promise<T | undefined> {
-  const rows = await dependencies.store.write(takeTicketStatement, [
-    hashTicket(token),
-    kind,
-    dependencies.world.nowMs(),
-  ]);
+  const rows = await dependencies.store.write(takeTicketSql, [hashTicket(token), kind, dependencies.world.nowMs()]);
   return openTicket<T>(dependencies, kind, token, rows);
 }
 
@@ -125,5 +121,5 @@ function openTicket<T>(
 
 /** Removes at most `limit` tickets whose time is over; returns how many. */
 export async function sweepExpiredTickets(store: Store, nowMs: number, limit: number): Promise<number> {
-  return (await store.write(sweepTickets, [nowMs, limit])).length;
+  return (await store.write(sweepTicketsSql, [nowMs, limit])).length;
 }

@@ -7,45 +7,45 @@ import { createHash } from 'node:crypto';
 import { type BoundStatement, type Store, statement } from '../../database/store.ts';
 import type { SecretCipher } from '../../encryption/secret-cipher.ts';
 
-const confirmedTotp = statement<{ seed: Uint8Array }>(
+const confirmedTotpSql = statement<{ seed: Uint8Array }>(
   'confirmed-totp',
   'SELECT seed FROM totp_secrets WHERE user_id = $1 AND confirmed_at_ms IS NOT NULL',
 );
-const pendingTotp = statement<{ seed: Uint8Array }>(
+const pendingTotpSql = statement<{ seed: Uint8Array }>(
   'pending-totp',
   'SELECT seed FROM totp_secrets WHERE user_id = $1 AND confirmed_at_ms IS NULL',
 );
 // A confirmed seed is never replaced: it must be turned off first, which asks for the password.
-const offerTotp = statement<{ user_id: string }>(
+const offerTotpSql = statement<{ user_id: string }>(
   'offer-totp',
   `INSERT INTO totp_secrets (user_id, seed, confirmed_at_ms, last_step) VALUES ($1, $2, NULL, 0)
    ON CONFLICT (user_id) DO UPDATE SET seed = excluded.seed
    WHERE totp_secrets.confirmed_at_ms IS NULL RETURNING user_id`,
 );
-const confirmTotp = statement<{ user_id: string }>(
+const confirmTotpSql = statement<{ user_id: string }>(
   'confirm-totp',
   `UPDATE totp_secrets SET confirmed_at_ms = $2, last_step = $3
    WHERE user_id = $1 AND confirmed_at_ms IS NULL RETURNING user_id`,
 );
 // RFC 6238 §5.2: the same one-time password is not accepted a second time. A step that lies further ahead than any digits
 // accepted now was spent while the clock was wrong, and must not shut the person out until then.
-const spendTotpStep = statement<{ user_id: string }>(
+const spendTotpStepSql = statement<{ user_id: string }>(
   'spend-totp-step',
   `UPDATE totp_secrets SET last_step = $2
    WHERE user_id = $1 AND (last_step < $2 OR last_step > $2 + 2) AND confirmed_at_ms IS NOT NULL RETURNING user_id`,
 );
-const deleteTotp = statement('delete-totp', 'DELETE FROM totp_secrets WHERE user_id = $1');
-const insertRecoveryCode = statement(
+const deleteTotpSql = statement('delete-totp', 'DELETE FROM totp_secrets WHERE user_id = $1');
+const insertRecoveryCodeSql = statement(
   'insert-recovery-code',
   'INSERT INTO recovery_codes (user_id, code_hash, used_at_ms) VALUES ($1, $2, NULL)',
 );
-const deleteRecoveryCodes = statement('delete-recovery-codes', 'DELETE FROM recovery_codes WHERE user_id = $1');
-const spendRecoveryCodeStatement = statement<{ user_id: string }>(
+const deleteRecoveryCodesSql = statement('delete-recovery-codes', 'DELETE FROM recovery_codes WHERE user_id = $1');
+const spendRecoveryCodeSql = statement<{ user_id: string }>(
   'spend-recovery-code',
   `UPDATE recovery_codes SET used_at_ms = $3
    WHERE user_id = $1 AND code_hash = $2 AND used_at_ms IS NULL RETURNING user_id`,
 );
-const countLeft = statement<{ left_over: number }>(
+const countLeftSql = statement<{ left_over: number }>(
   'count-recovery-codes',
   'SELECT COUNT(*) AS left_over FROM recovery_codes WHERE user_id = $1 AND used_at_ms IS NULL',
 );
@@ -55,12 +55,12 @@ export function seedAssociatedData(userId: string): string {
 }
 
 export async function hasTotp(store: Store, userId: string): Promise<boolean> {
-  return (await store.read(confirmedTotp, [userId])).length > 0;
+  return (await store.read(confirmedTotpSql, [userId])).length > 0;
 }
 
 /** The seed in base32 of an app that is turned on. */
 export async function findTotpSeed(store: Store, cipher: SecretCipher, userId: string): Promise<string | undefined> {
-  const [row] = await store.read(confirmedTotp, [userId]);
+  const [row] = await store.read(confirmedTotpSql, [userId]);
   return row && cipher.decrypt(row.seed, seedAssociatedData(userId)).toString('utf8');
 }
 
@@ -70,7 +70,7 @@ export async function findPendingTotpSeed(
   cipher: SecretCipher,
   userId: string,
 ): Promise<string | undefined> {
-  const [row] = await store.read(pendingTotp, [userId]);
+  const [row] = await store.read(pendingTotpSql, [userId]);
   return row && cipher.decrypt(row.seed, seedAssociatedData(userId)).toString('utf8');
 }
 
@@ -81,22 +81,22 @@ export async function offerTotpSeed(
   offer: { readonly userId: string; readonly seed: string },
 ): Promise<boolean> {
   return (
-    (await store.write(offerTotp, [offer.userId, cipher.encrypt(offer.seed, seedAssociatedData(offer.userId))]))
+    (await store.write(offerTotpSql, [offer.userId, cipher.encrypt(offer.seed, seedAssociatedData(offer.userId))]))
       .length > 0
   );
 }
 
 export function confirmTotpStatement(userId: string, timeStep: number, nowMs: number): BoundStatement {
-  return { statement: confirmTotp, parameters: [userId, nowMs, timeStep] };
+  return { statement: confirmTotpSql, parameters: [userId, nowMs, timeStep] };
 }
 
 /** True once for each time step. */
 export async function spendTotpTimeStep(store: Store, userId: string, timeStep: number): Promise<boolean> {
-  return (await store.write(spendTotpStep, [userId, timeStep])).length > 0;
+  return (await store.write(spendTotpStepSql, [userId, timeStep])).length > 0;
 }
 
 export function deleteTotpStatements(userId: string): BoundStatement[] {
-  return [deleteTotp, deleteRecoveryCodes].map((each) => ({ statement: each, parameters: [userId] }));
+  return [deleteTotpSql, deleteRecoveryCodesSql].map((each) => ({ statement: each, parameters: [userId] }));
 }
 
 /** Letters as they are typed do not matter, nor do the dashes between them. */
@@ -108,8 +108,11 @@ function hashRecoveryCode(userId: string, code: string): string {
 /** Replaces all recovery codes of a person. */
 export function replaceRecoveryCodesStatements(userId: string, codes: readonly string[]): BoundStatement[] {
   return [
-    { statement: deleteRecoveryCodes, parameters: [userId] },
-    ...codes.map((code) => ({ statement: insertRecoveryCode, parameters: [userId, hashRecoveryCode(userId, code)] })),
+    { statement: deleteRecoveryCodesSql, parameters: [userId] },
+    ...codes.map((code) => ({
+      statement: insertRecoveryCodeSql,
+      parameters: [userId, hashRecoveryCode(userId, code)],
+    })),
   ];
 }
 
@@ -119,9 +122,9 @@ export async function spendRecoveryCode(
   spent: { readonly userId: string; readonly code: string; readonly nowMs: number },
 ): Promise<boolean> {
   const { userId, code, nowMs } = spent;
-  return (await store.write(spendRecoveryCodeStatement, [userId, hashRecoveryCode(userId, code), nowMs])).length > 0;
+  return (await store.write(spendRecoveryCodeSql, [userId, hashRecoveryCode(userId, code), nowMs])).length > 0;
 }
 
 export async function countRecoveryCodes(store: Store, userId: string): Promise<number> {
-  return (await store.read(countLeft, [userId]))[0]?.left_over ?? 0;
+  return (await store.read(countLeftSql, [userId]))[0]?.left_over ?? 0;
 }

@@ -20,25 +20,25 @@ interface UpstreamRow {
 
 const UPSTREAM_COLUMNS = 'issuer, subject, user_id, label, linked_at_ms';
 
-const upstreamAccount = statement<UpstreamRow>(
+const upstreamAccountSql = statement<UpstreamRow>(
   'upstream-account',
   `SELECT ${UPSTREAM_COLUMNS} FROM upstream_accounts WHERE issuer = $1 AND subject = $2`,
 );
-const upstreamAccountsOfUser = statement<UpstreamRow>(
+const upstreamAccountsOfUserSql = statement<UpstreamRow>(
   'upstream-accounts-of-user',
   `SELECT ${UPSTREAM_COLUMNS} FROM upstream_accounts WHERE user_id = $1 ORDER BY linked_at_ms, issuer, subject`,
 );
-const linkUpstream = statement<{ user_id: string }>(
+const linkUpstreamSql = statement<{ user_id: string }>(
   'link-upstream-account',
   `INSERT INTO upstream_accounts (${UPSTREAM_COLUMNS}) VALUES ($1, $2, $3, $4, $5)
    ON CONFLICT (issuer, subject) DO NOTHING RETURNING user_id`,
 );
 // Without ON CONFLICT: the primary key refuses the second of two first visits, and undoes its person.
-const linkNewUser = statement(
+const linkNewUserSql = statement(
   'link-new-user',
   `INSERT INTO upstream_accounts (${UPSTREAM_COLUMNS}) VALUES ($1, $2, $3, $4, $5)`,
 );
-const unlinkUpstream = statement(
+const unlinkUpstreamSql = statement(
   'unlink-upstream-accounts',
   'DELETE FROM upstream_accounts WHERE user_id = $1 AND issuer = $2',
 );
@@ -53,25 +53,25 @@ export async function findUpstreamAccount(
   issuer: string,
   subject: string,
 ): Promise<UpstreamAccount | undefined> {
-  const [row] = await store.read(upstreamAccount, [issuer, subject]);
+  const [row] = await store.read(upstreamAccountSql, [issuer, subject]);
   return row && toAccount(row);
 }
 
 export async function listUpstreamAccounts(store: Store, userId: string): Promise<UpstreamAccount[]> {
-  return (await store.read(upstreamAccountsOfUser, [userId])).map(toAccount);
+  return (await store.read(upstreamAccountsOfUserSql, [userId])).map(toAccount);
 }
 
 /** For a new person: fails, and the person with it, when that account is linked meanwhile. */
 export function linkNewUserStatement({ issuer, subject, userId, label, linkedAtMs }: UpstreamAccount): BoundStatement {
-  return { statement: linkNewUser, parameters: [issuer, subject, userId, label, linkedAtMs] };
+  return { statement: linkNewUserSql, parameters: [issuer, subject, userId, label, linkedAtMs] };
 }
 
 /** False when that account is already linked to any person. */
 export async function linkUpstreamAccount(store: Store, account: UpstreamAccount): Promise<boolean> {
   const { issuer, subject, userId, label, linkedAtMs } = account;
-  return (await store.write(linkUpstream, [issuer, subject, userId, label, linkedAtMs])).length > 0;
+  return (await store.write(linkUpstreamSql, [issuer, subject, userId, label, linkedAtMs])).length > 0;
 }
 
 export function unlinkUpstreamStatement(userId: string, issuer: string): BoundStatement {
-  return { statement: unlinkUpstream, parameters: [userId, issuer] };
+  return { statement: unlinkUpstreamSql, parameters: [userId, issuer] };
 }

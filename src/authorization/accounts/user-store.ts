@@ -51,40 +51,40 @@ interface CredentialsRow extends UserRow {
 export const USER_COLUMNS = `id, login, name, email, verified_email_key, is_admin, created_at_ms, disabled_at_ms,
   password_changed_at_ms, epoch`;
 
-const userById = statement<UserRow>('user-by-id', `SELECT ${USER_COLUMNS} FROM users WHERE id = $1`);
-const userByLogin = statement<UserRow>('user-by-login', `SELECT ${USER_COLUMNS} FROM users WHERE login_key = $1`);
-const userByVerifiedEmail = statement<UserRow>(
+const userByIdSql = statement<UserRow>('user-by-id', `SELECT ${USER_COLUMNS} FROM users WHERE id = $1`);
+const userByLoginSql = statement<UserRow>('user-by-login', `SELECT ${USER_COLUMNS} FROM users WHERE login_key = $1`);
+const userByVerifiedEmailSql = statement<UserRow>(
   'account-by-verified-email',
   `SELECT ${USER_COLUMNS} FROM users WHERE verified_email_key = $1`,
 );
-const credentialsByLogin = statement<CredentialsRow>(
+const credentialsByLoginSql = statement<CredentialsRow>(
   'credentials-by-login',
   `SELECT ${USER_COLUMNS}, password_hash FROM users WHERE login_key = $1`,
 );
-const usersAfter = statement<UserRow>(
+const usersAfterSql = statement<UserRow>(
   'users-after',
   `SELECT ${USER_COLUMNS} FROM users WHERE login_key > $1 ORDER BY login_key LIMIT $2`,
 );
-const anyUser = statement<{ id: string }>('any-user', 'SELECT id FROM users LIMIT 1');
-const takeLogin = statement<{ login_key: string }>(
+const anyUserSql = statement<{ id: string }>('any-user', 'SELECT id FROM users LIMIT 1');
+const takeLoginSql = statement<{ login_key: string }>(
   'take-login',
   `INSERT INTO logins (login_key, kind, owner_id) VALUES ($1, $2, $3)
    ON CONFLICT (login_key) DO NOTHING RETURNING login_key`,
 );
-const insertUser = statement(
+const insertUserSql = statement(
   'insert-user',
   `INSERT INTO users (id, login, login_key, name, email, is_admin, password_hash, password_changed_at_ms, created_at_ms,
      verified_email_key)
    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
 );
-const raiseEpoch = statement('raise-user-epoch', 'UPDATE users SET epoch = epoch + 1 WHERE id = $1');
+const raiseEpochSql = statement('raise-user-epoch', 'UPDATE users SET epoch = epoch + 1 WHERE id = $1');
 // The old hash is named, so that a new password set meanwhile is never undone by the rehash of the old one.
-const replacePasswordHash = statement(
+const replacePasswordHashSql = statement(
   'replace-password-hash',
   'UPDATE users SET password_hash = $3 WHERE id = $1 AND password_hash = $2',
 );
 // A new address is not verified; the same one stays so.
-const updateProfile = statement<UserRow>(
+const updateProfileSql = statement<UserRow>(
   'update-profile',
   `UPDATE users SET name = $2, email = $3,
      verified_email_key = CASE WHEN verified_email_key = $4 THEN verified_email_key ELSE NULL END
@@ -123,7 +123,7 @@ function firstUser(rows: readonly UserRow[]): User | undefined {
 }
 
 export async function findUserById(store: Store, id: string): Promise<User | undefined> {
-  return firstUser(await store.readCached(userById, [id]));
+  return firstUser(await store.readCached(userByIdSql, [id]));
 }
 
 /** The login of each id that has an account. */
@@ -138,25 +138,25 @@ export async function findLogins(
 
 /** Whatever the case of the letters. */
 export async function findUserByLogin(store: Store, login: string): Promise<User | undefined> {
-  return firstUser(await store.readCached(userByLogin, [loginKey(login)]));
+  return firstUser(await store.readCached(userByLoginSql, [loginKey(login)]));
 }
 
 export async function findUserByVerifiedEmail(store: Store, email: string): Promise<User | undefined> {
-  return firstUser(await store.read(userByVerifiedEmail, [emailKey(email)]));
+  return firstUser(await store.read(userByVerifiedEmailSql, [emailKey(email)]));
 }
 
 export async function findCredentials(store: Store, login: string): Promise<Credentials | undefined> {
-  const [row] = await store.read(credentialsByLogin, [loginKey(login)]);
+  const [row] = await store.read(credentialsByLoginSql, [loginKey(login)]);
   return row && { user: toUser(row), passwordHash: row.password_hash };
 }
 
 /** In the order of their logins; `afterLogin` goes on where a page ended. */
 export async function listUsers(store: Store, limit: number, afterLogin = ''): Promise<User[]> {
-  return (await store.read(usersAfter, [loginKey(afterLogin), limit])).map(toUser);
+  return (await store.read(usersAfterSql, [loginKey(afterLogin), limit])).map(toUser);
 }
 
 export async function hasUsers(store: Pick<Store, 'read'>): Promise<boolean> {
-  return (await store.read(anyUser)).length > 0;
+  return (await store.read(anyUserSql)).length > 0;
 }
 
 export interface NewUser {
@@ -184,14 +184,14 @@ export const insertUserOnce: Procedure<UserInsert, 'created' | 'taken' | 'not_fi
   import.meta.url,
   'insertUserOnce',
   async (transaction, user) => {
-    if (user.onlyFirst && (await transaction.run(anyUser, [])).length > 0) return 'not_first';
+    if (user.onlyFirst && (await transaction.run(anyUserSql, [])).length > 0) return 'not_first';
     const verifiedKey = user.isEmailVerified ? emailKey(user.email) : null;
     const key = loginKey(user.login);
-    const taken = await transaction.run(takeLogin, [key, 'user', user.id]);
+    const taken = await transaction.run(takeLoginSql, [key, 'user', user.id]);
     if (taken.length === 0) return 'taken';
     if (user.isEmailVerified) await checkEmailFree(transaction, user.email);
     const passwordChangedAtMs = user.passwordHash === null ? null : user.nowMs;
-    await transaction.run(insertUser, [
+    await transaction.run(insertUserSql, [
       user.id,
       user.login,
       key,
@@ -264,18 +264,18 @@ export async function changeProfile(
 ): Promise<User | undefined> {
   checkProfile(profile);
   return firstUser(
-    await store.write(updateProfile, [userId, profile.name.trim(), profile.email, emailKey(profile.email)]),
+    await store.write(updateProfileSql, [userId, profile.name.trim(), profile.email, emailKey(profile.email)]),
   );
 }
 
 /** Ends every session, and all that applications were given. */
 export function raiseCredentialGenerationStatement(userId: string): BoundStatement {
-  return { statement: raiseEpoch, parameters: [userId] };
+  return { statement: raiseEpochSql, parameters: [userId] };
 }
 
 /** Stores the same password under newer parameters, unless it was changed meanwhile. */
 export async function rehashPassword(store: Store, userId: string, oldHash: string, newHash: string): Promise<void> {
-  await store.write(replacePasswordHash, [userId, oldHash, newHash]);
+  await store.write(replacePasswordHashSql, [userId, oldHash, newHash]);
 }
 
 export function disableUserStatement(userId: string, nowMs: number) {

@@ -11,7 +11,7 @@ const HAS_UPSTREAM = 'EXISTS (SELECT 1 FROM upstream_accounts a WHERE a.user_id 
 const HAS_TOTP = 'EXISTS (SELECT 1 FROM totp_secrets t WHERE t.user_id = users.id AND t.confirmed_at_ms IS NOT NULL)';
 
 // No index serves a search within names: a page of it reads on until it is full. Administrators search, and seldom.
-const searchStatement = statement<UserRow>(
+const searchSql = statement<UserRow>(
   'search-people',
   `SELECT ${USER_COLUMNS} FROM users
    WHERE login_key > $1
@@ -36,5 +36,5 @@ export interface PeopleSearch {
 
 export async function searchPeople(store: Store, { q = '', state, after = '', limit }: PeopleSearch): Promise<User[]> {
   const pattern = `%${q.trim().toLowerCase().replace(/[!%_]/g, '!$&')}%`;
-  return (await store.read(searchStatement, [loginKey(after), pattern, state ?? '', limit])).map(toUser);
+  return (await store.read(searchSql, [loginKey(after), pattern, state ?? '', limit])).map(toUser);
 }

@@ -5,39 +5,39 @@ import type { Audience, Recipient } from '../../notices/notice.ts';
 const REACHABLE = `u.disabled_at_ms IS NULL AND u.email IS NOT NULL AND u.verified_email_key IS NOT NULL
      AND NOT EXISTS (SELECT 1 FROM notice_choices n WHERE n.user_id = u.id)`;
 
-const administrators = statement<Recipient>(
+const administratorsSql = statement<Recipient>(
   'notice-administrators',
   `SELECT u.name, u.email FROM users u WHERE u.is_admin = 1 AND ${REACHABLE} ORDER BY u.login_key`,
 );
-const owners = statement<Recipient>(
+const ownersSql = statement<Recipient>(
   'notice-owners',
   `SELECT u.name, u.email FROM users u WHERE ${REACHABLE} AND (u.id = $1 OR EXISTS (
      SELECT 1 FROM organization_members m WHERE m.organization_id = $1 AND m.user_id = u.id AND m.role = 'owner'))
    ORDER BY u.login_key`,
 );
-const readChoice = statement<{ user_id: string }>(
+const readChoiceSql = statement<{ user_id: string }>(
   'read-notice-choice',
   'SELECT user_id FROM notice_choices WHERE user_id = $1',
 );
-const switchOff = statement(
+const switchOffSql = statement(
   'switch-notices-off',
   'INSERT INTO notice_choices (user_id, off_since_ms) VALUES ($1, $2) ON CONFLICT (user_id) DO NOTHING',
 );
-const switchOn = statement('switch-notices-on', 'DELETE FROM notice_choices WHERE user_id = $1');
+const switchOnSql = statement('switch-notices-on', 'DELETE FROM notice_choices WHERE user_id = $1');
 
 /** The owner of a repository is a person, or an organization with its owners. */
 export async function listRecipients(store: Store, audience: Audience): Promise<Recipient[]> {
   return audience.kind === 'administrators'
-    ? await store.read(administrators)
-    : await store.read(owners, [audience.ownerId]);
+    ? await store.read(administratorsSql)
+    : await store.read(ownersSql, [audience.ownerId]);
 }
 
 export async function wantsNotices(store: Store, userId: string): Promise<boolean> {
-  return (await store.read(readChoice, [userId])).length === 0;
+  return (await store.read(readChoiceSql, [userId])).length === 0;
 }
 
 export function switchNoticesStatement(userId: string, choice: 'on' | 'off', nowMs: number): BoundStatement {
   return choice === 'on'
-    ? { statement: switchOn, parameters: [userId] }
-    : { statement: switchOff, parameters: [userId, nowMs] };
+    ? { statement: switchOnSql, parameters: [userId] }
+    : { statement: switchOffSql, parameters: [userId, nowMs] };
 }

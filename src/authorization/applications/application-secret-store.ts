@@ -17,27 +17,27 @@ export interface ApplicationSecret {
   readonly lastUsedAtMs: number | undefined;
 }
 
-const secretsOf = statement<{ slot: number; hint: string; created_at_ms: number; last_used_at_ms: number | null }>(
+const secretsOfSql = statement<{ slot: number; hint: string; created_at_ms: number; last_used_at_ms: number | null }>(
   'application-secrets',
   'SELECT slot, hint, created_at_ms, last_used_at_ms FROM application_secrets WHERE client_id = $1 ORDER BY created_at_ms, slot',
 );
 // The primary key decides when two secrets are added at once: one of them finds its slot taken.
-const insertSecret = statement<{ slot: number }>(
+const insertSecretSql = statement<{ slot: number }>(
   'insert-application-secret',
   `INSERT INTO application_secrets (client_id, slot, secret_hash, hint, created_at_ms)
    VALUES ($1, $2, $3, $4, $5) ON CONFLICT (client_id, slot) DO NOTHING RETURNING slot`,
 );
-const deleteSecret = statement(
+const deleteSecretSql = statement(
   'delete-application-secret',
   'DELETE FROM application_secrets WHERE client_id = $1 AND slot = $2',
 );
-const markSecretUsed = statement(
+const markSecretUsedSql = statement(
   'mark-secret-used',
   'UPDATE application_secrets SET last_used_at_ms = $3 WHERE client_id = $1 AND slot = $2',
 );
 
 export async function listSecrets(store: Store, clientId: string): Promise<ApplicationSecret[]> {
-  const rows = await store.read(secretsOf, [clientId]);
+  const rows = await store.read(secretsOfSql, [clientId]);
   return rows.map((row) => ({
     slot: row.slot,
     hint: row.hint,
@@ -60,7 +60,7 @@ export const insertSecretOnce: Procedure<SecretInsert, number | 'full'> = condit
   'insertSecretOnce',
   async (transaction, input) => {
     for (const slot of [1, 2]) {
-      const added = await transaction.run(insertSecret, [
+      const added = await transaction.run(insertSecretSql, [
         input.clientId,
         slot,
         input.secretHash,
@@ -86,15 +86,15 @@ export const removeSecretOnce: Procedure<SecretRemoval, 'removed' | 'absent' | '
   import.meta.url,
   'removeSecretOnce',
   async (transaction, { clientId, slot, audit }) => {
-    const secrets = await transaction.run(secretsOf, [clientId]);
+    const secrets = await transaction.run(secretsOfSql, [clientId]);
     if (!secrets.some((secret) => secret.slot === slot)) return 'absent';
     if (secrets.length === 1) return 'last';
-    await transaction.run(deleteSecret, [clientId, slot]);
+    await transaction.run(deleteSecretSql, [clientId, slot]);
     await transaction.run(audit.statement, audit.parameters);
     return 'removed';
   },
 );
 
 export function markSecretUsedStatement(clientId: string, slot: number, nowMs: number): BoundStatement {
-  return { statement: markSecretUsed, parameters: [clientId, slot, nowMs] };
+  return { statement: markSecretUsedSql, parameters: [clientId, slot, nowMs] };
 }

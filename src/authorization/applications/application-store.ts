@@ -74,7 +74,7 @@ const CLIENT_COLUMNS = `a.client_id, a.owner_id, a.is_public, a.grant_types, a.a
   a.secret_in_query_at_ms, a.disabled_at_ms`;
 const COLUMNS = `${CLIENT_COLUMNS}, a.name, a.homepage, a.description, a.redirect_uris, a.created_at_ms`;
 
-const credentialsByClient = statement<CredentialsRow>(
+const credentialsByClientSql = statement<CredentialsRow>(
   'client-credentials',
   `SELECT ${CLIENT_COLUMNS}, s1.secret_hash AS hash1, s1.last_used_at_ms AS used1, s2.secret_hash AS hash2, s2.last_used_at_ms AS used2
    FROM applications a
@@ -82,45 +82,48 @@ const credentialsByClient = statement<CredentialsRow>(
    LEFT JOIN application_secrets s2 ON s2.client_id = a.client_id AND s2.slot = 2
    WHERE a.client_id = $1`,
 );
-const applicationById = statement<ApplicationRow>(
+const applicationByIdSql = statement<ApplicationRow>(
   'application-by-id',
   `SELECT ${COLUMNS} FROM applications a WHERE a.client_id = $1`,
 );
-const applicationsOfOwner = statement<ApplicationRow>(
+const applicationsOfOwnerSql = statement<ApplicationRow>(
   'applications-of-owner',
   `SELECT ${COLUMNS} FROM applications a WHERE a.owner_id = $1 ORDER BY a.created_at_ms DESC, a.client_id`,
 );
-const applicationsAfter = statement<ApplicationRow>(
+const applicationsAfterSql = statement<ApplicationRow>(
   'applications-after',
   `SELECT ${COLUMNS} FROM applications a WHERE a.client_id > $1 ORDER BY a.client_id LIMIT $2`,
 );
-const insertApplication = statement(
+const insertApplicationSql = statement(
   'insert-application',
   `INSERT INTO applications (client_id, name, owner_id, homepage, description, is_public, redirect_uris, grant_types,
      authenticated_refresh, may_introspect, created_at_ms)
    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
 );
-const updateApplication = statement<{ client_id: string }>(
+const updateApplicationSql = statement<{ client_id: string }>(
   'update-application',
   `UPDATE applications SET name = $2, homepage = $3, description = $4, redirect_uris = $5, grant_types = $6,
      authenticated_refresh = $7
    WHERE client_id = $1 RETURNING client_id`,
 );
-const setIntrospection = statement(
+const setIntrospectionSql = statement(
   'set-application-introspection',
   'UPDATE applications SET may_introspect = $2 WHERE client_id = $1',
 );
-const setDisabled = statement(
+const setDisabledSql = statement(
   'set-application-disabled',
   'UPDATE applications SET disabled_at_ms = $2 WHERE client_id = $1',
 );
-const deleteSecrets = statement('delete-application-secrets', 'DELETE FROM application_secrets WHERE client_id = $1');
-const deleteConsents = statement('delete-application-consents', 'DELETE FROM consents WHERE client_id = $1');
-const deleteApplication = statement<{ client_id: string }>(
+const deleteSecretsSql = statement(
+  'delete-application-secrets',
+  'DELETE FROM application_secrets WHERE client_id = $1',
+);
+const deleteConsentsSql = statement('delete-application-consents', 'DELETE FROM consents WHERE client_id = $1');
+const deleteApplicationSql = statement<{ client_id: string }>(
   'delete-application',
   'DELETE FROM applications WHERE client_id = $1 RETURNING client_id',
 );
-const markSecretInQuery = statement(
+const markSecretInSql = statement(
   'mark-secret-in-query',
   'UPDATE applications SET secret_in_query_at_ms = $2 WHERE client_id = $1',
 );
@@ -150,12 +153,12 @@ function toApplication(row: ApplicationRow): Application {
 }
 
 export async function findApplication(store: Store, clientId: string): Promise<Application | undefined> {
-  const [row] = await store.read(applicationById, [clientId]);
+  const [row] = await store.read(applicationByIdSql, [clientId]);
   return row && toApplication(row);
 }
 
 export async function findClientCredentials(store: Store, clientId: string): Promise<ClientCredentials | undefined> {
-  const [row] = await store.readCached(credentialsByClient, [clientId]);
+  const [row] = await store.readCached(credentialsByClientSql, [clientId]);
   if (row === undefined) return undefined;
   const secrets = [
     { slot: 1, hash: row.hash1, lastUsedAtMs: row.used1 ?? 0 },
@@ -166,17 +169,17 @@ export async function findClientCredentials(store: Store, clientId: string): Pro
 
 /** Newest first. */
 export async function listApplications(store: Store, ownerId: string): Promise<Application[]> {
-  return (await store.read(applicationsOfOwner, [ownerId])).map(toApplication);
+  return (await store.read(applicationsOfOwnerSql, [ownerId])).map(toApplication);
 }
 
 /** In the order of their ids; `afterClientId` goes on where a page ended. */
 export async function listAllApplications(store: Store, limit: number, afterClientId = ''): Promise<Application[]> {
-  return (await store.read(applicationsAfter, [afterClientId, limit])).map(toApplication);
+  return (await store.read(applicationsAfterSql, [afterClientId, limit])).map(toApplication);
 }
 
 export function insertApplicationStatement(application: Application): BoundStatement {
   return {
-    statement: insertApplication,
+    statement: insertApplicationSql,
     parameters: [
       application.clientId,
       application.name,
@@ -195,7 +198,7 @@ export function insertApplicationStatement(application: Application): BoundState
 
 export function updateApplicationStatement(application: Application): BoundStatement {
   return {
-    statement: updateApplication,
+    statement: updateApplicationSql,
     parameters: [
       application.clientId,
       application.name,
@@ -209,22 +212,22 @@ export function updateApplicationStatement(application: Application): BoundState
 }
 
 export function setIntrospectionStatement(clientId: string, mayIntrospect: 0 | 1): BoundStatement {
-  return { statement: setIntrospection, parameters: [clientId, mayIntrospect] };
+  return { statement: setIntrospectionSql, parameters: [clientId, mayIntrospect] };
 }
 
 /** `null` enables it again. Its tokens stop at once, and live again with it. */
 export function setApplicationDisabledStatement(clientId: string, disabledAtMs: number | null): BoundStatement {
-  return { statement: setDisabled, parameters: [clientId, disabledAtMs] };
+  return { statement: setDisabledSql, parameters: [clientId, disabledAtMs] };
 }
 
 /** Its tokens have no application any more and are dead from here on; the sweeper takes their rows in time. */
 export function deleteApplicationStatements(clientId: string): BoundStatement[] {
-  return [deleteSecrets, deleteConsents, deleteApplication].map((each) => ({
+  return [deleteSecretsSql, deleteConsentsSql, deleteApplicationSql].map((each) => ({
     statement: each,
     parameters: [clientId],
   }));
 }
 
 export function markSecretInQueryStatement(clientId: string, nowMs: number): BoundStatement {
-  return { statement: markSecretInQuery, parameters: [clientId, nowMs] };
+  return { statement: markSecretInSql, parameters: [clientId, nowMs] };
 }

@@ -1,7 +1,7 @@
 import { type Store, statement } from '../../database/store.ts';
 
 // A row, since consents and tokens belong to one; not by a migration, since older programs may serve beside this one.
-const registerClient = statement(
+const registerClientSql = statement(
   'register-command-line-client',
   `INSERT INTO applications (client_id, name, owner_id, homepage, description, is_public, redirect_uris, grant_types,
      authenticated_refresh, may_introspect, created_at_ms)
@@ -11,5 +11,5 @@ const registerClient = statement(
 
 /** The client that `trivet login` is: public, and signed in by the device flow (RFC 8628). Idempotent. */
 export async function ensureCommandLineClient(store: Store, nowMs: number): Promise<void> {
-  await store.write(registerClient, [nowMs]);
+  await store.write(registerClientSql, [nowMs]);
 }

@@ -19,7 +19,7 @@ function sweepStatement(table: string, key: string): Statement {
 }
 
 // An access token of the last refresh outlives the end of its family, and is checked through it.
-const sweepFamilies = statement(
+const sweepFamiliesSql = statement(
   'sweep-token-families',
   `DELETE FROM token_families WHERE family_id IN (
      SELECT f.family_id FROM token_families f WHERE f.expires_at_ms < $1
@@ -33,7 +33,7 @@ const SWEEPS: readonly Sweep[] = [
   { keptMs: DAY_MS, statement: sweepStatement('authorization_codes', 'code_hash') },
   { keptMs: 0, statement: sweepStatement('access_tokens', 'token_hash') },
   { keptMs: 0, statement: sweepStatement('refresh_tokens', 'token_hash') },
-  { keptMs: 0, statement: sweepFamilies },
+  { keptMs: 0, statement: sweepFamiliesSql },
   { keptMs: 30 * DAY_MS, statement: sweepStatement('personal_tokens', 'token_id') },
   { keptMs: DAY_MS, statement: sweepStatement('device_codes', 'device_hash') },
 ];

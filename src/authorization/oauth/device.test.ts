@@ -272,19 +272,19 @@ forEachEngine(
   },
 );
 
-const countAccess = statement<{ count: number }>('test-count-access', 'SELECT COUNT(*) AS count FROM access_tokens');
-const insertAccess = statement(
+const countAccessSql = statement<{ count: number }>('test-count-access', 'SELECT COUNT(*) AS count FROM access_tokens');
+const insertAccessSql = statement(
   'test-insert-access',
   'INSERT INTO access_tokens (token_hash, family_id, scope, issued_at_ms, expires_at_ms) VALUES ($1, $2, $3, 0, $4)',
 );
 
 forEachEngine('S13 expired rows go in bounded batches, and what lives stays', async (store) => {
   const statements = Array.from({ length: SWEEP_BATCH + 10 }, (_, i) => ({
-    statement: insertAccess,
+    statement: insertAccessSql,
     parameters: [Buffer.from(`token ${i}`), 'family', 'all_user', i < SWEEP_BATCH + 5 ? 1 : 1000],
   }));
   await store.writeAll(statements);
-  const count = async () => (await store.read(countAccess))[0]?.count;
+  const count = async () => (await store.read(countAccessSql))[0]?.count;
   assert.equal(await sweepExpired(store, 500), true);
   assert.equal(await count(), 10);
   assert.equal(await sweepExpired(store, 500), false);

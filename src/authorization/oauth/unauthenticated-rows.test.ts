@@ -17,10 +17,10 @@ import { sweepAccounts } from '../maintenance/sign-in-sweeper-worker.ts';
 
 const DAY_MS = 86_400_000;
 
-const countEvents = statement<{ rows: number }>('test-count-events', 'SELECT COUNT(*) AS rows FROM audit_events');
-const countTickets = statement<{ rows: number }>('test-count-tickets', 'SELECT COUNT(*) AS rows FROM tickets');
+const countEventsSql = statement<{ rows: number }>('test-count-events', 'SELECT COUNT(*) AS rows FROM audit_events');
+const countTicketsSql = statement<{ rows: number }>('test-count-tickets', 'SELECT COUNT(*) AS rows FROM tickets');
 
-async function count(store: Store, counting: typeof countEvents): Promise<number> {
+async function count(store: Store, counting: typeof countEventsSql): Promise<number> {
   return (await store.read(counting))[0]?.rows ?? 0;
 }
 
@@ -52,14 +52,14 @@ forEachEngine('passkeys that are not accepted are throttled like passwords', asy
   // The wait doubles from a second on, so that even a minute of this test lets few more in.
   assert.ok(judged >= 30 && judged <= 36, `${judged}`);
   assert.equal(statuses.get(429), 200 - judged);
-  assert.equal(await count(store, countEvents), judged);
+  assert.equal(await count(store, countEventsSql), judged);
 });
 
 forEachEngine('one network begins at most 300 passkey sign-ins at once', async (store) => {
   await using server = await startAuthorizationServer(store);
   const { client, csrf_token } = await openSignIn(server, '192.0.2.1');
   await repeat(320, () => client.post('/sign-in/passkey/options', { csrf_token }));
-  assert.ok((await count(store, countTickets)) <= 310);
+  assert.ok((await count(store, countTicketsSql)) <= 310);
 });
 
 forEachEngine('one site begins at most 600 device connections a minute, from however many networks', async (store) => {
@@ -77,14 +77,14 @@ forEachEngine('one site begins at most 600 device connections a minute, from how
 forEachEngine('one network leaves at most a hundred refusals an hour, whatever it is refused for', async (store) => {
   await using server = await startAuthorizationServer(store);
   const { clientId } = await registerApplication(server);
-  const before = await count(store, countEvents);
+  const before = await count(store, countEventsSql);
   await repeat(300, (index) => {
     const id = index % 2 === 0 ? clientId : `app_unknown${index}`;
     // Each from a /64 of its own: the limit of wrong secrets counts these apart.
     const headers = { ...basic(id, 'wrong'), 'x-forwarded-for': `2001:db8:1:${index.toString(16)}::1` };
     return postForm(`${server.url}/oauth/token`, { grant_type: 'client_credentials' }, headers);
   });
-  assert.equal((await count(store, countEvents)) - before, REFUSALS_AN_HOUR.ofNetwork);
+  assert.equal((await count(store, countEventsSql)) - before, REFUSALS_AN_HOUR.ofNetwork);
 });
 
 forEachEngine(
@@ -94,7 +94,7 @@ forEachEngine(
     const note = (index: number) =>
       refusals.note({ kind: 'sign_in_failed', address: `10.0.${index >> 8}.${index & 255}` });
     await repeat(REFUSALS_AN_HOUR.ofAll + 100, note);
-    assert.equal(await count(store, countEvents), REFUSALS_AN_HOUR.ofAll);
+    assert.equal(await count(store, countEventsSql), REFUSALS_AN_HOUR.ofAll);
   },
 );
 
@@ -112,7 +112,7 @@ forEachEngine('events older than the retention are removed, younger ones stay', 
   const at = (atMs: number) => auditStatement({ kind: 'sign_in_failed' }, atMs);
   await store.writeAll([...Array.from({ length: 1200 }, () => at(nowMs - 366 * DAY_MS)), at(nowMs - 364 * DAY_MS)]);
   await sweepAccounts({ store, world }, { auditDays: 365, signal: new AbortController().signal });
-  assert.equal(await count(store, countEvents), 1);
+  assert.equal(await count(store, countEventsSql), 1);
 });
 
 /** Notes the statements of a store in their order. */

@@ -40,42 +40,42 @@ interface LiveRow extends PersonalTokenRow {
 
 const COLUMNS = `p.token_id, p.user_id, p.name, p.scope, p.repositories, p.hint, p.created_at_ms, p.expires_at_ms, p.last_used_at_ms`;
 
-const livePersonalToken = statement<LiveRow>(
+const livePersonalTokenSql = statement<LiveRow>(
   'live-personal-token',
   `SELECT ${COLUMNS}, u.login, u.is_admin FROM personal_tokens p JOIN users u ON u.id = p.user_id
    WHERE p.token_hash = $1 AND u.disabled_at_ms IS NULL`,
 );
-const personalTokensOf = statement<PersonalTokenRow>(
+const personalTokensOfSql = statement<PersonalTokenRow>(
   'personal-tokens-of-user',
   `SELECT ${COLUMNS} FROM personal_tokens p WHERE p.user_id = $1 ORDER BY p.created_at_ms DESC, p.token_id`,
 );
-const personalTokenById = statement<PersonalTokenRow>(
+const personalTokenByIdSql = statement<PersonalTokenRow>(
   'personal-token-by-id',
   `SELECT ${COLUMNS} FROM personal_tokens p WHERE p.user_id = $1 AND p.token_id = $2`,
 );
-const insertPersonalToken = statement(
+const insertPersonalTokenSql = statement(
   'insert-personal-token',
   `INSERT INTO personal_tokens (token_id, token_hash, user_id, name, scope, hint, created_at_ms, expires_at_ms, parent_id,
      repositories) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
 );
 // Waits for a change of the person under way, such as a new password that deletes the tokens, and is decided after it.
-const lockOwner = statement<{ id: string }>(
+const lockOwnerSql = statement<{ id: string }>(
   'lock-owner-of-personal-token',
   'UPDATE users SET epoch = epoch WHERE id = $1 AND epoch = COALESCE($2, epoch) RETURNING id',
 );
 // With all that it made, and all that these made.
-const deletePersonalToken = statement<{ token_id: string }>(
+const deletePersonalTokenSql = statement<{ token_id: string }>(
   'delete-personal-token',
   `WITH RECURSIVE ended (token_id) AS (
      SELECT token_id FROM personal_tokens WHERE user_id = $1 AND token_id = $2
      UNION ALL SELECT p.token_id FROM personal_tokens p JOIN ended e ON p.parent_id = e.token_id)
    DELETE FROM personal_tokens WHERE token_id IN (SELECT token_id FROM ended) RETURNING token_id`,
 );
-const deletePersonalTokens = statement(
+const deletePersonalTokensSql = statement(
   'delete-personal-tokens-of-user',
   'DELETE FROM personal_tokens WHERE user_id = $1',
 );
-const markUsed = statement(
+const markUsedSql = statement(
   'mark-personal-token-used',
   // Of many calls at once that found the time old, one writes.
   'UPDATE personal_tokens SET last_used_at_ms = $2 WHERE token_id = $1 AND COALESCE(last_used_at_ms, 0) <= $3',
@@ -100,7 +100,7 @@ export async function findLivePersonalToken(
   hash: Uint8Array,
   nowMs: number,
 ): Promise<LivePersonalToken | undefined> {
-  const [row] = await store.readCached(livePersonalToken, [hash]);
+  const [row] = await store.readCached(livePersonalTokenSql, [hash]);
   // Decided at each use: the row may come from the read cache.
   if (row === undefined || (row.expires_at_ms ?? Infinity) <= nowMs) return undefined;
   return { ...toPersonalToken(row), login: row.login, isAdmin: row.is_admin === 1 };
@@ -108,7 +108,7 @@ export async function findLivePersonalToken(
 
 /** Newest first, expired ones too until they are swept. */
 export async function listPersonalTokens(store: Store, userId: string): Promise<PersonalToken[]> {
-  return (await store.read(personalTokensOf, [userId])).map(toPersonalToken);
+  return (await store.read(personalTokensOfSql, [userId])).map(toPersonalToken);
 }
 
 export async function findPersonalToken(
@@ -116,7 +116,7 @@ export async function findPersonalToken(
   userId: string,
   tokenId: string,
 ): Promise<PersonalToken | undefined> {
-  const [row] = await store.read(personalTokenById, [userId, tokenId]);
+  const [row] = await store.read(personalTokenByIdSql, [userId, tokenId]);
   return row && toPersonalToken(row);
 }
 
@@ -136,13 +136,13 @@ export const insertPersonalTokenOnce: Procedure<PersonalTokenInsert, boolean> = 
   'insertPersonalTokenOnce',
   async (transaction, { token, hash, parentId, credentialGeneration, audit }) => {
     const { tokenId, userId, name, hint, createdAtMs, expiresAtMs = null } = token;
-    if ((await transaction.run(lockOwner, [userId, credentialGeneration ?? null])).length === 0) return false;
-    if (parentId !== undefined && (await transaction.run(personalTokenById, [userId, parentId])).length === 0)
+    if ((await transaction.run(lockOwnerSql, [userId, credentialGeneration ?? null])).length === 0) return false;
+    if (parentId !== undefined && (await transaction.run(personalTokenByIdSql, [userId, parentId])).length === 0)
       return false;
     const scope = token.scopes.join(' ');
     const repositories = token.repositories?.join(' ') ?? null;
     const values = [tokenId, hash, userId, name, scope, hint, createdAtMs, expiresAtMs, parentId ?? null, repositories];
-    await transaction.run(insertPersonalToken, values);
+    await transaction.run(insertPersonalTokenSql, values);
     await transaction.run(audit.statement, audit.parameters);
     return true;
   },
@@ -160,7 +160,7 @@ export const deletePersonalTokenOnce: Procedure<PersonalTokenDeletion, boolean> 
   import.meta.url,
   'deletePersonalTokenOnce',
   async (transaction, { userId, tokenId, audit }) => {
-    const deleted = await transaction.run(deletePersonalToken, [userId, tokenId]);
+    const deleted = await transaction.run(deletePersonalTokenSql, [userId, tokenId]);
     if (deleted.length > 0) await transaction.run(audit.statement, audit.parameters);
     return deleted.length > 0;
   },
@@ -168,7 +168,7 @@ export const deletePersonalTokenOnce: Procedure<PersonalTokenDeletion, boolean> 
 
 /** For a user who is to be cut off entirely. */
 export function deletePersonalTokensStatement(userId: string): BoundStatement {
-  return { statement: deletePersonalTokens, parameters: [userId] };
+  return { statement: deletePersonalTokensSql, parameters: [userId] };
 }
 
 /** Unless that is noted already, with a time after `beforeMs`. */
@@ -177,5 +177,5 @@ export async function markPersonalTokenUsed(
   tokenId: string,
   { nowMs, beforeMs }: { readonly nowMs: number; readonly beforeMs: number },
 ): Promise<void> {
-  await store.write(markUsed, [tokenId, nowMs, beforeMs]);
+  await store.write(markUsedSql, [tokenId, nowMs, beforeMs]);
 }

@@ -7,7 +7,7 @@
  */
 import { type Procedure, procedure, statement, type Transaction } from '../../database/store.ts';
 import { joinCondition, meetsCondition } from '../accounts/credential-condition-store.ts';
-import { insertAccess, insertRefresh, type NewToken, revokeFamily } from './token-store.ts';
+import { insertAccessSql, insertRefreshSql, type NewToken, revokeFamily } from './token-store.ts';
 
 export interface Rotation {
   readonly tokenHash: Uint8Array;
@@ -44,7 +44,7 @@ interface RefreshRow {
 }
 
 // Whatever stops a family stops it here: revoked, application gone or disabled, or its condition does not hold.
-const liveRefresh = statement<RefreshRow>(
+const liveRefreshSql = statement<RefreshRow>(
   'live-refresh-token',
   `SELECT r.family_id, r.generation, r.expires_at_ms, r.rotated_at_ms, r.successor_seed, f.client_id, f.scope,
      f.expires_at_ms AS family_expires_at_ms, a.authenticated_refresh, a.grant_types
@@ -54,12 +54,12 @@ const liveRefresh = statement<RefreshRow>(
    ${joinCondition('f')}
    WHERE r.token_hash = $1 AND f.revoked_at_ms IS NULL AND a.disabled_at_ms IS NULL AND ${meetsCondition('f')}`,
 );
-const markRotated = statement<{ family_id: string }>(
+const markRotatedSql = statement<{ family_id: string }>(
   'mark-refresh-token-rotated',
   `UPDATE refresh_tokens SET rotated_at_ms = $2, successor_seed = $3
    WHERE token_hash = $1 AND rotated_at_ms IS NULL RETURNING family_id`,
 );
-const generationUnused = statement<{ generation: number }>(
+const generationUnusedSql = statement<{ generation: number }>(
   'unused-generation',
   'SELECT generation FROM refresh_tokens WHERE family_id = $1 AND generation = $2 AND rotated_at_ms IS NULL',
 );
@@ -69,7 +69,7 @@ export const rotateRefresh: Procedure<Rotation, RotationOutcome> = procedure(
   import.meta.url,
   'rotateRefresh',
   async (transaction, rotation) => {
-    const [row] = await transaction.run(liveRefresh, [rotation.tokenHash]);
+    const [row] = await transaction.run(liveRefreshSql, [rotation.tokenHash]);
     if (row === undefined || (rotation.clientId ?? row.client_id) !== row.client_id) return { kind: 'refused' };
     if (!row.grant_types.split(' ').includes('refresh_token')) return { kind: 'not_allowed' };
     if (row.authenticated_refresh === 1 && !rotation.isAuthenticated) return { kind: 'unauthenticated' };
@@ -83,12 +83,12 @@ export const rotateRefresh: Procedure<Rotation, RotationOutcome> = procedure(
 
 async function rotate(transaction: Transaction, row: RefreshRow, rotation: Rotation): Promise<RotationOutcome> {
   const { tokenHash, nowMs, access, refresh } = rotation;
-  const won = await transaction.run(markRotated, [tokenHash, nowMs, rotation.successorSeed]);
+  const won = await transaction.run(markRotatedSql, [tokenHash, nowMs, rotation.successorSeed]);
   if (won.length === 0) return { kind: 'refused' };
   const scope = rotation.askedScopes?.join(' ') ?? row.scope;
   const refreshExpiresAtMs = Math.min(refresh.expiresAtMs, row.family_expires_at_ms);
-  await transaction.run(insertRefresh, [refresh.hash, row.family_id, row.generation + 1, nowMs, refreshExpiresAtMs]);
-  await transaction.run(insertAccess, [access.hash, row.family_id, scope, nowMs, access.expiresAtMs]);
+  await transaction.run(insertRefreshSql, [refresh.hash, row.family_id, row.generation + 1, nowMs, refreshExpiresAtMs]);
+  await transaction.run(insertAccessSql, [access.hash, row.family_id, scope, nowMs, access.expiresAtMs]);
   return { kind: 'rotated', scope };
 }
 
@@ -99,7 +99,7 @@ async function rotate(transaction: Transaction, row: RefreshRow, rotation: Rotat
 async function repeatOrRevoke(transaction: Transaction, row: RefreshRow, rotation: Rotation): Promise<RotationOutcome> {
   const inGrace = Math.abs(rotation.nowMs - (row.rotated_at_ms ?? 0)) < rotation.graceMs;
   if (inGrace && row.successor_seed !== null) {
-    const unused = await transaction.run(generationUnused, [row.family_id, row.generation + 1]);
+    const unused = await transaction.run(generationUnusedSql, [row.family_id, row.generation + 1]);
     if (unused.length > 0) return { kind: 'repeated', successorSeed: row.successor_seed };
   }
   await revokeFamily(transaction, row.family_id, { kind: 'refresh_reused', ...rotation });

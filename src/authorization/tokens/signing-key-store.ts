@@ -18,23 +18,23 @@ interface KeyRow {
   readonly expires_at_ms: number;
 }
 
-const liveKeys = statement<KeyRow>(
+const liveKeysSql = statement<KeyRow>(
   'live-signing-keys',
   `SELECT kid, public_jwk, private_key, created_at_ms, expires_at_ms FROM signing_keys
    WHERE expires_at_ms > $1 ORDER BY created_at_ms, kid`,
 );
-const insertKey = statement(
+const insertKeySql = statement(
   'insert-signing-key',
   'INSERT INTO signing_keys (kid, public_jwk, private_key, created_at_ms, expires_at_ms) VALUES ($1, $2, $3, $4, $5)',
 );
-const deleteExpiredKeys = statement(
+const deleteExpiredKeysSql = statement(
   'delete-expired-signing-keys',
   'DELETE FROM signing_keys WHERE expires_at_ms <= $1',
 );
 
 /** Oldest first. */
 export async function listSigningKeys(store: Store, nowMs: number): Promise<StoredKey[]> {
-  const rows = await store.read(liveKeys, [nowMs]);
+  const rows = await store.read(liveKeysSql, [nowMs]);
   return rows.map((row) => ({
     kid: row.kid,
     publicJwk: row.public_jwk,
@@ -48,7 +48,7 @@ export async function listSigningKeys(store: Store, nowMs: number): Promise<Stor
 export function insertSigningKeyStatements(key: StoredKey): BoundStatement[] {
   const { kid, publicJwk, encryptedPrivateKey, createdAtMs, expiresAtMs } = key;
   return [
-    { statement: deleteExpiredKeys, parameters: [createdAtMs] },
-    { statement: insertKey, parameters: [kid, publicJwk, encryptedPrivateKey, createdAtMs, expiresAtMs] },
+    { statement: deleteExpiredKeysSql, parameters: [createdAtMs] },
+    { statement: insertKeySql, parameters: [kid, publicJwk, encryptedPrivateKey, createdAtMs, expiresAtMs] },
   ];
 }

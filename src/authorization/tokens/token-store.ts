@@ -42,17 +42,17 @@ export interface NewTokens {
   readonly refresh?: NewToken | undefined;
 }
 
-const insertFamily = statement(
+const insertFamilySql = statement(
   'insert-token-family',
   `INSERT INTO token_families (family_id, client_id, user_id, user_epoch, grant_id, scope, auth_time_ms, created_at_ms,
      expires_at_ms)
    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
 );
-export const insertRefresh = statement(
+export const insertRefreshSql = statement(
   'insert-refresh-token',
   `INSERT INTO refresh_tokens (token_hash, family_id, generation, issued_at_ms, expires_at_ms) VALUES ($1, $2, $3, $4, $5)`,
 );
-export const insertAccess = statement(
+export const insertAccessSql = statement(
   'insert-access-token',
   'INSERT INTO access_tokens (token_hash, family_id, scope, issued_at_ms, expires_at_ms) VALUES ($1, $2, $3, $4, $5)',
 );
@@ -64,13 +64,13 @@ export function insertFamilyStatements(family: NewFamily, tokens: NewTokens): Bo
   const origin = person === undefined ? [null, 0, ''] : [person.userId, person.credentialGeneration, person.consentId];
   return [
     {
-      statement: insertFamily,
+      statement: insertFamilySql,
       parameters: [familyId, clientId, ...origin, scope, authTimeMs, nowMs, expiresAtMs],
     },
-    { statement: insertAccess, parameters: [access.hash, familyId, scope, nowMs, access.expiresAtMs] },
+    { statement: insertAccessSql, parameters: [access.hash, familyId, scope, nowMs, access.expiresAtMs] },
     ...(refresh === undefined
       ? []
-      : [{ statement: insertRefresh, parameters: [refresh.hash, familyId, 0, nowMs, refresh.expiresAtMs] }]),
+      : [{ statement: insertRefreshSql, parameters: [refresh.hash, familyId, 0, nowMs, refresh.expiresAtMs] }]),
   ];
 }
 
@@ -78,7 +78,7 @@ export async function runStatements(transaction: Transaction, statements: readon
   await transaction.runAll(statements);
 }
 
-const revokeFamilyById = statement<{ family_id: string; client_id: string; user_id: string | null }>(
+const revokeFamilyByIdSql = statement<{ family_id: string; client_id: string; user_id: string | null }>(
   'revoke-family',
   `UPDATE token_families SET revoked_at_ms = $2 WHERE family_id = $1 AND revoked_at_ms IS NULL
    RETURNING family_id, client_id, user_id`,
@@ -96,7 +96,7 @@ export async function revokeFamily(
   familyId: string,
   reason: RevocationReason,
 ): Promise<void> {
-  const [family] = await transaction.run(revokeFamilyById, [familyId, reason.nowMs]);
+  const [family] = await transaction.run(revokeFamilyByIdSql, [familyId, reason.nowMs]);
   if (family === undefined) return;
   const { kind, address } = reason;
   const event = { kind, userId: family.user_id ?? undefined, clientId: family.client_id, address };
@@ -112,18 +112,18 @@ export interface Revocation {
   readonly address: string | undefined;
 }
 
-const familyOfRefresh = statement<{ family_id: string }>(
+const familyOfRefreshSql = statement<{ family_id: string }>(
   'family-of-refresh-token',
   `SELECT r.family_id FROM refresh_tokens r JOIN token_families f ON f.family_id = r.family_id
    WHERE r.token_hash = $1 AND f.client_id = $2`,
 );
-const revokeAccess = statement<{ family_id: string }>(
+const revokeAccessSql = statement<{ family_id: string }>(
   'revoke-access-token',
   `UPDATE access_tokens SET revoked_at_ms = $3 WHERE token_hash = $1 AND revoked_at_ms IS NULL
      AND family_id IN (SELECT family_id FROM token_families WHERE client_id = $2)
    RETURNING family_id`,
 );
-const familyOwner = statement<{ user_id: string | null }>(
+const familyOwnerSql = statement<{ user_id: string | null }>(
   'family-owner',
   'SELECT user_id FROM token_families WHERE family_id = $1',
 );
@@ -135,13 +135,13 @@ export const revokeToken: Procedure<Revocation, void> = procedure(
   async (transaction, input) => {
     const { tokenHash, clientId, nowMs, address } = input;
     if (input.kind === 'refresh') {
-      const [found] = await transaction.run(familyOfRefresh, [tokenHash, clientId]);
+      const [found] = await transaction.run(familyOfRefreshSql, [tokenHash, clientId]);
       if (found) await revokeFamily(transaction, found.family_id, { kind: 'token_revoked', nowMs, address });
       return;
     }
-    const [revoked] = await transaction.run(revokeAccess, [tokenHash, clientId, nowMs]);
+    const [revoked] = await transaction.run(revokeAccessSql, [tokenHash, clientId, nowMs]);
     if (revoked === undefined) return;
-    const [owner] = await transaction.run(familyOwner, [revoked.family_id]);
+    const [owner] = await transaction.run(familyOwnerSql, [revoked.family_id]);
     const event = { kind: 'token_revoked' as const, userId: owner?.user_id ?? undefined, clientId, address };
     await runStatements(transaction, [auditStatement(event, nowMs)]);
   },
@@ -172,7 +172,7 @@ interface LiveTokenRow {
 
 // One point read over five primary keys: whatever ends or stops the token shows on the very next call, on every process.
 // The time is no parameter, so that the row can come from the read cache; what has expired is decided at each use.
-const liveAccess = statement<LiveTokenRow>(
+const liveAccessSql = statement<LiveTokenRow>(
   'live-access-token',
   `SELECT t.family_id, f.client_id, t.scope, t.issued_at_ms, t.expires_at_ms, f.user_id, u.login, u.is_admin
    FROM access_tokens t
@@ -182,7 +182,7 @@ const liveAccess = statement<LiveTokenRow>(
    WHERE t.token_hash = $1 AND t.revoked_at_ms IS NULL AND f.revoked_at_ms IS NULL
      AND a.disabled_at_ms IS NULL AND (f.user_id IS NULL OR (u.id IS NOT NULL AND ${meetsCondition('f')}))`,
 );
-const unusedRefresh = statement<LiveTokenRow>(
+const unusedRefreshSql = statement<LiveTokenRow>(
   'unused-refresh-token',
   `SELECT r.family_id, f.client_id, f.scope, r.issued_at_ms, r.expires_at_ms, f.user_id, u.login, u.is_admin
    FROM refresh_tokens r
@@ -198,7 +198,7 @@ export async function findLiveToken(
   kind: 'access' | 'refresh',
   { hash, nowMs }: { readonly hash: Uint8Array; readonly nowMs: number },
 ): Promise<LiveToken | undefined> {
-  const [row] = await store.readCached(kind === 'access' ? liveAccess : unusedRefresh, [hash]);
+  const [row] = await store.readCached(kind === 'access' ? liveAccessSql : unusedRefreshSql, [hash]);
   return row !== undefined && row.expires_at_ms > nowMs ? toLiveToken(row, kind) : undefined;
 }
 

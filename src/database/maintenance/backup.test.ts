@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createStorePlace, openTestStore } from '../../../test/support/engines.ts';
-import { insertPair, listNotes, noteMigration } from '../../../test/support/note-store.ts';
+import { insertPair, listNotesSql, noteMigration } from '../../../test/support/note-store.ts';
 import { migrations } from '../migrations/list.ts';
 import { databaseFileOf } from '../startup/open-store.ts';
 import type { Store } from '../store.ts';
@@ -13,7 +13,7 @@ import { backupSqlite } from './backup.ts';
 const options = { migrations: [...migrations, noteMigration] };
 
 async function listIds(store: Store): Promise<string[]> {
-  return (await store.read(listNotes)).map((row) => row.id);
+  return (await store.read(listNotesSql)).map((row) => row.id);
 }
 
 test('a backup made while others write opens as a database, with what was stored before and no half transaction', async () => {

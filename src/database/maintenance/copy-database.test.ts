@@ -8,7 +8,13 @@ import {
   type StorePlace,
   type TestEngine,
 } from '../../../test/support/engines.ts';
-import { findNote, insertFullNote, insertNote, listNotes, noteMigration } from '../../../test/support/note-store.ts';
+import {
+  findNoteSql,
+  insertFullNoteSql,
+  insertNoteSql,
+  listNotesSql,
+  noteMigration,
+} from '../../../test/support/note-store.ts';
 import { createLog } from '../../telemetry/log.ts';
 import { acquireLease } from '../leases.ts';
 import { migrations } from '../migrations/list.ts';
@@ -40,9 +46,9 @@ async function copy(from: StorePlace, to: StorePlace) {
 
 async function fill(store: Store): Promise<void> {
   const body = Uint8Array.of(0, 92, 255);
-  await store.write(insertFullNote, ["o'\\x00 🧊\n", 2 ** 53 - 1, -0.1, body, null]);
+  await store.write(insertFullNoteSql, ["o'\\x00 🧊\n", 2 ** 53 - 1, -0.1, body, null]);
   await store.writeAll(
-    Array.from({ length: 1_234 }, (_, index) => ({ statement: insertNote, parameters: [`n${index}`, index] })),
+    Array.from({ length: 1_234 }, (_, index) => ({ statement: insertNoteSql, parameters: [`n${index}`, index] })),
   );
   assert.ok(await acquireLease(store, lease));
   assert.ok(await acquireLease(store, { ...lease, nowMs: 20 }));
@@ -64,8 +70,11 @@ for (const [from, to] of directions) {
     await fill(source);
     const copied = await copy(one.place, other.place);
     assert.equal(copied.find(({ table }) => table === 'note')?.rows, 1_235);
-    assert.deepEqual(await target.read(listNotes), await source.read(listNotes));
-    assert.deepEqual(await target.read(findNote, ["o'\\x00 🧊\n"]), await source.read(findNote, ["o'\\x00 🧊\n"]));
+    assert.deepEqual(await target.read(listNotesSql), await source.read(listNotesSql));
+    assert.deepEqual(
+      await target.read(findNoteSql, ["o'\\x00 🧊\n"]),
+      await source.read(findNoteSql, ["o'\\x00 🧊\n"]),
+    );
     assert.equal((await acquireLease(target, { ...lease, nowMs: 100 }))?.epoch, 3, 'the epoch goes on counting');
     for (const { place } of [one, other]) rmSync(place.dataDir, { recursive: true });
   });
@@ -75,12 +84,12 @@ for (const [from, to] of directions) {
     await using source = one.store;
     await using target = other.store;
     await fill(source);
-    await target.write(insertNote, ['mine', 1]);
+    await target.write(insertNoteSql, ['mine', 1]);
     await assert.rejects(copy(one.place, other.place), {
       code: 'conflict',
       message: 'Cannot copy: the target must be unused, and its table "note" has 1 rows',
     });
-    assert.deepEqual(await target.read(listNotes), [{ id: 'mine', number: 1 }]);
+    assert.deepEqual(await target.read(listNotesSql), [{ id: 'mine', number: 1 }]);
     for (const { place } of [one, other]) rmSync(place.dataDir, { recursive: true });
   });
 }

@@ -2,13 +2,13 @@ import type pg from 'pg';
 import { describeError, Failure } from '../../errors.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { World } from '../../world.ts';
-import { acquireLeaseStatement, MAX_CLOCK_SKEW_MS, releaseLeaseStatement } from '../leases.ts';
+import { acquireLeaseSql, MAX_CLOCK_SKEW_MS, releaseLeaseSql } from '../leases.ts';
 import {
   type AppliedMigration,
   type AppliedMigrations,
   FOUNDATION,
-  listAppliedStatement,
-  listExpansionsStatement,
+  listAppliedSql,
+  listExpansionsSql,
   planMigrations,
   recordStatement,
 } from '../migration-plan.ts';
@@ -55,8 +55,8 @@ const UNDEFINED_TABLE = '42P01';
 /** What ran on this database; nothing on one without tables. */
 export async function listPostgresMigrations(client: Pick<pg.Pool, 'query'>): Promise<AppliedMigrations> {
   return {
-    required: await listRecords(client, listAppliedStatement.text),
-    expansions: await listRecords(client, listExpansionsStatement.text),
+    required: await listRecords(client, listAppliedSql.text),
+    expansions: await listRecords(client, listExpansionsSql.text),
   };
 }
 
@@ -99,7 +99,7 @@ interface Held {
 async function acquire(client: pg.PoolClient, owner: string, nowMs: number): Promise<number | undefined> {
   const endsAtMs = nowMs + LEASE_MS;
   const parameters = [LEASE_NAME, owner, endsAtMs, nowMs, endsAtMs + MAX_CLOCK_SKEW_MS];
-  const { rows } = await client.query(acquireLeaseStatement.text, parameters);
+  const { rows } = await client.query(acquireLeaseSql.text, parameters);
   return (rows[0] as { epoch: number } | undefined)?.epoch;
 }
 
@@ -107,7 +107,7 @@ async function applyAll(client: pg.PoolClient, options: PostgresMigrationOptions
   try {
     for (const migration of options.migrations) await applyOne(client, migration, options, held);
   } finally {
-    await client.query(releaseLeaseStatement.text, [LEASE_NAME, held.owner, held.epoch]);
+    await client.query(releaseLeaseSql.text, [LEASE_NAME, held.owner, held.epoch]);
   }
 }
 

@@ -2,7 +2,13 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import pg from 'pg';
 import { findReasonToSkip, openTestStore } from '../../../test/support/engines.ts';
-import { findNote, insertNote, insertPair, listNotes, noteMigration } from '../../../test/support/note-store.ts';
+import {
+  findNoteSql,
+  insertNoteSql,
+  insertPair,
+  listNotesSql,
+  noteMigration,
+} from '../../../test/support/note-store.ts';
 import {
   createTestDatabase,
   type PostgresCluster,
@@ -46,18 +52,18 @@ async function endOtherConnections(): Promise<void> {
 }
 
 test('reads and writes go on after the server has ended every connection', { skip }, async () => {
-  await store.write(insertNote, ['before', 1]);
+  await store.write(insertNoteSql, ['before', 1]);
   await endOtherConnections();
   const results = await Promise.all([
-    store.read(findNote, ['before']),
-    store.read(findNote, ['before']),
-    store.read(findNote, ['before']),
+    store.read(findNoteSql, ['before']),
+    store.read(findNoteSql, ['before']),
+    store.read(findNoteSql, ['before']),
   ]);
   assert.deepEqual(
     results.map((rows) => rows.length),
     [1, 1, 1],
   );
-  await store.write(insertNote, ['after', 1]);
+  await store.write(insertNoteSql, ['after', 1]);
 });
 
 test('a connection that is lost in a transaction fails the caller alone', { skip }, async () => {
@@ -67,7 +73,7 @@ test('a connection that is lost in a transaction fails the caller alone', { skip
   // A transaction lost before its commit was sent is retried; only during the commit is its outcome unknown.
   for (const outcome of outcomes)
     if (outcome.status === 'rejected') assert.equal((outcome.reason as Failure).details.isUnknown, true);
-  const ids = (await store.read(listNotes)).map((row) => row.id);
+  const ids = (await store.read(listNotesSql)).map((row) => row.id);
   for (const [index, outcome] of outcomes.entries())
     if (outcome.status === 'fulfilled') assert.ok(ids.includes(`pair-${index}-a`) && ids.includes(`pair-${index}-b`));
 });
@@ -80,7 +86,7 @@ test('a call beyond the limit of those that wait is refused at once', { skip }, 
     world: realWorld,
     maxWaiting: 2,
   });
-  const calls = [0, 1, 2, 3].map(() => engine.read(findNote, ['before']));
+  const calls = [0, 1, 2, 3].map(() => engine.read(findNoteSql, ['before']));
   const outcomes = await Promise.allSettled(calls);
   assert.deepEqual(
     outcomes.map((outcome) => outcome.status),

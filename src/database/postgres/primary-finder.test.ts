@@ -5,7 +5,7 @@ import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { findReasonToSkip, openTestStore } from '../../../test/support/engines.ts';
-import { findNote, insertNote, insertPair, noteMigration } from '../../../test/support/note-store.ts';
+import { findNoteSql, insertNoteSql, insertPair, noteMigration } from '../../../test/support/note-store.ts';
 import { type PostgresCluster, startPostgresCluster } from '../../../test/support/postgres-cluster.ts';
 import type { Failure } from '../../errors.ts';
 import { migrations } from '../migrations/list.ts';
@@ -61,16 +61,16 @@ test('writes go to the host that accepts them, and follow it without an error wh
   const [one, two] = hosts as [Host, Host];
   await setReadOnly(one, 'on');
   await using store = await open(hosts);
-  await store.write(insertNote, ['first', 1]);
+  await store.write(insertNoteSql, ['first', 1]);
   await setReadOnly(two, 'on');
   await setReadOnly(one, 'off');
   // One statement, and several: the host that has become a standby refused each, so it is certain that nothing was stored.
   await Promise.all([
-    store.write(insertNote, ['second', 2]),
+    store.write(insertNoteSql, ['second', 2]),
     store.call(insertPair, 'third'),
-    store.write(insertNote, ['fourth', 4]),
+    store.write(insertNoteSql, ['fourth', 4]),
   ]);
-  const found = await Promise.all(['first', 'second', 'third-a', 'fourth'].map((id) => store.read(findNote, [id])));
+  const found = await Promise.all(['first', 'second', 'third-a', 'fourth'].map((id) => store.read(findNoteSql, [id])));
   assert.deepEqual(
     found.map((rows) => rows.length),
     [0, 1, 1, 1],
@@ -121,9 +121,9 @@ test('a commit that PostgreSQL acknowledges without its standby is not acknowled
   await one.admin.query("SET synchronous_commit = 'local'");
   await change(one, 'synchronous_standby_names', 'missing');
   const writes = [
-    () => store.write(insertNote, [randomUUID(), 1]),
+    () => store.write(insertNoteSql, [randomUUID(), 1]),
     () => store.call(insertPair, randomUUID()),
-    () => store.writeAll([1, 2].map(() => ({ statement: insertNote, parameters: [randomUUID(), 1] }))),
+    () => store.writeAll([1, 2].map(() => ({ statement: insertNoteSql, parameters: [randomUUID(), 1] }))),
   ];
   for (const write of writes) {
     const outcome = await writeWithoutStandby(one, write);
@@ -133,5 +133,5 @@ test('a commit that PostgreSQL acknowledges without its standby is not acknowled
     assert.equal(message, 'The outcome of the write is unknown: no standby has confirmed it');
   }
   await change(one, 'synchronous_standby_names', '');
-  await store.write(insertNote, ['confirmed', 1]);
+  await store.write(insertNoteSql, ['confirmed', 1]);
 });

@@ -3,8 +3,8 @@ import type { Log } from '../../telemetry/log.ts';
 import {
   type AppliedMigrations,
   FOUNDATION,
-  listAppliedStatement,
-  listExpansionsStatement,
+  listAppliedSql,
+  listExpansionsSql,
   planMigrations,
   recordStatement,
 } from '../migration-plan.ts';
@@ -52,8 +52,8 @@ function hasTable(connection: SqliteConnection, name: string): boolean {
 
 function listApplied(connection: SqliteConnection): AppliedMigrations {
   return {
-    required: connection.run(listAppliedStatement, []) as never,
-    expansions: hasTable(connection, 'schema_expansions') ? (connection.run(listExpansionsStatement, []) as never) : [],
+    required: connection.run(listAppliedSql, []) as never,
+    expansions: hasTable(connection, 'schema_expansions') ? (connection.run(listExpansionsSql, []) as never) : [],
   };
 }
 

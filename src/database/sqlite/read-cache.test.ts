@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { test } from 'node:test';
 import { createStorePlace, forEachEngine } from '../../../test/support/engines.ts';
-import { findNote, insertFullNote, noteMigration } from '../../../test/support/note-store.ts';
+import { findNoteSql, insertFullNoteSql, noteMigration } from '../../../test/support/note-store.ts';
 import { migrations } from '../migrations/list.ts';
 import { type SqlValue, statement } from '../store.ts';
 import { createReadCache, type ReadCache } from './read-cache.ts';
@@ -12,22 +12,22 @@ forEachEngine(
   'readCached() sees what this process and another one wrote, on the very next call',
   async (store, { openAnother }) => {
     const another = await openAnother();
-    const readNumber = async () => (await store.readCached(findNote, ['a']))[0]?.number;
+    const readNumber = async () => (await store.readCached(findNoteSql, ['a']))[0]?.number;
     assert.equal(await readNumber(), undefined);
-    const setNumber = statement('test_cached_set', 'UPDATE note SET number = $1 WHERE id = $2');
-    await store.write(insertFullNote, ['a', 1, 0.5, null, null]);
+    const setNumberSql = statement('test_cached_set', 'UPDATE note SET number = $1 WHERE id = $2');
+    await store.write(insertFullNoteSql, ['a', 1, 0.5, null, null]);
     assert.equal(await readNumber(), 1);
     for (let round = 2; round < 40; round += 2) {
-      await another.write(setNumber, [round, 'a']);
+      await another.write(setNumberSql, [round, 'a']);
       assert.equal(await readNumber(), round);
-      await store.write(setNumber, [round + 1, 'a']);
+      await store.write(setNumberSql, [round + 1, 'a']);
       assert.equal(await readNumber(), round + 1);
     }
   },
   { migrations: [...migrations, noteMigration] },
 );
 
-const echo = statement('test_cached_echo', 'SELECT $1 AS one, $2 AS two');
+const echoSql = statement('test_cached_echo', 'SELECT $1 AS one, $2 AS two');
 
 interface Counted {
   /** Statements that were run. */
@@ -73,10 +73,10 @@ async function withCache(
 
 test('a statement is read once with the same parameters, and again after a commit', async () => {
   await withCache(10, async (cache, { count, commit }) => {
-    for (let round = 0; round < 3; round += 1) cache.readCached(echo, ['a', 1]);
+    for (let round = 0; round < 3; round += 1) cache.readCached(echoSql, ['a', 1]);
     assert.equal(count(), 1);
     await commit();
-    for (let round = 0; round < 3; round += 1) cache.readCached(echo, ['a', 1]);
+    for (let round = 0; round < 3; round += 1) cache.readCached(echoSql, ['a', 1]);
     assert.equal(count(), 2);
   });
 });
@@ -86,7 +86,7 @@ test('the look-ups of one turn ask once whether anybody committed, and those of 
     for (let turn = 1; turn < 5; turn += 1) {
       const lookUps = async () => {
         for (let lookUp = 0; lookUp < 3; lookUp += 1) {
-          cache.readCached(echo, ['a', lookUp]);
+          cache.readCached(echoSql, ['a', lookUp]);
           await Promise.resolve();
         }
       };
@@ -100,10 +100,10 @@ test('the look-ups of one turn ask once whether anybody committed, and those of 
 
 test('the cache is bounded', async () => {
   await withCache(3, async (cache, { count }) => {
-    for (const id of [1, 2, 3, 4]) cache.readCached(echo, ['a', id]);
-    cache.readCached(echo, ['a', 4]);
+    for (const id of [1, 2, 3, 4]) cache.readCached(echoSql, ['a', id]);
+    cache.readCached(echoSql, ['a', 4]);
     assert.equal(count(), 4, 'the newest is remembered');
-    cache.readCached(echo, ['a', 1]);
+    cache.readCached(echoSql, ['a', 1]);
     assert.equal(count(), 5, 'the oldest is not');
   });
 });
@@ -112,8 +112,8 @@ test('an answer to a long parameter is not kept, and right all the same', async 
   await withCache(10, async (cache, { count }) => {
     const long = 'x'.repeat(1000);
     for (let round = 1; round < 3; round += 1) {
-      assert.equal(cache.readCached(echo, [long, round])[0]?.one, long);
-      assert.equal(cache.readCached(echo, [long, 1])[0]?.two, 1);
+      assert.equal(cache.readCached(echoSql, [long, round])[0]?.one, long);
+      assert.equal(cache.readCached(echoSql, [long, 1])[0]?.two, 1);
       assert.equal(count(), 2 * round);
     }
   });
@@ -134,7 +134,7 @@ test('parameters that look alike are not mixed up', async () => {
       [Uint8Array.of(), ''],
     ];
     for (const [one, two] of [...alike, ...alike]) {
-      const [row] = cache.readCached(echo, [one, two]);
+      const [row] = cache.readCached(echoSql, [one, two]);
       assert.deepEqual([row?.one, row?.two], [one, two]);
     }
   });

@@ -8,10 +8,10 @@ import { createStorePlace, openTestStore } from '../../../test/support/engines.t
 import {
   insertAndAnswerFunction,
   insertAndExit,
-  insertFullNote,
-  insertNote,
+  insertFullNoteSql,
+  insertNoteSql,
   insertPair,
-  listNotes,
+  listNotesSql,
   noteMigration,
 } from '../../../test/support/note-store.ts';
 import { createLog } from '../../telemetry/log.ts';
@@ -35,11 +35,11 @@ function testWriter(title: string, run: (writer: SqliteWriter, store: Store) => 
 }
 
 function insert(writer: SqliteWriter, id: string) {
-  return writer.writeAll([{ statement: insertNote, parameters: [id, 1] }]);
+  return writer.writeAll([{ statement: insertNoteSql, parameters: [id, 1] }]);
 }
 
 async function listIds(store: Store): Promise<string[]> {
-  return (await store.read(listNotes)).map((row) => row.id);
+  return (await store.read(listNotesSql)).map((row) => row.id);
 }
 
 const TOO_MANY = { code: 'unavailable', message: 'Cannot write: too many writes are waiting' };
@@ -62,7 +62,7 @@ testWriter(
   async (writer) => {
     const body = new Uint8Array(3_000);
     const insertLarge = (id: string) =>
-      writer.writeAll([{ statement: insertFullNote, parameters: [id, 1, null, body, null] }]);
+      writer.writeAll([{ statement: insertFullNoteSql, parameters: [id, 1, null, body, null] }]);
     const first = insertLarge('a');
     await assert.rejects(insertLarge('b'), TOO_MANY);
     await first;
@@ -134,7 +134,7 @@ testWriter(
         { statement: statement(`test_limit_${pages}`, `PRAGMA max_page_count = ${pages}`), parameters: [] },
       ]);
     const insertLarge = (id: string) =>
-      writer.writeAll([{ statement: insertFullNote, parameters: [id, 1, null, new Uint8Array(5_000_000), null] }]);
+      writer.writeAll([{ statement: insertFullNoteSql, parameters: [id, 1, null, new Uint8Array(5_000_000), null] }]);
     await limitPages(1);
     const outcomes = await Promise.allSettled([insert(writer, 'beside'), insertLarge('large'), insertLarge('larger')]);
     assert.deepEqual(
@@ -154,7 +154,7 @@ test('a write waits while another process has the write lock', async () => {
   using other = new DatabaseSync(databaseFileOf(place.dataDir));
   other.exec('BEGIN IMMEDIATE');
   let isDone = false;
-  const write = store.write(insertNote, ['a', 1]).then(() => {
+  const write = store.write(insertNoteSql, ['a', 1]).then(() => {
     isDone = true;
   });
   await sleep(100);
@@ -178,7 +178,7 @@ test('the database and its log are readable by their owner alone, also in a fold
   const place = await createStorePlace('sqlite');
   chmodSync(place.dataDir, 0o755);
   await using store = await openTestStore(place, { migrations: [...migrations, noteMigration] });
-  await store.write(insertNote, ['a', 1]);
+  await store.write(insertNoteSql, ['a', 1]);
   const files = readdirSync(place.dataDir).filter((name) => name.startsWith('trivet.db'));
   assert.equal(files.length, 3);
   for (const name of files) assert.equal(statSync(join(place.dataDir, name)).mode & 0o077, 0, name);
@@ -188,10 +188,10 @@ test('the database and its log are readable by their owner alone, also in a fold
 test('every table is STRICT', async () => {
   const place = await createStorePlace('sqlite');
   await using store = await openTestStore(place);
-  const loose = statement(
+  const looseSql = statement(
     'test_loose_tables',
     `SELECT name FROM pragma_table_list WHERE schema = 'main' AND strict = 0 AND name NOT LIKE 'sqlite_%'`,
   );
-  assert.deepEqual(await store.read(loose), []);
+  assert.deepEqual(await store.read(looseSql), []);
   rmSync(place.dataDir, { recursive: true });
 });

@@ -1,7 +1,7 @@
 import { Failure } from '../../errors.ts';
 import { type Store, statement } from '../store.ts';
 
-const ready = statement('database_ready', 'SELECT 1 AS ready');
+const readySql = statement('database_ready', 'SELECT 1 AS ready');
 
 /** A probe gives up after a second or two. */
 const DEADLINE_MS = 2000;
@@ -12,7 +12,7 @@ export async function checkStoreReady(store: Store): Promise<void> {
   const refusal = new Failure('unavailable', 'Cannot use the database right now: it does not answer');
   const timer = setTimeout(() => late.reject(refusal), DEADLINE_MS);
   try {
-    await Promise.race([store.read(ready), late.promise]);
+    await Promise.race([store.read(readySql), late.promise]);
   } finally {
     clearTimeout(timer);
   }

@@ -59,12 +59,12 @@ export async function openSecretCipher(store: Store, source: EncryptionKeySource
   return cipher;
 }
 
-const insertCanaryStatement: Statement<Row> = statement(
+const insertCanarySql: Statement<Row> = statement(
   'vault_canary_insert',
   'INSERT INTO vault_canaries (id, sealed) VALUES (1, $1) ON CONFLICT (id) DO NOTHING',
 );
 
-const findCanaryStatement: Statement<{ readonly sealed: Uint8Array }> = statement(
+const findCanarySql: Statement<{ readonly sealed: Uint8Array }> = statement(
   'vault_canary_find',
   'SELECT sealed FROM vault_canaries WHERE id = 1',
 );
@@ -121,11 +121,11 @@ function refuseKeys(cause?: unknown): Failure {
 
 async function leaveCanary(store: Store, cipher: SecretCipher): Promise<Uint8Array> {
   const canary = cipher.encrypt(WORD, ASSOCIATED_DATA);
-  await store.write(insertCanaryStatement, [canary]);
+  await store.write(insertCanarySql, [canary]);
   return (await findCanary(store)) ?? canary;
 }
 
 async function findCanary(store: Pick<Store, 'read'>): Promise<Uint8Array | undefined> {
-  const [row] = await store.read(findCanaryStatement);
+  const [row] = await store.read(findCanarySql);
   return row?.sealed;
 }

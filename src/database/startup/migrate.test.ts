@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { forEachEngine } from '../../../test/support/engines.ts';
-import { insertNote, listNotes, noteMigration } from '../../../test/support/note-store.ts';
+import { insertNoteSql, listNotesSql, noteMigration } from '../../../test/support/note-store.ts';
 import type { Failure } from '../../errors.ts';
 import { migrations } from '../migrations/list.ts';
 import type { Migration } from '../store.ts';
@@ -16,8 +16,8 @@ forEachEngine(
   'stores that open at once on an empty database migrate it once',
   async (store, { openAnother }) => {
     const others = await Promise.all(Array.from({ length: 5 }, () => openAnother({ migrations: [...known, later] })));
-    await Promise.all([store, ...others].map((each, index) => each.write(insertNote, [`n${index}`, index])));
-    assert.equal((await store.read(listNotes)).length, 6);
+    await Promise.all([store, ...others].map((each, index) => each.write(insertNoteSql, [`n${index}`, index])));
+    assert.equal((await store.read(listNotesSql)).length, 6);
   },
   { migrations: known },
 );
@@ -40,8 +40,8 @@ forEachEngine(
   async (_, { openAnother }) => {
     const newer = await openAnother({ migrations: [...known, expansion] });
     const older = await openAnother({ migrations: known });
-    await Promise.all([older.write(insertNote, ['older', 1]), newer.write(insertNote, ['newer', 2])]);
-    assert.equal((await newer.read(listNotes)).length, 2);
+    await Promise.all([older.write(insertNoteSql, ['older', 1]), newer.write(insertNoteSql, ['newer', 2])]);
+    assert.equal((await newer.read(listNotesSql)).length, 2);
     // The newer one again: nothing is left to do.
     await openAnother({ migrations: [...known, expansion] });
   },
@@ -73,8 +73,8 @@ forEachEngine(
 forEachEngine(
   'migrations of an empty database run in the order of the list, whatever their numbers',
   async (store) => {
-    await store.write(insertNote, ['first', 1]);
-    assert.equal((await store.read(listNotes)).length, 1);
+    await store.write(insertNoteSql, ['first', 1]);
+    assert.equal((await store.read(listNotesSql)).length, 1);
   },
   { migrations: [...known, { ...later, id: 2 }] },
 );

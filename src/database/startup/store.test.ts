@@ -4,18 +4,18 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Registry } from 'prom-client';
 import { createStorePlace, forEachEngine, openTestStore } from '../../../test/support/engines.ts';
 import {
-  findNote,
+  findNoteSql,
   insertAndBreak,
   insertAndForgive,
   insertAndRefuse,
   insertAndWait,
-  insertFullNote,
-  insertNote,
+  insertFullNoteSql,
+  insertNoteSql,
   insertWithinLimit,
-  listNotes,
+  listNotesSql,
   noteMigration,
-  takeNote,
   takeNoteOnce,
+  takeNoteSql,
 } from '../../../test/support/note-store.ts';
 import type { Failure } from '../../errors.ts';
 import { migrations } from '../migrations/list.ts';
@@ -24,7 +24,7 @@ import { type Statement, type Store, statement } from '../store.ts';
 const options = { migrations: [...migrations, noteMigration] };
 
 async function listIds(store: Store): Promise<string[]> {
-  return (await store.read(listNotes)).map((row) => row.id);
+  return (await store.read(listNotesSql)).map((row) => row.id);
 }
 
 function hasCode(code: string) {
@@ -35,13 +35,13 @@ forEachEngine(
   'what was written is read, in the same types',
   async (store) => {
     const body = Uint8Array.of(0, 1, 254, 255);
-    await store.write(insertFullNote, ['full', 2 ** 53 - 1, 0.1, body, null]);
-    await store.write(insertFullNote, ['Ünïcödé 🧊', -1, 1, null, 'full']);
-    assert.deepEqual(await store.read(findNote, ['full']), [{ id: 'full', number: 2 ** 53 - 1, ratio: 0.1, body }]);
-    assert.deepEqual(await store.read(findNote, ['Ünïcödé 🧊']), [
+    await store.write(insertFullNoteSql, ['full', 2 ** 53 - 1, 0.1, body, null]);
+    await store.write(insertFullNoteSql, ['Ünïcödé 🧊', -1, 1, null, 'full']);
+    assert.deepEqual(await store.read(findNoteSql, ['full']), [{ id: 'full', number: 2 ** 53 - 1, ratio: 0.1, body }]);
+    assert.deepEqual(await store.read(findNoteSql, ['Ünïcödé 🧊']), [
       { id: 'Ünïcödé 🧊', number: -1, ratio: 1, body: null },
     ]);
-    assert.deepEqual(await store.read(findNote, ['none']), []);
+    assert.deepEqual(await store.read(findNoteSql, ['none']), []);
   },
   options,
 );
@@ -49,12 +49,12 @@ forEachEngine(
 forEachEngine(
   'counts, sums, averages and comparisons are numbers',
   async (store) => {
-    await store.writeAll([3, 4].map((number) => ({ statement: insertNote, parameters: [`n${number}`, number] })));
-    const aggregate = statement(
+    await store.writeAll([3, 4].map((number) => ({ statement: insertNoteSql, parameters: [`n${number}`, number] })));
+    const aggregateSql = statement(
       'test_aggregate',
       'SELECT COUNT(*) AS count, SUM(number) AS sum, AVG(number) AS mean, MAX(number) > 3 AS is_more FROM note',
     );
-    assert.deepEqual(await store.read(aggregate), [{ count: 2, sum: 7, mean: 3.5, is_more: 1 }]);
+    assert.deepEqual(await store.read(aggregateSql), [{ count: 2, sum: 7, mean: 3.5, is_more: 1 }]);
   },
   options,
 );
@@ -62,11 +62,11 @@ forEachEngine(
 forEachEngine(
   'a whole number stays one inside a statement',
   async (store) => {
-    const divide = statement<{ half: number; text: string }>(
+    const divideSql = statement<{ half: number; text: string }>(
       'test_divide',
       'SELECT CAST($1 AS BIGINT) / 2 AS half, CAST($1 AS TEXT) AS text',
     );
-    assert.deepEqual(await store.read(divide, [7]), [{ half: 3, text: '7' }]);
+    assert.deepEqual(await store.read(divideSql, [7]), [{ half: 3, text: '7' }]);
   },
   options,
 );
@@ -74,8 +74,8 @@ forEachEngine(
 forEachEngine(
   'a number beyond 2^53 is refused, not rounded',
   async (store) => {
-    const big = statement('test_big', "SELECT CAST('9007199254740993' AS BIGINT) AS big");
-    await assert.rejects(store.read(big), hasCode('internal'));
+    const bigSql = statement('test_big', "SELECT CAST('9007199254740993' AS BIGINT) AS big");
+    await assert.rejects(store.read(bigSql), hasCode('internal'));
   },
   options,
 );
@@ -84,7 +84,7 @@ forEachEngine(
   'text is sorted by its bytes',
   async (store) => {
     const ids = ['a', 'B', 'ä', 'Z', '_', 'b'];
-    await Promise.all(ids.map((id) => store.write(insertNote, [id, 0])));
+    await Promise.all(ids.map((id) => store.write(insertNoteSql, [id, 0])));
     assert.deepEqual(await listIds(store), ['B', 'Z', '_', 'a', 'b', 'ä']);
   },
   options,
@@ -93,12 +93,12 @@ forEachEngine(
 forEachEngine(
   'a write answers with its rows',
   async (store) => {
-    assert.deepEqual(await store.write(insertNote, ['one', 1]), [{ id: 'one' }]);
+    assert.deepEqual(await store.write(insertNoteSql, ['one', 1]), [{ id: 'one' }]);
     assert.deepEqual(
       await store.writeAll([
-        { statement: insertNote, parameters: ['two', 2] },
-        { statement: takeNote, parameters: ['none'] },
-        { statement: takeNote, parameters: ['two'] },
+        { statement: insertNoteSql, parameters: ['two', 2] },
+        { statement: takeNoteSql, parameters: ['none'] },
+        { statement: takeNoteSql, parameters: ['two'] },
       ]),
       [[{ id: 'two' }], [], [{ id: 'two' }]],
     );
@@ -110,13 +110,13 @@ forEachEngine(
 forEachEngine(
   'a transaction is stored as a whole or not at all, and those beside it are not touched',
   async (store) => {
-    await store.write(insertNote, ['taken', 1]);
+    await store.write(insertNoteSql, ['taken', 1]);
     const outcomes = await Promise.allSettled([
-      store.write(insertNote, ['before', 1]),
-      store.writeAll(['half', 'taken'].map((id) => ({ statement: insertNote, parameters: [id, 1] }))),
-      store.write(insertNote, ['taken', 2]),
-      store.writeAll(['one', 'two'].map((id) => ({ statement: insertNote, parameters: [id, 1] }))),
-      store.write(insertNote, ['after', 1]),
+      store.write(insertNoteSql, ['before', 1]),
+      store.writeAll(['half', 'taken'].map((id) => ({ statement: insertNoteSql, parameters: [id, 1] }))),
+      store.write(insertNoteSql, ['taken', 2]),
+      store.writeAll(['one', 'two'].map((id) => ({ statement: insertNoteSql, parameters: [id, 1] }))),
+      store.write(insertNoteSql, ['after', 1]),
     ]);
     assert.deepEqual(
       outcomes.map((outcome) => outcome.status),
@@ -130,9 +130,9 @@ forEachEngine(
 forEachEngine(
   'a row that exists already and a missing parent are conflicts',
   async (store) => {
-    await store.write(insertNote, ['one', 1]);
-    await assert.rejects(store.write(insertNote, ['one', 1]), hasCode('conflict'));
-    await assert.rejects(store.write(insertFullNote, ['two', 1, null, null, 'missing']), hasCode('conflict'));
+    await store.write(insertNoteSql, ['one', 1]);
+    await assert.rejects(store.write(insertNoteSql, ['one', 1]), hasCode('conflict'));
+    await assert.rejects(store.write(insertFullNoteSql, ['two', 1, null, null, 'missing']), hasCode('conflict'));
   },
   options,
 );
@@ -141,8 +141,10 @@ forEachEngine(
   'a conditional statement lets exactly as many through as it says',
   async (store, { openAnother }) => {
     const other = await openAnother();
-    await store.write(insertNote, ['tickets', 10]);
-    const takers = Array.from({ length: 40 }, (_, index) => (index % 2 ? store : other).write(takeNote, ['tickets']));
+    await store.write(insertNoteSql, ['tickets', 10]);
+    const takers = Array.from({ length: 40 }, (_, index) =>
+      (index % 2 ? store : other).write(takeNoteSql, ['tickets']),
+    );
     const taken = (await Promise.all(takers)).filter((rows) => rows.length === 1);
     assert.equal(taken.length, 10);
   },
@@ -180,7 +182,7 @@ forEachEngine(
   'procedures that decide by conditional statements queue for a row instead of conflicting',
   async (store, { openAnother }) => {
     const other = await openAnother();
-    await store.write(insertNote, ['tickets', 100]);
+    await store.write(insertNoteSql, ['tickets', 100]);
     const calls = Array.from({ length: 128 }, (_, index) =>
       (index % 2 ? store : other).call(takeNoteOnce, { id: 'tickets', receipt: `r${index}` }),
     );
@@ -210,7 +212,7 @@ forEachEngine(
 forEachEngine(
   'a procedure cannot go on after a statement that failed',
   async (store) => {
-    await store.write(insertNote, ['one', 1]);
+    await store.write(insertNoteSql, ['one', 1]);
     await assert.rejects(store.call(insertAndForgive, 'one'), hasCode('conflict'));
     assert.deepEqual(await listIds(store), ['one']);
   },
@@ -220,12 +222,12 @@ forEachEngine(
 forEachEngine(
   'values that the engines would take differently are refused by both',
   async (store) => {
-    await assert.rejects(store.write(insertNote, ['a\0b', 1]), hasCode('invalid'));
-    await assert.rejects(store.write(insertNote, ['one', Number.NaN]), hasCode('internal'));
-    await assert.rejects(store.write(insertNote, ['one', undefined as never]), hasCode('internal'));
-    await assert.rejects(store.write(insertNote, ['one', true as never]), hasCode('internal'));
-    await assert.rejects(store.write(insertNote, ['one', 1.5]), hasCode('internal'));
-    await assert.rejects(store.read(insertNote, ['one', 1]), hasCode('internal'));
+    await assert.rejects(store.write(insertNoteSql, ['a\0b', 1]), hasCode('invalid'));
+    await assert.rejects(store.write(insertNoteSql, ['one', Number.NaN]), hasCode('internal'));
+    await assert.rejects(store.write(insertNoteSql, ['one', undefined as never]), hasCode('internal'));
+    await assert.rejects(store.write(insertNoteSql, ['one', true as never]), hasCode('internal'));
+    await assert.rejects(store.write(insertNoteSql, ['one', 1.5]), hasCode('internal'));
+    await assert.rejects(store.read(insertNoteSql, ['one', 1]), hasCode('internal'));
     assert.deepEqual(await listIds(store), []);
   },
   options,
@@ -237,11 +239,11 @@ forEachEngine(
     const large = new Uint8Array(3_000_000).fill(7);
     const piece = new Uint8Array(large.buffer, 10, 5);
     await store.writeAll([
-      { statement: insertFullNote, parameters: ['large', 1, null, large, null] },
-      { statement: insertFullNote, parameters: ['piece', 1, null, piece, null] },
+      { statement: insertFullNoteSql, parameters: ['large', 1, null, large, null] },
+      { statement: insertFullNoteSql, parameters: ['piece', 1, null, piece, null] },
     ]);
-    assert.equal((await store.read(findNote, ['large']))[0]?.body?.length, 3_000_000);
-    assert.deepEqual((await store.read(findNote, ['piece']))[0]?.body, new Uint8Array(5).fill(7));
+    assert.equal((await store.read(findNoteSql, ['large']))[0]?.body?.length, 3_000_000);
+    assert.deepEqual((await store.read(findNoteSql, ['piece']))[0]?.body, new Uint8Array(5).fill(7));
   },
   options,
 );
@@ -250,14 +252,14 @@ forEachEngine(
   'what waits is stored when the store is closed, and nothing is taken after',
   async (store, { openAnother }) => {
     const closing = await openAnother();
-    const writes = Array.from({ length: 50 }, (_, index) => closing.write(insertNote, [`n${index}`, index]));
+    const writes = Array.from({ length: 50 }, (_, index) => closing.write(insertNoteSql, [`n${index}`, index]));
     const stored = Promise.all(writes);
     await closing[Symbol.asyncDispose]();
     await stored;
     await closing[Symbol.asyncDispose]();
     assert.equal((await listIds(store)).length, 50);
-    await assert.rejects(closing.write(insertNote, ['late', 1]), hasCode('unavailable'));
-    await assert.rejects(closing.read(listNotes), hasCode('unavailable'));
+    await assert.rejects(closing.write(insertNoteSql, ['late', 1]), hasCode('unavailable'));
+    await assert.rejects(closing.read(listNotesSql), hasCode('unavailable'));
   },
   options,
 );
@@ -271,7 +273,7 @@ forEachEngine(
     store.watch('models', () => changed.push('models'));
     await waitUntil(() => changed.length === 2);
     changed.length = 0;
-    await other.writeAll([other.touch('tokens', 1), { statement: insertNote, parameters: ['one', 1] }]);
+    await other.writeAll([other.touch('tokens', 1), { statement: insertNoteSql, parameters: ['one', 1] }]);
     await waitUntil(() => changed.length > 0);
     await store.writeAll([store.touch('models', 2)]);
     await waitUntil(() => changed.length > 1);
@@ -288,7 +290,7 @@ forEachEngine(
   async (_, { openAnother }) => {
     const metrics = new Registry();
     const store = await openAnother({ metrics });
-    await store.write(insertNote, ['one', 1]);
+    await store.write(insertNoteSql, ['one', 1]);
     await store.call(insertAndRefuse, 'two').catch(() => {});
     const text = await metrics.metrics();
     assert.match(text, /^trivet_database_write_duration_seconds_count\{outcome="stored"\} 1$/m);
@@ -299,8 +301,8 @@ forEachEngine(
 );
 
 test('a statement name means one text', () => {
-  const one: Statement = statement('test_same', 'SELECT 1 AS one');
-  assert.equal(statement('test_same', 'SELECT 1 AS one').text, one.text);
+  const oneSql: Statement = statement('test_same', 'SELECT 1 AS one');
+  assert.equal(statement('test_same', 'SELECT 1 AS one').text, oneSql.text);
   assert.throws(() => statement('test_same', 'SELECT 2 AS two'), hasCode('internal'));
   assert.throws(() => statement('x'.repeat(64), 'SELECT 1'), hasCode('internal'));
 });
@@ -309,7 +311,7 @@ test('a procedure that waits for anything but its statements is refused, since i
   const place = await createStorePlace('sqlite');
   await using store = await openTestStore(place, options);
   await assert.rejects(store.call(insertAndWait, 'slow'), hasCode('internal'));
-  await store.write(insertNote, ['next', 1]);
+  await store.write(insertNoteSql, ['next', 1]);
   await sleep(100);
   assert.deepEqual(await listIds(store), ['next']);
 });

@@ -46,38 +46,38 @@ function toPartSums(row: SumsRow): PartSums {
   };
 }
 
-const byPodType: Statement<SumsRow> = statement(
+const byPodTypeSql: Statement<SumsRow> = statement(
   'accuracy_by_pod_type',
   `SELECT target_model, part, target, version, ${step} AS step_ms, ${lastMs}, ${summed} FROM accuracy_sums
    WHERE target_model = $3 AND start_ms >= $1 AND kind = 'pod type'
    GROUP BY target_model, part, target, version, ${step} ORDER BY step_ms, part, target, version`,
 );
-const byModel: Statement<SumsRow> = statement(
+const byModelSql: Statement<SumsRow> = statement(
   'accuracy_by_model',
   `SELECT target_model, '' AS part, target, version, ${step} AS step_ms, ${lastMs}, ${summed} FROM accuracy_sums
    WHERE kind = 'pod type' AND start_ms >= $1
    GROUP BY target_model, target, version, ${step} ORDER BY target_model, target, version`,
 );
-const byServer: Statement<SumsRow> = statement(
+const byServerSql: Statement<SumsRow> = statement(
   'accuracy_by_server',
   `SELECT target_model, part, target, version, ${step} AS step_ms, ${lastMs}, ${summed} FROM accuracy_sums
    WHERE target_model = $3 AND start_ms >= $1 AND kind = 'server'
    GROUP BY target_model, part, target, version, ${step} ORDER BY step_ms, part, target`,
 );
-const ofServer: Statement<SumsRow> = statement(
+const ofServerSql: Statement<SumsRow> = statement(
   'accuracy_of_server',
   `SELECT target_model, part, target, version, ${step} AS step_ms, ${lastMs}, ${summed} FROM accuracy_sums
    WHERE target_model = $3 AND start_ms >= $1 AND kind = 'server' AND part = $4
    GROUP BY target_model, part, target, version, ${step} ORDER BY step_ms, target`,
 );
 // The newest first: the metrics stop reading once they have enough reports.
-const newestByPodType: Statement<SumsRow> = statement(
+const newestByPodTypeSql: Statement<SumsRow> = statement(
   'accuracy_newest_by_pod_type',
   `SELECT target_model, part, target, ${EVERY_VERSION} AS version, start_ms AS step_ms, ${lastMs}, ${summed} FROM accuracy_sums
    WHERE kind = 'pod type' AND start_ms >= $1 GROUP BY target_model, part, target, start_ms
    ORDER BY step_ms DESC LIMIT 20000`,
 );
-const newestByServer: Statement<SumsRow> = statement(
+const newestByServerSql: Statement<SumsRow> = statement(
   'accuracy_newest_by_server',
   `SELECT target_model, part, target, version, MAX(start_ms) AS step_ms, ${lastMs}, ${summed} FROM accuracy_sums
    WHERE kind = 'server' AND start_ms >= $1 GROUP BY target_model, part, target, version
@@ -104,40 +104,40 @@ function toParameters({ targetModel, fromMs, stepMs }: AccuracyRange): SqlValue[
 
 /** By pod type, target and version; the oldest step first. */
 export async function listPodTypeSums(store: Store, range: AccuracyRange): Promise<PartSums[]> {
-  return await readSums(store, byPodType, toParameters(range));
+  return await readSums(store, byPodTypeSql, toParameters(range));
 }
 
 /** By server and target, over all versions. */
 export async function listServerSums(store: Store, range: AccuracyRange): Promise<PartSums[]> {
-  return await readSums(store, byServer, toParameters(range));
+  return await readSums(store, byServerSql, toParameters(range));
 }
 
 export async function listSumsOfServer(store: Store, range: AccuracyRange, server: string): Promise<PartSums[]> {
-  return await readSums(store, ofServer, [...toParameters(range), server]);
+  return await readSums(store, ofServerSql, [...toParameters(range), server]);
 }
 
 /** Of all models, by target and version. */
 export async function listModelSums(store: Store, fromMs: number): Promise<PartSums[]> {
-  return await readSums(store, byModel, [fromMs, ONE_STEP]);
+  return await readSums(store, byModelSql, [fromMs, ONE_STEP]);
 }
 
 /** Of all models, each period by itself, the newest first. */
 export async function listNewestPodTypeSums(store: Store, fromMs: number): Promise<PartSums[]> {
-  return await readSums(store, newestByPodType, [fromMs]);
+  return await readSums(store, newestByPodTypeSql, [fromMs]);
 }
 
 /** The servers of all models that were reported last. */
 export async function listNewestServerSums(store: Store, fromMs: number): Promise<PartSums[]> {
-  return await readSums(store, newestByServer, [fromMs]);
+  return await readSums(store, newestByServerSql, [fromMs]);
 }
 
-const countsOfAxis: Statement<ErrorCount> = statement(
+const countsOfAxisSql: Statement<ErrorCount> = statement(
   'accuracy_counts_of_axis',
   `SELECT load_range AS "range", ratio, CAST(SUM(times) AS BIGINT) AS times FROM accuracy_counts
    WHERE target_model = $1 AND start_ms >= $2 AND target = $3 AND axis = $4
    GROUP BY load_range, ratio ORDER BY load_range, ratio`,
 );
-const countsOfVersion: Statement<ErrorCount> = statement(
+const countsOfVersionSql: Statement<ErrorCount> = statement(
   'accuracy_counts_of_version',
   `SELECT load_range AS "range", ratio, CAST(SUM(times) AS BIGINT) AS times FROM accuracy_counts
    WHERE target_model = $1 AND start_ms >= $2 AND target = $3 AND axis = $4 AND version = $5
@@ -169,7 +169,7 @@ export async function listErrorCounts(
   const parameters = [targetModel, fromMs - HOUR_MS, target, axis];
   const rows =
     version === undefined
-      ? await store.read(countsOfAxis, parameters)
-      : await store.read(countsOfVersion, [...parameters, version]);
+      ? await store.read(countsOfAxisSql, parameters)
+      : await store.read(countsOfVersionSql, [...parameters, version]);
   return rows.map(({ range, ratio, times }) => ({ range: Number(range), ratio: Number(ratio), times: Number(times) }));
 }

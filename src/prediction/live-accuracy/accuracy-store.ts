@@ -211,15 +211,15 @@ export async function mergeDuePeriods(store: Store, nowMs: number): Promise<bool
   return hasMerged;
 }
 
-const forgetSums: Statement<Row> = statement(
+const forgetSumsSql: Statement<Row> = statement(
   'accuracy_sums_forget',
   `DELETE FROM accuracy_sums WHERE kind IN ('pod type', 'server') AND start_ms < $1`,
 );
-const forgetCounts: Statement<Row> = statement(
+const forgetCountsSql: Statement<Row> = statement(
   'accuracy_counts_forget',
   'DELETE FROM accuracy_counts WHERE start_ms < $1',
 );
 
 export async function forgetAccuracy(store: Store, nowMs: number): Promise<void> {
-  for (const forget of [forgetSums, forgetCounts]) await store.write(forget, [nowMs - KEEP_ACCURACY_MS]);
+  for (const forget of [forgetSumsSql, forgetCountsSql]) await store.write(forget, [nowMs - KEEP_ACCURACY_MS]);
 }

@@ -41,13 +41,13 @@ export function isEndToEnd(targetModel: string): boolean {
 const END_TO_END = '/end-to-end';
 
 // Locks the row of the model: batches of one model are taken one after the other, whichever process has them.
-const lockModel = statement<{ measures: Measures; held_rows: number }>(
+const lockModelSql = statement<{ measures: Measures; held_rows: number }>(
   'llm-d-model-lock',
   `INSERT INTO llm_d_models (target_model, measures, held_rows, updated_at_ms) VALUES ($1, 'unknown', 0, $2)
    ON CONFLICT (target_model) DO UPDATE SET updated_at_ms = excluded.updated_at_ms
    RETURNING measures, held_rows`,
 );
-const updateModel = statement(
+const updateModelSql = statement(
   'llm-d-model-update',
   'UPDATE llm_d_models SET measures = $2, held_rows = $3 WHERE target_model = $1',
 );
@@ -56,15 +56,15 @@ const holdRowsSql = wideInsert('llm-d-hold-rows', 'llm_d_held_rows', {
   target_model: 'text',
   observation: 'text',
 });
-const firstHeld = statement<{ id: number | null }>(
+const firstHeldSql = statement<{ id: number | null }>(
   'llm-d-first-held-row',
   'SELECT MIN(id) AS id FROM llm_d_held_rows WHERE target_model = $1',
 );
-const releaseRows = statement<{ id: number; observation: string }>(
+const releaseRowsSql = statement<{ id: number; observation: string }>(
   'llm-d-release-rows',
   'DELETE FROM llm_d_held_rows WHERE target_model = $1 RETURNING id, observation',
 );
-const endToEndModels = statement<{ target_model: string }>(
+const endToEndModelsSql = statement<{ target_model: string }>(
   'llm-d-end-to-end-models',
   `SELECT target_model FROM llm_d_models WHERE measures = 'end-to-end' ORDER BY updated_at_ms DESC LIMIT $1`,
 );
@@ -97,21 +97,21 @@ export const takeBatchProcedure: Procedure<TrainingBatch, StoredBatch> = conditi
   import.meta.url,
   'takeBatchProcedure',
   async (tx, { targetModel, samples, nowMs, oldId, touch }) => {
-    const [model] = await tx.run(lockModel, [targetModel, nowMs]);
-    const [first] = model!.held_rows === 0 ? [] : await tx.run(firstHeld, [targetModel]);
+    const [model] = await tx.run(lockModelSql, [targetModel, nowMs]);
+    const [first] = model!.held_rows === 0 ? [] : await tx.run(firstHeldSql, [targetModel]);
     const hasWaited = typeof first?.id === 'number' && first.id < oldId;
     const known = { measures: model!.measures, heldRows: model!.held_rows, hasWaited };
     const next = decideMeasures(known, samples);
     const statements: BoundStatement[] = [];
     const isHeld = next.measures === 'held';
-    const rows = isHeld || known.heldRows === 0 ? [] : await tx.run(releaseRows, [targetModel]);
+    const rows = isHeld || known.heldRows === 0 ? [] : await tx.run(releaseRowsSql, [targetModel]);
     const released = rows.map(toSample).sort(byId);
     if (isHeld) statements.push(...exactStatements(holdRowsSql, samples.map(toHeldRow)));
     else statements.push(...insertSampleStatements(listTaken([...released, ...samples], next.measures, targetModel)));
     const measures = next.measures === 'held' ? known.measures : next.measures;
     if (measures !== known.measures) statements.push(touch);
     if (measures !== known.measures || next.heldRows !== known.heldRows)
-      statements.push({ statement: updateModel, parameters: [targetModel, measures, next.heldRows] });
+      statements.push({ statement: updateModelSql, parameters: [targetModel, measures, next.heldRows] });
     for (const { statement, parameters } of statements) await tx.run(statement, parameters);
     return { isHeld, released, measures };
   },
@@ -173,6 +173,6 @@ export async function takeBatch(store: Store, batch: Omit<TrainingBatch, 'touch'
 
 /** Target models whose clients do not stream: the most recently reported ones. */
 export async function listEndToEndModels(store: Store, limit: number): Promise<string[]> {
-  const rows = await store.read(endToEndModels, [limit]);
+  const rows = await store.read(endToEndModelsSql, [limit]);
   return rows.map((row) => row.target_model);
 }

@@ -7,22 +7,22 @@ const HOUR_MS = 3_600_000;
 export const KEEP_ALARMS_MS = 30 * 24 * HOUR_MS;
 const LISTED_ALARMS = 200;
 
-const addAlarm: Statement<Row> = statement(
+const addAlarmSql: Statement<Row> = statement(
   'drift_alarm_add',
   `INSERT INTO drift_alarms (target_model, hour, target, cause, alarms, last_at_ms) VALUES ($1, $2, $3, $4, $5, $6)
    ON CONFLICT (target_model, hour, target, cause)
    DO UPDATE SET alarms = drift_alarms.alarms + excluded.alarms, last_at_ms = excluded.last_at_ms`,
 );
-const alarmsSince: Statement<Row & AlarmRow> = statement(
+const alarmsSinceSql: Statement<Row & AlarmRow> = statement(
   'drift_alarms_since',
   `SELECT target_model, target, cause, CAST(SUM(alarms) AS BIGINT) AS alarms, MAX(last_at_ms) AS last_at_ms
    FROM drift_alarms WHERE hour >= $1 GROUP BY target_model, target, cause ORDER BY last_at_ms DESC LIMIT ${LISTED_ALARMS}`,
 );
-const alarmHours: Statement<Row & AlarmHourRow> = statement(
+const alarmHoursSql: Statement<Row & AlarmHourRow> = statement(
   'drift_alarm_hours',
   `SELECT hour, target, cause, alarms FROM drift_alarms WHERE target_model = $1 AND hour >= $2 ORDER BY hour, target, cause`,
 );
-const forgetAlarms: Statement<Row> = statement('drift_alarms_forget', 'DELETE FROM drift_alarms WHERE hour < $1');
+const forgetAlarmsSql: Statement<Row> = statement('drift_alarms_forget', 'DELETE FROM drift_alarms WHERE hour < $1');
 
 interface AlarmRow {
   readonly target_model: string;
@@ -56,14 +56,14 @@ export interface DriftAlarms {
 
 export function addAlarmsStatements(alarms: readonly DriftAlarms[]): BoundStatement[] {
   return alarms.map(({ targetModel, target, cause, count, lastAtMs }) => ({
-    statement: addAlarm,
+    statement: addAlarmSql,
     parameters: [targetModel, Math.floor(lastAtMs / HOUR_MS), target, cause, count, lastAtMs],
   }));
 }
 
 /** One for each model, target and cause, the newest first. */
 export async function listDriftAlarms(store: Store, sinceMs: number): Promise<DriftAlarms[]> {
-  const rows = await store.read(alarmsSince, [Math.floor(sinceMs / HOUR_MS)]);
+  const rows = await store.read(alarmsSinceSql, [Math.floor(sinceMs / HOUR_MS)]);
   return rows.map(({ target_model, target, cause, alarms, last_at_ms }) => ({
     targetModel: target_model,
     target,
@@ -75,10 +75,10 @@ export async function listDriftAlarms(store: Store, sinceMs: number): Promise<Dr
 
 /** Of one model, the oldest hour first. */
 export async function listDriftAlarmHours(store: Store, name: string, sinceMs: number): Promise<DriftAlarmHour[]> {
-  const rows = await store.read(alarmHours, [name, Math.floor(sinceMs / HOUR_MS)]);
+  const rows = await store.read(alarmHoursSql, [name, Math.floor(sinceMs / HOUR_MS)]);
   return rows.map(({ hour, alarms, target, cause }) => ({ startMs: hour * HOUR_MS, target, cause, count: alarms }));
 }
 
 export async function forgetDriftAlarms(store: Store, nowMs: number): Promise<void> {
-  await store.write(forgetAlarms, [Math.floor((nowMs - KEEP_ALARMS_MS) / HOUR_MS)]);
+  await store.write(forgetAlarmsSql, [Math.floor((nowMs - KEEP_ALARMS_MS) / HOUR_MS)]);
 }

@@ -16,7 +16,7 @@ interface Pending {
 }
 
 // Each of these changes a request's row only when the event is new to it: no row back means a repetition.
-const addDispatch = statement<Pending>(
+const addDispatchSql = statement<Pending>(
   'pending-add-dispatch',
   `INSERT INTO pending_requests (request_id, target_model, input, at_ms, has_finished, updated_at_ms)
    VALUES ($1, $2, $3, $4, 0, $5)
@@ -25,14 +25,14 @@ const addDispatch = statement<Pending>(
    WHERE pending_requests.input IS NULL
    RETURNING target_model, input, at_ms, ttft_ms, tpot_ms`,
 );
-const addFirstToken = statement<Pending>(
+const addFirstTokenSql = statement<Pending>(
   'pending-add-first-token',
   `INSERT INTO pending_requests (request_id, at_ms, ttft_ms, has_finished, updated_at_ms) VALUES ($1, $2, $3, 0, $4)
    ON CONFLICT (request_id) DO UPDATE SET ttft_ms = excluded.ttft_ms, updated_at_ms = excluded.updated_at_ms
    WHERE pending_requests.ttft_ms IS NULL
    RETURNING target_model, input, at_ms, ttft_ms, tpot_ms`,
 );
-const addFinish = statement<Pending>(
+const addFinishSql = statement<Pending>(
   'pending-add-finish',
   `INSERT INTO pending_requests (request_id, at_ms, tpot_ms, has_finished, updated_at_ms) VALUES ($1, $2, $3, 1, $4)
    ON CONFLICT (request_id) DO UPDATE SET tpot_ms = excluded.tpot_ms, has_finished = 1,
@@ -40,13 +40,13 @@ const addFinish = statement<Pending>(
    WHERE pending_requests.has_finished = 0
    RETURNING target_model, input, at_ms, ttft_ms, tpot_ms`,
 );
-const addWhole = statement<{ request_id: string }>(
+const addWholeSql = statement<{ request_id: string }>(
   'pending-add-whole',
   `INSERT INTO pending_requests (request_id, target_model, input, at_ms, ttft_ms, tpot_ms, has_finished, updated_at_ms)
    VALUES ($1, $2, $3, $4, $5, $6, 1, $7) ON CONFLICT (request_id) DO NOTHING RETURNING request_id`,
 );
 // A complete request is kept a while, so that its repetition is known as one; an incomplete one longer.
-const sweepPending = statement<{ request_id: string; has_finished: number }>(
+const sweepPendingSql = statement<{ request_id: string; has_finished: number }>(
   'pending-sweep',
   `DELETE FROM pending_requests WHERE updated_at_ms < $1
      OR (updated_at_ms < $2 AND has_finished = 1 AND input IS NOT NULL AND ttft_ms IS NOT NULL)
@@ -99,18 +99,24 @@ async function joinEvent(tx: Transaction, event: ObservationEvent, nowMs: number
   switch (event.kind) {
     case 'dispatched': {
       const { requestId, targetModel, atMs } = event;
-      const [pending] = await tx.run(addDispatch, [requestId, targetModel, writeAsked(event), Math.round(atMs), nowMs]);
+      const [pending] = await tx.run(addDispatchSql, [
+        requestId,
+        targetModel,
+        writeAsked(event),
+        Math.round(atMs),
+        nowMs,
+      ]);
       if (pending === undefined) return `request_id "${requestId}" was dispatched already`;
       return observe(pending, { ttftMs: pending.ttft_ms, tpotMs: pending.tpot_ms });
     }
     case 'first_token': {
-      const [pending] = await tx.run(addFirstToken, [event.requestId, Math.round(event.atMs), event.ttftMs, nowMs]);
+      const [pending] = await tx.run(addFirstTokenSql, [event.requestId, Math.round(event.atMs), event.ttftMs, nowMs]);
       if (pending === undefined) return `request_id "${event.requestId}" had its first token already`;
       return observe(pending, { ttftMs: event.ttftMs, tpotMs: null });
     }
     case 'finished': {
       const parameters = [event.requestId, Math.round(event.atMs), event.tpotMs ?? null, nowMs];
-      const [pending] = await tx.run(addFinish, parameters);
+      const [pending] = await tx.run(addFinishSql, parameters);
       if (pending === undefined) return `request_id "${event.requestId}" was finished already`;
       const { tpotMs = null, outputTokens } = event;
       return observe(pending, { ttftMs: null, tpotMs }).map((row) => ({ ...row, outputTokens }));
@@ -120,7 +126,7 @@ async function joinEvent(tx: Transaction, event: ObservationEvent, nowMs: number
       if (requestId !== '') {
         const times = [ttftMs ?? null, tpotMs ?? null];
         const row = [requestId, targetModel, writeAsked(event), Math.round(atMs), ...times, nowMs];
-        const [added] = await tx.run(addWhole, row);
+        const [added] = await tx.run(addWholeSql, row);
         if (added === undefined) return `request_id "${requestId}" was reported already`;
       }
       return [{ targetModel, input, history: event.history, atMs, ttftMs, tpotMs, outputTokens }];
@@ -163,6 +169,6 @@ export async function sweepPendingRequests(
   store: Store,
   { incompleteBeforeMs, completeBeforeMs }: { readonly incompleteBeforeMs: number; readonly completeBeforeMs: number },
 ): Promise<number> {
-  const rows = await store.write(sweepPending, [incompleteBeforeMs, completeBeforeMs]);
+  const rows = await store.write(sweepPendingSql, [incompleteBeforeMs, completeBeforeMs]);
   return rows.filter((row) => row.has_finished === 0).length;
 }

@@ -11,12 +11,12 @@ const SAMPLED_MODELS = `WITH RECURSIVE sampled (target_model, position) AS (
      UNION ALL
      SELECT (SELECT MIN(s.target_model) FROM samples s WHERE s.target_model > sampled.target_model), position + 1
      FROM sampled WHERE sampled.target_model IS NOT NULL AND position < $2)`;
-const sampledModels = statement<{ target_model: string }>(
+const sampledModelsSql = statement<{ target_model: string }>(
   'sample-models',
   `${SAMPLED_MODELS} SELECT target_model FROM sampled WHERE target_model IS NOT NULL ORDER BY target_model`,
 );
 // Only what is fresh is counted: a join would look at every sample that is kept, every two seconds, in a serving thread.
-const countByModel = statement<{
+const countByModelSql = statement<{
   target_model: string;
   fresh: number;
   last_id: number;
@@ -31,7 +31,7 @@ const countByModel = statement<{
    FROM sampled m LEFT JOIN trainings t ON t.target_model = m.target_model WHERE m.target_model IS NOT NULL
    ORDER BY m.target_model`,
 );
-const countOfModel = statement<{
+const countOfModelSql = statement<{
   target_model: string;
   fresh: number;
   last_id: number | null;
@@ -44,7 +44,7 @@ const countOfModel = statement<{
      (SELECT MAX(s.id) FROM samples s WHERE s.target_model = m.target_model) AS last_id
    FROM (SELECT CAST($1 AS TEXT) AS target_model) m LEFT JOIN trainings t ON t.target_model = m.target_model`,
 );
-const saveTraining = statement(
+const saveTrainingSql = statement(
   'training-save',
   `INSERT INTO trainings (target_model, last_sample_id, at_ms, outcome) VALUES ($1, $2, $3, $4)
    ON CONFLICT (target_model) DO UPDATE SET last_sample_id = excluded.last_sample_id, at_ms = excluded.at_ms,
@@ -70,7 +70,7 @@ export interface FreshSamplesPage {
 
 /** Of the models behind `after`, by name; '' is before the first. */
 export async function listFreshSamples(store: Store, after = ''): Promise<FreshSamplesPage> {
-  const rows = await store.read(countByModel, [after, MODELS_OF_A_PAGE]);
+  const rows = await store.read(countByModelSql, [after, MODELS_OF_A_PAGE]);
   const fresh = rows
     .filter((row) => row.fresh > 0)
     .map((row) => ({
@@ -84,7 +84,7 @@ export async function listFreshSamples(store: Store, after = ''): Promise<FreshS
 
 /** Undefined without samples. */
 export async function readFreshSamples(store: Store, targetModel: string): Promise<FreshSamples | undefined> {
-  const [row] = await store.read(countOfModel, [targetModel]);
+  const [row] = await store.read(countOfModelSql, [targetModel]);
   if (row === undefined || row.last_id === null || row.fresh === 0) return undefined;
   return { targetModel, count: row.fresh, lastId: row.last_id, lastTrainingMs: row.last_training_ms ?? undefined };
 }
@@ -97,13 +97,13 @@ export interface TrainingRecord {
 }
 
 export async function recordTraining(store: Store, record: TrainingRecord): Promise<void> {
-  await store.write(saveTraining, [record.targetModel, record.lastSampleId, record.nowMs, record.outcome]);
+  await store.write(saveTrainingSql, [record.targetModel, record.lastSampleId, record.nowMs, record.outcome]);
 }
 
 /** By name, in pages between which calls are answered. */
 export async function* listSampledModels(store: Store): AsyncGenerator<string> {
   for (let after: string | undefined = ''; after !== undefined; ) {
-    const rows: readonly { target_model: string }[] = await store.read(sampledModels, [after, MODELS_OF_A_PAGE]);
+    const rows: readonly { target_model: string }[] = await store.read(sampledModelsSql, [after, MODELS_OF_A_PAGE]);
     for (const row of rows) yield row.target_model;
     after = rows.length < MODELS_OF_A_PAGE ? undefined : rows.at(-1)!.target_model;
     await yieldToCalls();

@@ -63,22 +63,22 @@ const COLUMN_TYPES = Object.fromEntries(COLUMNS.map((name): [string, ValueType] 
 >;
 const SAMPLE_TYPES = { ...KEY_TYPES, ...COLUMN_TYPES, server_ip: 'text', pod_type: 'text' } as const;
 const insertSamplesSql = wideInsert('sample-insert-many', 'samples', SAMPLE_TYPES);
-const newestSamples = statement<SampleRow>(
+const newestSamplesSql = statement<SampleRow>(
   'sample-newest',
   `SELECT id, ${COLUMNS.join(', ')} FROM samples WHERE target_model = $1 ORDER BY id DESC LIMIT $2`,
 );
 // Where the newest begin; no row when there are not that many.
-const firstOfNewest = statement<{ id: number }>(
+const firstOfNewestSql = statement<{ id: number }>(
   'sample-first-of-newest',
   'SELECT id FROM samples WHERE target_model = $1 ORDER BY id DESC LIMIT 1 OFFSET $2',
 );
-const samplesFrom = statement<SampleRow>(
+const samplesFromSql = statement<SampleRow>(
   'sample-from',
   `SELECT id, ${COLUMNS.join(', ')} FROM samples WHERE target_model = $1 AND id >= $2 ORDER BY id LIMIT $3`,
 );
 // Stratified sampling: servers take turns within a load class (column `stratum`), the newest sample of each, then the
 // second newest of each, so that every server keeps some.
-const thinSamples = statement<{ id: number }>(
+const thinSamplesSql = statement<{ id: number }>(
   'sample-thin',
   `DELETE FROM samples WHERE target_model = $1
      AND id <= (SELECT id FROM samples WHERE target_model = $1 ORDER BY id DESC LIMIT 1 OFFSET $2)
@@ -91,7 +91,7 @@ const thinSamples = statement<{ id: number }>(
        WHERE of_server <= $3 AND of_stratum <= $4)
    RETURNING id`,
 );
-const countByLoadClass = statement<{ stratum: number; count: number }>(
+const countByLoadClassSql = statement<{ stratum: number; count: number }>(
   'sample-count-by-stratum',
   'SELECT stratum, COUNT(*) AS count FROM samples WHERE target_model = $1 GROUP BY stratum ORDER BY stratum',
 );
@@ -130,16 +130,16 @@ function toRow({ id, observation }: Sample): ValueRow<typeof SAMPLE_TYPES> {
 
 /** The newest samples of a model, oldest first. */
 export async function listSamples(store: Store, targetModel: string, limit: number): Promise<Sample[]> {
-  const rows = await store.read(newestSamples, [targetModel, limit]);
+  const rows = await store.read(newestSamplesSql, [targetModel, limit]);
   return rows.reverse().map((row) => ({ id: row.id, observation: toObservation(targetModel, row) }));
 }
 
 /** The same, by pages: so many rows at once would keep a serving thread from its calls. */
 export async function* readSamplePages(store: Store, targetModel: string, limit: number): AsyncGenerator<Sample[]> {
-  const [first] = await store.read(firstOfNewest, [targetModel, limit - 1]);
+  const [first] = await store.read(firstOfNewestSql, [targetModel, limit - 1]);
   let nextId = first?.id ?? 0;
   for (;;) {
-    const rows = await store.read(samplesFrom, [targetModel, nextId, ROWS_OF_A_PAGE]);
+    const rows = await store.read(samplesFromSql, [targetModel, nextId, ROWS_OF_A_PAGE]);
     if (rows.length > 0) yield rows.map((row) => ({ id: row.id, observation: toObservation(targetModel, row) }));
     if (rows.length < ROWS_OF_A_PAGE) return;
     nextId = rows.at(-1)!.id + 1;
@@ -193,8 +193,8 @@ export const thinSamplesProcedure: Procedure<SampleLimits & { readonly targetMod
     import.meta.url,
     'thinSamplesProcedure',
     async (tx, { targetModel, newest, perServerAndLoadClass, perLoadClass }) => {
-      const removed = await tx.run(thinSamples, [targetModel, newest, perServerAndLoadClass, perLoadClass]);
-      return { removed: removed.length, kept: await tx.run(countByLoadClass, [targetModel]) };
+      const removed = await tx.run(thinSamplesSql, [targetModel, newest, perServerAndLoadClass, perLoadClass]);
+      return { removed: removed.length, kept: await tx.run(countByLoadClassSql, [targetModel]) };
     },
   );
 

@@ -5,20 +5,20 @@ import { type Store, statement } from '../../database/store.ts';
 const COUNTED_SAMPLES = 10_000;
 const LISTED_PROMOTIONS = 20;
 
-const listPromotions = statement<{ version: number; at_ms: number; reason: string; undone_at_ms: number | null }>(
+const listPromotionsSql = statement<{ version: number; at_ms: number; reason: string; undone_at_ms: number | null }>(
   'model-admin-promotions',
   `SELECT version, at_ms, reason, undone_at_ms FROM model_promotions WHERE name = $1 ORDER BY number DESC LIMIT $2`,
 );
-const countByName = statement<{ target_model: string; count: number }>(
+const countByNameSql = statement<{ target_model: string; count: number }>(
   'model-admin-sample-counts',
   'SELECT target_model, COUNT(*) AS count FROM samples GROUP BY target_model ORDER BY target_model LIMIT 500',
 );
-const countByLoadClass = statement<{ stratum: number; count: number }>(
+const countByLoadClassSql = statement<{ stratum: number; count: number }>(
   'model-admin-strata',
   `SELECT stratum, COUNT(*) AS count FROM
      (SELECT stratum FROM samples WHERE target_model = $1 ORDER BY id DESC LIMIT $2) AS newest GROUP BY stratum`,
 );
-const lastTrainings = statement<{ target_model: string; at_ms: number; outcome: string }>(
+const lastTrainingsSql = statement<{ target_model: string; at_ms: number; outcome: string }>(
   'model-admin-trainings',
   'SELECT target_model, at_ms, outcome FROM trainings',
 );
@@ -32,7 +32,7 @@ export interface PastPromotion {
 
 /** The newest first. */
 export async function listPastPromotions(store: Store, name: string): Promise<PastPromotion[]> {
-  const rows = await store.read(listPromotions, [name, LISTED_PROMOTIONS]);
+  const rows = await store.read(listPromotionsSql, [name, LISTED_PROMOTIONS]);
   return rows.map(({ version, at_ms, reason, undone_at_ms }) => ({
     version,
     atMs: at_ms,
@@ -42,12 +42,12 @@ export async function listPastPromotions(store: Store, name: string): Promise<Pa
 }
 
 export async function countSamples(store: Store): Promise<Map<string, number>> {
-  return new Map((await store.read(countByName)).map((row) => [row.target_model, row.count]));
+  return new Map((await store.read(countByNameSql)).map((row) => [row.target_model, row.count]));
 }
 
 /** Of the newest samples, how many are of each load class. */
 export async function countLoadClasses(store: Store, name: string): Promise<Map<number, number>> {
-  const rows = await store.read(countByLoadClass, [name, COUNTED_SAMPLES]);
+  const rows = await store.read(countByLoadClassSql, [name, COUNTED_SAMPLES]);
   return new Map(rows.map((row) => [row.stratum, row.count]));
 }
 
@@ -58,6 +58,6 @@ export interface LastTraining {
 }
 
 export async function listLastTrainings(store: Store): Promise<Map<string, LastTraining>> {
-  const rows = await store.read(lastTrainings);
+  const rows = await store.read(lastTrainingsSql);
   return new Map(rows.map((row) => [row.target_model, { atMs: row.at_ms, outcome: row.outcome }]));
 }

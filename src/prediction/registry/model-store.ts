@@ -41,62 +41,62 @@ interface VersionRow {
 }
 
 // Numbers are given out once: a training that fails leaves a gap, never a second file under one number.
-const takeNumber = statement<{ last_version: number }>(
+const takeNumberSql = statement<{ last_version: number }>(
   'model-take-number',
   `INSERT INTO models (name, last_version) VALUES ($1, 1)
    ON CONFLICT (name) DO UPDATE SET last_version = models.last_version + 1 RETURNING last_version`,
 );
-const insertVersion = statement(
+const insertVersionSql = statement(
   'model-insert-version',
   `INSERT INTO model_versions (name, version, parent_version, created_at_ms, checksum, size_bytes, lineage, file)
    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
 );
-const listVersions = statement<VersionRow>(
+const listVersionsSql = statement<VersionRow>(
   'model-list-versions',
   `SELECT v.name, v.version, v.parent_version, v.created_at_ms, v.checksum, v.size_bytes, v.lineage,
      CASE WHEN m.promoted_version = v.version THEN 1 ELSE 0 END AS is_promoted
    FROM model_versions v JOIN models m ON m.name = v.name
    WHERE ($1 = '' OR v.name = $1) ORDER BY v.name, v.version DESC`,
 );
-const fileOfVersion = statement<{ file: Uint8Array }>(
+const fileOfVersionSql = statement<{ file: Uint8Array }>(
   'model-file',
   'SELECT file FROM model_versions WHERE name = $1 AND version = $2',
 );
-const listPromoted = statement<{ name: string; version: number; checksum: string; promoted_at_ms: number }>(
+const listPromotedSql = statement<{ name: string; version: number; checksum: string; promoted_at_ms: number }>(
   'model-list-promoted',
   `SELECT v.name, v.version, v.checksum, m.promoted_at_ms FROM models m
    JOIN model_versions v ON v.name = m.name AND v.version = m.promoted_version ORDER BY v.name`,
 );
 // What is served already is not promoted again: a rollback would lead from it to itself.
-const setPromoted = statement<{ version: number }>(
+const setPromotedSql = statement<{ version: number }>(
   'model-set-promoted',
   `UPDATE models SET promoted_version = $2, promoted_at_ms = $3
    WHERE name = $1 AND (promoted_version IS NULL OR promoted_version <> $2)
      AND EXISTS (SELECT 1 FROM model_versions v WHERE v.name = $1 AND v.version = $2)
    RETURNING promoted_version AS version`,
 );
-const promotedVersion = statement<{ promoted_version: number | null }>(
+const promotedVersionSql = statement<{ promoted_version: number | null }>(
   'model-promoted-version',
   'SELECT promoted_version FROM models WHERE name = $1',
 );
-const insertPromotion = statement(
+const insertPromotionSql = statement(
   'model-insert-promotion',
   `INSERT INTO model_promotions (name, number, version, at_ms, reason)
    SELECT $1, COALESCE(MAX(number), 0) + 1, $2, $3, $4 FROM model_promotions WHERE name = $1`,
 );
 // Only promotions whose version still exists can be gone back to.
-const standingPromotions = statement<{ number: number; version: number }>(
+const standingPromotionsSql = statement<{ number: number; version: number }>(
   'model-standing-promotions',
   `SELECT p.number, p.version FROM model_promotions p
    JOIN model_versions v ON v.name = p.name AND v.version = p.version
    WHERE p.name = $1 AND p.undone_at_ms IS NULL ORDER BY p.number DESC LIMIT 2`,
 );
-const undoPromotion = statement(
+const undoPromotionSql = statement(
   'model-undo-promotion',
   'UPDATE model_promotions SET undone_at_ms = $3 WHERE name = $1 AND number = $2',
 );
 // A version that is served, or was served last before it, stays whatever its age: a rollback must find it.
-const pruneVersions = statement<{ version: number }>(
+const pruneVersionsSql = statement<{ version: number }>(
   'model-prune-versions',
   `DELETE FROM model_versions WHERE name = $1
      AND version <= (SELECT last_version FROM models WHERE name = $1) - $2
@@ -106,7 +106,7 @@ const pruneVersions = statement<{ version: number }>(
 );
 
 export async function takeVersionNumber(store: Store, name: string): Promise<number> {
-  const [row] = await store.write(takeNumber, [name]);
+  const [row] = await store.write(takeNumberSql, [name]);
   return row!.last_version;
 }
 
@@ -126,12 +126,12 @@ export async function saveModelVersion(
     version.lineage,
     version.file,
   ];
-  await store.writeAll([{ statement: insertVersion, parameters }, ...statements]);
+  await store.writeAll([{ statement: insertVersionSql, parameters }, ...statements]);
 }
 
 /** Of one name or, without it, of all; newest first. */
 export async function listModelVersions(store: Store, name = ''): Promise<ModelVersion[]> {
-  const rows = await store.read(listVersions, [name]);
+  const rows = await store.read(listVersionsSql, [name]);
   return rows.map((row) => ({
     name: row.name,
     version: row.version,
@@ -145,13 +145,13 @@ export async function listModelVersions(store: Store, name = ''): Promise<ModelV
 }
 
 export async function readModelFile(store: Store, name: string, version: number): Promise<Uint8Array> {
-  const [row] = await store.read(fileOfVersion, [name, version]);
+  const [row] = await store.read(fileOfVersionSql, [name, version]);
   if (row === undefined) throw unknownVersion(name, version);
   return row.file;
 }
 
 export async function listPromotedModels(store: Store): Promise<PromotedModel[]> {
-  const rows = await store.read(listPromoted);
+  const rows = await store.read(listPromotedSql);
   return rows.map(({ promoted_at_ms, ...promoted }) => ({ ...promoted, promotedAtMs: promoted_at_ms }));
 }
 
@@ -169,13 +169,13 @@ export const promoteProcedure: Procedure<Promotion, boolean> = procedure(
   import.meta.url,
   'promoteProcedure',
   async (tx, { name, version, nowMs, reason, touch, audit }) => {
-    const [promoted] = await tx.run(setPromoted, [name, version, nowMs]);
+    const [promoted] = await tx.run(setPromotedSql, [name, version, nowMs]);
     if (promoted === undefined) {
-      const [model] = await tx.run(promotedVersion, [name]);
+      const [model] = await tx.run(promotedVersionSql, [name]);
       if (model?.promoted_version === version) return false;
       throw unknownVersion(name, version);
     }
-    await tx.run(insertPromotion, [name, version, nowMs, reason]);
+    await tx.run(insertPromotionSql, [name, version, nowMs, reason]);
     await tx.run(touch.statement, touch.parameters);
     if (audit !== undefined) await tx.run(audit.statement, audit.parameters);
     return true;
@@ -191,15 +191,15 @@ export const rollbackProcedure: Procedure<Rollback, number> = procedure(
   import.meta.url,
   'rollbackProcedure',
   async (tx, { name, nowMs, touch, expectedVersion, audit }) => {
-    const [model] = await tx.run(promotedVersion, [name]);
+    const [model] = await tx.run(promotedVersionSql, [name]);
     if (model === undefined) throw new Failure('not_found', `Cannot roll back "${name}": there is no such model`);
-    const [present, previous] = await tx.run(standingPromotions, [name]);
+    const [present, previous] = await tx.run(standingPromotionsSql, [name]);
     if (present === undefined || previous === undefined)
       throw new Failure('conflict', `Cannot roll back "${name}": no other version was served before this one`);
     if (expectedVersion !== undefined && expectedVersion !== previous.version)
       throw new Failure('conflict', `Cannot roll back "${name}": it would lead to version ${previous.version} by now`);
-    await tx.run(undoPromotion, [name, present.number, nowMs]);
-    await tx.run(setPromoted, [name, previous.version, nowMs]);
+    await tx.run(undoPromotionSql, [name, present.number, nowMs]);
+    await tx.run(setPromotedSql, [name, previous.version, nowMs]);
     await tx.run(touch.statement, touch.parameters);
     if (audit !== undefined) await tx.run(audit.statement, audit.parameters);
     return previous.version;
@@ -221,7 +221,7 @@ export async function rollBackModel(store: Store, rollback: Omit<Rollback, 'touc
 
 /** Removes what is older than the newest `keep` versions, but for what is served or may be gone back to. */
 export async function pruneModelVersions(store: Store, name: string, keep: number): Promise<number[]> {
-  const rows = await store.write(pruneVersions, [name, keep]);
+  const rows = await store.write(pruneVersionsSql, [name, keep]);
   return rows.map((row) => row.version);
 }
 

@@ -4,7 +4,7 @@ import { type BoundStatement, type Store, statement } from '../../database/store
 import { SHARED_NAME } from '../online/predictor.ts';
 import type { SavedLiveModel, SavedServer } from '../online/saved-live-model.ts';
 
-const saveState = statement(
+const saveStateSql = statement(
   'live-state-save',
   `INSERT INTO live_states (target_model, saved_at_ms, sequence, content) VALUES ($1, $2, $3, $4)
    ON CONFLICT (target_model) DO UPDATE
@@ -12,13 +12,13 @@ const saveState = statement(
    WHERE live_states.sequence <= excluded.sequence`,
 );
 // As many as have a live part of their own, and the one that the others share.
-const listStates = statement<{ target_model: string; sequence: number; content: string }>(
+const listStatesSql = statement<{ target_model: string; sequence: number; content: string }>(
   'live-state-list',
   `SELECT target_model, sequence, content FROM live_states
    ORDER BY CASE WHEN target_model = $1 THEN 0 ELSE 1 END, saved_at_ms DESC LIMIT 257`,
 );
 
-const listSaved = statement<{ target_model: string; saved_at_ms: number; sequence: number }>(
+const listSavedSql = statement<{ target_model: string; saved_at_ms: number; sequence: number }>(
   'live-state-times',
   'SELECT target_model, saved_at_ms, sequence FROM live_states',
 );
@@ -34,12 +34,15 @@ export interface NamedLiveState {
 export async function saveLiveStates(store: Store, states: readonly NamedLiveState[], nowMs: number): Promise<void> {
   const statements: BoundStatement[] = [];
   for (const { targetModel, sequence, saved } of states)
-    statements.push({ statement: saveState, parameters: [targetModel, nowMs, sequence, await writeLiveState(saved)] });
+    statements.push({
+      statement: saveStateSql,
+      parameters: [targetModel, nowMs, sequence, await writeLiveState(saved)],
+    });
   await store.writeAll(statements);
 }
 
 export async function listLiveStates(store: Store): Promise<NamedLiveState[]> {
-  const rows = await store.read(listStates, [SHARED_NAME]);
+  const rows = await store.read(listStatesSql, [SHARED_NAME]);
   return rows.map(({ target_model: targetModel, sequence, content }) => ({
     targetModel,
     sequence,
@@ -54,7 +57,7 @@ export interface SavedAt {
 
 /** When each state was saved last, and the row of the log up to which it goes. */
 export async function listSavedStates(store: Store): Promise<ReadonlyMap<string, SavedAt>> {
-  const rows = await store.read(listSaved);
+  const rows = await store.read(listSavedSql);
   return new Map(
     rows.map(({ target_model: name, saved_at_ms: savedAtMs, sequence }) => [name, { savedAtMs, sequence }]),
   );

@@ -4,23 +4,26 @@
  */
 import { type BoundStatement, type SqlValue, type Store, statement } from '../../database/store.ts';
 
-const advanceClock = statement('shared-clock-advance', 'UPDATE shared_clock SET sequence = sequence + 1');
+const advanceClockSql = statement('shared-clock-advance', 'UPDATE shared_clock SET sequence = sequence + 1');
 // A row that was committed before, though its answer was lost, is left as it is.
-const appendRow = statement(
+const appendRowSql = statement(
   'shared-log-append',
   `INSERT INTO shared_log (sequence, process, number, written_at_ms, content)
    SELECT sequence, $1, $2, $3, $4 FROM shared_clock WHERE TRUE
    ON CONFLICT (process, number) DO NOTHING`,
 );
-const listRows = statement<LogRow>(
+const listRowsSql = statement<LogRow>(
   'shared-log-list',
   'SELECT sequence, process, content FROM shared_log WHERE sequence > $1 ORDER BY sequence LIMIT 32',
 );
-const readEnds = statement<LogEnds>(
+const readEndsSql = statement<LogEnds>(
   'shared-log-ends',
   `SELECT sequence AS last, COALESCE((SELECT MIN(sequence) FROM shared_log), sequence + 1) AS first FROM shared_clock`,
 );
-const deleteRows = statement('shared-log-delete', 'DELETE FROM shared_log WHERE sequence <= $1 AND written_at_ms < $2');
+const deleteRowsSql = statement(
+  'shared-log-delete',
+  'DELETE FROM shared_log WHERE sequence <= $1 AND written_at_ms < $2',
+);
 
 export interface LogRow {
   readonly sequence: number;
@@ -45,22 +48,22 @@ export interface NewRow {
 export async function appendToLog(store: Store, { process, number, nowMs, content }: NewRow): Promise<void> {
   const parameters: SqlValue[] = [process, number, nowMs, content];
   const statements: BoundStatement[] = [
-    { statement: advanceClock, parameters: [] },
-    { statement: appendRow, parameters },
+    { statement: advanceClockSql, parameters: [] },
+    { statement: appendRowSql, parameters },
   ];
   await store.writeAll(statements);
 }
 
 /** The next rows after this one, a few at a time. */
 export async function listLogRows(store: Store, after: number): Promise<LogRow[]> {
-  return await store.read(listRows, [after]);
+  return await store.read(listRowsSql, [after]);
 }
 
 export async function readLogEnds(store: Store): Promise<LogEnds> {
-  const [ends] = await store.read(readEnds);
+  const [ends] = await store.read(readEndsSql);
   return ends ?? { first: 1, last: 0 };
 }
 
 export async function deleteLogRows(store: Store, upTo: number, beforeMs: number): Promise<void> {
-  await store.write(deleteRows, [upTo, beforeMs]);
+  await store.write(deleteRowsSql, [upTo, beforeMs]);
 }

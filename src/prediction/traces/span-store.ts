@@ -25,29 +25,35 @@ const COLUMNS =
   'request_id, target_model, server, start_ms, first_token_ms, end_ms, input_tokens, cached_tokens, output_tokens';
 
 // A collector that got no answer sends the same spans again.
-const insertSpan = statement(
+const insertSpanSql = statement(
   'waiting-span-insert',
   `INSERT INTO waiting_spans (${COLUMNS}, is_learned) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0)
    ON CONFLICT (request_id) DO NOTHING`,
 );
-const dueSpans = statement<SpanRow>(
+const dueSpansSql = statement<SpanRow>(
   'waiting-span-due',
   `SELECT ${COLUMNS} FROM waiting_spans WHERE is_learned = 0 AND start_ms <= $1 ORDER BY start_ms LIMIT $2`,
 );
 // By the index of the ends: few have ended later than the oldest start that is to be learned.
-const spansUnderWay = statement<SpanRow>(
+const spansUnderWaySql = statement<SpanRow>(
   'waiting-span-under-way',
   `SELECT ${COLUMNS} FROM waiting_spans WHERE end_ms >= $1 AND start_ms <= $2 ORDER BY end_ms LIMIT $3`,
 );
-const markLearned = statement('waiting-span-learned', 'UPDATE waiting_spans SET is_learned = 1 WHERE request_id = $1');
-const deleteOver = statement('waiting-span-delete', 'DELETE FROM waiting_spans WHERE end_ms < $1 AND is_learned = 1');
-const countSpans = statement<{ count: number }>('waiting-span-count', 'SELECT COUNT(*) AS count FROM waiting_spans');
+const markLearnedSql = statement(
+  'waiting-span-learned',
+  'UPDATE waiting_spans SET is_learned = 1 WHERE request_id = $1',
+);
+const deleteOverSql = statement(
+  'waiting-span-delete',
+  'DELETE FROM waiting_spans WHERE end_ms < $1 AND is_learned = 1',
+);
+const countSpansSql = statement<{ count: number }>('waiting-span-count', 'SELECT COUNT(*) AS count FROM waiting_spans');
 
 /** In one transaction: all of them are durable when it resolves, or none is stored. */
 export async function storeSpans(store: Store, spans: readonly WaitingSpan[]): Promise<void> {
   await store.writeAll(
     spans.map((span) => ({
-      statement: insertSpan,
+      statement: insertSpanSql,
       parameters: [
         span.requestId,
         span.targetModel,
@@ -65,26 +71,26 @@ export async function storeSpans(store: Store, spans: readonly WaitingSpan[]): P
 
 /** Those that are to be learned and started by then, the oldest first. */
 export async function listDueSpans(store: Store, startedByMs: number, limit: number): Promise<WaitingSpan[]> {
-  return (await store.read(dueSpans, [startedByMs, limit])).map(toSpan);
+  return (await store.read(dueSpansSql, [startedByMs, limit])).map(toSpan);
 }
 
 export async function listSpansUnderWay(
   store: Store,
   { fromMs, toMs, limit }: { readonly fromMs: number; readonly toMs: number; readonly limit: number },
 ): Promise<WaitingSpan[]> {
-  return (await store.read(spansUnderWay, [fromMs, toMs, limit])).map(toSpan);
+  return (await store.read(spansUnderWaySql, [fromMs, toMs, limit])).map(toSpan);
 }
 
 export async function markSpansLearned(store: Store, requestIds: readonly string[]): Promise<void> {
-  await store.writeAll(requestIds.map((id): BoundStatement => ({ statement: markLearned, parameters: [id] })));
+  await store.writeAll(requestIds.map((id): BoundStatement => ({ statement: markLearnedSql, parameters: [id] })));
 }
 
 export async function deleteSpansOver(store: Store, endedBeforeMs: number): Promise<void> {
-  await store.write(deleteOver, [endedBeforeMs]);
+  await store.write(deleteOverSql, [endedBeforeMs]);
 }
 
 export async function countWaitingSpans(store: Store): Promise<number> {
-  const [row] = await store.read(countSpans, []);
+  const [row] = await store.read(countSpansSql, []);
   return row?.count ?? 0;
 }
 

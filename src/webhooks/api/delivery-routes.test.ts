@@ -19,10 +19,10 @@ const HOUR_MS = 3_600_000;
 const NOON = Date.UTC(2026, 5, 1, 12);
 const ACTOR = { username: 'grace', name: 'Grace' };
 
-const setState = statement('test-set-state', 'UPDATE deliveries SET state = $2, event_kind = $3 WHERE id = $1');
-const setUrl = statement('test-set-url', 'UPDATE hooks SET url = $2 WHERE id = $1');
-const setStatus = statement('test-set-status', 'UPDATE deliveries SET status = $2 WHERE id = $1');
-const hold = statement('test-hold', 'UPDATE endpoint_queue SET held_since_ms = 1 WHERE hook_id = $1');
+const setStateSql = statement('test-set-state', 'UPDATE deliveries SET state = $2, event_kind = $3 WHERE id = $1');
+const setUrlSql = statement('test-set-url', 'UPDATE hooks SET url = $2 WHERE id = $1');
+const setStatusSql = statement('test-set-status', 'UPDATE deliveries SET status = $2 WHERE id = $1');
+const holdSql = statement('test-hold', 'UPDATE endpoint_queue SET held_since_ms = 1 WHERE hook_id = $1');
 
 interface Scene {
   readonly server: ManagementServer;
@@ -68,7 +68,7 @@ interface Past {
 
 async function addPast({ store, hookId, url }: Scene, { state = 'succeeded', kind = 'push', hour = 0 }: Past = {}) {
   const id = await enqueueTestDelivery(store, { hookId, url, nowMs: NOON + hour * HOUR_MS });
-  await store.write(setState, [id, state, kind]);
+  await store.write(setStateSql, [id, state, kind]);
   return id;
 }
 
@@ -121,7 +121,7 @@ withHook('the log is filtered by status, by class of status, and by the UUID tha
   const idByStatus = new Map<number, number>();
   for (const [hour, status] of [0, 200, 404, 500, 503].entries()) {
     const id = await addPast(scene, { hour });
-    await store.write(setStatus, [id, status]);
+    await store.write(setStatusSql, [id, status]);
     idByStatus.set(status, id);
   }
   const cases: [query: string, statuses: number[]][] = [
@@ -199,7 +199,7 @@ withHook('what is pending of a held hook is shown as held', async (scene) => {
   const id = await addPast(scene, { state: 'pending' });
   assert.deepEqual(idsOf(await server.call('GET', `${log}?state=pending`)), [id]);
   assert.deepEqual(idsOf(await server.call('GET', `${log}?state=held`)), []);
-  await store.write(hold, [hookId]);
+  await store.write(holdSql, [hookId]);
   assert.deepEqual(idsOf(await server.call('GET', `${log}?state=pending`)), []);
   const { body } = await server.call('GET', `${log}?state=held`);
   assert.deepEqual([body[0].id, body[0].state, body[0].next_attempt_at], [id, 'held', null]);
@@ -266,7 +266,7 @@ withHook('a redelivery is sent at once, with the same bytes under the same id', 
 
 withHook('a test that fails is recorded, not retried, and not replayed', async (scene) => {
   const { server, store, hookId, log, url } = scene;
-  await store.write(setUrl, [hookId, url.replace(/:\d+\//, ':1026/')]);
+  await store.write(setUrlSql, [hookId, url.replace(/:\d+\//, ':1026/')]);
   assert.equal((await server.call('POST', `${HOOKS}/${hookId}/tests`)).status, 204);
   const { body: page } = await server.call('GET', log);
   assert.deepEqual([page[0].state, page[0].attempts, page[0].next_attempt_at], ['dead', 1, null]);
@@ -288,7 +288,7 @@ withHook('an answer that was cut within a character ends before it', async (scen
 withHook('a redelivery to an address that is not allowed is refused and sends nothing', async (scene) => {
   const { server, store, hookId, log } = scene;
   const id = await addPast(scene, { state: 'dead' });
-  await store.write(setUrl, [hookId, 'http://10.0.0.1/']);
+  await store.write(setUrlSql, [hookId, 'http://10.0.0.1/']);
   for (const path of [`${log}/${id}/redeliver`, `${HOOKS}/${hookId}/replay?since=2026-01-01T00:00:00Z`])
     checkRefusal(await server.call('POST', path), 400, 'BAD_REQUEST');
   const { body } = await server.call('GET', `${log}/${id}`);

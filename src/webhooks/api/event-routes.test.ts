@@ -22,13 +22,13 @@ function withServer(title: string, run: (server: ManagementServer, store: Store)
   });
 }
 
-const counts = statement<{ events: number; deliveries: number }>(
+const countsSql = statement<{ events: number; deliveries: number }>(
   'test-count-events',
   'SELECT (SELECT count(*) FROM events) AS events, (SELECT count(*) FROM deliveries) AS deliveries',
 );
 
 async function count(store: Store): Promise<[events: number, deliveries: number]> {
-  const [row] = await store.read(counts);
+  const [row] = await store.read(countsSql);
   return [row?.events ?? 0, row?.deliveries ?? 0];
 }
 

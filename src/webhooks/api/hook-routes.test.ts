@@ -192,7 +192,7 @@ withDoors('a repository takes 50 hooks and no more, also when many come at once'
   assert.equal(headers.get('total_count'), '50');
 });
 
-const deliveryOfTest = statement<{ event_kind: string; body: Uint8Array; source: string }>(
+const deliveryOfTestSql = statement<{ event_kind: string; body: Uint8Array; source: string }>(
   'test-delivery-of-test',
   `SELECT d.event_kind, c.body, e.source FROM deliveries d
    JOIN delivery_contents c ON c.delivery_id = d.id JOIN events e ON e.id = c.event_id WHERE d.id = $1`,
@@ -207,7 +207,7 @@ withDoors('a test is an ordinary push delivery of this hook, attempted at once',
   assert.equal(tested.status, 204);
   assert.equal(tested.body, undefined);
   assert.equal(server.attempts.length, 1);
-  const [delivery] = await store.read(deliveryOfTest, [server.attempts[0]!]);
+  const [delivery] = await store.read(deliveryOfTestSql, [server.attempts[0]!]);
   assert.equal(delivery?.event_kind, 'push');
   assert.equal(delivery?.source, 'test');
   const body = JSON.parse(Buffer.from(delivery?.body ?? []).toString());

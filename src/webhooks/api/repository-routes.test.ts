@@ -74,7 +74,7 @@ forEachEngine('a private repository is not there for others, a public one cannot
   assert.equal((await server.call('DELETE', '/repos/grace/closed', { token: 'linus' })).status, 404);
 });
 
-const leftovers = statement<{ hooks: number; events: number; keys: number; bridges: number; queued: number }>(
+const leftoversSql = statement<{ hooks: number; events: number; keys: number; bridges: number; queued: number }>(
   'test-leftovers',
   `SELECT (SELECT count(*) FROM hooks) AS hooks, (SELECT count(*) FROM events) AS events,
      (SELECT count(*) FROM event_keys) AS keys, (SELECT count(*) FROM bridge_secrets) AS bridges,
@@ -90,10 +90,10 @@ forEachEngine(
     await server.call('PUT', '/repos/grace/doors/bridges/gitea');
     const event = createSampleEvent('push', { username: 'grace', name: 'Grace' }, 'main', Date.UTC(2026, 0, 1));
     await server.call('POST', '/repos/grace/doors/events', { json: event, headers: { 'idempotency-key': 'k' } });
-    const before = (await store.read(leftovers))[0];
+    const before = (await store.read(leftoversSql))[0];
     assert.deepEqual(before && { ...before }, { hooks: 1, events: 1, keys: 1, bridges: 1, queued: 1 });
     assert.equal((await server.call('DELETE', '/repos/grace/doors')).status, 204);
-    const after = (await store.read(leftovers))[0];
+    const after = (await store.read(leftoversSql))[0];
     assert.deepEqual(after && { ...after }, { hooks: 0, events: 0, keys: 0, bridges: 0, queued: 0 });
     assert.equal((await server.call('GET', '/repos/grace/doors')).status, 404);
   },

@@ -1,8 +1,8 @@
 import { type Store, statement } from '../../database/store.ts';
 
-const pruneKeys = statement('prune-event-keys', 'DELETE FROM event_keys WHERE expires_at_ms <= $1');
-const pruneEvents = statement('prune-events', 'DELETE FROM events WHERE created_at_ms <= $1');
-const eventById = statement<{ content: string }>('event-by-id', 'SELECT content FROM events WHERE id = $1');
+const pruneKeysSql = statement('prune-event-keys', 'DELETE FROM event_keys WHERE expires_at_ms <= $1');
+const pruneEventsSql = statement('prune-events', 'DELETE FROM events WHERE created_at_ms <= $1');
+const eventByIdSql = statement<{ content: string }>('event-by-id', 'SELECT content FROM events WHERE id = $1');
 
 export interface EventStore {
   readContent(id: number): Promise<string | undefined>;
@@ -11,10 +11,10 @@ export interface EventStore {
 
 export function createEventStore(store: Store): EventStore {
   return {
-    readContent: async (id) => (await store.read(eventById, [id]))[0]?.content,
+    readContent: async (id) => (await store.read(eventByIdSql, [id]))[0]?.content,
     prune: async (nowMs, keepEventsMs) => {
-      await store.write(pruneKeys, [nowMs]);
-      await store.write(pruneEvents, [nowMs - keepEventsMs]);
+      await store.write(pruneKeysSql, [nowMs]);
+      await store.write(pruneEventsSql, [nowMs - keepEventsMs]);
     },
   };
 }

@@ -15,7 +15,7 @@ interface EndpointRow extends Row {
   readonly waiting: number;
 }
 
-const endpointStatus: Statement<EndpointRow> = statement(
+const endpointStatusSql: Statement<EndpointRow> = statement(
   'endpoint_status',
   `SELECT fails, failing_since_ms, held_since_ms,
      (SELECT COUNT(*) FROM (SELECT 1 FROM deliveries d WHERE d.hook_id = $1 AND d.state = 'pending' LIMIT $2) AS counted)
@@ -24,7 +24,7 @@ const endpointStatus: Statement<EndpointRow> = statement(
 );
 
 // Whatever was attempted and not accepted counts as failed, also while it waits for another attempt.
-const outcomesByHour: Statement<{ hour: number; outcome: string; count: number }> = statement(
+const outcomesByHourSql: Statement<{ hour: number; outcome: string; count: number }> = statement(
   'delivery_outcomes_by_hour',
   `SELECT hour, outcome, COUNT(*) AS count FROM (
      SELECT (created_at_ms - $2) / ${HOUR_MS} AS hour,
@@ -35,7 +35,7 @@ const outcomesByHour: Statement<{ hour: number; outcome: string; count: number }
    GROUP BY hour, outcome`,
 );
 
-const countHooksOfOwner: Statement<{ repository_id: number; hooks: number; disabled: number; failing: number }> =
+const countHooksOfOwnerSql: Statement<{ repository_id: number; hooks: number; disabled: number; failing: number }> =
   statement(
     'count-hooks-of-owner',
     `SELECT h.repository_id, COUNT(*) AS hooks, COUNT(h.disabled_at_ms) AS disabled,
@@ -53,7 +53,7 @@ export interface HookCounts {
 
 /** By the repository's id; one without hooks is absent. */
 export async function countHooksByRepository(store: Store, ownerId: string): Promise<Map<number, HookCounts>> {
-  const rows = await store.read(countHooksOfOwner, [ownerId]);
+  const rows = await store.read(countHooksOfOwnerSql, [ownerId]);
   return new Map(rows.map(({ repository_id, ...counts }) => [repository_id, counts]));
 }
 
@@ -67,7 +67,7 @@ export interface EndpointStatus {
 }
 
 export async function readEndpointStatus(store: Store, hookId: number): Promise<EndpointStatus> {
-  const [row] = await store.read(endpointStatus, [hookId, COUNT_LIMIT]);
+  const [row] = await store.read(endpointStatusSql, [hookId, COUNT_LIMIT]);
   return {
     fails: row?.fails ?? 0,
     failingSinceMs: row?.failing_since_ms ?? null,
@@ -87,12 +87,12 @@ interface HoldRow extends Row {
 
 const HOLD_COLUMNS = 'q.hook_id, q.parked, q.next_at_ms, q.paused_since_ms, q.pause_reason, q.held_since_ms';
 
-const holdOfHook: Statement<HoldRow> = statement(
+const holdOfHookSql: Statement<HoldRow> = statement(
   'endpoint_hold_of_hook',
   `SELECT ${HOLD_COLUMNS} FROM endpoint_queue q WHERE q.hook_id = $1`,
 );
 
-const holdsOfRepository: Statement<HoldRow> = statement(
+const holdsOfRepositorySql: Statement<HoldRow> = statement(
   'endpoint_holds_of_repository',
   `SELECT ${HOLD_COLUMNS} FROM hooks h JOIN endpoint_queue q ON q.hook_id = h.id WHERE h.repository_id = $1`,
 );
@@ -106,21 +106,21 @@ export interface EndpointHold {
 }
 
 export async function readHold(store: Store, hookId: number, nowMs: number): Promise<EndpointHold> {
-  const [row] = await store.read(holdOfHook, [hookId]);
+  const [row] = await store.read(holdOfHookSql, [hookId]);
   return { isHeld: row !== undefined && row.held_since_ms !== null, pause: row && toPause(row, nowMs) };
 }
 
 /** By the hook's id; hooks without a pause are absent. */
 export async function readPauses(store: Store, repositoryId: number, nowMs: number): Promise<Map<number, Pause>> {
   const pauses = new Map<number, Pause>();
-  for (const row of await store.read(holdsOfRepository, [repositoryId])) {
+  for (const row of await store.read(holdsOfRepositorySql, [repositoryId])) {
     const pause = toPause(row, nowMs);
     if (pause !== undefined) pauses.set(row.hook_id, pause);
   }
   return pauses;
 }
 
-const pausesByReason: Statement<{ pause_reason: PauseReason; count: number }> = statement(
+const pausesByReasonSql: Statement<{ pause_reason: PauseReason; count: number }> = statement(
   'endpoint_pauses_by_reason',
   `SELECT pause_reason, COUNT(*) AS count FROM endpoint_queue
    WHERE parked = 1 AND next_at_ms > $1 AND held_since_ms IS NULL AND canceled_at_ms IS NULL AND pause_reason IS NOT NULL
@@ -128,7 +128,7 @@ const pausesByReason: Statement<{ pause_reason: PauseReason; count: number }> = 
 );
 
 export async function countPauses(store: Store, nowMs: number): Promise<ReadonlyMap<PauseReason, number>> {
-  const rows = await store.read(pausesByReason, [nowMs]);
+  const rows = await store.read(pausesByReasonSql, [nowMs]);
   return new Map(rows.map(({ pause_reason, count }) => [pause_reason, count]));
 }
 
@@ -152,7 +152,7 @@ export interface HourOfDeliveries {
 /** The last 24 hours, oldest first, by when deliveries were made; of the newest `PICTURE_LIMIT` deliveries. */
 export async function readLastDay(store: Store, hookId: number, nowMs: number): Promise<HourOfDeliveries[]> {
   const sinceMs = nowMs - PICTURE_HOURS * HOUR_MS;
-  const rows = await store.read(outcomesByHour, [hookId, sinceMs, PICTURE_LIMIT]);
+  const rows = await store.read(outcomesByHourSql, [hookId, sinceMs, PICTURE_LIMIT]);
   const countOf = (hour: number, outcome: string) =>
     rows.find((row) => row.hour === hour && row.outcome === outcome)?.count ?? 0;
   return Array.from({ length: PICTURE_HOURS }, (_, hour) => ({

@@ -62,20 +62,20 @@ export const HOOK_COLUMNS = `id, repository_id, url, encryption_type, profile, s
   push_events, tag_push_events, issues_events, note_events, merge_requests_events, result, result_code, created_at_ms,
   disabled_at_ms, disabled_reason`;
 
-const hookById = statement<HookRow>('hook-by-id', `SELECT ${HOOK_COLUMNS} FROM hooks WHERE id = $1`);
-const hookOfRepository = statement<HookRow>(
+const hookByIdSql = statement<HookRow>('hook-by-id', `SELECT ${HOOK_COLUMNS} FROM hooks WHERE id = $1`);
+const hookOfRepositorySql = statement<HookRow>(
   'hook-of-repository',
   `SELECT ${HOOK_COLUMNS} FROM hooks WHERE repository_id = $1 AND id = $2`,
 );
-const hooksOfRepository = statement<HookRow>(
+const hooksOfRepositorySql = statement<HookRow>(
   'hooks-of-repository',
   `SELECT ${HOOK_COLUMNS} FROM hooks WHERE repository_id = $1 ORDER BY id LIMIT $2 OFFSET $3`,
 );
-const countHooks = statement<{ total: number }>(
+const countHooksSql = statement<{ total: number }>(
   'count-hooks',
   'SELECT count(*) AS total FROM hooks WHERE repository_id = $1',
 );
-const hooksWanting = {
+const hooksWantingSql = {
   push: subscribedBy('push_events'),
   tag_push: subscribedBy('tag_push_events'),
   issue: subscribedBy('issues_events'),
@@ -90,7 +90,7 @@ function subscribedBy(flag: string) {
   );
 }
 
-const insertHook = statement(
+const insertHookSql = statement(
   'insert-hook',
   `INSERT INTO hooks (id, repository_id, url, encryption_type, profile, secret, push_events, tag_push_events,
      issues_events, note_events, merge_requests_events, result_code, created_at_ms, updated_at_ms)
@@ -98,7 +98,7 @@ const insertHook = statement(
 );
 // $10 says whether the secret changes, which it does only in the place of $17: of two changes at once the second would
 // forget the key of the first. A null in $11 takes it away. $14: 0 leaves it on or off, 1 switches on, 2 off.
-const updateHook = statement<HookRow>(
+const updateHookSql = statement<HookRow>(
   'update-hook',
   `UPDATE hooks SET url = $2, encryption_type = COALESCE($3, encryption_type), profile = COALESCE($4, profile),
      push_events = COALESCE($5, push_events), tag_push_events = COALESCE($6, tag_push_events),
@@ -111,13 +111,13 @@ const updateHook = statement<HookRow>(
      disabled_reason = CASE WHEN $14 = 1 THEN NULL WHEN $14 = 2 THEN COALESCE(disabled_reason, $15) ELSE disabled_reason END
    WHERE id = $1 AND ($10 = 0 OR COALESCE(secret, $17) = $17) RETURNING ${HOOK_COLUMNS}`,
 );
-const deleteHook = statement('delete-hook', 'DELETE FROM hooks WHERE id = $1');
-const useTest = statement<{ used: number }>(
+const deleteHookSql = statement('delete-hook', 'DELETE FROM hooks WHERE id = $1');
+const useTestSql = statement<{ used: number }>(
   'use-hook-test',
   `INSERT INTO hook_tests (user_id, hour, used) VALUES ($1, $2, 1)
    ON CONFLICT (user_id, hour) DO UPDATE SET used = hook_tests.used + 1 WHERE hook_tests.used < $3 RETURNING used`,
 );
-const forgetTests = statement('forget-hook-tests', 'DELETE FROM hook_tests WHERE hour < $1');
+const forgetTestsSql = statement('forget-hook-tests', 'DELETE FROM hook_tests WHERE hour < $1');
 
 interface InsertInput {
   readonly repositoryId: number;
@@ -131,9 +131,9 @@ export const insertHookWithin: Procedure<InsertInput, boolean> = procedure(
   import.meta.url,
   'insertHookWithin',
   async (transaction, { repositoryId, maximum, parameters, statements }) => {
-    const [count] = await transaction.run(countHooks, [repositoryId]);
+    const [count] = await transaction.run(countHooksSql, [repositoryId]);
     if ((count?.total ?? 0) >= maximum) return false;
-    await transaction.run(insertHook, parameters);
+    await transaction.run(insertHookSql, parameters);
     for (const bound of statements) await transaction.run(bound.statement, bound.parameters);
     return true;
   },
@@ -151,7 +151,7 @@ export const updateHookOnce: Procedure<UpdateStatements & { readonly parameters:
   conditionalProcedure(import.meta.url, 'updateHookOnce', async (transaction, { parameters, ofEndpoint, records }) => {
     // Endpoints before hooks, as all units lock them.
     for (const bound of ofEndpoint) await transaction.run(bound.statement, bound.parameters);
-    const rows = await transaction.run(updateHook, parameters);
+    const rows = await transaction.run(updateHookSql, parameters);
     if (rows.length > 0) for (const bound of records) await transaction.run(bound.statement, bound.parameters);
     return rows;
   });
@@ -176,12 +176,13 @@ export interface HookStore {
 
 export function createHookStore(store: Store): HookStore {
   return {
-    find: async (repositoryId, id) => first(await store.read(hookOfRepository, [repositoryId, id])),
-    findById: async (id) => first(await store.read(hookById, [id])),
+    find: async (repositoryId, id) => first(await store.read(hookOfRepositorySql, [repositoryId, id])),
+    findById: async (id) => first(await store.read(hookByIdSql, [id])),
     list: async (repositoryId, limit, offset) =>
-      (await store.read(hooksOfRepository, [repositoryId, limit, offset])).map(toStored),
-    count: async (repositoryId) => (await store.read(countHooks, [repositoryId]))[0]?.total ?? 0,
-    listWanting: async (repositoryId, kind) => (await store.readCached(hooksWanting[kind], [repositoryId])).map(toHook),
+      (await store.read(hooksOfRepositorySql, [repositoryId, limit, offset])).map(toStored),
+    count: async (repositoryId) => (await store.read(countHooksSql, [repositoryId]))[0]?.total ?? 0,
+    listWanting: async (repositoryId, kind) =>
+      (await store.readCached(hooksWantingSql[kind], [repositoryId])).map(toHook),
     create: (hook, maximum, statements) =>
       store.call(insertHookWithin, {
         repositoryId: hook.repositoryId,
@@ -192,11 +193,11 @@ export function createHookStore(store: Store): HookStore {
     update: async (id, change, statements) =>
       first(await store.call(updateHookOnce, { parameters: toUpdate(id, change), ...statements })),
     remove: async (id, statements) => {
-      await store.writeAll([...statements, { statement: deleteHook, parameters: [id] }]);
+      await store.writeAll([...statements, { statement: deleteHookSql, parameters: [id] }]);
     },
-    takeTest: async (userId, hour, maximum) => (await store.write(useTest, [userId, hour, maximum])).length > 0,
+    takeTest: async (userId, hour, maximum) => (await store.write(useTestSql, [userId, hour, maximum])).length > 0,
     forgetTestsBefore: async (hour) => {
-      await store.write(forgetTests, [hour]);
+      await store.write(forgetTestsSql, [hour]);
     },
   };
 }

@@ -19,7 +19,7 @@ interface CountsRow extends Row {
   readonly paused: number;
 }
 
-const countHooks: Statement<CountsRow> = statement(
+const countHooksSql: Statement<CountsRow> = statement(
   'overview_count_hooks',
   `SELECT COUNT(DISTINCT r.id) AS repositories, COUNT(h.id) AS hooks, COUNT(h.disabled_at_ms) AS disabled,
      COUNT(CASE WHEN h.disabled_at_ms IS NULL THEN q.failing_since_ms END) AS failing,
@@ -43,7 +43,7 @@ interface TroubledRow extends Row {
   readonly result_code: number;
 }
 
-const listTroubled: Statement<TroubledRow> = statement(
+const listTroubledSql: Statement<TroubledRow> = statement(
   'overview_troubled_hooks',
   `SELECT h.id, h.url, r.owner_login, r.path, h.disabled_at_ms, h.disabled_reason, q.failing_since_ms, q.fails,
      CASE WHEN q.parked = 1 AND q.next_at_ms > $2 AND q.held_since_ms IS NULL THEN q.next_at_ms END AS paused_until_ms,
@@ -55,11 +55,11 @@ const listTroubled: Statement<TroubledRow> = statement(
 );
 
 // Of all owners without a join, which a planner could turn into a look through the whole log.
-const countBacklogOfAll: Statement<{ count: number }> = statement(
+const countBacklogOfAllSql: Statement<{ count: number }> = statement(
   'overview_backlog_of_all',
   `SELECT COUNT(*) AS count FROM (SELECT 1 FROM deliveries WHERE state = 'pending' LIMIT $1) AS waiting`,
 );
-const countBacklogOfOwner: Statement<{ count: number }> = statement(
+const countBacklogOfOwnerSql: Statement<{ count: number }> = statement(
   'overview_backlog_of_owner',
   `SELECT COUNT(*) AS count FROM (
      SELECT 1 FROM endpoint_queue q JOIN deliveries d ON d.hook_id = q.hook_id AND d.state = 'pending'
@@ -75,7 +75,7 @@ interface OldestRow extends Row {
 
 // One seek in the index of waiting deliveries for each hook: first attempts stand in the order of their creation. Retries do
 // not, but their ids, which the index has too, rise with time.
-const oldestWaiting: Statement<OldestRow> = statement(
+const oldestWaitingSql: Statement<OldestRow> = statement(
   'overview_oldest_waiting',
   `SELECT hook_id, owner_login, path, created_at_ms FROM (
      SELECT q.hook_id, r.owner_login, r.path,
@@ -105,7 +105,7 @@ export interface HookTotals {
 }
 
 export async function countHooksInScope(store: Store, scope: OwnerScope, nowMs: number): Promise<HookTotals> {
-  const rows = await readForEach(scope, (ownerId) => store.read(countHooks, [ownerId, nowMs]));
+  const rows = await readForEach(scope, (ownerId) => store.read(countHooksSql, [ownerId, nowMs]));
   const sum = (name: keyof HookTotals) => rows.reduce((total, row) => total + row[name], 0);
   return {
     repositories: sum('repositories'),
@@ -132,7 +132,7 @@ export interface TroubledHook {
 
 /** Failing ones first, the newest trouble first; so many that a page can show them. */
 export async function listTroubledHooks(store: Store, scope: OwnerScope, nowMs: number): Promise<TroubledHook[]> {
-  const rows = await readForEach(scope, (ownerId) => store.read(listTroubled, [ownerId, nowMs]));
+  const rows = await readForEach(scope, (ownerId) => store.read(listTroubledSql, [ownerId, nowMs]));
   return rows.slice(0, LISTED_HOOKS).map((row) => ({
     id: row.id,
     url: row.url,
@@ -152,8 +152,10 @@ export async function listTroubledHooks(store: Store, scope: OwnerScope, nowMs: 
 export async function countBacklog(store: Store, scope: OwnerScope): Promise<number> {
   const rows =
     scope === 'all'
-      ? await store.read(countBacklogOfAll, [BACKLOG_LIMIT])
-      : (await Promise.all(scope.map((ownerId) => store.read(countBacklogOfOwner, [BACKLOG_LIMIT, ownerId])))).flat();
+      ? await store.read(countBacklogOfAllSql, [BACKLOG_LIMIT])
+      : (
+          await Promise.all(scope.map((ownerId) => store.read(countBacklogOfOwnerSql, [BACKLOG_LIMIT, ownerId])))
+        ).flat();
   return Math.min(
     BACKLOG_LIMIT,
     rows.reduce((total, { count }) => total + count, 0),
@@ -168,7 +170,7 @@ export interface OldestDelivery {
 
 /** The delivery that waits longest, but those that a disabled webhook holds; undefined when nothing waits. */
 export async function findOldestWaiting(store: Store, scope: OwnerScope): Promise<OldestDelivery | undefined> {
-  const rows = await readForEach(scope, (ownerId) => store.read(oldestWaiting, [ownerId]));
+  const rows = await readForEach(scope, (ownerId) => store.read(oldestWaitingSql, [ownerId]));
   const [first] = rows.toSorted((one, other) => one.created_at_ms - other.created_at_ms);
   if (first === undefined) return undefined;
   const { hook_id: hookId, owner_login: ownerLogin, path, created_at_ms: createdAtMs } = first;

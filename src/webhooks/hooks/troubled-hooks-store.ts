@@ -16,7 +16,7 @@ interface TroubledRow extends Row {
 
 const COLUMNS = 'h.id, h.url, r.owner_id, r.owner_login, r.path, h.disabled_at_ms, h.disabled_reason';
 
-const troubledAfter = statement<TroubledRow>(
+const troubledAfterSql = statement<TroubledRow>(
   'troubled-hooks-after',
   `SELECT ${COLUMNS} FROM hooks h JOIN repositories r ON r.id = h.repository_id
      LEFT JOIN endpoint_queue q ON q.hook_id = h.id
@@ -24,7 +24,7 @@ const troubledAfter = statement<TroubledRow>(
      OR (h.disabled_at_ms IS NOT NULL AND h.disabled_reason <> $3))
    ORDER BY h.id LIMIT $4`,
 );
-const hookById = statement<TroubledRow>(
+const hookByIdSql = statement<TroubledRow>(
   'hook-with-repository',
   `SELECT ${COLUMNS} FROM hooks h JOIN repositories r ON r.id = h.repository_id WHERE h.id = $1`,
 );
@@ -45,7 +45,7 @@ const PAGE_SIZE = 500;
 export async function listTroubledSince(store: Store, failingUntilMs: number): Promise<WatchedHook[]> {
   const found: WatchedHook[] = [];
   for (let after = 0; ; ) {
-    const rows = await store.read(troubledAfter, [after, failingUntilMs, BY_OWNER, PAGE_SIZE]);
+    const rows = await store.read(troubledAfterSql, [after, failingUntilMs, BY_OWNER, PAGE_SIZE]);
     found.push(...rows.map(toWatched));
     if (rows.length < PAGE_SIZE) return found;
     after = rows.at(-1)?.id ?? 0;
@@ -53,7 +53,7 @@ export async function listTroubledSince(store: Store, failingUntilMs: number): P
 }
 
 export async function findWatched(store: Store, id: number): Promise<WatchedHook | undefined> {
-  const [row] = await store.read(hookById, [id]);
+  const [row] = await store.read(hookByIdSql, [id]);
   return row && toWatched(row);
 }
 

@@ -7,20 +7,20 @@ import {
   statement,
 } from '../../database/store.ts';
 
-const secretOf = statement<{ secret: Uint8Array }>(
+const secretOfSql = statement<{ secret: Uint8Array }>(
   'bridge-secret',
   'SELECT secret FROM bridge_secrets WHERE repository_id = $1 AND host = $2',
 );
-const hostsOf = statement<{ host: string; created_at_ms: number }>(
+const hostsOfSql = statement<{ host: string; created_at_ms: number }>(
   'bridge-hosts',
   'SELECT host, created_at_ms FROM bridge_secrets WHERE repository_id = $1 ORDER BY host',
 );
-const putSecret = statement(
+const putSecretSql = statement(
   'put-bridge-secret',
   `INSERT INTO bridge_secrets (repository_id, host, secret, created_at_ms) VALUES ($1, $2, $3, $4)
    ON CONFLICT (repository_id, host) DO UPDATE SET secret = excluded.secret, created_at_ms = excluded.created_at_ms`,
 );
-const deleteSecret = statement<{ host: string }>(
+const deleteSecretSql = statement<{ host: string }>(
   'delete-bridge-secret',
   'DELETE FROM bridge_secrets WHERE repository_id = $1 AND host = $2 RETURNING host',
 );
@@ -34,7 +34,7 @@ export const deleteSecretOnce: Procedure<
   { readonly parameters: readonly SqlValue[]; readonly statements: readonly BoundStatement[] },
   boolean
 > = conditionalProcedure(import.meta.url, 'deleteSecretOnce', async (transaction, { parameters, statements }) => {
-  if ((await transaction.run(deleteSecret, parameters)).length === 0) return false;
+  if ((await transaction.run(deleteSecretSql, parameters)).length === 0) return false;
   for (const bound of statements) await transaction.run(bound.statement, bound.parameters);
   return true;
 });
@@ -57,12 +57,12 @@ export interface BridgeStore {
 
 export function createBridgeStore(store: Store): BridgeStore {
   return {
-    findSecret: async (repositoryId, host) => (await store.read(secretOf, [repositoryId, host]))[0]?.secret,
+    findSecret: async (repositoryId, host) => (await store.read(secretOfSql, [repositoryId, host]))[0]?.secret,
     list: async (repositoryId) =>
-      (await store.read(hostsOf, [repositoryId])).map((row) => ({ host: row.host, createdAtMs: row.created_at_ms })),
+      (await store.read(hostsOfSql, [repositoryId])).map((row) => ({ host: row.host, createdAtMs: row.created_at_ms })),
     put: async ({ repositoryId, host, ciphertext, nowMs }, statements) => {
       await store.writeAll([
-        { statement: putSecret, parameters: [repositoryId, host, ciphertext, nowMs] },
+        { statement: putSecretSql, parameters: [repositoryId, host, ciphertext, nowMs] },
         ...statements,
       ]);
     },

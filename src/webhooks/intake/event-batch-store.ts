@@ -21,7 +21,7 @@ const insertEventsSql = wideInsert('insert-events', 'events', {
 });
 // One statement decides whose the key is: a live one of another event stays, an expired one is taken over. One
 // that another transaction is just claiming is waited for.
-const claimKey = statement<{ answer: string }>(
+const claimKeySql = statement<{ answer: string }>(
   'claim-event-key',
   `INSERT INTO event_keys (repository_id, idempotency_key, fingerprint, answer, expires_at_ms)
    VALUES ($1, $2, $3, $4, $5)
@@ -30,12 +30,12 @@ const claimKey = statement<{ answer: string }>(
      WHERE event_keys.expires_at_ms <= $6
    RETURNING answer`,
 );
-const keyHolder = statement<KeyHolder>(
+const keyHolderSql = statement<KeyHolder>(
   'event-key-holder',
   'SELECT fingerprint, answer FROM event_keys WHERE repository_id = $1 AND idempotency_key = $2',
 );
 
-const liveKeyHolder = statement<KeyHolder>(
+const liveKeyHolderSql = statement<KeyHolder>(
   'live-event-key-holder',
   `SELECT fingerprint, answer FROM event_keys
    WHERE repository_id = $1 AND idempotency_key = $2 AND expires_at_ms > $3`,
@@ -47,7 +47,7 @@ export async function findKeyHolder(
   repositoryId: number,
   { key, nowMs }: { readonly key: string; readonly nowMs: number },
 ): Promise<KeyHolder | undefined> {
-  return (await store.read(liveKeyHolder, [repositoryId, key, nowMs]))[0];
+  return (await store.read(liveKeyHolderSql, [repositoryId, key, nowMs]))[0];
 }
 
 export interface KeyHolder {
@@ -132,11 +132,11 @@ interface Claim {
 
 function claimStatement({ event, key }: Claim): BoundStatement {
   const parameters = [event.repositoryId, key.key, key.fingerprint, key.answer, key.expiresAtMs, event.nowMs];
-  return { statement: claimKey, parameters };
+  return { statement: claimKeySql, parameters };
 }
 
 function holderStatement({ event, key }: Claim): BoundStatement {
-  return { statement: keyHolder, parameters: [event.repositoryId, key.key] };
+  return { statement: keyHolderSql, parameters: [event.repositoryId, key.key] };
 }
 
 function refuseKeyInUse(): Failure {

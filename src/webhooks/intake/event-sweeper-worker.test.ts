@@ -6,7 +6,7 @@ import { realWorld } from '../../world.ts';
 import { createSampleEvent } from '../events/sample-event.ts';
 import { sweepEvents } from './event-sweeper-worker.ts';
 
-const leftovers = statement<{ events: number; keys: number; tests: number }>(
+const leftoversSql = statement<{ events: number; keys: number; tests: number }>(
   'test-sweep-leftovers',
   `SELECT (SELECT count(*) FROM events) AS events, (SELECT count(*) FROM event_keys) AS keys,
      (SELECT count(*) FROM hook_tests) AS tests`,
@@ -28,7 +28,7 @@ forEachEngine('keys go after a day, tests after their hour, events after 30 days
   const sweepAt = async (timeMs: number) => {
     nowMs = timeMs;
     await sweepEvents({ store, world });
-    const [row] = await store.read(leftovers);
+    const [row] = await store.read(leftoversSql);
     return [row?.events, row?.keys, row?.tests];
   };
   assert.deepEqual(await sweepAt(START_MS + 1), [2, 1, 1]);

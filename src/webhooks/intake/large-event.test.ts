@@ -18,7 +18,7 @@ const commit = {
 };
 const large = { ...push, commits: [commit] };
 
-const counts = statement<{ events: number; deliveries: number; contents: number; whole: number }>(
+const countsSql = statement<{ events: number; deliveries: number; contents: number; whole: number }>(
   'test-large-counts',
   `SELECT (SELECT count(*) FROM events) AS events, (SELECT count(*) FROM deliveries) AS deliveries,
      (SELECT count(*) FROM delivery_contents) AS contents,
@@ -27,7 +27,7 @@ const counts = statement<{ events: number; deliveries: number; contents: number;
 );
 
 async function count(store: Store): Promise<number[]> {
-  const [row] = await store.read(counts);
+  const [row] = await store.read(countsSql);
   return [row!.events, row!.deliveries, row!.contents, row!.whole];
 }
 
@@ -90,13 +90,13 @@ forEachEngine('bodies without a delivery are swept, others stay', async (store) 
   await using server = await startWithHooks(store);
   await server.call('POST', EVENTS, { json: push });
   const [lone = 0, after = 0] = await store.makeIds(2);
-  await store.write(insertLone, [lone, new Uint8Array([1])]);
+  await store.write(insertLoneSql, [lone, new Uint8Array([1])]);
   assert.equal(await deleteUnusedContents(store, lone), 0);
   assert.equal(await deleteUnusedContents(store, after), 1);
   assert.deepEqual(await count(store), [1, HOOKS, HOOKS, HOOKS]);
 });
 
-const insertLone = statement(
+const insertLoneSql = statement(
   'test-insert-lone-contents',
   "INSERT INTO delivery_contents (delivery_id, hook_id, event_id, uuid, body) VALUES ($1, 1, 1, 'lone', $2)",
 );

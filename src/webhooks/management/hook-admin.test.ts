@@ -11,8 +11,8 @@ const HOUR_MS = 3_600_000;
 const grace = { userId: 'id-grace', login: 'grace', isAdmin: false };
 const linus = { userId: 'id-linus', login: 'linus', isAdmin: false };
 
-const setOutcome = statement('test-set-outcome', 'UPDATE deliveries SET state = $2, attempts = $3 WHERE id = $1');
-const setFailing = statement(
+const setOutcomeSql = statement('test-set-outcome', 'UPDATE deliveries SET state = $2, attempts = $3 WHERE id = $1');
+const setFailingSql = statement(
   'test-set-failing',
   'UPDATE endpoint_queue SET fails = 3, failing_since_ms = $2 WHERE hook_id = $1',
 );
@@ -59,7 +59,7 @@ forEachEngine(
     const doors = await admin.openRepository(grace, 'grace', 'doors');
     const [failing, disabled] = [await doors.createHook({ url: URL_1 }), await doors.createHook({ url: URL_1 })];
     for (const hook of [failing, disabled]) await enqueue(store, server.management, hook.id);
-    for (const hook of [failing, disabled]) await store.write(setFailing, [hook.id, 5]);
+    for (const hook of [failing, disabled]) await store.write(setFailingSql, [hook.id, 5]);
     await (await doors.openHook(String(disabled.id))).switch(false);
     const listed = (await admin.listOwners(grace)).map(({ login, total, repositories }) => ({
       login,
@@ -92,7 +92,7 @@ forEachEngine(
       ['pending', 2],
       ['pending', 0],
     ] as const)
-      await store.write(setOutcome, [await enqueue(store, server.management, id), state, attempts]);
+      await store.write(setOutcomeSql, [await enqueue(store, server.management, id), state, attempts]);
     world.moveMs(14.5 * HOUR_MS);
     const { lastDay, isPictureCut } = await (await doors.openHook(String(id))).describe();
     assert.equal(lastDay.length, 24);

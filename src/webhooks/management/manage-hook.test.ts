@@ -5,7 +5,7 @@ import { statement } from '../../database/store.ts';
 
 const URL_1 = 'http://127.0.0.1:9001/hook';
 
-const secretColumns = statement<{ secret: Uint8Array | null; previous_secret: Uint8Array | null }>(
+const secretColumnsSql = statement<{ secret: Uint8Array | null; previous_secret: Uint8Array | null }>(
   'test-secret-columns',
   'SELECT secret, previous_secret FROM hooks',
 );
@@ -30,11 +30,11 @@ withDoors(
   async (server, store) => {
     const { body: hook } = await server.call('POST', HOOKS, { json: { url: URL_1, password: 'first-password' } });
     await server.call('PATCH', `${HOOKS}/${hook.id}`, { json: { url: URL_1, password: 'first-password' } });
-    const [unchanged] = await store.read(secretColumns);
+    const [unchanged] = await store.read(secretColumnsSql);
     assert.equal(unchanged?.previous_secret, null);
     const { body } = await server.call('PATCH', `${HOOKS}/${hook.id}`, { json: { url: URL_1, password: 'second' } });
     assert.equal(body.password, 'second');
-    const [changed] = await store.read(secretColumns);
+    const [changed] = await store.read(secretColumnsSql);
     for (const column of [changed?.secret, changed?.previous_secret]) {
       assert.ok(column);
       assert.doesNotMatch(Buffer.from(column).toString('latin1'), /first-password|second/);

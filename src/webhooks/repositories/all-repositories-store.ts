@@ -3,7 +3,7 @@ import { type Store, statement } from '../../database/store.ts';
 import type { Repository } from './repository.ts';
 import { COLUMNS, fromRow, type RepositoryRow } from './repository-store.ts';
 
-const repositoriesAfter = statement<RepositoryRow>(
+const repositoriesAfterSql = statement<RepositoryRow>(
   'repositories-after',
   `SELECT ${COLUMNS} FROM repositories WHERE id > $1 AND ($2 = '' OR owner_id = $2) ORDER BY id LIMIT $3`,
 );
@@ -20,5 +20,5 @@ export async function listAllRepositories(
   store: Store,
   { afterId, ownerId, limit }: RepositoriesQuery,
 ): Promise<Repository[]> {
-  return (await store.read(repositoriesAfter, [afterId, ownerId ?? '', limit])).map(fromRow);
+  return (await store.read(repositoriesAfterSql, [afterId, ownerId ?? '', limit])).map(fromRow);
 }

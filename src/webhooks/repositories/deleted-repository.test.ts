@@ -6,7 +6,7 @@ import { COMMAND_LINE } from '../../operations/operation.ts';
 import { createSampleEvent } from '../events/sample-event.ts';
 import { createHook } from '../management/manage-hook.ts';
 
-const countEvents = statement<{ count: number }>('test-count-events', 'SELECT COUNT(*) AS count FROM events');
+const countEventsSql = statement<{ count: number }>('test-count-events', 'SELECT COUNT(*) AS count FROM events');
 const event = createSampleEvent('push', { username: 'grace', name: 'Grace' }, 'main', Date.UTC(2026, 0, 1));
 
 withDoors('a hook of a repository that is gone by now is refused as unknown, not as a conflict', async (server) => {
@@ -39,6 +39,6 @@ withDoors(
       ['rejected', 'fulfilled', 'rejected', 'fulfilled'],
     );
     for (const answer of answers) if (answer.status === 'rejected') assert.equal(answer.reason.code, 'not_found');
-    assert.deepEqual(await store.read(countEvents), [{ count: 2 }]);
+    assert.deepEqual(await store.read(countEventsSql), [{ count: 2 }]);
   },
 );

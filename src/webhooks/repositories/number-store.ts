@@ -1,6 +1,6 @@
 import { type Store, statement } from '../../database/store.ts';
 
-const takeNumber = statement<{ value: number }>(
+const takeNumberSql = statement<{ value: number }>(
   'take-webhook-number',
   `INSERT INTO webhook_numbers (name, value) VALUES ($1, 1)
    ON CONFLICT (name) DO UPDATE SET value = webhook_numbers.value + 1 RETURNING value`,
@@ -8,6 +8,6 @@ const takeNumber = statement<{ value: number }>(
 
 /** The next of the small numbers that clients see as `id`; an unused number leaves a gap. */
 export async function nextNumber(store: Store, name: 'repository' | 'hook'): Promise<number> {
-  const [row] = await store.write(takeNumber, [name]);
+  const [row] = await store.write(takeNumberSql, [name]);
   return row?.value ?? 0;
 }

@@ -28,44 +28,44 @@ export interface RepositoryRow {
 export const COLUMNS = `id, owner_kind, owner_id, owner_login, path, name, description, is_private, default_branch, web_url,
   http_url, ssh_url, created_at_ms, updated_at_ms`;
 
-const insertRepository = statement<{ id: number }>(
+const insertRepositorySql = statement<{ id: number }>(
   'insert-repository',
   `INSERT INTO repositories (${COLUMNS}, path_key)
    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
    ON CONFLICT (owner_id, path_key) DO NOTHING RETURNING id`,
 );
-const repositoryByPath = statement<RepositoryRow>(
+const repositoryByPathSql = statement<RepositoryRow>(
   'repository-by-path',
   `SELECT ${COLUMNS} FROM repositories WHERE owner_id = $1 AND path_key = $2`,
 );
-const repositoryById = statement<RepositoryRow>(
+const repositoryByIdSql = statement<RepositoryRow>(
   'repository-by-id',
   `SELECT ${COLUMNS} FROM repositories WHERE id = $1`,
 );
-const repositoriesOfOwner = statement<RepositoryRow>(
+const repositoriesOfOwnerSql = statement<RepositoryRow>(
   'repositories-of-owner',
   `SELECT ${COLUMNS} FROM repositories WHERE owner_id = $1 ORDER BY id LIMIT $2 OFFSET $3`,
 );
-const countOfOwner = statement<{ total: number }>(
+const countOfOwnerSql = statement<{ total: number }>(
   'count-repositories-of-owner',
   'SELECT count(*) AS total FROM repositories WHERE owner_id = $1',
 );
-const hooksOfRepository = statement<{ id: number }>(
+const hooksOfRepositorySql = statement<{ id: number }>(
   'hook-ids-of-repository',
   'SELECT id FROM hooks WHERE repository_id = $1 ORDER BY id',
 );
 // The unique key contains `path_key`, so this takes the lock of a deletion, for which events, hooks and bridges under way are
 // waited for: each of them holds a share of the row by its foreign key. Endpoints are locked only after it, as by the intake.
-const lockRepository = statement(
+const lockRepositorySql = statement(
   'lock-repository',
   "UPDATE repositories SET path_key = path_key || '/deleted' WHERE id = $1",
 );
-const deleteRepository = statement('delete-repository', 'DELETE FROM repositories WHERE id = $1');
-const keysOfRepository = statement<{ idempotency_key: string }>(
+const deleteRepositorySql = statement('delete-repository', 'DELETE FROM repositories WHERE id = $1');
+const keysOfRepositorySql = statement<{ idempotency_key: string }>(
   'event-keys-of-repository',
   'SELECT idempotency_key FROM event_keys WHERE repository_id = $1 LIMIT $2',
 );
-const deleteKey = statement(
+const deleteKeySql = statement(
   'delete-event-key',
   'DELETE FROM event_keys WHERE repository_id = $1 AND idempotency_key = $2',
 );
@@ -79,7 +79,7 @@ export const insertRepositoryOnce: Procedure<InsertInput, boolean> = conditional
   import.meta.url,
   'insertRepositoryOnce',
   async (transaction, { parameters, statements }) => {
-    const inserted = await transaction.run(insertRepository, parameters);
+    const inserted = await transaction.run(insertRepositorySql, parameters);
     if (inserted.length === 0) return false;
     for (const bound of statements) await transaction.run(bound.statement, bound.parameters);
     return true;
@@ -106,19 +106,20 @@ export function createRepositoryStore(store: Store): RepositoryStore {
   return {
     create: (repository, statements) =>
       store.call(insertRepositoryOnce, { parameters: toParameters(repository), statements }),
-    findByPath: async (ownerId, path) => toRepository(await store.readCached(repositoryByPath, [ownerId, toKey(path)])),
-    findById: async (id) => toRepository(await store.read(repositoryById, [id])),
+    findByPath: async (ownerId, path) =>
+      toRepository(await store.readCached(repositoryByPathSql, [ownerId, toKey(path)])),
+    findById: async (id) => toRepository(await store.read(repositoryByIdSql, [id])),
     listOfOwner: async (ownerId, limit, offset) =>
-      (await store.read(repositoriesOfOwner, [ownerId, limit, offset])).map(fromRow),
-    countOfOwner: async (ownerId) => (await store.read(countOfOwner, [ownerId]))[0]?.total ?? 0,
+      (await store.read(repositoriesOfOwnerSql, [ownerId, limit, offset])).map(fromRow),
+    countOfOwner: async (ownerId) => (await store.read(countOfOwnerSql, [ownerId]))[0]?.total ?? 0,
     remove: async (id, { ofHook, statements }) => {
-      const hooks = await store.read(hooksOfRepository, [id]);
+      const hooks = await store.read(hooksOfRepositorySql, [id]);
       await store.writeAll([
-        { statement: lockRepository, parameters: [id] },
+        { statement: lockRepositorySql, parameters: [id] },
         ...hooks.flatMap((hook) => ofHook(hook.id)),
         ...statements,
         // Hooks, events and bridge secrets go with it by their foreign keys.
-        { statement: deleteRepository, parameters: [id] },
+        { statement: deleteRepositorySql, parameters: [id] },
       ]);
       await forgetKeys(store, id);
     },
@@ -133,8 +134,8 @@ const KEY_PAGE = 100;
  */
 async function forgetKeys(store: Store, repositoryId: number): Promise<void> {
   for (;;) {
-    const rows = await store.read(keysOfRepository, [repositoryId, KEY_PAGE]);
-    await Promise.all(rows.map((row) => store.write(deleteKey, [repositoryId, row.idempotency_key])));
+    const rows = await store.read(keysOfRepositorySql, [repositoryId, KEY_PAGE]);
+    await Promise.all(rows.map((row) => store.write(deleteKeySql, [repositoryId, row.idempotency_key])));
     if (rows.length < KEY_PAGE) return;
   }
 }

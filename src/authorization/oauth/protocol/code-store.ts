@@ -47,23 +47,23 @@ interface CodeRow {
 /** After this many wrong verifiers a code is dead: an honest client needs no more. */
 const MAX_FAILED_ATTEMPTS = 5;
 
-const insertCode = statement(
+const insertCodeSql = statement(
   'insert-code',
   `INSERT INTO authorization_codes (code_hash, client_id, user_id, user_epoch, grant_id, redirect_uri, code_challenge, scope,
      nonce, auth_time_ms, issued_at_ms, expires_at_ms, failed_attempts)
    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0)`,
 );
-const codeByHash = statement<CodeRow>(
+const codeByHashSql = statement<CodeRow>(
   'code-by-hash',
   `SELECT client_id, user_id, redirect_uri, code_challenge, scope, nonce, auth_time_ms
    FROM authorization_codes WHERE code_hash = $1`,
 );
-const countFailure = statement(
+const countFailureSql = statement(
   'count-code-failure',
   'UPDATE authorization_codes SET failed_attempts = failed_attempts + 1 WHERE code_hash = $1',
 );
 // A code from the future was issued while the clock was wrong, and would outlive its time by as much.
-const redeem = statement<{
+const redeemSql = statement<{
   user_id: string;
   user_epoch: number;
   grant_id: string;
@@ -76,13 +76,13 @@ const redeem = statement<{
      AND ${existsCondition('authorization_codes')}
    RETURNING user_id, user_epoch, grant_id, scope, auth_time_ms`,
 );
-const familyOfCode = statement<{ family_id: string }>(
+const familyOfCodeSql = statement<{ family_id: string }>(
   'family-of-redeemed-code',
   'SELECT family_id FROM authorization_codes WHERE code_hash = $1 AND redeemed_at_ms IS NOT NULL AND family_id IS NOT NULL',
 );
 export function insertCodeStatement(code: NewCode): BoundStatement {
   return {
-    statement: insertCode,
+    statement: insertCodeSql,
     parameters: [
       code.codeHash,
       code.clientId,
@@ -117,7 +117,7 @@ export const insertAllowedCode: Procedure<AllowedCode, void> = procedure(
 );
 
 export async function findCode(store: Store, codeHash: Uint8Array): Promise<IssuedCode | undefined> {
-  const [row] = await store.read(codeByHash, [codeHash]);
+  const [row] = await store.read(codeByHashSql, [codeHash]);
   return (
     row && {
       clientId: row.client_id,
@@ -132,7 +132,7 @@ export async function findCode(store: Store, codeHash: Uint8Array): Promise<Issu
 }
 
 export async function countCodeFailure(store: Store, codeHash: Uint8Array): Promise<void> {
-  await store.write(countFailure, [codeHash]);
+  await store.write(countFailureSql, [codeHash]);
 }
 
 export interface Redemption {
@@ -155,9 +155,9 @@ export const redeemCode: Procedure<Redemption, 'redeemed' | 'refused'> = procedu
   'redeemCode',
   async (transaction, input) => {
     const { codeHash, clientId, nowMs, familyId } = input;
-    const [code] = await transaction.run(redeem, [codeHash, nowMs, familyId]);
+    const [code] = await transaction.run(redeemSql, [codeHash, nowMs, familyId]);
     if (code === undefined) {
-      const [family] = await transaction.run(familyOfCode, [codeHash]);
+      const [family] = await transaction.run(familyOfCodeSql, [codeHash]);
       if (family)
         await revokeFamily(transaction, family.family_id, { kind: 'code_replayed', nowMs, address: input.address });
       return 'refused';

@@ -8,23 +8,23 @@ interface ConsentRow {
   readonly grant_id: string;
 }
 
-const consentOf = statement<ConsentRow>(
+const consentOfSql = statement<ConsentRow>(
   'consent-of',
   'SELECT scope, grant_id FROM consents WHERE user_id = $1 AND client_id = $2',
 );
 // Bounded: it is a word on a page, and need not be exact where it is large.
-const countConsentsOf = statement<{ people: number }>(
+const countConsentsOfSql = statement<{ people: number }>(
   'count-consents-of-client',
   'SELECT COUNT(*) AS people FROM (SELECT user_id FROM consents WHERE client_id = $1 LIMIT $2) AS few',
 );
-const saveConsent = statement(
+const saveConsentSql = statement(
   'save-consent',
   `INSERT INTO consents (user_id, client_id, scope, grant_id, created_at_ms, updated_at_ms) VALUES ($1, $2, $3, $4, $5, $5)
    ON CONFLICT (user_id, client_id) DO UPDATE
      SET scope = excluded.scope, grant_id = excluded.grant_id, updated_at_ms = excluded.updated_at_ms`,
 );
-const deleteConsent = statement('delete-consent', 'DELETE FROM consents WHERE user_id = $1 AND client_id = $2');
-const consentsOf = statement<{
+const deleteConsentSql = statement('delete-consent', 'DELETE FROM consents WHERE user_id = $1 AND client_id = $2');
+const consentsOfSql = statement<{
   client_id: string;
   name: string;
   homepage: string;
@@ -68,13 +68,13 @@ export interface Consent {
 
 /** Undefined when the user allows this application nothing. */
 export async function findConsent(store: Store, userId: string, clientId: string): Promise<Consent | undefined> {
-  const [row] = await store.read(consentOf, [userId, clientId]);
+  const [row] = await store.read(consentOfSql, [userId, clientId]);
   return row && { scopes: readScopes(row.scope), consentId: row.grant_id };
 }
 
 /** How many people let this application in, `limit` at most. */
 export async function countPeople(store: Store, clientId: string, limit: number): Promise<number> {
-  const [row] = await store.read(countConsentsOf, [clientId, limit]);
+  const [row] = await store.read(countConsentsOfSql, [clientId, limit]);
   return row?.people ?? 0;
 }
 
@@ -96,12 +96,12 @@ export interface ConsentDecision {
  */
 export async function saveConsentIn(transaction: Transaction, decision: ConsentDecision): Promise<string> {
   const { userId, clientId, asked, kept, nowMs } = decision;
-  const [row] = await transaction.run(consentOf, [userId, clientId]);
+  const [row] = await transaction.run(consentOfSql, [userId, clientId]);
   const before = row === undefined ? [] : readScopes(row.scope);
   const untouched = before.filter((scope) => !asked.includes(scope));
   const scopes = uniteScopes(untouched, kept);
   const consentId = row !== undefined && isWithin(before, scopes) ? row.grant_id : decision.newConsentId;
-  await transaction.run(saveConsent, [userId, clientId, formatScope(scopes), consentId, nowMs]);
+  await transaction.run(saveConsentSql, [userId, clientId, formatScope(scopes), consentId, nowMs]);
   return consentId;
 }
 
@@ -110,7 +110,7 @@ export async function listAuthorizedApplications(
   userId: string,
   nowMs: number,
 ): Promise<AuthorizedApplication[]> {
-  const rows = await store.read(consentsOf, [userId, nowMs]);
+  const rows = await store.read(consentsOfSql, [userId, nowMs]);
   return rows.map((row) => ({
     clientId: row.client_id,
     name: row.name,
@@ -134,7 +134,7 @@ export async function revokeConsent(
   }: { userId: string; clientId: string; nowMs: number; address?: string | undefined },
 ): Promise<void> {
   await store.writeAll([
-    { statement: deleteConsent, parameters: [userId, clientId] },
+    { statement: deleteConsentSql, parameters: [userId, clientId] },
     auditStatement({ kind: 'consent_revoked', userId, clientId, address }, nowMs),
   ]);
 }

@@ -23,21 +23,21 @@ export interface PendingDevice {
   readonly scope: string;
 }
 
-const insertDevice = statement<{ user_code: string }>(
+const insertDeviceSql = statement<{ user_code: string }>(
   'insert-device-code',
   `INSERT INTO device_codes (device_hash, user_code, client_id, scope, state, interval_s, issued_at_ms, expires_at_ms)
    VALUES ($1, $2, $3, $4, 'pending', $5, $6, $7) ON CONFLICT (user_code) DO NOTHING RETURNING user_code`,
 );
-const pendingDevice = statement<{ user_code: string; client_id: string; scope: string }>(
+const pendingDeviceSql = statement<{ user_code: string; client_id: string; scope: string }>(
   'pending-device',
   `SELECT user_code, client_id, scope FROM device_codes WHERE user_code = $1 AND state = 'pending' AND expires_at_ms > $2`,
 );
-const approveDevice = statement(
+const approveDeviceSql = statement(
   'approve-device',
   `UPDATE device_codes SET state = 'approved', user_id = $3, auth_time_ms = $4, user_epoch = $5, grant_id = $6, scope = $7
    WHERE user_code = $1 AND state = 'pending' AND expires_at_ms > $2`,
 );
-const denyDevice = statement<{ client_id: string }>(
+const denyDeviceSql = statement<{ client_id: string }>(
   'deny-device',
   `UPDATE device_codes SET state = 'denied', user_id = $3
    WHERE user_code = $1 AND state = 'pending' AND expires_at_ms > $2 RETURNING client_id`,
@@ -46,7 +46,7 @@ const denyDevice = statement<{ client_id: string }>(
 /** Whether the user code was free. */
 export async function insertDeviceCode(store: Store, code: NewDeviceCode): Promise<boolean> {
   const { deviceHash, userCode, clientId, scope, intervalSeconds, issuedAtMs, expiresAtMs } = code;
-  const rows = await store.write(insertDevice, [
+  const rows = await store.write(insertDeviceSql, [
     deviceHash,
     userCode,
     clientId,
@@ -63,7 +63,7 @@ export async function findPendingDevice(
   userCode: string,
   nowMs: number,
 ): Promise<PendingDevice | undefined> {
-  const [row] = await store.read(pendingDevice, [userCode, nowMs]);
+  const [row] = await store.read(pendingDeviceSql, [userCode, nowMs]);
   return row && { userCode: row.user_code, clientId: row.client_id, scope: row.scope };
 }
 
@@ -81,11 +81,11 @@ export const approveDeviceOnce: Procedure<DeviceApproval, boolean> = procedure(
   'approveDeviceOnce',
   async (transaction, { userCode, decision, credentialGeneration, authTimeMs, audit }) => {
     const { userId, kept, nowMs } = decision;
-    const pending = await transaction.run(pendingDevice, [userCode, nowMs]);
+    const pending = await transaction.run(pendingDeviceSql, [userCode, nowMs]);
     if (pending.length === 0) return false;
     const consentId = await saveConsentIn(transaction, decision);
     const origin = [userId, authTimeMs, credentialGeneration, consentId, formatScope(kept)];
-    await transaction.run(approveDevice, [userCode, nowMs, ...origin]);
+    await transaction.run(approveDeviceSql, [userCode, nowMs, ...origin]);
     await runStatements(transaction, [audit]);
     return true;
   },
@@ -103,7 +103,7 @@ export const denyDeviceOnce: Procedure<DeviceDenial, boolean> = procedure(
   import.meta.url,
   'denyDeviceOnce',
   async (transaction, { userCode, userId, nowMs, audit }) => {
-    const denied = await transaction.run(denyDevice, [userCode, nowMs, userId]);
+    const denied = await transaction.run(denyDeviceSql, [userCode, nowMs, userId]);
     if (denied.length > 0) await runStatements(transaction, [audit]);
     return denied.length > 0;
   },
@@ -135,16 +135,16 @@ interface DeviceRow {
   readonly expires_at_ms: number;
 }
 
-const deviceByHash = statement<DeviceRow>(
+const deviceByHashSql = statement<DeviceRow>(
   'device-by-hash',
   `SELECT client_id, scope, state, user_id, auth_time_ms, interval_s, polled_at_ms, issued_at_ms, expires_at_ms
    FROM device_codes WHERE device_hash = $1`,
 );
-const notePoll = statement(
+const notePollSql = statement(
   'note-device-poll',
   'UPDATE device_codes SET polled_at_ms = $2, interval_s = $3 WHERE device_hash = $1',
 );
-const redeemDevice = statement<{ user_id: string; user_epoch: number; grant_id: string }>(
+const redeemDeviceSql = statement<{ user_id: string; user_epoch: number; grant_id: string }>(
   'redeem-device',
   `UPDATE device_codes SET state = 'redeemed', family_id = $2 WHERE device_hash = $1 AND state = 'approved'
      AND ${existsCondition('device_codes')}
@@ -158,7 +158,7 @@ export const pollDevice: Procedure<DevicePoll, DevicePollOutcome> = procedure(
   'pollDevice',
   async (transaction, poll) => {
     const { deviceHash, nowMs } = poll;
-    const [row] = await transaction.run(deviceByHash, [deviceHash]);
+    const [row] = await transaction.run(deviceByHashSql, [deviceHash]);
     if (row === undefined || row.client_id !== poll.clientId || row.state === 'redeemed')
       return { kind: 'invalid_grant' };
     // One from the future was issued while the clock was wrong, and would outlive its time by as much.
@@ -168,10 +168,10 @@ export const pollDevice: Procedure<DevicePoll, DevicePollOutcome> = procedure(
       const sincePollMs = nowMs - (row.polled_at_ms ?? -Infinity);
       const isTooFast = sincePollMs >= 0 && sincePollMs < row.interval_s * 1000;
       const interval = row.interval_s + (isTooFast ? SLOW_DOWN_SECONDS : 0);
-      await transaction.run(notePoll, [deviceHash, nowMs, interval]);
+      await transaction.run(notePollSql, [deviceHash, nowMs, interval]);
       return { kind: isTooFast ? 'slow_down' : 'authorization_pending' };
     }
-    const [redeemed] = await transaction.run(redeemDevice, [deviceHash, poll.familyId]);
+    const [redeemed] = await transaction.run(redeemDeviceSql, [deviceHash, poll.familyId]);
     if (redeemed === undefined) return { kind: 'invalid_grant' };
     const authTimeMs = row.auth_time_ms ?? nowMs;
     const { clientId, familyId, familyExpiresAtMs: expiresAtMs, address } = poll;

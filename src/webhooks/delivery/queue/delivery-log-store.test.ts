@@ -11,8 +11,8 @@ const url = 'http://127.0.0.1:9/';
 const DAY_MS = 86_400_000;
 const NOW = Date.UTC(2026, 5, 1);
 
-const setState = statement('test-set-state', 'UPDATE deliveries SET state = $2, attempts = $3 WHERE id = $1');
-const countRows = statement<{ deliveries: number; contents: number; endpoints: number }>(
+const setStateSql = statement('test-set-state', 'UPDATE deliveries SET state = $2, attempts = $3 WHERE id = $1');
+const countRowsSql = statement<{ deliveries: number; contents: number; endpoints: number }>(
   'test-count-rows',
   `SELECT (SELECT COUNT(*) FROM deliveries) AS deliveries, (SELECT COUNT(*) FROM delivery_contents) AS contents,
      (SELECT COUNT(*) FROM endpoint_queue) AS endpoints`,
@@ -31,7 +31,7 @@ forEachEngine('the log lists the newest first, by state, kind, time and page', a
   const ids: number[] = [];
   for (let day = 0; day < 4; day += 1) ids.push(await enqueueAt(store, NOW + day * DAY_MS));
   await enqueueAt(store, NOW, 2);
-  await store.write(setState, [ids[1]!, 'dead', 10]);
+  await store.write(setStateSql, [ids[1]!, 'dead', 10]);
   const idsOf = async (overrides: Partial<LogFilter>) =>
     (await listDeliveries(store, filter(overrides))).map((row) => row.id);
   assert.deepEqual(await idsOf({}), ids.toReversed());
@@ -65,7 +65,7 @@ forEachEngine('what is held expires after seven days, the rest does not', async 
 forEachEngine('what was pending for a deleted hook is cancelled', async (store) => {
   for (let count = 0; count < 3; count += 1) await enqueueAt(store, NOW);
   const done = await enqueueAt(store, NOW);
-  await store.write(setState, [done, 'succeeded', 1]);
+  await store.write(setStateSql, [done, 'succeeded', 1]);
   await store.writeAll([cancelEndpointStatement(1, NOW)]);
   assert.equal((await sweepDeliveries(store, NOW)).canceled, 3);
   assert.equal((await readDelivery(store, done)).state, 'succeeded');
@@ -75,11 +75,11 @@ forEachEngine(
   'the log is deleted after 30 days with all that hangs on it, but nothing that is pending',
   async (store) => {
     const now = Date.now();
-    for (let count = 0; count < 5; count += 1) await store.write(setState, [await enqueueAt(store, now), 'dead', 1]);
+    for (let count = 0; count < 5; count += 1) await store.write(setStateSql, [await enqueueAt(store, now), 'dead', 1]);
     await enqueueAt(store, now);
     assert.equal((await sweepDeliveries(store, now)).deleted, 0);
     assert.equal((await sweepDeliveries(store, now + 31 * DAY_MS)).deleted, 5);
-    assert.deepEqual(await store.read(countRows), [{ deliveries: 1, contents: 1, endpoints: 1 }]);
+    assert.deepEqual(await store.read(countRowsSql), [{ deliveries: 1, contents: 1, endpoints: 1 }]);
   },
 );
 
@@ -88,5 +88,5 @@ forEachEngine('the endpoint of a deleted hook goes with the last of its log', as
   await enqueueAt(store, now);
   await store.writeAll([cancelEndpointStatement(1, now)]);
   await sweepDeliveries(store, now + 31 * DAY_MS);
-  assert.deepEqual(await store.read(countRows), [{ deliveries: 0, contents: 0, endpoints: 0 }]);
+  assert.deepEqual(await store.read(countRowsSql), [{ deliveries: 0, contents: 0, endpoints: 0 }]);
 });

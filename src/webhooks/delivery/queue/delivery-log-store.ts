@@ -48,7 +48,7 @@ const withLastAttempt = (page: string) =>
      AND a.id = (SELECT MAX(l.id) FROM delivery_attempts l WHERE l.delivery_id = p.id)
    ORDER BY p.id DESC`;
 
-const listDeliveriesOfHook: Statement<ListedDelivery> = statement(
+const listDeliveriesOfHookSql: Statement<ListedDelivery> = statement(
   'delivery_log_list',
   withLastAttempt(
     `SELECT ${COLUMNS} FROM deliveries d JOIN delivery_contents c ON c.delivery_id = d.id
@@ -60,18 +60,18 @@ const listDeliveriesOfHook: Statement<ListedDelivery> = statement(
 );
 
 // Where a search ends that no index helps: the row that lies so many further back.
-const searchEnd: Statement<{ id: number }> = statement(
+const searchEndSql: Statement<{ id: number }> = statement(
   'delivery_log_search_end',
   'SELECT id FROM deliveries WHERE hook_id = $1 AND id < $2 ORDER BY id DESC LIMIT 1 OFFSET $3',
 );
 
-const findDeliveryOfHook: Statement<LoggedDelivery & { body: Uint8Array }> = statement(
+const findDeliveryOfHookSql: Statement<LoggedDelivery & { body: Uint8Array }> = statement(
   'delivery_log_find',
   `SELECT ${COLUMNS}, c.body FROM deliveries d JOIN delivery_contents c ON c.delivery_id = d.id
    WHERE d.hook_id = $1 AND d.id = $2`,
 );
 
-const listAttempts: Statement<LoggedAttempt> = statement(
+const listAttemptsSql: Statement<LoggedAttempt> = statement(
   'delivery_log_attempts',
   `SELECT attempt, started_at_ms, outcome, status, reason, remote_address, detail, response_body
    FROM delivery_attempts WHERE delivery_id = $1 ORDER BY id`,
@@ -101,19 +101,19 @@ export async function listDeliveries(store: Store, filter: LogFilter): Promise<L
   const { fromId = 0, subject = '' } = filter;
   const { from, to } = filter.status ?? { from: 0, to: 999 };
   const where = [hookId, beforeId, state, eventKind, sinceMs, untilMs, from, to, uuid];
-  return await store.read(listDeliveriesOfHook, [...where, limit, offset, fromId, subject]);
+  return await store.read(listDeliveriesOfHookSql, [...where, limit, offset, fromId, subject]);
 }
 
 export async function findDelivery(store: Store, hookId: number, id: number) {
-  const [delivery] = await store.read(findDeliveryOfHook, [hookId, id]);
+  const [delivery] = await store.read(findDeliveryOfHookSql, [hookId, id]);
   if (delivery === undefined) return undefined;
-  return { delivery, attempts: await store.read(listAttempts, [id]) };
+  return { delivery, attempts: await store.read(listAttemptsSql, [id]) };
 }
 
 const SEARCHED = 20_000;
 
 /** The last id that a search from `beforeId` on looks at; undefined when it looks at all that there are. */
 export async function findSearchEnd(store: Store, hookId: number, beforeId: number): Promise<number | undefined> {
-  const [row] = await store.read(searchEnd, [hookId, beforeId, SEARCHED]);
+  const [row] = await store.read(searchEndSql, [hookId, beforeId, SEARCHED]);
   return row?.id;
 }

@@ -60,11 +60,11 @@ async function readDue(store: Store, nowMs = NOW, owner = OWNER) {
   return await readDueEndpoints(store, { workerId: owner, nowMs, afterMs: 0, afterHookId: 0, limit: 100 });
 }
 
-const attemptNumbers = statement<{ attempt: number }>(
+const attemptNumbersSql = statement<{ attempt: number }>(
   'test-attempts',
   'SELECT attempt FROM delivery_attempts ORDER BY attempt',
 );
-const stateOf = statement<{ state: string; attempts: number }>(
+const stateOfSql = statement<{ state: string; attempts: number }>(
   'test-state',
   'SELECT state, attempts FROM deliveries WHERE id = $1',
 );
@@ -130,17 +130,21 @@ forEachEngine('a result counts once, and never for a worker that lost the shard'
   const epoch = epochs.get(shardOf(ORIGIN))!;
   await store.writeAll(attemptResultStatements([result(1, id, { epoch: epoch - 1 })], OWNER));
   await store.writeAll(attemptResultStatements([result(1, id, { epoch })], 'worker-2'));
-  assert.deepEqual(await store.read(stateOf, [id]), [{ state: 'pending', attempts: 2 }], 'both were sent');
+  assert.deepEqual(await store.read(stateOfSql, [id]), [{ state: 'pending', attempts: 2 }], 'both were sent');
   const stored = result(1, id, { epoch });
   const [first] = await store.writeAll(attemptResultStatements([stored], OWNER));
   assert.deepEqual(first, [{ id }]);
   const [again] = await store.writeAll(attemptResultStatements([stored], OWNER));
   assert.deepEqual(again, []);
-  assert.deepEqual(await store.read(stateOf, [id]), [{ state: 'succeeded', attempts: 3 }]);
-  assert.deepEqual(await store.read(attemptNumbers), [{ attempt: 1 }, { attempt: 2 }, { attempt: 3 }]);
+  assert.deepEqual(await store.read(stateOfSql, [id]), [{ state: 'succeeded', attempts: 3 }]);
+  assert.deepEqual(await store.read(attemptNumbersSql), [{ attempt: 1 }, { attempt: 2 }, { attempt: 3 }]);
   const late = result(1, id, { epoch, state: 'pending', dueAtMs: NOW + 1 });
   await store.writeAll(attemptResultStatements([late], OWNER));
-  assert.deepEqual(await store.read(stateOf, [id]), [{ state: 'succeeded', attempts: 4 }], 'what has ended stays so');
+  assert.deepEqual(
+    await store.read(stateOfSql, [id]),
+    [{ state: 'succeeded', attempts: 4 }],
+    'what has ended stays so',
+  );
 });
 
 forEachEngine('a batch of any size is stored', async (store) => {
@@ -286,7 +290,7 @@ forEachEngine('the delivery of a test is claimed once, and left to the workers a
   assert.equal((await readWaiting(store, [{ hookId: 1, limit: 5 }], NOW)).length, 0);
   await store.writeAll(attemptResultStatements([result(1, id, { epoch: -1, foundDueAtMs: NOW + 20_000 })], 'missing'));
   assert.equal(await reserveTest(store, id, NOW + 20_000), undefined);
-  assert.deepEqual(await store.read(stateOf, [id]), [{ state: 'succeeded', attempts: 1 }]);
+  assert.deepEqual(await store.read(stateOfSql, [id]), [{ state: 'succeeded', attempts: 1 }]);
 });
 
 forEachEngine('a doubtful success is pending again', async (store) => {
@@ -294,7 +298,7 @@ forEachEngine('a doubtful success is pending again', async (store) => {
   const id = await enqueue(store, 1);
   await store.writeAll(attemptResultStatements([result(1, id, { epoch: epochs.get(shardOf(ORIGIN))! })], OWNER));
   assert.equal(await reopenUnverified(store, [id, 12345], NOW), 1);
-  assert.deepEqual(await store.read(stateOf, [id]), [{ state: 'pending', attempts: 1 }]);
+  assert.deepEqual(await store.read(stateOfSql, [id]), [{ state: 'pending', attempts: 1 }]);
 });
 
 test('endpointStatements() locks rows in ascending order of hooks, whatever changes them, and a hook in the order of its changes', () => {

@@ -25,7 +25,7 @@ export interface DueEndpoint {
   readonly pause_reason: PauseReason | typeof RECONNECTED | null;
 }
 
-const dueEndpoints: Statement<DueEndpoint> = statement(
+const dueEndpointsSql: Statement<DueEndpoint> = statement(
   'endpoint_due',
   `SELECT q.hook_id, q.owner_id, q.origin, q.shard, q.next_at_ms, q.version, q.parked, q.fails, q.failing_since_ms,
      q.openings, q.paused_since_ms, q.pause_reason
@@ -43,7 +43,7 @@ export interface DuePage {
 }
 
 export async function readDueEndpoints(store: Store, page: DuePage): Promise<DueEndpoint[]> {
-  return await store.read(dueEndpoints, [page.nowMs, page.afterMs, page.afterHookId, page.workerId, page.limit]);
+  return await store.read(dueEndpointsSql, [page.nowMs, page.afterMs, page.afterHookId, page.workerId, page.limit]);
 }
 
 export interface WaitingRow {

@@ -7,7 +7,7 @@ import { replay, restart, restartReserved } from './delivery-restart-store.ts';
 const url = 'http://127.0.0.1:9/';
 const NOW = Date.UTC(2026, 5, 1);
 
-const setState = statement('test-set-state', 'UPDATE deliveries SET state = $2, attempts = $3 WHERE id = $1');
+const setStateSql = statement('test-set-state', 'UPDATE deliveries SET state = $2, attempts = $3 WHERE id = $1');
 
 async function enqueueAt(store: Store, nowMs: number): Promise<number> {
   return await enqueueTestDelivery(store, { hookId: 1, url, nowMs });
@@ -15,7 +15,7 @@ async function enqueueAt(store: Store, nowMs: number): Promise<number> {
 
 forEachEngine('a delivery that is taken again has a new schedule, whatever had become of it', async (store) => {
   const id = await enqueueAt(store, NOW);
-  await store.write(setState, [id, 'dead', 10]);
+  await store.write(setStateSql, [id, 'dead', 10]);
   const taking = { nowMs: NOW, untilMs: NOW + 5 };
   assert.equal(await restartReserved(store, [1, id], taking), 'restarted');
   assert.deepEqual(await readDelivery(store, id), {
@@ -41,7 +41,7 @@ forEachEngine('a delivery that is taken again has a new schedule, whatever had b
     'after its time',
   );
   assert.equal(await restartReserved(store, [2, id], taking), 'absent');
-  await store.write(setState, [id, 'canceled', 10]);
+  await store.write(setStateSql, [id, 'canceled', 10]);
   assert.equal(await restartReserved(store, [1, id], taking), 'absent');
 });
 
@@ -50,11 +50,11 @@ forEachEngine('a replay sends again what failed for good since then, and nothing
   const ids: number[] = [];
   for (const state of states) {
     const id = await enqueueAt(store, NOW);
-    await store.write(setState, [id, state, 3]);
+    await store.write(setStateSql, [id, state, 3]);
     ids.push(id);
   }
   const old = await enqueueAt(store, NOW - 1);
-  await store.write(setState, [old, 'dead', 3]);
+  await store.write(setStateSql, [old, 'dead', 3]);
   assert.equal(await replay(store, 1, NOW, NOW + 9), 3);
   const after = await Promise.all(ids.map(async (id) => (await readDelivery(store, id)).state));
   assert.deepEqual(after, ['pending', 'pending', 'pending', 'succeeded', 'canceled', 'pending']);

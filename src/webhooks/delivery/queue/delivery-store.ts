@@ -154,7 +154,7 @@ export function shardOf(origin: string): number {
   return hash('sha256', origin, 'buffer').readUInt8(0) % SHARD_COUNT;
 }
 
-const holdEndpoint: Statement = statement(
+const holdEndpointSql: Statement = statement(
   'endpoint_hold',
   `UPDATE endpoint_queue SET held_since_ms = $2, parked = 1, next_at_ms = $3, version = version + 1
    WHERE hook_id = $1 AND held_since_ms IS NULL AND canceled_at_ms IS NULL`,
@@ -162,10 +162,10 @@ const holdEndpoint: Statement = statement(
 
 /** The hook was disabled: what is pending is held, at the price of one row. */
 export function holdEndpointStatement(hookId: number, nowMs: number): BoundStatement {
-  return { statement: holdEndpoint, parameters: [hookId, nowMs, NEVER_MS] };
+  return { statement: holdEndpointSql, parameters: [hookId, nowMs, NEVER_MS] };
 }
 
-const holdSeenEndpoint: Statement = statement(
+const holdSeenEndpointSql: Statement = statement(
   'endpoint_hold_seen',
   `UPDATE endpoint_queue SET held_since_ms = $2, parked = 1, next_at_ms = $3, version = version + 1
    WHERE hook_id = $1 AND version = $4 AND held_since_ms IS NULL AND canceled_at_ms IS NULL`,
@@ -176,10 +176,10 @@ const holdSeenEndpoint: Statement = statement(
  * held then, stays due, and is read again.
  */
 export function holdSeenEndpointStatement(hookId: number, version: number, nowMs: number): BoundStatement {
-  return { statement: holdSeenEndpoint, parameters: [hookId, nowMs, NEVER_MS, version] };
+  return { statement: holdSeenEndpointSql, parameters: [hookId, nowMs, NEVER_MS, version] };
 }
 
-const releaseEndpoint: Statement = statement(
+const releaseEndpointSql: Statement = statement(
   'endpoint_release',
   `UPDATE endpoint_queue SET held_since_ms = NULL, parked = 0, fails = 0, failing_since_ms = NULL,
      openings = 0, paused_since_ms = NULL, pause_reason = NULL, next_at_ms = $2, version = version + 1
@@ -188,27 +188,27 @@ const releaseEndpoint: Statement = statement(
 
 /** The hook was enabled, or changed so that it may work now: what is held is pending again, and failures are forgotten. */
 export function releaseEndpointStatement(hookId: number, nowMs: number): BoundStatement {
-  return { statement: releaseEndpoint, parameters: [hookId, nowMs] };
+  return { statement: releaseEndpointSql, parameters: [hookId, nowMs] };
 }
 
-const moveEndpoint: Statement = statement(
+const moveEndpointSql: Statement = statement(
   'endpoint_move',
   `UPDATE endpoint_queue SET origin = $2, shard = $3, version = version + 1 WHERE hook_id = $1`,
 );
 
 /** The hook has another URL: from now on the worker of that origin sends its deliveries. */
 export function moveEndpointStatement(hookId: number, origin: string): BoundStatement {
-  return { statement: moveEndpoint, parameters: [hookId, origin, shardOf(origin)] };
+  return { statement: moveEndpointSql, parameters: [hookId, origin, shardOf(origin)] };
 }
 
-const cancelEndpoint: Statement = statement(
+const cancelEndpointSql: Statement = statement(
   'endpoint_cancel',
   `UPDATE endpoint_queue SET canceled_at_ms = $2, parked = 1, next_at_ms = $3, version = version + 1 WHERE hook_id = $1`,
 );
 
 /** The hook was deleted: nothing more is sent; a sweep marks what was pending, a few at a time. */
 export function cancelEndpointStatement(hookId: number, nowMs: number): BoundStatement {
-  return { statement: cancelEndpoint, parameters: [hookId, nowMs, NEVER_MS] };
+  return { statement: cancelEndpointSql, parameters: [hookId, nowMs, NEVER_MS] };
 }
 
 interface CountRow extends Row {
@@ -217,13 +217,13 @@ interface CountRow extends Row {
 
 const PENDING_COUNT_LIMIT = 100_000;
 
-const countPending: Statement<CountRow> = statement(
+const countPendingSql: Statement<CountRow> = statement(
   'delivery_count_pending',
   `SELECT COUNT(*) AS count FROM (SELECT 1 FROM deliveries WHERE state = 'pending' LIMIT $1) AS waiting`,
 );
 
 /** How many deliveries are pending; counted to 100,000 only, since metrics read it often. */
 export async function countPendingDeliveries(store: Store): Promise<number> {
-  const [row] = await store.read(countPending, [PENDING_COUNT_LIMIT]);
+  const [row] = await store.read(countPendingSql, [PENDING_COUNT_LIMIT]);
   return row?.count ?? 0;
 }

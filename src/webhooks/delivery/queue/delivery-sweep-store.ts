@@ -11,11 +11,11 @@ import { wideStatement, wideStatements } from '../../../database/value-rows.ts';
 
 const PAGE = 500;
 
-const heldEndpoints: Statement<{ hook_id: number }> = statement(
+const heldEndpointsSql: Statement<{ hook_id: number }> = statement(
   'sweep_held_endpoints',
   'SELECT hook_id FROM endpoint_queue WHERE held_since_ms < $1 AND canceled_at_ms IS NULL ORDER BY hook_id',
 );
-const canceledEndpoints: Statement<{ hook_id: number }> = statement(
+const canceledEndpointsSql: Statement<{ hook_id: number }> = statement(
   'sweep_canceled_endpoints',
   'SELECT hook_id FROM endpoint_queue WHERE canceled_at_ms IS NOT NULL ORDER BY hook_id',
 );
@@ -25,25 +25,25 @@ const endPendingSql = (state: string, condition: string) =>
      (SELECT f.id FROM deliveries f WHERE f.hook_id = $1 AND f.state = 'pending' ${condition} LIMIT ${PAGE})
    RETURNING id`;
 
-const expireSome: Statement<{ id: number }> = statement(
+const expireSomeSql: Statement<{ id: number }> = statement(
   'sweep_expire',
   endPendingSql('expired', 'AND f.created_at_ms < $2'),
 );
-const cancelSome: Statement<{ id: number }> = statement('sweep_cancel', endPendingSql('canceled', ''));
+const cancelSomeSql: Statement<{ id: number }> = statement('sweep_cancel', endPendingSql('canceled', ''));
 
 /** Expires deliveries that are older, of endpoints that have been held since before then. */
 export async function expireHeld(store: Store, beforeMs: number): Promise<number> {
   let count = 0;
-  for (const { hook_id } of await store.read(heldEndpoints, [beforeMs]))
-    count += await repeat(() => store.write(expireSome, [hook_id, beforeMs]));
+  for (const { hook_id } of await store.read(heldEndpointsSql, [beforeMs]))
+    count += await repeat(() => store.write(expireSomeSql, [hook_id, beforeMs]));
   return count;
 }
 
 /** Cancels pending deliveries of deleted hooks. */
 export async function cancelDeleted(store: Store): Promise<number> {
   let count = 0;
-  for (const { hook_id } of await store.read(canceledEndpoints))
-    count += await repeat(() => store.write(cancelSome, [hook_id]));
+  for (const { hook_id } of await store.read(canceledEndpointsSql))
+    count += await repeat(() => store.write(cancelSomeSql, [hook_id]));
   return count;
 }
 
@@ -55,13 +55,13 @@ async function repeat(work: () => Promise<readonly object[]>): Promise<number> {
   }
 }
 
-const endpointsWithOld: Statement<{ hook_id: number }> = statement(
+const endpointsWithOldSql: Statement<{ hook_id: number }> = statement(
   'sweep_endpoints_with_old',
   `SELECT q.hook_id FROM endpoint_queue q
    WHERE EXISTS (SELECT 1 FROM deliveries d WHERE d.hook_id = q.hook_id AND d.id < $1) ORDER BY q.hook_id`,
 );
 
-const deleteSome: Statement<{ id: number }> = statement(
+const deleteSomeSql: Statement<{ id: number }> = statement(
   'sweep_delete_deliveries',
   `DELETE FROM deliveries WHERE hook_id = $1 AND id IN
      (SELECT f.id FROM deliveries f WHERE f.hook_id = $1 AND f.id < $2 AND f.state <> 'pending' ORDER BY f.id LIMIT ${PAGE})
@@ -73,10 +73,10 @@ const deleteFrom = (table: string) =>
     { id: 'int' },
     ({ values, v }) => `DELETE FROM ${table} WHERE delivery_id IN (SELECT ${v.id} FROM ${values})`,
   );
-const deleteAttempts = deleteFrom('delivery_attempts');
-const deleteContents = deleteFrom('delivery_contents');
+const deleteAttemptsSql = deleteFrom('delivery_attempts');
+const deleteContentsSql = deleteFrom('delivery_contents');
 
-const deleteUnused: Statement<{ delivery_id: number }> = statement(
+const deleteUnusedSql: Statement<{ delivery_id: number }> = statement(
   'sweep_delete_unused_contents',
   `DELETE FROM delivery_contents WHERE delivery_id IN
      (SELECT c.delivery_id FROM delivery_contents c WHERE c.delivery_id < $1
@@ -87,13 +87,13 @@ const deleteUnused: Statement<{ delivery_id: number }> = statement(
 
 /** Contents that were stored before their deliveries, which did not follow because the process ended. */
 export async function deleteUnusedContents(store: Store, beforeId: number): Promise<number> {
-  return await repeat(() => store.write(deleteUnused, [beforeId]));
+  return await repeat(() => store.write(deleteUnusedSql, [beforeId]));
 }
 
 /** Contents of deliveries that were not stored and never will be. */
 export async function deleteContentsOf(store: Store, deliveryIds: readonly number[]): Promise<void> {
   const ids = deliveryIds.map((id) => ({ id }));
-  if (ids.length > 0) await store.writeAll(wideStatements(deleteContents, ids));
+  if (ids.length > 0) await store.writeAll(wideStatements(deleteContentsSql, ids));
 }
 
 interface DeleteInput {
@@ -106,10 +106,10 @@ export const deleteOldDeliveries: Procedure<DeleteInput, number> = conditionalPr
   import.meta.url,
   'deleteOldDeliveries',
   async (transaction, { hookId, beforeId }) => {
-    const rows = await transaction.run(deleteSome, [hookId, beforeId]);
+    const rows = await transaction.run(deleteSomeSql, [hookId, beforeId]);
     for (const { statement, parameters } of [
-      ...wideStatements(deleteAttempts, rows),
-      ...wideStatements(deleteContents, rows),
+      ...wideStatements(deleteAttemptsSql, rows),
+      ...wideStatements(deleteContentsSql, rows),
     ])
       await transaction.run(statement, parameters);
     return rows.length;
@@ -119,7 +119,7 @@ export const deleteOldDeliveries: Procedure<DeleteInput, number> = conditionalPr
 /** Deletes the log before an id: ids rise with time. */
 export async function deleteLogBefore(store: Store, beforeId: number): Promise<number> {
   let count = 0;
-  for (const { hook_id } of await store.read(endpointsWithOld, [beforeId]))
+  for (const { hook_id } of await store.read(endpointsWithOldSql, [beforeId]))
     for (;;) {
       const deleted = await store.call(deleteOldDeliveries, { hookId: hook_id, beforeId });
       count += deleted;
@@ -128,7 +128,7 @@ export async function deleteLogBefore(store: Store, beforeId: number): Promise<n
   return count;
 }
 
-const forgetEndpoints: Statement<Row> = statement(
+const forgetEndpointsSql: Statement<Row> = statement(
   'sweep_forget_endpoints',
   `DELETE FROM endpoint_queue WHERE canceled_at_ms < $1
      AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.hook_id = endpoint_queue.hook_id)`,
@@ -136,5 +136,5 @@ const forgetEndpoints: Statement<Row> = statement(
 
 /** Deletes endpoints of deleted hooks, once their log is gone. */
 export async function forgetDeletedEndpoints(store: Store, beforeMs: number): Promise<void> {
-  await store.write(forgetEndpoints, [beforeMs]);
+  await store.write(forgetEndpointsSql, [beforeMs]);
 }

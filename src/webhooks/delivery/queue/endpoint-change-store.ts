@@ -179,7 +179,7 @@ function listSleepRows(sleeps: readonly Sleep[]): RowWork[] {
   return sleeps.map((sleep) => ({ kind: 'sleep', hookId: sleep.hookId, row: sleep }));
 }
 
-const disableHook: Statement = statement(
+const disableHookSql: Statement = statement(
   'hook_disable_failing',
   `UPDATE hooks SET disabled_at_ms = $2, disabled_reason = $3, updated_at_ms = $2 WHERE id = $1 AND disabled_at_ms IS NULL`,
 );
@@ -193,7 +193,7 @@ export function hookStatements(
   const disabled = changes.filter((change) => change.kind === 'disable');
   const disabling = disabled.map(({ hookId, reason }) => ({
     hookId,
-    statements: [{ statement: disableHook, parameters: [hookId, nowMs, reason] }],
+    statements: [{ statement: disableHookSql, parameters: [hookId, nowMs, reason] }],
   }));
   if (disabling.length === 0) return hookResultStatements(results);
   const answered = results.map((result) => ({ hookId: result.hookId, statements: hookResultStatements([result]) }));

@@ -29,15 +29,15 @@ for (const [title, attempts, waitMs, correctedMs] of cases)
     assert.equal(corrected === undefined ? undefined : corrected - NOW, correctedMs);
   });
 
-const dueTimes = statement<{ id: number; due_at_ms: number }>(
+const dueTimesSql = statement<{ id: number; due_at_ms: number }>(
   'test_due_times',
   'SELECT id, due_at_ms FROM deliveries WHERE hook_id = $1 ORDER BY id',
 );
-const nextTimes = statement<{ next_at_ms: number }>(
+const nextTimesSql = statement<{ next_at_ms: number }>(
   'test_next_times',
   'SELECT next_at_ms FROM endpoint_queue WHERE hook_id = $1',
 );
-const planRetry = statement(
+const planRetrySql = statement(
   'test_plan_retry',
   'UPDATE deliveries SET lane = 1, attempts = $2, due_at_ms = $3 WHERE id >= $1',
 );
@@ -51,11 +51,11 @@ async function enqueue(store: Store, { count = 1, hookId = 1, nowMs = NOW }): Pr
 }
 
 async function readWaits(store: Store, hookId: number): Promise<number[]> {
-  return (await store.read(dueTimes, [hookId])).map((row) => row.due_at_ms - NOW);
+  return (await store.read(dueTimesSql, [hookId])).map((row) => row.due_at_ms - NOW);
 }
 
 async function readNextAt(store: Store, hookId: number): Promise<number> {
-  const [row] = await store.read(nextTimes, [hookId]);
+  const [row] = await store.read(nextTimesSql, [hookId]);
   return row?.next_at_ms ?? Number.NaN;
 }
 
@@ -79,8 +79,8 @@ forEachEngine('correctTimes() makes deliveries due that a clock a day ahead had 
 
 forEachEngine('correctTimes() bounds retries behind more than a page of others', async (store) => {
   const ids = await enqueue(store, { count: 502 });
-  await store.write(planRetry, [ids[0]!, 9, NOW + 20 * HOUR_MS]);
-  await store.write(planRetry, [ids.at(-1)!, 1, NOW + DAY_MS]);
+  await store.write(planRetrySql, [ids[0]!, 9, NOW + 20 * HOUR_MS]);
+  await store.write(planRetrySql, [ids.at(-1)!, 1, NOW + DAY_MS]);
   assert.equal(await correctTimes(store, NOW, { withRetries: false }), 0);
   assert.equal(await correctTimes(store, NOW, ALL), 1);
   const waits = await readWaits(store, 1);

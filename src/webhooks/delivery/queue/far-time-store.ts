@@ -28,7 +28,7 @@ interface EndpointRow {
   readonly hook_id: number;
 }
 
-const openEndpoints: Statement<EndpointRow> = statement(
+const openEndpointsSql: Statement<EndpointRow> = statement(
   'endpoints_open',
   `SELECT hook_id FROM endpoint_queue WHERE hook_id > $1 AND ${isNeitherHeldNorCanceled} ORDER BY hook_id LIMIT ${PAGE}`,
 );
@@ -40,7 +40,7 @@ interface LateRow {
 }
 
 // One range of the index of waiting deliveries.
-const lateDeliveries: Statement<LateRow> = statement(
+const lateDeliveriesSql: Statement<LateRow> = statement(
   'deliveries_late',
   `SELECT id, due_at_ms, attempts - schedule_from AS attempts FROM deliveries
    WHERE state = 'pending' AND hook_id = $1 AND lane = $2 AND (due_at_ms, id) > ($3, $4)
@@ -57,7 +57,7 @@ const correctDeliveriesSql = wideStatement(
        AND ${isStillPending('deliveries')}`,
 );
 
-const wakeSleeping: Statement = statement(
+const wakeSleepingSql: Statement = statement(
   'endpoint_wake_sleeping',
   `UPDATE endpoint_queue SET next_at_ms = $2, version = version + 1
    WHERE hook_id = $1 AND parked = 0 AND next_at_ms > $2 AND ${isNeitherHeldNorCanceled}`,
@@ -67,7 +67,7 @@ const wakeSleeping: Statement = statement(
 export async function correctDeliveryTimes(store: Store, lane: Lane, nowMs: number): Promise<number> {
   let count = 0;
   for (let afterId = 0; ; ) {
-    const endpoints = await store.read(openEndpoints, [afterId]);
+    const endpoints = await store.read(openEndpointsSql, [afterId]);
     for (const { hook_id } of endpoints) count += await correctOfHook(store, hook_id, { lane, nowMs });
     if (endpoints.length < PAGE) return count;
     afterId = endpoints.at(-1)!.hook_id;
@@ -81,7 +81,7 @@ async function correctOfHook(
 ): Promise<number> {
   let count = 0;
   for (let after = [nowMs + MAX_CLOCK_SKEW_MS, 0]; ; ) {
-    const rows = await store.read(lateDeliveries, [hookId, lane, ...after]);
+    const rows = await store.read(lateDeliveriesSql, [hookId, lane, ...after]);
     const corrections = rows.flatMap(({ id, due_at_ms: foundDueAtMs, attempts }) => {
       const dueAtMs = correctDueMs({ attempts, dueAtMs: foundDueAtMs, nowMs });
       return dueAtMs === undefined ? [] : [{ hookId, id, foundDueAtMs, dueAtMs }];
@@ -89,7 +89,7 @@ async function correctOfHook(
     if (corrections.length > 0)
       await store.writeAll([
         ...wideStatements(correctDeliveriesSql, corrections),
-        { statement: wakeSleeping, parameters: [hookId, nowMs] },
+        { statement: wakeSleepingSql, parameters: [hookId, nowMs] },
       ]);
     count += corrections.length;
     const last = rows.at(-1);
@@ -99,14 +99,14 @@ async function correctOfHook(
 }
 
 // Few rows of one range of the index, unless a clock was ahead.
-const lateEndpoints: Statement<EndpointRow> = statement(
+const lateEndpointsSql: Statement<EndpointRow> = statement(
   'endpoints_late',
   `SELECT hook_id FROM endpoint_queue
    WHERE next_at_ms > $1 AND next_at_ms < ${NEVER_MS} AND (parked = 1 OR next_at_ms > $2) AND ${isNeitherHeldNorCanceled}
    ORDER BY hook_id LIMIT ${PAGE}`,
 );
 
-const wakeLate: Statement = statement(
+const wakeLateSql: Statement = statement(
   'endpoint_wake_late',
   `UPDATE endpoint_queue SET next_at_ms = $2, version = version + 1 WHERE hook_id = $1 AND next_at_ms > $2 AND ${isNeitherHeldNorCanceled}`,
 );
@@ -115,9 +115,9 @@ const wakeLate: Statement = statement(
 export async function correctEndpointTimes(store: Store, nowMs: number): Promise<number> {
   const latest = [LONGEST_PAUSE_MS, LONGEST_WAIT_MS].map((longestMs) => nowMs + longestMs + MAX_CLOCK_SKEW_MS);
   for (let count = 0; ; ) {
-    const rows = await store.read(lateEndpoints, latest);
+    const rows = await store.read(lateEndpointsSql, latest);
     // Row by row in ascending order, as every other transaction locks them.
-    for (const { hook_id } of rows) await store.write(wakeLate, [hook_id, nowMs]);
+    for (const { hook_id } of rows) await store.write(wakeLateSql, [hook_id, nowMs]);
     count += rows.length;
     if (rows.length < PAGE) return count;
   }

@@ -17,7 +17,7 @@ interface Beat {
   readonly expiresAtMs: number;
 }
 
-const register: Statement = statement(
+const registerSql: Statement = statement(
   'delivery_worker_register',
   `INSERT INTO delivery_workers (owner, expires_at_ms) VALUES ($1, $2)
    ON CONFLICT (owner) DO UPDATE SET expires_at_ms = excluded.expires_at_ms`,
@@ -25,18 +25,18 @@ const register: Statement = statement(
 
 // Also leases that had run out, as long as no worker took them: no other worker has sent for the shard, so its epoch still
 // fences results.
-const renew: Statement<OwnedShard> = statement(
+const renewSql: Statement<OwnedShard> = statement(
   'delivery_shard_renew',
   `UPDATE delivery_shards SET expires_at_ms = $2 WHERE owner = $1 RETURNING shard, epoch`,
 );
 
-const countWorkers: Statement<{ count: number }> = statement(
+const countWorkersSql: Statement<{ count: number }> = statement(
   'delivery_worker_count',
   `SELECT COUNT(*) AS count FROM delivery_workers WHERE expires_at_ms > $1 AND expires_at_ms <= $2`,
 );
 
 // $5 is the latest end that a lease can have: one that ends later was made while a clock was wrong.
-const take: Statement<OwnedShard> = statement(
+const takeSql: Statement<OwnedShard> = statement(
   'delivery_shard_take',
   `UPDATE delivery_shards SET owner = $1, epoch = epoch + 1, expires_at_ms = $2
    WHERE (expires_at_ms <= $3 OR expires_at_ms > $5) AND owner <> $1 AND shard IN
@@ -53,7 +53,7 @@ const releaseSql = wideStatement(
      WHERE delivery_shards.shard = ${v.shard} AND delivery_shards.epoch = ${v.epoch} AND delivery_shards.owner = ${more(1)}`,
 );
 
-const forgetWorker: Statement = statement(
+const forgetWorkerSql: Statement = statement(
   'delivery_worker_forget',
   `DELETE FROM delivery_workers WHERE owner = $1 OR expires_at_ms < $2`,
 );
@@ -61,10 +61,10 @@ const forgetWorker: Statement = statement(
 /** Renews this worker's entry and leases; returns its shards and how many workers are alive. */
 export async function beat(store: Store, { workerId, nowMs, expiresAtMs }: Beat) {
   const [, renewed] = await store.writeAll([
-    { statement: register, parameters: [workerId, expiresAtMs] },
-    { statement: renew, parameters: [workerId, expiresAtMs] },
+    { statement: registerSql, parameters: [workerId, expiresAtMs] },
+    { statement: renewSql, parameters: [workerId, expiresAtMs] },
   ]);
-  const [workers] = await store.read(countWorkers, [nowMs, expiresAtMs + MAX_CLOCK_SKEW_MS]);
+  const [workers] = await store.read(countWorkersSql, [nowMs, expiresAtMs + MAX_CLOCK_SKEW_MS]);
   return { owned: (renewed ?? []) as unknown as OwnedShard[], workers: Math.max(1, workers?.count ?? 1) };
 }
 
@@ -75,7 +75,7 @@ export async function takeShards(
   count: number,
 ): Promise<OwnedShard[]> {
   if (count <= 0) return [];
-  return await store.write(take, [workerId, expiresAtMs, nowMs, count, expiresAtMs + MAX_CLOCK_SKEW_MS]);
+  return await store.write(takeSql, [workerId, expiresAtMs, nowMs, count, expiresAtMs + MAX_CLOCK_SKEW_MS]);
 }
 
 export async function releaseShards(store: Store, workerId: string, shards: readonly OwnedShard[]): Promise<void> {
@@ -84,5 +84,5 @@ export async function releaseShards(store: Store, workerId: string, shards: read
 
 /** Deletes the entry of a worker that ends, and those of workers that have long stopped renewing. */
 export async function forgetWorkers(store: Store, workerId: string, beforeMs: number): Promise<void> {
-  await store.write(forgetWorker, [workerId, beforeMs]);
+  await store.write(forgetWorkerSql, [workerId, beforeMs]);
 }

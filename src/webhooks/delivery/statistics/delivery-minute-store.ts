@@ -58,11 +58,11 @@ type MinuteRow = Row & { readonly minute: number };
 
 // A sum of integers is a NUMERIC on PostgreSQL.
 const columns = COUNTS.map((name) => `CAST(SUM(${name}) AS BIGINT) AS ${name}`).join(', ');
-const minutesOfAll: Statement<MinuteRow> = statement(
+const minutesOfAllSql: Statement<MinuteRow> = statement(
   'delivery_minutes_of_all',
   `SELECT minute, ${columns} FROM delivery_minutes WHERE minute >= $1 GROUP BY minute`,
 );
-const minutesOfOwner: Statement<MinuteRow> = statement(
+const minutesOfOwnerSql: Statement<MinuteRow> = statement(
   'delivery_minutes_of_owner',
   `SELECT minute, ${columns} FROM delivery_minutes WHERE owner_id = $2 AND minute >= $1 GROUP BY minute`,
 );
@@ -77,8 +77,8 @@ export async function listDeliveryMinutes(
 ): Promise<DeliveryMinute[]> {
   const pages =
     ownerIds === 'all'
-      ? [await store.read(minutesOfAll, [fromMinute])]
-      : await Promise.all(ownerIds.map((ownerId) => store.read(minutesOfOwner, [fromMinute, ownerId])));
+      ? [await store.read(minutesOfAllSql, [fromMinute])]
+      : await Promise.all(ownerIds.map((ownerId) => store.read(minutesOfOwnerSql, [fromMinute, ownerId])));
   return pages.flat().map((row) => ({
     minute: row.minute,
     accepted: Number(row.accepted),
@@ -87,13 +87,13 @@ export async function listDeliveryMinutes(
   }));
 }
 
-const forgetMinutes: Statement<Row> = statement(
+const forgetMinutesSql: Statement<Row> = statement(
   'delivery_minutes_forget',
   'DELETE FROM delivery_minutes WHERE minute < $1',
 );
 
 export async function forgetDeliveryMinutes(store: Store, nowMs: number): Promise<void> {
-  await store.write(forgetMinutes, [minuteOf(nowMs - KEEP_MINUTES_MS)]);
+  await store.write(forgetMinutesSql, [minuteOf(nowMs - KEEP_MINUTES_MS)]);
 }
 
 export function minuteOf(ms: number): number {

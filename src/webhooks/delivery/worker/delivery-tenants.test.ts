@@ -83,13 +83,13 @@ forEachEngine('a path that never answers takes no place from another owner at th
   assert.ok(attempted.filter(({ attempts }) => attempts > 0).length <= 16);
 });
 
-const changeUrl = statement('test_change_url', 'UPDATE hooks SET url = $2 WHERE id = $1');
+const changeUrlSql = statement('test_change_url', 'UPDATE hooks SET url = $2 WHERE id = $1');
 
 async function moveHook(store: Store, hookId: number, url: string): Promise<void> {
   await store.writeAll([
     moveEndpointStatement(hookId, new URL(url).origin),
     releaseEndpointStatement(hookId, realWorld.nowMs()),
-    { statement: changeUrl, parameters: [hookId, url] },
+    { statement: changeUrlSql, parameters: [hookId, url] },
   ]);
 }
 

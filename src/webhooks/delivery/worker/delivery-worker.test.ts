@@ -172,12 +172,12 @@ forEachEngine('a hook that was disabled behind our back is held, and one that is
   await enqueueTestDelivery(store, { hookId: 2, url });
   await using worker = startTestWorker(store);
   worker.wake();
-  const counts = statement<{ held: number; canceled: number }>(
+  const countsSql = statement<{ held: number; canceled: number }>(
     'test-held-canceled',
     'SELECT COUNT(held_since_ms) AS held, COUNT(canceled_at_ms) AS canceled FROM endpoint_queue',
   );
   for (;;) {
-    const [row] = await store.read(counts);
+    const [row] = await store.read(countsSql);
     if (row?.held === 1 && row.canceled === 1) break;
     await realWorld.sleep(10);
   }
