@@ -5,17 +5,21 @@ import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { createAddressGuard } from '../../src/webhooks/addresses/address-guard.ts';
 import { createDeliveryWorker, type DeliveryWorker } from '../../src/webhooks/delivery/worker/delivery-worker.ts';
-import { realWorld } from '../../src/world.ts';
+import { realWorld, type World } from '../../src/world.ts';
 
 export const testCipher = createSecretCipher([new Uint8Array(32).fill(7)], realWorld);
 
-type TestWorker = DeliveryWorker & AsyncDisposable;
+export type TestWorker = DeliveryWorker & AsyncDisposable;
 
 /** A worker that was not started: it makes only the requested attempts. */
-export function createTestWorker(store: Store, allowCidrs: readonly string[] = ['127.0.0.0/8']): TestWorker {
+export function createTestWorker(
+  store: Store,
+  allowCidrs: readonly string[] = ['127.0.0.0/8'],
+  world: World = realWorld,
+): TestWorker {
   const worker = createDeliveryWorker({
     store,
-    world: realWorld,
+    world,
     log: createLog('warn'),
     metrics: createMetrics(),
     cipher: testCipher,
@@ -24,8 +28,8 @@ export function createTestWorker(store: Store, allowCidrs: readonly string[] = [
   return { ...worker, [Symbol.asyncDispose]: () => worker.stop() };
 }
 
-export function startTestWorker(store: Store, allowCidrs?: readonly string[]): TestWorker {
-  const worker = createTestWorker(store, allowCidrs);
+export function startTestWorker(store: Store, allowCidrs?: readonly string[], world?: World): TestWorker {
+  const worker = createTestWorker(store, allowCidrs, world);
   worker.start();
   return worker;
 }

@@ -120,10 +120,14 @@ export function dropDelivery(endpoint: Endpoint, deliveryId: number): void {
   load(endpoint);
 }
 
-/** The result of the delivery is stored. */
+/** The result of an attempt is stored. */
+export function noteStored(endpoint: Endpoint): void {
+  (endpoint as MutableEndpoint).stored += 1;
+}
+
+/** The result of the delivery's attempt is stored; it has no place in memory any more. */
 export function forgetDelivery(endpoint: Endpoint, deliveryId: number): void {
   (endpoint as MutableEndpoint).unstored.delete(deliveryId);
-  (endpoint as MutableEndpoint).stored += 1;
 }
 
 /** Nothing more is loaded for it: it is paused, held, gone or moved, or its shard belongs to another worker. */

@@ -21,6 +21,7 @@ import { type Store, statement } from '../../../database/store.ts';
 import { realWorld } from '../../../world.ts';
 import { hookAssociatedData } from '../../hooks/hook.ts';
 import { NEVER_MS, releaseEndpointStatement } from '../queue/delivery-store.ts';
+import { RENEW_EVERY_MS } from './shard-leases.ts';
 
 forEachEngine('a delivery is sent with its stored bytes, signed, and logged', async (store) => {
   await using receiver = await startReceiver();
@@ -320,4 +321,30 @@ forEachEngine('a success that was another answer does not stay: the delivery is 
   const row = await waitForDelivery(store, second, ({ attempts }) => attempts === 2);
   assert.deepEqual([row.state, row.status], ['pending', 404]);
   assert.equal((await readDelivery(store, first)).attempts, 1);
+});
+
+forEachEngine('a worker that is busy all the time sees what another process has enqueued', async (store) => {
+  const answers: (() => void)[] = [];
+  await using slow = await startReceiver((_, response) => void answers.push(() => response.end('ok')));
+  await using receiver = await startReceiver();
+  await insertTestHook(store, { id: 1, url: slow.url });
+  await insertTestHook(store, { id: 2, url: receiver.url });
+  // Leases are renewed once: a renewal scans too.
+  const world = {
+    ...realWorld,
+    sleep: (ms: number, signal?: AbortSignal) => realWorld.sleep(ms === RENEW_EVERY_MS ? 2 ** 30 : ms, signal),
+  };
+  await using worker = startTestWorker(store, undefined, world);
+  await enqueueTestDelivery(store, { hookId: 1, url: slow.url });
+  worker.wake();
+  await slow.waitFor(1);
+  // Its endpoint is in memory, so no wake asks for a scan.
+  const waking = setInterval(() => worker.wake([1]), 1);
+  try {
+    const id = await enqueueTestDelivery(store, { hookId: 2, url: receiver.url });
+    assert.equal((await waitForDelivery(store, id)).state, 'succeeded');
+  } finally {
+    clearInterval(waking);
+    for (const answer of answers) answer();
+  }
 });

@@ -150,8 +150,7 @@ async function runDispatchLoop(components: Components, stopping: AbortSignal): P
       log.warn({ reason: describeError(error) }, 'A dispatch cycle of deliveries failed');
       await world.sleep(POLL_MS);
     }
-    const waitMs = Math.min(POLL_MS, scan.waitMs() ?? POLL_MS);
-    if (!stopping.aborted && !(await signal.wait(waitMs))) scan.request();
+    if (!stopping.aborted) await signal.wait(Math.min(POLL_MS, scan.waitMs()));
   }
 }
 

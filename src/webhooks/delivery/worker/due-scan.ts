@@ -1,4 +1,8 @@
-/** Reads which endpoints are due, a page at a time. After a full page the next scan goes on behind it, so that all come in turn. */
+/**
+ * Reads which endpoints are due, a page at a time. After a full page the next scan goes on behind it, so that all come in turn.
+ * A scan comes a few times a second however busy the worker is: only it shows retries that have come due and what other
+ * processes have enqueued.
+ */
 import type { Store } from '../../../database/store.ts';
 import type { World } from '../../../world.ts';
 import { type DueEndpoint, readDueEndpoints } from '../queue/delivery-queue-store.ts';
@@ -7,14 +11,15 @@ import type { WakeSignal } from './wake-signal.ts';
 
 const PAGE = 2000;
 const START = { afterMs: -1, afterHookId: -1 };
+const SCAN_EVERY_MS = 200;
 /** Rest after a scan, in lengths of the scan: scans of many endpoints take at most a quarter of the time. */
 const REST_SHARE = 3;
 
 export interface DueScan {
   /** Something may have become due: asks for a scan and wakes the dispatch loop. */
   request(): void;
-  /** In how many milliseconds the next scan may begin; undefined when none was requested. */
-  waitMs(): number | undefined;
+  /** In how many milliseconds the next scan begins. */
+  waitMs(): number;
   /** Due endpoints of this worker's shards. */
   read(): Promise<DueEndpoint[]>;
   /** Ends the scan: its rows are taken in. */
@@ -39,7 +44,10 @@ export function createDueScan({ store, world, leases, signal }: DueScanDependenc
       isRequested = true;
       signal.wake();
     },
-    waitMs: () => (isRequested ? Math.max(0, notBeforeMs - world.monotonicMs()) : undefined),
+    waitMs: () => {
+      const dueMs = isRequested ? notBeforeMs : Math.max(notBeforeMs, startMs + SCAN_EVERY_MS);
+      return Math.max(0, dueMs - world.monotonicMs());
+    },
     read: async () => {
       isRequested = false;
       startMs = world.monotonicMs();

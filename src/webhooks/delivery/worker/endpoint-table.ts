@@ -22,6 +22,7 @@ import {
   type Endpoint,
   forgetDelivery,
   hasDrained,
+  noteStored,
   noteVersion,
   startDraining,
 } from './delivery-endpoint.ts';
@@ -185,8 +186,11 @@ type StoredAttempt = Pick<AttemptResult, 'hookId' | 'deliveryId' | 'epoch'>;
 /** Results and sleeps are stored: forgets these deliveries, and the endpoints that sleep. */
 export function markStored(table: EndpointTable, stored: readonly StoredAttempt[], sleeps: readonly Sleep[]): void {
   for (const { hookId, deliveryId, epoch } of stored) {
-    if (epoch !== OUTSIDE_SHARDS.epoch) table.unstored -= 1;
     const endpoint = table.endpoints.get(hookId);
+    if (endpoint !== undefined) noteStored(endpoint);
+    // A manual attempt takes no place in memory; the same delivery may have one, and its own attempt under way.
+    if (epoch === OUTSIDE_SHARDS.epoch) continue;
+    table.unstored -= 1;
     if (endpoint === undefined) continue;
     forgetDelivery(endpoint, deliveryId);
     forgetWhenDrained(table, endpoint);
