@@ -111,7 +111,7 @@ const updateHookSql = statement<HookRow>(
      disabled_reason = CASE WHEN $14 = 1 THEN NULL WHEN $14 = 2 THEN COALESCE(disabled_reason, $15) ELSE disabled_reason END
    WHERE id = $1 AND ($10 = 0 OR COALESCE(secret, $17) = $17) RETURNING ${HOOK_COLUMNS}`,
 );
-const deleteHookSql = statement('delete-hook', 'DELETE FROM hooks WHERE id = $1');
+const deleteHookSql = statement<{ id: number }>('delete-hook', 'DELETE FROM hooks WHERE id = $1 RETURNING id');
 const useTestSql = statement<{ used: number }>(
   'use-hook-test',
   `INSERT INTO hook_tests (user_id, hour, used) VALUES ($1, $2, 1)
@@ -143,7 +143,7 @@ export const insertHookWithin: Procedure<InsertInput, boolean> = procedure(
 export interface UpdateStatements {
   /** Changes of its endpoint. */
   readonly ofEndpoint: readonly BoundStatement[];
-  /** Only when the hook is changed. */
+  /** Only when the hook is changed or deleted. */
   readonly records: readonly BoundStatement[];
 }
 
@@ -155,6 +155,16 @@ export const updateHookOnce: Procedure<UpdateStatements & { readonly parameters:
     if (rows.length > 0) for (const bound of records) await transaction.run(bound.statement, bound.parameters);
     return rows;
   });
+
+/** Of two deletions at once one finds the hook: `records` are written once. */
+export const deleteHookOnce: Procedure<UpdateStatements & { readonly id: number }, void> = conditionalProcedure(
+  import.meta.url,
+  'deleteHookOnce',
+  async (transaction, { id, ofEndpoint, records }) => {
+    await transaction.runAll(ofEndpoint);
+    if ((await transaction.run(deleteHookSql, [id])).length > 0) await transaction.runAll(records);
+  },
+);
 
 export interface HookStore {
   find(repositoryId: number, id: number): Promise<StoredHook | undefined>;
@@ -168,7 +178,7 @@ export interface HookStore {
   /** Undefined when it was deleted or got another secret meanwhile. */
   update(id: number, change: HookChange, statements: UpdateStatements): Promise<StoredHook | undefined>;
   /** `statements` commit with it. */
-  remove(id: number, statements: readonly BoundStatement[]): Promise<void>;
+  remove(id: number, statements: UpdateStatements): Promise<void>;
   /** False when this user has used up the tests of this hour. */
   takeTest(userId: string, hour: number, maximum: number): Promise<boolean>;
   forgetTestsBefore(hour: number): Promise<void>;
@@ -192,9 +202,7 @@ export function createHookStore(store: Store): HookStore {
       }),
     update: async (id, change, statements) =>
       first(await store.call(updateHookOnce, { parameters: toUpdate(id, change), ...statements })),
-    remove: async (id, statements) => {
-      await store.writeAll([...statements, { statement: deleteHookSql, parameters: [id] }]);
-    },
+    remove: (id, statements) => store.call(deleteHookOnce, { id, ...statements }),
     takeTest: async (userId, hour, maximum) => (await store.write(useTestSql, [userId, hour, maximum])).length > 0,
     forgetTestsBefore: async (hour) => {
       await store.write(forgetTestsSql, [hour]);

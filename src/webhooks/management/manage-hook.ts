@@ -152,7 +152,7 @@ export async function deleteHook(dependencies: Management, { repository, stored,
   const { id } = stored.hook;
   const nowMs = dependencies.world.nowMs();
   const record = recordHookChange(dependencies, 'hook_deleted', { repository, actor, id, nowMs });
-  await dependencies.hooks.remove(id, [cancelEndpointStatement(id, nowMs), record]);
+  await dependencies.hooks.remove(id, { ofEndpoint: [cancelEndpointStatement(id, nowMs)], records: [record] });
 }
 
 export async function findHook(dependencies: Management, repository: Repository, id: number): Promise<StoredHook> {

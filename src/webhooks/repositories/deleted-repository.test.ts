@@ -42,3 +42,25 @@ withDoors(
     assert.deepEqual(await store.read(countEventsSql), [{ count: 2 }]);
   },
 );
+
+const auditedDeletions = statement<{ kind: string; details: string }>(
+  'test-audited-deletions',
+  "SELECT kind, details FROM audit_events WHERE kind IN ('hook_deleted', 'repository_deleted') ORDER BY kind, details",
+);
+
+withDoors('a deletion is recorded once for the repository and once for each hook', async (server, store) => {
+  for (const port of [9001, 9002, 9003])
+    await server.call('POST', '/repos/grace/doors/hooks', { json: { url: `http://127.0.0.1:${port}/` } });
+  const hooks: { id: number }[] = (await server.call('GET', '/repos/grace/doors/hooks')).body;
+  const first = `/repos/grace/doors/hooks/${hooks[0]!.id}`;
+  await Promise.all([1, 2, 3].map(() => server.call('DELETE', first)));
+  await Promise.all([1, 2, 3].map(() => server.call('DELETE', '/repos/grace/doors')));
+  const repository = 'grace/doors';
+  assert.deepEqual(
+    (await store.read(auditedDeletions)).map(({ kind, details }) => ({ kind, ...JSON.parse(details) })),
+    [
+      ...hooks.map(({ id }) => ({ kind: 'hook_deleted', repository, hook: id })),
+      { kind: 'repository_deleted', repository },
+    ],
+  );
+});

@@ -56,9 +56,14 @@ const hooksOfRepositorySql = statement<{ id: number }>(
 );
 // The unique key contains `path_key`, so this takes the lock of a deletion, for which events, hooks and bridges under way are
 // waited for: each of them holds a share of the row by its foreign key. Endpoints are locked only after it, as by the intake.
-const lockRepositorySql = statement(
+const lockRepositorySql = statement<{ id: number }>(
   'lock-repository',
-  "UPDATE repositories SET path_key = path_key || '/deleted' WHERE id = $1",
+  "UPDATE repositories SET path_key = path_key || '/deleted' WHERE id = $1 RETURNING id",
+);
+// The lock is held until the commit; the row is as it was before.
+const unlockRepositorySql = statement(
+  'unlock-repository',
+  "UPDATE repositories SET path_key = REPLACE(path_key, '/deleted', '') WHERE id = $1",
 );
 const deleteRepositorySql = statement('delete-repository', 'DELETE FROM repositories WHERE id = $1');
 const keysOfRepositorySql = statement<{ idempotency_key: string }>(
@@ -86,6 +91,33 @@ export const insertRepositoryOnce: Procedure<InsertInput, boolean> = conditional
   },
 );
 
+interface RemovalInput {
+  readonly id: number;
+  /** The statements of each hook, in ascending order of hooks. */
+  readonly ofHooks: ReadonlyMap<number, readonly BoundStatement[]>;
+  readonly statements: readonly BoundStatement[];
+}
+
+type RemovalOutcome = 'removed' | 'absent' | 'other hooks';
+
+/** Of two deletions at once one finds the repository. Nothing changes when its hooks are not those of the input. */
+export const removeRepositoryOnce: Procedure<RemovalInput, RemovalOutcome> = conditionalProcedure(
+  import.meta.url,
+  'removeRepositoryOnce',
+  async (transaction, { id, ofHooks, statements }) => {
+    if ((await transaction.run(lockRepositorySql, [id])).length === 0) return 'absent';
+    const hooks = await transaction.run(hooksOfRepositorySql, [id]);
+    if (hooks.length !== ofHooks.size || hooks.some((hook) => !ofHooks.has(hook.id))) {
+      await transaction.run(unlockRepositorySql, [id]);
+      return 'other hooks';
+    }
+    // Hooks, events and bridge secrets go with it by their foreign keys.
+    const deletion = { statement: deleteRepositorySql, parameters: [id] };
+    await transaction.runAll([...[...ofHooks.values()].flat(), ...statements, deletion]);
+    return 'removed';
+  },
+);
+
 export interface RemovalStatements {
   readonly ofHook: (hookId: number) => readonly BoundStatement[];
   readonly statements: readonly BoundStatement[];
@@ -98,7 +130,7 @@ export interface RepositoryStore {
   findById(id: number): Promise<Repository | undefined>;
   listOfOwner(ownerId: string, limit: number, offset: number): Promise<Repository[]>;
   countOfOwner(ownerId: string): Promise<number>;
-  /** With its hooks and events; `ofHook` says what else goes with each hook. `statements` commit with it. */
+  /** With its hooks and events; `ofHook` gives what else changes with each hook. `statements` commit with it. */
   remove(id: number, changes: RemovalStatements): Promise<void>;
 }
 
@@ -113,14 +145,12 @@ export function createRepositoryStore(store: Store): RepositoryStore {
       (await store.read(repositoriesOfOwnerSql, [ownerId, limit, offset])).map(fromRow),
     countOfOwner: async (ownerId) => (await store.read(countOfOwnerSql, [ownerId]))[0]?.total ?? 0,
     remove: async (id, { ofHook, statements }) => {
-      const hooks = await store.read(hooksOfRepositorySql, [id]);
-      await store.writeAll([
-        { statement: lockRepositorySql, parameters: [id] },
-        ...hooks.flatMap((hook) => ofHook(hook.id)),
-        ...statements,
-        // Hooks, events and bridge secrets go with it by their foreign keys.
-        { statement: deleteRepositorySql, parameters: [id] },
-      ]);
+      let outcome: RemovalOutcome;
+      do {
+        const hooks = await store.read(hooksOfRepositorySql, [id]);
+        const ofHooks = new Map(hooks.map((hook) => [hook.id, ofHook(hook.id)]));
+        outcome = await store.call(removeRepositoryOnce, { id, ofHooks, statements });
+      } while (outcome === 'other hooks');
       await forgetKeys(store, id);
     },
   };
