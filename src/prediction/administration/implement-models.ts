@@ -12,6 +12,7 @@ import {
 } from '../registry/manage-models.ts';
 import { listModelVersions, listPromotedModels, type ModelVersion, readModelFile } from '../registry/model-store.ts';
 import { checkModelName, formatModelId } from '../schema/model-name.ts';
+import { readSteps } from './accuracy-steps.ts';
 import { checkProtocolOptions } from './evaluate-file.ts';
 import { type FileReader, withFile } from './file-reader.ts';
 import type { TreesOptions } from './import-file.ts';
@@ -22,6 +23,7 @@ import {
   importVersion,
   listVersions,
   promote,
+  readAccuracy,
   rollBack,
   showVersion,
   type VersionJson,
@@ -40,6 +42,7 @@ export function implementModels(dependencies: ModelOperationsDependencies): Impl
       return toJson(version, await readLive(dependencies));
     }),
     implement(compareTwoVersions, (input) => compare(dependencies, input)),
+    implement(readAccuracy, (input) => readSteps(dependencies, input)),
     implement(exportVersion, async (input) => {
       const { name, version } = await findVersion(dependencies, input.id);
       return new Uint8Array(await readModelFile(store, name, version));

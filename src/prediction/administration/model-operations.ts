@@ -16,17 +16,16 @@ const id = z.string().min(1).max(250).openapi({ description: 'name@version' });
 const MAX_FILE_BYTES = 16_777_216;
 
 const percent = z.number();
-const liveSchema = z
-  .object({
-    rows: z.int().openapi({ description: 'Times that were reported' }),
-    mape: percent.openapi({ description: 'Mean error, relative to the observed time' }),
-    mdape: percent.openapi({ description: 'Median error, interpolated; 100 stands for larger ones too' }),
-    wape: percent.openapi({ description: 'Sum of the errors over the sum of the observed times' }),
-    bias: percent.openapi({ description: 'Above 0 when predictions are too long' }),
-    p50Coverage: percent.openapi({ description: 'Times that were not above the predicted median' }),
-    p90Coverage: percent.openapi({ description: 'Times that were not above the predicted p90' }),
-  })
-  .openapi('LiveScores', { description: 'All numbers but rows in percent' });
+const liveScores = {
+  rows: z.int().openapi({ description: 'Times that were reported' }),
+  mape: percent.openapi({ description: 'Mean error, relative to the observed time' }),
+  mdape: percent.openapi({ description: 'Median error, interpolated; 100 stands for larger ones too' }),
+  wape: percent.openapi({ description: 'Sum of the errors over the sum of the observed times' }),
+  bias: percent.openapi({ description: 'Above 0 when predictions are too long' }),
+  p50Coverage: percent.openapi({ description: 'Times that were not above the predicted median' }),
+  p90Coverage: percent.openapi({ description: 'Times that were not above the predicted p90' }),
+};
+const liveSchema = z.object(liveScores).openapi('LiveScores', { description: 'All numbers but rows in percent' });
 
 export const versionSchema = z
   .object({
@@ -133,6 +132,52 @@ export const compareTwoVersions = describeOperation({
         .openapi({ description: 'TTFT and TPOT; a time without samples is absent' }),
     })
     .openapi('VersionComparison'),
+});
+export const readAccuracy = describeOperation({
+  ...reading,
+  name: 'readModelAccuracy',
+  method: 'get',
+  path: '/models/accuracy',
+  summary: 'How well a model predicted what was reported to all processes, over time',
+  input: z.object({
+    model: z.string().min(1).max(200),
+    since: z.iso
+      .datetime({ offset: true })
+      .optional()
+      .openapi({ description: 'Not before this time, at most 30 days ago; 12 hours ago when absent' }),
+    server: z.string().min(1).max(256).optional().openapi({ description: 'Of this server, in place of all pod types' }),
+  }),
+  output: z
+    .object({
+      model: z.string(),
+      fromMs: z.int().openapi({ description: 'When the first step begins' }),
+      stepMs: z.int().openapi({
+        description:
+          'Five minutes up to 12 hours ago, an hour up to 7 days ago, else six hours; of a server an hour up to a day ago, else six hours',
+      }),
+      series: z.array(
+        z.object({
+          podType: z.string().optional().openapi({ description: 'Absent for a server; empty for servers without one' }),
+          server: z.string().optional(),
+          target: z.enum(TARGETS),
+          points: z
+            .array(
+              z.object({
+                startMs: z.int().openapi({ description: 'When the step begins' }),
+                version: z
+                  .int()
+                  .optional()
+                  .openapi({ description: 'The version that predicted, 0 for the prior; absent for a server' }),
+                ...liveScores,
+              }),
+            )
+            .openapi({
+              description: 'Oldest first; two for a step in which two versions predicted, none for one without reports',
+            }),
+        }),
+      ),
+    })
+    .openapi('ModelAccuracy', { description: 'Scores in percent' }),
 });
 export const exportVersion = describeOperation({
   ...reading,

@@ -4,6 +4,7 @@ import { print, printJson, remark, writeOutput } from '../../command-line/output
 import { Failure } from '../../errors.ts';
 import { parseId } from '../administration/implement-models.ts';
 import { exportVersion, promote, rollBack, showVersion } from '../administration/model-operations.ts';
+import { addAccuracyCommand } from './model-accuracy.ts';
 import { createCapacityCommand } from './model-capacity.ts';
 import { createEvaluateCommand } from './model-evaluate.ts';
 import { createImportCommand } from './model-import.ts';
@@ -16,6 +17,7 @@ export function createModelCommand(open: OpenModels): Command {
   command.addCommand(createTrainCommand());
   command.addCommand(createEvaluateCommand(open));
   addVersionCommands(command, open);
+  addAccuracyCommand(command, open);
   addServiceOptions(command.command('promote'))
     .description('Serve a version from now on')
     .argument('<id>', 'name@version')

@@ -43,7 +43,7 @@ withDoors(
   },
 );
 
-const auditedDeletions = statement<{ kind: string; details: string }>(
+const auditedDeletionsSql = statement<{ kind: string; details: string }>(
   'test-audited-deletions',
   "SELECT kind, details FROM audit_events WHERE kind IN ('hook_deleted', 'repository_deleted') ORDER BY kind, details",
 );
@@ -57,7 +57,7 @@ withDoors('a deletion is recorded once for the repository and once for each hook
   await Promise.all([1, 2, 3].map(() => server.call('DELETE', '/repos/grace/doors')));
   const repository = 'grace/doors';
   assert.deepEqual(
-    (await store.read(auditedDeletions)).map(({ kind, details }) => ({ kind, ...JSON.parse(details) })),
+    (await store.read(auditedDeletionsSql)).map(({ kind, details }) => ({ kind, ...JSON.parse(details) })),
     [
       ...hooks.map(({ id }) => ({ kind: 'hook_deleted', repository, hook: id })),
       { kind: 'repository_deleted', repository },

@@ -1,0 +1,49 @@
+import type { Command } from 'commander';
+import { addServiceOptions } from '../../command-line/open-operator.ts';
+import { formatTable, print, printJson, remark } from '../../command-line/output.ts';
+import { readAccuracy } from '../administration/model-operations.ts';
+import { formatModelId } from '../schema/model-name.ts';
+import type { OutputOptions } from './model.ts';
+import type { OpenModels } from './open-models.ts';
+
+export function addAccuracyCommand(model: Command, open: OpenModels): void {
+  addServiceOptions(model.command('accuracy'))
+    .description('Show how well a model predicted what was reported, over time')
+    .argument('<name>', 'the target model')
+    .option('--since <time>', 'not before, as 2026-11-22T10:00:00Z; 12 hours ago when left out')
+    .option('--server <ip>', 'of this server, in place of all pod types')
+    .option('--json', 'print JSON')
+    .action(showAccuracy.bind(undefined, open));
+}
+
+interface AccuracyOptions extends OutputOptions {
+  readonly since?: string;
+  /** Of `--server`. */
+  readonly server?: string;
+}
+
+async function showAccuracy(open: OpenModels, model: string, options: AccuracyOptions): Promise<void> {
+  const { since, server, json } = options;
+  await using operator = await open(options);
+  const accuracy = await operator.call(readAccuracy, { model, since, server });
+  if (json) return printJson(accuracy);
+  if (accuracy.series.length === 0) return remark(`Nothing that "${model}" predicted was reported in this time`);
+  const rows = accuracy.series.flatMap(({ podType, server: address, target, points }) =>
+    points.map(({ startMs, version, rows: times, mape, mdape, bias, p90Coverage }) => [
+      new Date(startMs).toISOString().slice(0, 16).concat('Z'),
+      address ?? (podType === '' ? 'aggregate' : podType),
+      target.toUpperCase(),
+      version === undefined ? undefined : nameVersion(model, version),
+      times,
+      ...[mape, mdape, bias, p90Coverage].map((value) => value.toFixed(1)),
+    ]),
+  );
+  const part = server === undefined ? 'pod type' : 'server';
+  print(
+    formatTable(['from', part, 'target', 'version', 'times', 'MAPE %', 'MdAPE %', 'bias %', 'p90 coverage %'], rows),
+  );
+}
+
+function nameVersion(model: string, version: number): string {
+  return version === 0 ? 'prior' : formatModelId(model, version);
+}
